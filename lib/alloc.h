@@ -1,0 +1,36 @@
+/* Every allocation of vedette passes here: counted, and able to fail on demand.
+ *
+ * Memory from these functions is released with vdi_free only. All may be called from any thread; none blocks beyond what the
+ * allocator does. A failed allocation returns NULL and the caller answers VD_NOMEM with its state as before.
+ */
+#ifndef VDI_ALLOC_H
+#define VDI_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <vedette/bytes.h>
+
+void *vdi_alloc(size_t size) __attribute__((malloc, alloc_size(1)));
+void *vdi_calloc(size_t count, size_t size) __attribute__((malloc)); /* zeroed; NULL on overflow of count * size */
+void *vdi_realloc(void *memory, size_t size);			     /* on NULL the old memory is untouched */
+void  vdi_free(void *memory);					     /* NULL is fine */
+
+#define VDI_NEW(type) ((type *) vdi_calloc(1, sizeof(type)))
+
+/* A NUL-terminated copy; NULL when out of memory. */
+char *vdi_strndup(const void *text, size_t size);
+char *vdi_strdup(const char *text);
+
+/* Grows *array (of elements of size) so that it holds at least needed elements; doubles. *capacity follows. */
+bool vdi_grow(void **array, size_t *capacity, size_t needed, size_t element_size) __attribute__((warn_unused_result));
+
+/* Live blocks; 0 when nothing leaks. Tests compare before and after. */
+int64_t vdi_alloc_live(void);
+/* Makes the Nth allocation from now fail (1 = the next one), and the `count - 1` that follow it, on every thread; nth 0 switches off.
+ * Returns how many allocations were made since the last call. */
+uint64_t vdi_alloc_fail_nth(uint64_t nth, uint64_t count);
+/* Whether a failure armed by vdi_alloc_fail_nth has been delivered since. */
+bool vdi_alloc_failed(void);
+
+#endif

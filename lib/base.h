@@ -1,0 +1,31 @@
+/* Small things every file of vedette uses. */
+#ifndef VDI_BASE_H
+#define VDI_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <vedette/bytes.h>
+#include <vedette/env.h>
+#include <vedette/status.h>
+
+#include "alloc.h"
+#include "check.h"
+
+#define VDI_MUST_USE VD_MUST_USE
+#define VDI_ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define VDI_CONTAINER_OF(pointer, type, member) ((type *) ((char *) (pointer) - offsetof(type, member)))
+#define VDI_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define VDI_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Returns from the calling function with the status unless it is VD_OK. */
+#define VDI_TRY(expression)                                                                                                      \
+	do {                                                                                                                     \
+		vd_status vdi_try_status_ = (expression);                                                                        \
+		if (vdi_try_status_ != VD_OK)                                                                                    \
+			return vdi_try_status_;                                                                                  \
+	} while (0)
+
+#endif

@@ -1,0 +1,22 @@
+/* Checks of what must hold. A failed check is a programming error and stops the program with a message that names the place; bad
+ * input, full disks and lost peers are never checks. VDI_CHECK is always on; VDI_CHECK_SLOW only in debug builds. */
+#ifndef VDI_CHECK_H
+#define VDI_CHECK_H
+
+void vdi_panic(const char *file, int line, const char *condition, const char *why) __attribute__((noreturn, cold));
+
+#define VDI_CHECK(condition)                                                                                                     \
+	do {                                                                                                                     \
+		if (__builtin_expect(!(condition), 0))                                                                           \
+			vdi_panic(__FILE__, __LINE__, #condition, "");                                                           \
+	} while (0)
+
+#ifdef NDEBUG
+#define VDI_CHECK_SLOW(condition) ((void) sizeof(condition))
+#else
+#define VDI_CHECK_SLOW(condition) VDI_CHECK(condition)
+#endif
+
+#define VDI_UNREACHABLE(why) vdi_panic(__FILE__, __LINE__, "unreachable", why)
+
+#endif

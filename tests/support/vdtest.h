@@ -1,0 +1,19 @@
+/* What every test includes: cmocka in the order it wants, and our base. */
+#ifndef VDTEST_H
+#define VDTEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base.h"
+
+#define assert_status(actual, expected) assert_string_equal(vd_status_name(actual), vd_status_name(expected))
+
+#endif
