@@ -1,0 +1,27 @@
+/* Everything an embedder needs, in one include. */
+#ifndef VEDETTE_H
+#define VEDETTE_H
+
+#include <vedette/bytes.h>
+#include <vedette/cacher.h>
+#include <vedette/codec.h>
+#include <vedette/env.h>
+#include <vedette/informer.h>
+#include <vedette/status.h>
+#include <vedette/store.h>
+#include <vedette/watch.h>
+
+#define VD_VERSION_MAJOR 0
+#define VD_VERSION_MINOR 1
+#define VD_VERSION_PATCH 0
+#define VD_VERSION "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* The version of the library that is linked, as text; compare with VD_VERSION. */
+VD_API const char *vd_version(void);
+#ifdef __cplusplus
+}
+#endif
+#endif
