@@ -52,7 +52,7 @@ struct vdi_watchchan_event {
 	bool		   initial;
 	bool		   initial_events_end;
 	vd_mono		   received; /* when the raw event was parsed */
-	struct vd_error	   error; /* ERROR */
+	const struct vd_error *error;  /* ERROR; lent until the watchChan is closed */
 };
 void vdi_watchchan_event_fini(struct vdi_watchchan_event *event);
 

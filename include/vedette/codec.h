@@ -34,8 +34,9 @@ struct vd_object_facts {
 	size_t		      label_count;
 	const struct vd_bytes *fields; /* parallel to the codec's declared fields; absent: empty */
 	size_t		       field_count;
-	uint32_t revision_offset; /* where `"resourceVersion":"N"` is inserted */
-	bool	 revision_comma;  /* a comma follows it (metadata has other members) */
+	uint32_t revision_offset; /* where `"resourceVersion":"N"` is written */
+	uint32_t revision_size;	  /* bytes there that it replaces: a resourceVersion that the value holds; normally 0 */
+	bool	 revision_comma;  /* it is followed by a comma of its own (nothing is replaced and metadata has other members) */
 	uint32_t metadata_offset; /* of the value of "metadata", with its braces */
 	uint32_t metadata_size;
 };
@@ -55,8 +56,7 @@ struct vd_codec {
 	size_t			   field_count;
 };
 
-/* One declared field. `paths` lists one or more JSON paths, the first that is present gives the value: ".spec.nodeName". default_value is used
- * when none is (NULL: ""). */
+/* One declared field: its value is the string, number or boolean at json_path (".spec.nodeName"), else default_value (NULL: ""). */
 struct vd_field_spec {
 	const char *name;	   /* as in a field selector: "spec.nodeName" */
 	const char *json_path;

@@ -1,0 +1,18 @@
+/* What the layers above may ask of a vd_object beyond vedette/codec.h. */
+#ifndef VDI_OBJECT_H
+#define VDI_OBJECT_H
+
+#include <vedette/codec.h>
+
+#include "base.h"
+
+/* Bytes that the object's own header takes, without the shared kv. */
+size_t vdi_object_header_size(const struct vd_object *object);
+size_t vdi_object_field_count(const struct vd_object *object);
+/* The object's metadata value with its braces, as stored (no resourceVersion unless the stored bytes hold one). Lent. */
+struct vd_bytes vdi_object_metadata(const struct vd_object *object);
+/* Offset of the value of "metadata" and where in the value the resourceVersion goes: for derived views (PartialObjectMetadata). */
+void vdi_object_offsets(const struct vd_object *object, uint32_t *ret_metadata_offset, uint32_t *ret_metadata_size, uint32_t *ret_revision_offset,
+			uint32_t *ret_revision_size, bool *ret_revision_comma);
+
+#endif
