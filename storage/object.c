@@ -6,8 +6,6 @@
  */
 #include "object.h"
 
-#include <stdio.h>
-
 #define OWN_STRING 0x80000000u
 
 struct slice {
@@ -221,19 +219,35 @@ struct vd_bytes vd_object_field(const struct vd_object *object, size_t index)
 	return bytes_of(object, slice->offset, slice->size);
 }
 
+/* printf would be most of the cost of a frame. */
+static size_t write_revision(char *text, vd_rev revision, bool comma)
+{
+	static const char head[] = "\"resourceVersion\":\"";
+	char		  digits[20];
+	size_t		  count = 0;
+	char		 *end = text + sizeof head - 1;
+
+	memcpy(text, head, sizeof head - 1);
+	for (uint64_t rest = (uint64_t) revision; rest; rest /= 10)
+		digits[count++] = (char) ('0' + rest % 10);
+	while (count)
+		*end++ = digits[--count];
+	*end++ = '"';
+	if (comma)
+		*end++ = ',';
+	return (size_t) (end - text);
+}
+
 void vd_object_json(const struct vd_object *object, vd_rev revision, struct vd_object_json *ret_json)
 {
 	struct vd_bytes value = vd_kv_value(object->kv);
 	size_t		after = (size_t) object->revision_offset + object->revision_size;
-	int		size = 0;
+	size_t		size = 0;
 
-	if (revision > 0)
-		size = snprintf(ret_json->text, sizeof ret_json->text, "\"resourceVersion\":\"%lld\"%s", (long long) revision,
-				object->revision_comma ? "," : "");
-	else if (object->revision_size) /* what is replaced must stay a member: its commas do */
-		size = snprintf(ret_json->text, sizeof ret_json->text, "\"resourceVersion\":\"\"");
+	if (revision > 0 || object->revision_size) /* what is replaced must stay a member: its commas do */
+		size = write_revision(ret_json->text, revision > 0 ? revision : 0, object->revision_comma);
 	ret_json->piece[0] = (struct vd_bytes) { value.data, object->revision_offset };
-	ret_json->piece[1] = (struct vd_bytes) { ret_json->text, (size_t) size };
+	ret_json->piece[1] = (struct vd_bytes) { ret_json->text, size };
 	ret_json->piece[2] = (struct vd_bytes) { (const char *) value.data + after, value.size - after };
 }
 
