@@ -18,6 +18,9 @@ struct vdi_persist;
 struct vdi_change {
 	bool	      is_delete; /* kv is a tombstone then: key and mod_rev, sub */
 	struct vd_kv *kv;
+	/* The live record of the same key that this one supersedes, lent like kv; NULL when the key had none (a create: version 1). By
+	 * it compaction finds what is dead without a map of all keys (E-1017): required for a delete and for a put of version > 1. */
+	const struct vd_kv *previous;
 };
 
 enum vdi_lease_change_kind { VDI_LEASE_GRANTED, VDI_LEASE_REVOKED, VDI_LEASE_RENEWED };

@@ -1,0 +1,38 @@
+/* Key-value records: one block each, header, key and value together; references are counted with atomics because memory store, events and
+ * caches on several threads share a record. */
+#include <vedette/store.h>
+
+#include "base.h"
+
+vd_status vd_kv_new(struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv)
+{
+	struct vd_kv *kv;
+
+	if (key.size > VD_KEY_SIZE_MAX || value.size > VD_VALUE_SIZE_MAX)
+		return VD_TOO_BIG;
+	kv = vdi_alloc(VDI_MAX(sizeof *kv, offsetof(struct vd_kv, data) + key.size + value.size));
+	if (kv == NULL)
+		return VD_NOMEM;
+	memset(kv, 0, offsetof(struct vd_kv, data));
+	kv->references = 1;
+	kv->key_size = (uint32_t) key.size;
+	kv->value_size = (uint32_t) value.size;
+	if (key.size)
+		memcpy(kv->data, key.data, key.size);
+	if (value.size)
+		memcpy(kv->data + key.size, value.data, value.size);
+	return VD_OK;
+}
+
+struct vd_kv *vd_kv_ref(struct vd_kv *kv)
+{
+	__atomic_fetch_add(&kv->references, 1, __ATOMIC_RELAXED);
+	return kv;
+}
+
+struct vd_kv *vd_kv_unref(struct vd_kv *kv)
+{
+	if (kv && __atomic_fetch_sub(&kv->references, 1, __ATOMIC_ACQ_REL) == 1)
+		vdi_free(kv);
+	return NULL;
+}
