@@ -61,6 +61,9 @@ VDI_MUST_USE vd_status vdi_persist_append(struct vdi_persist *persist, const str
 /* Makes everything appended durable with one write and one fdatasync; blocks. On failure nothing appended since the last good sync may be
  * acknowledged or shown; VD_NO_SPACE leaves the persist usable (the tail was undone), VD_IO closes it for writing. */
 VDI_MUST_USE vd_status vdi_persist_sync(struct vdi_persist *persist, struct vd_error *reterr);
+/* Forgets everything appended since the last good sync, as if it had never been appended; cannot fail. The store calls it when it gives up
+ * a group of commits before its sync (memory, quota) and then appends again what still holds, with the same revisions. */
+void vdi_persist_discard(struct vdi_persist *persist);
 /* Bytes on disk, journal and checkpoint. */
 int64_t vdi_persist_size_bytes(const struct vdi_persist *persist);
 /* Ends the checkpoint actor, syncs, releases the lock, frees; done is called when that is over. */
