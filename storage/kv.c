@@ -21,6 +21,7 @@ vd_status vd_kv_new(struct vd_bytes key, struct vd_bytes value, struct vd_kv **r
 		memcpy(kv->data, key.data, key.size);
 	if (value.size)
 		memcpy(kv->data + key.size, value.data, value.size);
+	*ret_kv = kv;
 	return VD_OK;
 }
 
