@@ -100,48 +100,59 @@ static vd_status check_facts(const struct vd_object_facts *facts, struct vd_byte
 	return VD_OK;
 }
 
+static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_object_facts *facts, struct vd_object **ret_object,
+		       struct vd_error *reterr)
+{
+	struct vd_object *object;
+	size_t		  own;
+
+	own = own_need(value, facts->name) + own_need(value, facts->namespace_name);
+	for (size_t i = 0; i < facts->label_count; i++)
+		own += own_need(value, facts->labels[i].key) + own_need(value, facts->labels[i].value);
+	for (size_t i = 0; i < facts->field_count; i++)
+		own += own_need(value, facts->fields[i]);
+	object = vdi_alloc(sizeof *object + facts->label_count * sizeof(struct label) + facts->field_count * sizeof(struct slice) + own);
+	if (object == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for an object");
+	object->references = 1;
+	object->label_count = (uint16_t) facts->label_count;
+	object->field_count = (uint16_t) facts->field_count;
+	object->kv = vd_kv_ref(kv);
+	object->own_size = 0;
+	object->name = place_slice(object, value, facts->name);
+	object->namespace_name = place_slice(object, value, facts->namespace_name);
+	object->metadata_offset = facts->metadata_offset;
+	object->metadata_size = facts->metadata_size;
+	object->revision_offset = facts->revision_offset;
+	object->revision_size = facts->revision_size & 0x7fffffffu;
+	object->revision_comma = facts->revision_comma;
+	for (size_t i = 0; i < facts->label_count; i++) {
+		struct label *label = &object->labels[i];
+
+		label->key_offset = place(object, value, facts->labels[i].key);
+		label->key_size = (uint16_t) facts->labels[i].key.size;
+		label->value_offset = place(object, value, facts->labels[i].value);
+		label->value_size = (uint16_t) facts->labels[i].value.size;
+	}
+	for (size_t i = 0; i < facts->field_count; i++)
+		fields_of(object)[i] = place_slice(object, value, facts->fields[i]);
+	VDI_CHECK(object->own_size == own);
+	*ret_object = object;
+	return VD_OK;
+}
+
 vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
 {
 	struct vd_bytes	       value = vd_kv_value(kv);
 	struct vd_object_facts facts = { 0 };
-	struct vd_object      *object;
-	size_t		       own;
+	vd_status	       status;
 
 	VDI_TRY(codec->ops->inspect(codec, value, &facts, reterr));
-	VDI_TRY(check_facts(&facts, value, reterr));
-	own = own_need(value, facts.name) + own_need(value, facts.namespace_name);
-	for (size_t i = 0; i < facts.label_count; i++)
-		own += own_need(value, facts.labels[i].key) + own_need(value, facts.labels[i].value);
-	for (size_t i = 0; i < facts.field_count; i++)
-		own += own_need(value, facts.fields[i]);
-	object = vdi_alloc(sizeof *object + facts.label_count * sizeof(struct label) + facts.field_count * sizeof(struct slice) + own);
-	if (object == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory for an object");
-	object->references = 1;
-	object->label_count = (uint16_t) facts.label_count;
-	object->field_count = (uint16_t) facts.field_count;
-	object->kv = vd_kv_ref(kv);
-	object->own_size = 0;
-	object->name = place_slice(object, value, facts.name);
-	object->namespace_name = place_slice(object, value, facts.namespace_name);
-	object->metadata_offset = facts.metadata_offset;
-	object->metadata_size = facts.metadata_size;
-	object->revision_offset = facts.revision_offset;
-	object->revision_size = facts.revision_size & 0x7fffffffu;
-	object->revision_comma = facts.revision_comma;
-	for (size_t i = 0; i < facts.label_count; i++) {
-		struct label *label = &object->labels[i];
-
-		label->key_offset = place(object, value, facts.labels[i].key);
-		label->key_size = (uint16_t) facts.labels[i].key.size;
-		label->value_offset = place(object, value, facts.labels[i].value);
-		label->value_size = (uint16_t) facts.labels[i].value.size;
-	}
-	for (size_t i = 0; i < facts.field_count; i++)
-		fields_of(object)[i] = place_slice(object, value, facts.fields[i]);
-	VDI_CHECK(object->own_size == own);
-	*ret_object = object;
-	return VD_OK;
+	status = check_facts(&facts, value, reterr);
+	if (status == VD_OK)
+		status = build(kv, value, &facts, ret_object, reterr);
+	vd_codec_release(codec, &facts);
+	return status;
 }
 
 struct vd_object *vd_object_ref(struct vd_object *object)

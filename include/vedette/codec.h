@@ -25,7 +25,8 @@ struct vd_pair {
 #define VD_LABELS_MAX 1024
 #define VD_FIELDS_MAX 32
 
-/* What a codec reports. Slices point into the value, or into memory that is good until the next call of the codec on the same thread. */
+/* What a codec reports. Slices point into the value, or into the codec's scratch memory. Whoever inspected gives it back by
+ * vd_codec_release when VD_OK was answered. */
 struct vd_object_facts {
 	struct vd_bytes name;
 	struct vd_bytes namespace_name; /* empty: cluster scope */
@@ -39,6 +40,7 @@ struct vd_object_facts {
 	bool	 revision_comma;  /* it is followed by a comma of its own (nothing is replaced and metadata has other members) */
 	uint32_t metadata_offset; /* of the value of "metadata", with its braces */
 	uint32_t metadata_size;
+	void	*scratch; /* the codec's own */
 };
 
 struct vd_codec;
@@ -46,6 +48,8 @@ struct vd_codec;
 struct vd_codec_ops {
 	/* Any thread, several at once. VD_UNDECODABLE with a sentence, VD_NOMEM. */
 	vd_status (*inspect)(const struct vd_codec *codec, struct vd_bytes value, struct vd_object_facts *ret_facts, struct vd_error *reterr);
+	/* Takes the scratch memory of facts back. NULL when there never is any. */
+	void (*release)(const struct vd_codec *codec, struct vd_object_facts *facts);
 	void (*free)(struct vd_codec *codec);
 };
 
@@ -55,6 +59,13 @@ struct vd_codec {
 	const char *const	  *field_names; /* declared fields, besides metadata.name and metadata.namespace */
 	size_t			   field_count;
 };
+
+/* Any thread. */
+static inline void vd_codec_release(const struct vd_codec *codec, struct vd_object_facts *facts)
+{
+	if (codec->ops->release)
+		codec->ops->release(codec, facts);
+}
 
 /* One declared field: its value is the string, number or boolean at json_path (".spec.nodeName"), else default_value (NULL: ""). */
 struct vd_field_spec {

@@ -1,0 +1,81 @@
+/* How: the codec says where the member stands (revision_offset, revision_size); the member goes, and with it one of the commas around it. */
+#include "revision_cut.h"
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Widens [*from, *to) over one comma: the one after the member, else the one before it. */
+static void take_comma(const char *text, size_t size, size_t *from, size_t *to)
+{
+	size_t at = *to;
+
+	while (at < size && is_space(text[at]))
+		at++;
+	if (at < size && text[at] == ',') {
+		*to = at + 1;
+		return;
+	}
+	at = *from;
+	while (at > 0 && is_space(text[at - 1]))
+		at--;
+	if (at > 0 && text[at - 1] == ',')
+		*from = at - 1;
+}
+
+/* Whether the member `"resourceVersion":"<digits>"` names a revision above 0. */
+static bool names_a_revision(const char *member, size_t size)
+{
+	size_t colon = 0, digits = 0;
+	bool   above_zero = false;
+
+	while (colon < size && member[colon] != ':')
+		colon++;
+	for (size_t at = colon + 1; at < size; at++) {
+		char c = member[at];
+
+		if (c == '"' || is_space(c))
+			continue;
+		if (c < '0' || c > '9')
+			return false;
+		digits++;
+		above_zero |= c != '0';
+	}
+	return digits > 0 && digits <= 20 && above_zero;
+}
+
+static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
+		     struct vd_error *reterr)
+{
+	const char   *text = value.data;
+	struct vd_kv *kv = NULL;
+	size_t	      from = facts->revision_offset, to = from + facts->revision_size;
+
+	if (facts->revision_size == 0)
+		return vd_kv_new(key, value, ret_kv);
+	if (refuse && names_a_revision(text + from, facts->revision_size))
+		return vd_error_set(reterr, VD_REVISION_ON_CREATE, "resourceVersion should not be set on objects to be created");
+	take_comma(text, value.size, &from, &to);
+	VDI_TRY(vd_kv_new(key, (struct vd_bytes) { text, value.size - (to - from) }, &kv));
+	memmove(kv->data + kv->key_size + from, text + to, value.size - to);
+	*ret_kv = kv;
+	return VD_OK;
+}
+
+vd_status vdi_revision_cut_kv(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
+			      struct vd_error *reterr)
+{
+	struct vd_object_facts facts = { 0 };
+	vd_status	       status = codec->ops->inspect(codec, value, &facts, reterr);
+
+	if (status == VD_UNDECODABLE) {
+		if (reterr)
+			reterr->code = VD_BAD_REQUEST;
+		return VD_BAD_REQUEST;
+	}
+	VDI_TRY(status);
+	status = cut(&facts, key, value, refuse, ret_kv, reterr);
+	vd_codec_release(codec, &facts);
+	return status;
+}

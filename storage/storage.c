@@ -1,0 +1,821 @@
+/* How: each call is one small state machine (struct op) that asks the store for a range or a transaction and goes on in the callback. Callbacks may
+ * come before the store's function returns; a two-party counter decides who continues, so that retries are a loop, never a recursion.
+ *
+ *   get:     READ -> done
+ *   create:  [LEASE] -> WRITE -> done
+ *   update:  [suggestion] READ -> decide -> [LEASE] -> WRITE --conflict--> decide with what the transaction returned
+ *   delete:  [suggestion] READ -> decide -> WRITE --conflict--> decide
+ *
+ * "decide" runs the caller's function. A verdict reached on a suggestion that may be stale is never final: it is repeated on fresh state
+ * (R-129, R-131).
+ */
+#include "storage.h"
+
+#include <stdio.h>
+
+#include "key_range.h"
+#include "object.h"
+#include "revision_cut.h"
+
+/* A granted lease is used again for writes that ask for nearly the same expiry. */
+#define LEASE_USES_MAX 1000
+
+struct vdi_storage {
+	const struct vd_env *env;
+	struct vd_store	    *store;
+	struct vd_codec	    *codec;
+	char		    *resource;
+	char		    *key_prefix;
+	size_t		     key_prefix_size;
+
+	/* Under lease_lock, a flag taken for a few loads and stores. */
+	bool	lease_lock;
+	int64_t lease_id;
+	vd_wall lease_expiry;
+	int	lease_uses;
+};
+
+enum op_kind { OP_GET, OP_CREATE, OP_UPDATE, OP_DELETE, OP_PAGE, OP_COUNT, OP_CURRENT };
+enum op_step { STEP_READ, STEP_DECIDE, STEP_LEASE, STEP_WRITE, STEP_DONE };
+
+struct op {
+	struct vdi_storage *storage;
+	enum op_kind	    kind;
+	enum op_step	    step;
+	unsigned	    arrived; /* the issuer and the callback; the second goes on */
+
+	struct vd_bytes key; /* own copy */
+	char	       *uid, *precondition_revision; /* own copies or NULL */
+	bool		create_missing;
+	vd_update_fn	update;
+	vd_validate_fn	validate;
+	vd_object_fn	done;
+	void	       *arg;
+	vd_rev		minimum;
+
+	/* The state the verdict is based on. */
+	struct vd_object *current; /* reference; NULL: missing */
+	bool		  stale_possible;
+	vd_status	  first_status; /* verdict on a suggestion, with its revision, until it is confirmed */
+	struct vd_error	  first_error;
+	vd_rev		  first_revision;
+
+	/* What is to be written. */
+	struct vd_kv *wanted; /* own copy of key and value, without resourceVersion */
+	int64_t	      ttl_s;
+	int64_t	      lease;
+
+	/* The answer. */
+	vd_status	  status;
+	struct vd_error	  error;
+	struct vd_object *result;
+	vd_rev		  revision;
+};
+
+/* ---- Errors ---- */
+
+static vd_status storage_error(struct vd_error *error, vd_status code, struct vd_bytes key, vd_rev revision, const char *inner)
+{
+	static const struct {
+		vd_status   code;
+		const char *text;
+		int	    number;
+	} kinds[] = {
+		{ VD_NOT_FOUND, "key not found", 1 },	 { VD_EXISTS, "key exists", 2 },	  { VD_CONFLICT, "resource version conflicts", 3 },
+		{ VD_PRECONDITION, "invalid object", 4 }, { VD_UNAVAILABLE, "server unreachable", 5 }, { VD_TIMEOUT, "request timeout", 6 },
+		{ VD_UNDECODABLE, "corrupt object", 7 },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++)
+		if (kinds[i].code == code) {
+			vd_error_set(error, code, "StorageError: %s, Code: %d, Key: %.*s, ResourceVersion: %lld, AdditionalErrorMsg: %s", kinds[i].text,
+				     kinds[i].number, (int) VDI_MIN(key.size, (size_t) 200), (const char *) key.data, (long long) revision,
+				     inner ? inner : "<nil>");
+			if (error)
+				error->current = revision;
+			return code;
+		}
+	return vd_error_set(error, code, "%s", inner ? inner : vd_status_sentence(code));
+}
+
+/* ---- Life ---- */
+
+static vd_status check_prefix(const char *prefix, struct vd_error *reterr)
+{
+	size_t size = prefix ? strlen(prefix) : 0;
+
+	if (size == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "resourcePrefix cannot be empty");
+	if (strcmp(prefix, "/") == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "resourcePrefix cannot be /");
+	if (prefix[0] != '/')
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "resourcePrefix needs to start from /");
+	if (prefix[size - 1] != '/')
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "key prefix \"%s\" needs to end with /", prefix);
+	if (size > VDI_STORAGE_KEY_MAX / 2)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "key prefix is longer than %d bytes", VDI_STORAGE_KEY_MAX / 2);
+	return VD_OK;
+}
+
+vd_status vdi_storage_new(const struct vd_env *env, struct vd_store *store, const struct vdi_storage_options *options,
+			  struct vdi_storage **ret_storage, struct vd_error *reterr)
+{
+	struct vdi_storage *storage;
+
+	VDI_TRY(check_prefix(options->key_prefix, reterr));
+	storage = VDI_NEW(struct vdi_storage);
+	if (storage == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	storage->env = env;
+	storage->store = store;
+	storage->codec = options->codec;
+	storage->key_prefix = vdi_strdup(options->key_prefix);
+	storage->resource = vdi_strdup(options->resource ? options->resource : "");
+	if (storage->key_prefix == NULL || storage->resource == NULL) {
+		vdi_storage_free(storage);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	storage->key_prefix_size = strlen(storage->key_prefix);
+	*ret_storage = storage;
+	return VD_OK;
+}
+
+struct vdi_storage *vdi_storage_free(struct vdi_storage *storage)
+{
+	if (storage) {
+		vdi_free(storage->key_prefix);
+		vdi_free(storage->resource);
+		vdi_free(storage);
+	}
+	return NULL;
+}
+
+struct vd_store *vdi_storage_store(const struct vdi_storage *storage)
+{
+	return storage->store;
+}
+
+/* ---- Keys ---- */
+
+static bool segment_is_safe(struct vd_bytes segment)
+{
+	if (segment.size == 0 || memchr(segment.data, '/', segment.size) || memchr(segment.data, 0, segment.size))
+		return false;
+	return !vd_bytes_equal(segment, vd_bytes_of(".")) && !vd_bytes_equal(segment, vd_bytes_of(".."));
+}
+
+vd_status vdi_storage_key(const struct vdi_storage *storage, struct vd_bytes namespace_name, struct vd_bytes name,
+			  char buffer[VDI_STORAGE_KEY_MAX], struct vd_bytes *ret_key, struct vd_error *reterr)
+{
+	size_t size = storage->key_prefix_size;
+
+	if (!segment_is_safe(name) || (namespace_name.size && !segment_is_safe(namespace_name)))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "invalid key: \"%s%.*s%s%.*s\"", storage->key_prefix, (int) namespace_name.size,
+				    (const char *) namespace_name.data, namespace_name.size ? "/" : "", (int) name.size, (const char *) name.data);
+	if (size + namespace_name.size + 1 + name.size > VDI_STORAGE_KEY_MAX)
+		return vd_error_set(reterr, VD_TOO_BIG, "the key would be longer than %d bytes", VDI_STORAGE_KEY_MAX);
+	memcpy(buffer, storage->key_prefix, size);
+	if (namespace_name.size) {
+		memcpy(buffer + size, namespace_name.data, namespace_name.size);
+		size += namespace_name.size;
+		buffer[size++] = '/';
+	}
+	memcpy(buffer + size, name.data, name.size);
+	*ret_key = (struct vd_bytes) { buffer, size + name.size };
+	return VD_OK;
+}
+
+/* ---- Operations: life and the loop ---- */
+
+static void op_run(struct op *op);
+
+static struct op *op_new(struct vdi_storage *storage, enum op_kind kind, struct vd_bytes key)
+{
+	struct op *op = vdi_calloc(1, sizeof *op + key.size + 1);
+
+	if (op == NULL)
+		return NULL;
+	op->storage = storage;
+	op->kind = kind;
+	memcpy(op + 1, key.data, key.size);
+	op->key = (struct vd_bytes) { op + 1, key.size };
+	return op;
+}
+
+static void op_free(struct op *op)
+{
+	vd_object_unref(op->current);
+	vd_object_unref(op->result);
+	vd_kv_unref(op->wanted);
+	vdi_free(op->uid);
+	vdi_free(op->precondition_revision);
+	vdi_free(op);
+}
+
+/* Both the issuer, after the store's function returned, and the callback come here; the second one goes on. */
+static void op_meet(struct op *op)
+{
+	if (__atomic_add_fetch(&op->arrived, 1, __ATOMIC_ACQ_REL) == 2)
+		op_run(op);
+}
+
+static void op_finish(struct op *op, vd_status status)
+{
+	op->status = status;
+	op->step = STEP_DONE;
+}
+
+static void op_finish_error(struct op *op, vd_status status, const struct vd_error *error)
+{
+	if (error && error->message[0])
+		op->error = *error;
+	else
+		vd_error_set(&op->error, status, "%s", vd_status_sentence(status));
+	op->error.code = status;
+	op_finish(op, status);
+}
+
+static void set_current(struct op *op, struct vd_object *object)
+{
+	vd_object_unref(op->current);
+	op->current = object;
+}
+
+/* Decodes what was read into op->current; false when the operation is over. */
+static bool take_state(struct op *op, struct vd_kv *kv)
+{
+	struct vd_object *object = NULL;
+
+	if (kv) {
+		struct vd_error error = { 0 };
+		vd_status	status = vd_object_new(op->storage->codec, kv, &object, &error);
+
+		if (status != VD_OK) {
+			char inner[sizeof error.message];
+
+			snprintf(inner, sizeof inner, "%s", error.message);
+			if (status == VD_UNDECODABLE)
+				vd_error_set(&op->error, VD_UNDECODABLE, "Internal error occurred: object not decodable revision=%lld: %.250s",
+					     (long long) kv->mod_rev, inner);
+			else
+				op->error = error;
+			op_finish(op, status);
+			return false;
+		}
+	}
+	set_current(op, object);
+	op->stale_possible = false;
+	return true;
+}
+
+static void on_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct op *op = arg;
+
+	if (status != VD_OK) {
+		op_finish_error(op, status, error);
+	} else if (op->minimum > result->revision) {
+		vd_error_set(&op->error, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld", (long long) op->minimum,
+			     (long long) result->revision);
+		op->error.requested = op->minimum;
+		op->error.current = result->revision;
+		op_finish(op, VD_TOO_LARGE_REVISION);
+	} else if (take_state(op, result->kv_count ? result->kvs[0] : NULL)) {
+		op->revision = result->revision;
+		op->step = STEP_DECIDE;
+	}
+	op_meet(op);
+}
+
+static void on_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+{
+	struct op	   *op = arg;
+	struct vdi_storage *storage = op->storage;
+
+	if (status != VD_OK) {
+		op_finish_error(op, status, error);
+	} else {
+		op->lease = result->id;
+		while (__atomic_test_and_set(&storage->lease_lock, __ATOMIC_ACQUIRE))
+			;
+		storage->lease_id = result->id;
+		storage->lease_expiry = (vd_wall) { vd_env_wall(storage->env).ns + VD_SECONDS(result->ttl_s).ns };
+		storage->lease_uses = 1;
+		__atomic_clear(&storage->lease_lock, __ATOMIC_RELEASE);
+		op->step = STEP_WRITE;
+	}
+	op_meet(op);
+}
+
+/* The record that the transaction wrote, as an object; shares nothing with the store, which keeps its own copy. */
+static vd_status written_object(struct op *op, vd_rev revision)
+{
+	struct vd_kv *kv = op->wanted;
+
+	kv->mod_rev = revision;
+	kv->create_rev = op->current ? vd_object_kv(op->current)->create_rev : revision;
+	kv->version = op->current ? vd_object_kv(op->current)->version + 1 : 1;
+	kv->lease = op->lease;
+	return vd_object_new(op->storage->codec, kv, &op->result, &op->error);
+}
+
+static void on_written(struct op *op, const struct vd_txn_result *result)
+{
+	op->revision = result->revision;
+	if (op->kind == OP_DELETE) {
+		op->result = vd_object_ref(op->current);
+		op_finish(op, VD_OK);
+		return;
+	}
+	op_finish(op, written_object(op, result->revision));
+}
+
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct op *op = arg;
+
+	if (status != VD_OK) {
+		op_finish_error(op, status, error);
+	} else if (result->succeeded) {
+		on_written(op, result);
+	} else if (op->kind == OP_CREATE) {
+		op_finish(op, storage_error(&op->error, VD_EXISTS, op->key, 0, NULL));
+	} else {
+		const struct vd_range_result *range = &result->results[0].range;
+
+		/* Somebody else wrote: go on with what is there now. */
+		if (take_state(op, range->kv_count ? range->kvs[0] : NULL)) {
+			op->revision = result->revision;
+			op->step = STEP_DECIDE;
+		}
+	}
+	op_meet(op);
+}
+
+/* ---- Decisions ---- */
+
+static vd_status check_preconditions(struct op *op)
+{
+	char		       inner[256], revision[24];
+	struct vd_object_facts facts = { 0 };
+	struct vd_kv	      *kv;
+	bool		       equal;
+
+	if (op->uid == NULL && op->precondition_revision == NULL)
+		return VD_OK;
+	if (op->current == NULL)
+		return VD_OK; /* a missing object has no metadata to compare; the callers answer for it */
+	kv = vd_object_kv(op->current);
+	if (op->uid) {
+		VDI_TRY(op->storage->codec->ops->inspect(op->storage->codec, vd_kv_value(kv), &facts, &op->error));
+		equal = vd_bytes_equal(facts.uid, vd_bytes_of(op->uid));
+		snprintf(inner, sizeof inner, "Precondition failed: UID in precondition: %.64s, UID in object meta: %.*s", op->uid,
+			 (int) VDI_MIN(facts.uid.size, (size_t) 64), (const char *) facts.uid.data);
+		vd_codec_release(op->storage->codec, &facts);
+		if (!equal)
+			return storage_error(&op->error, VD_PRECONDITION, op->key, 0, inner);
+	}
+	if (op->precondition_revision) {
+		snprintf(revision, sizeof revision, "%lld", (long long) kv->mod_rev);
+		if (strcmp(revision, op->precondition_revision) != 0) {
+			snprintf(inner, sizeof inner,
+				 "Precondition failed: ResourceVersion in precondition: %.64s, ResourceVersion in object meta: %s",
+				 op->precondition_revision, revision);
+			return storage_error(&op->error, VD_PRECONDITION, op->key, 0, inner);
+		}
+	}
+	return VD_OK;
+}
+
+static vd_status call_update(struct op *op)
+{
+	struct vd_bytes value = VD_BYTES_NONE;
+	int64_t		ttl_s = 0;
+	struct vd_kv   *wanted = NULL;
+
+	VDI_TRY(op->update(op->arg, op->current, &value, &ttl_s, &op->error));
+	VDI_TRY(vdi_revision_cut_kv(op->storage->codec, op->key, value, false, &wanted, &op->error));
+	vd_kv_unref(op->wanted);
+	op->wanted = wanted;
+	op->ttl_s = ttl_s;
+	op->lease = 0;
+	return VD_OK;
+}
+
+/* A verdict on a state that may be stale: look again. If the fresh state is the same one, the first error stands. */
+static void decide_failed(struct op *op, vd_status status)
+{
+	if (!op->stale_possible) {
+		if (op->error.code != status)
+			vd_error_set(&op->error, status, "%s", vd_status_sentence(status));
+		op_finish(op, status);
+		return;
+	}
+	op->first_status = status;
+	op->first_error = op->error;
+	op->first_revision = op->current ? vd_object_revision(op->current) : 0;
+	memset(&op->error, 0, sizeof op->error);
+	op->step = STEP_READ;
+}
+
+static bool first_verdict_stands(struct op *op)
+{
+	vd_status status = op->first_status;
+
+	if (status == VD_OK || op->stale_possible || op->current == NULL)
+		return false;
+	op->first_status = VD_OK;
+	if (vd_object_revision(op->current) != op->first_revision)
+		return false;
+	op->error = op->first_error;
+	op_finish(op, status);
+	return true;
+}
+
+static void decide_update(struct op *op)
+{
+	vd_status status;
+
+	if (first_verdict_stands(op))
+		return;
+	if (op->current == NULL && !op->create_missing) {
+		op_finish(op, storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));
+		return;
+	}
+	status = check_preconditions(op);
+	if (status == VD_OK)
+		status = call_update(op);
+	if (status != VD_OK) {
+		decide_failed(op, status);
+		return;
+	}
+	if (op->current && op->ttl_s == 0 && vd_object_kv(op->current)->lease == 0 &&
+	    vd_bytes_equal(vd_kv_value(op->wanted), vd_kv_value(vd_object_kv(op->current)))) {
+		if (op->stale_possible) {
+			op->step = STEP_READ;
+			return;
+		}
+		op->result = vd_object_ref(op->current); /* no write, the revision does not move */
+		op->revision = vd_object_revision(op->current);
+		op_finish(op, VD_OK);
+		return;
+	}
+	op->step = op->ttl_s ? STEP_LEASE : STEP_WRITE;
+}
+
+static void decide_delete(struct op *op)
+{
+	vd_status status;
+
+	if (first_verdict_stands(op))
+		return;
+	if (op->current == NULL) {
+		op_finish(op, storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));
+		return;
+	}
+	status = check_preconditions(op);
+	if (status == VD_OK && op->validate)
+		status = op->validate(op->arg, op->current, &op->error);
+	if (status != VD_OK) {
+		decide_failed(op, status);
+		return;
+	}
+	op->step = STEP_WRITE;
+}
+
+static void decide(struct op *op)
+{
+	switch (op->kind) {
+	case OP_GET:
+		if (op->current) {
+			op->result = vd_object_ref(op->current);
+			op_finish(op, VD_OK);
+		} else {
+			op_finish(op, storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));
+		}
+		break;
+	case OP_UPDATE:
+		decide_update(op);
+		break;
+	case OP_DELETE:
+		decide_delete(op);
+		break;
+	default:
+		VDI_UNREACHABLE("no decision for this kind of operation");
+	}
+}
+
+/* ---- Issuing ---- */
+
+static vd_status issue_write(struct op *op)
+{
+	struct vd_compare compare = {
+		.target = VD_COMPARE_MOD,
+		.result = VD_COMPARE_EQUAL,
+		.key = op->key,
+		.number = op->current ? vd_object_revision(op->current) : 0,
+	};
+	struct vd_op write = { .kind = op->kind == OP_DELETE ? VD_OP_DELETE : VD_OP_PUT, .key = op->key, .lease = op->lease };
+	struct vd_op look = { .kind = VD_OP_RANGE, .range = { .key = op->key, .limit = 1 } };
+	struct vd_txn_request request = {
+		.compares = &compare,
+		.compare_count = 1,
+		.success = &write,
+		.success_count = 1,
+		.failure = &look,
+		.failure_count = op->kind == OP_CREATE ? 0 : 1,
+	};
+
+	if (op->wanted)
+		write.value = vd_kv_value(op->wanted);
+	return vd_store_txn(op->storage->store, &request, on_txn, op);
+}
+
+/* Extra life so that the lease can serve later writes too: min(60 s, 5 %). */
+static int64_t lease_extra_s(int64_t ttl_s)
+{
+	return VDI_MIN(ttl_s / 20, (int64_t) 60);
+}
+
+static bool reuse_lease(struct op *op)
+{
+	struct vdi_storage *storage = op->storage;
+	int64_t		    now_ns = vd_env_wall(storage->env).ns;
+	int64_t		    least_ns = now_ns + VD_SECONDS(op->ttl_s).ns;
+	int64_t		    most_ns = least_ns + VD_SECONDS(lease_extra_s(op->ttl_s)).ns;
+	bool		    reused;
+
+	while (__atomic_test_and_set(&storage->lease_lock, __ATOMIC_ACQUIRE))
+		;
+	reused = storage->lease_id && least_ns < storage->lease_expiry.ns && storage->lease_expiry.ns < most_ns &&
+		 storage->lease_uses < LEASE_USES_MAX;
+	if (reused) {
+		storage->lease_uses++;
+		op->lease = storage->lease_id;
+	}
+	__atomic_clear(&storage->lease_lock, __ATOMIC_RELEASE);
+	return reused;
+}
+
+static vd_status issue(struct op *op)
+{
+	struct vd_range_request range = { .key = op->key, .limit = 1 };
+
+	switch (op->step) {
+	case STEP_READ:
+		return vd_store_range(op->storage->store, &range, on_range, op);
+	case STEP_LEASE:
+		return vd_store_lease_grant(op->storage->store, 0, op->ttl_s + lease_extra_s(op->ttl_s), on_lease, op);
+	case STEP_WRITE:
+		return issue_write(op);
+	default:
+		VDI_UNREACHABLE("nothing to issue");
+	}
+}
+
+static void op_answer(struct op *op)
+{
+	op->done(op->arg, op->status, op->status == VD_OK ? op->result : NULL, op->revision, op->status == VD_OK ? NULL : &op->error);
+	op_free(op);
+}
+
+static void op_run(struct op *op)
+{
+	for (;;) {
+		vd_status status;
+
+		if (op->step == STEP_DECIDE) {
+			decide(op);
+			continue;
+		}
+		if (op->step == STEP_DONE) {
+			op_answer(op);
+			return;
+		}
+		if (op->step == STEP_LEASE && reuse_lease(op)) {
+			op->step = STEP_WRITE;
+			continue;
+		}
+		__atomic_store_n(&op->arrived, 0, __ATOMIC_RELAXED);
+		status = issue(op);
+		if (status != VD_OK) {
+			op_finish_error(op, status, NULL);
+			continue;
+		}
+		if (__atomic_add_fetch(&op->arrived, 1, __ATOMIC_ACQ_REL) != 2)
+			return; /* the callback will go on */
+	}
+}
+
+/* From here on every end, a failed first issue included, is told through the callback. */
+static vd_status op_start(struct op *op)
+{
+	op_run(op);
+	return VD_OK;
+}
+
+static vd_status set_preconditions(struct op *op, const struct vd_preconditions *preconditions)
+{
+	if (preconditions && preconditions->uid.size) {
+		op->uid = vdi_strndup(preconditions->uid.data, preconditions->uid.size);
+		if (op->uid == NULL)
+			return VD_NOMEM;
+	}
+	if (preconditions && preconditions->revision.size) {
+		op->precondition_revision = vdi_strndup(preconditions->revision.data, preconditions->revision.size);
+		if (op->precondition_revision == NULL)
+			return VD_NOMEM;
+	}
+	return VD_OK;
+}
+
+static struct op *op_new_call(struct vdi_storage *storage, enum op_kind kind, struct vd_bytes key, struct vd_object *suggestion, vd_object_fn done,
+			      void *arg)
+{
+	struct op *op = op_new(storage, kind, key);
+
+	if (op == NULL)
+		return NULL;
+	op->done = done;
+	op->arg = arg;
+	op->step = STEP_READ;
+	if (suggestion) {
+		op->current = vd_object_ref(suggestion);
+		op->stale_possible = true;
+		op->step = STEP_DECIDE;
+	}
+	return op;
+}
+
+vd_status vdi_storage_get(struct vdi_storage *storage, struct vd_bytes key, vd_rev minimum, vd_object_fn done, void *arg)
+{
+	struct op *op = op_new_call(storage, OP_GET, key, NULL, done, arg);
+
+	if (op == NULL)
+		return VD_NOMEM;
+	op->minimum = minimum;
+	return op_start(op);
+}
+
+vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
+{
+	struct op *op = op_new_call(storage, OP_CREATE, key, NULL, done, arg);
+	vd_status  status;
+
+	if (op == NULL)
+		return VD_NOMEM;
+	status = vdi_revision_cut_kv(storage->codec, op->key, value, true, &op->wanted, &op->error);
+	if (status == VD_NOMEM) {
+		op_free(op);
+		return status;
+	}
+	op->ttl_s = ttl_s;
+	op->step = ttl_s ? STEP_LEASE : STEP_WRITE;
+	if (status != VD_OK)
+		op_finish(op, status);
+	return op_start(op);
+}
+
+vd_status vdi_storage_update(struct vdi_storage *storage, struct vd_bytes key, bool create_missing, const struct vd_preconditions *preconditions,
+			     struct vd_object *suggestion, vd_update_fn update, vd_object_fn done, void *arg)
+{
+	struct op *op = op_new_call(storage, OP_UPDATE, key, suggestion, done, arg);
+
+	if (op == NULL || set_preconditions(op, preconditions) != VD_OK) {
+		if (op)
+			op_free(op);
+		return VD_NOMEM;
+	}
+	op->create_missing = create_missing;
+	op->update = update;
+	return op_start(op);
+}
+
+vd_status vdi_storage_delete(struct vdi_storage *storage, struct vd_bytes key, const struct vd_preconditions *preconditions,
+			     struct vd_object *suggestion, vd_validate_fn validate, vd_object_fn done, void *arg)
+{
+	struct op *op = op_new_call(storage, OP_DELETE, key, suggestion, done, arg);
+
+	if (op == NULL || set_preconditions(op, preconditions) != VD_OK) {
+		if (op)
+			op_free(op);
+		return VD_NOMEM;
+	}
+	op->validate = validate;
+	return op_start(op);
+}
+
+/* ---- Pages, counts, the current revision: one range each ---- */
+
+struct read_call {
+	struct vdi_storage  *storage;
+	vdi_storage_page_fn  page_done;
+	vdi_storage_count_fn count_done;
+	vd_done_fn	     revision_done;
+	void		    *arg;
+};
+
+static struct read_call *read_call_new(struct vdi_storage *storage, void *arg)
+{
+	struct read_call *call = VDI_NEW(struct read_call);
+
+	if (call) {
+		call->storage = storage;
+		call->arg = arg;
+	}
+	return call;
+}
+
+static void answer_page(struct read_call *call, const struct vd_range_result *result)
+{
+	struct vdi_storage_page page = { .revision = result->revision, .object_count = result->kv_count, .count = result->count, .more = result->more };
+	struct vd_error		error = { 0 }, first_error = { 0 };
+	vd_status		status = VD_OK;
+
+	page.objects = vdi_calloc(result->kv_count ? result->kv_count : 1, sizeof *page.objects);
+	if (page.objects == NULL) {
+		vd_error_set(&error, VD_NOMEM, "out of memory for a page of %zu objects", result->kv_count);
+		call->page_done(call->arg, VD_NOMEM, NULL, &error);
+		return;
+	}
+	for (size_t i = 0; i < result->kv_count && status != VD_NOMEM; i++) {
+		status = vd_object_new(call->storage->codec, result->kvs[i], &page.objects[i], &error);
+		if (status != VD_OK && first_error.code == VD_OK)
+			first_error = error;
+	}
+	if (status == VD_NOMEM)
+		call->page_done(call->arg, VD_NOMEM, NULL, &error);
+	else
+		call->page_done(call->arg, VD_OK, &page, first_error.code ? &first_error : NULL);
+	for (size_t i = 0; i < result->kv_count; i++)
+		vd_object_unref(page.objects[i]);
+	vdi_free(page.objects);
+}
+
+static void on_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct read_call *call = arg;
+
+	if (call->page_done) {
+		if (status == VD_OK)
+			answer_page(call, result);
+		else
+			call->page_done(call->arg, status, NULL, error);
+	} else if (call->count_done) {
+		call->count_done(call->arg, status, status == VD_OK ? result->count : -1, error);
+	} else {
+		call->revision_done(call->arg, status, status == VD_OK ? result->revision : 0, error);
+	}
+	vdi_free(call);
+}
+
+static vd_status read_issue(struct read_call *call, const struct vd_range_request *request)
+{
+	vd_status status = vd_store_range(call->storage->store, request, on_read, call);
+
+	if (status != VD_OK)
+		vdi_free(call);
+	return status;
+}
+
+vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, struct vd_bytes start, vd_rev revision, int64_t limit,
+			   vdi_storage_page_fn done, void *arg)
+{
+	char			end[VDI_STORAGE_KEY_MAX];
+	struct read_call       *call;
+	struct vd_range_request request = { .key = start.size ? start : prefix, .revision = revision, .limit = limit };
+
+	if (prefix.size == 0 || prefix.size > sizeof end)
+		return VD_INVALID_ARGUMENT;
+	request.range_end = vdi_prefix_end(prefix, end);
+	call = read_call_new(storage, arg);
+	if (call == NULL)
+		return VD_NOMEM;
+	call->page_done = done;
+	return read_issue(call, &request);
+}
+
+vd_status vdi_storage_current_revision(struct vdi_storage *storage, vd_done_fn done, void *arg)
+{
+	/* the prefix itself, without its slash; only the header counts. */
+	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size - 1 }, .limit = 1 };
+	struct read_call       *call = read_call_new(storage, arg);
+
+	if (call == NULL)
+		return VD_NOMEM;
+	call->revision_done = done;
+	return read_issue(call, &request);
+}
+
+vd_status vdi_storage_count(struct vdi_storage *storage, vdi_storage_count_fn done, void *arg)
+{
+	char			end[VDI_STORAGE_KEY_MAX];
+	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size }, .count_only = true };
+	struct read_call       *call = read_call_new(storage, arg);
+
+	if (call == NULL)
+		return VD_NOMEM;
+	request.range_end = vdi_prefix_end(request.key, end);
+	call->count_done = done;
+	return read_issue(call, &request);
+}
