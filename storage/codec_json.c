@@ -5,6 +5,8 @@
  */
 #include <stdatomic.h>
 
+#include <vedette/codec.h>
+
 #include "base.h"
 #include "json_scan.h"
 #include "json_text.h"

@@ -787,7 +787,7 @@ vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, 
 
 	if (prefix.size == 0 || prefix.size > sizeof end)
 		return VD_INVALID_ARGUMENT;
-	request.range_end = vdi_prefix_end(prefix, end);
+	request.range_end = vdi_bytes_prefix_end(prefix, end);
 	call = read_call_new(storage, arg);
 	if (call == NULL)
 		return VD_NOMEM;
@@ -815,7 +815,7 @@ vd_status vdi_storage_count(struct vdi_storage *storage, vdi_storage_count_fn do
 
 	if (call == NULL)
 		return VD_NOMEM;
-	request.range_end = vdi_prefix_end(request.key, end);
+	request.range_end = vdi_bytes_prefix_end(request.key, end);
 	call->count_done = done;
 	return read_issue(call, &request);
 }
