@@ -1,0 +1,434 @@
+/* How a wake reaches the loop.
+ *
+ * Ready actors stand in a queue under the loop's lock. From another thread the first of them writes to the eventfd, unless the loop is already
+ * in its dispatch round and will look again. On the loop's own thread no write is needed: a zero timeout makes libevent call
+ * the dispatch in its next turn, after a look at the sockets.
+ *
+ * A dispatch round runs at most ROUND_MAX actors and then returns to libevent, so that actors that keep themselves awake cannot keep
+ * sockets waiting. Timers of actors are in our own heap; one libevent timer stands for the earliest.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "actor_loop.h"
+#include "actor_state.h"
+#include "env.h"
+#include "lock.h"
+#include "thread.h"
+#include "timer.h"
+
+#define ROUND_MAX 256
+
+struct loop_actor {
+	struct vd_actor		actor;
+	struct vdi_loop	       *loop;
+	struct vd_actor_options options;
+	vdi_actor_state		state;
+
+	/* Written before CLOSING is set. */
+	void (*done)(void *arg);
+	void *done_arg;
+
+	/* Under the loop's lock. */
+	struct loop_actor *queue_next;
+	struct vdi_timer   timer;
+};
+
+struct vdi_loop {
+	/* Fixed at creation. */
+	const struct vd_env *env;
+	struct event_base   *base;
+	int		     event_fd;
+	struct vd_runner     runner;
+	_Atomic int64_t	     actors_open;
+
+	/* The loop's thread only. */
+	struct event wake_event;  /* the eventfd became readable */
+	struct event turn_event;  /* zero timeout: dispatch in the next turn */
+	struct event timer_event; /* the earliest actor timer */
+	vd_mono	     timer_event_due;
+
+	/* The owner's thread. */
+	struct vdi_thread thread;
+	bool		  has_thread;
+
+	/* Under lock. */
+	struct vdi_lock	      lock;
+	struct loop_actor    *queue_first;
+	struct loop_actor    *queue_last;
+	struct vdi_timer_heap timers;
+	bool		      is_notified;    /* the eventfd was written and not yet read */
+	bool		      is_dispatching; /* will look at queue and timers before it returns to libevent */
+	bool		      is_stopping;
+};
+
+/* The loop whose callbacks this thread is in. */
+static __thread struct vdi_loop *current_loop;
+
+static void push_locked(struct vdi_loop *loop, struct loop_actor *actor)
+{
+	actor->queue_next = NULL;
+	if (loop->queue_last)
+		loop->queue_last->queue_next = actor;
+	else
+		loop->queue_first = actor;
+	loop->queue_last = actor;
+}
+
+static struct loop_actor *pop_locked(struct vdi_loop *loop)
+{
+	struct loop_actor *actor = loop->queue_first;
+
+	if (actor) {
+		loop->queue_first = actor->queue_next;
+		if (loop->queue_first == NULL)
+			loop->queue_last = NULL;
+	}
+	return actor;
+}
+
+static void take_turn(struct vdi_loop *loop)
+{
+	static const struct timeval zero;
+
+	if (!evtimer_pending(&loop->turn_event, NULL))
+		VDI_CHECK(evtimer_add(&loop->turn_event, &zero) == 0);
+}
+
+/* Sees to it that the loop looks at queue, timers and stop flag. The lock is held and released here: the write happens outside. */
+static void notify_and_unlock(struct vdi_loop *loop)
+{
+	bool	 is_silent = loop->is_notified || loop->is_dispatching;
+	uint64_t one = 1;
+
+	if (!is_silent && current_loop == loop) {
+		vdi_lock_release(&loop->lock);
+		take_turn(loop);
+		return;
+	}
+	loop->is_notified |= !is_silent;
+	vdi_lock_release(&loop->lock);
+	if (!is_silent) {
+		ssize_t written;
+
+		do
+			written = write(loop->event_fd, &one, sizeof one);
+		while (written < 0 && errno == EINTR);
+		VDI_CHECK(written == sizeof one);
+	}
+}
+
+static void enqueue(struct loop_actor *actor)
+{
+	struct vdi_loop *loop = actor->loop;
+
+	vdi_lock_acquire(&loop->lock);
+	push_locked(loop, actor);
+	notify_and_unlock(loop);
+}
+
+/* ---- Actors ---- */
+
+static void loop_actor_wake(struct vd_actor *base)
+{
+	struct loop_actor *actor = VDI_CONTAINER_OF(base, struct loop_actor, actor);
+
+	if (vdi_actor_state_wake(&actor->state))
+		enqueue(actor);
+}
+
+static void loop_actor_set_timer(struct vd_actor *base, vd_mono due)
+{
+	struct loop_actor *actor = VDI_CONTAINER_OF(base, struct loop_actor, actor);
+	struct vdi_loop	  *loop = actor->loop;
+	vd_mono		   before;
+
+	vdi_lock_acquire(&loop->lock);
+	before = vdi_timer_heap_next_due(&loop->timers);
+	vdi_timer_heap_set(&loop->timers, &actor->timer, due);
+	if (vdi_timer_heap_next_due(&loop->timers).ns < before.ns)
+		notify_and_unlock(loop);
+	else
+		vdi_lock_release(&loop->lock); /* an event that comes too early only looks and sets itself again */
+}
+
+static void loop_actor_close(struct vd_actor *base, void (*done)(void *arg), void *arg)
+{
+	struct loop_actor *actor = VDI_CONTAINER_OF(base, struct loop_actor, actor);
+
+	atomic_fetch_sub(&actor->loop->actors_open, 1);
+	actor->done = done;
+	actor->done_arg = arg;
+	if (vdi_actor_state_close(&actor->state))
+		enqueue(actor);
+}
+
+static vd_status loop_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+{
+	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer, loop_actor_close };
+	struct vdi_loop			 *loop = runner;
+	struct loop_actor		 *actor;
+
+	/* A loop must not block, and what blocks has no business on its thread. */
+	if (options->blocking)
+		return vd_runner_actor_new(vdi_env_runner(loop->env), options, ret_actor);
+	actor = VDI_NEW(struct loop_actor);
+	if (actor == NULL)
+		return VD_NOMEM;
+	actor->actor.ops = &ops;
+	actor->loop = loop;
+	actor->options = *options;
+	atomic_init(&actor->state, 0);
+	atomic_fetch_add(&loop->actors_open, 1);
+	*ret_actor = &actor->actor;
+	return VD_OK;
+}
+
+/* ---- Dispatch, on the loop's thread ---- */
+
+static void fire_timers_locked(struct vdi_loop *loop)
+{
+	struct vdi_timer *timer;
+	vd_mono		  now;
+
+	if (loop->timers.count == 0)
+		return;
+	now = vd_env_now(loop->env);
+	while ((timer = vdi_timer_heap_pop_due(&loop->timers, now)) != NULL) {
+		struct loop_actor *actor = VDI_CONTAINER_OF(timer, struct loop_actor, timer);
+
+		if (vdi_actor_state_wake(&actor->state))
+			push_locked(loop, actor);
+	}
+}
+
+static void end_actor(struct loop_actor *actor)
+{
+	void (*done)(void *arg) = actor->done;
+	void *done_arg = actor->done_arg;
+
+	vdi_lock_acquire(&actor->loop->lock);
+	vdi_timer_heap_remove(&actor->loop->timers, &actor->timer);
+	vdi_lock_release(&actor->loop->lock);
+	vdi_free(actor);
+	if (done)
+		done(done_arg);
+}
+
+/* Returns the actor when it must be queued again. */
+static struct loop_actor *run_actor(struct loop_actor *actor)
+{
+	if (!vdi_actor_state_start(&actor->state)) {
+		end_actor(actor);
+		return NULL;
+	}
+	actor->options.run(actor->options.arg);
+	return vdi_actor_state_finish(&actor->state) ? actor : NULL;
+}
+
+/* Sets the libevent timer for the earliest deadline. libevent counts from now on, in microseconds, and may be a little early. */
+static void arm_timer(struct vdi_loop *loop, vd_mono due)
+{
+	struct timeval wait;
+	int64_t	       wait_us;
+
+	if (due.ns == loop->timer_event_due.ns && (due.ns == VD_NEVER.ns || evtimer_pending(&loop->timer_event, NULL)))
+		return;
+	loop->timer_event_due = due;
+	if (due.ns == VD_NEVER.ns) {
+		evtimer_del(&loop->timer_event);
+		return;
+	}
+	wait_us = (VDI_MAX(vd_mono_since(due, vd_env_now(loop->env)).ns, 0) + 999) / 1000;
+	wait = (struct timeval) { .tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000 };
+	VDI_CHECK(evtimer_add(&loop->timer_event, &wait) == 0);
+}
+
+static void dispatch(struct vdi_loop *loop)
+{
+	struct loop_actor *actor;
+	vd_mono		   due;
+	bool		   has_more;
+	bool		   is_stopping;
+
+	vdi_lock_acquire(&loop->lock);
+	loop->is_dispatching = true;
+	for (unsigned i = 0; i < ROUND_MAX; i++) {
+		fire_timers_locked(loop);
+		if (loop->is_stopping || (actor = pop_locked(loop)) == NULL)
+			break;
+		vdi_lock_release(&loop->lock);
+		actor = run_actor(actor);
+		vdi_lock_acquire(&loop->lock);
+		if (actor)
+			push_locked(loop, actor);
+	}
+	loop->is_dispatching = false;
+	has_more = loop->queue_first != NULL;
+	is_stopping = loop->is_stopping;
+	due = vdi_timer_heap_next_due(&loop->timers);
+	vdi_lock_release(&loop->lock);
+
+	arm_timer(loop, due);
+	if (is_stopping)
+		event_base_loopbreak(loop->base);
+	else if (has_more)
+		take_turn(loop);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	struct vdi_loop *loop = arg;
+	uint64_t	 count;
+	ssize_t		 got;
+
+	(void) what;
+	vdi_lock_acquire(&loop->lock);
+	got = read(fd, &count, sizeof count);
+	VDI_CHECK(got == sizeof count || errno == EAGAIN);
+	loop->is_notified = false;
+	vdi_lock_release(&loop->lock);
+	dispatch(loop);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *arg)
+{
+	(void) fd;
+	(void) what;
+	dispatch(arg);
+}
+
+/* ---- The loop ---- */
+
+static struct event_base *new_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base   *base = NULL;
+
+	if (config && event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
+		base = event_base_new_with_config(config);
+	if (config)
+		event_config_free(config);
+	return base;
+}
+
+vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
+{
+	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer, loop_actor_close };
+	struct vdi_loop			 *loop;
+
+	VDI_CHECK(vdi_env_sim(env) == NULL);
+	loop = VDI_NEW(struct vdi_loop);
+	if (loop == NULL)
+		return VD_NOMEM;
+	loop->env = env;
+	loop->timer_event_due = VD_NEVER;
+	loop->runner = (struct vd_runner) { &ops, loop };
+	loop->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	loop->base = loop->event_fd < 0 ? NULL : new_base();
+	if (loop->base == NULL) {
+		bool has_fd = loop->event_fd >= 0;
+
+		if (has_fd)
+			close(loop->event_fd);
+		vdi_free(loop);
+		return has_fd ? VD_NOMEM : VD_IO;
+	}
+	vdi_lock_init(&loop->lock, VDI_LOCK_LOOP);
+	if (event_assign(&loop->wake_event, loop->base, loop->event_fd, EV_READ | EV_PERSIST, on_wake, loop) != 0 ||
+	    evtimer_assign(&loop->turn_event, loop->base, on_time, loop) != 0 ||
+	    evtimer_assign(&loop->timer_event, loop->base, on_time, loop) != 0 || event_add(&loop->wake_event, NULL) != 0) {
+		event_base_free(loop->base);
+		close(loop->event_fd);
+		vdi_lock_fini(&loop->lock);
+		vdi_free(loop);
+		return VD_NOMEM;
+	}
+	*ret_loop = loop;
+	return VD_OK;
+}
+
+void vdi_loop_run(struct vdi_loop *loop)
+{
+	struct vdi_loop *outer = current_loop;
+	bool		 is_stopping;
+
+	current_loop = loop;
+	dispatch(loop);
+	do {
+		vdi_lock_acquire(&loop->lock);
+		is_stopping = loop->is_stopping;
+		loop->is_stopping = false;
+		vdi_lock_release(&loop->lock);
+		if (!is_stopping)
+			VDI_CHECK(event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) >= 0);
+	} while (!is_stopping);
+	current_loop = outer;
+}
+
+static void *run_thread(void *arg)
+{
+	vdi_loop_run(arg);
+	return NULL;
+}
+
+vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name)
+{
+	VDI_CHECK(!loop->has_thread);
+	VDI_TRY(vdi_thread_start(&loop->thread, name, run_thread, loop));
+	loop->has_thread = true;
+	return VD_OK;
+}
+
+void vdi_loop_stop(struct vdi_loop *loop)
+{
+	vdi_lock_acquire(&loop->lock);
+	loop->is_stopping = true;
+	notify_and_unlock(loop);
+}
+
+struct vdi_loop *vdi_loop_free(struct vdi_loop *loop)
+{
+	struct loop_actor *actor;
+
+	if (loop == NULL)
+		return NULL;
+	if (loop->has_thread) {
+		vdi_loop_stop(loop);
+		vdi_thread_join(&loop->thread);
+	}
+	VDI_CHECK(atomic_load(&loop->actors_open) == 0);
+	vdi_lock_acquire(&loop->lock);
+	while ((actor = pop_locked(loop)) != NULL) {
+		vdi_lock_release(&loop->lock);
+		VDI_CHECK(run_actor(actor) == NULL); /* only closing ones are left */
+		vdi_lock_acquire(&loop->lock);
+	}
+	vdi_lock_release(&loop->lock);
+	event_del(&loop->wake_event);
+	evtimer_del(&loop->turn_event);
+	evtimer_del(&loop->timer_event);
+	event_base_free(loop->base);
+	close(loop->event_fd);
+	vdi_lock_fini(&loop->lock);
+	vdi_free(loop);
+	return NULL;
+}
+
+struct event_base *vdi_loop_base(struct vdi_loop *loop)
+{
+	return loop->base;
+}
+
+const struct vd_runner *vdi_loop_runner(const struct vdi_loop *loop)
+{
+	return &loop->runner;
+}
+
+bool vdi_loop_is_current(const struct vdi_loop *loop)
+{
+	return current_loop == loop;
+}

@@ -1,0 +1,36 @@
+/* One thread with a libevent event_base, which also runs actors.
+ *
+ * Actors of a loop run on the loop's thread, between its I/O callbacks, so they may use what belongs to that thread without a
+ * lock. Wakes and timers may come from any thread; they coalesce into one write to an eventfd while the loop sleeps, and need none
+ * from the loop's own thread. The event_base is made without locks: only the loop's thread may touch it once the loop runs.
+ *
+ *   vdi_loop_new -> (events on vdi_loop_base, actors on vdi_loop_runner) -> vdi_loop_run or vdi_loop_start_thread
+ *     -> vdi_loop_stop -> vdi_loop_free
+ */
+#ifndef VDI_ACTOR_LOOP_H
+#define VDI_ACTOR_LOOP_H
+
+#include "base.h"
+
+struct event_base;
+struct vdi_loop;
+
+/* VD_NOMEM; VD_IO when the operating system refuses a file descriptor. The env must have the real clock. */
+VDI_MUST_USE vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop);
+/* Runs the loop in the calling thread until vdi_loop_stop(); a stop that came before makes it return at once. May be called
+ * again afterwards. */
+void vdi_loop_run(struct vdi_loop *loop);
+/* The same in a new thread; vdi_loop_free() joins it. VD_FULL: no thread to be had. */
+VDI_MUST_USE vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name);
+/* Any thread; the loop returns after the actor or event it is in. Does not wait for it. */
+void vdi_loop_stop(struct vdi_loop *loop);
+/* Stops and joins the loop's thread, runs what closing actors still owe, frees the event_base. Every actor must have been
+ * closed (a check), every event freed; not from the loop's own thread. NULL is fine; returns NULL. */
+struct vdi_loop *vdi_loop_free(struct vdi_loop *loop);
+
+struct event_base	*vdi_loop_base(struct vdi_loop *loop);
+const struct vd_runner	*vdi_loop_runner(const struct vdi_loop *loop);
+/* Whether the caller is inside the loop's callbacks and actors. */
+bool vdi_loop_is_current(const struct vdi_loop *loop);
+
+#endif

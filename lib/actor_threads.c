@@ -1,0 +1,514 @@
+/* A run queue under one lock, and as few system calls as possible.
+ *
+ * A thread that has nothing to do sleeps on its own condition. One of the sleepers, the timer keeper, sleeps only until the next
+ * deadline; the others stand in a stack, so that the one with the warmest cache is woken first and the keeper last. A wake puts the
+ * actor into the queue and wakes a sleeper only when nobody is on the way already:
+ *   - a thread that was told to get up and has not looked yet (`waking`) will find this actor too;
+ *   - a handler that wakes one other actor wakes nobody: its own thread looks at the queue right after it. With more than one
+ *     in the queue a sleeper is called, for the sake of other processors.
+ * A thread that took an actor and sees more in the queue calls the next sleeper, and so on: a burst of wakes costs its first caller
+ * one system call, the rest spreads by itself.
+ *
+ * Timers belong to the lock too. Whoever takes from the queue first moves the actors that are due into it. When a thread goes to work and
+ * leaves timers without a keeper although somebody sleeps, it calls a sleeper to become the keeper.
+ */
+#include "actor_threads.h"
+#include "actor_state.h"
+#include "clock.h"
+#include "lock.h"
+#include "thread.h"
+#include "timer.h"
+
+struct pool;
+
+struct pool_actor {
+	struct vd_actor		actor;
+	struct pool	       *pool;
+	struct vd_actor_options options;
+	vdi_actor_state		state;
+
+	/* Written before CLOSING is set. */
+	void (*done)(void *arg);
+	void *done_arg;
+
+	/* Under the pool's lock. */
+	struct pool_actor *queue_next;
+	struct vdi_timer   timer;
+};
+
+struct worker {
+	struct pool	    *pool;
+	struct vdi_thread    thread;
+	struct vdi_condition called;
+
+	/* Under the pool's lock. */
+	struct worker *asleep_next;
+	bool	       is_called;
+};
+
+/* An actor with a thread of its own. The thread's record outlives the actor, until somebody joins it. */
+struct blocking_actor {
+	struct vd_actor		actor;
+	struct pool	       *pool;
+	struct vd_actor_options options;
+	struct blocking_thread *thread;
+	struct vdi_lock		lock;
+	struct vdi_condition	changed;
+
+	/* Under lock. */
+	bool	is_woken;
+	bool	is_closing;
+	vd_mono due;
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+struct blocking_thread {
+	struct blocking_actor  *actor;
+	struct pool	       *pool;
+	struct vdi_thread	thread;
+	struct blocking_thread *next;
+	bool			is_ended; /* joining will not wait long */
+};
+
+struct pool {
+	struct vdi_lock	    lock;
+	_Atomic int64_t	    actors_open; /* created and not yet closed */
+	unsigned	    worker_count;
+	const struct vdi_clock *clock;
+
+	/* Under lock. */
+	struct pool_actor      *queue_first;
+	struct pool_actor      *queue_last;
+	struct worker	       *asleep;	 /* without the timer keeper */
+	struct worker	       *keeper;	 /* asleep until keeper_until */
+	vd_mono			keeper_until;
+	unsigned		waking;	 /* called, and not yet looking */
+	struct vdi_timer_heap	timers;
+	struct blocking_thread *blocking;
+	bool			is_stopping;
+
+	struct worker workers[];
+};
+
+/* The pool whose actor this thread is running: it will look at that pool's queue soon. */
+static __thread struct pool *running_for;
+
+/* ---- The queue ---- */
+
+static void push_locked(struct pool *pool, struct pool_actor *actor)
+{
+	actor->queue_next = NULL;
+	if (pool->queue_last)
+		pool->queue_last->queue_next = actor;
+	else
+		pool->queue_first = actor;
+	pool->queue_last = actor;
+}
+
+static struct pool_actor *pop_locked(struct pool *pool)
+{
+	struct pool_actor *actor = pool->queue_first;
+
+	if (actor) {
+		pool->queue_first = actor->queue_next;
+		if (pool->queue_first == NULL)
+			pool->queue_last = NULL;
+	}
+	return actor;
+}
+
+/* Takes a sleeper out, to be signalled after the lock is released. NULL: nobody needs to be. */
+static struct worker *call_sleeper_locked(struct pool *pool)
+{
+	struct worker *worker;
+
+	if (pool->waking)
+		return NULL;
+	worker = pool->asleep;
+	if (worker)
+		pool->asleep = worker->asleep_next;
+	else if (pool->keeper) {
+		worker = pool->keeper;
+		pool->keeper = NULL;
+	} else
+		return NULL;
+	worker->is_called = true;
+	pool->waking++;
+	return worker;
+}
+
+static void enqueue(struct pool_actor *actor)
+{
+	struct pool   *pool = actor->pool;
+	struct worker *sleeper = NULL;
+	bool	       was_empty;
+
+	vdi_lock_acquire(&pool->lock);
+	was_empty = pool->queue_first == NULL;
+	push_locked(pool, actor);
+	if (!was_empty || running_for != pool)
+		sleeper = call_sleeper_locked(pool);
+	vdi_lock_release(&pool->lock);
+	if (sleeper)
+		vdi_condition_signal(&sleeper->called);
+}
+
+static void fire_timers_locked(struct pool *pool)
+{
+	struct vdi_timer *timer;
+	vd_mono		  now;
+
+	if (pool->timers.count == 0)
+		return;
+	now = vdi_clock_mono(pool->clock);
+	while ((timer = vdi_timer_heap_pop_due(&pool->timers, now)) != NULL) {
+		struct pool_actor *actor = VDI_CONTAINER_OF(timer, struct pool_actor, timer);
+
+		if (vdi_actor_state_wake(&actor->state))
+			push_locked(pool, actor);
+	}
+}
+
+/* ---- Workers ---- */
+
+static void sleep_locked(struct worker *worker)
+{
+	struct pool *pool = worker->pool;
+
+	worker->is_called = false;
+	if (pool->keeper == NULL) {
+		pool->keeper = worker;
+		while (!worker->is_called && !pool->is_stopping) {
+			pool->keeper_until = vdi_timer_heap_next_due(&pool->timers);
+			if (!vdi_condition_wait_until(&worker->called, &pool->lock, pool->keeper_until))
+				break;
+		}
+		if (!worker->is_called)
+			pool->keeper = NULL;
+	} else {
+		worker->asleep_next = pool->asleep;
+		pool->asleep = worker;
+		while (!worker->is_called && !pool->is_stopping)
+			vdi_condition_wait(&worker->called, &pool->lock);
+	}
+	if (worker->is_called)
+		pool->waking--;
+}
+
+static void end_actor(struct pool_actor *actor)
+{
+	void (*done)(void *arg) = actor->done;
+	void *done_arg = actor->done_arg;
+
+	vdi_lock_acquire(&actor->pool->lock);
+	vdi_timer_heap_remove(&actor->pool->timers, &actor->timer);
+	vdi_lock_release(&actor->pool->lock);
+	vdi_free(actor);
+	if (done)
+		done(done_arg);
+}
+
+/* Returns the actor when it must be queued again. */
+static struct pool_actor *run_actor(struct pool_actor *actor)
+{
+	if (!vdi_actor_state_start(&actor->state)) {
+		end_actor(actor);
+		return NULL;
+	}
+	actor->options.run(actor->options.arg);
+	return vdi_actor_state_finish(&actor->state) ? actor : NULL;
+}
+
+static void *run_worker(void *arg)
+{
+	struct worker *worker = arg;
+	struct pool   *pool = worker->pool;
+
+	running_for = pool;
+	vdi_lock_acquire(&pool->lock);
+	for (;;) {
+		struct pool_actor *actor;
+		struct worker	  *sleeper = NULL;
+
+		fire_timers_locked(pool);
+		actor = pop_locked(pool);
+		if (actor == NULL) {
+			if (pool->is_stopping)
+				break;
+			sleep_locked(worker);
+			continue;
+		}
+		if (pool->queue_first || (pool->keeper == NULL && pool->timers.count))
+			sleeper = call_sleeper_locked(pool);
+		vdi_lock_release(&pool->lock);
+		if (sleeper)
+			vdi_condition_signal(&sleeper->called);
+
+		actor = run_actor(actor);
+
+		vdi_lock_acquire(&pool->lock);
+		if (actor)
+			push_locked(pool, actor);
+	}
+	vdi_lock_release(&pool->lock);
+	return NULL;
+}
+
+/* ---- Pool actors ---- */
+
+static void pool_actor_wake(struct vd_actor *base)
+{
+	struct pool_actor *actor = VDI_CONTAINER_OF(base, struct pool_actor, actor);
+
+	if (vdi_actor_state_wake(&actor->state))
+		enqueue(actor);
+}
+
+static void pool_actor_set_timer(struct vd_actor *base, vd_mono due)
+{
+	struct pool_actor *actor = VDI_CONTAINER_OF(base, struct pool_actor, actor);
+	struct pool	  *pool = actor->pool;
+	struct worker	  *keeper = NULL;
+
+	vdi_lock_acquire(&pool->lock);
+	vdi_timer_heap_set(&pool->timers, &actor->timer, due);
+	/* Without a keeper some thread is awake, and looks before it sleeps. A keeper that wakes too early only looks again. */
+	if (pool->keeper && due.ns < pool->keeper_until.ns)
+		keeper = pool->keeper;
+	if (keeper)
+		pool->keeper_until = due;
+	vdi_lock_release(&pool->lock);
+	if (keeper)
+		vdi_condition_signal(&keeper->called);
+}
+
+static void pool_actor_close(struct vd_actor *base, void (*done)(void *arg), void *arg)
+{
+	struct pool_actor *actor = VDI_CONTAINER_OF(base, struct pool_actor, actor);
+
+	atomic_fetch_sub(&actor->pool->actors_open, 1);
+	actor->done = done;
+	actor->done_arg = arg;
+	if (vdi_actor_state_close(&actor->state))
+		enqueue(actor);
+}
+
+static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options, struct vd_actor **ret_actor);
+
+static vd_status pool_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+{
+	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer, pool_actor_close };
+	struct pool			 *pool = runner;
+	struct pool_actor		 *actor;
+
+	if (options->blocking)
+		return blocking_actor_new(pool, options, ret_actor);
+	actor = VDI_NEW(struct pool_actor);
+	if (actor == NULL)
+		return VD_NOMEM;
+	actor->actor.ops = &ops;
+	actor->pool = pool;
+	actor->options = *options;
+	atomic_init(&actor->state, 0);
+	atomic_fetch_add(&pool->actors_open, 1);
+	*ret_actor = &actor->actor;
+	return VD_OK;
+}
+
+/* ---- Blocking actors ---- */
+
+static void *run_blocking(void *arg)
+{
+	struct blocking_thread *thread = arg;
+	struct blocking_actor  *actor = thread->actor;
+	struct pool	       *pool = thread->pool;
+	void (*done)(void *arg);
+	void *done_arg;
+
+	vdi_lock_acquire(&actor->lock);
+	while (!actor->is_closing) {
+		if (!actor->is_woken && actor->due.ns > vdi_clock_mono(pool->clock).ns) {
+			vdi_condition_wait_until(&actor->changed, &actor->lock, actor->due);
+			continue;
+		}
+		if (!actor->is_woken)
+			actor->due = VD_NEVER;
+		actor->is_woken = false;
+		vdi_lock_release(&actor->lock);
+		actor->options.run(actor->options.arg);
+		vdi_lock_acquire(&actor->lock);
+	}
+	done = actor->done;
+	done_arg = actor->done_arg;
+	vdi_lock_release(&actor->lock);
+	vdi_condition_fini(&actor->changed);
+	vdi_lock_fini(&actor->lock);
+	vdi_free(actor);
+	if (done)
+		done(done_arg);
+
+	vdi_lock_acquire(&pool->lock);
+	thread->is_ended = true;
+	vdi_lock_release(&pool->lock);
+	return NULL;
+}
+
+static void blocking_actor_wake(struct vd_actor *base)
+{
+	struct blocking_actor *actor = VDI_CONTAINER_OF(base, struct blocking_actor, actor);
+
+	vdi_lock_acquire(&actor->lock);
+	if (!actor->is_woken) {
+		actor->is_woken = true;
+		vdi_condition_signal(&actor->changed);
+	}
+	vdi_lock_release(&actor->lock);
+}
+
+static void blocking_actor_set_timer(struct vd_actor *base, vd_mono due)
+{
+	struct blocking_actor *actor = VDI_CONTAINER_OF(base, struct blocking_actor, actor);
+
+	vdi_lock_acquire(&actor->lock);
+	if (due.ns < actor->due.ns)
+		vdi_condition_signal(&actor->changed);
+	actor->due = due;
+	vdi_lock_release(&actor->lock);
+}
+
+static void blocking_actor_close(struct vd_actor *base, void (*done)(void *arg), void *arg)
+{
+	struct blocking_actor *actor = VDI_CONTAINER_OF(base, struct blocking_actor, actor);
+
+	atomic_fetch_sub(&actor->pool->actors_open, 1);
+	vdi_lock_acquire(&actor->lock);
+	VDI_CHECK(!actor->is_closing);
+	actor->is_closing = true;
+	actor->done = done;
+	actor->done_arg = arg;
+	vdi_condition_signal(&actor->changed);
+	vdi_lock_release(&actor->lock);
+}
+
+/* Joins the threads of actors that ended, or of all. */
+static void reap_blocking(struct pool *pool, bool all)
+{
+	struct blocking_thread *ended = NULL;
+
+	vdi_lock_acquire(&pool->lock);
+	for (struct blocking_thread **link = &pool->blocking; *link;) {
+		struct blocking_thread *thread = *link;
+
+		if (!all && !thread->is_ended) {
+			link = &thread->next;
+			continue;
+		}
+		*link = thread->next;
+		thread->next = ended;
+		ended = thread;
+	}
+	vdi_lock_release(&pool->lock);
+	while (ended) {
+		struct blocking_thread *thread = ended;
+
+		ended = thread->next;
+		vdi_thread_join(&thread->thread);
+		vdi_free(thread);
+	}
+}
+
+static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+{
+	static const struct vd_runner_ops ops = { pool_actor_new, blocking_actor_wake, blocking_actor_set_timer, blocking_actor_close };
+	struct blocking_actor		 *actor = VDI_NEW(struct blocking_actor);
+	struct blocking_thread		 *thread = VDI_NEW(struct blocking_thread);
+	vd_status			  status;
+
+	reap_blocking(pool, false);
+	if (actor == NULL || thread == NULL) {
+		vdi_free(thread);
+		vdi_free(actor);
+		return VD_NOMEM;
+	}
+	actor->actor.ops = &ops;
+	actor->pool = pool;
+	actor->options = *options;
+	actor->thread = thread;
+	actor->due = VD_NEVER;
+	vdi_lock_init(&actor->lock, VDI_LOCK_ACTOR);
+	vdi_condition_init(&actor->changed);
+	thread->actor = actor;
+	thread->pool = pool;
+	status = vdi_thread_start(&thread->thread, options->name, run_blocking, thread);
+	if (status != VD_OK) {
+		vdi_condition_fini(&actor->changed);
+		vdi_lock_fini(&actor->lock);
+		vdi_free(thread);
+		vdi_free(actor);
+		return status;
+	}
+	vdi_lock_acquire(&pool->lock);
+	thread->next = pool->blocking;
+	pool->blocking = thread;
+	vdi_lock_release(&pool->lock);
+	atomic_fetch_add(&pool->actors_open, 1);
+	*ret_actor = &actor->actor;
+	return VD_OK;
+}
+
+/* ---- The pool ---- */
+
+/* Ends the first `started` workers and frees everything. */
+static void stop(struct pool *pool, unsigned started)
+{
+	vdi_lock_acquire(&pool->lock);
+	pool->is_stopping = true;
+	for (unsigned i = 0; i < started; i++)
+		vdi_condition_signal(&pool->workers[i].called);
+	vdi_lock_release(&pool->lock);
+	for (unsigned i = 0; i < started; i++)
+		vdi_thread_join(&pool->workers[i].thread);
+	VDI_CHECK(pool->queue_first == NULL && pool->timers.count == 0);
+	for (unsigned i = 0; i < pool->worker_count; i++)
+		vdi_condition_fini(&pool->workers[i].called);
+	vdi_lock_fini(&pool->lock);
+	vdi_free(pool);
+}
+
+vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner *ret_runner)
+{
+	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer, pool_actor_close };
+	struct pool			 *pool;
+
+	VDI_CHECK(threads > 0);
+	pool = vdi_calloc(1, sizeof *pool + threads * sizeof pool->workers[0]);
+	if (pool == NULL)
+		return VD_NOMEM;
+	pool->worker_count = threads;
+	pool->clock = &vdi_clock_os;
+	vdi_lock_init(&pool->lock, VDI_LOCK_POOL);
+	for (unsigned i = 0; i < threads; i++) {
+		pool->workers[i].pool = pool;
+		vdi_condition_init(&pool->workers[i].called);
+	}
+	for (unsigned i = 0; i < threads; i++) {
+		vd_status status = vdi_thread_start(&pool->workers[i].thread, "vedette-pool", run_worker, &pool->workers[i]);
+
+		if (status != VD_OK) {
+			stop(pool, i);
+			return status;
+		}
+	}
+	*ret_runner = (struct vd_runner) { &ops, pool };
+	return VD_OK;
+}
+
+void vdi_actor_threads_free(void *runner)
+{
+	struct pool *pool = runner;
+
+	VDI_CHECK(atomic_load(&pool->actors_open) == 0);
+	reap_blocking(pool, true);
+	stop(pool, pool->worker_count);
+}

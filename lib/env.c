@@ -1,0 +1,185 @@
+/* The env ties clock, random numbers, log sink, runner and metrics together; each lives in its own file. The public actor calls are thin:
+ * an actor carries its runner's table in its first word, so waking one costs an indirect call and no lookup. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "actor_threads.h"
+#include "env.h"
+#include "thread.h"
+
+#define THREADS_DEFAULT_MAX 8
+#define THREADS_MAX 1024
+
+vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock, struct vd_env **ret_env)
+{
+	struct vd_env *env = VDI_NEW(struct vd_env);
+
+	if (env == NULL)
+		return VD_NOMEM;
+	env->clock = clock;
+	env->log = options->log;
+	env->log_arg = options->log_arg;
+	env->log_level = options->log_level;
+	env->seed = options->seed ? options->seed : vdi_rand_seed_os();
+	vdi_rand_shared_init(&env->random_storage, env->seed);
+	env->random = &env->random_storage;
+	*ret_env = env;
+	return VD_OK;
+}
+
+vd_status vd_env_new_threads(const struct vd_env_options *given, struct vd_env **ret_env)
+{
+	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	     *env;
+	vd_status	      status;
+
+	if (given && (given->size < sizeof(size_t) || given->threads > THREADS_MAX))
+		return VD_INVALID_ARGUMENT;
+	if (given)
+		memcpy(&options, given, VDI_MIN(given->size, sizeof options));
+	if (options.threads == 0)
+		options.threads = VDI_MIN(vdi_thread_processors(), THREADS_DEFAULT_MAX);
+	VDI_TRY(vdi_env_new(&options, &vdi_clock_os, &env));
+	status = vdi_actor_threads_new(options.threads, &env->runner);
+	if (status != VD_OK) {
+		vd_env_free(env);
+		return status == VD_FULL ? VD_IO : status;
+	}
+	env->runner_free = vdi_actor_threads_free;
+	*ret_env = env;
+	return VD_OK;
+}
+
+struct vd_env *vd_env_free(struct vd_env *env)
+{
+	if (env == NULL)
+		return NULL;
+	if (env->runner_free)
+		env->runner_free(env->runner.runner);
+	vdi_free(env);
+	return NULL;
+}
+
+vd_mono vd_env_now(const struct vd_env *env)
+{
+	return vdi_clock_mono(env->clock);
+}
+
+vd_wall vd_env_wall(const struct vd_env *env)
+{
+	return vdi_clock_wall(env->clock);
+}
+
+uint64_t vd_env_random(const struct vd_env *env)
+{
+	return vdi_rand_shared_next(env->random);
+}
+
+uint64_t vd_env_random_below(const struct vd_env *env, uint64_t bound)
+{
+	return vdi_rand_shared_below(env->random, bound);
+}
+
+const struct vd_runner *vdi_env_runner(const struct vd_env *env)
+{
+	return &env->runner;
+}
+
+struct vdi_metrics *vdi_env_metrics(const struct vd_env *env)
+{
+	return env->metrics;
+}
+
+struct vdi_sim *vdi_env_sim(const struct vd_env *env)
+{
+	return env->sim;
+}
+
+/* ---- Actors ---- */
+
+vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+{
+	if (options->name == NULL || options->run == NULL)
+		return VD_INVALID_ARGUMENT;
+	return runner->ops->actor_new(runner->runner, options, ret_actor);
+}
+
+vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+{
+	return vd_runner_actor_new(&env->runner, options, ret_actor);
+}
+
+void vd_actor_wake(struct vd_actor *actor)
+{
+	actor->ops->actor_wake(actor);
+}
+
+void vd_actor_set_timer(struct vd_actor *actor, vd_mono due)
+{
+	actor->ops->actor_set_timer(actor, due);
+}
+
+void vd_actor_close(struct vd_actor *actor, void (*done)(void *arg), void *arg)
+{
+	if (actor)
+		actor->ops->actor_close(actor, done, arg);
+	else if (done)
+		done(arg);
+}
+
+/* ---- Logs ---- */
+
+static void write_record(const struct vd_env *env, enum vd_log_level level, const char *module, const struct vd_log_field *fields,
+			 size_t field_count, const char *format, va_list arguments)
+{
+	char		     message[VDI_LOG_MESSAGE_SIZE];
+	struct vd_log_record record = {
+		.time = vd_env_wall(env),
+		.level = level,
+		.module = module,
+		.message = message,
+		.fields = fields,
+		.field_count = field_count,
+	};
+
+	if (vsnprintf(message, sizeof message, format, arguments) < 0)
+		message[0] = 0;
+	env->log(env->log_arg, &record);
+}
+
+void vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char *module, const struct vd_log_field *fields,
+		   size_t field_count, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	write_record(env, level, module, fields, field_count, format, arguments);
+	va_end(arguments);
+}
+
+void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level, const char *module, uint64_t suppressed,
+			      const char *format, ...)
+{
+	char		    count[24];
+	struct vd_log_field field = { "suppressed", count };
+	va_list		    arguments;
+
+	snprintf(count, sizeof count, "%llu", (unsigned long long) suppressed);
+	va_start(arguments, format);
+	write_record(env, level, module, &field, suppressed ? 1 : 0, format, arguments);
+	va_end(arguments);
+}
+
+bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, uint64_t *ret_suppressed)
+{
+	int64_t now = vd_env_now(env).ns;
+	int64_t open_at = atomic_load_explicit(&limit->open_at_ns, memory_order_relaxed);
+
+	/* Of several threads that find the gate open, the one that moves it passes. */
+	if (now < open_at || !atomic_compare_exchange_strong(&limit->open_at_ns, &open_at, now + limit->interval.ns)) {
+		atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
+		return false;
+	}
+	*ret_suppressed = atomic_exchange_explicit(&limit->suppressed, 0, memory_order_relaxed);
+	return true;
+}

@@ -1,0 +1,85 @@
+/* What a struct vd_env consists of, and the log calls that our files use. Only lib/ looks inside. */
+#ifndef VDI_ENV_H
+#define VDI_ENV_H
+
+#include "base.h"
+#include "clock.h"
+#include "rand.h"
+
+struct vdi_metrics;
+struct vdi_sim;
+
+struct vd_env {
+	/* Fixed at creation. */
+	const struct vdi_clock *clock;
+	vd_log_fn		log;
+	void		       *log_arg;
+	enum vd_log_level	log_level;
+	uint64_t		seed;
+	struct vd_runner	runner;
+	void (*runner_free)(void *runner); /* blocks until nothing of the runner is left */
+	struct vdi_metrics	*metrics;
+	struct vdi_sim		*sim;	 /* NULL outside the simulator */
+
+	/* Any thread; atomic. A pointer, so that a const env can be asked. */
+	struct vdi_rand_shared *random;
+	struct vdi_rand_shared	random_storage;
+};
+
+/* Everything but the runner: for the constructors of the two kinds of env. seed 0 comes from the operating system. */
+VDI_MUST_USE vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock, struct vd_env **ret_env);
+
+/* The runner of the env: a pool of threads or the simulator. Good as long as the env. */
+const struct vd_runner *vdi_env_runner(const struct vd_env *env);
+/* Where metric instances are registered (lib/metrics.h). */
+struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
+/* NULL unless the env is simulated (lib/actor_sim.h). */
+struct vdi_sim *vdi_env_sim(const struct vd_env *env);
+
+/* ---- Logs ----
+ *
+ * The place that decides what a failure means logs it, once; functions that return a status do not. Any thread. The arguments are not
+ * evaluated when the level is off. Messages are one sentence, cut at VDI_LOG_MESSAGE_SIZE. */
+
+#define VDI_LOG_MESSAGE_SIZE 512
+
+static inline bool vdi_log_is_on(const struct vd_env *env, enum vd_log_level level)
+{
+	return env->log && level <= env->log_level;
+}
+
+#define vdi_log(env, level, module, ...)                                                                                         \
+	do {                                                                                                                     \
+		if (vdi_log_is_on(env, level))                                                                                   \
+			vdi_log_write(env, level, module, NULL, 0, __VA_ARGS__);                                                 \
+	} while (0)
+
+/* With key=value fields; fields and count are evaluated only when the level is on. */
+#define vdi_log_fields(env, level, module, fields, count, ...)                                                                   \
+	do {                                                                                                                     \
+		if (vdi_log_is_on(env, level))                                                                                   \
+			vdi_log_write(env, level, module, fields, count, __VA_ARGS__);                                           \
+	} while (0)
+
+/* At most one record per interval; the next one says in the field "suppressed" how many were left out. */
+struct vdi_log_limit {
+	vd_dur		 interval;
+	_Atomic int64_t	 open_at_ns; /* mono; 0: now */
+	_Atomic uint64_t suppressed;
+};
+#define VDI_LOG_LIMIT(duration) { .interval = duration }
+
+#define vdi_log_limited(env, limit, level, module, ...)                                                                          \
+	do {                                                                                                                     \
+		uint64_t vdi_log_suppressed_;                                                                                    \
+		if (vdi_log_is_on(env, level) && vdi_log_limit_pass(env, limit, &vdi_log_suppressed_))                            \
+			vdi_log_write_suppressed(env, level, module, vdi_log_suppressed_, __VA_ARGS__);                          \
+	} while (0)
+
+bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, uint64_t *ret_suppressed);
+void vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char *module, const struct vd_log_field *fields,
+		   size_t field_count, const char *format, ...) __attribute__((format(printf, 6, 7)));
+void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level, const char *module, uint64_t suppressed,
+			      const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

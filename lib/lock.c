@@ -1,0 +1,165 @@
+/* Plain pthread objects, so that the thread sanitizer understands them. Without NDEBUG each thread keeps a short stack of the locks it
+ * holds; checking a new lock against its top is enough, because the stack itself is in order. */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "lock.h"
+
+#define HELD_MAX 16
+
+static const char *const lock_names[] = {
+#define LOCK_TEXT(name, text) text,
+	VDI_LOCK_MAP(LOCK_TEXT)
+#undef LOCK_TEXT
+};
+
+static __thread const struct vdi_lock *held[HELD_MAX];
+static __thread unsigned	       held_count;
+
+#ifdef NDEBUG
+static void note_acquire(const struct vdi_lock *lock)
+{
+	(void) lock;
+}
+
+static void note_release(const struct vdi_lock *lock)
+{
+	(void) lock;
+}
+
+static void check_innermost(const struct vdi_lock *lock)
+{
+	(void) lock;
+}
+#else
+static void note_acquire(const struct vdi_lock *lock)
+{
+	if (held_count && held[held_count - 1]->name >= lock->name) {
+		char why[96];
+
+		snprintf(why, sizeof why, "\"%s\" taken while \"%s\" is held", lock_names[lock->name],
+			 lock_names[held[held_count - 1]->name]);
+		vdi_panic(__FILE__, __LINE__, "lock order", why);
+	}
+	VDI_CHECK(held_count < HELD_MAX);
+	held[held_count++] = lock;
+}
+
+static void note_release(const struct vdi_lock *lock)
+{
+	unsigned i = held_count;
+
+	while (i > 0 && held[i - 1] != lock)
+		i--;
+	if (i == 0)
+		vdi_panic(__FILE__, __LINE__, "lock holder", lock_names[lock->name]);
+	memmove(&held[i - 1], &held[i], (held_count - i) * sizeof held[0]);
+	held_count--;
+}
+
+static void check_innermost(const struct vdi_lock *lock)
+{
+	VDI_CHECK(held_count > 0 && held[held_count - 1] == lock);
+}
+#endif
+
+void vdi_lock_init(struct vdi_lock *lock, enum vdi_lock_name name)
+{
+	VDI_CHECK((unsigned) name < VDI_LOCK_COUNT);
+	lock->name = name;
+	VDI_CHECK(pthread_mutex_init(&lock->mutex, NULL) == 0);
+}
+
+void vdi_lock_fini(struct vdi_lock *lock)
+{
+	VDI_CHECK(pthread_mutex_destroy(&lock->mutex) == 0);
+}
+
+void vdi_lock_acquire(struct vdi_lock *lock)
+{
+	note_acquire(lock);
+	VDI_CHECK(pthread_mutex_lock(&lock->mutex) == 0);
+}
+
+void vdi_lock_release(struct vdi_lock *lock)
+{
+	note_release(lock);
+	VDI_CHECK(pthread_mutex_unlock(&lock->mutex) == 0);
+}
+
+void vdi_lock_assert_held(const struct vdi_lock *lock)
+{
+#ifdef NDEBUG
+	(void) lock;
+#else
+	unsigned i = 0;
+
+	while (i < held_count && held[i] != lock)
+		i++;
+	VDI_CHECK(i < held_count);
+#endif
+}
+
+const char *vdi_lock_name(enum vdi_lock_name name)
+{
+	return (unsigned) name < VDI_LOCK_COUNT ? lock_names[name] : "unknown";
+}
+
+void vdi_lock_describe_held(char *text, size_t size)
+{
+	size_t used = 0;
+
+	VDI_CHECK(size > 0);
+	text[0] = 0;
+	for (unsigned i = 0; i < held_count && used < size; i++)
+		used += (size_t) snprintf(text + used, size - used, "%s%s", i ? " " : "", vdi_lock_name(held[i]->name));
+}
+
+void vdi_condition_init(struct vdi_condition *condition)
+{
+	pthread_condattr_t attributes;
+
+	VDI_CHECK(pthread_condattr_init(&attributes) == 0);
+	VDI_CHECK(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
+	VDI_CHECK(pthread_cond_init(&condition->condition, &attributes) == 0);
+	pthread_condattr_destroy(&attributes);
+}
+
+void vdi_condition_fini(struct vdi_condition *condition)
+{
+	VDI_CHECK(pthread_cond_destroy(&condition->condition) == 0);
+}
+
+void vdi_condition_signal(struct vdi_condition *condition)
+{
+	pthread_cond_signal(&condition->condition);
+}
+
+void vdi_condition_broadcast(struct vdi_condition *condition)
+{
+	pthread_cond_broadcast(&condition->condition);
+}
+
+void vdi_condition_wait(struct vdi_condition *condition, struct vdi_lock *lock)
+{
+	check_innermost(lock);
+	VDI_CHECK(pthread_cond_wait(&condition->condition, &lock->mutex) == 0);
+}
+
+bool vdi_condition_wait_until(struct vdi_condition *condition, struct vdi_lock *lock, vd_mono due)
+{
+	struct timespec at;
+	int		error;
+
+	if (due.ns == VD_NEVER.ns) {
+		vdi_condition_wait(condition, lock);
+		return true;
+	}
+	check_innermost(lock);
+	due.ns = VDI_MAX(due.ns, 0);
+	at = (struct timespec) { .tv_sec = due.ns / 1000000000, .tv_nsec = due.ns % 1000000000 };
+	error = pthread_cond_timedwait(&condition->condition, &lock->mutex, &at);
+	VDI_CHECK(error == 0 || error == ETIMEDOUT);
+	return error == 0;
+}

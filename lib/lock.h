@@ -1,0 +1,79 @@
+/* Named mutexes and condition variables.
+ *
+ * Every lock of vedette has a name from the list below, which is also the order in which locks may be taken: a thread that holds a
+ * lock may take only locks that stand further down. Two locks of one name never nest. Builds without NDEBUG check the order and
+ * the holder and stop at the first violation, so a deadlock that could happen is found even when it does not.
+ */
+#ifndef VDI_LOCK_H
+#define VDI_LOCK_H
+
+#include <pthread.h>
+
+#include "base.h"
+
+/* X(enum, text). Outermost first. */
+#define VDI_LOCK_MAP(X)                                                                                                          \
+	X(VDI_LOCK_SERVER, "server")                                                                                             \
+	X(VDI_LOCK_CACHER, "cacher")                                                                                             \
+	X(VDI_LOCK_READY, "ready")                                                                                               \
+	X(VDI_LOCK_WATCH_CACHE, "watch_cache")                                                                                   \
+	X(VDI_LOCK_OBJECT_STORE, "object_store")                                                                                 \
+	X(VDI_LOCK_HISTORY, "history")                                                                                           \
+	X(VDI_LOCK_WATCHER_INDEX, "watcher_index")                                                                               \
+	X(VDI_LOCK_CACHE_WATCHER, "cache_watcher")                                                                               \
+	X(VDI_LOCK_PROGRESS, "progress")                                                                                         \
+	X(VDI_LOCK_WATCHCHAN, "watchchan")                                                                                       \
+	X(VDI_LOCK_DECODE, "decode")                                                                                             \
+	X(VDI_LOCK_STORE, "store")                                                                                               \
+	X(VDI_LOCK_ETCD_CHANNEL, "etcd_channel")                                                                                 \
+	X(VDI_LOCK_ETCD_WATCH, "etcd_watch")                                                                                     \
+	X(VDI_LOCK_MVCC, "mvcc")                                                                                                 \
+	X(VDI_LOCK_WATCHABLE, "watchable")                                                                                       \
+	X(VDI_LOCK_JOURNAL, "journal")                                                                                           \
+	X(VDI_LOCK_CHECKPOINT, "checkpoint")                                                                                     \
+	X(VDI_LOCK_SNAPSHOT, "snapshot")                                                                                         \
+	X(VDI_LOCK_QUEUE, "queue")                                                                                               \
+	X(VDI_LOCK_WAIT, "wait")                                                                                                 \
+	X(VDI_LOCK_ACTOR, "actor")                                                                                               \
+	X(VDI_LOCK_LOOP, "loop")                                                                                                 \
+	X(VDI_LOCK_POOL, "pool")                                                                                                 \
+	X(VDI_LOCK_METRICS, "metrics")                                                                                           \
+	X(VDI_LOCK_LEAF, "leaf") /* takes nothing further while held */
+
+enum vdi_lock_name {
+#define VDI_LOCK_ENUM(name, text) name,
+	VDI_LOCK_MAP(VDI_LOCK_ENUM)
+#undef VDI_LOCK_ENUM
+	VDI_LOCK_COUNT
+};
+
+struct vdi_lock {
+	pthread_mutex_t	   mutex;
+	enum vdi_lock_name name;
+};
+
+void vdi_lock_init(struct vdi_lock *lock, enum vdi_lock_name name);
+void vdi_lock_fini(struct vdi_lock *lock);
+void vdi_lock_acquire(struct vdi_lock *lock);
+void vdi_lock_release(struct vdi_lock *lock);
+/* For functions whose name ends in _locked. Without NDEBUG: stops unless the calling thread holds the lock. */
+void vdi_lock_assert_held(const struct vdi_lock *lock);
+/* The text of the list. */
+const char *vdi_lock_name(enum vdi_lock_name name);
+/* Writes the names of the locks that this thread holds, outermost first and separated by blanks, into text; for the panic path. */
+void vdi_lock_describe_held(char *text, size_t size);
+
+struct vdi_condition {
+	pthread_cond_t condition;
+};
+
+void vdi_condition_init(struct vdi_condition *condition);
+void vdi_condition_fini(struct vdi_condition *condition);
+void vdi_condition_signal(struct vdi_condition *condition);
+void vdi_condition_broadcast(struct vdi_condition *condition);
+/* The lock must be the innermost one that the thread holds. May return without a signal. */
+void vdi_condition_wait(struct vdi_condition *condition, struct vdi_lock *lock);
+/* False when due (of the clock of the operating system) has passed. VD_NEVER waits without a limit. */
+bool vdi_condition_wait_until(struct vdi_condition *condition, struct vdi_lock *lock, vd_mono due);
+
+#endif

@@ -1,0 +1,38 @@
+/* The signal mask is inherited on creation, so it is set around it: a new thread never runs with signals open. */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "thread.h"
+
+vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all;
+	sigset_t before;
+	char	 short_name[16];
+	int	 error;
+
+	sigfillset(&all);
+	VDI_CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
+	error = pthread_create(&thread->id, NULL, run, arg);
+	VDI_CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+	if (error)
+		return VD_FULL;
+	snprintf(short_name, sizeof short_name, "%s", name);
+	(void) pthread_setname_np(thread->id, short_name); /* a name is a comfort only */
+	return VD_OK;
+}
+
+void vdi_thread_join(struct vdi_thread *thread)
+{
+	VDI_CHECK(pthread_join(thread->id, NULL) == 0);
+}
+
+unsigned vdi_thread_processors(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) != 0)
+		return 1;
+	return CPU_COUNT(&set) > 0 ? (unsigned) CPU_COUNT(&set) : 1;
+}

@@ -1,0 +1,19 @@
+/* The one place where vedette creates threads. They block all signals: those belong to the program. */
+#ifndef VDI_THREAD_H
+#define VDI_THREAD_H
+
+#include <pthread.h>
+
+#include "base.h"
+
+struct vdi_thread {
+	pthread_t id;
+};
+
+/* name (cut to 15 bytes) is what ps and gdb show. VD_FULL: the operating system allows no further thread. */
+VDI_MUST_USE vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*run)(void *arg), void *arg);
+void		       vdi_thread_join(struct vdi_thread *thread);
+/* Processors this process may use; at least 1. */
+unsigned vdi_thread_processors(void);
+
+#endif

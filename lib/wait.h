@@ -1,0 +1,37 @@
+/* Waiting for one thing to be done: the base of every blocking call that users are offered.
+ *
+ * A struct vdi_wait lies on the caller's stack: init, start the work, wait, fini. The worker signals once, from any thread. Under a
+ * simulated env waiting runs the simulator instead of blocking, so blocking calls work in tests too. Never in an ordinary actor's
+ * handler.
+ */
+#ifndef VDI_WAIT_H
+#define VDI_WAIT_H
+
+#include "lock.h"
+
+struct vdi_wait {
+	const struct vd_env *env;
+	struct vdi_lock	     lock;
+	struct vdi_condition changed;
+
+	/* Under lock. */
+	bool is_done;
+};
+
+void vdi_wait_init(struct vdi_wait *wait, const struct vd_env *env);
+/* After a wait that returned true, or when it is certain that no signal will come. */
+void vdi_wait_fini(struct vdi_wait *wait);
+/* Once. The waiter may be gone when this returns. */
+void vdi_wait_signal(struct vdi_wait *wait);
+/* Matches the done callbacks of vd_actor_close and its like. */
+void vdi_wait_signal_arg(void *wait);
+/* Returns when signalled. In the simulator, a check fails when nothing is left that could ever signal. */
+void vdi_wait_wait(struct vdi_wait *wait);
+/* False when due has passed without a signal; the signal may still come later. */
+VDI_MUST_USE bool vdi_wait_until(struct vdi_wait *wait, vd_mono due);
+bool		  vdi_wait_is_done(struct vdi_wait *wait);
+
+/* Closes the actor and waits until it is gone. Not from a handler. NULL is fine. */
+void vdi_wait_for_actor_close(const struct vd_env *env, struct vd_actor *actor);
+
+#endif

@@ -1,0 +1,157 @@
+/* Actors on a libevent loop: the common suite, and how a loop starts, stops and shares its thread with events. */
+#include <event2/event.h>
+#include <unistd.h>
+
+#include "actor_loop.h"
+#include "actor_suite.h"
+
+static void loop_world_free(struct actor_world *world)
+{
+	assert_null(vdi_loop_free(world->own));
+	assert_null(vd_env_free(world->env));
+}
+
+static void new_env_and_loop(struct vd_env **ret_env, struct vdi_loop **ret_loop)
+{
+	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
+
+	options.threads = 1;
+	assert_status(vd_env_new_threads(&options, ret_env), VD_OK);
+	assert_status(vdi_loop_new(*ret_env, ret_loop), VD_OK);
+}
+
+static void actor_world_init(struct actor_world *world)
+{
+	struct vdi_loop *loop;
+
+	new_env_and_loop(&world->env, &loop);
+	assert_status(vdi_loop_start_thread(loop, "loop"), VD_OK);
+	world->own = loop;
+	world->runner = vdi_loop_runner(loop);
+	world->waker_threads = 3;
+	world->free = loop_world_free;
+}
+
+static void a_stop_before_the_run_ends_it_at_once(void **state)
+{
+	struct vd_env	*env;
+	struct vdi_loop *loop;
+
+	(void) state;
+	new_env_and_loop(&env, &loop);
+	vdi_loop_stop(loop);
+	vdi_loop_run(loop);
+	vdi_loop_stop(loop);
+	vdi_loop_stop(loop);
+	vdi_loop_run(loop);
+	vdi_loop_free(loop);
+	vd_env_free(env);
+}
+
+struct stopper {
+	struct vdi_loop *loop;
+	struct vd_actor *actor;
+	int		 runs;
+	int		 stop_after;
+	int		 event_calls;
+};
+
+static void stopper_run(void *arg)
+{
+	struct stopper *stopper = arg;
+
+	assert_true(vdi_loop_is_current(stopper->loop));
+	if (++stopper->runs == stopper->stop_after)
+		vdi_loop_stop(stopper->loop);
+	else
+		vd_actor_wake(stopper->actor);
+}
+
+static void on_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct stopper *stopper = arg;
+
+	(void) fd;
+	(void) what;
+	stopper->event_calls++;
+	vd_actor_wake(stopper->actor); /* from the loop's own thread, outside an actor */
+}
+
+static void an_actor_awake_for_ever_leaves_events_their_turn(void **state)
+{
+	struct vd_env	       *env;
+	struct stopper		stopper = { .stop_after = 20000 };
+	struct vd_actor_options options = { .name = "stopper", .run = stopper_run, .arg = &stopper };
+	struct event	       *event;
+	int			pipe_fds[2];
+
+	(void) state;
+	new_env_and_loop(&env, &stopper.loop);
+	assert_status(vd_runner_actor_new(vdi_loop_runner(stopper.loop), &options, &stopper.actor), VD_OK);
+	assert_int_equal(pipe(pipe_fds), 0);
+	assert_int_equal(write(pipe_fds[1], "x", 1), 1);
+	event = event_new(vdi_loop_base(stopper.loop), pipe_fds[0], EV_READ | EV_PERSIST, on_event, &stopper);
+	event_add(event, NULL);
+	assert_false(vdi_loop_is_current(stopper.loop));
+	vdi_loop_run(stopper.loop); /* the readable pipe alone must start the actor */
+	assert_int_equal(stopper.runs, 20000);
+	assert_true(stopper.event_calls > 10);
+	event_free(event);
+	vd_actor_close(stopper.actor, NULL, NULL);
+	vdi_loop_free(stopper.loop);
+	vd_env_free(env);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
+static void note_done(void *arg)
+{
+	*(bool *) arg = true;
+}
+
+static void freeing_the_loop_ends_closed_actors(void **state)
+{
+	struct vd_env	       *env;
+	struct vdi_loop	       *loop;
+	struct stopper		stopper = { .stop_after = 1 };
+	struct vd_actor_options options = { .name = "stopper", .run = stopper_run, .arg = &stopper };
+	bool			is_done = false;
+
+	(void) state;
+	new_env_and_loop(&env, &loop);
+	assert_status(vd_runner_actor_new(vdi_loop_runner(loop), &options, &stopper.actor), VD_OK);
+	vd_actor_wake(stopper.actor);
+	vd_actor_close(stopper.actor, note_done, &is_done);
+	assert_false(is_done);
+	vdi_loop_free(loop);
+	assert_true(is_done);
+	assert_int_equal(stopper.runs, 0);
+	vd_env_free(env);
+}
+
+static void a_failed_allocation_makes_no_loop(void **state)
+{
+	struct vd_env	*env;
+	struct vdi_loop *loop = NULL;
+
+	(void) state;
+	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_loop_new(env, &loop), VD_NOMEM);
+	vdi_alloc_fail_nth(0, 0);
+	assert_null(loop);
+	assert_null(vdi_loop_free(NULL));
+	vd_env_free(env);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ACTOR_SUITE,
+		cmocka_unit_test(a_stop_before_the_run_ends_it_at_once),
+		cmocka_unit_test(an_actor_awake_for_ever_leaves_events_their_turn),
+		cmocka_unit_test(freeing_the_loop_ends_closed_actors),
+		cmocka_unit_test(a_failed_allocation_makes_no_loop),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

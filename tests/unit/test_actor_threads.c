@@ -1,0 +1,184 @@
+/* Actors on a pool of threads: the common suite, and what only threads can do. */
+#include "actor_suite.h"
+
+static void threads_world_free(struct actor_world *world)
+{
+	assert_null(vd_env_free(world->env));
+}
+
+static void actor_world_init(struct actor_world *world)
+{
+	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
+
+	options.threads = 3;
+	assert_status(vd_env_new_threads(&options, &world->env), VD_OK);
+	world->runner = vdi_env_runner(world->env);
+	world->waker_threads = 3;
+	world->free = threads_world_free;
+}
+
+/* Two handlers that wait for each other show that they run at the same time. */
+struct meeting {
+	pthread_barrier_t barrier;
+	struct vdi_wait	  met;
+	bool		  signals;
+};
+
+static void meet(void *arg)
+{
+	struct meeting *meeting = arg;
+
+	if (pthread_barrier_wait(&meeting->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+		vdi_wait_signal(&meeting->met);
+}
+
+static void two_actors_meet(bool blocking)
+{
+	struct meeting		meeting;
+	struct vd_actor_options options = { .name = "meeting", .run = meet, .arg = &meeting, .blocking = blocking };
+	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	       *env;
+	struct vd_actor	       *a;
+	struct vd_actor	       *b;
+
+	env_options.threads = blocking ? 1 : 2;
+	assert_status(vd_env_new_threads(&env_options, &env), VD_OK);
+	assert_int_equal(pthread_barrier_init(&meeting.barrier, NULL, 2), 0);
+	vdi_wait_init(&meeting.met, env);
+	assert_status(vd_actor_new(env, &options, &a), VD_OK);
+	assert_status(vd_actor_new(env, &options, &b), VD_OK);
+	vd_actor_wake(a);
+	vd_actor_wake(b);
+	vdi_wait_wait(&meeting.met);
+	vd_actor_close(a, NULL, NULL);
+	vd_actor_close(b, NULL, NULL);
+	vd_env_free(env);
+	vdi_wait_fini(&meeting.met);
+	pthread_barrier_destroy(&meeting.barrier);
+}
+
+static void two_actors_run_at_once_on_two_threads(void **state)
+{
+	(void) state;
+	two_actors_meet(false);
+}
+
+static void blocking_actors_have_threads_of_their_own(void **state)
+{
+	(void) state;
+	two_actors_meet(true);
+}
+
+/* A handler that stays in its thread until another actor, woken by it, has run. */
+struct helper {
+	struct vd_actor	 *first;
+	struct vd_actor	 *second;
+	struct vd_actor	 *third;
+	pthread_barrier_t barrier;
+	struct vdi_wait	  met;
+};
+
+static void wake_two_and_wait(void *arg)
+{
+	struct helper *helper = arg;
+
+	vd_actor_wake(helper->second);
+	vd_actor_wake(helper->third);
+	pthread_barrier_wait(&helper->barrier);
+	vdi_wait_signal(&helper->met);
+}
+
+static void come_to_barrier(void *arg)
+{
+	struct helper *helper = arg;
+
+	pthread_barrier_wait(&helper->barrier);
+}
+
+static void run_nothing(void *arg)
+{
+	(void) arg;
+}
+
+/* The first one woken may wait for this thread, but with two in the queue a sleeper must come. */
+static void a_busy_handler_that_wakes_two_calls_another_thread(void **state)
+{
+	struct helper		helper;
+	struct vd_actor_options first = { .name = "first", .run = wake_two_and_wait, .arg = &helper };
+	struct vd_actor_options second = { .name = "second", .run = come_to_barrier, .arg = &helper };
+	struct vd_actor_options third = { .name = "third", .run = run_nothing };
+	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	       *env;
+
+	(void) state;
+	env_options.threads = 2;
+	assert_status(vd_env_new_threads(&env_options, &env), VD_OK);
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(pthread_barrier_init(&helper.barrier, NULL, 2), 0);
+		vdi_wait_init(&helper.met, env);
+		assert_status(vd_actor_new(env, &first, &helper.first), VD_OK);
+		assert_status(vd_actor_new(env, &second, &helper.second), VD_OK);
+		assert_status(vd_actor_new(env, &third, &helper.third), VD_OK);
+		vd_actor_wake(helper.first);
+		vdi_wait_wait(&helper.met);
+		vdi_wait_for_actor_close(env, helper.first);
+		vdi_wait_for_actor_close(env, helper.second);
+		vdi_wait_for_actor_close(env, helper.third);
+		vdi_wait_fini(&helper.met);
+		pthread_barrier_destroy(&helper.barrier);
+	}
+	vd_env_free(env);
+}
+
+/* A blocking actor keeps the promises of the others: coalescing, timers, closing from inside. */
+static void blocking_probe_init(struct probe *probe, struct actor_world *world)
+{
+	struct vd_actor_options options = { .name = "blocking", .run = probe_run, .arg = probe, .blocking = true };
+
+	memset(probe, 0, sizeof *probe);
+	probe->world = world;
+	assert_status(vd_actor_new(world->env, &options, &probe->actor), VD_OK);
+}
+
+static void a_blocking_actor_keeps_the_same_promises(void **state)
+{
+	struct actor_world world;
+	struct probe	   probe;
+	struct vdi_wait	   closed;
+
+	(void) state;
+	actor_world_init(&world);
+	blocking_probe_init(&probe, &world);
+	expect_runs(&probe, 1, act_wake);
+	expect_runs(&probe, 2, act_timer);
+	expect_runs(&probe, 3, act_timer_in_the_past);
+	vd_actor_set_timer(probe.actor, after(&world, LONG_WAIT));
+	expect_runs(&probe, 4, act_timer);
+	atomic_store(&probe.wake_self, 3);
+	expect_runs(&probe, 8, act_wake);
+	probe_close(&probe);
+
+	for (int i = 0; i < 20; i++) {
+		blocking_probe_init(&probe, &world);
+		vdi_wait_init(&closed, world.env);
+		probe.closed = &closed;
+		atomic_store(&probe.close_inside, true);
+		vd_actor_wake(probe.actor);
+		vdi_wait_wait(&closed);
+		vdi_wait_fini(&closed);
+		assert_int_equal(atomic_load(&probe.runs), 1);
+	}
+	world.free(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ACTOR_SUITE,
+		cmocka_unit_test(two_actors_run_at_once_on_two_threads),
+		cmocka_unit_test(blocking_actors_have_threads_of_their_own),
+		cmocka_unit_test(a_busy_handler_that_wakes_two_calls_another_thread),
+		cmocka_unit_test(a_blocking_actor_keeps_the_same_promises),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
