@@ -1,0 +1,255 @@
+/* Strings and white space of JSON. Plain byte loops: none of this is on the path of an event, where strings are compared as they stand and
+ * white space is gone since ingest. */
+#include "json_text.h"
+
+static int hex_digit(uint8_t character)
+{
+	if (character >= '0' && character <= '9')
+		return character - '0';
+	character |= 0x20;
+	return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+/* The code unit after "\u" at text, or -1. */
+static int32_t hex_unit(const uint8_t *text, size_t size)
+{
+	int32_t unit = 0;
+
+	if (size < 4)
+		return -1;
+	for (size_t i = 0; i < 4; i++) {
+		int digit = hex_digit(text[i]);
+
+		if (digit < 0)
+			return -1;
+		unit = unit << 4 | digit;
+	}
+	return unit;
+}
+
+static size_t put_character(uint8_t *out, uint32_t code)
+{
+	if (code < 0x80) {
+		out[0] = (uint8_t) code;
+		return 1;
+	}
+	if (code < 0x800) {
+		out[0] = (uint8_t) (0xC0 | code >> 6);
+		out[1] = (uint8_t) (0x80 | (code & 0x3F));
+		return 2;
+	}
+	if (code < 0x10000) {
+		out[0] = (uint8_t) (0xE0 | code >> 12);
+		out[1] = (uint8_t) (0x80 | (code >> 6 & 0x3F));
+		out[2] = (uint8_t) (0x80 | (code & 0x3F));
+		return 3;
+	}
+	out[0] = (uint8_t) (0xF0 | code >> 18);
+	out[1] = (uint8_t) (0x80 | (code >> 12 & 0x3F));
+	out[2] = (uint8_t) (0x80 | (code >> 6 & 0x3F));
+	out[3] = (uint8_t) (0x80 | (code & 0x3F));
+	return 4;
+}
+
+size_t vdi_json_unescape(struct vd_bytes text, void *ret_text)
+{
+	const uint8_t *in = text.data;
+	uint8_t	      *out = ret_text;
+	size_t	       written = 0;
+
+	for (size_t i = 0; i < text.size;) {
+		int32_t unit;
+		int32_t low;
+
+		if (in[i] != '\\' || i + 1 >= text.size) {
+			out[written++] = in[i++];
+			continue;
+		}
+		switch (in[i + 1]) {
+		case 'b':
+			out[written++] = '\b';
+			i += 2;
+			continue;
+		case 'f':
+			out[written++] = '\f';
+			i += 2;
+			continue;
+		case 'n':
+			out[written++] = '\n';
+			i += 2;
+			continue;
+		case 'r':
+			out[written++] = '\r';
+			i += 2;
+			continue;
+		case 't':
+			out[written++] = '\t';
+			i += 2;
+			continue;
+		case 'u':
+			break;
+		default:
+			out[written++] = in[i + 1];
+			i += 2;
+			continue;
+		}
+		unit = hex_unit(in + i + 2, text.size - i - 2);
+		if (unit < 0) {
+			out[written++] = in[i++];
+			continue;
+		}
+		i += 6;
+		if (unit >= 0xD800 && unit < 0xDC00 && i + 6 <= text.size && in[i] == '\\' && in[i + 1] == 'u') {
+			low = hex_unit(in + i + 2, 4);
+			if (low >= 0xDC00 && low < 0xE000) {
+				unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+				i += 6;
+			}
+		}
+		written += put_character(out + written, (uint32_t) unit);
+	}
+	return written;
+}
+
+size_t vdi_utf8_character(const void *text, size_t size)
+{
+	const uint8_t *in = text;
+	uint8_t	       lead = in[0];
+	uint8_t	       least = 0x80; /* of the second byte */
+	uint8_t	       most = 0xBF;
+	size_t	       length;
+
+	if (lead < 0x80)
+		return 1;
+	if (lead < 0xC2 || lead > 0xF4)
+		return 0;
+	length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+	if (size < length)
+		return 0;
+	if (lead == 0xE0)
+		least = 0xA0; /* else overlong */
+	else if (lead == 0xED)
+		most = 0x9F; /* else a surrogate */
+	else if (lead == 0xF0)
+		least = 0x90; /* else overlong */
+	else if (lead == 0xF4)
+		most = 0x8F; /* else above U+10FFFF */
+	if (in[1] < least || in[1] > most)
+		return 0;
+	for (size_t i = 2; i < length; i++)
+		if ((in[i] & 0xC0) != 0x80)
+			return 0;
+	return length;
+}
+
+bool vdi_utf8_valid(struct vd_bytes text)
+{
+	const uint8_t *in = text.data;
+	size_t	       length;
+
+	for (size_t i = 0; i < text.size; i += length) {
+		length = vdi_utf8_character(in + i, text.size - i);
+		if (length == 0)
+			return false;
+	}
+	return true;
+}
+
+static size_t put_unit(uint8_t *out, uint32_t unit)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	out[0] = '\\';
+	out[1] = 'u';
+	out[2] = (uint8_t) digits[unit >> 12 & 15];
+	out[3] = (uint8_t) digits[unit >> 8 & 15];
+	out[4] = (uint8_t) digits[unit >> 4 & 15];
+	out[5] = (uint8_t) digits[unit & 15];
+	return 6;
+}
+
+/* The letter after the backslash for a character that has a short escape, else 0. */
+static uint8_t short_escape(uint8_t character)
+{
+	switch (character) {
+	case '"':
+	case '\\':
+		return character;
+	case '\b':
+		return 'b';
+	case '\f':
+		return 'f';
+	case '\n':
+		return 'n';
+	case '\r':
+		return 'r';
+	case '\t':
+		return 't';
+	default:
+		return 0;
+	}
+}
+
+size_t vdi_json_quote(struct vd_bytes text, void *ret_text)
+{
+	const uint8_t *in = text.data;
+	uint8_t	      *out = ret_text;
+	size_t	       written = 0;
+	size_t	       length;
+
+	out[written++] = '"';
+	for (size_t i = 0; i < text.size; i += length) {
+		uint8_t letter = short_escape(in[i]);
+
+		length = 1;
+		if (letter) {
+			out[written++] = '\\';
+			out[written++] = letter;
+		} else if (in[i] < 0x20 || in[i] == '<' || in[i] == '>' || in[i] == '&') {
+			written += put_unit(out + written, in[i]);
+		} else if (in[i] < 0x80) {
+			out[written++] = in[i];
+		} else {
+			length = vdi_utf8_character(in + i, text.size - i);
+			if (length == 0) {
+				written += put_unit(out + written, 0xFFFD);
+				length = 1;
+			} else if (length == 3 && in[i] == 0xE2 && in[i + 1] == 0x80 && (in[i + 2] | 1) == 0xA9) {
+				written += put_unit(out + written, 0x2000u | (in[i + 2] & 0x3F));
+			} else {
+				memcpy(out + written, in + i, length);
+				written += length;
+			}
+		}
+	}
+	out[written++] = '"';
+	return written;
+}
+
+size_t vdi_json_minify(struct vd_bytes json, void *ret_json)
+{
+	const uint8_t *in = json.data;
+	uint8_t	      *out = ret_json;
+	size_t	       written = 0;
+	size_t	       i = 0;
+
+	while (i < json.size) {
+		size_t start = i;
+
+		/* Everything up to the next white space outside a string moves in one piece. */
+		while (i < json.size && in[i] != ' ' && in[i] != '\n' && in[i] != '\r' && in[i] != '\t') {
+			if (in[i++] != '"')
+				continue;
+			while (i < json.size && in[i] != '"')
+				i += in[i] == '\\' ? 2 : 1;
+			i++;
+		}
+		i = VDI_MIN(i, json.size);
+		if (i > start && out + written != in + start)
+			memmove(out + written, in + start, i - start);
+		written += i - start;
+		while (i < json.size && (in[i] == ' ' || in[i] == '\n' || in[i] == '\r' || in[i] == '\t'))
+			i++;
+	}
+	return written;
+}
