@@ -1,0 +1,203 @@
+/* Unit tests of storage/object.c, storage/codec_json.c and storage/revision_cut.c. */
+#include "vdtest.h"
+
+#include <vedette/codec.h>
+
+#include "object.h"
+#include "revision_cut.h"
+
+static const struct vd_field_spec fields[] = {
+	{ "spec.nodeName", ".spec.nodeName", NULL },
+	{ "status.phase", ".status.phase", "Pending" },
+	{ "spec.replicas", "spec.replicas", NULL },
+};
+
+static struct vd_codec *codec_new(void)
+{
+	struct vd_codec *codec = NULL;
+
+	assert_status(vd_codec_json_new(fields, VDI_ARRAY_SIZE(fields), &codec, NULL), VD_OK);
+	return codec;
+}
+
+static struct vd_kv *kv_of(const char *json)
+{
+	struct vd_kv *kv = NULL;
+
+	assert_status(vd_kv_new(vd_bytes_of("/registry/pods/a/b"), vd_bytes_of(json), &kv), VD_OK);
+	kv->mod_rev = 42;
+	return kv;
+}
+
+static struct vd_object *object_of(struct vd_codec *codec, const char *json)
+{
+	struct vd_kv	 *kv = kv_of(json);
+	struct vd_object *object = NULL;
+	struct vd_error	  error = { 0 };
+
+	if (vd_object_new(codec, kv, &object, &error) != VD_OK)
+		fail_msg("%s", error.message);
+	vd_kv_unref(kv);
+	return object;
+}
+
+static void assert_bytes(struct vd_bytes actual, const char *expected)
+{
+	if (!vd_bytes_equal(actual, vd_bytes_of(expected)))
+		fail_msg("\"%.*s\" != \"%s\"", (int) actual.size, (const char *) actual.data, expected);
+}
+
+static void assert_json(const struct vd_object *object, vd_rev revision, const char *expected)
+{
+	struct vd_object_json json;
+	char		      text[2048];
+	size_t		      size = 0;
+
+	vd_object_json(object, revision, &json);
+	for (size_t i = 0; i < 3; i++) {
+		memcpy(text + size, json.piece[i].data, json.piece[i].size);
+		size += json.piece[i].size;
+	}
+	assert_bytes((struct vd_bytes) { text, size }, expected);
+	assert_int_equal(size, vd_object_json_size(object, revision));
+}
+
+static void header_holds_what_the_cache_asks_for(void **state)
+{
+	struct vd_codec	 *codec = codec_new();
+	struct vd_object *object;
+	struct vd_bytes	  value;
+	int64_t		  live;
+
+	(void) state;
+	object = object_of(codec, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\",\"namespace\":\"a\",\"uid\":\"u1\",\"labels\":"
+				  "{\"app\":\"web\",\"tier\":\"a\\u0062c\"}},\"spec\":{\"nodeName\":\"n1\",\"replicas\":3}}");
+	assert_bytes(vd_object_key(object), "/registry/pods/a/b");
+	assert_bytes(vd_object_name(object), "b");
+	assert_bytes(vd_object_namespace(object), "a");
+	assert_int_equal(vd_object_revision(object), 42);
+	assert_int_equal(vd_object_label_count(object), 2);
+	assert_true(vd_object_label_get(object, vd_bytes_of("tier"), &value));
+	assert_bytes(value, "abc");
+	assert_false(vd_object_label_get(object, vd_bytes_of("ti"), &value));
+	assert_bytes(vd_object_field(object, 0), "n1");
+	assert_bytes(vd_object_field(object, 1), "Pending");
+	assert_bytes(vd_object_field(object, 2), "3");
+	assert_bytes(vd_object_field(object, 3), "");
+	live = vdi_alloc_live();
+	vd_object_unref(vd_object_ref(object));
+	assert_int_equal(vdi_alloc_live(), live);
+	vd_object_unref(object);
+	vd_codec_free(codec);
+}
+
+static void r103_revision_is_spliced_in(void **state)
+{
+	struct vd_codec	 *codec = codec_new();
+	struct vd_object *object = object_of(codec, "{\"metadata\":{\"name\":\"b\"}}");
+
+	(void) state;
+	assert_json(object, 42, "{\"metadata\":{\"resourceVersion\":\"42\",\"name\":\"b\"}}");
+	assert_json(object, 9223372036854775807, "{\"metadata\":{\"resourceVersion\":\"9223372036854775807\",\"name\":\"b\"}}");
+	assert_json(object, 0, "{\"metadata\":{\"name\":\"b\"}}");
+	vd_object_unref(object);
+	object = object_of(codec, "{\"metadata\":{},\"a\":1}");
+	assert_json(object, 7, "{\"metadata\":{\"resourceVersion\":\"7\"},\"a\":1}");
+	vd_object_unref(object);
+	/* Stored against R-105: replaced, not doubled. */
+	object = object_of(codec, "{\"metadata\":{\"name\":\"b\", \"resourceVersion\" : \"5\" , \"uid\":\"u\"}}");
+	assert_json(object, 7, "{\"metadata\":{\"name\":\"b\", \"resourceVersion\":\"7\" , \"uid\":\"u\"}}");
+	assert_json(object, 0, "{\"metadata\":{\"name\":\"b\", \"resourceVersion\":\"\" , \"uid\":\"u\"}}");
+	vd_object_unref(object);
+	vd_codec_free(codec);
+}
+
+static void undecodable_values_are_refused(void **state)
+{
+	static const char *const bad[] = { "", "{", "[]", "{}", "{\"metadata\":1}", "{\"metadata\":{\"labels\":{\"a\":1}}}",
+					   "{\"metadata\":{\"name\":\"\xff\"}}" };
+	struct vd_codec	  *codec = codec_new();
+	struct vd_object  *object = NULL;
+	struct vd_error	   error = { 0 };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
+		struct vd_kv *kv = kv_of(bad[i]);
+
+		assert_status(vd_object_new(codec, kv, &object, &error), VD_UNDECODABLE);
+		assert_int_equal(error.code, VD_UNDECODABLE);
+		assert_true(error.message[0] != 0);
+		vd_kv_unref(kv);
+	}
+	vd_codec_free(codec);
+}
+
+static void r105_stored_values_hold_no_revision(void **state)
+{
+	static const struct {
+		const char *in, *out;
+		bool	    refuse;
+		vd_status   status;
+	} rows[] = {
+		{ "{\"metadata\":{\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"5\"}}", "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"5\"}}", "{\"metadata\":{}}", false, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"5\"}}", "", true, VD_REVISION_ON_CREATE },
+		{ "{\"metadata\":{\"resourceVersion\":\"0\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"abc\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":null}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "nonsense", "", true, VD_BAD_REQUEST },
+	};
+	struct vd_codec *codec = codec_new();
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_kv   *kv = NULL;
+		struct vd_error error = { 0 };
+
+		assert_status(vdi_revision_cut_kv(codec, vd_bytes_of("/k"), vd_bytes_of(rows[i].in), rows[i].refuse, &kv, &error), rows[i].status);
+		if (rows[i].status == VD_OK)
+			assert_bytes(vd_kv_value(kv), rows[i].out);
+		vd_kv_unref(kv);
+	}
+	vd_codec_free(codec);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (uint64_t nth = 1;; nth++) {
+		struct vd_codec	 *codec = NULL;
+		struct vd_object *object = NULL;
+		struct vd_kv	 *kv = kv_of("{\"metadata\":{\"name\":\"b\",\"labels\":{\"a\":\"\\u0041\"}}}");
+		vd_status	  status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vd_codec_json_new(fields, VDI_ARRAY_SIZE(fields), &codec, NULL);
+		if (status == VD_OK)
+			status = vd_object_new(codec, kv, &object, NULL);
+		bool failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, failed ? VD_NOMEM : VD_OK);
+		vd_object_unref(object);
+		vd_codec_free(codec);
+		vd_kv_unref(kv);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(header_holds_what_the_cache_asks_for), cmocka_unit_test(r103_revision_is_spliced_in),
+		cmocka_unit_test(undecodable_values_are_refused),	cmocka_unit_test(r105_stored_values_hold_no_revision),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,439 @@
+/* The life of a watchChan and its turn: collect what is decoded, fill the raw queue, decode.
+ *
+ * Everything is driven by one actor. It is woken by the store (new events, a page), by workers (slots decoded) and by the receiver (room
+ * again). A turn is bounded; it wakes itself when there is more to do.
+ *
+ * Closing goes through the actor too: it waits for a read in flight and for its workers, closes the store's watch, and then ends itself, so no
+ * callback ever meets freed memory.
+ */
+#include "watchchan.h"
+
+#include "key_range.h"
+#include "watchchan_state.h"
+
+/* Raw events handled in one turn. */
+#define TURN_LEN (4 * VDI_WATCHCHAN_QUEUE_LEN)
+/* Time that the result queue was full within one window of the log limit before it is worth a word (upstream: 100 ms in 5 s). */
+#define BLOCKED_WORTH_LOGGING_NS 100000000
+
+/* ---- Queues ---- */
+
+void vdi_watchchan_push_raw(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw)
+{
+	struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_tail);
+	size_t		 length;
+
+	VDI_CHECK(!vdi_slots_full(watchchan));
+	slot->raw = *raw;
+	slot->state = VDI_SLOT_RAW;
+	watchchan->slot_tail++;
+	length = (size_t) (watchchan->slot_tail - watchchan->slot_head);
+	watchchan->raw_len = length;
+	watchchan->raw_high = VDI_MAX(watchchan->raw_high, length);
+}
+
+/* what becomes of a store's failure. */
+static void set_error(struct vd_error *ret, vd_status status, const struct vd_error *error)
+{
+	const char *text = error && error->message[0] ? error->message : vd_status_sentence(status);
+
+	switch (status) {
+	case VD_EXPIRED:
+		vd_error_set(ret, VD_EXPIRED, "The resourceVersion for the provided watch is too old.");
+		ret->compacted = error ? error->compacted : 0;
+		break;
+	case VD_TOO_LARGE_REVISION:
+	case VD_NOMEM:
+	case VD_INTERNAL:
+	case VD_UNDECODABLE:
+		if (error && error->message[0])
+			*ret = *error;
+		else
+			vd_error_set(ret, status, "%s", text);
+		break;
+	default:
+		vd_error_set(ret, VD_INTERNAL, "Internal error occurred: %.300s", text);
+	}
+}
+
+void vdi_watchchan_push_error(struct vdi_watchchan *watchchan, vd_status status, const struct vd_error *error)
+{
+	struct vdi_raw_event raw = { .kind = VDI_RAW_ERROR, .received = vd_env_now(watchchan->env) };
+
+	watchchan->phase = VDI_PHASE_ENDED;
+	watchchan->quiet_end = status == VD_CLOSED || status == VD_CANCELED; /* */
+	if (watchchan->quiet_end)
+		return;
+	set_error(&watchchan->error, status, error);
+	watchchan->error_pending = true;
+	if (!vdi_slots_full(watchchan)) {
+		vdi_watchchan_push_raw(watchchan, &raw);
+		watchchan->error_pending = false;
+	}
+}
+
+static void raw_fini(struct vdi_raw_event *raw)
+{
+	vd_kv_unref(raw->kv);
+	vd_kv_unref(raw->previous);
+	raw->kv = raw->previous = NULL;
+}
+
+void vdi_watchchan_event_fini(struct vdi_watchchan_event *event)
+{
+	event->object = vd_object_unref(event->object);
+	event->old_object = vd_object_unref(event->old_object);
+}
+
+static bool results_full_locked(const struct vdi_watchchan *watchchan)
+{
+	return watchchan->result_tail - watchchan->result_head == VDI_WATCHCHAN_QUEUE_LEN;
+}
+
+/* Tells the receiver once that there is something; under the lock, so that none comes after close returned. */
+static void tell_receiver_locked(struct vdi_watchchan *watchchan)
+{
+	if (watchchan->consumer_waits && !watchchan->closing) {
+		watchchan->consumer_waits = false;
+		watchchan->options.ready(watchchan->options.ready_arg);
+	}
+}
+
+static void push_result_locked(struct vdi_watchchan *watchchan, const struct vdi_watchchan_event *event)
+{
+	size_t length;
+
+	watchchan->results[watchchan->result_tail++ % VDI_WATCHCHAN_QUEUE_LEN] = *event;
+	length = (size_t) (watchchan->result_tail - watchchan->result_head);
+	watchchan->stats.result_high = VDI_MAX(watchchan->stats.result_high, length);
+	if (event->type == VD_WATCH_BOOKMARK)
+		watchchan->stats.bookmarks++;
+	else
+		watchchan->stats.events++;
+	tell_receiver_locked(watchchan);
+}
+
+/* ---- The turn ---- */
+
+/* An undecodable object: goes on (O-20), or makes this the last event. Returns false for the end. */
+static bool handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
+{
+	struct vd_kv *kv = slot->raw.kv;
+
+	if (slot->status == VD_UNDECODABLE && watchchan->options.skip_undecodable) {
+		if (watchchan->options.undecodable)
+			watchchan->options.undecodable(watchchan->options.undecodable_arg, kv, slot->raw.is_delete, &slot->error);
+		slot->emit = false;
+		return true;
+	}
+	watchchan->error = slot->error;
+	memset(&slot->event, 0, sizeof slot->event);
+	slot->event.type = VD_WATCH_ERROR;
+	slot->event.received = slot->raw.received;
+	watchchan->phase = VDI_PHASE_ENDED;
+	watchchan->failed = true;
+	return false;
+}
+
+/* Moves decoded slots, in order, into the result queue. */
+static bool collect(struct vdi_watchchan *watchchan)
+{
+	bool moved = false;
+
+	while (watchchan->slot_head < watchchan->slot_tail && !watchchan->done) {
+		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_head);
+		bool		 last, room;
+
+		vdi_lock_acquire(&watchchan->lock);
+		room = !results_full_locked(watchchan);
+		if (slot->state != VDI_SLOT_DONE || !room) {
+			if (!room && !watchchan->producer_waits) {
+				watchchan->producer_waits = true;
+				watchchan->stats.result_full++;
+				watchchan->blocked_since = vd_env_now(watchchan->env);
+			}
+			vdi_lock_release(&watchchan->lock);
+			return moved;
+		}
+		vdi_lock_release(&watchchan->lock);
+		if (slot->status != VD_OK)
+			(void) handle_undecodable(watchchan, slot); /* tells by slot->event what to send */
+		last = slot->emit && slot->event.type == VD_WATCH_ERROR;
+		if (last)
+			slot->event.error = &watchchan->error;
+		vdi_lock_acquire(&watchchan->lock);
+		if (slot->status == VD_UNDECODABLE && !slot->emit)
+			watchchan->stats.undecodable++;
+		if (slot->emit)
+			push_result_locked(watchchan, &slot->event);
+		vdi_lock_release(&watchchan->lock);
+		raw_fini(&slot->raw);
+		slot->state = VDI_SLOT_EMPTY;
+		watchchan->slot_head++;
+		watchchan->raw_len = (size_t) (watchchan->slot_tail - watchchan->slot_head);
+		watchchan->done = last;
+		moved = true;
+	}
+	return moved;
+}
+
+static bool fill(struct vdi_watchchan *watchchan)
+{
+	if (watchchan->failed || watchchan->done)
+		return false;
+	if (vdi_slots_full(watchchan)) {
+		watchchan->raw_full++;
+		return false;
+	}
+	switch (watchchan->phase) {
+	case VDI_PHASE_STARTING:
+		return vdi_watchchan_start(watchchan);
+	case VDI_PHASE_SYNCING:
+		return vdi_watchchan_sync(watchchan);
+	case VDI_PHASE_STREAMING:
+		return vdi_watchchan_stream(watchchan);
+	case VDI_PHASE_ENDED:
+		if (watchchan->error_pending) {
+			struct vdi_raw_event raw = { .kind = VDI_RAW_ERROR, .received = vd_env_now(watchchan->env) };
+
+			vdi_watchchan_push_raw(watchchan, &raw);
+			watchchan->error_pending = false;
+			return true;
+		}
+		return false;
+	}
+	VDI_UNREACHABLE("no such phase");
+}
+
+static bool decode_inline(struct vdi_watchchan *watchchan)
+{
+	bool moved = watchchan->slot_decode < watchchan->slot_tail;
+
+	for (; watchchan->slot_decode < watchchan->slot_tail; watchchan->slot_decode++) {
+		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_decode);
+
+		vdi_watchchan_decode_slot(watchchan, slot);
+		slot->state = VDI_SLOT_DONE;
+	}
+	return moved;
+}
+
+/* Everything that will come has been handed over: say so, once. */
+static void note_end(struct vdi_watchchan *watchchan)
+{
+	bool over = watchchan->done || (watchchan->phase == VDI_PHASE_ENDED && watchchan->quiet_end && watchchan->slot_head == watchchan->slot_tail);
+
+	if (!over)
+		return;
+	vdi_lock_acquire(&watchchan->lock);
+	if (!watchchan->ended) {
+		watchchan->ended = true;
+		tell_receiver_locked(watchchan);
+	}
+	vdi_lock_release(&watchchan->lock);
+}
+
+static void publish_stats(struct vdi_watchchan *watchchan)
+{
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->stats.raw_len = watchchan->raw_len;
+	watchchan->stats.raw_high = watchchan->raw_high;
+	watchchan->stats.raw_full = watchchan->raw_full;
+	vdi_lock_release(&watchchan->lock);
+}
+
+static void free_all(void *arg)
+{
+	struct vdi_watchchan *watchchan = arg;
+	void (*closed)(void *) = watchchan->closed;
+	void *closed_arg = watchchan->closed_arg;
+
+	for (; watchchan->slot_head < watchchan->slot_tail; watchchan->slot_head++) {
+		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_head);
+
+		raw_fini(&slot->raw);
+		if (slot->state == VDI_SLOT_DONE)
+			vdi_watchchan_event_fini(&slot->event);
+	}
+	for (; watchchan->result_head < watchchan->result_tail; watchchan->result_head++)
+		vdi_watchchan_event_fini(&watchchan->results[watchchan->result_head % VDI_WATCHCHAN_QUEUE_LEN]);
+	vdi_watchchan_page_release(watchchan);
+	vdi_lock_fini(&watchchan->lock);
+	vdi_free(watchchan->key);
+	vdi_free(watchchan);
+	if (closed)
+		closed(closed_arg);
+}
+
+/* One step of the end; called until nothing of ours is in flight. */
+static void close_step(struct vdi_watchchan *watchchan)
+{
+	struct vd_store_watch *watch;
+	bool		       quiet;
+
+	if (!watchchan->resources_closed) {
+		watchchan->resources_closed = true;
+		vdi_watchchan_workers_close(watchchan);
+		vdi_lock_acquire(&watchchan->lock);
+		watch = watchchan->watch;
+		watchchan->watch = NULL;
+		vdi_lock_release(&watchchan->lock);
+		vd_store_watch_close(watch);
+	}
+	vdi_lock_acquire(&watchchan->lock);
+	quiet = !watchchan->reading && watchchan->workers_open == 0;
+	vdi_lock_release(&watchchan->lock);
+	if (quiet)
+		vd_actor_close(watchchan->actor, free_all, watchchan);
+}
+
+static void watchchan_run(void *arg)
+{
+	struct vdi_watchchan *watchchan = arg;
+	bool		      closing, moved = true;
+
+	vdi_lock_acquire(&watchchan->lock);
+	closing = watchchan->closing;
+	vdi_lock_release(&watchchan->lock);
+	if (closing) {
+		close_step(watchchan);
+		return;
+	}
+	for (uint64_t first = watchchan->slot_tail; moved && watchchan->slot_tail - first < TURN_LEN;) {
+		moved = collect(watchchan);
+		moved |= fill(watchchan);
+		if (watchchan->options.decode_workers)
+			vdi_watchchan_workers_wake(watchchan);
+		else
+			moved |= decode_inline(watchchan);
+	}
+	note_end(watchchan);
+	publish_stats(watchchan);
+	if (moved)
+		vd_actor_wake(watchchan->actor);
+}
+
+/* ---- The receiver's side ---- */
+
+vd_status vdi_watchchan_take(struct vdi_watchchan *watchchan, struct vdi_watchchan_event *events, size_t max, size_t *ret_count)
+{
+	static struct vdi_log_limit blocked_limit = VDI_LOG_LIMIT(((vd_dur) { 5000000000 }));
+	size_t			    count = 0;
+	int64_t			    blocked_ns = 0;
+	vd_status		    status;
+
+	vdi_lock_acquire(&watchchan->lock);
+	while (count < max && watchchan->result_head < watchchan->result_tail)
+		events[count++] = watchchan->results[watchchan->result_head++ % VDI_WATCHCHAN_QUEUE_LEN];
+	status = count ? VD_OK : watchchan->ended ? VD_CLOSED : VD_AGAIN;
+	if (status == VD_AGAIN)
+		watchchan->consumer_waits = true;
+	if (count && watchchan->producer_waits) {
+		watchchan->producer_waits = false;
+		blocked_ns = vd_mono_since(vd_env_now(watchchan->env), watchchan->blocked_since).ns;
+		vd_actor_wake(watchchan->actor);
+	}
+	vdi_lock_release(&watchchan->lock);
+	if (blocked_ns > BLOCKED_WORTH_LOGGING_NS)
+		vdi_log_limited(watchchan->env, &blocked_limit, VD_LOG_WARNING, "watchchan", "the result queue of %s was full for %lld ms",
+				watchchan->options.resource ? watchchan->options.resource : "a watch", (long long) (blocked_ns / 1000000));
+	*ret_count = count;
+	return status;
+}
+
+vd_status vdi_watchchan_next(struct vdi_watchchan *watchchan, struct vdi_watchchan_event *ret_event)
+{
+	size_t count;
+
+	return vdi_watchchan_take(watchchan, ret_event, 1, &count);
+}
+
+void vdi_watchchan_progress(struct vdi_watchchan *watchchan)
+{
+	vdi_lock_acquire(&watchchan->lock);
+	if (watchchan->watch)
+		(void) vd_store_watch_progress(watchchan->watch); /* a wish; its reader asks again */
+	else
+		watchchan->progress_wanted = true;
+	vdi_lock_release(&watchchan->lock);
+}
+
+void vdi_watchchan_stats_get(struct vdi_watchchan *watchchan, struct vdi_watchchan_stats *ret_stats)
+{
+	vdi_lock_acquire(&watchchan->lock);
+	*ret_stats = watchchan->stats;
+	ret_stats->result_len = (size_t) (watchchan->result_tail - watchchan->result_head);
+	vdi_lock_release(&watchchan->lock);
+}
+
+/* ---- Life ---- */
+
+static vd_status check_options(const struct vdi_watchchan_options *options, struct vd_error *reterr)
+{
+	if (options->key.size == 0 || options->key.size > VD_KEY_SIZE_MAX)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a key of 1 to %d bytes", VD_KEY_SIZE_MAX);
+	if (options->recursive && ((const char *) options->key.data)[options->key.size - 1] != '/')
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "recursive key needs to end with \"/\"");
+	if (options->revision < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch cannot start at revision %lld", (long long) options->revision);
+	if (options->ready == NULL || options->codec == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a codec and a way to tell its receiver");
+	return VD_OK;
+}
+
+vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store, const struct vdi_watchchan_options *options,
+			     struct vdi_watchchan **ret_watchchan, struct vd_error *reterr)
+{
+	struct vdi_watchchan   *watchchan;
+	struct vd_actor_options actor = { .name = "watchchan", .run = watchchan_run };
+	vd_status		status;
+
+	VDI_TRY(check_options(options, reterr));
+	watchchan = VDI_NEW(struct vdi_watchchan);
+	if (watchchan == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	vdi_lock_init(&watchchan->lock, VDI_LOCK_WATCHCHAN);
+	watchchan->env = env;
+	watchchan->store = store;
+	watchchan->options = *options;
+	watchchan->options.decode_workers = VDI_MIN(options->decode_workers, (unsigned) VDI_DECODE_WORKERS_MAX);
+	watchchan->consumer_waits = true;
+	watchchan->key = vdi_alloc(2 * options->key.size + 1);
+	if (watchchan->key == NULL) {
+		free_all(watchchan);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	memcpy(watchchan->key, options->key.data, options->key.size);
+	watchchan->options.key.data = watchchan->key;
+	if (options->recursive)
+		watchchan->range_end = vdi_bytes_prefix_end(watchchan->options.key, watchchan->key + options->key.size);
+	actor.arg = watchchan;
+	status = vd_actor_new(env, &actor, &watchchan->actor);
+	if (status != VD_OK) {
+		free_all(watchchan);
+		return vd_error_set(reterr, status, "no actor for a watch");
+	}
+	status = vdi_watchchan_workers_open(watchchan);
+	if (status != VD_OK) {
+		vdi_watchchan_close(watchchan, NULL, NULL);
+		return vd_error_set(reterr, status, "no decode workers");
+	}
+	vd_actor_wake(watchchan->actor);
+	*ret_watchchan = watchchan;
+	return VD_OK;
+}
+
+void vdi_watchchan_close(struct vdi_watchchan *watchchan, void (*done)(void *arg), void *arg)
+{
+	if (watchchan == NULL) {
+		if (done)
+			done(arg);
+		return;
+	}
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->closing = true;
+	watchchan->closed = done;
+	watchchan->closed_arg = arg;
+	vd_actor_wake(watchchan->actor);
+	vdi_lock_release(&watchchan->lock);
+}

@@ -1,0 +1,197 @@
+/* Raw to typed (R-216..R-223): which objects are decoded, and what the predicate makes of them. Order is kept by the slots' numbers,
+ * whoever decodes; workers claim slots one by one. */
+#include <stdio.h>
+
+#include "watchchan_state.h"
+
+static bool passes(const struct vdi_watchchan *watchchan, const struct vd_object *object)
+{
+	return object && (watchchan->options.predicate == NULL || watchchan->options.predicate(watchchan->options.predicate_arg, object));
+}
+
+static vd_status internal_error(struct vd_error *error, const char *text)
+{
+	return vd_error_set(error, VD_INTERNAL, "Internal error occurred: %.300s", text);
+}
+
+/* A failed decode, in upstream's words. */
+static vd_status undecodable(struct vd_error *error, vd_status status, vd_rev revision)
+{
+	char inner[sizeof error->message];
+
+	if (status == VD_NOMEM)
+		return vd_error_set(error, VD_NOMEM, "out of memory while decoding revision %lld", (long long) revision);
+	snprintf(inner, sizeof inner, "%s", error->message);
+	return vd_error_set(error, VD_UNDECODABLE, "Internal error occurred: object not decodable revision=%lld: %.250s", (long long) revision, inner);
+}
+
+static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *error)
+{
+	vd_status status = vd_object_new(watchchan->options.codec, kv, ret_object, error);
+
+	return status == VD_OK ? VD_OK : undecodable(error, status, kv->mod_rev);
+}
+
+/* what happened, as this predicate sees it. Takes over both objects. */
+static bool classify(struct vdi_watchchan *watchchan, bool is_delete, struct vd_object *object, struct vd_object *old_object,
+		     struct vdi_watchchan_event *event)
+{
+	bool now = !is_delete && passes(watchchan, object);
+	bool before = passes(watchchan, old_object);
+
+	if (watchchan->options.predicate == NULL && !is_delete && object)
+		before = event->type == VD_WATCH_MODIFIED;
+	if (now) {
+		event->type = before ? VD_WATCH_MODIFIED : VD_WATCH_ADDED;
+		event->object = object;
+		event->old_object = before ? old_object : vd_object_unref(old_object);
+	} else if (before) {
+		event->type = VD_WATCH_DELETED;
+		event->object = old_object;
+		vd_object_unref(object);
+	} else {
+		vd_object_unref(object);
+		vd_object_unref(old_object);
+	}
+	return now || before;
+}
+
+static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw, struct vdi_slot *slot, struct vd_error *error)
+{
+	bool		  is_create = !raw->is_delete && raw->kv->create_rev == raw->kv->mod_rev;
+	bool		  old_wanted = raw->previous && (raw->is_delete || watchchan->options.predicate);
+	struct vd_object *object = NULL, *old_object = NULL;
+
+	if (!is_create && raw->previous == NULL) {
+		char text[256];
+
+		snprintf(text, sizeof text, "etcd event received with PrevKv=nil (key=\"%.*s\", modRevision=%lld, type=%s)",
+			 (int) VDI_MIN(raw->kv->key_size, 150u), raw->kv->data, (long long) raw->revision, raw->is_delete ? "DELETE" : "PUT");
+		return internal_error(error, text);
+	}
+	if (!raw->is_delete)
+		VDI_TRY(decode(watchchan, raw->kv, &object, error));
+	if (old_wanted) {
+		vd_status status = decode(watchchan, raw->previous, &old_object, error);
+
+		/* With the policy to go on, an undecodable old state of a live object is a state nobody has seen. */
+		if (status != VD_OK && (raw->is_delete || status == VD_NOMEM || !watchchan->options.skip_undecodable)) {
+			vd_object_unref(object);
+			return status;
+		}
+	}
+	slot->event.type = is_create ? VD_WATCH_ADDED : VD_WATCH_MODIFIED;
+	slot->emit = classify(watchchan, raw->is_delete, object, old_object, &slot->event);
+	return VD_OK;
+}
+
+static vd_status decode_initial(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw, struct vdi_slot *slot, struct vd_error *error)
+{
+	VDI_TRY(decode(watchchan, raw->kv, &slot->event.object, error));
+	slot->event.type = VD_WATCH_ADDED;
+	slot->event.initial = true;
+	slot->emit = passes(watchchan, slot->event.object);
+	if (!slot->emit)
+		slot->event.object = vd_object_unref(slot->event.object);
+	return VD_OK;
+}
+
+void vdi_watchchan_decode_slot(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
+{
+	const struct vdi_raw_event *raw = &slot->raw;
+
+	memset(&slot->event, 0, sizeof slot->event);
+	memset(&slot->error, 0, sizeof slot->error);
+	slot->event.revision = raw->revision;
+	slot->event.received = raw->received;
+	slot->emit = true;
+	slot->status = VD_OK;
+	switch (raw->kind) {
+	case VDI_RAW_INITIAL:
+		slot->status = decode_initial(watchchan, raw, slot, &slot->error);
+		break;
+	case VDI_RAW_CHANGE:
+		slot->status = decode_change(watchchan, raw, slot, &slot->error);
+		break;
+	case VDI_RAW_BOOKMARK:
+		slot->event.type = VD_WATCH_BOOKMARK;
+		slot->event.initial_events_end = raw->initial_events_end;
+		break;
+	case VDI_RAW_ERROR:
+		slot->event.type = VD_WATCH_ERROR;
+		break;
+	}
+}
+
+/* ---- Workers ---- */
+
+static void worker_run(void *arg)
+{
+	struct vdi_decode_worker *worker = arg;
+	struct vdi_watchchan	 *watchchan = worker->watchchan;
+	bool			  decoded = false;
+
+	vdi_lock_acquire(&watchchan->lock);
+	while (watchchan->slot_claim < watchchan->slot_claim_end) {
+		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_claim++);
+
+		slot->state = VDI_SLOT_DECODING;
+		vdi_lock_release(&watchchan->lock);
+		vdi_watchchan_decode_slot(watchchan, slot);
+		vdi_lock_acquire(&watchchan->lock);
+		slot->state = VDI_SLOT_DONE;
+		decoded = true;
+	}
+	vdi_lock_release(&watchchan->lock);
+	if (decoded)
+		vd_actor_wake(watchchan->actor);
+}
+
+static void on_worker_closed(void *arg)
+{
+	struct vdi_decode_worker *worker = arg;
+	struct vdi_watchchan	 *watchchan = worker->watchchan;
+
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->workers_open--;
+	vd_actor_wake(watchchan->actor); /* under the lock: it does not end before it sees workers_open 0 */
+	vdi_lock_release(&watchchan->lock);
+}
+
+vd_status vdi_watchchan_workers_open(struct vdi_watchchan *watchchan)
+{
+	for (unsigned i = 0; i < watchchan->options.decode_workers; i++) {
+		struct vdi_decode_worker *worker = &watchchan->workers[i];
+		struct vd_actor_options	  options = { .name = "decode", .run = worker_run, .arg = worker };
+
+		worker->watchchan = watchchan;
+		VDI_TRY(vd_actor_new(watchchan->env, &options, &worker->actor));
+		watchchan->workers_open++;
+	}
+	return VD_OK;
+}
+
+void vdi_watchchan_workers_wake(struct vdi_watchchan *watchchan)
+{
+	uint64_t waiting;
+	unsigned count;
+
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->slot_claim_end = watchchan->slot_tail;
+	waiting = watchchan->slot_claim_end - watchchan->slot_claim;
+	vdi_lock_release(&watchchan->lock);
+	count = (unsigned) VDI_MIN(waiting, (uint64_t) watchchan->options.decode_workers);
+	for (unsigned i = 0; i < count; i++)
+		vd_actor_wake(watchchan->workers[i].actor);
+}
+
+void vdi_watchchan_workers_close(struct vdi_watchchan *watchchan)
+{
+	for (unsigned i = 0; i < watchchan->options.decode_workers; i++)
+		if (watchchan->workers[i].actor) {
+			struct vd_actor *actor = watchchan->workers[i].actor;
+
+			watchchan->workers[i].actor = NULL;
+			vd_actor_close(actor, on_worker_closed, &watchchan->workers[i]);
+		}
+}

@@ -1,0 +1,95 @@
+/* Live events after the base revision: what the store's watch gives becomes raw events (R-210..R-215). */
+#include "watchchan_state.h"
+
+/* The store has something: R-204, everything after the open is asynchronous. */
+static void on_store_ready(void *arg)
+{
+	struct vdi_watchchan *watchchan = arg;
+
+	vd_actor_wake(watchchan->actor);
+}
+
+static bool open_watch(struct vdi_watchchan *watchchan)
+{
+	struct vd_store_watch_request request = {
+		.key = watchchan->options.key,
+		.range_end = watchchan->range_end,
+		.start_revision = watchchan->base_revision + 1,
+		.previous = true,
+		.progress = watchchan->options.progress,
+		.ready = on_store_ready,
+		.ready_arg = watchchan,
+	};
+	struct vd_store_watch *watch = NULL;
+	struct vd_error	       error = { 0 };
+	vd_status	       status = vd_store_watch_open(watchchan->store, &request, &watch, &error);
+
+	if (status != VD_OK) {
+		vdi_watchchan_push_error(watchchan, status, &error);
+		return false;
+	}
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->watch = watch;
+	if (watchchan->progress_wanted)
+		(void) vd_store_watch_progress(watch); /* a wish; its reader asks again */
+	watchchan->progress_wanted = false;
+	vdi_lock_release(&watchchan->lock);
+	return true;
+}
+
+static void push_change(struct vdi_watchchan *watchchan, const struct vd_store_event *event, vd_mono now)
+{
+	struct vdi_raw_event raw = {
+		.kind = VDI_RAW_CHANGE,
+		.is_delete = event->is_delete,
+		.revision = event->kv->mod_rev,
+		.kv = vd_kv_ref(event->kv),
+		.previous = event->previous ? vd_kv_ref(event->previous) : NULL,
+		.received = now,
+	};
+
+	vdi_watchchan_push_raw(watchchan, &raw);
+}
+
+static void push_progress(struct vdi_watchchan *watchchan, vd_rev revision)
+{
+	struct vdi_raw_event raw = { .kind = VDI_RAW_BOOKMARK, .revision = revision, .received = vd_env_now(watchchan->env) };
+
+	vdi_watchchan_push_raw(watchchan, &raw);
+}
+
+/* The next batch of the store; false when there is none now, or the stream is over. */
+static bool next_batch(struct vdi_watchchan *watchchan)
+{
+	struct vd_error error = { 0 };
+	vd_status	status = vd_store_watch_next(watchchan->watch, VDI_WATCHCHAN_QUEUE_LEN, &watchchan->batch, &error);
+
+	watchchan->batch_next = 0;
+	if (status == VD_OK)
+		return true;
+	memset(&watchchan->batch, 0, sizeof watchchan->batch);
+	if (status != VD_AGAIN)
+		vdi_watchchan_push_error(watchchan, status, &error);
+	return false;
+}
+
+bool vdi_watchchan_stream(struct vdi_watchchan *watchchan)
+{
+	bool	moved = false;
+	vd_mono now;
+
+	if (watchchan->watch == NULL && !open_watch(watchchan))
+		return true;
+	now = vd_env_now(watchchan->env);
+	while (!vdi_slots_full(watchchan)) {
+		if (watchchan->batch_next < watchchan->batch.event_count) {
+			push_change(watchchan, &watchchan->batch.events[watchchan->batch_next++], now);
+		} else if (!next_batch(watchchan)) {
+			return moved || watchchan->phase == VDI_PHASE_ENDED;
+		} else if (watchchan->batch.event_count == 0) {
+			push_progress(watchchan, watchchan->batch.revision);
+		}
+		moved = true;
+	}
+	return moved;
+}

@@ -1,0 +1,227 @@
+/* The initial state: which revision to start from, then pages of the prefix pinned to the first page's revision. */
+#include "watchchan_state.h"
+
+static bool wants_initial(const struct vdi_watchchan *watchchan)
+{
+	const struct vdi_watchchan_options *options = &watchchan->options;
+
+	return options->send_initial_events == VD_TRUE || (options->send_initial_events == VD_UNSET && options->revision == 0);
+}
+
+/* The store's thread. The records are kept by reference until the actor has queued them. */
+static void on_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct vdi_watchchan *watchchan = arg;
+	struct vd_kv	    **kvs = NULL;
+
+	if (status == VD_OK && result->kv_count && watchchan->phase == VDI_PHASE_SYNCING) {
+		kvs = vdi_calloc(result->kv_count, sizeof(struct vd_kv *));
+		if (kvs == NULL)
+			status = VD_NOMEM;
+		for (size_t i = 0; kvs && i < result->kv_count; i++)
+			kvs[i] = vd_kv_ref(result->kvs[i]);
+	}
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->read_status = status;
+	memset(&watchchan->read_error, 0, sizeof watchchan->read_error);
+	if (status != VD_OK && error)
+		watchchan->read_error = *error;
+	watchchan->read_revision = status == VD_OK ? result->revision : 0;
+	watchchan->page_kvs = kvs;
+	watchchan->page_count = kvs ? result->kv_count : 0;
+	watchchan->page_more = status == VD_OK && result->more;
+	watchchan->reading = false;
+	watchchan->read_ready = true;
+	/* Woken under the lock: the end of the watchChan waits for `reading` under it, so the actor is still there. */
+	vd_actor_wake(watchchan->actor);
+	vdi_lock_release(&watchchan->lock);
+}
+
+static void read_store(struct vdi_watchchan *watchchan, const struct vd_range_request *request)
+{
+	vd_status status;
+
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->reading = true;
+	watchchan->read_ready = false;
+	vdi_lock_release(&watchchan->lock);
+	status = vd_store_range(watchchan->store, request, on_read, watchchan);
+	if (status != VD_OK) {
+		vdi_lock_acquire(&watchchan->lock);
+		watchchan->reading = false;
+		vdi_lock_release(&watchchan->lock);
+		vdi_watchchan_push_error(watchchan, status, NULL);
+	}
+}
+
+/* Takes the answer of the last read; false while it is under way. */
+static bool read_answer(struct vdi_watchchan *watchchan, vd_status *ret_status)
+{
+	bool ready;
+
+	vdi_lock_acquire(&watchchan->lock);
+	ready = watchchan->read_ready;
+	if (ready) {
+		watchchan->read_ready = false;
+		*ret_status = watchchan->read_status;
+	}
+	vdi_lock_release(&watchchan->lock);
+	return ready;
+}
+
+/* Key of the resource without its slash, limit 1: only the header counts. */
+static void ask_revision(struct vdi_watchchan *watchchan)
+{
+	struct vd_range_request request = { .key = watchchan->options.key, .limit = 1, .keys_only = true };
+
+	if (watchchan->options.recursive && request.key.size > 1)
+		request.key.size--;
+	read_store(watchchan, &request);
+}
+
+static void ask_page(struct vdi_watchchan *watchchan, struct vd_bytes start)
+{
+	struct vd_range_request request = { .key = start, .revision = watchchan->base_revision };
+
+	if (watchchan->options.recursive) {
+		request.range_end = watchchan->range_end;
+		request.limit = VDI_WATCHCHAN_PAGE_LEN;
+	}
+	read_store(watchchan, &request);
+}
+
+static void begin_sync(struct vdi_watchchan *watchchan)
+{
+	watchchan->phase = VDI_PHASE_SYNCING;
+	watchchan->base_revision = 0;
+	ask_page(watchchan, watchchan->options.key);
+}
+
+bool vdi_watchchan_start(struct vdi_watchchan *watchchan)
+{
+	const struct vdi_watchchan_options *options = &watchchan->options;
+	bool				    initial = wants_initial(watchchan);
+	vd_status			    status;
+
+	if (initial && options->revision == 0) {
+		begin_sync(watchchan);
+		return true;
+	}
+	if (!initial && options->revision > 0) {
+		watchchan->base_revision = options->revision;
+		watchchan->phase = VDI_PHASE_STREAMING;
+		return true;
+	}
+	/* The two cases that need the current revision. */
+	if (!watchchan->waiting_for_store) {
+		watchchan->waiting_for_store = true;
+		ask_revision(watchchan);
+	}
+	if (watchchan->phase == VDI_PHASE_ENDED || !read_answer(watchchan, &status))
+		return false;
+	watchchan->waiting_for_store = false;
+	if (status != VD_OK) {
+		vdi_watchchan_push_error(watchchan, status, &watchchan->read_error);
+	} else if (!initial) {
+		watchchan->base_revision = watchchan->read_revision;
+		watchchan->phase = VDI_PHASE_STREAMING;
+	} else if (options->revision > watchchan->read_revision) {
+		struct vd_error error = { .requested = options->revision };
+
+		vd_error_set(&error, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld", (long long) options->revision,
+			     (long long) watchchan->read_revision);
+		error.requested = options->revision;
+		error.current = watchchan->read_revision;
+		error.retry_after_s = 1 + (uint32_t) vd_env_random_below(watchchan->env, 3);
+		vdi_watchchan_push_error(watchchan, VD_TOO_LARGE_REVISION, &error);
+	} else {
+		begin_sync(watchchan);
+	}
+	return true;
+}
+
+void vdi_watchchan_page_release(struct vdi_watchchan *watchchan)
+{
+	for (size_t i = 0; i < watchchan->page_count; i++)
+		vd_kv_unref(watchchan->page_kvs[i]);
+	vdi_free(watchchan->page_kvs);
+	watchchan->page_kvs = NULL;
+	watchchan->page_count = watchchan->page_next = 0;
+}
+
+static void end_sync(struct vdi_watchchan *watchchan)
+{
+	watchchan->phase = VDI_PHASE_STREAMING;
+	if (watchchan->options.initial_end_bookmark) {
+		struct vdi_raw_event raw = {
+			.kind = VDI_RAW_BOOKMARK,
+			.initial_events_end = true,
+			.revision = watchchan->base_revision,
+			.received = vd_env_now(watchchan->env),
+		};
+
+		vdi_watchchan_push_raw(watchchan, &raw);
+	}
+}
+
+/* After the last record of a page: the next page, which starts behind its key, or the end. */
+static void page_done(struct vdi_watchchan *watchchan, struct vd_kv *last)
+{
+	char		start[VD_KEY_SIZE_MAX + 1];
+	struct vd_bytes key;
+	bool		more = watchchan->page_more && last && watchchan->options.recursive;
+
+	if (more) {
+		key = vd_kv_key(last);
+		memcpy(start, key.data, key.size);
+		start[key.size] = 0;
+	}
+	vdi_watchchan_page_release(watchchan);
+	if (more)
+		ask_page(watchchan, (struct vd_bytes) { start, key.size + 1 });
+	else
+		end_sync(watchchan);
+}
+
+static void push_initial(struct vdi_watchchan *watchchan, struct vd_kv *kv)
+{
+	struct vdi_raw_event raw = {
+		.kind = VDI_RAW_INITIAL,
+		.revision = kv->mod_rev,
+		.kv = vd_kv_ref(kv),
+		.received = vd_env_now(watchchan->env),
+	};
+
+	vdi_watchchan_push_raw(watchchan, &raw);
+}
+
+bool vdi_watchchan_sync(struct vdi_watchchan *watchchan)
+{
+	bool	  moved = false;
+	vd_status status;
+
+	if (watchchan->page_kvs == NULL) {
+		if (!read_answer(watchchan, &status))
+			return false;
+		if (status != VD_OK) {
+			vdi_watchchan_push_error(watchchan, status, &watchchan->read_error);
+			return true;
+		}
+		if (watchchan->base_revision == 0)
+			watchchan->base_revision = watchchan->read_revision; /* page 1's header pins the rest */
+		if (watchchan->page_count == 0) {
+			page_done(watchchan, NULL);
+			return true;
+		}
+	}
+	while (watchchan->page_next < watchchan->page_count && !vdi_slots_full(watchchan)) {
+		push_initial(watchchan, watchchan->page_kvs[watchchan->page_next++]);
+		moved = true;
+	}
+	/* The end bookmark needs a slot too. */
+	if (watchchan->page_next == watchchan->page_count && !vdi_slots_full(watchchan)) {
+		page_done(watchchan, watchchan->page_kvs[watchchan->page_count - 1]);
+		moved = true;
+	}
+	return moved;
+}
