@@ -85,6 +85,7 @@ static bool find(struct change *change, struct vdi_btree *tree, struct vd_bytes 
 		}
 		level->at = vdi_btree_inner_find(node, key);
 		node = inner_children(node)[level->at];
+		node_prefetch(node);
 	}
 	return found;
 }

@@ -5,7 +5,7 @@
  * thread while the writer goes on. A node is copied only if a snapshot can see it and only when it must change.
  *
  * Keys are ordered bytewise (vd_bytes_compare) and are at most VDI_BTREE_KEY_SIZE_MAX long. A value's key must not change while any tree
- * or snapshot holds the value. Memory is about 14 bytes per value, the values apart.
+ * or snapshot holds the value. Memory is 14 (put in order) to 18 bytes per value, the values apart.
  *
  * References: the tree holds one reference per leaf slot that contains the value, so a value has as many as there are versions of its
  * leaf. ref and unref are called from any thread that releases a snapshot and must not call into the tree. Nothing else keeps a

@@ -29,8 +29,10 @@ void *vdi_btree_snapshot_get(const struct vdi_btree_snapshot *snapshot, struct v
 
 	if (node == NULL)
 		return NULL;
-	while (node->level)
+	while (node->level) {
 		node = inner_children(node)[vdi_btree_inner_find(node, key)];
+		node_prefetch(node);
+	}
 	at = vdi_btree_leaf_find(snapshot->ops, node, key, &found);
 	return found ? leaf_values(node)[at] : NULL;
 }
@@ -73,6 +75,7 @@ uint64_t vdi_btree_snapshot_rank(const struct vdi_btree_snapshot *snapshot, stru
 	while (node->level) {
 		size_t at = vdi_btree_inner_find(node, key);
 
+		node_prefetch(inner_children(node)[at]);
 		rank += counts_before(node, at);
 		node = inner_children(node)[at];
 	}
@@ -203,6 +206,7 @@ static uint64_t seek(struct vdi_btree_cursor *cursor, struct vd_bytes key)
 
 		cursor->path[node->level] = node;
 		cursor->position[node->level] = (uint16_t) at;
+		node_prefetch(inner_children(node)[at]);
 		rank += counts_before(node, at);
 		node = inner_children(node)[at];
 	}

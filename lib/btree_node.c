@@ -82,7 +82,7 @@ static inline size_t run_end(const uint32_t *fragments, size_t count, size_t low
 size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf, struct vd_bytes key, bool *ret_found)
 {
 	void *const    *values = leaf_values(leaf);
-	const uint32_t *fragments = leaf_fragments(leaf);
+	const uint32_t *fragments = node_fragments(leaf);
 	size_t		count = leaf->count, prefix_size = leaf->prefix_size;
 	uint32_t	fragment = fragment_at(key, prefix_size);
 	size_t		low = lower_bound(fragments, count, fragment);
@@ -126,7 +126,7 @@ static inline struct vd_bytes inner_suffix(const struct vdi_btree_node *inner, s
 
 size_t vdi_btree_inner_find(const struct vdi_btree_node *inner, struct vd_bytes key)
 {
-	const uint32_t *fragments = inner_fragments(inner);
+	const uint32_t *fragments = node_fragments(inner);
 	size_t		count = inner->count - 1, low, high;
 	uint32_t	fragment;
 	int		order;
@@ -155,9 +155,15 @@ size_t vdi_btree_inner_find(const struct vdi_btree_node *inner, struct vd_bytes 
 
 /* ---- References ---- */
 
+/* Values or children. */
+static void *const *node_items(const struct vdi_btree_node *node)
+{
+	return node->level ? (void *const *) inner_children(node) : leaf_values(node);
+}
+
 void vdi_btree_node_ref_items(const struct vdi_btree_ops *ops, struct vdi_btree_node *node, size_t skip_at, size_t skip)
 {
-	void *const *items = leaf_values(node);
+	void *const *items = node_items(node);
 	size_t	     count = node->count;
 
 	/* All at once: a cache miss each, and they overlap. */
@@ -182,7 +188,7 @@ void vdi_btree_node_unref(const struct vdi_btree_ops *ops, struct vdi_btree_node
 		return;
 	if (node_is_shared(node) && atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
 		return;
-	items = leaf_values(node);
+	items = node_items(node);
 	count = node->count;
 	for (size_t i = 0; i < count; i++)
 		__builtin_prefetch(items[i], 1);
@@ -231,7 +237,7 @@ struct vdi_btree_node *vdi_btree_leaf_make(const struct vdi_btree_ops *ops, void
 	leaf->count = (uint16_t) count;
 	memcpy(leaf_values(leaf), values, count * sizeof *values);
 	for (size_t i = 0; i < count; i++)
-		leaf_fragments(leaf)[i] = fragment_at(ops->key(values[i]), leaf->prefix_size);
+		node_fragments(leaf)[i] = fragment_at(ops->key(values[i]), leaf->prefix_size);
 	return leaf;
 }
 
@@ -244,14 +250,14 @@ struct vdi_btree_node *vdi_btree_leaf_copy(const struct vdi_btree_node *leaf, si
 	copy->prefix_size = leaf->prefix_size;
 	copy->count = leaf->count;
 	memcpy(leaf_values(copy), leaf_values(leaf), leaf->count * sizeof(void *));
-	memcpy(leaf_fragments(copy), leaf_fragments(leaf), leaf->count * sizeof(uint32_t));
+	memcpy(node_fragments(copy), node_fragments(leaf), leaf->count * sizeof(uint32_t));
 	return copy;
 }
 
 /* Looks at one key only: the bytes between the new and the old prefix are the same in all. */
 static void leaf_shorten_prefix(struct vdi_btree_node *leaf, struct vd_bytes any, size_t prefix_size)
 {
-	uint32_t *fragments = leaf_fragments(leaf);
+	uint32_t *fragments = node_fragments(leaf);
 	uint32_t  common = fragment_at(any, prefix_size);
 	size_t	  by = leaf->prefix_size - prefix_size;
 
@@ -263,7 +269,7 @@ static void leaf_shorten_prefix(struct vdi_btree_node *leaf, struct vd_bytes any
 void vdi_btree_leaf_insert(const struct vdi_btree_ops *ops, struct vdi_btree_node *leaf, size_t at, void *value, struct vd_bytes key)
 {
 	void	      **values = leaf_values(leaf);
-	uint32_t       *fragments = leaf_fragments(leaf);
+	uint32_t       *fragments = node_fragments(leaf);
 	size_t		count = leaf->count;
 	struct vd_bytes any = ops->key(values[at < count ? at : count - 1]);
 	size_t		common = common_size(key, any, leaf->prefix_size);
@@ -280,7 +286,7 @@ void vdi_btree_leaf_insert(const struct vdi_btree_ops *ops, struct vdi_btree_nod
 void vdi_btree_leaf_delete(struct vdi_btree_node *leaf, size_t at)
 {
 	void	**values = leaf_values(leaf);
-	uint32_t *fragments = leaf_fragments(leaf);
+	uint32_t *fragments = node_fragments(leaf);
 
 	leaf->count--;
 	memmove(values + at, values + at + 1, (leaf->count - at) * sizeof *values);
@@ -333,7 +339,7 @@ struct pieces vdi_btree_separator(struct vd_bytes left, struct vd_bytes right)
 
 static size_t inner_size(size_t count, size_t bytes)
 {
-	return sizeof(struct vdi_btree_node) + count * (sizeof(void *) + sizeof(uint64_t)) + (count - 1) * 2 * sizeof(uint32_t) + bytes;
+	return sizeof(struct vdi_btree_node) + count * (sizeof(void *) + sizeof(uint64_t) + 2 * sizeof(uint32_t)) + bytes;
 }
 
 size_t vdi_btree_node_size(const struct vdi_btree_node *node)
@@ -380,7 +386,7 @@ struct vdi_btree_node *vdi_btree_inner_make(unsigned level, const struct inner_e
 			out = pieces_write(&entries[i].separator, prefix_size, prefix_size + suffix.size, out);
 			end += suffix.size;
 			inner_ends(inner)[i - 1] = (uint32_t) end;
-			inner_fragments(inner)[i - 1] = fragment_at(suffix, 0);
+			node_fragments(inner)[i - 1] = fragment_at(suffix, 0);
 		}
 	}
 	return inner;

@@ -347,7 +347,7 @@ static void keys_in_order_fill_their_leaves(void **state)
 		put_both(&worlds, vd_bytes_of(text));
 	}
 	assert_same(vdi_btree_view(&worlds.tree), &worlds.model);
-	assert_true(vdi_btree_snapshot_memory_bytes(vdi_btree_view(&worlds.tree)) < 20000 * 14);
+	assert_true(vdi_btree_snapshot_memory_bytes(vdi_btree_view(&worlds.tree)) < 20000 * 15);
 	for (int i = 0; i < 20000; i++) {
 		snprintf(text, sizeof text, "/gone-%07d", 20000 - i);
 		put_both(&worlds, vd_bytes_of(text));
