@@ -47,10 +47,11 @@ static size_t find_slot(const struct vdi_hash *hash, uint32_t key_hash, const vo
 static bool resize(struct vdi_hash *hash, size_t capacity)
 {
 	void	**entries = vdi_calloc(capacity, sizeof *entries + sizeof *hash->hashes);
-	uint32_t *hashes = (uint32_t *) (entries + capacity);
+	uint32_t *hashes;
 
 	if (entries == NULL)
 		return false;
+	hashes = (uint32_t *) (entries + capacity);
 	for (size_t i = 0; i < hash->capacity; i++) {
 		size_t slot = hash->hashes[i] & (capacity - 1);
 
