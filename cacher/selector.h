@@ -1,0 +1,99 @@
+/* Label and field selectors: parsed once, immutable, shared.
+ *
+ * A selector may be used from any thread; nothing blocks; matching allocates nothing. Bounds: VDI_SELECTOR_SIZE_MAX bytes of text and
+ * VDI_SELECTOR_REQUIREMENTS_MAX requirements. Rules: R-691, R-692, R-694, R-695. Mirrors k8s.io/apimachinery pkg/labels/selector.go and
+ * pkg/fields/selector.go, error texts included.
+ */
+#ifndef VDI_SELECTOR_H
+#define VDI_SELECTOR_H
+
+#include <vedette/codec.h>
+
+#include "base.h"
+
+#define VDI_SELECTOR_SIZE_MAX ((size_t) 64 << 10)
+#define VDI_SELECTOR_REQUIREMENTS_MAX 1000
+
+/* ---- Labels ---- */
+
+enum vdi_label_operator {
+	VDI_LABEL_EQUALS,	 /* = */
+	VDI_LABEL_DOUBLE_EQUALS, /* == */
+	VDI_LABEL_IN,
+	VDI_LABEL_NOT_EQUALS,
+	VDI_LABEL_NOT_IN,
+	VDI_LABEL_EXISTS,
+	VDI_LABEL_NOT_EXISTS,
+	VDI_LABEL_GREATER,
+	VDI_LABEL_LESS,
+};
+
+struct vdi_label_requirement {
+	struct vd_bytes		key;
+	enum vdi_label_operator operator_kind;
+	const struct vd_bytes  *values; /* bytewise order, each once; none for exists and not exists */
+	size_t			value_count;
+	int64_t			bound; /* of greater and less */
+};
+
+struct vdi_label_selector;
+
+/* An empty text, or one of white space, gives the selector that matches everything. VD_BAD_REQUEST with upstream's text, such as `unable to
+ * parse requirement: found '', expected: identifier`; VD_NOMEM. The caller owns one reference; text is copied. */
+VD_MUST_USE vd_status vdi_label_selector_parse(struct vd_bytes text, struct vdi_label_selector **ret_selector, struct vd_error *reterr);
+/* Returns selector. */
+struct vdi_label_selector *vdi_label_selector_ref(struct vdi_label_selector *selector);
+/* NULL is fine; returns NULL. */
+struct vdi_label_selector *vdi_label_selector_unref(struct vdi_label_selector *selector);
+
+/* Whether an object with these labels is selected. NULL selects everything. */
+bool vdi_label_selector_matches(const struct vdi_label_selector *selector, const struct vd_pair *labels, size_t label_count);
+bool vdi_label_requirement_matches(const struct vdi_label_requirement *requirement, const struct vd_pair *labels, size_t label_count);
+/* Selects everything. NULL does. */
+bool vdi_label_selector_empty(const struct vdi_label_selector *selector);
+/* The one value that a label must have (R-694): the first requirement on key is `=`, `==`, or `in` with one value. *ret_value is good while the
+ * selector is. */
+bool vdi_label_selector_exact(const struct vdi_label_selector *selector, struct vd_bytes key, struct vd_bytes *ret_value);
+/* In the order of their keys; of equal keys in the order of the text. */
+const struct vdi_label_requirement *vdi_label_selector_requirements(const struct vdi_label_selector *selector, size_t *ret_count);
+/* Upstream's String(): requirements sorted by key, values sorted. Selectors with the same text select the same. */
+struct vd_bytes vdi_label_selector_text(const struct vdi_label_selector *selector);
+/* Of the text, for grouping. Equal texts have equal hashes. */
+uint64_t vdi_label_selector_hash(const struct vdi_label_selector *selector);
+
+/* ---- Fields ---- */
+
+struct vdi_field_term {
+	struct vd_bytes field;
+	struct vd_bytes value; /* unescaped */
+	bool		negated; /* != */
+};
+
+struct vdi_field_selector;
+
+/* The value of the field called name; what is absent reads as empty. The slice is good for the call that asks. */
+typedef struct vd_bytes (*vdi_field_get_fn)(const void *arg, struct vd_bytes name);
+
+/* As for labels. VD_BAD_REQUEST such as `invalid selector: 'a'; can't understand 'a'`. Which fields exist is for the caller to check. */
+VD_MUST_USE vd_status vdi_field_selector_parse(struct vd_bytes text, struct vdi_field_selector **ret_selector, struct vd_error *reterr);
+struct vdi_field_selector *vdi_field_selector_ref(struct vdi_field_selector *selector);
+struct vdi_field_selector *vdi_field_selector_unref(struct vdi_field_selector *selector);
+
+bool vdi_field_selector_matches(const struct vdi_field_selector *selector, vdi_field_get_fn get, const void *arg);
+/* The same over an array of names and values. */
+bool vdi_field_selector_matches_pairs(const struct vdi_field_selector *selector, const struct vd_pair *fields, size_t field_count);
+bool vdi_field_selector_empty(const struct vdi_field_selector *selector);
+/* The value of the first `=` or `==` term on name. */
+bool vdi_field_selector_exact(const struct vdi_field_selector *selector, struct vd_bytes name, struct vd_bytes *ret_value);
+/* In the order of the text of the terms. A caller that matches often binds the names to its own numbers once and walks these. */
+const struct vdi_field_term *vdi_field_selector_terms(const struct vdi_field_selector *selector, size_t *ret_count);
+struct vd_bytes vdi_field_selector_text(const struct vdi_field_selector *selector);
+uint64_t	vdi_field_selector_hash(const struct vdi_field_selector *selector);
+
+/* ---- Names, as k8s.io/apimachinery pkg/api/validate/content has them ---- */
+
+/* A label key: [ DNS subdomain "/" ] name. On false the reasons, joined by "; ", are in message (cut to its size; size may be 0). */
+bool vdi_label_key_valid(struct vd_bytes key, char *message, size_t size);
+bool vdi_label_value_valid(struct vd_bytes value, char *message, size_t size);
+
+#endif
