@@ -1,16 +1,17 @@
 /* The writer's side of the btree.
  *
- * How: a change goes down to its leaf and notes the way. Where the leaf and all above it belong to the tree alone (reference count 1 from
- * the root down) and the change fits, it is made in place. Otherwise it is planned level by level from the leaf up: `made` nodes will take the
- * place of `old` ones in the parent. Planning only reads and allocates; commit only moves references and cannot fail, so a failed
- * allocation leaves everything as it was.
+ * How: a change goes down to its leaf and notes the way. Where the leaf and all above it belong to the tree alone (reference
+ * count 1 from the root down) and the change fits, it is made in place. Otherwise it is planned level by level from the leaf up:
+ * `made` nodes will take the place of `old` ones in the parent. Planning only reads and allocates; commit only moves references
+ * and cannot fail, so a failed allocation leaves everything as it was.
  *
- * Every item of an old node goes on living in a made one, except those the level below replaces. If old was the tree's own, its references
- * move over and only its shell is freed; if it is shared, the items get a further reference and the tree gives up its reference
- * of the topmost shared node (those below are held by their parents, which stay).
+ * Every item of an old node goes on living in a made one, except those the level below replaces. If old was the tree's own, its
+ * references move over and only its shell is freed; if it is shared, the items get a further reference and the tree gives up its
+ * reference of the topmost shared node (those below are held by their parents, which stay).
  *
- * Why copy at reference count > 1 only: the count of a node can be raised by nobody but the writer (snapshot, or the copy of its parent) or by
- * one who holds a snapshot that contains it; so 1 seen with acquire stays 1, and what former readers did happened before. */
+ * Why copy at reference count > 1 only: the count of a node can be raised by nobody but the writer (snapshot, or the copy of its
+ * parent) or by one who holds a snapshot that contains it; so 1 seen with acquire stays 1, and what former readers did happened
+ * before. */
 #include "btree.h"
 
 #include "btree_node.h"
@@ -329,7 +330,8 @@ static void lower_root(struct vdi_btree *tree)
 	}
 }
 
-/* The references of the items in a node that made ones replace. Returns the node if the tree's reference of it is still to be dropped. */
+/* The references of the items in a node that made ones replace. Returns the node if the tree's reference of it is still to be
+ * dropped. */
 static struct vdi_btree_node *hand_over(struct change *change, struct vdi_btree_node *old, bool shared, bool parent_shared, size_t skip_at,
 					size_t skip)
 {
@@ -482,7 +484,8 @@ static void free_shells(struct vdi_btree_node *node)
 	vdi_free(node);
 }
 
-/* Groups `count` nodes (or values) as evenly as they go into parents of at most `load`; the parents' entries take the place of the children's. */
+/* Groups `count` nodes (or values) as evenly as they go into parents of at most `load`; the parents' entries take the place of
+ * the children's. */
 static vd_status load_level(const struct vdi_btree_ops *ops, unsigned level, void *const *values, struct inner_entry *entries, size_t *count,
 			    size_t load)
 {

@@ -5,7 +5,7 @@
  * thread while the writer goes on. A node is copied only if a snapshot can see it and only when it must change.
  *
  * Keys are ordered bytewise (vd_bytes_compare) and are at most VDI_BTREE_KEY_SIZE_MAX long. A value's key must not change while any tree
- * or snapshot holds the value. Memory is 14 (put in order) to 18 bytes per value, the values apart.
+ * or snapshot holds the value. Memory is 14 (put in order) to 16 bytes per value, the values apart.
  *
  * References: the tree holds one reference per leaf slot that contains the value, so a value has as many as there are versions of its
  * leaf. ref and unref are called from any thread that releases a snapshot and must not call into the tree. Nothing else keeps a
@@ -115,8 +115,8 @@ struct vdi_btree_cursor {
 /* Stands before the first value. */
 void vdi_btree_cursor_init(struct vdi_btree_cursor *cursor, const struct vdi_btree_snapshot *snapshot);
 
-/* Each moves, and returns the value it then stands on, or NULL beyond either end. From beyond an end the way back is open: prev from after the
- * last is the last, next from before the first is the first; further out it stays where it is. */
+/* Each moves, and returns the value it then stands on, or NULL beyond either end. From beyond an end the way back is open: prev from
+ * after the last is the last, next from before the first is the first; further out it stays where it is. */
 void *vdi_btree_cursor_first(struct vdi_btree_cursor *cursor);
 void *vdi_btree_cursor_last(struct vdi_btree_cursor *cursor);
 void *vdi_btree_cursor_next(struct vdi_btree_cursor *cursor);

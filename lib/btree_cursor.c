@@ -1,7 +1,7 @@
 /* The readers' side of the btree: lookups, order statistics, cursors.
  *
- * How: a cursor keeps the way from the root to its leaf; moving within a leaf touches nothing else. A range is its first place and a number of
- * steps, both from the subtree counts, so that walking compares no keys. */
+ * How: a cursor keeps the way from the root to its leaf; moving within a leaf touches nothing else. A range is its first place
+ * and a number of steps, both from the subtree counts, so that walking compares no keys. */
 #include "btree.h"
 #include "btree_node.h"
 
@@ -131,6 +131,8 @@ static bool step(struct vdi_btree_cursor *cursor, bool right)
 			continue;
 		position = right ? position + 1 : position - 1;
 		cursor->position[level] = (uint16_t) position;
+		if (level == 1 && right && position + 1 < inner->count)
+			leaf_prefetch(inner_children(inner)[position + 1]);
 		descend(cursor, inner_children(inner)[position], !right);
 		return true;
 	}

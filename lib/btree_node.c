@@ -1,6 +1,6 @@
-/* How: see btree_node.h for the layout. Fragments keep the weak order of keys (a < b gives fragment(a) <= fragment(b)), so a search narrows
- * to the run of equal fragments and decides there with whole keys. The prefix is assumed to match first, and checked against the one key
- * that must be looked at anyway. */
+/* How: see btree_node.h for the layout. Fragments keep the weak order of keys (a < b gives fragment(a) <= fragment(b)), so a
+ * search narrows to the run of equal fragments and decides there with whole keys. The prefix is assumed to match first, and
+ * checked against the one key that must be looked at anyway. */
 #include "btree_node.h"
 
 #include <endian.h>

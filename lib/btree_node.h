@@ -3,14 +3,15 @@
  *   leaf   header | fragments[capacity] | values[capacity]
  *   inner  header | fragments[n] | ends[n] | children[n] | counts[n] | prefix bytes | suffix bytes ...    (n - 1 separators)
  *
- * All keys of a node start with the same prefix_size bytes; a fragment is the four bytes after them, big endian, padded with zeros. A search
- * compares fragments, which lie close together, and looks at one or two whole keys at the end: a value is a cache miss each. A
- * leaf knows only the length of its prefix, the bytes are in any of its keys; an inner node has separators of its own: the shortest
- * bytes s with (every key left of it) < s <= (every key right of it), prefix stored once.
+ * All keys of a node start with the same prefix_size bytes; a fragment is the four bytes after them, big endian, padded with
+ * zeros. A search compares fragments, which lie close together, and looks at one or two whole keys at the end: a value is a cache
+ * miss each. A leaf knows only the length of its prefix, the bytes are in any of its keys; an inner node has separators of its
+ * own: the shortest bytes s with (every key left of it) < s <= (every key right of it), prefix stored once.
  *
- * Degrees by measurement (bench_btree, 1M pods): with 64 values a leaf a put that must copy its path takes twice as long as with 32, since
- * each value and each child there is counted once more, and each is a cache miss; with 16 the memory per key grows and nothing gains.
- * Leaves grow in steps; inner nodes have exactly the size they need and are made anew when their separators change (a put in twenty or so).
+ * Degrees by measurement (bench_btree, 1M pods): with 64 values a leaf a put that must copy its path takes twice as long as with
+ * 32, since each value and each child there is counted once more, and each is a cache miss; with 16 the memory per key grows and
+ * nothing gains. Leaves grow in steps; inner nodes have exactly the size they need and are made anew when their separators change
+ * (a put in twenty or so).
  */
 #ifndef VDI_BTREE_NODE_H
 #define VDI_BTREE_NODE_H
@@ -27,8 +28,8 @@
 #define BTREE_INNER_MAX 16
 #endif
 enum {
-	LEAF_STEP = 8,			      /* of capacity; even, for the alignment of values */
-	LEAF_SLACK = 3 * LEAF_STEP,	      /* free slots at which a removal makes the leaf smaller */
+	LEAF_STEP = 4,			      /* of capacity; even, for the alignment of values */
+	LEAF_SLACK = 12,		      /* free slots at which a removal makes the leaf smaller */
 	LEAF_MIN = BTREE_LEAF_MAX / 4,	      /* below, join with a neighbour ... */
 	LEAF_JOIN = BTREE_LEAF_MAX * 3 / 4,   /* ... if both fit into this */
 	LEAF_LOAD = BTREE_LEAF_MAX * 7 / 8,   /* filled by load_sorted */
@@ -68,6 +69,12 @@ static inline uint64_t *inner_counts(const struct vdi_btree_node *inner)
 static inline const char *inner_bytes(const struct vdi_btree_node *inner)
 {
 	return (const char *) (inner_counts(inner) + inner->count);
+}
+/* What a walk will read of a leaf. */
+static inline void leaf_prefetch(const struct vdi_btree_node *leaf)
+{
+	for (size_t offset = 0; offset < sizeof *leaf + BTREE_LEAF_MAX * (sizeof(uint32_t) + sizeof(void *)); offset += 64)
+		__builtin_prefetch((const char *) leaf + offset);
 }
 /* What a search will read of a node, before it is asked for. */
 static inline void node_prefetch(const struct vdi_btree_node *node)
