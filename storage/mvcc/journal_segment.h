@@ -1,0 +1,115 @@
+/* One file of the journal: its bytes, how one is made, and how it is read back.
+ *
+ *   journal-<sequence, 16 digits>.vdj
+ *
+ *   header, 4096 bytes:  0 magic "VDJRNL\r\n"   8 u32 format   12 u32 header size   16 u64 checksum of the header but for this field
+ *                       24 store id (16)       40 u64 sequence                     48 u64 index of the first record
+ *                       56 u64 nonce           64 u64 checksum of the record before the first one (0: there is none)
+ *                       72 u64 file size, all of it reserved           80 i64 revision of the newest commit before it
+ *   records, each at a multiple of 8:
+ *                        0 u64 checksum of what follows, padding included, seeded with the nonce
+ *                        8 u64 checksum of the record before (of the header, for the first one)
+ *                       16 u64 index           24 i64 revision (0: none)
+ *                       32 u32 payload size    36 u32 place in its group           40 u32 salt of its group     44 u32 kind
+ *                       48 payload (kind 1: a commit, see record.h; kind 2, "mark": empty), zeros up to a multiple of 8
+ *   then anything: zeros, or what an earlier life of the file left behind
+ *
+ * Numbers are little-endian, checksums XXH3-64. Magic, format, header size and checksum stay where they are in every future format.
+ *
+ * Why a record reads as valid only when it is meant to:
+ * - the nonce is new for each file, so bytes of an earlier life (files are recycled) never verify;
+ * - each record names the checksum of the one before and each header that of the last record of the file before: one chain from the first
+ *   record to the last, across files; what a failed or undone write left behind does not fit into it (the salt differs per attempt);
+ * - indexes have no gaps.
+ *
+ * Where a file ends. The last good record is the end if what follows can be the remains of one torn write: records are synced in groups, and
+ * nothing is written before the group ahead of it is on disk. So a valid record further on that belongs to a *later* group proves that the bad
+ * one was on disk once: damage, not a crash. A file that is not the last one must hold every record up to the first of the next file.
+ * Known limit: damage in the very last group looks like a torn write, unless a mark follows it; closing the journal writes one.
+ *
+ * No thread of its own; one user at a time. Everything may block.
+ */
+#ifndef VDI_JOURNAL_SEGMENT_H
+#define VDI_JOURNAL_SEGMENT_H
+
+#include "disk.h"
+
+#define VDI_SEGMENT_FORMAT 1u
+#define VDI_SEGMENT_HEADER_SIZE 4096
+#define VDI_SEGMENT_RECORD_HEADER_SIZE 48
+#define VDI_SEGMENT_SIZE_MIN 8192
+#define VDI_SEGMENT_TEMPORARY "journal-new.tmp" /* a file in the making; has its real name only when it is complete and on disk */
+#define VDI_SEGMENT_SPARE "journal-spare.tmp"	/* an old file to be written again */
+#define VDI_STORE_ID_SIZE 16
+
+enum vdi_segment_kind { VDI_SEGMENT_COMMIT = 1, VDI_SEGMENT_MARK = 2 };
+
+struct vdi_segment_header {
+	uint8_t	 store_id[VDI_STORE_ID_SIZE];
+	uint64_t sequence;
+	uint64_t first_index;
+	uint64_t nonce;
+	uint64_t previous;
+	int64_t	 size;
+	vd_rev	 revision;
+	uint64_t checksum; /* set by create and read */
+};
+
+struct vdi_segment_record {
+	enum vdi_segment_kind kind;
+	uint64_t	      index;
+	vd_rev		      revision;
+	struct vd_bytes	      payload;
+	int64_t		      offset; /* of the record in the file */
+};
+
+/* Bytes a record with such a payload takes. */
+static inline size_t vdi_segment_record_size(size_t payload_size)
+{
+	return VDI_SEGMENT_RECORD_HEADER_SIZE + ((payload_size + 7) & ~(size_t) 7);
+}
+
+void vdi_segment_name(uint64_t sequence, char ret_name[VDI_DISK_NAME_MAX]);
+/* false: not the name of a segment. */
+bool vdi_segment_name_parse(const char *name, uint64_t *ret_sequence);
+
+/* Makes a complete file under its own name, durable when this returns VD_OK. With recycle, the file VDI_SEGMENT_SPARE is used up for it;
+ * header->size must be its size then. On an error nothing with the real name exists, or it is complete. */
+VDI_MUST_USE vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, bool recycle, struct vdi_file **ret_file,
+					  struct vd_error *reterr);
+/* VD_CORRUPT; VD_NEWER_FORMAT; VD_NOT_FOUND: empty or all zeros, never finished. */
+VDI_MUST_USE vd_status vdi_segment_header_read(struct vdi_file *file, uint64_t sequence, struct vdi_segment_header *ret_header,
+					       struct vd_error *reterr);
+
+/* Writing goes in two steps, because index and predecessor of a record are known only when its group is written. prepare notes kind, revision and
+ * payload size in the record's header; payload and padding go behind it. seal fills in the rest and the checksum, and may be repeated. It returns
+ * the size of the record; *ret_checksum is `previous` for the next one. */
+void   vdi_segment_record_prepare(void *bytes, enum vdi_segment_kind kind, vd_rev revision, size_t payload_size);
+size_t vdi_segment_record_seal(void *bytes, uint64_t index, uint64_t nonce, uint64_t previous, uint32_t group_place, uint32_t salt,
+			       uint64_t *ret_checksum);
+
+/* Walks the records from the first. */
+struct vdi_segment_reader {
+	struct vdi_file		 *file;
+	struct vdi_segment_header header;
+	int64_t			  file_size;
+	int64_t			  offset;     /* of the next record */
+	uint64_t		  next_index;
+	uint64_t		  previous;   /* checksum of the record before */
+	uint8_t			 *buffer;
+	size_t			  capacity;
+	int64_t			  buffer_offset;
+	size_t			  buffer_size;
+};
+
+/* As vdi_segment_header_read; a file shorter than its header says is VD_CORRUPT. */
+VDI_MUST_USE vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir, uint64_t sequence, struct vd_error *reterr);
+/* VD_NOT_FOUND: no valid record here; the reader stays and may be asked again (a writer may have gone on). The payload is good until the next
+ * call. VD_IO, VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader, struct vdi_segment_record *ret_record, struct vd_error *reterr);
+/* After VD_NOT_FOUND in the last file: VD_OK if the journal may end here, VD_CORRUPT if something that was on disk is damaged. */
+VDI_MUST_USE vd_status vdi_segment_reader_judge_end(struct vdi_segment_reader *reader, struct vd_error *reterr);
+/* Of a zeroed or opened reader; twice is fine. */
+void vdi_segment_reader_fini(struct vdi_segment_reader *reader);
+
+#endif

@@ -1,0 +1,20 @@
+/* What tests and benchmarks may turn; vdi_persist_open uses the defaults. */
+#ifndef VDI_PERSIST_TUNING_H
+#define VDI_PERSIST_TUNING_H
+
+#include "disk.h"
+#include "persist.h"
+
+struct vdi_persist_tuning {
+	struct vdi_disk *disk;			 /* NULL: the real one. LMDB knows no other: with another one set is_journal_only */
+	bool		 is_journal_only;	 /* no checkpoint: the journal only grows */
+	int64_t		 segment_size;		 /* 0: VDI_JOURNAL_SEGMENT_SIZE */
+	int64_t		 checkpoint_bytes;	 /* journal bytes that wake the checkpoint at once; 0: 4 MiB */
+	vd_dur		 checkpoint_interval;	 /* and the time after which it takes less than that; 0: 1 s */
+};
+
+/* As vdi_persist_open. tuning may be NULL. */
+VDI_MUST_USE vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
+					      const struct vdi_persist_sink *sink, struct vdi_persist **ret_persist, struct vd_error *reterr);
+
+#endif
