@@ -8,10 +8,14 @@
  * miss each. A leaf knows only the length of its prefix, the bytes are in any of its keys; an inner node has separators of its
  * own: the shortest bytes s with (every key left of it) < s <= (every key right of it), prefix stored once.
  *
- * Degrees by measurement (bench_btree 300000, three runs each, the middle one; values/children a node): a put that must
- * copy its path counts each value and child there once more, and takes 2.26 us at 32/16, 2.55 at 64/16, 2.83 at 32/32, 3.00 at 64/32, 2.19 at 16/16; node bytes per
- * key after random puts are 15.4, 13.8, 15.4, 13.9, 18.9. get and put in place differ by less than the noise, a walk is slower at 16.
- * Where memory counts more than copying, 64/16 is the alternative.
+ * Degrees by measurement (bench_btree 300000, the middle of three runs; values/children a node):
+ *
+ *                                      32/16   64/16   32/32   64/32   16/16
+ *   put that copies its path, us        2.26    2.55    2.83    3.00    2.19     each item of a copied node is counted once more
+ *   node bytes a key, random puts       15.4    13.8    15.4    13.9    18.9
+ *   walk, ns a value                     6.4     4.6     5.4     3.9     9.7
+ *
+ * get and random insert differ by little more than the noise. Where memory counts more than copying, 64/16 is the alternative.
  *
  * Leaves grow in steps; inner nodes have exactly the size they need and are made anew when their separators change.
  */
