@@ -1,0 +1,428 @@
+/* How: lines are gathered from the file (through zstd when its magic is there), and each is scanned in one pass with a plan of the members this
+ * format knows; values stay slices of the line. */
+#include "event_log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#include "base64.h"
+#include "json_scan.h"
+#include "json_text.h"
+
+#define READ_SIZE ((size_t) 64 << 10)
+
+enum member {
+	MEMBER_LOG,
+	MEMBER_REV,
+	MEMBER_TYPE,
+	MEMBER_KEY,
+	MEMBER_VALUE,
+	MEMBER_VALUE_BASE64,
+	MEMBER_TIME,
+	MEMBER_CREATE_REV,
+	MEMBER_VERSION,
+	MEMBER_LEASE,
+	MEMBER_COMMIT,
+	MEMBER_SNAPSHOT,
+	MEMBER_SNAPSHOT_END,
+	MEMBER_COMPACT,
+	MEMBER_PROGRESS,
+	MEMBER_DISCONNECT,
+	MEMBER_ERROR,
+	MEMBER_COUNT
+};
+static const char *const member_names[MEMBER_COUNT] = {
+	"vedetteLog", "rev",	  "type",	 "key",	    "value",	"valueBase64", "time",	"createRev", "version",
+	"lease",      "commit",	  "snapshot",	 "snapshotEnd", "compact", "progress", "disconnect", "error",
+};
+
+struct scratch {
+	char  *data;
+	size_t capacity;
+};
+
+struct vdi_event_log {
+	char		      *path;
+	FILE		      *file;
+	ZSTD_DStream	      *zstd; /* NULL: plain */
+	struct vdi_json_plan  *plan;
+	struct vdi_json_object object;
+
+	char	*packed; /* compressed input */
+	size_t	 packed_at, packed_size;
+	char	*text; /* what was read and not yet consumed: [at, size) */
+	size_t	 at, size, capacity;
+	struct scratch key_scratch, value_scratch, text_scratch; /* unescaped and decoded members */
+	uint64_t       line;
+	bool	 at_end, torn;
+};
+
+static vd_status broken(struct vdi_event_log *log, struct vd_error *reterr, const char *why)
+{
+	return vd_error_set(reterr, VD_BAD_REQUEST, "%s:%llu: %s", log->path, (unsigned long long) log->line, why);
+}
+
+/* ---- Bytes ---- */
+
+/* Makes room for at least READ_SIZE more bytes behind the unread ones. */
+static vd_status make_room(struct vdi_event_log *log, struct vd_error *reterr)
+{
+	if (log->at) {
+		memmove(log->text, log->text + log->at, log->size - log->at);
+		log->size -= log->at;
+		log->at = 0;
+	}
+	if (log->size > VDI_EVENT_LOG_LINE_MAX) {
+		log->line++;
+		return broken(log, reterr, "the line is longer than 64 MiB");
+	}
+	if (!vdi_grow((void **) &log->text, &log->capacity, log->size + READ_SIZE, 1))
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a line of %s", log->path);
+	return VD_OK;
+}
+
+static vd_status read_file(struct vdi_event_log *log, char *buffer, size_t room, size_t *ret_size, struct vd_error *reterr)
+{
+	*ret_size = fread(buffer, 1, room, log->file);
+	if (*ret_size == 0 && ferror(log->file))
+		return vd_error_set(reterr, VD_IO, "cannot read %s: %s", log->path, strerror(errno));
+	return VD_OK;
+}
+
+static vd_status read_packed(struct vdi_event_log *log, size_t *ret_size, struct vd_error *reterr)
+{
+	ZSTD_outBuffer out = { log->text + log->size, log->capacity - log->size, 0 };
+
+	while (out.pos == 0) {
+		ZSTD_inBuffer in;
+		size_t	      result;
+
+		if (log->packed_at == log->packed_size) {
+			log->packed_at = 0;
+			VDI_TRY(read_file(log, log->packed, READ_SIZE, &log->packed_size, reterr));
+			if (log->packed_size == 0)
+				break;
+		}
+		in = (ZSTD_inBuffer) { log->packed, log->packed_size, log->packed_at };
+		result = ZSTD_decompressStream(log->zstd, &out, &in);
+		if (ZSTD_isError(result))
+			return vd_error_set(reterr, VD_BAD_REQUEST, "%s: damaged compression after line %llu: %s", log->path,
+					    (unsigned long long) log->line, ZSTD_getErrorName(result));
+		log->packed_at = in.pos;
+	}
+	*ret_size = out.pos;
+	return VD_OK;
+}
+
+static vd_status read_more(struct vdi_event_log *log, struct vd_error *reterr)
+{
+	size_t size;
+
+	VDI_TRY(make_room(log, reterr));
+	if (log->zstd)
+		VDI_TRY(read_packed(log, &size, reterr));
+	else
+		VDI_TRY(read_file(log, log->text + log->size, log->capacity - log->size, &size, reterr));
+	log->size += size;
+	log->at_end = size == 0;
+	return VD_OK;
+}
+
+/* The next line without its newline; VD_CLOSED at the end. Empty lines are passed over. */
+static vd_status next_line(struct vdi_event_log *log, struct vd_bytes *ret_line, struct vd_error *reterr)
+{
+	size_t searched = 0;
+
+	for (;;) {
+		const char *start = log->text + log->at;
+		size_t	    unread = log->size - log->at;
+		const char *end = unread > searched ? memchr(start + searched, '\n', unread - searched) : NULL;
+
+		if (end) {
+			size_t size = (size_t) (end - start);
+
+			log->at += size + 1;
+			log->line++;
+			if (size && start[size - 1] == '\r')
+				size--;
+			if (size == 0) {
+				searched = 0;
+				continue;
+			}
+			*ret_line = (struct vd_bytes) { start, size };
+			return VD_OK;
+		}
+		if (log->at_end) {
+			log->torn = unread > 0;
+			return VD_CLOSED;
+		}
+		searched = unread;
+		VDI_TRY(read_more(log, reterr));
+	}
+}
+
+/* ---- Members ---- */
+
+static vd_status number_of(struct vdi_event_log *log, struct vd_bytes line, enum member member, int64_t least, int64_t *ret_number,
+			   struct vd_error *reterr)
+{
+	const struct vdi_json_value *value = vdi_json_field(&log->object, member);
+	struct vd_bytes		     text = vdi_json_value_bytes(line, value);
+	char			     digits[24], why[64], *end;
+	long long		     number;
+
+	if (value->type == VDI_JSON_ABSENT)
+		return VD_OK;
+	snprintf(why, sizeof why, "\"%s\" must be a whole number", member_names[member]);
+	if (value->type != VDI_JSON_NUMBER || text.size >= sizeof digits)
+		return broken(log, reterr, why);
+	memcpy(digits, text.data, text.size);
+	digits[text.size] = 0;
+	errno = 0;
+	number = strtoll(digits, &end, 10);
+	if (*end || errno || number < least)
+		return broken(log, reterr, why);
+	*ret_number = number;
+	return VD_OK;
+}
+
+static vd_status scratch_grow(struct scratch *scratch, size_t size, struct vd_error *reterr)
+{
+	if (!vdi_grow((void **) &scratch->data, &scratch->capacity, size, 1))
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	return VD_OK;
+}
+
+static vd_status string_of(struct vdi_event_log *log, struct vd_bytes line, enum member member, struct scratch *scratch, struct vd_bytes *ret_text,
+			   struct vd_error *reterr)
+{
+	const struct vdi_json_value *value = vdi_json_field(&log->object, member);
+	struct vd_bytes		     text = vdi_json_value_bytes(line, value);
+	char			     why[64];
+
+	if (value->type == VDI_JSON_ABSENT)
+		return VD_OK;
+	if (value->type != VDI_JSON_STRING) {
+		snprintf(why, sizeof why, "\"%s\" must be a string", member_names[member]);
+		return broken(log, reterr, why);
+	}
+	if (value->escaped) {
+		VDI_TRY(scratch_grow(scratch, text.size, reterr));
+		text.size = vdi_json_unescape(text, scratch->data);
+		text.data = scratch->data;
+	}
+	*ret_text = text;
+	return VD_OK;
+}
+
+static vd_status value_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+{
+	const struct vdi_json_value *value = vdi_json_field(&log->object, MEMBER_VALUE);
+	const struct vdi_json_value *base64 = vdi_json_field(&log->object, MEMBER_VALUE_BASE64);
+	struct vd_bytes		     text = vdi_json_value_bytes(line, value);
+
+	if ((value->type == VDI_JSON_ABSENT) == (base64->type == VDI_JSON_ABSENT))
+		return broken(log, reterr, "a PUT needs one of \"value\" and \"valueBase64\"");
+	if (value->type != VDI_JSON_ABSENT) {
+		if (value->type == VDI_JSON_STRING) /* with its quotes: the value is JSON */
+			text = (struct vd_bytes) { (const char *) text.data - 1, text.size + 2 };
+		if (log->object.spaced) {
+			VDI_TRY(scratch_grow(&log->value_scratch, text.size, reterr));
+			text.size = vdi_json_minify(text, log->value_scratch.data);
+			text.data = log->value_scratch.data;
+		}
+		record->value = text;
+		return VD_OK;
+	}
+	text = vdi_json_value_bytes(line, base64);
+	if (base64->type != VDI_JSON_STRING)
+		return broken(log, reterr, "\"valueBase64\" must be a string");
+	VDI_TRY(scratch_grow(&log->value_scratch, VDI_BASE64_DECODED_MAX(text.size), reterr));
+	if (vdi_base64_decode(VDI_BASE64_STANDARD, text, log->value_scratch.data, &record->value.size, NULL) != VD_OK)
+		return broken(log, reterr, "\"valueBase64\" is not base64");
+	record->value.data = log->value_scratch.data;
+	return VD_OK;
+}
+
+static bool has(const struct vdi_event_log *log, enum member member)
+{
+	return vdi_json_field(&log->object, member)->type != VDI_JSON_ABSENT;
+}
+
+static vd_status change_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+{
+	struct vd_bytes type = VD_BYTES_NONE;
+
+	VDI_TRY(number_of(log, line, MEMBER_REV, 1, &record->revision, reterr));
+	VDI_TRY(number_of(log, line, MEMBER_CREATE_REV, 1, &record->create_rev, reterr));
+	VDI_TRY(number_of(log, line, MEMBER_VERSION, 1, &record->version, reterr));
+	VDI_TRY(number_of(log, line, MEMBER_LEASE, INT64_MIN, &record->lease, reterr));
+	VDI_TRY(string_of(log, line, MEMBER_TYPE, &log->text_scratch, &type, reterr));
+	if (vd_bytes_equal(type, vd_bytes_of("PUT"))) {
+		record->kind = VDI_LOG_PUT;
+		VDI_TRY(value_of(log, line, record, reterr));
+	} else if (vd_bytes_equal(type, vd_bytes_of("DELETE"))) {
+		record->kind = VDI_LOG_DELETE;
+	} else {
+		return broken(log, reterr, "\"type\" must be \"PUT\" or \"DELETE\"");
+	}
+	VDI_TRY(string_of(log, line, MEMBER_KEY, &log->key_scratch, &record->key, reterr));
+	VDI_TRY(string_of(log, line, MEMBER_TIME, &log->text_scratch, &record->time, reterr));
+	if (record->key.size == 0 || record->key.size > VD_KEY_SIZE_MAX)
+		return broken(log, reterr, "\"key\" must have 1 to 4096 bytes");
+	return VD_OK;
+}
+
+static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+{
+	static const struct {
+		enum member	  member;
+		enum vdi_log_kind kind;
+	} marks[] = {
+		{ MEMBER_COMMIT, VDI_LOG_COMMIT },	     { MEMBER_SNAPSHOT, VDI_LOG_SNAPSHOT }, { MEMBER_SNAPSHOT_END, VDI_LOG_SNAPSHOT_END },
+		{ MEMBER_COMPACT, VDI_LOG_COMPACT },	     { MEMBER_PROGRESS, VDI_LOG_PROGRESS },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(marks); i++)
+		if (has(log, marks[i].member)) {
+			record->kind = marks[i].kind;
+			return number_of(log, line, marks[i].member, 1, &record->revision, reterr);
+		}
+	if (has(log, MEMBER_DISCONNECT)) {
+		record->kind = VDI_LOG_DISCONNECT;
+		return VD_OK;
+	}
+	if (has(log, MEMBER_ERROR)) {
+		record->kind = VDI_LOG_FAILURE;
+		return string_of(log, line, MEMBER_ERROR, &log->text_scratch, &record->text, reterr);
+	}
+	return broken(log, reterr, "the line is none of: rev, commit, snapshot, snapshotEnd, compact, progress, disconnect, error");
+}
+
+static vd_status scan(struct vdi_event_log *log, struct vd_bytes line, struct vd_error *reterr)
+{
+	static const struct vdi_json_limits limits = { VDI_EVENT_LOG_LINE_MAX, VDI_JSON_DEPTH_MAX };
+	struct vd_error			    error = { 0 };
+	vd_status			    status = vdi_json_scan(line, &limits, &log->object, &error);
+
+	return status == VD_BAD_REQUEST || status == VD_TOO_BIG ? broken(log, reterr, error.message) :
+	       status != VD_OK				    ? vd_error_set(reterr, status, "%s", error.message) :
+							      VD_OK;
+}
+
+vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
+{
+	struct vdi_log_record record = { 0 };
+	struct vd_bytes	      line;
+
+	VDI_TRY(next_line(log, &line, reterr));
+	record.line = log->line;
+	VDI_TRY(scan(log, line, reterr));
+	if (has(log, MEMBER_REV))
+		VDI_TRY(change_of(log, line, &record, reterr));
+	else
+		VDI_TRY(mark_of(log, line, &record, reterr));
+	*ret_record = record;
+	return VD_OK;
+}
+
+bool vdi_event_log_is_torn(const struct vdi_event_log *log)
+{
+	return log->torn;
+}
+
+/* ---- Life ---- */
+
+static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
+{
+	struct vd_bytes line;
+	int64_t		version = 0;
+	vd_status	status = next_line(log, &line, reterr);
+
+	if (status == VD_CLOSED)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "%s is empty: an event log starts with {\"vedetteLog\":%d}", log->path, VDI_EVENT_LOG_VERSION);
+	VDI_TRY(status);
+	if (scan(log, line, NULL) != VD_OK || !has(log, MEMBER_LOG))
+		return vd_error_set(reterr, VD_BAD_REQUEST, "%s is no event log: its first line is not {\"vedetteLog\":%d}", log->path,
+				    VDI_EVENT_LOG_VERSION);
+	VDI_TRY(number_of(log, line, MEMBER_LOG, 1, &version, reterr));
+	if (version > VDI_EVENT_LOG_VERSION)
+		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has format %lld, this program knows %d", log->path, (long long) version,
+				    VDI_EVENT_LOG_VERSION);
+	return VD_OK;
+}
+
+/* Looks at the first bytes for the magic number of a zstd frame. */
+static vd_status find_compression(struct vdi_event_log *log, struct vd_error *reterr)
+{
+	static const unsigned char magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
+
+	VDI_TRY(read_more(log, reterr));
+	if (log->size < sizeof magic || memcmp(log->text, magic, sizeof magic) != 0)
+		return VD_OK;
+	log->packed = vdi_alloc(VDI_MAX(log->size, READ_SIZE));
+	log->zstd = ZSTD_createDStream();
+	if (log->packed == NULL || log->zstd == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	memcpy(log->packed, log->text, log->size);
+	log->packed_size = log->size;
+	log->size = 0;
+	return VD_OK;
+}
+
+static vd_status prepare(struct vdi_event_log *log, struct vd_error *reterr)
+{
+	struct vd_bytes paths[MEMBER_COUNT];
+
+	for (size_t i = 0; i < MEMBER_COUNT; i++)
+		paths[i] = vd_bytes_of(member_names[i]);
+	VDI_TRY(vdi_json_plan_new(paths, MEMBER_COUNT, &log->plan, reterr));
+	VDI_TRY(vdi_json_object_init(&log->object, log->plan));
+	VDI_TRY(find_compression(log, reterr));
+	return read_header(log, reterr);
+}
+
+vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, struct vd_error *reterr)
+{
+	struct vdi_event_log *log = VDI_NEW(struct vdi_event_log);
+	vd_status	      status;
+
+	if (log == NULL || (log->path = vdi_strdup(path)) == NULL) {
+		vdi_free(log);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	log->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+	if (log->file == NULL) {
+		status = vd_error_set(reterr, errno == ENOENT ? VD_NOT_FOUND : VD_IO, "cannot open %s: %s", path, strerror(errno));
+		vdi_event_log_close(log);
+		return status;
+	}
+	status = prepare(log, reterr);
+	if (status != VD_OK) {
+		vdi_event_log_close(log);
+		return status;
+	}
+	*ret_log = log;
+	return VD_OK;
+}
+
+struct vdi_event_log *vdi_event_log_close(struct vdi_event_log *log)
+{
+	if (log) {
+		if (log->file && log->file != stdin)
+			fclose(log->file);
+		ZSTD_freeDStream(log->zstd);
+		vdi_json_object_fini(&log->object);
+		vdi_json_plan_free(log->plan);
+		vdi_free(log->packed);
+		vdi_free(log->text);
+		vdi_free(log->key_scratch.data);
+		vdi_free(log->value_scratch.data);
+		vdi_free(log->text_scratch.data);
+		vdi_free(log->path);
+		vdi_free(log);
+	}
+	return NULL;
+}

@@ -1,0 +1,62 @@
+/* The event log: what happened to a store, as lines of JSON that people and programs can read, write and replay.
+ *
+ *   {"vedetteLog":1,...}                                            first line; 1 is the version of the format
+ *   {"snapshot":11} records {"snapshotEnd":11}                      optional: the state at a revision; records carry their own "rev"
+ *   {"rev":12,"type":"PUT","key":"/registry/pods/a/b","value":{...}}      also "valueBase64", "time", "createRev", "version", "lease"
+ *   {"rev":12,"type":"DELETE","key":"/registry/pods/a/c"}
+ *   {"commit":12}                                                   closes the transaction of revision 12
+ *   {"compact":10} {"progress":13} {"disconnect":true} {"error":"..."}
+ *
+ * All records with one rev are one transaction. In a log that holds commit lines, a transaction at the end without its commit is torn and
+ * dropped; so is a last line without its newline. In a log without any, a transaction ends where the next rev begins. Unknown members are
+ * allowed. The file may be compressed by zstd; this is recognized by its first bytes.
+ *
+ * Reading takes constant memory (the longest line, at most 64 MiB). One thread at a time.
+ */
+#ifndef VDI_EVENT_LOG_H
+#define VDI_EVENT_LOG_H
+
+#include <vedette/store.h>
+
+#include "base.h"
+
+#define VDI_EVENT_LOG_VERSION  1
+#define VDI_EVENT_LOG_LINE_MAX ((size_t) 64 << 20)
+
+enum vdi_log_kind {
+	VDI_LOG_PUT,
+	VDI_LOG_DELETE,
+	VDI_LOG_COMMIT,
+	VDI_LOG_SNAPSHOT,
+	VDI_LOG_SNAPSHOT_END,
+	VDI_LOG_COMPACT,
+	VDI_LOG_PROGRESS,
+	VDI_LOG_DISCONNECT,
+	VDI_LOG_FAILURE, /* "error" */
+};
+
+/* Slices are lent until the next call. */
+struct vdi_log_record {
+	enum vdi_log_kind kind;
+	vd_rev		  revision;
+	struct vd_bytes	  key;
+	struct vd_bytes	  value; /* JSON without white space, or decoded bytes */
+	vd_rev		  create_rev; /* 0: not given */
+	int64_t		  version;    /* 0: not given */
+	int64_t		  lease;
+	struct vd_bytes	  time; /* RFC 3339 as written, or empty */
+	struct vd_bytes	  text; /* of FAILURE */
+	uint64_t	  line;
+};
+
+struct vdi_event_log;
+
+/* path "-" is standard input. VD_NOT_FOUND, VD_IO; VD_BAD_REQUEST: not an event log (the message says what stands there); VD_NEWER_FORMAT. */
+VDI_MUST_USE vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, struct vd_error *reterr);
+/* VD_OK, or VD_CLOSED at the end. VD_BAD_REQUEST names file and line; nothing can be read after it. */
+VDI_MUST_USE vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr);
+/* Whether the file ended in a torn line, which was not returned. */
+bool		      vdi_event_log_is_torn(const struct vdi_event_log *log);
+struct vdi_event_log *vdi_event_log_close(struct vdi_event_log *log);
+
+#endif
