@@ -1,4 +1,5 @@
 /* An informer: callbacks with the old and the new object, for everything that is and everything that changes. */
+#include <semaphore.h>
 #include <stdio.h>
 #include <vedette/vedette.h>
 
@@ -22,11 +23,9 @@ static void on_update(void *arg, struct vd_object *old_object, struct vd_object 
 
 static void on_remove(void *arg, struct vd_object *last_state, bool unknown_final_state)
 {
-	struct vd_watcher **gone = arg; /* tells main that everything was seen */
-
 	(void) unknown_final_state;
-	(void) gone;
 	print("removed", last_state);
+	sem_post(arg); /* the last change of this program */
 }
 
 static int run(const struct vd_env *env, struct vd_store *store, struct vd_codec *codec, struct vd_error *error)
@@ -35,11 +34,14 @@ static int run(const struct vd_env *env, struct vd_store *store, struct vd_codec
 	static const char	      second[] = "{\"metadata\":{\"name\":\"lamp\",\"namespace\":\"hall\"},\"on\":true}";
 	struct vd_cacher_options      options = VD_CACHER_OPTIONS_INIT;
 	struct vd_informer_handler    handler = { .add = on_add, .update = on_update, .remove = on_remove };
+	sem_t			      removed;
 	struct vd_cacher	     *cacher = NULL;
 	struct vd_informer	     *informer = NULL;
 	struct vd_bytes		      hall = vd_bytes_of("hall"), lamp = vd_bytes_of("lamp");
 	int			      failed = 1;
 
+	sem_init(&removed, 0, 0);
+	handler.arg = &removed;
 	options.resource = "devices";
 	options.key_prefix = "/registry/devices/";
 	options.codec = codec;
@@ -51,9 +53,8 @@ static int run(const struct vd_env *env, struct vd_store *store, struct vd_codec
 	    vd_informer_synced_wait(informer, VD_SECONDS(5)) == VD_OK &&
 	    vd_cacher_put_wait(cacher, hall, lamp, vd_bytes_of(second), NULL, error) == VD_OK &&
 	    vd_cacher_delete_wait(cacher, hall, lamp, NULL, error) == VD_OK) {
+		sem_wait(&removed);
 		failed = 0;
-		while (vd_informer_count(informer) > 0) /* the handlers run on their own; here we only wait for the last one */
-			;
 	}
 	vd_informer_close_wait(informer);
 	vd_cacher_close_wait(cacher);
