@@ -118,7 +118,7 @@ static vd_status read_packed(struct vdi_event_log *log, size_t *ret_size, struct
 
 static vd_status read_more(struct vdi_event_log *log, struct vd_error *reterr)
 {
-	size_t size;
+	size_t size = 0;
 
 	VDI_TRY(make_room(log, reterr));
 	if (log->zstd)
