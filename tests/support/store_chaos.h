@@ -1,0 +1,40 @@
+/* A store between the code under test and a real store that delays, cuts, refuses and loses answers, as a network and a dying peer do.
+ *
+ * What it never does is lie: an answer that arrives is the inner store's, and the events of a watch are the inner watch's up to the cut. A refused
+ * transaction was either not made or made and not answered (VD_UNAVAILABLE both ways), as over a real network.
+ *
+ * For one thread: the simulator's.
+ */
+#ifndef STORE_CHAOS_H
+#define STORE_CHAOS_H
+
+#include <vedette/store.h>
+
+#include "base.h"
+
+/* Probabilities in 1/1000. */
+struct chaos_options {
+	unsigned delay;	       /* a call is issued later... */
+	vd_dur	 delay_max;    /* ...by at most this */
+	unsigned refuse;       /* a call fails before it is made */
+	unsigned lose_answer;  /* a transaction is made and its answer lost */
+	unsigned cut;	       /* per watch_next: the watch breaks with VD_UNAVAILABLE */
+	unsigned stall;	       /* the news of an event comes late, by at most delay_max */
+	unsigned refuse_watch; /* a watch is not opened */
+};
+
+/* What happened, so that a test can prove that it happened. */
+struct chaos_marks {
+	uint64_t delays, refusals, lost_answers, cuts, stalls, refused_watches;
+};
+
+struct vd_store *chaos_store_new(const struct vd_env *env, struct vd_store *inner, const struct chaos_options *options);
+/* All zero: a calm sea. */
+void			  chaos_set(struct vd_store *chaos, const struct chaos_options *options);
+const struct chaos_marks *chaos_marks(struct vd_store *chaos);
+/* Calls that were delayed and not yet issued. */
+size_t chaos_pending(struct vd_store *chaos);
+/* After everything that used it was closed; the inner store is left alone. */
+void chaos_store_free(struct vd_store *chaos);
+
+#endif
