@@ -1,16 +1,41 @@
-/* Where a failed check ends. Writes with plain write(2): the heap may be what broke. */
+/* Where a failed check ends: place and condition, the locks this thread holds, and the last facts of its trace. Writes with plain
+ * write(2) and uses no heap: the heap may be what broke. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base.h"
+#include "lock.h"
+#include "trace.h"
+
+static void write_text(void *arg, const char *text, size_t size)
+{
+	ssize_t ignored = write(STDERR_FILENO, text, size);
+
+	(void) arg;
+	(void) ignored; /* nothing is left to tell */
+}
+
+static void write_trace_line(void *arg, const char *text, size_t size)
+{
+	write_text(arg, "vedette: trace: ", 16);
+	write_text(arg, text, size);
+}
 
 void vdi_panic(const char *file, int line, const char *condition, const char *why)
 {
-	char	text[512];
-	int	length = snprintf(text, sizeof text, "vedette: check failed at %s:%d: %s%s%s\n", file, line, condition, *why ? ": " : "", why);
-	ssize_t ignored = write(STDERR_FILENO, text, length < 0 ? 0 : VDI_MIN((size_t) length, sizeof text - 1));
+	static __thread bool is_panicking;
+	char		     locks[256];
+	char		     text[768];
+	int		     length;
 
-	(void) ignored; /* nothing is left to tell */
+	if (!is_panicking) {
+		is_panicking = true;
+		vdi_lock_describe_held(locks, sizeof locks);
+		length = snprintf(text, sizeof text, "vedette: check failed at %s:%d: %s%s%s\nvedette: locks held: %s\n", file, line, condition,
+				  *why ? ": " : "", why, *locks ? locks : "none");
+		write_text(NULL, text, length < 0 ? 0 : VDI_MIN((size_t) length, sizeof text - 1));
+		vdi_trace_dump(write_trace_line, NULL);
+	}
 	abort();
 }

@@ -5,6 +5,7 @@
 
 #include "actor_threads.h"
 #include "env.h"
+#include "metrics.h"
 #include "thread.h"
 
 #define THREADS_DEFAULT_MAX 8
@@ -16,6 +17,10 @@ vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clo
 
 	if (env == NULL)
 		return VD_NOMEM;
+	if (vdi_metrics_new(&env->metrics) != VD_OK) {
+		vdi_free(env);
+		return VD_NOMEM;
+	}
 	env->clock = clock;
 	env->log = options->log;
 	env->log_arg = options->log_arg;
@@ -56,6 +61,7 @@ struct vd_env *vd_env_free(struct vd_env *env)
 		return NULL;
 	if (env->runner_free)
 		env->runner_free(env->runner.runner);
+	vdi_metrics_free(env->metrics);
 	vdi_free(env);
 	return NULL;
 }

@@ -13,6 +13,7 @@
 
 /* X(enum, text). Outermost first. */
 #define VDI_LOCK_MAP(X)                                                                                                          \
+	X(VDI_LOCK_COLLECTORS, "collectors") /* held while collectors of metrics run, which take locks of their own */           \
 	X(VDI_LOCK_SERVER, "server")                                                                                             \
 	X(VDI_LOCK_CACHER, "cacher")                                                                                             \
 	X(VDI_LOCK_READY, "ready")                                                                                               \
