@@ -30,6 +30,7 @@ struct vdi_journal {
 	uint64_t	first_sequence;	 /* needed */
 	uint64_t	lowest_sequence; /* existing, needed or not */
 	uint64_t	end_sequence;	 /* the last one that is whole */
+	int64_t		covered_bytes;
 	uint64_t	unfinished;	 /* a leftover that start removes; 0: none */
 
 	/* The writer. */
@@ -160,6 +161,9 @@ static vd_status walk_records(struct walk *walk, struct vdi_segment_reader *read
 			return corrupt_at(reader, "a record is unreadable, and the next file continues after it", reterr);
 		VDI_TRY(status);
 		walk->journal->revision = VDI_MAX(walk->journal->revision, record.revision);
+		walk->journal->is_unmarked = record.kind != VDI_SEGMENT_MARK;
+		if (record.index <= walk->journal->covered && walk->is_first_pass)
+			walk->journal->covered_bytes += (int64_t) vdi_segment_record_size(record.payload.size);
 		if (record.index > walk->journal->covered && record.kind == VDI_SEGMENT_COMMIT && walk->each)
 			VDI_TRY(walk->each(walk->arg, &record, reterr));
 	}
@@ -175,7 +179,6 @@ static void adopt_end(struct vdi_journal *journal, const struct vdi_segment_read
 	journal->tail = reader->offset;
 	journal->previous = reader->previous;
 	journal->next_index = reader->next_index;
-	journal->is_unmarked = reader->offset > VDI_SEGMENT_HEADER_SIZE;
 	atomic_store(&journal->durable_index, reader->next_index - 1);
 }
 
@@ -363,6 +366,11 @@ uint64_t vdi_journal_first_sequence(const struct vdi_journal *journal)
 	return journal->first_sequence;
 }
 
+int64_t vdi_journal_covered_bytes(const struct vdi_journal *journal)
+{
+	return journal->covered_bytes;
+}
+
 uint64_t vdi_journal_durable_index(const struct vdi_journal *journal)
 {
 	return atomic_load_explicit(&journal->durable_index, memory_order_acquire);
@@ -517,7 +525,7 @@ vd_status vdi_journal_sync(struct vdi_journal *journal, struct vd_error *reterr)
 		return journal->is_broken ? VD_IO : status;
 	}
 	journal->revision = journal->buffer_revision;
-	journal->is_unmarked = true;
+	journal->is_unmarked = true; /* closing takes it back */
 	journal->buffer_size = 0;
 	journal->buffer_count = 0;
 	atomic_store_explicit(&journal->durable_index, journal->next_index - 1, memory_order_release);
@@ -557,23 +565,23 @@ void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence)
 }
 
 /* A mark after the last group tells damage of that group from a torn write. Best effort: it protects, nothing depends on it. */
-static void mark_end(struct vdi_journal *journal)
+void vdi_journal_finish(struct vdi_journal *journal)
 {
 	uint8_t *payload;
 
 	vdi_journal_discard(journal);
-	if (journal->is_broken || !journal->is_unmarked || journal->file_size - journal->tail < VDI_SEGMENT_RECORD_HEADER_SIZE)
+	if (journal->file == NULL || journal->is_broken || !journal->is_unmarked || journal->file_size - journal->tail < VDI_SEGMENT_RECORD_HEADER_SIZE)
 		return;
 	if (put_record(journal, VDI_SEGMENT_MARK, 0, 0, &payload, NULL) == VD_OK)
 		(void) !vdi_journal_sync(journal, NULL);
+	journal->is_unmarked = false;
 }
 
 struct vdi_journal *vdi_journal_close(struct vdi_journal *journal)
 {
 	if (journal == NULL)
 		return NULL;
-	if (journal->file)
-		mark_end(journal);
+	vdi_journal_finish(journal);
 	vdi_file_close(journal->file);
 	vdi_free(journal->buffer);
 	vdi_free(journal);

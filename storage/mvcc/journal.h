@@ -53,12 +53,16 @@ void vdi_journal_discard(struct vdi_journal *journal);
 uint64_t vdi_journal_durable_index(const struct vdi_journal *journal);
 /* Bytes of records written or appended since start, plus those read by open: only grows (or falls by what is discarded). Any thread. */
 int64_t vdi_journal_bytes(const struct vdi_journal *journal);
+/* Of what open read, the part up to options->covered. */
+int64_t vdi_journal_covered_bytes(const struct vdi_journal *journal);
 /* The first file that open needed: where a reader that follows the journal begins. */
 uint64_t vdi_journal_first_sequence(const struct vdi_journal *journal);
 /* Files before sequence are not needed any more: removed, or kept for reuse. Failing does no harm: the next open tries again. */
 void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence);
 
-/* Discards what is not synced, marks a clean end, frees. NULL is fine. Returns NULL. */
+/* Discards what is not synced and marks a clean end; nothing is appended after that. The writer. */
+void vdi_journal_finish(struct vdi_journal *journal);
+/* Finishes if that was not done, frees. NULL is fine. Returns NULL. */
 struct vdi_journal *vdi_journal_close(struct vdi_journal *journal);
 
 #endif

@@ -1,10 +1,11 @@
 /* How a start goes: lock the directory, open the checkpoint, verify the journal after it, hand everything to the sink, and only then change
  * anything on disk. Whatever is wrong is therefore found before the first byte is written.
  *
- * Afterwards the writer only ever touches the journal.
+ * Afterwards the writer only ever touches the journal; the checkpointer, an actor, follows it through its files.
  */
 #include "persist.h"
 
+#include "checkpointer.h"
 #include "journal.h"
 #include "load.h"
 #include "persist_tuning.h"
@@ -15,22 +16,52 @@ struct vdi_persist {
 	struct vdi_dir	    *dir;
 	int64_t		     quota_bytes;
 
+	struct vdi_checkpointer *checkpointer; /* NULL: journal only */
+
 	/* The writer. */
 	struct vdi_journal *journal;
+	void (*done)(void *arg);
+	void *done_arg;
 };
 
-static vd_status load_all(struct vdi_persist *persist, struct vdi_load *load, struct vd_error *reterr)
+#define CHECKPOINT_BYTES ((int64_t) 4 << 20)
+#define CHECKPOINT_INTERVAL VD_SECONDS(1)
+
+static vd_status bury_record(void *arg, const struct vdi_record *record)
+{
+	return vdi_load_bury_record(arg, record);
+}
+
+static vd_status deliver_record(void *arg, const struct vdi_record *record)
+{
+	return vdi_load_deliver_record(arg, record);
+}
+
+/* Notes which records compaction has yet to remove. */
+static vd_status bury_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_load *load, struct vd_error *reterr)
+{
+	vd_rev from = checkpoint ? vdi_checkpoint_meta(checkpoint)->compact_next : 0;
+
+	if (load->compacted <= 0)
+		return VD_OK;
+	if (checkpoint && from <= load->compacted)
+		VDI_TRY(vdi_checkpoint_walk(checkpoint, from, load->compacted, bury_record, load, reterr));
+	return vdi_journal_replay(persist->journal, vdi_load_bury, load, reterr);
+}
+
+static vd_status load_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_load *load, struct vd_error *reterr)
 {
 	vd_status status;
 
-	if (load->compacted > 0)
-		VDI_TRY(vdi_journal_replay(persist->journal, vdi_load_bury, load, reterr));
+	VDI_TRY(bury_all(persist, checkpoint, load, reterr));
 	load->revision = VDI_MAX(load->revision, vdi_journal_revision(persist->journal));
 	status = vdi_load_begin(load);
-	if (status == VD_OK) {
+	if (status == VD_OK && checkpoint)
+		VDI_TRY(vdi_checkpoint_walk_all(checkpoint, deliver_record, load, &load->leases, reterr));
+	if (status == VD_OK)
 		VDI_TRY(vdi_journal_replay(persist->journal, vdi_load_deliver, load, reterr));
+	if (status == VD_OK)
 		status = vdi_load_end(load);
-	}
 	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 }
 
@@ -42,20 +73,59 @@ static struct vdi_persist *persist_free(struct vdi_persist *persist)
 	return NULL;
 }
 
-static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-			    struct vdi_load *load, struct vd_error *reterr)
+/* The journal after the checkpoint (NULL: there is none), verified and handed to the sink; then writable. */
+static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, const struct vd_mvcc_options *options,
+			      const struct vdi_persist_tuning *tuning, struct vdi_load *load, struct vd_error *reterr)
 {
-	struct vdi_journal_options journal_options = {
+	const struct vdi_checkpoint_meta *meta = checkpoint ? vdi_checkpoint_meta(checkpoint) : NULL;
+	struct vdi_journal_options	  journal_options = {
+		.dir = persist->dir,
 		.seed = vd_env_random(persist->env),
 		.segment_size = tuning->segment_size,
+		.covered = meta ? meta->covered : 0,
+		.store_id = meta ? meta->store_id : NULL,
 		.no_sync = options->no_sync,
 	};
 
-	VDI_TRY(vdi_dir_open(tuning->disk ? tuning->disk : vdi_disk_os(), options->data_dir, &persist->dir, reterr));
-	journal_options.dir = persist->dir;
+	if (meta) {
+		load->compacted = meta->compacted;
+		load->revision = meta->revision;
+		load->record_count = meta->record_count;
+	}
 	VDI_TRY(vdi_journal_open(&journal_options, vdi_load_survey, load, &persist->journal, reterr));
-	VDI_TRY(load_all(persist, load, reterr));
+	if (meta && vdi_journal_is_new(persist->journal))
+		return vd_error_set(reterr, VD_CORRUPT, "%s: there is a checkpoint, but the journal is missing", options->data_dir);
+	VDI_TRY(load_all(persist, checkpoint, load, reterr));
 	return vdi_journal_start(persist->journal, reterr);
+}
+
+static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
+			    struct vdi_load *load, struct vd_error *reterr)
+{
+	struct vdi_checkpoint *checkpoint = NULL;
+	vd_status	       status = VD_NOT_FOUND;
+
+	VDI_TRY(vdi_dir_open(tuning->disk ? tuning->disk : vdi_disk_os(), options->data_dir, &persist->dir, reterr));
+	if (!tuning->is_journal_only)
+		status = vdi_checkpoint_open(persist->dir, options->no_sync, &checkpoint, reterr);
+	if (status == VD_OK || status == VD_NOT_FOUND)
+		status = open_journal(persist, checkpoint, options, tuning, load, reterr);
+	if (status == VD_OK && !tuning->is_journal_only) {
+		struct vdi_checkpointer_options checkpointer_options = {
+			.env = persist->env,
+			.dir = persist->dir,
+			.journal = persist->journal,
+			.checkpoint = checkpoint,
+			.bytes = tuning->checkpoint_bytes ? tuning->checkpoint_bytes : CHECKPOINT_BYTES,
+			.interval = tuning->checkpoint_interval.ns ? tuning->checkpoint_interval : CHECKPOINT_INTERVAL,
+			.no_sync = options->no_sync,
+		};
+
+		status = vdi_checkpointer_new(&checkpointer_options, &persist->checkpointer, reterr);
+	}
+	if (status != VD_OK)
+		vdi_checkpoint_close(checkpoint);
+	return status;
 }
 
 vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
@@ -109,7 +179,10 @@ vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commi
 
 vd_status vdi_persist_sync(struct vdi_persist *persist, struct vd_error *reterr)
 {
-	return vdi_journal_sync(persist->journal, reterr);
+	VDI_TRY(vdi_journal_sync(persist->journal, reterr));
+	if (persist->checkpointer)
+		vdi_checkpointer_notify(persist->checkpointer);
+	return VD_OK;
 }
 
 void vdi_persist_discard(struct vdi_persist *persist)
@@ -119,12 +192,33 @@ void vdi_persist_discard(struct vdi_persist *persist)
 
 int64_t vdi_persist_size_bytes(const struct vdi_persist *persist)
 {
-	return vdi_journal_bytes(persist->journal);
+	int64_t bytes = vdi_journal_bytes(persist->journal);
+
+	if (persist->checkpointer)
+		bytes += vdi_checkpointer_size_bytes(persist->checkpointer) - vdi_checkpointer_covered_bytes(persist->checkpointer);
+	return bytes;
+}
+
+uint64_t vdi_persist_checkpointed(const struct vdi_persist *persist)
+{
+	return vdi_checkpointer_covered(persist->checkpointer);
+}
+
+static void finish_close(void *arg)
+{
+	struct vdi_persist *persist = arg;
+	void (*done)(void *done_arg) = persist->done;
+	void *done_arg = persist->done_arg;
+
+	persist_free(persist);
+	if (done)
+		done(done_arg);
 }
 
 void vdi_persist_close(struct vdi_persist *persist, void (*done)(void *arg), void *arg)
 {
-	persist_free(persist);
-	if (done)
-		done(arg);
+	persist->done = done;
+	persist->done_arg = arg;
+	vdi_journal_finish(persist->journal);
+	vdi_checkpointer_close(persist->checkpointer, finish_close, persist);
 }

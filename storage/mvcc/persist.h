@@ -64,7 +64,8 @@ VDI_MUST_USE vd_status vdi_persist_sync(struct vdi_persist *persist, struct vd_e
 /* Forgets everything appended since the last good sync, as if it had never been appended; cannot fail. The store calls it when it gives up
  * a group of commits before its sync (memory, quota) and then appends again what still holds, with the same revisions. */
 void vdi_persist_discard(struct vdi_persist *persist);
-/* Bytes on disk, journal and checkpoint. */
+/* Bytes on disk, journal and checkpoint: what is in use. Room that is reserved, and journal bytes that the checkpoint has, are left out (two
+ * journal files at most while the checkpoint keeps up). */
 int64_t vdi_persist_size_bytes(const struct vdi_persist *persist);
 /* Ends the checkpoint actor, syncs, releases the lock, frees; done is called when that is over. */
 void vdi_persist_close(struct vdi_persist *persist, void (*done)(void *arg), void *arg);

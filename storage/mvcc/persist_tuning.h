@@ -16,5 +16,7 @@ struct vdi_persist_tuning {
 /* As vdi_persist_open. tuning may be NULL. */
 VDI_MUST_USE vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
 					      const struct vdi_persist_sink *sink, struct vdi_persist **ret_persist, struct vd_error *reterr);
+/* Number of journal records that the checkpoint holds. Any thread. Not for a journal only. */
+uint64_t vdi_persist_checkpointed(const struct vdi_persist *persist);
 
 #endif

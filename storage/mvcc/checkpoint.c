@@ -1,0 +1,690 @@
+/* How: LMDB without its lock file (the directory has a lock) and without readers at run time, so a write always finds the pages that the commit
+ * before the last one freed. Records are appended in key order, which LMDB does fast and packs full.
+ *
+ * LMDB has no checksums, follows damaged page numbers wherever they lead, and dies of SIGBUS behind the end of a cut file. Therefore
+ * - the file is always as long as the map: room is reserved first, the map grows into it; ENOSPC then comes from fallocate, not from the middle
+ *   of a commit, and a file shorter than its meta page says has been cut;
+ * - opening walks the structure of all pages before LMDB sees them (checkpoint_verify.c);
+ * - each record has a checksum seeded with its place, and meta the sum of all: a record that is damaged, moved, missing or stale shows.
+ *
+ * Compaction needs no map of keys: each record names the one it supersedes. With everything before compact_next done, the dead at or before C are
+ * the predecessors of the records in [compact_next, C], and the tombstones there that are older than C. The walk stops with compact_next = C,
+ * because a tombstone at C itself is dropped only by the next compaction.
+ */
+#include <errno.h>
+#include <lmdb.h>
+#include <stdio.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "checkpoint.h"
+#include "checkpoint_verify.h"
+
+#define KEY_SIZE 12
+#define MAP_STEP ((int64_t) 16 << 20)
+
+struct vdi_checkpoint {
+	/* Fixed. */
+	struct vdi_dir *dir;
+	MDB_env	       *env;
+	MDB_dbi		records;
+	MDB_dbi		leases;
+	MDB_dbi		meta_dbi;
+
+	struct vdi_checkpoint_meta meta;      /* on disk */
+	struct vdi_checkpoint_meta next;      /* of the group under way */
+	MDB_txn			  *txn;	      /* the group under way */
+	int64_t			   map_size;
+	int64_t			   size_bytes;
+	uint8_t			  *scratch;
+	size_t			   scratch_capacity;
+};
+
+/* ---- Small things ---- */
+
+static vd_status lmdb_fail(const struct vdi_checkpoint *checkpoint, int error, const char *verb, struct vd_error *reterr)
+{
+	vd_status status = VD_IO;
+
+	switch (error) {
+	case MDB_MAP_FULL:
+		status = VD_FULL;
+		break;
+	case ENOSPC:
+	case EDQUOT:
+		status = VD_NO_SPACE;
+		break;
+	case ENOMEM:
+		status = VD_NOMEM;
+		break;
+	case MDB_CORRUPTED:
+	case MDB_PAGE_NOTFOUND:
+	case MDB_INVALID:
+	case MDB_VERSION_MISMATCH:
+	case MDB_NOTFOUND:
+	case MDB_KEYEXIST:
+		status = VD_CORRUPT;
+		break;
+	}
+	return vd_error_set(reterr, status, "cannot %s %s/%s: %s", verb, checkpoint->dir->path, VDI_CHECKPOINT_NAME, mdb_strerror(error));
+}
+
+static vd_status damaged(const struct vdi_checkpoint *checkpoint, vd_rev revision, const char *what, struct vd_error *reterr)
+{
+	return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at revision %lld: %s", checkpoint->dir->path, VDI_CHECKPOINT_NAME,
+			    (long long) revision, what);
+}
+
+static void encode_key(vd_rev revision, uint32_t sub, uint8_t ret_key[KEY_SIZE])
+{
+	uint64_t big_revision = __builtin_bswap64((uint64_t) revision);
+	uint32_t big_sub = __builtin_bswap32(sub);
+
+	memcpy(ret_key, &big_revision, 8);
+	memcpy(ret_key + 8, &big_sub, 4);
+}
+
+static vd_rev key_revision(const void *key)
+{
+	uint64_t big;
+
+	memcpy(&big, key, 8);
+	return (vd_rev) __builtin_bswap64(big);
+}
+
+static uint32_t key_sub(const void *key)
+{
+	uint32_t big;
+
+	memcpy(&big, (const uint8_t *) key + 8, 4);
+	return __builtin_bswap32(big);
+}
+
+static uint64_t place_checksum(const void *body, size_t size, vd_rev revision, uint32_t sub)
+{
+	return XXH3_64bits_withSeed(body, size, ((uint64_t) revision << 20) ^ sub);
+}
+
+/* Splits a stored value: checksum and what it covers. */
+static bool verified(MDB_val value, vd_rev revision, uint32_t sub, struct vd_bytes *ret_body, uint64_t *ret_checksum)
+{
+	if (value.mv_size < 8)
+		return false;
+	memcpy(ret_checksum, value.mv_data, 8);
+	*ret_body = (struct vd_bytes) { (const uint8_t *) value.mv_data + 8, value.mv_size - 8 };
+	return place_checksum(ret_body->data, ret_body->size, revision, sub) == *ret_checksum;
+}
+
+/* ---- Opening ---- */
+
+static vd_status open_env(struct vdi_checkpoint *checkpoint, const char *name, bool no_sync, struct vd_error *reterr)
+{
+	unsigned flags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS | (no_sync ? MDB_NOSYNC : 0);
+	size_t	 size = strlen(checkpoint->dir->path) + strlen(name) + 2;
+	char	*path = vdi_alloc(size);
+	int	 error;
+
+	if (path == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	snprintf(path, size, "%s/%s", checkpoint->dir->path, name);
+	error = mdb_env_create(&checkpoint->env);
+	if (error == 0)
+		error = mdb_env_set_maxdbs(checkpoint->env, 3);
+	if (error == 0)
+		error = mdb_env_set_mapsize(checkpoint->env, (size_t) checkpoint->map_size);
+	if (error == 0)
+		error = mdb_env_open(checkpoint->env, path, flags, 0644);
+	vdi_free(path);
+	return error ? lmdb_fail(checkpoint, error, "open", reterr) : VD_OK;
+}
+
+static vd_status open_tables(struct vdi_checkpoint *checkpoint, unsigned flags, struct vd_error *reterr)
+{
+	MDB_txn *txn;
+	int	 error = mdb_txn_begin(checkpoint->env, NULL, flags ? 0 : MDB_RDONLY, &txn);
+
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	error = mdb_dbi_open(txn, "records", flags, &checkpoint->records);
+	if (error == 0)
+		error = mdb_dbi_open(txn, "leases", flags, &checkpoint->leases);
+	if (error == 0)
+		error = mdb_dbi_open(txn, "meta", flags, &checkpoint->meta_dbi);
+	if (error == 0)
+		error = mdb_txn_commit(txn);
+	else
+		mdb_txn_abort(txn);
+	return error ? lmdb_fail(checkpoint, error, "read", reterr) : VD_OK;
+}
+
+static void measure(struct vdi_checkpoint *checkpoint, MDB_txn *txn)
+{
+	MDB_dbi tables[] = { checkpoint->records, checkpoint->leases, checkpoint->meta_dbi };
+	MDB_stat stat;
+
+	checkpoint->size_bytes = 0;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(tables); i++)
+		if (mdb_stat(txn, tables[i], &stat) == 0)
+			checkpoint->size_bytes += (int64_t) (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages) * stat.ms_psize;
+}
+
+static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
+{
+	MDB_val	  key = { 4, (void *) "meta" };
+	MDB_val	  value;
+	MDB_txn	 *txn;
+	uint64_t  checksum;
+	uint32_t  format = 0;
+	vd_status status = VD_OK;
+	int	  error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
+
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	error = mdb_get(txn, checkpoint->meta_dbi, &key, &value);
+	if (error) {
+		status = lmdb_fail(checkpoint, error, "read", reterr);
+	} else if (value.mv_size < 16 || (memcpy(&checksum, (uint8_t *) value.mv_data + value.mv_size - 8, 8),
+					  XXH3_64bits(value.mv_data, value.mv_size - 8) != checksum)) {
+		status = damaged(checkpoint, 0, "the checksum of its meta entry is wrong", reterr);
+	} else {
+		memcpy(&format, value.mv_data, 4);
+		if (format > VDI_CHECKPOINT_FORMAT)
+			status = vd_error_set(reterr, VD_NEWER_FORMAT, "%s/%s has format %u; this program knows formats up to %u", checkpoint->dir->path,
+					      VDI_CHECKPOINT_NAME, format, VDI_CHECKPOINT_FORMAT);
+		else if (format != VDI_CHECKPOINT_FORMAT || value.mv_size != sizeof checkpoint->meta + 8)
+			status = damaged(checkpoint, 0, "its meta entry makes no sense", reterr);
+		else
+			memcpy(&checkpoint->meta, value.mv_data, sizeof checkpoint->meta);
+	}
+	measure(checkpoint, txn);
+	mdb_txn_abort(txn);
+	return status;
+}
+
+static vd_status check_file(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
+{
+	struct vdi_file *file;
+	vd_status	 status;
+
+	VDI_TRY(vdi_file_open(checkpoint->dir, VDI_CHECKPOINT_NAME, VDI_FILE_READ, &file, reterr));
+	status = vdi_file_size(file, &checkpoint->map_size, reterr);
+	if (status == VD_OK)
+		status = vdi_checkpoint_verify(file, reterr);
+	vdi_file_close(file);
+	return status;
+}
+
+vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
+{
+	struct vdi_checkpoint *checkpoint = VDI_NEW(struct vdi_checkpoint);
+	vd_status	       status;
+
+	if (checkpoint == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	checkpoint->dir = dir;
+	status = check_file(checkpoint, reterr);
+	if (status == VD_OK)
+		status = open_env(checkpoint, VDI_CHECKPOINT_NAME, no_sync, reterr);
+	if (status == VD_OK)
+		status = open_tables(checkpoint, 0, reterr);
+	if (status == VD_OK)
+		status = read_meta(checkpoint, reterr);
+	if (status != VD_OK) {
+		vdi_checkpoint_close(checkpoint);
+		return status;
+	}
+	*ret_checkpoint = checkpoint;
+	return VD_OK;
+}
+
+struct vdi_checkpoint *vdi_checkpoint_close(struct vdi_checkpoint *checkpoint)
+{
+	if (checkpoint == NULL)
+		return NULL;
+	vdi_checkpoint_abort(checkpoint);
+	if (checkpoint->env)
+		mdb_env_close(checkpoint->env);
+	vdi_free(checkpoint->scratch);
+	vdi_free(checkpoint);
+	return NULL;
+}
+
+static vd_status reserve(struct vdi_checkpoint *checkpoint, const char *name, int64_t size, struct vd_error *reterr)
+{
+	struct vdi_file *file;
+	vd_status	 status;
+
+	VDI_TRY(vdi_file_open(checkpoint->dir, name, VDI_FILE_WRITE, &file, reterr));
+	status = vdi_file_allocate(file, size, reterr);
+	if (status == VD_OK)
+		status = vdi_file_sync(file, reterr);
+	vdi_file_close(file);
+	return status;
+}
+
+static vd_status fill_new_file(struct vdi_checkpoint *checkpoint, const uint8_t *store_id, struct vd_error *reterr)
+{
+	VDI_TRY(open_env(checkpoint, VDI_CHECKPOINT_TEMPORARY, false, reterr));
+	VDI_TRY(reserve(checkpoint, VDI_CHECKPOINT_TEMPORARY, checkpoint->map_size, reterr));
+	VDI_TRY(open_tables(checkpoint, MDB_CREATE, reterr));
+	checkpoint->meta = (struct vdi_checkpoint_meta) { .format = VDI_CHECKPOINT_FORMAT, .compacted = -1 };
+	memcpy(checkpoint->meta.store_id, store_id, VDI_STORE_ID_SIZE);
+	VDI_TRY(vdi_checkpoint_begin(checkpoint, 0, reterr));
+	return vdi_checkpoint_commit(checkpoint, reterr);
+}
+
+vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t *store_id, struct vdi_checkpoint **ret_checkpoint,
+				struct vd_error *reterr)
+{
+	struct vdi_checkpoint *checkpoint = VDI_NEW(struct vdi_checkpoint);
+	vd_status	       status = vdi_dir_unlink(dir, VDI_CHECKPOINT_TEMPORARY, reterr);
+
+	if (checkpoint == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	checkpoint->dir = dir;
+	checkpoint->map_size = MAP_STEP;
+	if (status == VD_OK || status == VD_NOT_FOUND)
+		status = fill_new_file(checkpoint, store_id, reterr);
+	vdi_checkpoint_close(checkpoint);
+	if (status == VD_OK)
+		status = vdi_dir_rename(dir, VDI_CHECKPOINT_TEMPORARY, VDI_CHECKPOINT_NAME, reterr);
+	else
+		(void) !vdi_dir_unlink(dir, VDI_CHECKPOINT_TEMPORARY, NULL);
+	if (status == VD_OK)
+		status = vdi_dir_sync(dir, reterr);
+	return status == VD_OK ? vdi_checkpoint_open(dir, no_sync, ret_checkpoint, reterr) : status;
+}
+
+const struct vdi_checkpoint_meta *vdi_checkpoint_meta(const struct vdi_checkpoint *checkpoint)
+{
+	return &checkpoint->meta;
+}
+
+int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint)
+{
+	return checkpoint->size_bytes;
+}
+
+/* ---- Reading ---- */
+
+struct sum {
+	int64_t	 count;
+	uint64_t digest;
+};
+
+static vd_status visit(struct vdi_checkpoint *checkpoint, MDB_val key, MDB_val value, struct vdi_record *ret_record, struct sum *sum,
+		       struct vd_error *reterr)
+{
+	struct vd_bytes body;
+	uint64_t	checksum;
+	vd_rev		revision;
+
+	if (key.mv_size != KEY_SIZE)
+		return damaged(checkpoint, 0, "a key of the wrong size", reterr);
+	revision = key_revision(key.mv_data);
+	if (!verified(value, revision, key_sub(key.mv_data), &body, &checksum))
+		return damaged(checkpoint, revision, "the checksum of a record is wrong", reterr);
+	if (vdi_record_decode(body, revision, ret_record) != VD_OK || ret_record->sub != key_sub(key.mv_data))
+		return damaged(checkpoint, revision, "a record is whole but makes no sense", reterr);
+	sum->count++;
+	sum->digest += checksum;
+	return VD_OK;
+}
+
+static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
+			      struct sum *sum, struct vd_error *reterr)
+{
+	uint8_t		  first[KEY_SIZE];
+	MDB_val		  key = { KEY_SIZE, first };
+	MDB_val		  value;
+	MDB_cursor	 *cursor;
+	struct vdi_record record;
+	vd_status	  status = VD_OK;
+	int		  error = mdb_cursor_open(txn, checkpoint->records, &cursor);
+
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	encode_key(VDI_MAX(from, 0), 0, first);
+	for (error = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); error == 0 && status == VD_OK;
+	     error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+		status = visit(checkpoint, key, value, &record, sum, reterr);
+		if (status != VD_OK || record.mod_rev > to)
+			break;
+		status = each(arg, &record);
+		if (status != VD_OK)
+			vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	}
+	mdb_cursor_close(cursor);
+	if (status == VD_OK && error != 0 && error != MDB_NOTFOUND)
+		status = lmdb_fail(checkpoint, error, "read", reterr);
+	return status;
+}
+
+vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
+			      struct vd_error *reterr)
+{
+	struct sum sum = { 0, 0 };
+	MDB_txn	  *txn;
+	vd_status  status;
+	int	   error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
+
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	status = walk_records(checkpoint, txn, from, to, each, arg, &sum, reterr);
+	mdb_txn_abort(txn);
+	return status;
+}
+
+static vd_status walk_leases(struct vdi_checkpoint *checkpoint, MDB_txn *txn, struct vdi_lease_table *leases, struct sum *sum,
+			     struct vd_error *reterr)
+{
+	MDB_val		key, value;
+	MDB_cursor     *cursor;
+	vd_status	status = VD_OK;
+	int		error = mdb_cursor_open(txn, checkpoint->leases, &cursor);
+
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	while (status == VD_OK && (error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+		struct vdi_lease_change change = { .kind = VDI_LEASE_GRANTED };
+		struct vd_bytes		body;
+		uint64_t		checksum;
+
+		if (key.mv_size != 8 || !verified(value, key_revision(key.mv_data), 1, &body, &checksum) || body.size != 16) {
+			status = damaged(checkpoint, 0, "the checksum of a lease is wrong", reterr);
+			break;
+		}
+		change.id = (int64_t) key_revision(key.mv_data);
+		memcpy(&change.ttl_s, body.data, 8);
+		memcpy(&change.deadline.ns, (const uint8_t *) body.data + 8, 8);
+		sum->count++;
+		sum->digest += checksum;
+		if (vdi_lease_table_apply(leases, &change) != VD_OK)
+			status = vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	mdb_cursor_close(cursor);
+	if (status == VD_OK && error != MDB_NOTFOUND)
+		status = lmdb_fail(checkpoint, error, "read", reterr);
+	return status;
+}
+
+vd_status vdi_checkpoint_walk_all(struct vdi_checkpoint *checkpoint, vdi_checkpoint_each_fn each, void *arg, struct vdi_lease_table *leases,
+				  struct vd_error *reterr)
+{
+	struct sum records = { 0, 0 }, lease_sum = { 0, 0 };
+	MDB_txn	  *txn;
+	vd_status  status;
+	int	   error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
+
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	status = walk_records(checkpoint, txn, 0, INT64_MAX, each, arg, &records, reterr);
+	if (status == VD_OK)
+		status = walk_leases(checkpoint, txn, leases, &lease_sum, reterr);
+	mdb_txn_abort(txn);
+	if (status == VD_OK && (records.count != checkpoint->meta.record_count || lease_sum.count != checkpoint->meta.lease_count ||
+				records.digest + lease_sum.digest != checkpoint->meta.digest))
+		status = damaged(checkpoint, checkpoint->meta.revision, "records or leases are missing, or older than they should be", reterr);
+	return status;
+}
+
+/* ---- Writing ---- */
+
+static vd_status grow_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
+{
+	int64_t wanted = (VDI_MAX(size, checkpoint->map_size + checkpoint->map_size / 4) + MAP_STEP - 1) / MAP_STEP * MAP_STEP;
+	int	error;
+
+	VDI_TRY(reserve(checkpoint, VDI_CHECKPOINT_NAME, wanted, reterr));
+	error = mdb_env_set_mapsize(checkpoint->env, (size_t) wanted);
+	if (error)
+		return lmdb_fail(checkpoint, error, "map", reterr);
+	checkpoint->map_size = wanted;
+	return VD_OK;
+}
+
+vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_expected, struct vd_error *reterr)
+{
+	MDB_envinfo info;
+	MDB_stat    stat;
+	int64_t	    used;
+	int	    error;
+
+	VDI_CHECK(checkpoint->txn == NULL);
+	mdb_env_info(checkpoint->env, &info);
+	mdb_env_stat(checkpoint->env, &stat);
+	used = ((int64_t) info.me_last_pgno + 1) * stat.ms_psize;
+	if (bytes_expected && used + bytes_expected * 2 + (1 << 20) > checkpoint->map_size)
+		VDI_TRY(grow_map(checkpoint, used + bytes_expected * 2 + (1 << 20), reterr));
+	error = mdb_txn_begin(checkpoint->env, NULL, 0, &checkpoint->txn);
+	if (error) {
+		checkpoint->txn = NULL;
+		return lmdb_fail(checkpoint, error, "write", reterr);
+	}
+	checkpoint->next = checkpoint->meta;
+	return VD_OK;
+}
+
+void vdi_checkpoint_abort(struct vdi_checkpoint *checkpoint)
+{
+	if (checkpoint->txn)
+		mdb_txn_abort(checkpoint->txn);
+	checkpoint->txn = NULL;
+}
+
+/* Ends the group with an LMDB error; a full map is made bigger on the way. */
+static vd_status give_up(struct vdi_checkpoint *checkpoint, int error, struct vd_error *reterr)
+{
+	vd_status status = lmdb_fail(checkpoint, error, "write", reterr);
+
+	vdi_checkpoint_abort(checkpoint);
+	if (error == MDB_MAP_FULL)
+		VDI_TRY(grow_map(checkpoint, 0, reterr));
+	return status;
+}
+
+static vd_status put_record(struct vdi_checkpoint *checkpoint, const struct vdi_record *record, struct vd_bytes body, struct vd_error *reterr)
+{
+	uint8_t	 place[KEY_SIZE];
+	MDB_val	 key = { KEY_SIZE, place };
+	MDB_val	 value = { 8 + body.size, NULL };
+	uint64_t checksum = place_checksum(body.data, body.size, record->mod_rev, record->sub);
+	int	 error;
+
+	encode_key(record->mod_rev, record->sub, place);
+	error = mdb_put(checkpoint->txn, checkpoint->records, &key, &value, MDB_APPEND | MDB_RESERVE);
+	if (error)
+		return give_up(checkpoint, error, reterr);
+	memcpy(value.mv_data, &checksum, 8);
+	memcpy((uint8_t *) value.mv_data + 8, body.data, body.size);
+	checkpoint->next.record_count++;
+	checkpoint->next.digest += checksum;
+	return VD_OK;
+}
+
+/* Forgets what is stored at key. false: nothing was. */
+static vd_status drop(struct vdi_checkpoint *checkpoint, MDB_dbi table, MDB_val key, int64_t *count, struct vd_error *reterr)
+{
+	MDB_val	 value;
+	uint64_t checksum;
+	int	 error = mdb_get(checkpoint->txn, table, &key, &value);
+
+	if (error == MDB_NOTFOUND)
+		return VD_OK;
+	if (error == 0 && value.mv_size < 8)
+		error = MDB_CORRUPTED;
+	if (error == 0) {
+		memcpy(&checksum, value.mv_data, 8);
+		error = mdb_del(checkpoint->txn, table, &key, NULL);
+	}
+	if (error)
+		return give_up(checkpoint, error, reterr);
+	--*count;
+	checkpoint->next.digest -= checksum;
+	return VD_OK;
+}
+
+static vd_status put_lease(struct vdi_checkpoint *checkpoint, const struct vdi_lease_change *change, struct vd_error *reterr)
+{
+	uint64_t big_id = __builtin_bswap64((uint64_t) change->id);
+	MDB_val	 key = { 8, &big_id };
+	MDB_val	 value;
+	uint8_t	 bytes[24];
+	uint64_t checksum;
+	int64_t	 ttl_s = change->ttl_s;
+	int	 error;
+
+	if (change->kind == VDI_LEASE_RENEWED) {
+		error = mdb_get(checkpoint->txn, checkpoint->leases, &key, &value);
+		if (error == MDB_NOTFOUND)
+			return VD_OK;
+		if (error || value.mv_size != sizeof bytes)
+			return give_up(checkpoint, error ? error : MDB_CORRUPTED, reterr);
+		memcpy(&ttl_s, (uint8_t *) value.mv_data + 8, 8);
+	}
+	VDI_TRY(drop(checkpoint, checkpoint->leases, key, &checkpoint->next.lease_count, reterr));
+	if (change->kind == VDI_LEASE_REVOKED)
+		return VD_OK;
+	memcpy(bytes + 8, &ttl_s, 8);
+	memcpy(bytes + 16, &change->deadline.ns, 8);
+	checksum = place_checksum(bytes + 8, 16, (vd_rev) change->id, 1);
+	memcpy(bytes, &checksum, 8);
+	value = (MDB_val) { sizeof bytes, bytes };
+	error = mdb_put(checkpoint->txn, checkpoint->leases, &key, &value, 0);
+	if (error)
+		return give_up(checkpoint, error, reterr);
+	checkpoint->next.lease_count++;
+	checkpoint->next.digest += checksum;
+	return VD_OK;
+}
+
+static vd_status senseless(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record, struct vd_error *reterr)
+{
+	vdi_checkpoint_abort(checkpoint);
+	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is whole but makes no sense", (unsigned long long) record->index);
+}
+
+vd_status vdi_checkpoint_apply(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record, struct vd_error *reterr)
+{
+	struct vdi_commit_reader reader;
+
+	VDI_CHECK(checkpoint->txn && record->index == checkpoint->next.covered + 1);
+	checkpoint->next.covered = record->index;
+	if (record->kind != VDI_SEGMENT_COMMIT)
+		return VD_OK;
+	if (vdi_commit_reader_init(&reader, record->revision, record->payload) != VD_OK)
+		return senseless(checkpoint, record, reterr);
+	checkpoint->next.revision = VDI_MAX(checkpoint->next.revision, record->revision);
+	if (reader.compact > 0)
+		checkpoint->next.compacted = VDI_MAX(checkpoint->next.compacted, reader.compact);
+	while (reader.change_count) {
+		struct vdi_record change;
+		struct vd_bytes	  body;
+
+		if (vdi_commit_reader_record(&reader, &change, &body) != VD_OK)
+			return senseless(checkpoint, record, reterr);
+		VDI_TRY(put_record(checkpoint, &change, body, reterr));
+	}
+	while (reader.lease_count) {
+		struct vdi_lease_change lease;
+
+		if (vdi_commit_reader_lease(&reader, &lease) != VD_OK)
+			return senseless(checkpoint, record, reterr);
+		VDI_TRY(put_lease(checkpoint, &lease, reterr));
+	}
+	return VD_OK;
+}
+
+vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
+{
+	uint8_t	 bytes[sizeof checkpoint->next + 8];
+	uint64_t checksum = XXH3_64bits(&checkpoint->next, sizeof checkpoint->next);
+	MDB_val	 key = { 4, (void *) "meta" };
+	MDB_val	 value = { sizeof bytes, bytes };
+	int	 error;
+
+	memcpy(bytes, &checkpoint->next, sizeof checkpoint->next);
+	memcpy(bytes + sizeof checkpoint->next, &checksum, 8);
+	error = mdb_put(checkpoint->txn, checkpoint->meta_dbi, &key, &value, 0);
+	if (error)
+		return give_up(checkpoint, error, reterr);
+	measure(checkpoint, checkpoint->txn);
+	error = mdb_txn_commit(checkpoint->txn);
+	checkpoint->txn = NULL;
+	if (error)
+		return give_up(checkpoint, error, reterr);
+	checkpoint->meta = checkpoint->next;
+	return VD_OK;
+}
+
+/* ---- Compaction ---- */
+
+bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint)
+{
+	return checkpoint->meta.compact_next < checkpoint->meta.compacted;
+}
+
+/* Keys of dead records seen in one step; its walk ends at the border of a revision. */
+struct sweep {
+	uint8_t (*keys)[KEY_SIZE];
+	size_t	 count;
+	size_t	 capacity;
+	size_t	 looked_at;
+	size_t	 looked_at_max;
+	vd_rev	 compacted;
+	vd_rev	 last; /* revision of the record before */
+};
+
+static bool sweep_add(struct sweep *sweep, vd_rev revision, uint32_t sub)
+{
+	if (!vdi_grow((void **) &sweep->keys, &sweep->capacity, sweep->count + 1, KEY_SIZE))
+		return false;
+	encode_key(revision, sub, sweep->keys[sweep->count++]);
+	return true;
+}
+
+static vd_status sweep_record(void *arg, const struct vdi_record *record)
+{
+	struct sweep *sweep = arg;
+
+	if (sweep->looked_at >= sweep->looked_at_max && record->mod_rev != sweep->last)
+		return VD_AGAIN;
+	sweep->looked_at++;
+	sweep->last = record->mod_rev;
+	if (record->previous_rev && !sweep_add(sweep, record->previous_rev, record->previous_sub))
+		return VD_NOMEM;
+	if (record->is_delete && record->mod_rev < sweep->compacted && !sweep_add(sweep, record->mod_rev, record->sub))
+		return VD_NOMEM;
+	return VD_OK;
+}
+
+static vd_status remove_swept(struct vdi_checkpoint *checkpoint, const struct sweep *sweep, struct vd_error *reterr)
+{
+	for (size_t i = 0; i < sweep->count; i++) {
+		MDB_val key = { KEY_SIZE, sweep->keys[i] };
+
+		VDI_TRY(drop(checkpoint, checkpoint->records, key, &checkpoint->next.record_count, reterr));
+	}
+	return VD_OK;
+}
+
+vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max, struct vd_error *reterr)
+{
+	struct sweep sweep = { .looked_at_max = record_count_max, .compacted = checkpoint->meta.compacted };
+	vd_status    status;
+	bool	     is_last;
+
+	status = vdi_checkpoint_walk(checkpoint, checkpoint->meta.compact_next, sweep.compacted, sweep_record, &sweep, reterr);
+	is_last = status != VD_AGAIN;
+	if (status == VD_OK || status == VD_AGAIN)
+		status = vdi_checkpoint_begin(checkpoint, (int64_t) sweep.count * 64, reterr);
+	if (status == VD_OK)
+		status = remove_swept(checkpoint, &sweep, reterr);
+	if (status == VD_OK) {
+		checkpoint->next.compact_next = is_last ? sweep.compacted : sweep.last + 1;
+		status = vdi_checkpoint_commit(checkpoint, reterr);
+	}
+	vdi_free(sweep.keys);
+	return status;
+}

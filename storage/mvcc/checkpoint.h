@@ -1,0 +1,74 @@
+/* The checkpoint: what the journal said, in LMDB, keyed by revision, so that old journal files can go.
+ *
+ *   checkpoint.mdb   "records"  main (8, big-endian) sub (4, big-endian)  ->  checksum (8), record (record.h)
+ *                    "leases"   id (8, big-endian)                        ->  checksum (8), ttl (8), deadline (8)
+ *                    "meta"     "meta"                                    ->  struct vdi_checkpoint_meta, checksum (8)
+ *
+ * The state of the file is always that after some whole journal record: meta.covered. It is written in groups: begin, apply*, commit; what
+ * was not committed never happened. One user at a time; everything blocks. Needs the real disk.
+ */
+#ifndef VDI_CHECKPOINT_H
+#define VDI_CHECKPOINT_H
+
+#include "journal.h"
+#include "lease_table.h"
+#include "record.h"
+
+#define VDI_CHECKPOINT_NAME "checkpoint.mdb"
+#define VDI_CHECKPOINT_TEMPORARY "checkpoint.tmp" /* one in the making */
+#define VDI_CHECKPOINT_FORMAT 1u
+
+struct vdi_checkpoint;
+
+struct vdi_checkpoint_meta {
+	uint32_t format;
+	uint32_t zero;
+	uint8_t	 store_id[VDI_STORE_ID_SIZE];
+	uint64_t covered;	/* index of the last journal record that is in */
+	vd_rev	 revision;	/* newest one seen */
+	vd_rev	 compacted;	/* -1: never */
+	vd_rev	 compact_next;	/* removing dead records goes on here; behind it none is left */
+	int64_t	 record_count;
+	int64_t	 lease_count;
+	uint64_t digest;	/* sum of the checksums of all records and leases: one that is missing or stale shows */
+};
+
+/* Checks the file as a whole before LMDB maps it. VD_NOT_FOUND: there is none. VD_CORRUPT, VD_NEWER_FORMAT, VD_IO, VD_NOMEM. Changes nothing. */
+VDI_MUST_USE vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr);
+/* Makes an empty one; it has its name only when it is whole and on disk. VD_NO_SPACE, VD_IO, VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t *store_id, struct vdi_checkpoint **ret_checkpoint,
+					     struct vd_error *reterr);
+/* NULL is fine. Returns NULL. */
+struct vdi_checkpoint *vdi_checkpoint_close(struct vdi_checkpoint *checkpoint);
+
+const struct vdi_checkpoint_meta *vdi_checkpoint_meta(const struct vdi_checkpoint *checkpoint);
+/* Bytes of pages in use. */
+int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint);
+
+/* ---- Reading; not inside a group ---- */
+
+typedef vd_status (*vdi_checkpoint_each_fn)(void *arg, const struct vdi_record *record);
+
+/* Records of the revisions [from, to], in order, each verified; lent for the call. */
+VDI_MUST_USE vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
+					   struct vd_error *reterr);
+/* All records, and then the proof that none was missing. */
+VDI_MUST_USE vd_status vdi_checkpoint_walk_all(struct vdi_checkpoint *checkpoint, vdi_checkpoint_each_fn each, void *arg,
+					       struct vdi_lease_table *leases, struct vd_error *reterr);
+
+/* ---- Writing ---- */
+
+/* A failure of any of these ends the group as abort does; the same group may be tried again, except after VD_IO and VD_CORRUPT. Room is made as
+ * needed: VD_NO_SPACE when the disk has none; VD_FULL: the map was too small, it has been made bigger, try the group again. */
+VDI_MUST_USE vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_expected, struct vd_error *reterr);
+/* The commits must come in the order of the journal, from meta.covered + 1 on. */
+VDI_MUST_USE vd_status vdi_checkpoint_apply(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_error *reterr);
+void vdi_checkpoint_abort(struct vdi_checkpoint *checkpoint);
+
+/* Whether compaction has records to look at. */
+bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint);
+/* One group of its own: looks at about record_count_max records at or before meta.compacted, and removes what E-406 drops. */
+VDI_MUST_USE vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max, struct vd_error *reterr);
+
+#endif

@@ -1,0 +1,303 @@
+/* Unit tests of storage/mvcc/checkpoint.c, checkpoint_verify.c and checkpointer.c: real files, simulated time and actors. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "actor_sim.h"
+#include "checkpoint.h"
+#include "persist_model.h"
+#include "persist_tuning.h"
+
+struct world {
+	struct vd_env		 *env;
+	char			  path[64];
+	struct vdi_persist_tuning tuning;
+	struct vd_mvcc_options	  options;
+	struct vdi_persist	 *persist;
+	struct model		  model;
+	struct vd_error		  error;
+};
+
+static void each_file(struct world *world, void (*visit)(const char *path))
+{
+	struct dirent *entry;
+	DIR	      *stream = opendir(world->path);
+	char	       path[512];
+
+	while (stream && (entry = readdir(stream))) {
+		snprintf(path, sizeof path, "%s/%s", world->path, entry->d_name);
+		if (entry->d_type == DT_REG)
+			visit(path);
+	}
+	if (stream)
+		closedir(stream);
+}
+
+static void remove_file(const char *path)
+{
+	assert_int_equal(unlink(path), 0);
+}
+
+static void world_init(struct world *world, uint64_t seed)
+{
+	memset(world, 0, sizeof *world);
+	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world->env), VD_OK);
+	snprintf(world->path, sizeof world->path, "/tmp/vedette-test-checkpoint-XXXXXX");
+	assert_non_null(mkdtemp(world->path));
+	world->tuning = (struct vdi_persist_tuning) { .segment_size = 16384, .checkpoint_bytes = 4096 };
+	world->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
+	world->options.data_dir = world->path;
+	world->options.no_sync = true; /* nothing here depends on the power staying on */
+	model_init(&world->model, seed);
+}
+
+static void note_closed(void *arg)
+{
+	*(bool *) arg = true;
+}
+
+static void world_close(struct world *world)
+{
+	bool is_closed = false;
+
+	if (world->persist == NULL)
+		return;
+	vdi_persist_close(world->persist, note_closed, &is_closed);
+	vdi_sim_run_until_idle(world->env);
+	assert_true(is_closed);
+	world->persist = NULL;
+}
+
+static void world_fini(struct world *world)
+{
+	world_close(world);
+	model_fini(&world->model);
+	vd_env_free(world->env);
+	each_file(world, remove_file);
+	rmdir(world->path);
+}
+
+static vd_status world_open(struct world *world)
+{
+	struct model_loaded	loaded;
+	struct vdi_persist_sink sink = model_sink(&loaded);
+	vd_status status = vdi_persist_open_tuned(world->env, &world->options, &world->tuning, &sink, &world->persist, &world->error);
+
+	if (status == VD_OK)
+		model_cut(&world->model, model_match(&world->model, &loaded));
+	model_loaded_fini(&loaded);
+	return status;
+}
+
+static void world_write(struct world *world, unsigned groups)
+{
+	for (unsigned i = 0; i < groups; i++) {
+		for (uint64_t j = 0, count = 1 + vdi_rand_below(&world->model.rand, 4); j < count; j++) {
+			struct model_draft draft;
+
+			model_draft(&world->model, &draft);
+			assert_status(vdi_persist_append(world->persist, &draft.commit, &world->error), VD_OK);
+			model_keep(&world->model, &draft);
+		}
+		assert_status(vdi_persist_sync(world->persist, &world->error), VD_OK);
+		world->model.durable = world->model.commit_count;
+		if (vdi_rand_once_in(&world->model.rand, 4))
+			vdi_sim_step(world->env);
+	}
+}
+
+static void settle(struct world *world)
+{
+	vdi_sim_advance(world->env, VD_SECONDS(5));
+}
+
+static unsigned journal_count;
+static void count_journals(const char *path)
+{
+	journal_count += strstr(path, ".vdj") != NULL;
+}
+
+static void e406_checkpoint_and_journal_give_back_what_compaction_keeps(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 0; seed < 12; seed++) {
+		struct world world;
+
+		world_init(&world, seed);
+		for (int round = 0; round < 8; round++) {
+			size_t before = world.model.commit_count;
+
+			assert_status(world_open(&world), VD_OK);
+			assert_int_equal(world.model.commit_count, before);
+			world_write(&world, 40);
+			if (round % 2)
+				settle(&world);
+			world_close(&world);
+		}
+		world_fini(&world);
+	}
+}
+
+static void e1018_checkpointed_journal_files_go_and_space_is_bounded(void **state)
+{
+	struct world world;
+
+	(void) state;
+	world_init(&world, 99);
+	assert_status(world_open(&world), VD_OK);
+	for (int i = 0; i < 60; i++) {
+		world_write(&world, 40);
+		settle(&world);
+		journal_count = 0;
+		each_file(&world, count_journals);
+		assert_in_range(journal_count, 1, 1);
+		assert_true(vdi_persist_size_bytes(world.persist) < 1500000);
+	}
+	world_close(&world);
+	assert_status(world_open(&world), VD_OK);
+	world_fini(&world);
+}
+
+/* ---- Damage ---- */
+
+static int64_t size_of(const char *path)
+{
+	struct stat info;
+
+	assert_int_equal(stat(path, &info), 0);
+	return info.st_size;
+}
+
+static void flip(const char *path, int64_t offset, uint8_t bits)
+{
+	int	fd = open(path, O_RDWR);
+	uint8_t byte;
+
+	assert_int_equal(pread(fd, &byte, 1, offset), 1);
+	byte ^= bits;
+	assert_int_equal(pwrite(fd, &byte, 1, offset), 1);
+	close(fd);
+}
+
+static void write_and_settle(struct world *world, uint64_t seed)
+{
+	world_init(world, seed);
+	world->model.value_size_max = 3000; /* some in overflow pages */
+	assert_status(world_open(world), VD_OK);
+	world_write(world, 100);
+	settle(world);
+	world_write(world, 20);
+	settle(world);
+	world_close(world);
+}
+
+/* Whatever byte is turned: an error, or every commit as it was (the byte meant nothing). Never something else, never a crash. */
+static void damage_of_any_page_byte_is_found_or_means_nothing(void **state)
+{
+	struct world world;
+	char	     path[128];
+	unsigned     found = 0, meaningless = 0;
+	size_t	     commits;
+
+	(void) state;
+	write_and_settle(&world, 4);
+	commits = world.model.commit_count;
+	snprintf(path, sizeof path, "%s/%s", world.path, VDI_CHECKPOINT_NAME);
+	for (int i = 0; i < 1500; i++) {
+		int64_t offset = i < 300 ? i : (int64_t) vdi_rand_below(&world.model.rand, 600000);
+		uint8_t bits = (uint8_t) (1u << vdi_rand_below(&world.model.rand, 8));
+
+		if (i >= 300 && i % 3 == 0)
+			offset = offset / 4096 * 4096 + (int64_t) vdi_rand_below(&world.model.rand, 64);
+		flip(path, offset, bits);
+		if (world_open(&world) == VD_OK) {
+			assert_int_equal(world.model.commit_count, commits);
+			meaningless++;
+			world_close(&world); /* before the actor writes anything */
+		} else {
+			assert_true(world.error.code == VD_CORRUPT || world.error.code == VD_NEWER_FORMAT);
+			assert_non_null(strstr(world.error.message, world.path));
+			found++;
+		}
+		flip(path, offset, bits);
+	}
+	assert_true(found > 100 && meaningless > 100);
+	assert_status(world_open(&world), VD_OK);
+	world_fini(&world);
+}
+
+static void a_cut_checkpoint_is_named_and_never_mapped(void **state)
+{
+	struct world world;
+	char	     path[128];
+	int64_t	     size;
+
+	(void) state;
+	write_and_settle(&world, 5);
+	snprintf(path, sizeof path, "%s/%s", world.path, VDI_CHECKPOINT_NAME);
+	size = size_of(path);
+	for (int64_t at = 0; at <= 400000; at += at < 9000 ? 1000 : 41000) {
+		assert_int_equal(truncate(path, at), 0);
+		assert_int_not_equal(world_open(&world), VD_OK);
+		assert_true(world.error.code == VD_CORRUPT);
+		assert_non_null(strstr(world.error.message, VDI_CHECKPOINT_NAME));
+	}
+	assert_true(size >= 16 << 20);
+	world_fini(&world);
+}
+
+static void a_missing_journal_beside_a_checkpoint_is_damage(void **state)
+{
+	struct world world;
+	char	     path[512];
+
+	(void) state;
+	write_and_settle(&world, 6);
+	snprintf(path, sizeof path, "rm %s/*.vdj", world.path);
+	assert_int_equal(system(path), 0);
+	assert_status(world_open(&world), VD_CORRUPT);
+	world_fini(&world);
+}
+
+static void out_of_memory_at_any_allocation_of_a_start(void **state)
+{
+	struct world world;
+
+	(void) state;
+	write_and_settle(&world, 7);
+	for (uint64_t nth = 1;; nth++) {
+		int64_t	  live = vdi_alloc_live();
+		bool	  was_hit;
+		struct model_loaded	loaded;
+		struct vdi_persist_sink sink = model_sink(&loaded);
+		vd_status		status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, &world.error);
+		was_hit = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		model_loaded_fini(&loaded);
+		if (status == VD_OK)
+			world_close(&world);
+		if (!was_hit)
+			break;
+		assert_status(status, VD_NOMEM);
+		assert_int_equal(vdi_alloc_live(), live);
+	}
+	assert_status(world_open(&world), VD_OK);
+	world_fini(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(e406_checkpoint_and_journal_give_back_what_compaction_keeps),
+		cmocka_unit_test(e1018_checkpointed_journal_files_go_and_space_is_bounded),
+		cmocka_unit_test(damage_of_any_page_byte_is_found_or_means_nothing),
+		cmocka_unit_test(a_cut_checkpoint_is_named_and_never_mapped),
+		cmocka_unit_test(a_missing_journal_beside_a_checkpoint_is_damage),
+		cmocka_unit_test(out_of_memory_at_any_allocation_of_a_start),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
