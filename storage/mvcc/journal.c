@@ -366,6 +366,11 @@ uint64_t vdi_journal_first_sequence(const struct vdi_journal *journal)
 	return journal->first_sequence;
 }
 
+uint64_t vdi_journal_writing_sequence(const struct vdi_journal *journal)
+{
+	return atomic_load(&journal->writing_sequence);
+}
+
 int64_t vdi_journal_covered_bytes(const struct vdi_journal *journal)
 {
 	return journal->covered_bytes;

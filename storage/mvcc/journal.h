@@ -53,6 +53,8 @@ void vdi_journal_discard(struct vdi_journal *journal);
 uint64_t vdi_journal_durable_index(const struct vdi_journal *journal);
 /* Bytes of records written or appended since start, plus those read by open: only grows (or falls by what is discarded). Any thread. */
 int64_t vdi_journal_bytes(const struct vdi_journal *journal);
+/* The file that the newest record is in. Any thread. */
+uint64_t vdi_journal_writing_sequence(const struct vdi_journal *journal);
 /* Of what open read, the part up to options->covered. */
 int64_t vdi_journal_covered_bytes(const struct vdi_journal *journal);
 /* The first file that open needed: where a reader that follows the journal begins. */

@@ -76,11 +76,11 @@ static uint64_t header_checksum(const struct disk_header *header, size_t size)
 	return XXH3_64bits(parts, sizeof parts);
 }
 
-static void encode_header(struct vdi_segment_header *header, struct disk_header *ret_disk)
+static void encode_header(struct vdi_segment_header *header, uint32_t format, struct disk_header *ret_disk)
 {
 	memset(ret_disk, 0, sizeof *ret_disk);
 	memcpy(ret_disk->magic, MAGIC, 8);
-	ret_disk->format = VDI_SEGMENT_FORMAT;
+	ret_disk->format = format;
 	ret_disk->header_size = VDI_SEGMENT_HEADER_SIZE;
 	memcpy(ret_disk->store_id, header->store_id, VDI_STORE_ID_SIZE);
 	ret_disk->sequence = header->sequence;
@@ -92,18 +92,18 @@ static void encode_header(struct vdi_segment_header *header, struct disk_header 
 	ret_disk->checksum = header->checksum = header_checksum(ret_disk, sizeof *ret_disk);
 }
 
-static vd_status fill_new_file(struct vdi_file *file, struct vdi_segment_header *header, struct vd_error *reterr)
+static vd_status fill_new_file(struct vdi_file *file, struct vdi_segment_header *header, uint32_t format, struct vd_error *reterr)
 {
 	struct disk_header disk;
 
-	encode_header(header, &disk);
+	encode_header(header, format, &disk);
 	VDI_TRY(vdi_file_allocate(file, header->size, reterr));
 	VDI_TRY(vdi_file_write(file, 0, &disk, sizeof disk, reterr));
 	return vdi_file_sync(file, reterr);
 }
 
-vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, bool recycle, struct vdi_file **ret_file,
-			     struct vd_error *reterr)
+static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, bool recycle, struct vdi_file **ret_file,
+			struct vd_error *reterr)
 {
 	const char	*made = recycle ? VDI_SEGMENT_SPARE : VDI_SEGMENT_TEMPORARY;
 	char		 name[VDI_DISK_NAME_MAX];
@@ -118,7 +118,7 @@ vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *hea
 	}
 	if (status != VD_OK)
 		return status;
-	status = fill_new_file(file, header, reterr);
+	status = fill_new_file(file, header, format, reterr);
 	if (status == VD_OK)
 		status = vdi_dir_rename(dir, made, name, reterr);
 	if (status == VD_OK) {
@@ -136,6 +136,18 @@ vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *hea
 	}
 	*ret_file = file;
 	return VD_OK;
+}
+
+vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, bool recycle, struct vdi_file **ret_file,
+			     struct vd_error *reterr)
+{
+	return create(dir, header, VDI_SEGMENT_FORMAT, recycle, ret_file, reterr);
+}
+
+vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, struct vdi_file **ret_file,
+				    struct vd_error *reterr)
+{
+	return create(dir, header, format, false, ret_file, reterr);
 }
 
 /* ---- Reading the header ---- */

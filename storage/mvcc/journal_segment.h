@@ -77,6 +77,9 @@ bool vdi_segment_name_parse(const char *name, uint64_t *ret_sequence);
  * header->size must be its size then. On an error nothing with the real name exists, or it is complete. */
 VDI_MUST_USE vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, bool recycle, struct vdi_file **ret_file,
 					  struct vd_error *reterr);
+/* The same with another format number: what a newer program would leave behind, for tests. */
+VDI_MUST_USE vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, struct vdi_file **ret_file,
+						 struct vd_error *reterr);
 /* VD_CORRUPT; VD_NEWER_FORMAT; VD_NOT_FOUND: empty or all zeros, never finished. */
 VDI_MUST_USE vd_status vdi_segment_header_read(struct vdi_file *file, uint64_t sequence, struct vdi_segment_header *ret_header,
 					       struct vd_error *reterr);
