@@ -297,8 +297,10 @@ struct vd_mvcc_options {
 	int64_t	    quota_bytes;     /* size of the data directory beyond which writes answer VD_NO_SPACE; 0: none */
 	unsigned    in_flight_max;   /* submissions waiting for durability; default 16384; more answers VD_FULL */
 	bool	    no_sync;	     /* tests and benchmarks only: acknowledged is not durable */
+	vd_dur	    progress_interval; /* of watches with periodic progress; default 10 min; 0: never */
 };
-#define VD_MVCC_OPTIONS_INIT { sizeof(struct vd_mvcc_options), 0, (int64_t) 256 << 20, { (int64_t) 600 * 1000000000 }, 0, 16384, false }
+#define VD_MVCC_OPTIONS_INIT                                                                                                     \
+	{ sizeof(struct vd_mvcc_options), 0, (int64_t) 256 << 20, { (int64_t) 600 * 1000000000 }, 0, 16384, false, { (int64_t) 600 * 1000000000 } }
 
 /* Opens (recovering after any crash) or creates the store. Blocks while it reads: about a second per million keys. VD_LOCKED: another
  * process has it open. VD_NEWER_FORMAT. VD_CORRUPT: damage that recovery must not hide; the message names file and offset, nothing was

@@ -1,0 +1,96 @@
+/* The checked front of vedette/store.h: arguments are looked at here once (store_check.c), then the implementation is called. */
+#include "store.h"
+
+vd_status vd_store_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	if (store == NULL || request == NULL || done == NULL)
+		return VD_INVALID_ARGUMENT;
+	VDI_TRY(vdi_store_check_range(request, NULL));
+	return store->ops->range(store, request, done, arg);
+}
+
+vd_status vd_store_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+{
+	if (store == NULL || request == NULL || done == NULL)
+		return VD_INVALID_ARGUMENT;
+	VDI_TRY(vdi_store_check_txn(request, NULL));
+	return store->ops->txn(store, request, done, arg);
+}
+
+vd_status vd_store_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+{
+	if (store == NULL || done == NULL)
+		return VD_INVALID_ARGUMENT;
+	return store->ops->compact(store, revision, physical, done, arg);
+}
+
+vd_status vd_store_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+{
+	if (store == NULL || done == NULL || ttl_s > VDI_LEASE_TTL_MAX_S)
+		return VD_INVALID_ARGUMENT;
+	return store->ops->lease_grant(store, id, ttl_s, done, arg);
+}
+
+vd_status vd_store_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
+{
+	if (store == NULL || done == NULL)
+		return VD_INVALID_ARGUMENT;
+	return store->ops->lease_revoke(store, id, done, arg);
+}
+
+vd_status vd_store_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
+{
+	if (store == NULL || done == NULL)
+		return VD_INVALID_ARGUMENT;
+	return store->ops->lease_keep_alive(store, id, done, arg);
+}
+
+vd_status vd_store_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
+{
+	if (store == NULL || done == NULL)
+		return VD_INVALID_ARGUMENT;
+	return store->ops->lease_time_to_live(store, id, keys, done, arg);
+}
+
+vd_status vd_store_watch_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
+			      struct vd_error *reterr)
+{
+	if (store == NULL || request == NULL || ret_watch == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: an argument is missing");
+	VDI_TRY(vdi_store_check_watch(request, reterr));
+	return store->ops->watch(store, request, ret_watch, reterr);
+}
+
+vd_status vd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch,
+			      struct vd_error *reterr)
+{
+	if (watch == NULL || ret_batch == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: an argument is missing");
+	return watch->store->ops->watch_next(watch, event_count_max, ret_batch, reterr);
+}
+
+vd_status vd_store_watch_progress(struct vd_store_watch *watch)
+{
+	return watch ? watch->store->ops->watch_progress(watch) : VD_INVALID_ARGUMENT;
+}
+
+void vd_store_watch_close(struct vd_store_watch *watch)
+{
+	if (watch)
+		watch->store->ops->watch_close(watch);
+}
+
+vd_status vd_store_status_get(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	if (store == NULL || ret_status == NULL)
+		return VD_INVALID_ARGUMENT;
+	return store->ops->status(store, ret_status);
+}
+
+void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg)
+{
+	if (store)
+		store->ops->close(store, done, arg);
+	else if (done)
+		done(arg);
+}
