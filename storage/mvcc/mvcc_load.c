@@ -1,0 +1,142 @@
+/* How: records come in revision order, first those that compaction kept (at most one a key, at or below the compacted revision), then everything
+ * newer. Each goes into the tree; those from the compacted revision on also go into the history, with what they replaced as their
+ * predecessor, so that watches resume from before the restart. A revision is handed to the history when the next one begins. Their age is not
+ * known: the history window starts anew.
+ *
+ * Attachments of leases are the lease fields of the live keys (E-508); they are made at the end, when it is known what lives. */
+#include "mvcc_load.h"
+
+struct loader {
+	struct vdi_mvcc	 *mvcc;
+	struct vdi_group *group;
+	vd_mono		  now;
+	vd_wall		  wall;
+};
+
+static vd_status load_begin(void *arg, vd_rev compacted, vd_rev revision_min, int64_t record_count_estimate)
+{
+	struct loader *loader = arg;
+
+	(void) record_count_estimate;
+	loader->group->compacted = compacted;
+	loader->group->revision = VDI_MAX(revision_min, 1);
+	loader->mvcc->log.floor = VDI_MAX(compacted, 0);
+	return VD_OK;
+}
+
+/* The events gathered so far become history. */
+static vd_status flush(struct loader *loader)
+{
+	struct vdi_group      *group = loader->group;
+	struct vdi_mvcc_state *state;
+	vd_status	       status;
+
+	if (group->event_count == 0)
+		return VD_OK;
+	status = vdi_mvcc_state_new(&state);
+	if (status != VD_OK)
+		return status;
+	status = vdi_mvcc_log_prepare(&loader->mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), loader->now);
+	if (status == VD_OK) {
+		state->revision = group->events[group->event_count - 1].kv->mod_rev;
+		state->compacted = group->compacted;
+		vdi_btree_snapshot(&group->keys, &state->keys);
+		vdi_mvcc_log_commit(&loader->mvcc->log, state);
+		group->event_count = 0;
+	}
+	vdi_mvcc_state_unref(state);
+	return status;
+}
+
+static vd_status keep_event(struct loader *loader, bool is_delete, struct vd_kv *kv, struct vd_kv *previous)
+{
+	struct vdi_group *group = loader->group;
+
+	if (kv->mod_rev < group->compacted) {
+		vd_kv_unref(previous);
+		return VD_OK;
+	}
+	if (!vdi_grow((void **) &group->events, &group->event_capacity, group->event_count + 1, sizeof group->events[0])) {
+		vd_kv_unref(previous);
+		return VD_NOMEM;
+	}
+	group->events[group->event_count++] = (struct vd_store_event) { is_delete, vd_kv_ref(kv), previous };
+	return VD_OK;
+}
+
+static vd_status load_change(void *arg, struct vd_kv *kv, bool is_delete)
+{
+	struct loader	 *loader = arg;
+	struct vdi_group *group = loader->group;
+	void		 *previous = NULL;
+	vd_status	  status = VD_OK;
+
+	/* Gathers a few thousand events, then stops at the border of a revision. */
+	if (group->event_count >= 4096 && group->events[group->event_count - 1].kv->mod_rev != kv->mod_rev)
+		status = flush(loader);
+	if (status == VD_OK) {
+		status = is_delete ? vdi_btree_remove(&group->keys, vd_kv_key(kv), &previous) : vdi_btree_put(&group->keys, kv, &previous);
+		if (status == VD_NOT_FOUND)
+			status = VD_OK; /* a tombstone kept at the compacted revision (E-406) */
+	}
+	if (status == VD_OK)
+		status = keep_event(loader, is_delete, kv, previous);
+	group->revision = VDI_MAX(group->revision, kv->mod_rev);
+	vd_kv_unref(kv);
+	return status;
+}
+
+/* E-508, and better (E-1019): the deadline goes on; but nobody could renew while the store was down. */
+static vd_status load_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall deadline)
+{
+	struct loader	 *loader = arg;
+	int64_t		  ttl_ns = VDI_MIN(ttl_s, VDI_LEASE_TTL_NS_S_MAX) * 1000000000;
+	int64_t		  grace_ns = VDI_MIN(ttl_ns, (int64_t) VDI_LEASE_GRACE_S * 1000000000);
+	int64_t		  left_ns = deadline.ns > loader->wall.ns ? deadline.ns - loader->wall.ns : 0;
+	struct vdi_lease *lease;
+	vd_status	  status;
+
+	left_ns = VDI_MIN(VDI_MAX(left_ns, grace_ns), ttl_ns);
+	VDI_TRY(vdi_lease_new(id, ttl_s, vd_mono_add(loader->now, (vd_dur) { left_ns }), deadline, &lease));
+	status = vdi_btree_put(&loader->group->leases, lease, NULL);
+	if (status == VD_OK)
+		status = vdi_btree_put(&loader->group->lease_deadlines, lease, NULL);
+	vdi_lease_unref(lease);
+	return status;
+}
+
+static vd_status attach_all(struct loader *loader)
+{
+	struct vdi_btree_cursor cursor;
+	const struct vd_kv     *kv;
+	struct vdi_lease_key   *attachment;
+	vd_status		status = VD_OK;
+
+	vdi_btree_cursor_init(&cursor, vdi_btree_view(&loader->group->keys));
+	for (kv = vdi_btree_cursor_first(&cursor); kv && status == VD_OK; kv = vdi_btree_cursor_next(&cursor)) {
+		if (kv->lease == 0)
+			continue;
+		status = vdi_lease_key_new(kv->lease, vd_kv_key(kv), &attachment);
+		if (status == VD_OK) {
+			status = vdi_btree_put(&loader->group->lease_keys, attachment, NULL);
+			vdi_lease_key_unref(attachment);
+		}
+	}
+	return status;
+}
+
+vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, struct vd_error *reterr)
+{
+	struct loader		loader = { mvcc, &mvcc->writer.group, vd_env_now(mvcc->env), vd_env_wall(mvcc->env) };
+	struct vdi_persist_sink sink = { load_begin, load_change, load_lease, &loader };
+	vd_status		status;
+
+	VDI_TRY(vdi_persist_open(mvcc->env, &mvcc->options, &sink, &mvcc->persist, reterr));
+	status = flush(&loader);
+	if (status == VD_OK)
+		status = attach_all(&loader);
+	if (status != VD_OK)
+		return vd_error_set(reterr, status, "mvcc: no memory for what the data directory holds");
+	mvcc->size_bytes = vdi_persist_size_bytes(mvcc->persist);
+	return VD_OK;
+}

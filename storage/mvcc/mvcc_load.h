@@ -1,0 +1,13 @@
+/* What a data directory holds becomes the first state of a store.
+ *
+ * Called by vd_store_open_mvcc before any actor exists. Opens the persist, whose replay fills the writer's working trees and the history log; on
+ * success mvcc->persist is set. On failure the caller undoes everything, persist included.
+ */
+#ifndef VDI_MVCC_LOAD_H
+#define VDI_MVCC_LOAD_H
+
+#include "mvcc_store.h"
+
+VDI_MUST_USE vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, struct vd_error *reterr);
+
+#endif

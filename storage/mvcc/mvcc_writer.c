@@ -1,0 +1,510 @@
+/* See the header. What can fail in a turn fails before the sync; after it there is only publish, which allocates nothing. */
+#include "mvcc_writer.h"
+
+#include "mvcc_store.h"
+#include "env.h"
+#include "store.h"
+
+static void writer_run(void *arg);
+
+vd_status vdi_writer_init(struct vdi_writer *writer, struct vdi_mvcc *mvcc)
+{
+	memset(writer, 0, sizeof *writer);
+	writer->mvcc = mvcc;
+	writer->tick_due = VD_NEVER;
+	vdi_lock_init(&writer->queue_lock, VDI_LOCK_QUEUE);
+	STAILQ_INIT(&writer->queue);
+	STAILQ_INIT(&writer->taken);
+	vdi_group_init(&writer->group, &mvcc->log);
+	return VD_OK;
+}
+
+void vdi_writer_fini(struct vdi_writer *writer)
+{
+	vdi_group_fini(&writer->group);
+	vdi_lock_fini(&writer->queue_lock);
+}
+
+vd_status vdi_writer_start(struct vdi_writer *writer)
+{
+	struct vd_actor_options options = { .name = "mvcc writer", .run = writer_run, .arg = writer, .blocking = true };
+
+	return vd_actor_new(writer->mvcc->env, &options, &writer->actor);
+}
+
+void vdi_writer_wake(struct vdi_writer *writer)
+{
+	vd_actor_wake(writer->actor);
+}
+
+void vdi_writer_close(struct vdi_writer *writer)
+{
+	vdi_lock_acquire(&writer->queue_lock);
+	writer->is_closing = true;
+	vdi_lock_release(&writer->queue_lock);
+	vdi_writer_wake(writer);
+}
+
+vd_status vdi_writer_submit(struct vdi_writer *writer, struct vdi_submission *submission)
+{
+	vd_status status = VD_OK;
+	bool	  was_empty = false;
+
+	submission->mvcc = writer->mvcc;
+	vdi_lock_acquire(&writer->queue_lock);
+	if (writer->is_closing)
+		status = VD_CLOSED;
+	else if (writer->in_flight >= writer->mvcc->options.in_flight_max)
+		status = VD_FULL;
+	if (status == VD_OK) {
+		was_empty = STAILQ_EMPTY(&writer->queue);
+		STAILQ_INSERT_TAIL(&writer->queue, submission, node);
+		writer->in_flight++;
+	}
+	vdi_lock_release(&writer->queue_lock);
+	if (was_empty)
+		vdi_writer_wake(writer);
+	return status;
+}
+
+/* ---- Executing ---- */
+
+static vd_status reject(struct vdi_submission *submission, vd_status status, vd_rev requested)
+{
+	struct vdi_group *group = &submission->mvcc->writer.group;
+
+	submission->requested = requested;
+	submission->current = group->revision;
+	submission->compacted = group->compacted;
+	return status;
+}
+
+static vd_status execute_txn(struct vdi_submission *submission)
+{
+	struct vdi_group *group = &submission->mvcc->writer.group;
+	struct vd_error	  error = { 0 };
+	vd_status	  status = vdi_txn_execute(&submission->txn.txn, group, &error);
+
+	return status == VD_OK ? VD_OK : reject(submission, status, error.requested);
+}
+
+static vd_status execute_compact(struct vdi_submission *submission, vd_rev *ret_compact)
+{
+	struct vdi_group *group = &submission->mvcc->writer.group;
+	vd_rev		  revision = submission->compact.revision;
+
+	if (revision <= group->compacted)
+		return reject(submission, VD_EXPIRED, revision);
+	if (revision > group->revision)
+		return reject(submission, VD_TOO_LARGE_REVISION, revision);
+	group->compacted = revision;
+	group->is_changed = true;
+	*ret_compact = revision;
+	return VD_OK;
+}
+
+static int64_t free_lease_id(const struct vdi_group *group, const struct vd_env *env)
+{
+	int64_t id;
+
+	do
+		id = (int64_t) (vd_env_random(env) >> 1);
+	while (id == 0 || vdi_lease_find(vdi_btree_view(&group->leases), id));
+	return id;
+}
+
+static vd_status execute_lease(struct vdi_submission *submission, vd_mono now)
+{
+	struct vdi_mvcc	       *mvcc = submission->mvcc;
+	struct vdi_group       *group = &mvcc->writer.group;
+	struct vd_lease_result *result = &submission->lease.result;
+	struct vdi_lease       *lease = vdi_lease_find(vdi_btree_view(&group->leases), submission->lease.wanted_id);
+
+	*result = (struct vd_lease_result) { .id = submission->lease.wanted_id };
+	switch (submission->kind) {
+	case VDI_SUBMIT_LEASE_GRANT:
+		if (result->id == 0)
+			result->id = free_lease_id(group, mvcc->env);
+		else if (lease)
+			return reject(submission, VD_LEASE_EXISTS, 0);
+		result->ttl_s = result->granted_ttl_s = VDI_MAX(submission->lease.wanted_ttl_s, VDI_LEASE_TTL_MIN_S);
+		return vdi_group_lease_grant(group, result->id, result->ttl_s, now, vd_env_wall(mvcc->env));
+	case VDI_SUBMIT_LEASE_REVOKE:
+		if (lease == NULL)
+			return reject(submission, VD_LEASE_NOT_FOUND, 0);
+		return vdi_group_lease_revoke(group, result->id);
+	default:
+		if (lease == NULL || lease->deadline.ns <= now.ns)
+			return VD_OK; /* ttl 0 (E-503); an expired one is revoked in its own time */
+		result->ttl_s = result->granted_ttl_s = lease->ttl_s;
+		return vdi_group_lease_renew(group, lease, now, vd_env_wall(mvcc->env));
+	}
+}
+
+/* Appends the unit at work to the journal. */
+static vd_status append_unit(struct vdi_writer *writer, vd_rev compact, bool *ret_appended)
+{
+	struct vdi_commit commit;
+	bool		  empty;
+
+	VDI_TRY(vdi_group_unit_end(&writer->group, compact, &commit, &empty));
+	if (empty || writer->mvcc->persist == NULL)
+		return VD_OK;
+	VDI_TRY(vdi_persist_append(writer->mvcc->persist, &commit, NULL));
+	*ret_appended = true;
+	return VD_OK;
+}
+
+static bool is_rejection(vd_status status)
+{
+	return status == VD_TOO_LARGE_REVISION || status == VD_EXPIRED || status == VD_LEASE_NOT_FOUND || status == VD_LEASE_EXISTS ||
+	       status == VD_NOT_FOUND;
+}
+
+/* VD_OK: executed or rejected. Anything else: the group must be restored. */
+static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submission *submission, vd_mono now, bool *ret_appended)
+{
+	vd_rev	  compact = 0;
+	vd_status status;
+
+	vdi_group_unit_begin(&writer->group);
+	if (submission->kind == VDI_SUBMIT_TXN)
+		status = execute_txn(submission);
+	else if (submission->kind == VDI_SUBMIT_COMPACT)
+		status = execute_compact(submission, &compact);
+	else
+		status = execute_lease(submission, now);
+	submission->status = status;
+	submission->current = writer->group.revision;
+	if (status != VD_OK)
+		return is_rejection(status) && vdi_group_unit_change_count(&writer->group) == 0 ? VD_OK : status;
+	status = append_unit(writer, compact, ret_appended);
+	submission->current = writer->group.revision;
+	if (submission->kind != VDI_SUBMIT_TXN && submission->kind != VDI_SUBMIT_COMPACT)
+		submission->lease.result.revision = writer->group.revision;
+	submission->status = status;
+	return status;
+}
+
+/* ---- What the writer does by itself ---- */
+
+/* Revokes what is due, each lease in its own revision (E-502, E-506). Whatever fails is tried again next turn. */
+static vd_status execute_expiry(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more)
+{
+	struct vdi_lease *lease;
+	unsigned	  count = 0;
+
+	while ((lease = vdi_group_lease_first(&writer->group)) != NULL && lease->deadline.ns <= now.ns) {
+		if (count++ == VDI_LEASE_EXPIRE_MAX) {
+			*ret_more = true;
+			break;
+		}
+		vdi_group_unit_begin(&writer->group);
+		VDI_TRY(vdi_group_lease_revoke(&writer->group, lease->id));
+		VDI_TRY(append_unit(writer, 0, ret_appended));
+	}
+	return VD_OK;
+}
+
+static vd_status execute_own_compaction(struct vdi_writer *writer, bool *ret_appended)
+{
+	if (writer->compact_target <= 0 || writer->compact_target <= writer->group.compacted)
+		return VD_OK;
+	vdi_group_unit_begin(&writer->group);
+	writer->group.compacted = writer->compact_target;
+	writer->group.is_changed = true;
+	return append_unit(writer, writer->compact_target, ret_appended);
+}
+
+static void look_at_history(struct vdi_writer *writer, vd_mono now, vd_mono *due)
+{
+	const struct vd_mvcc_options *options = &writer->mvcc->options;
+
+	*due = VD_NEVER;
+	writer->compact_target = 0;
+	if (options->history_window.ns > 0)
+		writer->compact_target = vdi_mvcc_log_overdue(&writer->mvcc->log, now, options->history_window, options->history_bytes,
+							      writer->group.revision, due);
+}
+
+/* ---- The turn ---- */
+
+static size_t submission_size_bytes(const struct vdi_submission *submission)
+{
+	return submission->kind == VDI_SUBMIT_TXN ? submission->txn.txn.size_bytes : 0;
+}
+
+/* Returns whether more is waiting. */
+static bool take_group(struct vdi_writer *writer, bool *ret_closing)
+{
+	size_t count = 0;
+	size_t bytes = 0;
+	bool   more;
+
+	vdi_lock_acquire(&writer->queue_lock);
+	while (!STAILQ_EMPTY(&writer->queue) && count < VDI_GROUP_SUBMISSIONS_MAX && bytes < VDI_GROUP_BYTES_MAX) {
+		struct vdi_submission *submission = STAILQ_FIRST(&writer->queue);
+
+		STAILQ_REMOVE_HEAD(&writer->queue, node);
+		STAILQ_INSERT_TAIL(&writer->taken, submission, node);
+		bytes += submission_size_bytes(submission);
+		count++;
+	}
+	more = !STAILQ_EMPTY(&writer->queue);
+	*ret_closing = writer->is_closing && !more;
+	vdi_lock_release(&writer->queue_lock);
+	writer->submissions_total += count;
+	return more;
+}
+
+static void restore(struct vdi_writer *writer)
+{
+	if (writer->mvcc->persist)
+		vdi_persist_discard(writer->mvcc->persist);
+	vdi_group_restore(&writer->group, writer->group.state);
+}
+
+static vd_status execute_own(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more)
+{
+	VDI_TRY(execute_expiry(writer, now, ret_appended, ret_more));
+	return execute_own_compaction(writer, ret_appended);
+}
+
+/* Executes the whole group on the working state. VD_OK even if single submissions were rejected or given up. *ret_appended: a sync is owed.
+ * *ret_own_failed: what the writer wanted to do by itself did not work and must be tried again later; it does not take others with it. */
+static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more, bool *ret_own_failed)
+{
+	struct vdi_submission *submission;
+	vd_status	       status;
+
+	for (unsigned tries = 0;; tries++) {
+		*ret_appended = false;
+		if (!*ret_own_failed && execute_own(writer, now, ret_appended, ret_more) != VD_OK) {
+			*ret_own_failed = true;
+			*ret_appended = false;
+			restore(writer);
+		}
+		status = VD_OK;
+		STAILQ_FOREACH(submission, &writer->taken, node) {
+			if (submission->is_decided)
+				continue;
+			status = execute_submission(writer, submission, now, ret_appended);
+			if (status != VD_OK)
+				break;
+		}
+		if (submission == NULL)
+			return VD_OK;
+		submission->is_decided = true;
+		restore(writer);
+		if (tries == VDI_GROUP_RETRIES_MAX)
+			return status;
+	}
+}
+
+/* Everything that can fail between execution and answer: memory for the history and the new state, and the sync. */
+static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appended, struct vdi_mvcc_state **ret_state)
+{
+	struct vdi_group *group = &writer->group;
+	struct vdi_mvcc	 *mvcc = writer->mvcc;
+	vd_status	  status;
+
+	VDI_TRY(vdi_mvcc_state_new(ret_state));
+	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), now);
+	if (status == VD_OK && appended && mvcc->persist) {
+		status = vdi_persist_sync(mvcc->persist, NULL);
+		if (status != VD_OK)
+			vdi_mvcc_log_abort(&mvcc->log);
+	}
+	if (status != VD_OK)
+		*ret_state = vdi_mvcc_state_unref(*ret_state);
+	return status;
+}
+
+/* Cannot fail. Afterwards the working state is the published one. */
+static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, struct vdi_mvcc_log_chunk **ret_dropped)
+{
+	struct vdi_group *group = &writer->group;
+	struct vdi_mvcc	 *mvcc = writer->mvcc;
+	vd_rev		  compacted_before = group->state->compacted;
+
+	state->revision = group->revision;
+	state->compacted = group->compacted;
+	vdi_btree_snapshot(&group->keys, &state->keys);
+	vdi_btree_snapshot(&group->leases, &state->leases);
+	vdi_btree_snapshot(&group->lease_keys, &state->lease_keys);
+	vdi_btree_snapshot(&group->lease_deadlines, &state->lease_deadlines);
+	vdi_mvcc_log_commit(&mvcc->log, state);
+	if (mvcc->persist)
+		atomic_store_explicit(&mvcc->size_bytes, vdi_persist_size_bytes(mvcc->persist), memory_order_relaxed);
+	vdi_mvcc_state_unref(group->state);
+	group->state = vdi_mvcc_state_ref(state);
+	vdi_mvcc_publish(mvcc, state);
+	if (group->event_count)
+		vdi_watchable_notify(&mvcc->watchable, group->events, group->event_count, state->log_end - group->event_count, state->revision);
+	*ret_dropped = state->compacted > compacted_before ? vdi_mvcc_log_compact(&mvcc->log, state->compacted) : NULL;
+	/* The log has the references of the events now. */
+	group->event_count = 0;
+	group->unit_first_event = 0;
+	group->is_changed = false;
+}
+
+static void fail_all(struct vdi_writer *writer, vd_status status)
+{
+	struct vdi_submission *submission;
+
+	restore(writer);
+	STAILQ_FOREACH(submission, &writer->taken, node)
+		if (!submission->is_decided)
+			submission->status = status;
+}
+
+/* ---- Answers ---- */
+
+static void free_submission(struct vdi_submission *submission)
+{
+	if (submission->kind == VDI_SUBMIT_TXN)
+		vdi_txn_fini(&submission->txn.txn);
+	vdi_free(submission);
+}
+
+static void fill_error(const struct vdi_submission *submission, struct vd_error *error)
+{
+	(void) vd_error_set(error, submission->status, "%s", vd_status_sentence(submission->status));
+	if (submission->status == VD_EXPIRED)
+		(void) vd_error_set(error, VD_EXPIRED, "required revision %lld has been compacted", (long long) submission->requested);
+	else if (submission->status == VD_TOO_LARGE_REVISION)
+		(void) vd_error_set(error, VD_TOO_LARGE_REVISION, "required revision %lld is a future revision",
+				    (long long) submission->requested);
+	error->requested = submission->requested;
+	error->current = submission->current;
+	error->compacted = submission->compacted;
+}
+
+static void answer(struct vdi_submission *submission)
+{
+	struct vd_error	       details;
+	const struct vd_error *error = NULL;
+	bool		       ok = submission->status == VD_OK;
+
+	if (!ok) {
+		fill_error(submission, &details);
+		error = &details;
+	}
+	switch (submission->kind) {
+	case VDI_SUBMIT_TXN:
+		submission->txn.done(submission->arg, submission->status, ok ? vdi_txn_result(&submission->txn.txn) : NULL, error);
+		break;
+	case VDI_SUBMIT_COMPACT:
+		submission->compact.done(submission->arg, submission->status, submission->current, error);
+		break;
+	case VDI_SUBMIT_LEASE_REVOKE:
+		submission->lease.revoked(submission->arg, submission->status, submission->current, error);
+		break;
+	default:
+		submission->lease.done(submission->arg, submission->status, ok ? &submission->lease.result : NULL, error);
+		break;
+	}
+	free_submission(submission);
+}
+
+static void answer_compaction(struct vdi_compact_waiter *waiter)
+{
+	answer(VDI_CONTAINER_OF(waiter, struct vdi_submission, compact.waiter));
+}
+
+static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dropped)
+{
+	struct vdi_compactor *compactor = &writer->mvcc->compactor;
+	unsigned	      count = 0;
+
+	if (dropped)
+		vdi_compactor_add(compactor, dropped, NULL);
+	while (!STAILQ_EMPTY(&writer->taken)) {
+		struct vdi_submission *submission = STAILQ_FIRST(&writer->taken);
+
+		STAILQ_REMOVE_HEAD(&writer->taken, node);
+		count++;
+		if (submission->kind == VDI_SUBMIT_COMPACT && submission->compact.physical) {
+			submission->compact.waiter.done = answer_compaction;
+			vdi_compactor_add(compactor, NULL, &submission->compact.waiter);
+		} else {
+			answer(submission);
+		}
+	}
+	vdi_lock_acquire(&writer->queue_lock);
+	writer->in_flight -= count;
+	vdi_lock_release(&writer->queue_lock);
+}
+
+/* ---- Time ---- */
+
+static void tick(struct vdi_writer *writer, vd_mono now)
+{
+	struct vdi_watchable *watchable = &writer->mvcc->watchable;
+	vd_dur		      interval = writer->mvcc->options.progress_interval;
+
+	if (interval.ns <= 0 || !vdi_watchable_wants_ticks(watchable)) {
+		writer->tick_due = VD_NEVER;
+		return;
+	}
+	if (writer->tick_due.ns <= now.ns)
+		vdi_watchable_tick(watchable);
+	if (writer->tick_due.ns <= now.ns || writer->tick_due.ns == VD_NEVER.ns)
+		writer->tick_due = vd_mono_add(now, interval);
+}
+
+static vd_mono next_deadline(struct vdi_writer *writer, vd_mono now)
+{
+	const struct vdi_lease *lease = vdi_group_lease_first(&writer->group);
+	vd_rev			kept = writer->compact_target;
+	vd_mono			due;
+
+	look_at_history(writer, now, &due);
+	if (writer->compact_target)
+		due = now;
+	writer->compact_target = kept;
+	if (lease && lease->deadline.ns < due.ns)
+		due = lease->deadline;
+	return writer->tick_due.ns < due.ns ? writer->tick_due : due;
+}
+
+static void writer_run(void *arg)
+{
+	struct vdi_writer	  *writer = arg;
+	struct vdi_mvcc		  *mvcc = writer->mvcc;
+	struct vdi_mvcc_log_chunk *dropped = NULL;
+	struct vdi_mvcc_state	  *state = NULL;
+	vd_mono			   now = vd_env_now(mvcc->env);
+	vd_mono			   due;
+	bool			   appended = false;
+	bool			   closing = false;
+	bool			   failed = false;
+	bool			   more = take_group(writer, &closing);
+	vd_status		   status;
+
+	look_at_history(writer, now, &due);
+	status = execute_group(writer, now, &appended, &more, &failed);
+	if (status == VD_OK && writer->group.is_changed)
+		status = make_durable(writer, now, appended, &state);
+	if (status != VD_OK) {
+		fail_all(writer, status);
+		failed = true;
+	} else if (state) {
+		publish(writer, state, &dropped);
+		writer->groups_total++;
+	}
+	answer_all(writer, dropped);
+	tick(writer, now);
+	if (closing) {
+		vdi_watchable_close(&mvcc->watchable);
+		vd_actor_close(writer->actor, vdi_mvcc_writer_ended, mvcc);
+		return;
+	}
+	if (more)
+		vd_actor_wake(writer->actor);
+	due = next_deadline(writer, now);
+	/* What failed by itself (no memory to revoke a lease, a full disk) is tried again in a while, not at once. */
+	if (failed && due.ns != VD_NEVER.ns)
+		due.ns = VDI_MAX(due.ns, vd_mono_add(now, VD_SECONDS(1)).ns);
+	vd_actor_set_timer(writer->actor, due);
+}
