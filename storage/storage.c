@@ -13,29 +13,14 @@
 
 #include <stdio.h>
 
-#include "key_range.h"
 #include "object.h"
 #include "revision_cut.h"
+#include "storage_state.h"
 
 /* A granted lease is used again for writes that ask for nearly the same expiry. */
 #define LEASE_USES_MAX 1000
 
-struct vdi_storage {
-	const struct vd_env *env;
-	struct vd_store	    *store;
-	struct vd_codec	    *codec;
-	char		    *resource;
-	char		    *key_prefix;
-	size_t		     key_prefix_size;
-
-	/* Under lease_lock, a flag taken for a few loads and stores. */
-	bool	lease_lock;
-	int64_t lease_id;
-	vd_wall lease_expiry;
-	int	lease_uses;
-};
-
-enum op_kind { OP_GET, OP_CREATE, OP_UPDATE, OP_DELETE, OP_PAGE, OP_COUNT, OP_CURRENT };
+enum op_kind { OP_GET, OP_CREATE, OP_UPDATE, OP_DELETE };
 enum op_step { STEP_READ, STEP_DECIDE, STEP_LEASE, STEP_WRITE, STEP_DONE };
 
 struct op {
@@ -61,7 +46,8 @@ struct op {
 	vd_rev		  first_revision;
 
 	/* What is to be written. */
-	struct vd_kv *wanted; /* own copy of key and value, without resourceVersion */
+	struct vd_kv	 *wanted; /* own copy of key and value, without resourceVersion */
+	struct vd_object *wanted_object;
 	int64_t	      ttl_s;
 	int64_t	      lease;
 
@@ -126,6 +112,7 @@ vd_status vdi_storage_new(const struct vd_env *env, struct vd_store *store, cons
 	storage = VDI_NEW(struct vdi_storage);
 	if (storage == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	vdi_lock_init(&storage->lease_lock, VDI_LOCK_LEAF);
 	storage->env = env;
 	storage->store = store;
 	storage->codec = options->codec;
@@ -143,6 +130,7 @@ vd_status vdi_storage_new(const struct vd_env *env, struct vd_store *store, cons
 struct vdi_storage *vdi_storage_free(struct vdi_storage *storage)
 {
 	if (storage) {
+		vdi_lock_fini(&storage->lease_lock);
 		vdi_free(storage->key_prefix);
 		vdi_free(storage->resource);
 		vdi_free(storage);
@@ -206,6 +194,7 @@ static void op_free(struct op *op)
 {
 	vd_object_unref(op->current);
 	vd_object_unref(op->result);
+	vd_object_unref(op->wanted_object);
 	vd_kv_unref(op->wanted);
 	vdi_free(op->uid);
 	vdi_free(op->precondition_revision);
@@ -296,19 +285,19 @@ static void on_lease(void *arg, vd_status status, const struct vd_lease_result *
 		op_finish_error(op, status, error);
 	} else {
 		op->lease = result->id;
-		while (__atomic_test_and_set(&storage->lease_lock, __ATOMIC_ACQUIRE))
-			;
+		vdi_lock_acquire(&storage->lease_lock);
 		storage->lease_id = result->id;
 		storage->lease_expiry = (vd_wall) { vd_env_wall(storage->env).ns + VD_SECONDS(result->ttl_s).ns };
 		storage->lease_uses = 1;
-		__atomic_clear(&storage->lease_lock, __ATOMIC_RELEASE);
+		vdi_lock_release(&storage->lease_lock);
 		op->step = STEP_WRITE;
 	}
 	op_meet(op);
 }
 
-/* The record that the transaction wrote, as an object; shares nothing with the store, which keeps its own copy. */
-static vd_status written_object(struct op *op, vd_rev revision)
+/* The record that the transaction wrote. It shares nothing with the store, which keeps its own copy; the object over it was made before the
+ * write, so that a write that happened is never answered by a failure of ours. */
+static void stamp_wanted(struct op *op, vd_rev revision)
 {
 	struct vd_kv *kv = op->wanted;
 
@@ -316,7 +305,23 @@ static vd_status written_object(struct op *op, vd_rev revision)
 	kv->create_rev = op->current ? vd_object_kv(op->current)->create_rev : revision;
 	kv->version = op->current ? vd_object_kv(op->current)->version + 1 : 1;
 	kv->lease = op->lease;
-	return vd_object_new(op->storage->codec, kv, &op->result, &op->error);
+}
+
+/* Takes over what is to be written, and makes the answer for the case that it will be. */
+static vd_status set_wanted(struct op *op, struct vd_kv *wanted)
+{
+	struct vd_object *object = NULL;
+	vd_status	  status = vd_object_new(op->storage->codec, wanted, &object, &op->error);
+
+	if (status != VD_OK) {
+		vd_kv_unref(wanted);
+		return status;
+	}
+	vd_kv_unref(op->wanted);
+	vd_object_unref(op->wanted_object);
+	op->wanted = wanted;
+	op->wanted_object = object;
+	return VD_OK;
 }
 
 static void on_written(struct op *op, const struct vd_txn_result *result)
@@ -327,7 +332,9 @@ static void on_written(struct op *op, const struct vd_txn_result *result)
 		op_finish(op, VD_OK);
 		return;
 	}
-	op_finish(op, written_object(op, result->revision));
+	stamp_wanted(op, result->revision);
+	op->result = vd_object_ref(op->wanted_object);
+	op_finish(op, VD_OK);
 }
 
 static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
@@ -395,8 +402,7 @@ static vd_status call_update(struct op *op)
 
 	VDI_TRY(op->update(op->arg, op->current, &value, &ttl_s, &op->error));
 	VDI_TRY(vdi_revision_cut_kv(op->storage->codec, op->key, value, false, &wanted, &op->error));
-	vd_kv_unref(op->wanted);
-	op->wanted = wanted;
+	VDI_TRY(set_wanted(op, wanted));
 	op->ttl_s = ttl_s;
 	op->lease = 0;
 	return VD_OK;
@@ -545,15 +551,14 @@ static bool reuse_lease(struct op *op)
 	int64_t		    most_ns = least_ns + VD_SECONDS(lease_extra_s(op->ttl_s)).ns;
 	bool		    reused;
 
-	while (__atomic_test_and_set(&storage->lease_lock, __ATOMIC_ACQUIRE))
-		;
+	vdi_lock_acquire(&storage->lease_lock);
 	reused = storage->lease_id && least_ns < storage->lease_expiry.ns && storage->lease_expiry.ns < most_ns &&
 		 storage->lease_uses < LEASE_USES_MAX;
 	if (reused) {
 		storage->lease_uses++;
 		op->lease = storage->lease_id;
 	}
-	__atomic_clear(&storage->lease_lock, __ATOMIC_RELEASE);
+	vdi_lock_release(&storage->lease_lock);
 	return reused;
 }
 
@@ -659,12 +664,15 @@ vd_status vdi_storage_get(struct vdi_storage *storage, struct vd_bytes key, vd_r
 
 vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
 {
-	struct op *op = op_new_call(storage, OP_CREATE, key, NULL, done, arg);
-	vd_status  status;
+	struct op    *op = op_new_call(storage, OP_CREATE, key, NULL, done, arg);
+	struct vd_kv *wanted = NULL;
+	vd_status     status;
 
 	if (op == NULL)
 		return VD_NOMEM;
-	status = vdi_revision_cut_kv(storage->codec, op->key, value, true, &op->wanted, &op->error);
+	status = vdi_revision_cut_kv(storage->codec, op->key, value, true, &wanted, &op->error);
+	if (status == VD_OK)
+		status = set_wanted(op, wanted);
 	if (status == VD_NOMEM) {
 		op_free(op);
 		return status;
@@ -703,119 +711,4 @@ vd_status vdi_storage_delete(struct vdi_storage *storage, struct vd_bytes key, c
 	}
 	op->validate = validate;
 	return op_start(op);
-}
-
-/* ---- Pages, counts, the current revision: one range each ---- */
-
-struct read_call {
-	struct vdi_storage  *storage;
-	vdi_storage_page_fn  page_done;
-	vdi_storage_count_fn count_done;
-	vd_done_fn	     revision_done;
-	void		    *arg;
-};
-
-static struct read_call *read_call_new(struct vdi_storage *storage, void *arg)
-{
-	struct read_call *call = VDI_NEW(struct read_call);
-
-	if (call) {
-		call->storage = storage;
-		call->arg = arg;
-	}
-	return call;
-}
-
-static void answer_page(struct read_call *call, const struct vd_range_result *result)
-{
-	struct vdi_storage_page page = { .revision = result->revision, .object_count = result->kv_count, .count = result->count, .more = result->more };
-	struct vd_error		error = { 0 }, first_error = { 0 };
-	vd_status		status = VD_OK;
-
-	page.objects = vdi_calloc(result->kv_count ? result->kv_count : 1, sizeof *page.objects);
-	if (page.objects == NULL) {
-		vd_error_set(&error, VD_NOMEM, "out of memory for a page of %zu objects", result->kv_count);
-		call->page_done(call->arg, VD_NOMEM, NULL, &error);
-		return;
-	}
-	for (size_t i = 0; i < result->kv_count && status != VD_NOMEM; i++) {
-		status = vd_object_new(call->storage->codec, result->kvs[i], &page.objects[i], &error);
-		if (status != VD_OK && first_error.code == VD_OK)
-			first_error = error;
-	}
-	if (status == VD_NOMEM)
-		call->page_done(call->arg, VD_NOMEM, NULL, &error);
-	else
-		call->page_done(call->arg, VD_OK, &page, first_error.code ? &first_error : NULL);
-	for (size_t i = 0; i < result->kv_count; i++)
-		vd_object_unref(page.objects[i]);
-	vdi_free(page.objects);
-}
-
-static void on_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
-{
-	struct read_call *call = arg;
-
-	if (call->page_done) {
-		if (status == VD_OK)
-			answer_page(call, result);
-		else
-			call->page_done(call->arg, status, NULL, error);
-	} else if (call->count_done) {
-		call->count_done(call->arg, status, status == VD_OK ? result->count : -1, error);
-	} else {
-		call->revision_done(call->arg, status, status == VD_OK ? result->revision : 0, error);
-	}
-	vdi_free(call);
-}
-
-static vd_status read_issue(struct read_call *call, const struct vd_range_request *request)
-{
-	vd_status status = vd_store_range(call->storage->store, request, on_read, call);
-
-	if (status != VD_OK)
-		vdi_free(call);
-	return status;
-}
-
-vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, struct vd_bytes start, vd_rev revision, int64_t limit,
-			   vdi_storage_page_fn done, void *arg)
-{
-	char			end[VDI_STORAGE_KEY_MAX];
-	struct read_call       *call;
-	struct vd_range_request request = { .key = start.size ? start : prefix, .revision = revision, .limit = limit };
-
-	if (prefix.size == 0 || prefix.size > sizeof end)
-		return VD_INVALID_ARGUMENT;
-	request.range_end = vdi_bytes_prefix_end(prefix, end);
-	call = read_call_new(storage, arg);
-	if (call == NULL)
-		return VD_NOMEM;
-	call->page_done = done;
-	return read_issue(call, &request);
-}
-
-vd_status vdi_storage_current_revision(struct vdi_storage *storage, vd_done_fn done, void *arg)
-{
-	/* the prefix itself, without its slash; only the header counts. */
-	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size - 1 }, .limit = 1 };
-	struct read_call       *call = read_call_new(storage, arg);
-
-	if (call == NULL)
-		return VD_NOMEM;
-	call->revision_done = done;
-	return read_issue(call, &request);
-}
-
-vd_status vdi_storage_count(struct vdi_storage *storage, vdi_storage_count_fn done, void *arg)
-{
-	char			end[VDI_STORAGE_KEY_MAX];
-	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size }, .count_only = true };
-	struct read_call       *call = read_call_new(storage, arg);
-
-	if (call == NULL)
-		return VD_NOMEM;
-	request.range_end = vdi_bytes_prefix_end(request.key, end);
-	call->count_done = done;
-	return read_issue(call, &request);
 }

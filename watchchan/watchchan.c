@@ -258,6 +258,9 @@ static void free_all(void *arg)
 	for (; watchchan->result_head < watchchan->result_tail; watchchan->result_head++)
 		vdi_watchchan_event_fini(&watchchan->results[watchchan->result_head % VDI_WATCHCHAN_QUEUE_LEN]);
 	vdi_watchchan_page_release(watchchan);
+	watchchan->page_kvs = watchchan->read_kvs; /* an answer that nobody took */
+	watchchan->page_count = watchchan->read_kvs ? watchchan->read_count : 0;
+	vdi_watchchan_page_release(watchchan);
 	vdi_lock_fini(&watchchan->lock);
 	vdi_free(watchchan->key);
 	vdi_free(watchchan);

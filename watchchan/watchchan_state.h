@@ -34,7 +34,9 @@ struct vdi_watchchan {
 	vd_rev			 base_revision; /* events after this one are streamed */
 	uint64_t		 slot_head, slot_tail; /* next to take out, next to fill; index modulo the ring's length */
 	uint64_t		 slot_decode;	       /* next to decode inline */
-	size_t			 page_next;	       /* of page_kvs */
+	struct vd_kv	       **page_kvs;	       /* the page at hand; references */
+	size_t			 page_count, page_next;
+	bool			 page_more;
 	struct vd_store_batch	 batch;		       /* lent by the store until the next call */
 	size_t			 batch_next;
 	bool			 waiting_for_store;
@@ -58,9 +60,9 @@ struct vdi_watchchan {
 	vd_status		   read_status;
 	struct vd_error		   read_error;
 	vd_rev			   read_revision;
-	struct vd_kv		 **page_kvs; /* references */
-	size_t			   page_count;
-	bool			   page_more;
+	struct vd_kv		 **read_kvs; /* references */
+	size_t			   read_count;
+	bool			   read_more;
 	struct vdi_watchchan_event results[VDI_WATCHCHAN_QUEUE_LEN];
 	uint64_t		   result_head, result_tail;
 	bool			   consumer_waits, producer_waits;

@@ -27,9 +27,9 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	if (status != VD_OK && error)
 		watchchan->read_error = *error;
 	watchchan->read_revision = status == VD_OK ? result->revision : 0;
-	watchchan->page_kvs = kvs;
-	watchchan->page_count = kvs ? result->kv_count : 0;
-	watchchan->page_more = status == VD_OK && result->more;
+	watchchan->read_kvs = kvs;
+	watchchan->read_count = kvs ? result->kv_count : 0;
+	watchchan->read_more = status == VD_OK && result->more;
 	watchchan->reading = false;
 	watchchan->read_ready = true;
 	/* Woken under the lock: the end of the watchChan waits for `reading` under it, so the actor is still there. */
@@ -54,7 +54,7 @@ static void read_store(struct vdi_watchchan *watchchan, const struct vd_range_re
 	}
 }
 
-/* Takes the answer of the last read; false while it is under way. */
+/* Takes the answer of the last read, with its page; false while it is under way. */
 static bool read_answer(struct vdi_watchchan *watchchan, vd_status *ret_status)
 {
 	bool ready;
@@ -64,6 +64,11 @@ static bool read_answer(struct vdi_watchchan *watchchan, vd_status *ret_status)
 	if (ready) {
 		watchchan->read_ready = false;
 		*ret_status = watchchan->read_status;
+		watchchan->page_kvs = watchchan->read_kvs;
+		watchchan->page_count = watchchan->read_count;
+		watchchan->page_more = watchchan->read_more;
+		watchchan->page_next = 0;
+		watchchan->read_kvs = NULL;
 	}
 	vdi_lock_release(&watchchan->lock);
 	return ready;

@@ -1,0 +1,578 @@
+/* Unit tests of storage/storage.c: Kubernetes' operations over the embedded store, under the simulator. */
+#include "vdtest.h"
+
+#include "actor_sim.h"
+#include "storage.h"
+#include "store_chaos.h"
+
+struct world {
+	struct vd_env	   *env;
+	struct vd_store	   *store;
+	struct vd_codec	   *codec;
+	struct vdi_storage *storage;
+};
+
+/* What a call answered. */
+struct answer {
+	bool		done;
+	unsigned	calls;
+	vd_status	status;
+	vd_rev		revision; /* as given to the callback */
+	vd_rev		object_revision;
+	char		value[512];
+	struct vd_error error;
+};
+
+static struct world world_new(uint64_t seed)
+{
+	struct vd_mvcc_options	   store_options = VD_MVCC_OPTIONS_INIT;
+	struct vdi_storage_options options = { .resource = "pods", .key_prefix = "/registry/pods/" };
+	struct world		   world = { 0 };
+
+	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world.env), VD_OK);
+	assert_status(vd_store_open_mvcc(world.env, &store_options, &world.store, NULL), VD_OK);
+	assert_status(vd_codec_json_new(NULL, 0, &world.codec, NULL), VD_OK);
+	options.codec = world.codec;
+	assert_status(vdi_storage_new(world.env, world.store, &options, &world.storage, NULL), VD_OK);
+	return world;
+}
+
+static void world_free(struct world *world)
+{
+	vdi_storage_free(world->storage);
+	vd_store_close_wait(world->store);
+	vd_codec_free(world->codec);
+	vd_env_free(world->env);
+}
+
+static void on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct answer *answer = arg;
+	struct vd_bytes value;
+
+	answer->done = true;
+	answer->calls++;
+	answer->status = status;
+	answer->revision = revision;
+	if (object) {
+		value = vd_kv_value(vd_object_kv(object));
+		assert_true(value.size < sizeof answer->value);
+		memcpy(answer->value, value.data, value.size);
+		answer->value[value.size] = 0;
+		answer->object_revision = vd_object_revision(object);
+	}
+	if (error)
+		answer->error = *error;
+}
+
+static bool is_done(void *arg)
+{
+	return ((struct answer *) arg)->done;
+}
+
+static void settle(struct world *world, struct answer *answer)
+{
+	assert_true(vdi_sim_run_until(world->env, is_done, answer, VD_SECONDS(60)));
+	vdi_sim_run_until_idle(world->env);
+	assert_int_equal(answer->calls, 1);
+}
+
+static const struct vd_bytes key_a = { "/registry/pods/ns/a", 19 };
+
+static struct answer create(struct world *world, const char *value, int64_t ttl_s)
+{
+	struct answer answer = { 0 };
+
+	assert_status(vdi_storage_create(world->storage, key_a, vd_bytes_of(value), ttl_s, on_object, &answer), VD_OK);
+	settle(world, &answer);
+	return answer;
+}
+
+static struct answer get(struct world *world, vd_rev minimum)
+{
+	struct answer answer = { 0 };
+
+	assert_status(vdi_storage_get(world->storage, key_a, minimum, on_object, &answer), VD_OK);
+	settle(world, &answer);
+	return answer;
+}
+
+#define VALUE(uid, x) "{\"metadata\":{\"name\":\"a\",\"uid\":\"" uid "\"},\"x\":" #x "}"
+
+static void r128_create(void **state)
+{
+	struct world  world = world_new(1);
+	struct answer answer;
+
+	(void) state;
+	answer = create(&world, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 0);
+	assert_status(answer.status, VD_REVISION_ON_CREATE);
+	assert_string_equal(answer.error.message, "resourceVersion should not be set on objects to be created");
+	answer = create(&world, VALUE("u", 1), 0);
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.revision, 2);
+	assert_int_equal(answer.object_revision, 2);
+	assert_string_equal(answer.value, VALUE("u", 1));
+	answer = create(&world, VALUE("u", 2), 0);
+	assert_status(answer.status, VD_EXISTS);
+	assert_non_null(strstr(answer.error.message, "StorageError: key exists, Code: 2, Key: /registry/pods/ns/a"));
+	answer = create(&world, "not json", 0);
+	assert_status(answer.status, VD_BAD_REQUEST);
+	world_free(&world);
+}
+
+static void r127_get(void **state)
+{
+	struct world  world = world_new(2);
+	struct answer answer = get(&world, 0);
+
+	(void) state;
+	assert_status(answer.status, VD_NOT_FOUND);
+	/* The revision is checked before the key is missed. */
+	answer = get(&world, 50);
+	assert_status(answer.status, VD_TOO_LARGE_REVISION);
+	assert_int_equal(answer.error.requested, 50);
+	assert_int_equal(answer.error.current, 1);
+	create(&world, VALUE("u", 1), 0);
+	answer = get(&world, 2);
+	assert_status(answer.status, VD_OK);
+	assert_string_equal(answer.value, VALUE("u", 1));
+	world_free(&world);
+}
+
+/* ---- GuaranteedUpdate ---- */
+
+struct change {
+	struct answer answer; /* first: arg of both callbacks */
+	struct world *world;
+	const char   *value;
+	int64_t	      ttl_s;
+	unsigned      calls;
+	bool	      saw_missing;
+	unsigned      fail_below_call;
+	vd_status     fail_with;
+	unsigned      interfere; /* calls during which somebody else writes first */
+};
+
+static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	(void) arg;
+	(void) result;
+	(void) error;
+	assert_status(status, VD_OK);
+}
+
+static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+{
+	struct change *change = arg;
+
+	change->calls++;
+	change->saw_missing = current == NULL;
+	if (change->calls <= change->fail_below_call)
+		return vd_error_set(reterr, change->fail_with, "no");
+	if (change->interfere) {
+		struct vd_op	      op = { .kind = VD_OP_PUT, .key = key_a, .value = vd_bytes_of(VALUE("u", 99)) };
+		struct vd_txn_request txn = { .success = &op, .success_count = 1 };
+
+		change->interfere--;
+		assert_status(vd_store_txn(change->world->store, &txn, ignore_txn, NULL), VD_OK);
+	}
+	*ret_value = vd_bytes_of(change->value);
+	*ret_ttl_s = change->ttl_s;
+	return VD_OK;
+}
+
+static void update(struct world *world, struct change *change, bool create_missing, const struct vd_preconditions *preconditions,
+		   struct vd_object *suggestion)
+{
+	memset(&change->answer, 0, sizeof change->answer);
+	change->world = world;
+	change->calls = 0;
+	assert_status(vdi_storage_update(world->storage, key_a, create_missing, preconditions, suggestion, on_update, on_object, change), VD_OK);
+	settle(world, &change->answer);
+}
+
+/* The present state as an object of our own. */
+static struct vd_object *look(struct world *world)
+{
+	struct vd_kv	 *kv = NULL;
+	struct vd_object *object = NULL;
+
+	assert_status(vd_store_get_wait(world->store, key_a, &kv, NULL), VD_OK);
+	assert_status(vd_object_new(world->codec, kv, &object, NULL), VD_OK);
+	vd_kv_unref(kv);
+	return object;
+}
+
+static void r131_update(void **state)
+{
+	struct world  world = world_new(3);
+	struct change change = { .value = VALUE("u", 1) };
+
+	(void) state;
+	update(&world, &change, false, NULL, NULL);
+	assert_status(change.answer.status, VD_NOT_FOUND);
+	assert_int_equal(change.calls, 0);
+	update(&world, &change, true, NULL, NULL); /* */
+	assert_status(change.answer.status, VD_OK);
+	assert_true(change.saw_missing);
+	assert_int_equal(change.answer.revision, 2);
+	change.value = VALUE("u", 2);
+	update(&world, &change, false, NULL, NULL);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(change.answer.object_revision, 3);
+	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\",\"uid\":\"u\"},\"x\":5}";
+	update(&world, &change, false, NULL, NULL);
+	assert_string_equal(change.answer.value, VALUE("u", 5)); /* */
+	change.fail_below_call = 10;
+	change.fail_with = VD_INVALID;
+	update(&world, &change, false, NULL, NULL);
+	assert_status(change.answer.status, VD_INVALID);
+	assert_string_equal(change.answer.error.message, "no");
+	assert_int_equal(change.calls, 1);
+	world_free(&world);
+}
+
+static void r135_equal_bytes_write_nothing(void **state)
+{
+	struct world	  world = world_new(4);
+	struct change	  change = { .value = VALUE("u", 1) };
+	struct vd_object *suggestion;
+
+	(void) state;
+	create(&world, VALUE("u", 1), 0);
+	update(&world, &change, false, NULL, NULL);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(change.answer.object_revision, 2);
+	assert_int_equal(get(&world, 0).revision, 2);
+	/* Equal only to a stale suggestion: read again, then write (T-033). */
+	suggestion = look(&world);
+	change.value = VALUE("u", 2);
+	update(&world, &change, false, NULL, NULL);
+	change.value = VALUE("u", 1);
+	update(&world, &change, false, NULL, suggestion);
+	assert_int_equal(change.answer.object_revision, 4);
+	assert_int_equal(change.calls, 2);
+	vd_object_unref(suggestion);
+	world_free(&world);
+}
+
+static void r136_conflict_is_tried_again(void **state)
+{
+	struct world  world = world_new(5);
+	struct change change = { .value = VALUE("u", 2), .interfere = 3 };
+
+	(void) state;
+	create(&world, VALUE("u", 1), 0);
+	update(&world, &change, false, NULL, NULL);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(change.calls, 4);
+	assert_string_equal(get(&world, 0).value, VALUE("u", 2));
+	world_free(&world);
+}
+
+static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
+{
+	struct world	  world = world_new(6);
+	struct change	  change = { .value = VALUE("u", 3), .fail_below_call = 1, .fail_with = VD_INVALID };
+	struct vd_object *suggestion;
+
+	(void) state;
+	create(&world, VALUE("u", 1), 0);
+	suggestion = look(&world);
+	/* Not stale: the first error stands. */
+	update(&world, &change, false, NULL, suggestion);
+	assert_status(change.answer.status, VD_INVALID);
+	assert_int_equal(change.calls, 1);
+	/* Stale: the second call sees the fresh state. */
+	change.fail_below_call = 0;
+	change.value = VALUE("u", 2);
+	update(&world, &change, false, NULL, NULL);
+	change.fail_below_call = 1;
+	change.value = VALUE("u", 3);
+	update(&world, &change, false, NULL, suggestion);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(change.calls, 2);
+	vd_object_unref(suggestion);
+	world_free(&world);
+}
+
+static void r126_preconditions(void **state)
+{
+	struct world		world = world_new(7);
+	struct change		change = { .value = VALUE("u", 2) };
+	struct vd_preconditions wrong_uid = { .uid = { "other", 5 } }, right = { .uid = { "u", 1 }, .revision = { "2", 1 } };
+	struct vd_preconditions wrong_revision = { .revision = { "02", 2 } };
+
+	(void) state;
+	create(&world, VALUE("u", 1), 0);
+	update(&world, &change, false, &wrong_uid, NULL);
+	assert_status(change.answer.status, VD_PRECONDITION);
+	assert_string_equal(change.answer.error.message,
+			    "StorageError: invalid object, Code: 4, Key: /registry/pods/ns/a, ResourceVersion: 0, AdditionalErrorMsg: "
+			    "Precondition failed: UID in precondition: other, UID in object meta: u");
+	update(&world, &change, false, &wrong_revision, NULL); /* compared as text */
+	assert_status(change.answer.status, VD_PRECONDITION);
+	update(&world, &change, false, &right, NULL);
+	assert_status(change.answer.status, VD_OK);
+	world_free(&world);
+}
+
+static void r133_an_update_without_ttl_removes_the_lease(void **state)
+{
+	struct world  world = world_new(8);
+	struct change change = { .value = VALUE("u", 2), .ttl_s = 30 };
+
+	(void) state;
+	create(&world, VALUE("u", 1), 10);
+	vdi_sim_advance(world.env, VD_SECONDS(5));
+	assert_status(get(&world, 0).status, VD_OK);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	assert_status(get(&world, 0).status, VD_NOT_FOUND); /* T-002 */
+	create(&world, VALUE("u", 1), 10);
+	update(&world, &change, false, NULL, NULL); /* T-032 */
+	vdi_sim_advance(world.env, VD_SECONDS(20));
+	assert_status(get(&world, 0).status, VD_OK);
+	change.ttl_s = 0;
+	update(&world, &change, false, NULL, NULL); /* equal bytes, but the lease goes */
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	assert_status(get(&world, 0).status, VD_OK);
+	world_free(&world);
+}
+
+/* ---- Delete ---- */
+
+struct removal {
+	struct answer answer;
+	unsigned      calls, refuse_below_call;
+};
+
+static vd_status on_validate(void *arg, struct vd_object *current, struct vd_error *reterr)
+{
+	struct removal *removal = arg;
+
+	assert_non_null(current);
+	removal->calls++;
+	return removal->calls <= removal->refuse_below_call ? vd_error_set(reterr, VD_FORBIDDEN, "keep it") : VD_OK;
+}
+
+static void remove_key(struct world *world, struct removal *removal, const struct vd_preconditions *preconditions, struct vd_object *suggestion)
+{
+	memset(&removal->answer, 0, sizeof removal->answer);
+	removal->calls = 0;
+	assert_status(vdi_storage_delete(world->storage, key_a, preconditions, suggestion, on_validate, on_object, removal), VD_OK);
+	settle(world, &removal->answer);
+}
+
+static void r129_delete(void **state)
+{
+	struct world		world = world_new(9);
+	struct removal		removal = { 0 };
+	struct change		change = { .value = VALUE("u", 2) };
+	struct vd_preconditions wrong = { .uid = { "other", 5 } };
+	struct vd_object       *suggestion;
+
+	(void) state;
+	remove_key(&world, &removal, NULL, NULL);
+	assert_status(removal.answer.status, VD_NOT_FOUND);
+	create(&world, VALUE("u", 1), 0); /* 2 */
+	suggestion = look(&world);
+	remove_key(&world, &removal, &wrong, NULL);
+	assert_status(removal.answer.status, VD_PRECONDITION);
+	removal.refuse_below_call = 5;
+	remove_key(&world, &removal, NULL, suggestion); /* the suggestion is current: its error stands */
+	assert_status(removal.answer.status, VD_FORBIDDEN);
+	assert_string_equal(removal.answer.error.message, "keep it");
+	update(&world, &change, false, NULL, NULL); /* 3 */
+	removal.refuse_below_call = 1;
+	remove_key(&world, &removal, NULL, suggestion); /* stale: validated again */
+	assert_status(removal.answer.status, VD_OK);
+	assert_int_equal(removal.calls, 2);
+	assert_int_equal(removal.answer.revision, 4); /* of the deletion */
+	assert_string_equal(removal.answer.value, VALUE("u", 2));
+	removal.refuse_below_call = 0;
+	remove_key(&world, &removal, NULL, suggestion); /* of a gone object (T-010) */
+	assert_status(removal.answer.status, VD_NOT_FOUND);
+	vd_object_unref(suggestion);
+	world_free(&world);
+}
+
+/* ---- Keys, pages, counts ---- */
+
+static void r107_keys(void **state)
+{
+	static const struct {
+		const char *namespace_name, *name, *key;
+	} rows[] = {
+		{ "ns", "a", "/registry/pods/ns/a" }, { "", "a", "/registry/pods/a" }, { "ns", "", NULL }, { "ns", "..", NULL }, { "..", "a", NULL },
+		{ ".", "a", NULL },		      { "ns", "a/b", NULL },	       { "n/s", "a", NULL }, { "ns", "..a", "/registry/pods/ns/..a" },
+	};
+	static const char *const bad_prefixes[] = { "", "/", "registry/", "/registry" };
+	struct world		 world = world_new(10);
+	char			 buffer[VDI_STORAGE_KEY_MAX];
+	struct vd_bytes		 key;
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		vd_status status = vdi_storage_key(world.storage, vd_bytes_of(rows[i].namespace_name), vd_bytes_of(rows[i].name), buffer, &key, NULL);
+
+		assert_status(status, rows[i].key ? VD_OK : VD_INVALID_ARGUMENT);
+		if (rows[i].key)
+			assert_true(vd_bytes_equal(key, vd_bytes_of(rows[i].key)));
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad_prefixes); i++) { /* */
+		struct vdi_storage_options options = { .resource = "pods", .key_prefix = bad_prefixes[i], .codec = world.codec };
+		struct vdi_storage	  *storage = NULL;
+
+		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL), VD_INVALID_ARGUMENT);
+	}
+	world_free(&world);
+}
+
+struct page_answer {
+	vd_status status;
+	size_t	  count, missing;
+	int64_t	  total;
+	bool	  more;
+	vd_rev	  revision;
+};
+
+static void on_page(void *arg, vd_status status, const struct vdi_storage_page *page, const struct vd_error *error)
+{
+	struct page_answer *answer = arg;
+
+	(void) error;
+	answer->status = status;
+	if (page) {
+		answer->count = page->object_count;
+		answer->total = page->count;
+		answer->more = page->more;
+		answer->revision = page->revision;
+		for (size_t i = 0; i < page->object_count; i++)
+			answer->missing += page->objects[i] == NULL;
+	}
+}
+
+static void on_revision(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	(void) error;
+	assert_status(status, VD_OK);
+	*(vd_rev *) arg = revision;
+}
+
+static void on_count(void *arg, vd_status status, int64_t count, const struct vd_error *error)
+{
+	(void) error;
+	assert_status(status, VD_OK);
+	*(int64_t *) arg = count;
+}
+
+static void r138_pages_counts_and_the_current_revision(void **state)
+{
+	struct world	   world = world_new(11);
+	struct vd_bytes	   prefix = vd_bytes_of("/registry/pods/");
+	struct page_answer page = { 0 };
+	vd_rev		   revision = 0;
+	int64_t		   count = 0;
+
+	(void) state;
+	for (int i = 0; i < 5; i++) {
+		char key[64];
+
+		snprintf(key, sizeof key, "/registry/pods/ns/%d", i);
+		assert_status(vd_store_put_wait(world.store, vd_bytes_of(key), vd_bytes_of(i == 2 ? "junk" : "{\"metadata\":{}}"), NULL, NULL), VD_OK);
+	}
+	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/podsx/a"), vd_bytes_of("{}"), NULL, NULL), VD_OK);
+	assert_status(vdi_storage_page(world.storage, prefix, VD_BYTES_NONE, 0, 3, on_page, &page), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_status(page.status, VD_OK);
+	assert_int_equal(page.count, 3);
+	assert_int_equal(page.missing, 1); /* the undecodable one, reported */
+	assert_int_equal(page.total, 5);
+	assert_true(page.more);
+	assert_int_equal(page.revision, 7);
+	memset(&page, 0, sizeof page);
+	assert_status(vdi_storage_page(world.storage, prefix, vd_bytes_of("/registry/pods/ns/3"), 5, 0, on_page, &page), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(page.count, 1); /* at revision 5 there was only .../3 */
+	assert_status(vdi_storage_current_revision(world.storage, on_revision, &revision), VD_OK);
+	assert_status(vdi_storage_count(world.storage, on_count, &count), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(revision, 7);
+	assert_int_equal(count, 5);
+	world_free(&world);
+}
+
+static void updates_survive_a_bad_line(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 1; seed <= 30; seed++) {
+		struct world		   world = world_new(seed);
+		struct chaos_options	   options = { .delay = 300, .delay_max = VD_MS(50), .refuse = 100, .lose_answer = 100 };
+		struct vd_store		  *chaos = chaos_store_new(world.env, world.store, &options);
+		struct vdi_storage_options storage_options = { .resource = "pods", .key_prefix = "/registry/pods/", .codec = world.codec };
+		struct vdi_storage	  *calm = world.storage;
+		struct change		   change = { .value = VALUE("u", 2), .interfere = 1 };
+
+		assert_status(vdi_storage_new(world.env, chaos, &storage_options, &world.storage, NULL), VD_OK);
+		for (int i = 0; i < 10; i++) {
+			update(&world, &change, true, NULL, NULL);
+			assert_true(change.answer.status == VD_OK || change.answer.status == VD_UNAVAILABLE);
+			if (change.answer.status == VD_OK)
+				assert_string_equal(change.answer.value, VALUE("u", 2));
+		}
+		vdi_storage_free(world.storage);
+		world.storage = calm;
+		chaos_store_free(chaos);
+		world_free(&world);
+	}
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (uint64_t nth = 1;; nth++) {
+		struct world  world = world_new(12);
+		struct change change = { .value = VALUE("u", 2), .ttl_s = 5 };
+		bool	      failed;
+
+		create(&world, VALUE("u", 1), 0);
+		change.world = &world;
+		vdi_alloc_fail_nth(nth, 1);
+		vd_status status = vdi_storage_update(world.storage, key_a, false, NULL, NULL, on_update, on_object, &change);
+		if (status == VD_OK)
+			settle(&world, &change.answer);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK)
+			status = change.answer.status;
+		assert_true(status == VD_OK || (failed && status == VD_NOMEM));
+		assert_string_equal(get(&world, 0).value, status == VD_OK ? VALUE("u", 2) : VALUE("u", 1));
+		world_free(&world);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r128_create),
+		cmocka_unit_test(r127_get),
+		cmocka_unit_test(r131_update),
+		cmocka_unit_test(r135_equal_bytes_write_nothing),
+		cmocka_unit_test(r136_conflict_is_tried_again),
+		cmocka_unit_test(r131_verdict_on_a_stale_suggestion_is_not_final),
+		cmocka_unit_test(r126_preconditions),
+		cmocka_unit_test(r133_an_update_without_ttl_removes_the_lease),
+		cmocka_unit_test(r129_delete),
+		cmocka_unit_test(r107_keys),
+		cmocka_unit_test(r138_pages_counts_and_the_current_revision),
+		cmocka_unit_test(updates_survive_a_bad_line),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
