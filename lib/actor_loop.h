@@ -2,7 +2,8 @@
  *
  * Actors of a loop run on the loop's thread, between its I/O callbacks, so they may use what belongs to that thread without a
  * lock. Wakes and timers may come from any thread; they coalesce into one write to an eventfd while the loop sleeps, and need none
- * from the loop's own thread. The event_base is made without locks: only the loop's thread may touch it once the loop runs.
+ * from the loop's own thread. Timers of actors are exact to some ten microseconds; libevent's own timers go by a coarse clock and may be 8 ms
+ * late. The event_base is made without locks: only the loop's thread may touch it once the loop runs.
  *
  *   vdi_loop_new -> (events on vdi_loop_base, actors on vdi_loop_runner) -> vdi_loop_run or vdi_loop_start_thread
  *     -> vdi_loop_stop -> vdi_loop_free

@@ -56,6 +56,35 @@ static void the_same_seed_gives_the_same_schedule(void **state)
 	}
 }
 
+/* Ten actors, all ready at once, and no random numbers but the simulator's own. */
+static void another_seed_gives_another_order(void **state)
+{
+	uint64_t hashes[20];
+	unsigned distinct = 0;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < VDI_ARRAY_SIZE(hashes); seed++) {
+		struct actor_world world;
+		struct probe	   probes[10];
+		bool		   is_new = true;
+
+		sim_init(&world, seed);
+		for (int i = 0; i < 10; i++) {
+			probe_init(&probes[i], &world);
+			vd_actor_wake(probes[i].actor);
+		}
+		assert_int_equal(vdi_sim_run_until_idle(world.env), 10);
+		hashes[seed] = vdi_sim_schedule_hash(world.env);
+		for (uint64_t other = 0; other < seed; other++)
+			is_new = is_new && hashes[other] != hashes[seed];
+		distinct += is_new;
+		for (int i = 0; i < 10; i++)
+			probe_close(&probes[i]);
+		world.free(&world);
+	}
+	assert_true(distinct > 15);
+}
+
 static void wakes_coalesce_into_one_run(void **state)
 {
 	struct actor_world world;
@@ -182,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ACTOR_SUITE,
 		cmocka_unit_test(the_same_seed_gives_the_same_schedule),
+		cmocka_unit_test(another_seed_gives_another_order),
 		cmocka_unit_test(wakes_coalesce_into_one_run),
 		cmocka_unit_test(advance_stops_at_every_timer_in_order),
 		cmocka_unit_test(run_until_jumps_and_gives_up),

@@ -130,6 +130,56 @@ static void a_busy_handler_that_wakes_two_calls_another_thread(void **state)
 	vd_env_free(env);
 }
 
+/* One call for a sleeper answers a burst of wakes: the one who comes calls the next. */
+struct burst {
+	struct vd_actor	 *actors[3];
+	pthread_barrier_t barrier;
+	struct vdi_wait	  met;
+};
+
+static void wake_three(void *arg)
+{
+	struct burst *burst = arg;
+
+	for (size_t i = 0; i < 3; i++)
+		vd_actor_wake(burst->actors[i]);
+}
+
+static void meet_in_burst(void *arg)
+{
+	struct burst *burst = arg;
+
+	if (pthread_barrier_wait(&burst->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+		vdi_wait_signal(&burst->met);
+}
+
+static void a_burst_of_wakes_gets_all_threads_up(void **state)
+{
+	struct burst		burst;
+	struct vd_actor_options waker = { .name = "waker", .run = wake_three, .arg = &burst };
+	struct vd_actor_options member = { .name = "member", .run = meet_in_burst, .arg = &burst };
+	struct actor_world	world;
+	struct vd_actor	       *first;
+
+	(void) state;
+	actor_world_init(&world);
+	assert_int_equal(pthread_barrier_init(&burst.barrier, NULL, 3), 0);
+	assert_status(vd_actor_new(world.env, &waker, &first), VD_OK);
+	for (size_t i = 0; i < 3; i++)
+		assert_status(vd_actor_new(world.env, &member, &burst.actors[i]), VD_OK);
+	for (int round = 0; round < 200; round++) {
+		vdi_wait_init(&burst.met, world.env);
+		vd_actor_wake(first);
+		vdi_wait_wait(&burst.met);
+		vdi_wait_fini(&burst.met);
+	}
+	for (size_t i = 0; i < 3; i++)
+		vdi_wait_for_actor_close(world.env, burst.actors[i]);
+	vdi_wait_for_actor_close(world.env, first);
+	world.free(&world);
+	pthread_barrier_destroy(&burst.barrier);
+}
+
 /* A blocking actor keeps the promises of the others: coalescing, timers, closing from inside. */
 static void blocking_probe_init(struct probe *probe, struct actor_world *world)
 {
@@ -178,6 +228,7 @@ int main(void)
 		cmocka_unit_test(two_actors_run_at_once_on_two_threads),
 		cmocka_unit_test(blocking_actors_have_threads_of_their_own),
 		cmocka_unit_test(a_busy_handler_that_wakes_two_calls_another_thread),
+		cmocka_unit_test(a_burst_of_wakes_gets_all_threads_up),
 		cmocka_unit_test(a_blocking_actor_keeps_the_same_promises),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
-/* Unit tests of lib/env.c and the clocks behind it. */
+/* Unit tests of lib/env.c. */
 #include "actor_sim.h"
-#include "clock_sim.h"
 #include "env.h"
 #include "vdtest.h"
 
@@ -141,22 +140,6 @@ static void real_time_goes_forward(void **state)
 	vd_env_free(env);
 }
 
-static void simulated_time_moves_only_when_told(void **state)
-{
-	struct vdi_clock_sim sim;
-
-	(void) state;
-	vdi_clock_sim_init(&sim, (vd_mono) { 100 }, (vd_wall) { 5000 });
-	assert_true(vdi_clock_mono(&sim.clock).ns == 100);
-	assert_true(vdi_clock_wall(&sim.clock).ns == 5000);
-	vdi_clock_sim_advance(&sim, (vd_dur) { 10 });
-	vdi_clock_sim_jump_wall(&sim, (vd_dur) { -1000 });
-	assert_true(vdi_clock_mono(&sim.clock).ns == 110);
-	assert_true(vdi_clock_wall(&sim.clock).ns == 4010);
-	vdi_clock_sim_set(&sim, (vd_mono) { 200 });
-	assert_true(vdi_clock_wall(&sim.clock).ns == 4100);
-}
-
 static void a_failed_allocation_makes_no_env(void **state)
 {
 	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
@@ -188,7 +171,6 @@ int main(void)
 		cmocka_unit_test(the_seed_decides_the_random_numbers),
 		cmocka_unit_test(options_may_be_shorter_but_not_wrong),
 		cmocka_unit_test(real_time_goes_forward),
-		cmocka_unit_test(simulated_time_moves_only_when_told),
 		cmocka_unit_test(a_failed_allocation_makes_no_env),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
