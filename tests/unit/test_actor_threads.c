@@ -70,7 +70,7 @@ static void blocking_actors_have_threads_of_their_own(void **state)
 }
 
 /* A handler that stays in its thread until another actor, woken by it, has run. */
-struct helper {
+struct busy {
 	struct vd_actor	 *first;
 	struct vd_actor	 *second;
 	struct vd_actor	 *third;
@@ -80,19 +80,19 @@ struct helper {
 
 static void wake_two_and_wait(void *arg)
 {
-	struct helper *helper = arg;
+	struct busy *busy = arg;
 
-	vd_actor_wake(helper->second);
-	vd_actor_wake(helper->third);
-	pthread_barrier_wait(&helper->barrier);
-	vdi_wait_signal(&helper->met);
+	vd_actor_wake(busy->second);
+	vd_actor_wake(busy->third);
+	pthread_barrier_wait(&busy->barrier);
+	vdi_wait_signal(&busy->met);
 }
 
 static void come_to_barrier(void *arg)
 {
-	struct helper *helper = arg;
+	struct busy *busy = arg;
 
-	pthread_barrier_wait(&helper->barrier);
+	pthread_barrier_wait(&busy->barrier);
 }
 
 static void run_nothing(void *arg)
@@ -103,9 +103,9 @@ static void run_nothing(void *arg)
 /* The first one woken may wait for this thread, but with two in the queue a sleeper must come. */
 static void a_busy_handler_that_wakes_two_calls_another_thread(void **state)
 {
-	struct helper		helper;
-	struct vd_actor_options first = { .name = "first", .run = wake_two_and_wait, .arg = &helper };
-	struct vd_actor_options second = { .name = "second", .run = come_to_barrier, .arg = &helper };
+	struct busy		busy;
+	struct vd_actor_options first = { .name = "first", .run = wake_two_and_wait, .arg = &busy };
+	struct vd_actor_options second = { .name = "second", .run = come_to_barrier, .arg = &busy };
 	struct vd_actor_options third = { .name = "third", .run = run_nothing };
 	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
 	struct vd_env	       *env;
@@ -114,18 +114,18 @@ static void a_busy_handler_that_wakes_two_calls_another_thread(void **state)
 	env_options.threads = 2;
 	assert_status(vd_env_new_threads(&env_options, &env), VD_OK);
 	for (int i = 0; i < 200; i++) {
-		assert_int_equal(pthread_barrier_init(&helper.barrier, NULL, 2), 0);
-		vdi_wait_init(&helper.met, env);
-		assert_status(vd_actor_new(env, &first, &helper.first), VD_OK);
-		assert_status(vd_actor_new(env, &second, &helper.second), VD_OK);
-		assert_status(vd_actor_new(env, &third, &helper.third), VD_OK);
-		vd_actor_wake(helper.first);
-		vdi_wait_wait(&helper.met);
-		vdi_wait_for_actor_close(env, helper.first);
-		vdi_wait_for_actor_close(env, helper.second);
-		vdi_wait_for_actor_close(env, helper.third);
-		vdi_wait_fini(&helper.met);
-		pthread_barrier_destroy(&helper.barrier);
+		assert_int_equal(pthread_barrier_init(&busy.barrier, NULL, 2), 0);
+		vdi_wait_init(&busy.met, env);
+		assert_status(vd_actor_new(env, &first, &busy.first), VD_OK);
+		assert_status(vd_actor_new(env, &second, &busy.second), VD_OK);
+		assert_status(vd_actor_new(env, &third, &busy.third), VD_OK);
+		vd_actor_wake(busy.first);
+		vdi_wait_wait(&busy.met);
+		vdi_wait_for_actor_close(env, busy.first);
+		vdi_wait_for_actor_close(env, busy.second);
+		vdi_wait_for_actor_close(env, busy.third);
+		vdi_wait_fini(&busy.met);
+		pthread_barrier_destroy(&busy.barrier);
 	}
 	vd_env_free(env);
 }
