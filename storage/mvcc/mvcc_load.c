@@ -125,13 +125,13 @@ static vd_status attach_all(struct loader *loader)
 	return status;
 }
 
-vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, struct vd_error *reterr)
+vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, struct vd_error *reterr)
 {
 	struct loader		loader = { mvcc, &mvcc->writer.group, vd_env_now(mvcc->env), vd_env_wall(mvcc->env) };
 	struct vdi_persist_sink sink = { load_begin, load_change, load_lease, &loader };
 	vd_status		status;
 
-	VDI_TRY(vdi_persist_open(mvcc->env, &mvcc->options, &sink, &mvcc->persist, reterr));
+	VDI_TRY(vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr));
 	status = flush(&loader);
 	if (status == VD_OK)
 		status = attach_all(&loader);

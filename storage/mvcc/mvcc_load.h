@@ -8,6 +8,6 @@
 
 #include "mvcc_store.h"
 
-VDI_MUST_USE vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, struct vd_error *reterr);
 
 #endif

@@ -365,13 +365,13 @@ static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_m
 }
 
 /* The state before anything was published: what was loaded, or nothing at revision 1. */
-static vd_status first_state(struct vdi_mvcc *mvcc, struct vd_error *reterr)
+static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, struct vd_error *reterr)
 {
 	struct vdi_mvcc_state *state;
 	vd_status	       status = VD_OK;
 
 	if (mvcc->options.data_dir)
-		status = vdi_mvcc_load(mvcc, reterr);
+		status = vdi_mvcc_load(mvcc, tuning, reterr);
 	if (status != VD_OK)
 		return status;
 	status = vdi_mvcc_state_new(&state);
@@ -437,6 +437,12 @@ static void close_persist(struct vdi_mvcc *mvcc)
 vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_store **ret_store,
 			     struct vd_error *reterr)
 {
+	return vdi_mvcc_open_tuned(env, options, NULL, ret_store, reterr);
+}
+
+vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
+			      struct vd_store **ret_store, struct vd_error *reterr)
+{
 	struct vd_mvcc_options checked;
 	struct vdi_mvcc	      *mvcc;
 	vd_status	       status;
@@ -458,7 +464,7 @@ vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_opti
 	vdi_watchable_init(&mvcc->watchable, 1);
 	status = vdi_writer_init(&mvcc->writer, mvcc);
 	if (status == VD_OK)
-		status = first_state(mvcc, reterr);
+		status = first_state(mvcc, tuning, reterr);
 	mvcc->options.data_dir = NULL;
 	if (status == VD_OK) {
 		status = start_actors(mvcc);

@@ -12,6 +12,7 @@
 
 #include "compact.h"
 #include "mvcc_writer.h"
+#include "persist_tuning.h"
 #include "watchable.h"
 
 struct vdi_mvcc {
@@ -59,5 +60,9 @@ void vdi_mvcc_publish(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state);
 void vdi_mvcc_writer_ended(void *mvcc);
 void vdi_mvcc_ref(struct vdi_mvcc *mvcc);
 void vdi_mvcc_unref(struct vdi_mvcc *mvcc);
+
+/* As vd_store_open_mvcc, with what tests turn: another disk above all. tuning may be NULL; it is used until this returns. */
+VDI_MUST_USE vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
+					   struct vd_store **ret_store, struct vd_error *reterr);
 
 #endif
