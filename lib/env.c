@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "disk.h"
 #include "actor_threads.h"
 #include "env.h"
 #include "metrics.h"
@@ -99,6 +100,16 @@ struct vdi_metrics *vdi_env_metrics(const struct vd_env *env)
 struct vdi_sim *vdi_env_sim(const struct vd_env *env)
 {
 	return env->sim;
+}
+
+struct vdi_disk *vdi_env_disk(const struct vd_env *env)
+{
+	return env->disk ? env->disk : vdi_disk_os();
+}
+
+void vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk)
+{
+	env->disk = disk;
 }
 
 /* ---- Actors ---- */

@@ -8,6 +8,7 @@
 
 struct vdi_metrics;
 struct vdi_sim;
+struct vdi_disk;
 
 struct vd_env {
 	/* Fixed at creation. */
@@ -20,6 +21,7 @@ struct vd_env {
 	void (*runner_free)(void *runner); /* blocks until nothing of the runner is left */
 	struct vdi_metrics	*metrics;
 	struct vdi_sim		*sim;	 /* NULL outside the simulator */
+	struct vdi_disk		*disk;	 /* NULL: the real one */
 
 	/* Any thread; atomic. A pointer, so that a const env can be asked. */
 	struct vdi_rand_shared *random;
@@ -35,6 +37,10 @@ const struct vd_runner *vdi_env_runner(const struct vd_env *env);
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
 /* NULL unless the env is simulated (lib/actor_sim.h). */
 struct vdi_sim *vdi_env_sim(const struct vd_env *env);
+/* Where files are (lib/disk.h): the real disk unless a test gave another one, which must outlive what is built with the env. Setting: before
+ * anything is built. */
+struct vdi_disk *vdi_env_disk(const struct vd_env *env);
+void		 vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk);
 
 /* ---- Logs ----
  *

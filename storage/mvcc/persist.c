@@ -6,6 +6,7 @@
 #include "persist.h"
 
 #include "checkpointer.h"
+#include "env.h"
 #include "journal.h"
 #include "load.h"
 #include "persist_tuning.h"
@@ -104,13 +105,14 @@ static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_op
 {
 	struct vdi_checkpoint *checkpoint = NULL;
 	vd_status	       status = VD_NOT_FOUND;
+	bool		       is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
 
-	VDI_TRY(vdi_dir_open(tuning->disk ? tuning->disk : vdi_disk_os(), options->data_dir, &persist->dir, reterr));
-	if (!tuning->is_journal_only)
+	VDI_TRY(vdi_dir_open(vdi_env_disk(persist->env), options->data_dir, &persist->dir, reterr));
+	if (!is_journal_only)
 		status = vdi_checkpoint_open(persist->dir, options->no_sync, &checkpoint, reterr);
 	if (status == VD_OK || status == VD_NOT_FOUND)
 		status = open_journal(persist, checkpoint, options, tuning, load, reterr);
-	if (status == VD_OK && !tuning->is_journal_only) {
+	if (status == VD_OK && !is_journal_only) {
 		struct vdi_checkpointer_options checkpointer_options = {
 			.env = persist->env,
 			.dir = persist->dir,

@@ -6,8 +6,8 @@
 #include "persist.h"
 
 struct vdi_persist_tuning {
-	struct vdi_disk *disk;			 /* NULL: the real one. LMDB knows no other: with another one set is_journal_only */
-	bool		 is_journal_only;	 /* no checkpoint: the journal only grows */
+	bool		 is_journal_only;	 /* no checkpoint: the journal only grows. Always so when the env's disk is not the real one: LMDB
+						  * knows no other */
 	int64_t		 segment_size;		 /* 0: VDI_JOURNAL_SEGMENT_SIZE */
 	int64_t		 checkpoint_bytes;	 /* journal bytes that wake the checkpoint at once; 0: 4 MiB */
 	vd_dur		 checkpoint_interval;	 /* and the time after which it takes less than that; 0: 1 s */

@@ -4,10 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "actor_sim.h"
 #include "checkpoint.h"
 #include "persist_model.h"
 #include "persist_tuning.h"
+#include "wait.h"
 
 struct world {
 	struct vd_env		 *env;
@@ -289,6 +293,137 @@ static void out_of_memory_at_any_allocation_of_a_start(void **state)
 	world_fini(&world);
 }
 
+/* A run of the actor that fails for lack of memory is repeated; nothing is lost or done twice. */
+static void out_of_memory_in_the_actor_is_tried_again(void **state)
+{
+	struct world world;
+
+	(void) state;
+	world_init(&world, 8);
+	assert_status(world_open(&world), VD_OK);
+	for (uint64_t nth = 1; nth < 60; nth++) {
+		world_write(&world, 5);
+		vdi_alloc_fail_nth(nth % 20 + 1, 1 + nth % 3);
+		vdi_sim_advance(world.env, VD_MS(1100));
+		vdi_alloc_fail_nth(0, 0);
+	}
+	settle(&world);
+	journal_count = 0;
+	each_file(&world, count_journals);
+	assert_int_equal(journal_count, 1);
+	world_close(&world);
+	assert_status(world_open(&world), VD_OK);
+	world_fini(&world);
+}
+
+static vd_status count_record(void *arg, struct vd_kv *kv, bool is_delete)
+{
+	(void) is_delete;
+	++*(uint64_t *) arg;
+	vd_kv_unref(kv);
+	return VD_OK;
+}
+static vd_status ignore_begin(void *arg, vd_rev compacted, vd_rev revision_min, int64_t estimate)
+{
+	(void) arg;
+	(void) compacted;
+	(void) revision_min;
+	(void) estimate;
+	return VD_OK;
+}
+static vd_status ignore_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall deadline)
+{
+	(void) arg;
+	(void) id;
+	(void) ttl_s;
+	(void) deadline;
+	return VD_OK;
+}
+
+static void put_big(struct vdi_persist *persist, vd_rev revision)
+{
+	static const char value[30000];
+	struct vdi_change change = { false, NULL, NULL };
+	struct vdi_commit commit = { .revision = revision, .changes = &change, .change_count = 1 };
+
+	assert_status(vd_kv_new(vd_bytes_of("/big"), (struct vd_bytes) { value, sizeof value }, &change.kv), VD_OK);
+	change.kv->mod_rev = change.kv->create_rev = revision;
+	change.kv->version = 1;
+	assert_status(vdi_persist_append(persist, &commit, NULL), VD_OK);
+	vd_kv_unref(change.kv);
+	assert_status(vdi_persist_sync(persist, NULL), VD_OK);
+}
+
+/* The checkpoint file may not grow: commits go on in the journal; when it may again, everything gets there. */
+static void no_room_for_the_checkpoint_holds_nothing_up(void **state)
+{
+	struct rlimit		before, limited;
+	struct world		world;
+	uint64_t		count = 0;
+	struct vdi_persist_sink sink = { ignore_begin, count_record, ignore_lease, &count };
+
+	(void) state;
+	world_init(&world, 9);
+	world.tuning.segment_size = 65536;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limited = before;
+	limited.rlim_cur = 17 << 20;
+	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
+	for (vd_rev revision = 2; revision < 1002; revision++) {
+		put_big(world.persist, revision);
+		vdi_sim_advance(world.env, VD_MS(50));
+	}
+	settle(&world);
+	assert_true(vdi_persist_checkpointed(world.persist) < 1000);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	settle(&world);
+	assert_int_equal(vdi_persist_checkpointed(world.persist), 1000);
+	world_close(&world);
+	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
+	assert_int_equal(count, 1000);
+	world_fini(&world);
+}
+
+/* Writer and checkpoint on real threads: for the thread sanitizer. */
+static void writer_and_actor_run_side_by_side(void **state)
+{
+	struct world   world;
+	struct vd_env *threads;
+
+	(void) state;
+	world_init(&world, 10);
+	assert_status(vd_env_new_threads(NULL, &threads), VD_OK);
+	for (int round = 0; round < 4; round++) {
+		struct model_loaded	loaded;
+		struct vdi_persist_sink sink = model_sink(&loaded);
+		struct vdi_wait		wait;
+
+		world.tuning.checkpoint_interval = VD_MS(1);
+		assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink, &world.persist, &world.error), VD_OK);
+		assert_int_equal(model_match(&world.model, &loaded), world.model.commit_count);
+		model_loaded_fini(&loaded);
+		for (int i = 0; i < 150; i++) {
+			struct model_draft draft;
+
+			model_draft(&world.model, &draft);
+			assert_status(vdi_persist_append(world.persist, &draft.commit, &world.error), VD_OK);
+			model_keep(&world.model, &draft);
+			assert_status(vdi_persist_sync(world.persist, &world.error), VD_OK);
+			world.model.durable = world.model.commit_count;
+			assert_true(vdi_persist_size_bytes(world.persist) > 0);
+		}
+		vdi_wait_init(&wait, threads);
+		vdi_persist_close(world.persist, vdi_wait_signal_arg, &wait);
+		vdi_wait_wait(&wait);
+		vdi_wait_fini(&wait);
+		world.persist = NULL;
+	}
+	vd_env_free(threads);
+	world_fini(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +433,9 @@ int main(void)
 		cmocka_unit_test(a_cut_checkpoint_is_named_and_never_mapped),
 		cmocka_unit_test(a_missing_journal_beside_a_checkpoint_is_damage),
 		cmocka_unit_test(out_of_memory_at_any_allocation_of_a_start),
+		cmocka_unit_test(out_of_memory_in_the_actor_is_tried_again),
+		cmocka_unit_test(no_room_for_the_checkpoint_holds_nothing_up),
+		cmocka_unit_test(writer_and_actor_run_side_by_side),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Unit tests of storage/mvcc/persist.c on the simulated disk (journal only): crashes at every operation, damage, full and failing disks. */
 #include "actor_sim.h"
 #include "disk_sim.h"
+#include "env.h"
 #include "persist_model.h"
 #include "persist_tuning.h"
 
@@ -19,7 +20,8 @@ static void world_init(struct world *world, uint64_t seed)
 	memset(world, 0, sizeof *world);
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world->env), VD_OK);
 	assert_status(vdi_disk_sim_new(seed, &world->disk), VD_OK);
-	world->tuning = (struct vdi_persist_tuning) { .disk = world->disk, .is_journal_only = true, .segment_size = 8192 };
+	world->tuning = (struct vdi_persist_tuning) { .segment_size = 8192 };
+	vdi_env_set_disk(world->env, world->disk);
 	world->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
 	world->options.data_dir = "data";
 	model_init(&world->model, seed);
