@@ -13,7 +13,7 @@
 
 #include "base64.h"
 #include "continue_token.h"
-#include "json_text.h"
+#include "json_scan.h"
 
 #define VERSION "meta.k8s.io/v1"
 
@@ -160,6 +160,7 @@ vd_status vdi_continue_token_decode(struct vd_bytes token, struct vd_bytes prefi
 	char	     *json;
 	json_t	     *tree;
 	json_error_t  where;
+	struct vd_error invalid;
 	const char   *wrong;
 	vd_status     status;
 
@@ -171,6 +172,11 @@ vd_status vdi_continue_token_decode(struct vd_bytes token, struct vd_bytes prefi
 	if (vdi_base64_decode(VDI_BASE64_URL, token, json, &size, &error_at) != VD_OK) {
 		vdi_free(json);
 		return vd_error_set(reterr, VD_BAD_REQUEST, "continue key is not valid: illegal base64 data at input byte %zu", error_at);
+	}
+	/* The scanner first: jansson overlooks a NUL right behind a number. */
+	if (vdi_json_validate((struct vd_bytes) { json, size }, NULL, &invalid) != VD_OK) {
+		vdi_free(json);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "continue key is not valid: %.300s", invalid.message);
 	}
 	tree = json_loadb(json, size, JSON_ALLOW_NUL, &where);
 	vdi_free(json);

@@ -134,7 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		VDI_CHECK(code == json_error_numeric_overflow || code == json_error_null_byte_in_key);
 	} else if (tree && !valid) {
-		VDI_CHECK(strstr(error.message, "too many levels"));
+		/* jansson overlooks a NUL right behind a number or literal. */
+		VDI_CHECK(strstr(error.message, "too many levels") || memchr(data, 0, size));
 	} else if (tree && scanned) {
 		check_object(json, &object, tree);
 	}

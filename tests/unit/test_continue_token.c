@@ -133,6 +133,7 @@ static void t101_r153_what_does_not_decode(void **state)
 		{ TOKEN(V1, "1", "a/./b"), "continue key is not valid: a/./b" },
 		{ "{}", "continue key is not valid: server does not recognize this encoded version " },
 		{ "[]", "continue key is not valid: no JSON object" },
+		{ "{\"v\"}", "continue key is not valid: invalid JSON at byte 4: `:` was expected" },
 		{ TOKEN(V1, "1.5", "key"), "continue key is not valid: rv is not an integer" },
 		{ TOKEN(V1, "\"1\"", "key"), "continue key is not valid: rv is not an integer" },
 		{ "{\"v\":1}", "continue key is not valid: v is not a string" },
