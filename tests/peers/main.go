@@ -1,0 +1,82 @@
+// Command peers holds the programs that test vedette's HTTP server with real clients (client-go) and with clients that
+// no well-behaved library would write (raw sockets). Each subcommand prints one JSON summary on stdout and exits 0 when
+// every check held, 1 when one did not (each violation names the rule of the specification it breaks), 2 on wrong use.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"syscall"
+
+	"k8s.io/klog/v2"
+)
+
+type subcommand struct {
+	about string
+	run   func(args []string) int
+}
+
+var subcommands = map[string]subcommand{
+	"informer":      {"informers whose connections are cut: nothing missing, nothing twice, no relist", runInformer},
+	"informer-pods": {"typed, filtered and metadata-only informers on pods", runInformerPods},
+	"crashloop":     {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
+	"badinput":      {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
+	"watchlist":     {"list and watch semantics on the wire", runWatchList},
+}
+
+func usage() {
+	fmt.Fprintf(os.Stderr, "usage: peers SUBCOMMAND [flags]\n")
+	names := make([]string, 0, len(subcommands))
+	for name := range subcommands {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fmt.Fprintf(os.Stderr, "  %-14s %s\n", name, subcommands[name].about)
+	}
+}
+
+// raiseFileLimit asks for as many descriptors as the system allows: some programs hold thousands of connections.
+func raiseFileLimit() uint64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 256
+	}
+	limit.Cur = limit.Max
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	return limit.Cur
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		usage()
+		os.Exit(2)
+	}
+	command, ok := subcommands[os.Args[1]]
+	if !ok {
+		usage()
+		os.Exit(2)
+	}
+	// client-go logs every connection we cut on purpose; only --verbose shows that.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	os.Exit(command.run(os.Args[2:]))
+}
+
+// newFlags makes a flag set with the flags all subcommands share.
+func newFlags(name string) (flags *flag.FlagSet, verbose *bool, seed *int64) {
+	flags = flag.NewFlagSet("peers "+name, flag.ExitOnError)
+	verbose = flags.Bool("verbose", false, "print what happens, and client-go's own log")
+	seed = flags.Int64("seed", 1, "seed of every random choice")
+	return
+}
+
+func setVerbose(verbose bool) {
+	if verbose {
+		klog.LogToStderr(true)
+		klog.SetOutput(os.Stderr)
+	}
+}
