@@ -203,14 +203,17 @@ func (c *informerCase) attach() error {
 				note("ADDED", obj)
 				return
 			}
-			if f, ok := c.factOf("ADDED", obj); ok {
-				c.mu.Lock()
-				if _, twice := c.initial[f.key]; twice {
-					c.oddities = append(c.oddities, "twice in the initial list: "+f.key)
-				}
-				c.initial[f.key] = f
-				c.mu.Unlock()
+			f, ok := c.factOf("ADDED", obj)
+			if !ok {
+				c.odd("initial list has %T", obj)
+				return
 			}
+			c.mu.Lock()
+			if _, twice := c.initial[f.key]; twice {
+				c.oddities = append(c.oddities, "twice in the initial list: "+f.key)
+			}
+			c.initial[f.key] = f
+			c.mu.Unlock()
 		},
 		UpdateFunc: func(before, obj any) {
 			note("MODIFIED", obj)
@@ -610,7 +613,7 @@ func informerRun(report *report, server, target string, loads []*workload, objec
 		for _, w := range writers[n] {
 			refusals += w.refusals
 		}
-		report.figure(load.name, map[string]int{"acknowledged": acknowledged, "events": len(r.sequence), "refusals": refusals})
+		report.figure(load.name, map[string]int{"acknowledged": acknowledged, "events": len(r.sequence), "refusals": refusals, "recorderResumed": r.resumed})
 	}
 	for _, p := range paged {
 		compareStates(report, "R-151", fmt.Sprintf("%s: paged list at %d while others wrote", loads[p.load].name, p.revision),

@@ -195,6 +195,7 @@ func (c *proxiedConn) answers() {
 		if n > 0 {
 			forward := buffer[:n]
 			if c.watches.Load() && p.armed.Load() {
+				forwarded := events // the client has at least all but the last of these
 				window := append(carry, forward...)
 				events += bytes.Count(window, eventMark)
 				if tail := len(eventMark) - 1; len(window) > tail {
@@ -208,7 +209,7 @@ func (c *proxiedConn) answers() {
 					p.mu.Unlock()
 					time.Sleep(300 * time.Millisecond)
 				}
-				if events >= limit {
+				if events >= limit && forwarded >= 2 {
 					c.cut(forward)
 					return
 				}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +22,10 @@ type recorder struct {
 	report  *report
 	name    string
 	filters []func(*unstructured.Unstructured) bool
+	reduce  func(f fact, from *unstructured.Unstructured) fact // may replace the hash by one over less; nil: as it is
 	cancel  context.CancelFunc
 	done    chan struct{}
+	resumed int // how often the server ended the watch cleanly before us; read after stop
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced whenever revision moves
@@ -36,7 +39,12 @@ type recorder struct {
 
 // startRecorder lists target (a path such as /api/v1/configmaps) and watches from there.
 func startRecorder(ctx context.Context, report *report, name, server, target string, filters ...func(*unstructured.Unstructured) bool) (*recorder, error) {
-	r := &recorder{report: report, name: name, filters: filters, done: make(chan struct{}), changed: make(chan struct{}),
+	return startRecorderWith(ctx, report, name, server, target, nil, filters...)
+}
+
+func startRecorderWith(ctx context.Context, report *report, name, server, target string,
+	reduce func(f fact, from *unstructured.Unstructured) fact, filters ...func(*unstructured.Unstructured) bool) (*recorder, error) {
+	r := &recorder{report: report, name: name, filters: filters, reduce: reduce, done: make(chan struct{}), changed: make(chan struct{}),
 		initial: map[string]fact{}, present: map[string]fact{}}
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	response, err := client.Get(server + target)
@@ -72,27 +80,36 @@ func startRecorder(ctx context.Context, report *report, name, server, target str
 	}
 	watchContext, cancel := context.WithCancel(ctx)
 	r.cancel = cancel
-	request, err := http.NewRequestWithContext(watchContext, "GET",
-		fmt.Sprintf("%s%s?watch=true&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=7200", server, target, r.start), nil)
+	open := func() (io.ReadCloser, error) {
+		request, err := http.NewRequestWithContext(watchContext, "GET",
+			fmt.Sprintf("%s%s?watch=true&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=7200", server, target, r.at()), nil)
+		if err != nil {
+			return nil, err
+		}
+		stream, err := client.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		if stream.StatusCode != 200 {
+			stream.Body.Close()
+			return nil, fmt.Errorf("watch %s: %s", target, stream.Status)
+		}
+		return stream.Body, nil
+	}
+	stream, err := open()
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	stream, err := client.Do(request)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	if stream.StatusCode != 200 {
-		cancel()
-		return nil, fmt.Errorf("watch %s: %s", target, stream.Status)
-	}
-	go r.run(watchContext, stream.Body)
+	go r.run(watchContext, stream, open)
 	return r, nil
 }
 
 func (r *recorder) factOf(kind string, from *unstructured.Unstructured) fact {
 	f := factOf(kind, from)
+	if r.reduce != nil {
+		f = r.reduce(f, from)
+	}
 	for i, filter := range r.filters {
 		if filter(from) {
 			f.matches |= 1 << i
@@ -101,9 +118,28 @@ func (r *recorder) factOf(kind string, from *unstructured.Unstructured) fact {
 	return f
 }
 
-func (r *recorder) run(ctx context.Context, body io.ReadCloser) {
+// run reads until the end. A server may end a watch cleanly when its reader is too slow (this machine may starve us): we go on from the
+// last revision then, and count it.
+func (r *recorder) run(ctx context.Context, body io.ReadCloser, open func() (io.ReadCloser, error)) {
 	defer close(r.done)
-	defer body.Close()
+	for {
+		err := r.read(body)
+		body.Close()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == io.EOF {
+			r.resumed++
+			body, err = open()
+		}
+		if err != nil {
+			r.fail(fmt.Errorf("the recorder's watch ended: %w", err))
+			return
+		}
+	}
+}
+
+func (r *recorder) read(body io.Reader) error {
 	decoder := json.NewDecoder(bufio.NewReaderSize(body, 256<<10))
 	for {
 		var line struct {
@@ -111,19 +147,14 @@ func (r *recorder) run(ctx context.Context, body io.ReadCloser) {
 			Object json.RawMessage
 		}
 		if err := decoder.Decode(&line); err != nil {
-			if ctx.Err() == nil {
-				r.fail(fmt.Errorf("the recorder's watch ended: %w", err))
-			}
-			return
+			return err
 		}
 		if line.Type == "ERROR" {
-			r.fail(fmt.Errorf("the recorder's watch got ERROR: %.300s", line.Object))
-			return
+			return fmt.Errorf("ERROR event: %.300s", line.Object)
 		}
 		var from unstructured.Unstructured
 		if err := from.UnmarshalJSON(line.Object); err != nil {
-			r.fail(fmt.Errorf("event object %.200s: %w", line.Object, err))
-			return
+			return fmt.Errorf("event object %.200s: %w", line.Object, err)
 		}
 		r.add(r.factOf(line.Type, &from))
 	}
@@ -187,6 +218,32 @@ func (r *recorder) waitFor(revision uint64, timeout time.Duration) error {
 		case <-changed:
 		case <-deadline:
 			return fmt.Errorf("%s: the raw watch stands at revision %d, %d was acknowledged %v ago", r.name, at, revision, timeout)
+		}
+	}
+}
+
+// at is the revision the watch has reached.
+func (r *recorder) at() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.revision
+}
+
+// waitForGone blocks until the last event of an object of this name is its deletion.
+func (r *recorder) waitForGone(name string, timeout time.Duration) error {
+	deadline := time.After(timeout)
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		gone := len(r.sequence) > 0 && r.sequence[len(r.sequence)-1].kind == "DELETED" && strings.HasSuffix(r.sequence[len(r.sequence)-1].key, "/"+name)
+		r.mu.Unlock()
+		if gone {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			return fmt.Errorf("%s: the deletion of %s did not come", r.name, name)
 		}
 	}
 }

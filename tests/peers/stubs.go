@@ -1,6 +1,4 @@
 package main
 
-func runInformerPods(args []string) int { return 2 }
-func runCrashloop(args []string) int    { return 2 }
-func runBadInput(args []string) int     { return 2 }
-func runWatchList(args []string) int    { return 2 }
+func runBadInput(args []string) int  { return 2 }
+func runWatchList(args []string) int { return 2 }
