@@ -1,4 +1,3 @@
 package main
 
-func runBadInput(args []string) int  { return 2 }
-func runWatchList(args []string) int { return 2 }
+func runBadInput(args []string) int { return 2 }
