@@ -1,3 +1,0 @@
-package main
-
-func runBadInput(args []string) int { return 2 }
