@@ -1,0 +1,460 @@
+#!/bin/bash
+# Usage: SERVER=http://HOST:PORT kubectl.sh [BUILD-DIR SOURCE-DIR]
+# Runs a real kubectl (1.32 or later: the one on PATH, else one built from SOURCE-DIR into BUILD-DIR) against the server, and compares what
+# it prints. The resources file beside this script must be served.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d)
+background=
+cleanup() {
+	if [ -n "$background" ]; then
+		kill "$background" 2>/dev/null || true
+	fi
+	rm -rf "$scratch"
+}
+trap cleanup EXIT
+export HOME=$scratch KUBECACHEDIR=$scratch/cache KUBECONFIG=/dev/null KUBECTL_KUBERC=false LC_ALL=C
+cd "$scratch"
+
+minor_of() {
+	"$1" version --client -o json 2>/dev/null | jq -r '.clientVersion.minor // "0"' | tr -cd 0-9
+}
+
+kubectl=$(command -v kubectl || true)
+if [ -n "$kubectl" ] && [ "$(minor_of "$kubectl")" -lt 32 ]; then
+	kubectl=
+fi
+if [ -z "$kubectl" ]; then
+	if [ $# -lt 2 ]; then
+		echo "skipped: no kubectl 1.32 or later on PATH" >&2
+		exit 77
+	fi
+	"$here/build-peers.sh" "$2" "$1/kubectl" || exit $?
+	kubectl=$1/kubectl
+fi
+
+checks=0
+failures=0
+k() { timeout 60 "$kubectl" --server "$SERVER" "$@"; }
+squeeze() { sed -E 's/ +/ /g; s/ $//'; }
+fail() {
+	failures=$((failures + 1))
+	printf 'FAILED %s\n' "$*" >&2
+}
+# same WHAT WANTED GOT
+same() {
+	checks=$((checks + 1))
+	if [ "$2" != "$3" ]; then
+		fail "$1: wanted"
+		printf '%s\n' "$2" | sed 's/^/    /' >&2
+		printf '  got\n' >&2
+		printf '%s\n' "$3" | sed 's/^/    /' >&2
+	fi
+}
+# succeeds WHAT COMMAND...: leaves what it printed in $out
+out=
+succeeds() {
+	local what=$1 status=0
+	shift
+	checks=$((checks + 1))
+	out=$("$@" 2>"$scratch/err") || status=$?
+	if [ "$status" -ne 0 ]; then
+		fail "$what: status $status: $out $(cat "$scratch/err")"
+	fi
+}
+# refuses WHAT COMMAND...: leaves its stderr in $out
+refuses() {
+	local what=$1 status=0
+	shift
+	checks=$((checks + 1))
+	"$@" >/dev/null 2>"$scratch/err" || status=$?
+	out=$(cat "$scratch/err")
+	if [ "$status" -eq 0 ]; then
+		fail "$what: succeeded"
+	fi
+}
+# matches WHAT REGEX TEXT
+matches() {
+	checks=$((checks + 1))
+	if ! printf '%s\n' "$3" | grep -Eq -- "$2"; then
+		fail "$1: no match for $2 in"
+		printf '%s\n' "$3" | sed 's/^/    /' >&2
+	fi
+}
+# until_lines FILE N: waits until a file that a background command writes has N lines
+until_lines() {
+	local tries=0
+	while [ "$(wc -l <"$1")" -lt "$2" ]; do
+		tries=$((tries + 1))
+		if [ "$tries" -gt 100 ]; then
+			fail "$1 has only $(wc -l <"$1") of $2 lines: $(cat "$1")"
+			return 0
+		fi
+		k get --raw /healthz >/dev/null || true	# takes its time, which is all we want
+	done
+}
+stop_background() {
+	kill "$background" 2>/dev/null || true
+	wait "$background" 2>/dev/null || true
+	background=
+}
+
+ns=kubectl-test
+ns2=kubectl-test-b
+for namespace in $ns $ns2; do
+	cat >namespace.json <<EOF
+{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"$namespace"}}
+EOF
+	succeeds "create namespace" k create -f namespace.json
+	same "create namespace" "namespace/$namespace created" "$out"
+done
+if [ "$failures" -ne 0 ]; then
+	exit 1		# nothing below can work
+fi
+
+# --- what the server is and serves
+succeeds "get --raw /healthz" k get --raw /healthz
+same "get --raw /healthz" ok "$out"
+succeeds "get --raw /readyz" k get --raw /readyz
+same "get --raw /readyz" ok "$out"
+succeeds "version" k version
+matches "version" '^Server Version: ' "$out"
+succeeds "api-resources" k api-resources
+out=$(printf '%s\n' "$out" | squeeze)
+matches "api-resources header" '^NAME SHORTNAMES APIVERSION NAMESPACED KIND$' "$out"
+matches "api-resources configmaps" '^configmaps cm v1 true ConfigMap$' "$out"
+matches "api-resources pods" '^pods po v1 true Pod$' "$out"
+matches "api-resources namespaces" '^namespaces ns v1 false Namespace$' "$out"
+matches "api-resources deployments" '^deployments deploy apps/v1 true Deployment$' "$out"
+matches "api-resources leases" '^leases coordination.k8s.io/v1 true Lease$' "$out"
+matches "api-resources widgets" '^widgets wd example.com/v1 true Widget$' "$out"
+matches "api-resources zones" '^zones example.com/v1 false Zone$' "$out"
+succeeds "api-resources of a group" k api-resources --api-group=example.com -o name
+same "api-resources of a group" "widgets.example.com
+zones.example.com" "$(printf '%s\n' "$out" | sort)"
+succeeds "api-versions" k api-versions
+for version in v1 apps/v1 batch/v1 coordination.k8s.io/v1 example.com/v1; do
+	matches "api-versions" "^$version\$" "$out"
+done
+refuses "get of an unknown resource" k get nosuchthings
+matches "get of an unknown resource" "the server doesn't have a resource type \"nosuchthings\"" "$out"
+
+# --- config maps: create and get
+for name in a b c d e; do
+	colour=red
+	case $name in b | d) colour=blue ;; esac
+	cat >"cm-$name.json" <<EOF
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"$name","namespace":"$ns","labels":{"colour":"$colour"}},"data":{"key":"value-$name"}}
+EOF
+done
+succeeds "create configmap" k create -f cm-a.json
+same "create configmap" "configmap/a created" "$out"
+cat cm-b.json cm-c.json cm-d.json | jq -s '{apiVersion:"v1",kind:"List",items:.}' >list.json
+succeeds "create a list" k create -f list.json
+same "create a list" "configmap/b created
+configmap/c created
+configmap/d created" "$out"
+succeeds "create from YAML" k create -f - <<EOF
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: e, namespace: $ns, labels: {colour: red}}
+data:
+  key: value-e
+EOF
+same "create from YAML" "configmap/e created" "$out"
+refuses "create again" k create -f cm-a.json
+same "create again" "Error from server (AlreadyExists): error when creating \"cm-a.json\": configmaps \"a\" already exists" "$out"
+sed "s/$ns/$ns2/" cm-a.json >other.json
+succeeds "create in the other namespace" k create -f other.json
+
+succeeds "get table" k get configmaps -n $ns
+same "get table" "NAME DATA AGE
+a 1
+b 1
+c 1
+d 1
+e 1" "$(printf '%s\n' "$out" | squeeze | sed -E 's/ [0-9]+s$//')"
+succeeds "get by short name, no headers" k get cm a -n $ns --no-headers
+matches "get by short name, no headers" '^a +1 +[0-9]+s$' "$out"
+succeeds "get -o name" k get cm -n $ns -o name
+same "get -o name" "configmap/a
+configmap/b
+configmap/c
+configmap/d
+configmap/e" "$out"
+succeeds "get -l" k get cm -n $ns -l colour=blue -o name
+same "get -l" "configmap/b
+configmap/d" "$out"
+succeeds "get -l with a set" k get cm -n $ns -l 'colour in (red,green),!nosuch' -o name
+same "get -l with a set" "configmap/a
+configmap/c
+configmap/e" "$out"
+succeeds "get --field-selector" k get cm -n $ns --field-selector metadata.name=c -o name
+same "get --field-selector" "configmap/c" "$out"
+succeeds "get -L" k get cm a -n $ns -L colour --no-headers
+matches "get -L" '^a +1 +[0-9]+s +red$' "$out"
+succeeds "get --show-labels" k get cm b -n $ns --show-labels --no-headers
+matches "get --show-labels" '^b +1 +[0-9]+s +colour=blue$' "$out"
+# In the order of the keys: '-' comes before '/'.
+succeeds "get -A" k get cm -A -l colour=red --no-headers
+same "get -A" "$ns2 a
+$ns a
+$ns c
+$ns e" "$(printf '%s\n' "$out" | grep "^$ns" | awk '{print $1, $2}')"
+succeeds "get -A header" k get cm -A
+matches "get -A header" '^NAMESPACE +NAME +DATA +AGE$' "$out"
+succeeds "get --chunk-size" k get cm -n $ns --chunk-size=2 -o name
+same "get --chunk-size" "configmap/a
+configmap/b
+configmap/c
+configmap/d
+configmap/e" "$out"
+succeeds "get --chunk-size as a table" k get cm -n $ns --chunk-size=2 --no-headers
+same "get --chunk-size as a table" "a b c d e" "$(printf '%s\n' "$out" | awk '{print $1}' | paste -sd' ')"
+checks=$((checks + 1))
+pages=$(k get cm -n $ns --chunk-size=2 -o name -v=6 2>&1 | grep -c 'configmaps?.*limit=2' || true)
+same "pages of --chunk-size=2" 3 "$pages"
+succeeds "get --sort-by" k get cm -n $ns --sort-by=.data.key --no-headers
+same "get --sort-by" "a b c d e" "$(printf '%s\n' "$out" | awk '{print $1}' | paste -sd' ')"
+succeeds "get -o json" k get cm a -n $ns -o json
+same "get -o json" '{"apiVersion":"v1","data":{"key":"value-a"},"kind":"ConfigMap","labels":{"colour":"red"},"name":"a","namespace":"kubectl-test"}' \
+	"$(printf '%s' "$out" | jq -cS '{apiVersion,kind,data,name:.metadata.name,namespace:.metadata.namespace,labels:.metadata.labels}')"
+matches "get -o json: uid" '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' "$(printf '%s' "$out" | jq -r .metadata.uid)"
+matches "get -o json: resourceVersion" '^[1-9][0-9]*$' "$(printf '%s' "$out" | jq -r .metadata.resourceVersion)"
+succeeds "get -o yaml" k get cm a -n $ns -o yaml
+matches "get -o yaml" '^  key: value-a$' "$out"
+matches "get -o yaml" '^kind: ConfigMap$' "$out"
+succeeds "get -o jsonpath" k get cm -n $ns -o 'jsonpath={.items[*].data.key}'
+same "get -o jsonpath" "value-a value-b value-c value-d value-e" "$out"
+succeeds "get -o json of a list" k get cm -n $ns -o json
+same "get -o json of a list" "List 5" "$(printf '%s' "$out" | jq -r '"\(.kind) \(.items|length)"')"
+succeeds "get --raw" k get --raw "/api/v1/namespaces/$ns/configmaps/a"
+same "get --raw" value-a "$(printf '%s' "$out" | jq -r .data.key)"
+refuses "get of a missing one" k get cm nope -n $ns
+same "get of a missing one" 'Error from server (NotFound): configmaps "nope" not found' "$out"
+succeeds "get --ignore-not-found" k get cm nope -n $ns --ignore-not-found
+same "get --ignore-not-found" "" "$out"
+succeeds "get of nothing" k get secrets -n $ns
+same "get of nothing" "No resources found in $ns namespace." "$(cat "$scratch/err")"
+refuses "get by a field that cannot be selected" k get cm -n $ns --field-selector data.key=x
+matches "get by a field that cannot be selected" 'Error from server \(BadRequest\)' "$out"
+
+# --- change
+succeeds "patch --type=merge" k patch cm a -n $ns --type=merge -p '{"data":{"key":"merged","more":"yes"}}'
+same "patch --type=merge" "configmap/a patched" "$out"
+succeeds "patch --type=json" k patch cm a -n $ns --type=json -p '[{"op":"test","path":"/data/key","value":"merged"},{"op":"replace","path":"/data/key","value":"jsoned"},{"op":"remove","path":"/data/more"}]'
+same "patch --type=json" "configmap/a patched" "$out"
+same "after the patches" '{"key":"jsoned"}' "$(k get cm a -n $ns -o json | jq -c .data)"
+succeeds "patch without change" k patch cm a -n $ns --type=merge -p '{"data":{"key":"jsoned"}}'
+same "patch without change" "configmap/a patched (no change)" "$out"
+refuses "patch with a failing test" k patch cm a -n $ns --type=json -p '[{"op":"test","path":"/data/key","value":"other"}]'
+succeeds "patch by default (strategic)" k patch cm a -n $ns -p '{"data":{"key":"strategic"}}'
+same "patch by default (strategic)" strategic "$(k get cm a -n $ns -o 'jsonpath={.data.key}')"
+refuses "patch of a missing one" k patch cm nope -n $ns --type=merge -p '{}'
+matches "patch of a missing one" 'Error from server \(NotFound\): configmaps "nope" not found' "$out"
+succeeds "label" k label cm a -n $ns tier=front
+same "label" "configmap/a labeled" "$out"
+refuses "label again" k label cm a -n $ns tier=back
+succeeds "label --overwrite" k label cm a -n $ns tier=back --overwrite
+same "after label" back "$(k get cm a -n $ns -o 'jsonpath={.metadata.labels.tier}')"
+succeeds "label -l" k label cm -n $ns -l colour=blue tier=mid
+same "label -l" "configmap/b labeled
+configmap/d labeled" "$out"
+succeeds "label removed" k label cm a -n $ns tier-
+same "label removed" "configmap/a unlabeled" "$out"
+same "after label removed" '{"colour":"red"}' "$(k get cm a -n $ns -o json | jq -c .metadata.labels)"
+succeeds "annotate" k annotate cm a -n $ns note='two words'
+same "annotate" "configmap/a annotated" "$out"
+same "after annotate" "two words" "$(k get cm a -n $ns -o 'jsonpath={.metadata.annotations.note}')"
+succeeds "annotation removed" k annotate cm a -n $ns note-
+same "annotation removed" "configmap/a annotated" "$out"
+
+k get cm b -n $ns -o json | jq '.data.key="replaced"' >replace.json
+succeeds "replace" k replace -f replace.json
+same "replace" "configmap/b replaced" "$out"
+refuses "replace with an old revision" k replace -f replace.json
+matches "replace with an old revision" 'Error from server \(Conflict\).*the object has been modified' "$out"
+succeeds "apply that creates" k apply -f - <<EOF
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied","namespace":"$ns"},"data":{"one":"1","two":"2"}}
+EOF
+same "apply that creates" "configmap/applied created" "$out"
+cat >applied.json <<EOF
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied","namespace":"$ns"},"data":{"one":"1","three":"3"}}
+EOF
+checks=$((checks + 1))
+status=0
+k diff -f applied.json >diff.out 2>&1 || status=$?
+same "diff" "1: -two: \"2\" +three: \"3\"" "$status: $(grep -E '^[-+] ' diff.out | squeeze | sed -E 's/^([-+]) /\1/' | sort -r | paste -sd' ')"
+succeeds "apply that changes" k apply -f applied.json
+same "apply that changes" "configmap/applied configured" "$out"
+same "after apply" '{"one":"1","three":"3"}' "$(k get cm applied -n $ns -o json | jq -cS .data)"
+succeeds "apply without change" k apply -f applied.json
+same "apply without change" "configmap/applied unchanged" "$out"
+succeeds "create --dry-run=server" k create -f - --dry-run=server <<EOF
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"dry","namespace":"$ns"}}
+EOF
+same "create --dry-run=server" "configmap/dry created (server dry run)" "$out"
+refuses "the dry run stored nothing" k get cm dry -n $ns
+succeeds "describe" k describe cm a -n $ns
+matches "describe" '^Name: +a$' "$out"
+succeeds "delete applied" k delete cm applied -n $ns
+
+# --- watch
+: >watch.out
+timeout 60 "$kubectl" --server "$SERVER" get cm -n $ns -w --no-headers -l colour=blue >watch.out 2>watch.err &
+background=$!
+until_lines watch.out 2
+k patch cm b -n $ns --type=merge -p '{"data":{"watched":"1"}}' >/dev/null
+until_lines watch.out 3
+k label cm c -n $ns colour=blue --overwrite >/dev/null
+until_lines watch.out 4
+k delete cm d -n $ns >/dev/null
+until_lines watch.out 5
+stop_background
+same "get -w" "b 1
+d 1
+b 2
+c 1
+d 1" "$(awk '{print $1, $2}' watch.out)"
+: >watch.out
+timeout 60 "$kubectl" --server "$SERVER" get cm -n $ns --watch-only --output-watch-events -o json >watch.out 2>watch.err &
+background=$!
+# The watch may not stand yet: change again until it shows something.
+tries=0
+while [ ! -s watch.out ] && [ "$tries" -lt 50 ]; do
+	tries=$((tries + 1))
+	k patch cm e -n $ns --type=merge -p "{\"data\":{\"watched\":\"$tries\"}}" >/dev/null
+done
+k delete cm e -n $ns >/dev/null
+tries=0
+while ! grep -q '"type": *"DELETED"' watch.out && [ "$tries" -lt 50 ]; do
+	tries=$((tries + 1))
+	k get --raw /healthz >/dev/null
+done
+stop_background
+same "get --watch-only" "DELETED e MODIFIED e" "$(jq -r '.type + " " + .object.metadata.name' watch.out | sort -u | paste -sd' ')"
+# A watch of one name, without a list before.
+: >watch.out
+timeout 60 "$kubectl" --server "$SERVER" get cm a -n $ns -w --no-headers >watch.out 2>watch.err &
+background=$!
+until_lines watch.out 1
+k annotate cm a -n $ns watched=yes >/dev/null
+until_lines watch.out 2
+stop_background
+same "get NAME -w" "a 1
+a 1" "$(awk '{print $1, $2}' watch.out)"
+
+# --- wait and delete
+k wait --for=delete cm/c -n $ns --timeout=30s >wait.out 2>&1 &
+background=$!
+succeeds "delete one" k delete cm c -n $ns
+same "delete one" "configmap \"c\" deleted" "${out% from $ns namespace}"
+status=0
+wait "$background" || status=$?
+background=
+same "wait --for=delete" "0" "$status"
+succeeds "wait --for=delete of one that is gone" k wait --for=delete cm/c -n $ns --timeout=10s
+succeeds "delete -l" k delete cm -n $ns -l colour=blue
+same "delete -l" "configmap \"b\" deleted" "${out% from $ns namespace}"
+refuses "delete of a missing one" k delete cm nope -n $ns
+same "delete of a missing one" 'Error from server (NotFound): configmaps "nope" not found' "$out"
+succeeds "delete --ignore-not-found" k delete cm nope -n $ns --ignore-not-found
+
+# --- pods: columns, the node trigger
+for name in web-0 web-1 web-2; do
+	node=node-${name#web-}
+	if [ "$name" = web-2 ]; then node=; fi
+	cat >"pod-$name.json" <<EOF
+{"apiVersion":"v1","kind":"Pod","metadata":{"name":"$name","namespace":"$ns","labels":{"app":"web"}},
+ "spec":{"nodeName":"$node","containers":[{"name":"main","image":"example/image:1"},{"name":"side","image":"example/side:1"}]}}
+EOF
+done
+cat pod-*.json | jq -s '{apiVersion:"v1",kind:"List",items:.}' >pods.json
+succeeds "create pods" k create -f pods.json
+same "create pods" "pod/web-0 created
+pod/web-1 created
+pod/web-2 created" "$out"
+succeeds "get pods" k get pods -n $ns
+same "get pods" "NAME READY STATUS RESTARTS AGE
+web-0 0/2 Pending 0
+web-1 0/2 Pending 0
+web-2 0/2 Pending 0" "$(printf '%s\n' "$out" | squeeze | sed -E 's/ [0-9]+s$//')"
+succeeds "get pods -o wide" k get pods -n $ns -o wide
+matches "get pods -o wide, header" '^NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE +READINESS GATES$' "$out"
+matches "get pods -o wide" '^web-1 +0/2 +Pending +0 +[0-9]+s +<none> +node-1 +<none> +<none>$' "$out"
+succeeds "pods of a node" k get pods -n $ns --field-selector spec.nodeName=node-1 -o name
+same "pods of a node" "pod/web-1" "$out"
+succeeds "pods of no node" k get pods -n $ns --field-selector spec.nodeName= -o name
+same "pods of no node" "pod/web-2" "$out"
+: >watch.out
+timeout 60 "$kubectl" --server "$SERVER" get pods -n $ns -w --no-headers --field-selector spec.nodeName=node-0 >watch.out 2>watch.err &
+background=$!
+until_lines watch.out 1
+succeeds "status patch" k patch pod web-0 -n $ns --subresource=status --type=merge -p '{"status":{"phase":"Running","containerStatuses":[{"name":"main","ready":true,"restartCount":2,"image":"x","imageID":"x","state":{"running":{}}},{"name":"side","ready":true,"restartCount":1,"image":"x","imageID":"x","state":{"running":{}}}]}}'
+until_lines watch.out 2
+succeeds "delete pod" k delete pod web-0 -n $ns --grace-period=0 --force
+until_lines watch.out 3
+stop_background
+same "get pods -w of a node" "web-0 0/2 Pending
+web-0 2/2 Running" "$(awk '{print $1, $2, $3}' watch.out | head -2)"
+succeeds "status=Running is gone" k get pods -n $ns --field-selector status.phase=Running -o name
+same "status=Running is gone" "" "$out"
+succeeds "delete pods --all" k delete pods --all -n $ns --grace-period=0 --force
+same "delete pods --all" "pod \"web-1\" force deleted
+pod \"web-2\" force deleted" "$(printf '%s\n' "$out" | sed "s/ from $ns namespace//")"
+
+# --- a custom kind
+cat >widget.json <<EOF
+{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w1","namespace":"$ns"},"spec":{"colour":"red","size":3,"note":"a note"}}
+EOF
+succeeds "create a widget" k create -f widget.json
+same "create a widget" "widget.example.com/w1 created" "$out"
+sed 's/w1/w2/; s/red/blue/' widget.json | k create -f - >/dev/null
+succeeds "get widgets" k get wd -n $ns
+same "get widgets" "NAME COLOUR SIZE AGE
+w1 red 3
+w2 blue 3" "$(printf '%s\n' "$out" | squeeze | sed -E 's/ [0-9]+s$//')"
+succeeds "get widgets -o wide" k get widgets.example.com -n $ns -o wide
+matches "get widgets -o wide, header" '^NAME +COLOUR +SIZE +NOTE +AGE$' "$out"
+matches "get widgets -o wide" '^w1 +red +3 +a note +[0-9]+s$' "$out"
+succeeds "get widgets by field" k get widgets.v1.example.com -n $ns --field-selector spec.colour=blue -o name
+same "get widgets by field" "widget.example.com/w2" "$out"
+succeeds "patch a widget" k patch widget w1 -n $ns --type=merge -p '{"spec":{"colour":"green"}}'
+same "patch a widget" "widget.example.com/w1 patched" "$out"
+succeeds "wait for a value" k wait widget/w1 -n $ns --for=jsonpath='{.spec.colour}'=green --timeout=20s
+same "wait for a value" "widget.example.com/w1 condition met" "$out"
+succeeds "apply a widget" k apply -f - <<EOF
+{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w3","namespace":"$ns"},"spec":{"colour":"red","size":1}}
+EOF
+succeeds "apply a widget again" k apply -f - <<EOF
+{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w3","namespace":"$ns"},"spec":{"size":2}}
+EOF
+same "apply a widget again" "widget.example.com/w3 configured" "$out"
+same "after apply of a widget" '{"size":2}' "$(k get widget w3 -n $ns -o json | jq -c .spec)"
+: >watch.out
+timeout 60 "$kubectl" --server "$SERVER" get wd -n $ns -w --no-headers --field-selector spec.colour=green >watch.out 2>watch.err &
+background=$!
+until_lines watch.out 1
+k patch widget w2 -n $ns --type=merge -p '{"spec":{"colour":"green"}}' >/dev/null
+until_lines watch.out 2
+stop_background
+same "get widgets -w" "w1 green
+w2 green" "$(awk '{print $1, $2}' watch.out)"
+succeeds "create a zone" k create -f - <<EOF
+{"apiVersion":"example.com/v1","kind":"Zone","metadata":{"name":"z1"},"spec":{}}
+EOF
+same "create a zone" "zone.example.com/z1 created" "$out"
+succeeds "get zones" k get zones
+matches "get zones" '^NAME +AGE$' "$out"
+matches "get zones" '^z1 +[0-9]+s$' "$out"
+succeeds "delete a zone" k delete zone z1
+succeeds "delete widgets --all" k delete widgets --all -n $ns
+same "delete widgets --all" "widget.example.com \"w1\" deleted
+widget.example.com \"w2\" deleted
+widget.example.com \"w3\" deleted" "$(printf '%s\n' "$out" | sed "s/ from $ns namespace//")"
+succeeds "no widgets left" k get widgets -n $ns -o name
+same "no widgets left" "" "$out"
+
+printf 'kubectl.sh: %s checks, %s failed (%s)\n' "$checks" "$failures" "$("$kubectl" version --client 2>/dev/null | head -1)"
+[ "$failures" -eq 0 ]

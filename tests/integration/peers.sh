@@ -1,0 +1,72 @@
+#!/bin/bash
+# Usage: peers.sh TEST VEDETTE BUILD-DIR SOURCE-DIR
+# Builds tests/peers when needed, and runs one of its programs against a fresh server. Small sizes, for every day; VEDETTE_TEST_SIZE=full
+# for the full ones. Exit 77 with the reason when something is missing.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+name=$1
+vedette=$2
+build=$3
+source=$4
+peers=$build/peers
+resources=$here/resources.json
+
+"$here/build-peers.sh" "$source" "$peers" || exit $?
+full=
+if [ "${VEDETTE_TEST_SIZE:-small}" = full ]; then
+	full=yes
+fi
+# sized SMALL FULL: words of one of them
+sized() {
+	if [ -n "$full" ]; then
+		echo "$2"
+	else
+		echo "$1"
+	fi
+}
+with_server() {
+	exec "$here/run-with-server.sh" "$vedette" "$@"
+}
+# The programs take the server's URL from the environment here.
+run='exec "$0" "$1" --server "$SERVER" "${@:2}"'
+
+case $name in
+build)
+	;;
+kubectl)
+	with_server --memory --resources "$resources" -- "$here/kubectl.sh" "$build" "$source/cmd/kubectl"
+	;;
+informer)
+	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" informer \
+		$(sized '--objects 800 --changes 5000 --writers 4 --cut-min 50 --cut-max 250' '')
+	;;
+informer-list)
+	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" informer --watchlist=false \
+		$(sized '--objects 400 --changes 2000 --writers 4 --cut-min 50 --cut-max 250' '')
+	;;
+informer-durable)
+	with_server --data-dir @DIR@ --resources "$resources" -- bash -c "$run" "$peers" informer --seed 2 \
+		$(sized '--objects 400 --changes 2000 --writers 4 --cut-min 50 --cut-max 250' '')
+	;;
+informer-pods)
+	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" informer-pods $(sized '--pods 200 --changes 2000' '--pods 2000 --changes 20000')
+	;;
+crashloop)
+	exec "$peers" crashloop --vedette "$vedette" $(sized '--rounds 6 --run-max 800ms --writers 4' '--rounds 60')
+	;;
+badinput)
+	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" badinput \
+		$(sized '--idle 500 --slow 60 --unread 10 --unread-bytes 33554432' '--slow-deadline 150s')
+	;;
+watchlist)
+	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" watchlist
+	;;
+watchlist-expire)
+	with_server --memory --resources "$resources" --history-window 1s --history-bytes 1MiB -- bash -c "$run" "$peers" watchlist --expire
+	;;
+*)
+	echo "peers.sh: no test $name" >&2
+	exit 2
+	;;
+esac
