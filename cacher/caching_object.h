@@ -20,4 +20,11 @@ typedef vd_status (*vdi_frame_encode_fn)(void *arg, const struct vd_watch_event 
 VDI_MUST_USE vd_status vdi_frame_get(const struct vd_watch_event *event, unsigned slot, vdi_frame_encode_fn encode, void *arg,
 				     struct vd_blob **ret_frame);
 
+/* ---- For the cacher ---- */
+
+/* The event is no longer recent: lets its frames go; later ones are not kept. Any thread that holds a reference of the event. */
+void vdi_frames_retire(struct vdi_event *event);
+/* The last reference of the event is gone. */
+void vdi_frames_free(struct vdi_event *event);
+
 #endif

@@ -1,0 +1,99 @@
+/* The inside of a Cacher: who owns what, on which thread, under which lock.
+ *
+ *   watchChan --take--> reflector --apply--> watch cache (object store, history, revision) --match--> watch groups --mark--> outlets --deliver--> sinks
+ *   \______________________ one actor: "cacher" _________________________________________________________/   \____ one actor per runner ____/
+ *
+ * | Actor / thread      | Owns                                                                            | Never                                |
+ * |---------------------|---------------------------------------------------------------------------------|--------------------------------------|
+ * | cacher (1)          | reflector, writes to the watch cache, watcher index, lanes' lists, bookmark wheel | waits for a watcher; calls a sink (but inline) |
+ * | outlet (1 a runner) | its lanes' members, cursors and lagging watchers; calls sinks                   | changes the cache or the index       |
+ * | a pulling thread    | is the outlet of its one watcher while it is inside vd_watcher_next             |                                      |
+ * | callers' threads    | their lists and snapshots                                                       | run callbacks of others              |
+ *
+ * Locks, outermost first; no callback is called with one held:
+ *   VDI_LOCK_CACHER         registry: outlets, the queues of opening and leaving watchers, the end of the cacher
+ *   VDI_LOCK_READY          the ready state
+ *   VDI_LOCK_WATCH_CACHE    object store, history, groups' rings of matches, revision, fresh waiters: held for a batch of at most 32 events
+ *   VDI_LOCK_CACHE_WATCHER  one outlet's inbox: messages to watchers, dirty lanes
+ *
+ * Ends: vd_cacher_close stops the reflector, ends all watchers, answers all waiters, then closes the actors. The struct itself is reference
+ * counted and lives until the last watcher and the last call in flight are gone.
+ */
+#ifndef VDI_CACHER_H
+#define VDI_CACHER_H
+
+#include <stdatomic.h>
+
+#include <vedette/cacher.h>
+
+#include "base.h"
+#include "bookmark.h"
+#include "cacher_metrics.h"
+#include "lock.h"
+#include "predicate.h"
+#include "ready.h"
+#include "reflector.h"
+#include "storage.h"
+#include "watch_cache.h"
+#include "watcher_index.h"
+
+struct vdi_outlet;
+
+struct vd_cacher {
+	/* Fixed at creation. */
+	const struct vd_env    *env;
+	struct vd_store	       *store;
+	struct vd_codec	       *codec;
+	struct vdi_storage     *storage;
+	struct vd_cacher_options options; /* strings are our copies */
+	size_t			key_prefix_size;
+	int			trigger_index; /* of the codec's fields, -1: none */
+	struct vd_actor	       *actor;
+	struct vdi_cacher_metrics metrics;
+
+	_Atomic uint32_t references;
+	atomic_bool	 is_stopping;
+
+	struct vdi_ready       ready;	    /* has its own lock */
+	struct vdi_watch_cache watch_cache; /* has its own lock */
+
+	/* The cacher's actor only. */
+	struct vdi_reflector	 reflector;
+	struct vdi_watcher_index watcher_index;
+	struct vdi_bookmark_wheel bookmarks;
+	struct vdi_lane		*batch_lanes; /* marked while matching the present batch */
+	struct vdi_match_buffer {
+		struct vdi_group_match *matches;
+		size_t			count;
+		size_t			capacity;
+	} matches;
+	uint64_t visit; /* stamp of the event that is being matched */
+	bool	 is_finishing;
+
+	/* Registry lock. */
+	struct vdi_lock	   lock; /* VDI_LOCK_CACHER */
+	struct vdi_outlet *outlets;
+	size_t		   outlet_count; /* with an actor of their own, not ended */
+	struct vd_watcher *opening_first;
+	struct vd_watcher *opening_last;
+	struct vd_watcher *left;
+	struct vd_watcher *pulled; /* all that are attached */
+	size_t		   watcher_count;
+	size_t		   call_count; /* calls into the store that have not answered */
+	void (*closed)(void *arg);
+	void *closed_arg;
+
+	struct vdi_outlet *inline_outlet; /* runs on the cacher's actor */
+};
+
+struct vd_cacher *vdi_cacher_ref(struct vd_cacher *cacher);
+void		  vdi_cacher_unref(struct vd_cacher *cacher);
+/* Around each asynchronous call into the store: the cacher does not finish while one is open. false: stopping, do not call. Any thread. */
+VDI_MUST_USE bool vdi_cacher_call_begin(struct vd_cacher *cacher);
+void		  vdi_cacher_call_end(struct vd_cacher *cacher);
+static inline struct vd_bytes vdi_cacher_prefix(const struct vd_cacher *cacher)
+{
+	return (struct vd_bytes) { cacher->options.key_prefix, cacher->key_prefix_size };
+}
+
+#endif

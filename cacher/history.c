@@ -1,0 +1,184 @@
+/* How: one array of pointers. Capacity follows the window as upstream does it (only when full: double while the oldest event is still wanted, halve
+ * when even three quarters would do), the byte budget evicts beyond that. A revision of several events that is evicted in part counts as evicted:
+ * upstream would hand out the rest of it (a gap); we answer 410 for it. */
+#include "history.h"
+
+#include "caching_object.h"
+
+vd_status vdi_event_new(vd_rev revision, struct vd_object *object, struct vd_object *old_object, vd_mono record_time, struct vdi_event **ret_event)
+{
+	struct vdi_event *event = vdi_alloc(sizeof *event);
+	struct vd_kv	 *kv = vd_object_kv(object ? object : old_object);
+
+	if (event == NULL)
+		return VD_NOMEM;
+	atomic_init(&event->references, 1);
+	event->size_bytes = kv->value_size + kv->key_size + VDI_EVENT_OVERHEAD_BYTES;
+	event->revision = revision;
+	event->object = object ? vd_object_ref(object) : NULL;
+	event->old_object = old_object ? vd_object_ref(old_object) : NULL;
+	event->record_time = record_time;
+	atomic_init(&event->frames, NULL);
+	atomic_init(&event->recent, true);
+	*ret_event = event;
+	return VD_OK;
+}
+
+struct vdi_event *vdi_event_unref(struct vdi_event *event)
+{
+	if (event && atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) == 1) {
+		vdi_frames_free(event);
+		vd_object_unref(event->object);
+		vd_object_unref(event->old_object);
+		vdi_free(event);
+	}
+	return NULL;
+}
+
+size_t vdi_history_capacity_upper(vd_dur window)
+{
+	const int64_t base_ns = 75 * INT64_C(1000000000);
+	size_t	      upper = VDI_HISTORY_CAPACITY_MAX;
+	int	      exponent = 0;
+
+	/* 102400 * 2^14 still fits 32 bits with room. */
+	for (__int128 reach = base_ns; reach < window.ns && exponent < 14; reach *= 2, exponent++)
+		upper *= 2;
+	return upper;
+}
+
+vd_status vdi_history_init(struct vdi_history *history, int64_t bytes_max, vd_dur window)
+{
+	*history = (struct vdi_history) {
+		.bytes_max = bytes_max,
+		.window = window,
+		.capacity_lower = VDI_HISTORY_CAPACITY_MIN,
+		.capacity_upper = vdi_history_capacity_upper(window),
+		.capacity = VDI_HISTORY_CAPACITY_MIN,
+	};
+	history->slots = vdi_calloc(history->capacity, sizeof *history->slots);
+	return history->slots ? VD_OK : VD_NOMEM;
+}
+
+static void evict_oldest(struct vdi_history *history)
+{
+	struct vdi_event **slot = &history->slots[history->start % history->capacity];
+
+	history->bytes -= (*slot)->size_bytes;
+	history->evicted_revision = (*slot)->revision;
+	*slot = vdi_event_unref(*slot);
+	history->start++;
+}
+
+void vdi_history_fini(struct vdi_history *history)
+{
+	if (history->slots == NULL)
+		return;
+	while (history->start < history->end)
+		evict_oldest(history);
+	vdi_free(history->slots);
+	history->slots = NULL;
+}
+
+void vdi_history_reset(struct vdi_history *history, vd_rev list_revision)
+{
+	while (history->start < history->end)
+		evict_oldest(history);
+	history->list_revision = list_revision;
+	history->evicted_revision = 0;
+}
+
+/* Keeps the newest events; false leaves everything as it was. */
+static bool resize(struct vdi_history *history, size_t capacity)
+{
+	struct vdi_event **slots = vdi_calloc(capacity, sizeof *slots);
+
+	if (slots == NULL)
+		return false;
+	while (history->end - history->start > capacity)
+		evict_oldest(history);
+	for (uint64_t position = history->start; position < history->end; position++)
+		slots[position % capacity] = history->slots[position % history->capacity];
+	vdi_free(history->slots);
+	history->slots = slots;
+	history->capacity = capacity;
+	return true;
+}
+
+/* R-402, with the record time of the event that is about to enter. */
+static void adapt_capacity(struct vdi_history *history, vd_mono now)
+{
+	size_t capacity = history->capacity;
+
+	if (history->end - history->start < capacity)
+		return;
+	if (vd_mono_since(now, vdi_history_at(history, history->start)->record_time).ns < history->window.ns) {
+		size_t wanted = VDI_MIN(capacity * 2, history->capacity_upper);
+
+		if (wanted > capacity && resize(history, wanted))
+			history->increases++;
+	} else if (vd_mono_since(now, vdi_history_at(history, history->end - capacity / 4)->record_time).ns > history->window.ns) {
+		size_t wanted = VDI_MAX(capacity / 2, history->capacity_lower);
+
+		if (wanted < capacity && resize(history, wanted))
+			history->decreases++;
+	}
+}
+
+void vdi_history_append(struct vdi_history *history, struct vdi_event *event)
+{
+	VDI_CHECK_SLOW(history->start == history->end || vdi_history_at(history, history->end - 1)->revision <= event->revision);
+	adapt_capacity(history, event->record_time);
+	if (history->end - history->start == history->capacity)
+		evict_oldest(history);
+	/* The newest event stays even if it alone is larger than the budget: watchers need to see it. */
+	while (history->start < history->end && history->bytes + event->size_bytes > history->bytes_max)
+		evict_oldest(history);
+	history->slots[history->end % history->capacity] = event;
+	history->bytes += event->size_bytes;
+	history->end++;
+}
+
+uint64_t vdi_history_after(const struct vdi_history *history, vd_rev revision)
+{
+	uint64_t low = history->start;
+	uint64_t high = history->end;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (vdi_history_at(history, middle)->revision > revision)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+vd_rev vdi_history_floor(const struct vdi_history *history)
+{
+	vd_rev oldest;
+
+	if (history->evicted_revision == 0)
+		return history->list_revision;
+	if (history->start == history->end)
+		return history->evicted_revision;
+	oldest = vdi_history_at(history, history->start)->revision;
+	return VDI_MAX(oldest - 1, history->evicted_revision);
+}
+
+vd_status vdi_history_check(const struct vdi_history *history, vd_rev revision, struct vd_error *reterr)
+{
+	vd_rev floor = vdi_history_floor(history);
+
+	if (history->list_revision == 0 && history->start == history->end)
+		return vd_error_set(reterr, VD_INTERNAL, "watch cache isn't correctly initialized");
+	if (revision >= floor)
+		return VD_OK;
+	vd_error_set(reterr, VD_EXPIRED, "too old resource version: %lld (%lld)", (long long) revision, (long long) floor);
+	if (reterr) {
+		reterr->requested = revision;
+		reterr->compacted = floor;
+	}
+	return VD_EXPIRED;
+}

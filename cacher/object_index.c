@@ -1,0 +1,225 @@
+/* How: a chained hash table of values; each holds a tree of objects. A posting is changed in place: its tree copies only the nodes that some list still
+ * looks at. */
+#include "object_index.h"
+
+#include <xxhash.h>
+
+struct vdi_index_posting {
+	struct vdi_index_posting *next;
+	struct vdi_btree	  objects;
+	uint64_t		  hash;
+	uint32_t		  value_size;
+	char			  value[];
+};
+
+static struct vd_bytes object_key(const void *value)
+{
+	return vd_object_key(value);
+}
+
+static void object_ref(void *value)
+{
+	vd_object_ref(value);
+}
+
+static void object_unref(void *value)
+{
+	vd_object_unref(value);
+}
+
+const struct vdi_btree_ops vdi_object_btree_ops = { object_key, object_ref, object_unref };
+
+vd_status vdi_object_index_init(struct vdi_object_index *index, const char *label_key, size_t field_index)
+{
+	*index = (struct vdi_object_index) { .field_index = field_index, .is_usable = true };
+	if (label_key && (index->label_key = vdi_strdup(label_key)) == NULL)
+		return VD_NOMEM;
+	return VD_OK;
+}
+
+static void free_posting(struct vdi_index_posting *posting)
+{
+	vdi_btree_fini(&posting->objects);
+	vdi_free(posting);
+}
+
+void vdi_object_index_clear(struct vdi_object_index *index)
+{
+	for (size_t i = 0; i < index->bucket_count; i++)
+		while (index->buckets[i]) {
+			struct vdi_index_posting *posting = index->buckets[i];
+
+			index->buckets[i] = posting->next;
+			free_posting(posting);
+		}
+	index->posting_count = 0;
+	index->is_usable = true;
+}
+
+void vdi_object_index_fini(struct vdi_object_index *index)
+{
+	vdi_object_index_clear(index);
+	vdi_free(index->buckets);
+	vdi_free(index->label_key);
+	*index = (struct vdi_object_index) { 0 };
+}
+
+/* false: the object has no value here. */
+static bool value_of(const struct vdi_object_index *index, const struct vd_object *object, struct vd_bytes *ret_value)
+{
+	if (object == NULL)
+		return false;
+	if (index->label_key)
+		return vd_object_label_get(object, vd_bytes_of(index->label_key), ret_value);
+	*ret_value = vd_object_field(object, index->field_index);
+	return true;
+}
+
+static uint64_t hash_of(struct vd_bytes value)
+{
+	return XXH3_64bits(value.size ? value.data : "", value.size);
+}
+
+static struct vdi_index_posting **find_place(const struct vdi_object_index *index, struct vd_bytes value, uint64_t hash)
+{
+	struct vdi_index_posting **place;
+
+	if (index->bucket_count == 0)
+		return NULL;
+	for (place = &index->buckets[hash & (index->bucket_count - 1)]; *place; place = &(*place)->next)
+		if ((*place)->hash == hash && vd_bytes_equal((struct vd_bytes) { (*place)->value, (*place)->value_size }, value))
+			break;
+	return place;
+}
+
+static bool grow_buckets(struct vdi_object_index *index)
+{
+	size_t			   count = index->bucket_count ? index->bucket_count * 2 : 16;
+	struct vdi_index_posting **buckets = vdi_calloc(count, sizeof *buckets);
+
+	if (buckets == NULL)
+		return false;
+	for (size_t i = 0; i < index->bucket_count; i++)
+		for (struct vdi_index_posting *posting = index->buckets[i], *next; posting; posting = next) {
+			struct vdi_index_posting **place = &buckets[posting->hash & (count - 1)];
+
+			next = posting->next;
+			posting->next = *place;
+			*place = posting;
+		}
+	vdi_free(index->buckets);
+	index->buckets = buckets;
+	index->bucket_count = count;
+	return true;
+}
+
+static struct vdi_index_posting *get_posting(struct vdi_object_index *index, struct vd_bytes value)
+{
+	uint64_t		   hash = hash_of(value);
+	struct vdi_index_posting **place = find_place(index, value, hash);
+	struct vdi_index_posting  *posting;
+
+	if (place && *place)
+		return *place;
+	if (index->posting_count >= index->bucket_count && !grow_buckets(index) && index->bucket_count == 0)
+		return NULL;
+	posting = vdi_alloc(sizeof *posting + value.size);
+	if (posting == NULL)
+		return NULL;
+	vdi_btree_init(&posting->objects, &vdi_object_btree_ops);
+	posting->hash = hash;
+	posting->value_size = (uint32_t) value.size;
+	if (value.size)
+		memcpy(posting->value, value.data, value.size);
+	place = &index->buckets[hash & (index->bucket_count - 1)];
+	posting->next = *place;
+	*place = posting;
+	index->posting_count++;
+	return posting;
+}
+
+static bool remove_object(struct vdi_object_index *index, struct vd_bytes value, struct vd_bytes key)
+{
+	struct vdi_index_posting **place = find_place(index, value, hash_of(value));
+	struct vdi_index_posting  *posting = place ? *place : NULL;
+	vd_status		   status;
+
+	if (posting == NULL)
+		return true;
+	status = vdi_btree_remove(&posting->objects, key, NULL);
+	if (status == VD_NOMEM)
+		return false;
+	if (vdi_btree_count(&posting->objects) == 0) {
+		*place = posting->next;
+		index->posting_count--;
+		free_posting(posting);
+	}
+	return true;
+}
+
+static void give_up(struct vdi_object_index *index)
+{
+	vdi_object_index_clear(index);
+	index->is_usable = false;
+}
+
+static bool add_object(struct vdi_object_index *index, struct vd_object *object, struct vd_bytes value)
+{
+	struct vdi_index_posting *posting = get_posting(index, value);
+
+	return posting && vdi_btree_put(&posting->objects, object, NULL) == VD_OK;
+}
+
+void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *old_object, struct vd_object *object)
+{
+	struct vd_bytes old_value = VD_BYTES_NONE;
+	struct vd_bytes value = VD_BYTES_NONE;
+	bool		had = value_of(index, old_object, &old_value);
+	bool		has = value_of(index, object, &value);
+
+	if (!index->is_usable)
+		return;
+	/* An equal value: put replaces the object in place. */
+	if (had && !(has && vd_bytes_equal(old_value, value)) && !remove_object(index, old_value, vd_object_key(old_object)))
+		give_up(index);
+	else if (has && !add_object(index, object, value))
+		give_up(index);
+}
+
+void vdi_object_index_build(struct vdi_object_index *index, const struct vdi_btree_snapshot *objects)
+{
+	struct vdi_btree_cursor cursor;
+	struct vdi_key_range	all = VDI_KEY_RANGE_ALL;
+	struct vd_object       *object;
+	struct vd_bytes		value;
+
+	vdi_object_index_clear(index);
+	vdi_btree_cursor_init(&cursor, objects);
+	vdi_btree_cursor_range(&cursor, &all);
+	while ((object = vdi_btree_cursor_range_next(&cursor)))
+		if (value_of(index, object, &value) && !add_object(index, object, value)) {
+			give_up(index);
+			return;
+		}
+}
+
+bool vdi_object_index_snapshot(const struct vdi_object_index *index, struct vd_bytes value, struct vdi_btree_snapshot *ret_snapshot)
+{
+	struct vdi_index_posting **place;
+
+	if (!index->is_usable)
+		return false;
+	place = find_place(index, value, hash_of(value));
+	if (place && *place)
+		vdi_btree_snapshot(&(*place)->objects, ret_snapshot);
+	else
+		*ret_snapshot = (struct vdi_btree_snapshot) { .ops = &vdi_object_btree_ops };
+	return true;
+}
+
+uint64_t vdi_object_index_count(const struct vdi_object_index *index, struct vd_bytes value)
+{
+	struct vdi_index_posting **place = find_place(index, value, hash_of(value));
+
+	return place && *place ? vdi_btree_count(&(*place)->objects) : 0;
+}

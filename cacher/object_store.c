@@ -1,0 +1,150 @@
+/* How: one copy-on-write tree by key; indexes follow each change and may fall out (object_index.h), so the tree alone decides whether a change
+ * succeeded. */
+#include "object_store.h"
+
+#define REBUILD_AFTER_CHANGES 1000
+
+vd_status vdi_object_store_init(struct vdi_object_store *store, int trigger_index, const char *const *index_labels)
+{
+	size_t	  count = trigger_index >= 0;
+	vd_status status = VD_OK;
+
+	*store = (struct vdi_object_store) { 0 };
+	vdi_btree_init(&store->objects, &vdi_object_btree_ops);
+	for (size_t i = 0; index_labels && index_labels[i]; i++)
+		count++;
+	if (count == 0)
+		return VD_OK;
+	store->indexes = vdi_calloc(count, sizeof *store->indexes);
+	if (store->indexes == NULL)
+		return VD_NOMEM;
+	if (trigger_index >= 0)
+		status = vdi_object_index_init(&store->indexes[store->index_count++], NULL, (size_t) trigger_index);
+	for (size_t i = 0; status == VD_OK && index_labels && index_labels[i]; i++)
+		status = vdi_object_index_init(&store->indexes[store->index_count++], index_labels[i], 0);
+	if (status != VD_OK)
+		vdi_object_store_fini(store);
+	return status;
+}
+
+static void drop_retained(struct vdi_object_store *store, size_t index)
+{
+	vdi_btree_snapshot_release(&store->retained[index].snapshot);
+	store->retained_count--;
+	memmove(&store->retained[index], &store->retained[index + 1], (store->retained_count - index) * sizeof store->retained[0]);
+}
+
+void vdi_object_store_fini(struct vdi_object_store *store)
+{
+	while (store->retained_count)
+		drop_retained(store, store->retained_count - 1);
+	for (size_t i = 0; i < store->index_count; i++)
+		vdi_object_index_fini(&store->indexes[i]);
+	vdi_free(store->indexes);
+	vdi_btree_fini(&store->objects);
+	*store = (struct vdi_object_store) { 0 };
+}
+
+struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key)
+{
+	return vdi_btree_snapshot_get(vdi_btree_view(&store->objects), key);
+}
+
+static void rebuild_lost_indexes(struct vdi_object_store *store)
+{
+	bool lost = false;
+
+	for (size_t i = 0; i < store->index_count; i++)
+		lost |= !store->indexes[i].is_usable;
+	if (!lost)
+		return;
+	if (store->changes_until_rebuild > 0) {
+		store->changes_until_rebuild--;
+		return;
+	}
+	store->changes_until_rebuild = REBUILD_AFTER_CHANGES;
+	for (size_t i = 0; i < store->index_count; i++)
+		if (!store->indexes[i].is_usable)
+			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
+}
+
+vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_object *old_object, struct vd_object *object)
+{
+	/* The tree may drop the last reference of the old object, whose values the indexes still need. */
+	struct vd_object *kept = old_object && store->index_count ? vd_object_ref(old_object) : NULL;
+	vd_status	  status = VD_OK;
+
+	if (object)
+		status = vdi_btree_put(&store->objects, object, NULL);
+	else if (old_object)
+		status = vdi_btree_remove(&store->objects, vd_object_key(old_object), NULL);
+	if (status == VD_OK && store->index_count) {
+		for (size_t i = 0; i < store->index_count; i++)
+			vdi_object_index_change(&store->indexes[i], kept, object);
+		rebuild_lost_indexes(store);
+	}
+	vd_object_unref(kept);
+	return status;
+}
+
+void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects)
+{
+	struct vdi_btree old = store->objects;
+
+	while (store->retained_count)
+		drop_retained(store, store->retained_count - 1);
+	store->objects = *objects;
+	*objects = old;
+	vdi_btree_clear(objects);
+	for (size_t i = 0; i < store->index_count; i++)
+		vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
+}
+
+void vdi_object_store_snapshot(const struct vdi_object_store *store, struct vdi_btree_snapshot *ret_snapshot)
+{
+	vdi_btree_snapshot(&store->objects, ret_snapshot);
+}
+
+void vdi_object_store_retain(struct vdi_object_store *store, const struct vdi_btree_snapshot *snapshot, vd_rev revision, uint64_t position)
+{
+	size_t place = 0;
+
+	while (place < store->retained_count && store->retained[place].position < position)
+		place++;
+	if (place < store->retained_count && store->retained[place].position == position) {
+		store->retained[place].revision = VDI_MAX(store->retained[place].revision, revision);
+		return;
+	}
+	if (store->retained_count == VDI_SNAPSHOT_COUNT_MAX) {
+		drop_retained(store, 0);
+		place = place ? place - 1 : 0;
+	}
+	memmove(&store->retained[place + 1], &store->retained[place], (store->retained_count - place) * sizeof store->retained[0]);
+	store->retained[place] = (struct vdi_retained_snapshot) { .revision = revision, .position = position };
+	vdi_btree_snapshot_ref(snapshot, &store->retained[place].snapshot);
+	store->retained_count++;
+}
+
+void vdi_object_store_forget(struct vdi_object_store *store, vd_rev revision_below)
+{
+	while (store->retained_count && store->retained[0].revision < revision_below)
+		drop_retained(store, 0);
+}
+
+const struct vdi_retained_snapshot *vdi_object_store_nearest(const struct vdi_object_store *store, uint64_t position)
+{
+	for (size_t i = 0; i < store->retained_count; i++)
+		if (store->retained[i].position >= position)
+			return &store->retained[i];
+	return NULL;
+}
+
+vd_status vdi_object_undo(struct vdi_btree *objects, const struct vdi_event *event)
+{
+	vd_status status;
+
+	if (event->old_object)
+		return vdi_btree_put(objects, event->old_object, NULL);
+	status = vdi_btree_remove(objects, vd_object_key(event->object), NULL);
+	return status == VD_NOT_FOUND ? VD_OK : status;
+}

@@ -1,0 +1,59 @@
+/* The objects of one resource in key order, with list indexes and a few retained snapshots.
+ *
+ * Belongs to the cacher's lock; the dispatching actor is the only writer. A snapshot is O(1) and read without any lock. Exact reads of an older
+ * revision start from the nearest retained snapshot that is newer and take the events between back (vdi_object_undo), so a write
+ * never pays for snapshots that nobody reads (R-445..R-450, W-08).
+ */
+#ifndef VDI_OBJECT_STORE_H
+#define VDI_OBJECT_STORE_H
+
+#include <vedette/codec.h>
+
+#include "base.h"
+#include "btree.h"
+#include "history.h"
+#include "object_index.h"
+
+#define VDI_SNAPSHOT_COUNT_MAX 16
+
+struct vdi_retained_snapshot {
+	vd_rev			  revision;
+	uint64_t		  position; /* of the history: events from here on are not in it */
+	struct vdi_btree_snapshot snapshot;
+};
+
+struct vdi_object_store {
+	struct vdi_btree	 objects;
+	struct vdi_object_index *indexes;
+	size_t			 index_count;
+	unsigned		 changes_until_rebuild;
+
+	/* Sorted by position. When full the oldest goes. */
+	struct vdi_retained_snapshot retained[VDI_SNAPSHOT_COUNT_MAX];
+	size_t			     retained_count;
+};
+
+/* trigger_index: of the codec's declared fields, negative for none. index_labels: NULL-terminated or NULL. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_object_store_init(struct vdi_object_store *store, int trigger_index, const char *const *index_labels);
+void		       vdi_object_store_fini(struct vdi_object_store *store);
+
+/* Lent; NULL when absent. */
+struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key);
+/* object takes the place of old_object (what _get answered; NULL: none); object NULL: removed. VD_NOMEM leaves all as before. */
+VDI_MUST_USE vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_object *old_object, struct vd_object *object);
+/* Takes over the whole content of objects (left empty) and builds the indexes; retained snapshots are dropped. */
+void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects);
+
+/* The caller releases it. */
+void vdi_object_store_snapshot(const struct vdi_object_store *store, struct vdi_btree_snapshot *ret_snapshot);
+/* Keeps a snapshot (another reference) of the state at revision for later exact reads. Cannot fail. */
+void vdi_object_store_retain(struct vdi_object_store *store, const struct vdi_btree_snapshot *snapshot, vd_rev revision, uint64_t position);
+/* Drops those whose revision is below. */
+void vdi_object_store_forget(struct vdi_object_store *store, vd_rev revision_below);
+/* The retained snapshot with the smallest position >= position; NULL: none. Lent. */
+const struct vdi_retained_snapshot *vdi_object_store_nearest(const struct vdi_object_store *store, uint64_t position);
+
+/* Takes one event back in a private tree. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_object_undo(struct vdi_btree *objects, const struct vdi_event *event);
+
+#endif
