@@ -1,0 +1,145 @@
+/* How: a watcher lies in the bucket of the second of its next bookmark or deadline, at most 60 s away; a later deadline goes around again. */
+#include "bookmark.h"
+
+#include "cache_watcher.h"
+
+static int64_t second_of(vd_mono time)
+{
+	return time.ns / 1000000000;
+}
+
+void vdi_bookmark_init(struct vdi_bookmark_wheel *wheel, const struct vd_env *env)
+{
+	*wheel = (struct vdi_bookmark_wheel) { .env = env, .soon_next = VD_NEVER, .tick_next = VD_NEVER };
+}
+
+static void put(struct vdi_bookmark_wheel *wheel, struct vd_watcher **first, struct vd_watcher *watcher)
+{
+	watcher->wheel_next = *first;
+	watcher->wheel_place = first;
+	if (*first)
+		(*first)->wheel_place = &watcher->wheel_next;
+	*first = watcher;
+	watcher->in_wheel = true;
+	wheel->count++;
+}
+
+void vdi_bookmark_remove(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher)
+{
+	if (!watcher->in_wheel)
+		return;
+	*watcher->wheel_place = watcher->wheel_next;
+	if (watcher->wheel_next)
+		watcher->wheel_next->wheel_place = watcher->wheel_place;
+	watcher->in_wheel = false;
+	wheel->count--;
+}
+
+static void schedule_tick(struct vdi_bookmark_wheel *wheel, vd_mono now)
+{
+	wheel->tick_next = vd_mono_add(now, (vd_dur) { 1000000000 + (int64_t) vd_env_random_below(wheel->env, 250000000) });
+}
+
+/* in 60 s, or 2 s before the deadline if that is earlier; after that only the deadline is left. */
+static vd_mono next_due(const struct vd_watcher *watcher, vd_mono now)
+{
+	vd_mono regular = watcher->allow_bookmarks ? vd_mono_add(now, VDI_BOOKMARK_PERIOD) : VD_NEVER;
+	vd_mono last = watcher->deadline.ns == INT64_MAX ? VD_NEVER :
+							   (vd_mono) { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
+
+	if (!watcher->allow_bookmarks || last.ns <= now.ns)
+		return watcher->deadline;
+	return regular.ns < last.ns ? regular : last;
+}
+
+static void file(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher, vd_mono now)
+{
+	vd_mono due = next_due(watcher, now);
+	int64_t second;
+
+	if (due.ns == INT64_MAX)
+		return;
+	if (due.ns == watcher->deadline.ns && due.ns <= vd_mono_add(now, VD_MS(1500)).ns) {
+		put(wheel, &wheel->soon, watcher);
+		wheel->soon_next = VDI_MIN(wheel->soon_next.ns, due.ns) == due.ns ? due : wheel->soon_next;
+		return;
+	}
+	/* A deadline is looked at a tick early, so that it can move to the list of exact ones. */
+	second = second_of(due) - (due.ns == watcher->deadline.ns ? 1 : 0);
+	second = VDI_MAX(second, wheel->second + 1);
+	second = VDI_MIN(second, wheel->second + VDI_BOOKMARK_BUCKETS - 1);
+	put(wheel, &wheel->buckets[second % VDI_BOOKMARK_BUCKETS], watcher);
+}
+
+void vdi_bookmark_add(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher)
+{
+	vd_mono now = vd_env_now(wheel->env);
+
+	if (wheel->tick_next.ns == INT64_MAX) {
+		wheel->second = second_of(now);
+		schedule_tick(wheel, now);
+	}
+	file(wheel, watcher, now);
+}
+
+static void run_bucket(struct vdi_bookmark_wheel *wheel, struct vd_watcher **bucket, vd_mono now)
+{
+	struct vd_watcher *watcher = *bucket;
+
+	while (watcher) {
+		struct vd_watcher *next = watcher->wheel_next;
+		vd_mono		   last = { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
+
+		vdi_bookmark_remove(wheel, watcher);
+		if (watcher->deadline.ns <= now.ns) {
+			(void) vdi_outlet_post(watcher, VDI_MESSAGE_DEADLINE);
+		} else {
+			/* Between the last bookmark and the deadline nothing more is due. */
+			if (watcher->allow_bookmarks && (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX))
+				(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
+			file(wheel, watcher, now);
+		}
+		watcher = next;
+	}
+}
+
+static void run_soon(struct vdi_bookmark_wheel *wheel, vd_mono now)
+{
+	struct vd_watcher *watcher = wheel->soon;
+
+	wheel->soon_next = VD_NEVER;
+	while (watcher) {
+		struct vd_watcher *next = watcher->wheel_next;
+
+		if (watcher->deadline.ns <= now.ns) {
+			vdi_bookmark_remove(wheel, watcher);
+			(void) vdi_outlet_post(watcher, VDI_MESSAGE_DEADLINE);
+		} else if (watcher->deadline.ns < wheel->soon_next.ns) {
+			wheel->soon_next = watcher->deadline;
+		}
+		watcher = next;
+	}
+}
+
+vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel)
+{
+	vd_mono now = vd_env_now(wheel->env);
+
+	if (wheel->soon_next.ns <= now.ns)
+		run_soon(wheel, now);
+	if (wheel->tick_next.ns <= now.ns) {
+		int64_t end = second_of(now);
+
+		/* After a long pause every bucket is due once. */
+		if (end - wheel->second > VDI_BOOKMARK_BUCKETS)
+			wheel->second = end - VDI_BOOKMARK_BUCKETS;
+		while (wheel->second < end) {
+			wheel->second++;
+			run_bucket(wheel, &wheel->buckets[wheel->second % VDI_BOOKMARK_BUCKETS], now);
+		}
+		schedule_tick(wheel, now);
+	}
+	if (wheel->count == 0)
+		wheel->tick_next = VD_NEVER;
+	return wheel->soon_next.ns < wheel->tick_next.ns ? wheel->soon_next : wheel->tick_next;
+}

@@ -1,0 +1,214 @@
+/* The public side of a watcher: resume, close, and pulling. A pulled watcher has a sink of its own that keeps up to 32 events with references; taking
+ * more makes it less than offered, so it is parked and resumed like any other. */
+#include "cache_watcher.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+const char *vd_watch_type_name(enum vd_watch_type type)
+{
+	static const char *const names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
+
+	return (unsigned) type < VDI_ARRAY_SIZE(names) ? names[type] : "ERROR";
+}
+
+void vdi_watch_start_free(struct vdi_watch_start *start)
+{
+	if (start)
+		vdi_predicate_unref(start->predicate);
+	vdi_free(start);
+}
+
+void vdi_initial_free(struct vdi_initial *initial)
+{
+	if (initial)
+		vdi_btree_snapshot_release(&initial->snapshot);
+	vdi_free(initial);
+}
+
+struct vd_object *vdi_initial_next(struct vdi_initial *initial)
+{
+	struct vd_object *object;
+
+	do {
+		object = vdi_btree_cursor_range_next(&initial->cursor);
+	} while (object && !vdi_predicate_matches(initial->predicate, object));
+	return object;
+}
+
+static void release_pulled(struct vdi_pull *pull)
+{
+	for (size_t i = 0; i < pull->count; i++) {
+		vd_object_unref(pull->events[i].object);
+		vd_object_unref(pull->events[i].old_object);
+		vdi_event_unref(pull->events[i].shared);
+	}
+	pull->count = pull->next = 0;
+}
+
+void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part)
+{
+	if ((atomic_fetch_or(&watcher->finished, part) | part) != (VDI_FINISHED_USER | VDI_FINISHED_CACHER))
+		return;
+	if (watcher->outlet->kind == VDI_OUTLET_PULLED && watcher->arg) {
+		release_pulled(watcher->arg);
+		vdi_free(watcher->arg);
+	}
+	vdi_lane_unref(watcher->lane);
+	vdi_outlet_unref(watcher->outlet);
+	vdi_cacher_unref(watcher->cacher);
+	vdi_free(watcher->error);
+	vdi_free(watcher);
+}
+
+void vd_watcher_resume(struct vd_watcher *watcher)
+{
+	(void) vdi_outlet_post(watcher, VDI_MESSAGE_RESUME);
+}
+
+void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), void *arg)
+{
+	struct vdi_outlet *outlet;
+	bool		   more = true;
+
+	if (watcher == NULL)
+		return;
+	outlet = vdi_outlet_ref(watcher->outlet);
+	watcher->closed = closed;
+	watcher->closed_arg = arg;
+	atomic_store(&watcher->is_closing, true);
+	if (!vdi_outlet_post(watcher, VDI_MESSAGE_CLOSE)) {
+		if (closed)
+			closed(arg);
+		vdi_watcher_finish(watcher, VDI_FINISHED_USER);
+	} else if (outlet->kind == VDI_OUTLET_PULLED) {
+		while (more && vdi_outlet_try_run(outlet, &more))
+			;
+	}
+	vdi_outlet_unref(outlet);
+}
+
+/* ---- Pulling ---- */
+
+size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	struct vdi_pull *pull = arg;
+	size_t		 taken;
+
+	for (taken = 0; taken < count && pull->count < VDI_PULL_EVENTS; taken++) {
+		struct vd_watch_event *event = &pull->events[pull->count++];
+
+		*event = events[taken];
+		if (event->object)
+			vd_object_ref(event->object);
+		if (event->old_object)
+			vd_object_ref(event->old_object);
+		if (event->shared)
+			vdi_event_ref(event->shared);
+		if (event->error) {
+			pull->error = *event->error;
+			event->error = &pull->error;
+		}
+	}
+	return taken;
+}
+
+void vdi_pull_ended(void *arg, vd_status reason)
+{
+	struct vdi_pull *pull = arg;
+
+	pull->is_ended = true;
+	pull->end_reason = reason;
+}
+
+static void clear_fd(struct vdi_outlet *outlet)
+{
+	uint64_t count;
+
+	vdi_lock_acquire(&outlet->lock);
+	/* Nothing to read is fine. */
+	if (outlet->fd >= 0 && read(outlet->fd, &count, sizeof count) < 0)
+		count = 0;
+	vdi_lock_release(&outlet->lock);
+}
+
+static void fill(struct vd_watcher *watcher)
+{
+	struct vdi_pull *pull = watcher->arg;
+	bool		 more = true;
+
+	release_pulled(pull);
+	if (!pull->is_ended)
+		(void) vdi_outlet_post(watcher, VDI_MESSAGE_RESUME);
+	/* Someone else (the end of the cacher) may be at it: that leaves an end reason, next time. */
+	while (pull->count == 0 && !pull->is_ended && more && vdi_outlet_try_run(watcher->outlet, &more))
+		;
+}
+
+vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret_event)
+{
+	struct vdi_pull *pull = watcher->arg;
+
+	VDI_CHECK(watcher->outlet->kind == VDI_OUTLET_PULLED);
+	if (pull->next == pull->count)
+		fill(watcher);
+	if (pull->next == pull->count && !pull->is_ended) {
+		clear_fd(watcher->outlet);
+		if (vdi_outlet_has_work(watcher->outlet))
+			fill(watcher);
+	}
+	if (pull->next < pull->count) {
+		*ret_event = pull->events[pull->next++];
+		return VD_OK;
+	}
+	return pull->is_ended ? pull->end_reason : VD_AGAIN;
+}
+
+vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
+{
+	struct vdi_outlet *outlet = watcher->outlet;
+	struct vdi_pull	  *pull = watcher->arg;
+	const struct vd_env *env = watcher->cacher->env;
+	vd_mono		   due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(env), timeout);
+	struct vdi_wait	   wait;
+	bool		   in_time;
+
+	VDI_CHECK(outlet->kind == VDI_OUTLET_PULLED);
+	for (;;) {
+		if (pull->next == pull->count)
+			fill(watcher);
+		if (pull->next < pull->count || pull->is_ended)
+			return VD_OK;
+		vdi_wait_init(&wait, env);
+		vdi_lock_acquire(&outlet->lock);
+		if (outlet->inbox_first || outlet->dirty_first || outlet->end_wanted)
+			vdi_wait_signal(&wait);
+		else
+			outlet->waiter = &wait;
+		vdi_lock_release(&outlet->lock);
+		in_time = vdi_wait_until(&wait, due);
+		vdi_lock_acquire(&outlet->lock);
+		outlet->waiter = NULL;
+		vdi_lock_release(&outlet->lock);
+		vdi_wait_fini(&wait);
+		if (!in_time)
+			return VD_TIMEOUT;
+	}
+}
+
+int vd_watcher_fd(struct vd_watcher *watcher)
+{
+	struct vdi_outlet *outlet = watcher->outlet;
+	struct vdi_pull	  *pull = watcher->arg;
+
+	VDI_CHECK(outlet->kind == VDI_OUTLET_PULLED);
+	vdi_lock_acquire(&outlet->lock);
+	if (outlet->fd < 0) {
+		bool has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || pull->next < pull->count || pull->is_ended ||
+			   outlet->busy_first;
+
+		outlet->fd = eventfd(has, EFD_NONBLOCK | EFD_CLOEXEC);
+	}
+	vdi_lock_release(&outlet->lock);
+	return outlet->fd;
+}

@@ -1,0 +1,343 @@
+/* How: the lock is taken once per batch. Objects and history move together under it, so a reader that holds it sees one revision. What may allocate
+ * (the events) is made before; the only thing that can fail inside is a copy of tree nodes, and then the batch stops between two events.
+ *
+ * An exact read of an older revision takes events back, newest first, in a private copy-on-write tree, some at a time so that the writer is never
+ * held up; if the history loses one of them meanwhile, the revision is too old by then. */
+#include "watch_cache.h"
+
+vd_status vdi_watch_cache_init(struct vdi_watch_cache *cache, const struct vd_env *env, int64_t history_bytes, vd_dur history_window,
+			       int trigger_index, const char *const *index_labels)
+{
+	*cache = (struct vdi_watch_cache) { .env = env, .waiters_revision_min = INT64_MAX };
+	VDI_TRY(vdi_history_init(&cache->history, history_bytes, history_window));
+	if (vdi_object_store_init(&cache->store, trigger_index, index_labels) != VD_OK) {
+		vdi_history_fini(&cache->history);
+		return VD_NOMEM;
+	}
+	vdi_lock_init(&cache->lock, VDI_LOCK_WATCH_CACHE);
+	return VD_OK;
+}
+
+void vdi_watch_cache_fini(struct vdi_watch_cache *cache)
+{
+	if (cache->env == NULL)
+		return;
+	vdi_object_store_fini(&cache->store);
+	vdi_history_fini(&cache->history);
+	vdi_lock_fini(&cache->lock);
+	cache->env = NULL;
+}
+
+static void publish_locked(struct vdi_watch_cache *cache, vd_rev revision)
+{
+	atomic_store_explicit(&cache->revision, revision, memory_order_release);
+}
+
+void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *objects, vd_rev revision, bool keep_history)
+{
+	vdi_lock_acquire(&cache->lock);
+	if (!keep_history)
+		vdi_history_reset(&cache->history, revision);
+	vdi_object_store_replace(&cache->store, objects);
+	cache->matched_revision = revision;
+	atomic_store_explicit(&cache->matched_position, cache->history.end, memory_order_release);
+	publish_locked(cache, revision);
+	vdi_lock_release(&cache->lock);
+}
+
+void vdi_watch_cache_backfill_begin(struct vdi_watch_cache *cache, vd_rev floor)
+{
+	vdi_lock_acquire(&cache->lock);
+	vdi_history_reset(&cache->history, floor);
+	vdi_lock_release(&cache->lock);
+}
+
+vd_status vdi_watch_cache_backfill(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *event)
+{
+	bool		  is_delete = event->type == VD_WATCH_DELETED;
+	struct vdi_event *made;
+
+	if (is_delete && event->object == NULL)
+		return VD_OK;
+	VDI_TRY(vdi_event_new(event->revision, is_delete ? NULL : event->object, is_delete ? event->object : event->old_object,
+			      vd_env_now(cache->env), &made));
+	vdi_lock_acquire(&cache->lock);
+	vdi_history_append(&cache->history, made);
+	vdi_lock_release(&cache->lock);
+	return VD_OK;
+}
+
+/* The event takes the cache's own previous object, whatever the store said. *ret_made: false for a deletion of something never seen. */
+static vd_status apply_locked(struct vdi_watch_cache *cache, struct vdi_event *event, bool *ret_made)
+{
+	struct vd_object *object = event->object;
+	struct vd_object *old_object = vdi_object_store_get(&cache->store, vd_object_key(object ? object : event->old_object));
+
+	*ret_made = object || old_object;
+	if (!*ret_made)
+		return VD_OK;
+	/* The reference first: the change may drop the store's. */
+	if (old_object)
+		vd_object_ref(old_object);
+	if (vdi_object_store_change(&cache->store, old_object, object) != VD_OK) {
+		vd_object_unref(old_object);
+		return VD_NOMEM;
+	}
+	vd_object_unref(event->old_object);
+	event->old_object = old_object;
+	vdi_history_append(&cache->history, vdi_event_ref(event));
+	return VD_OK;
+}
+
+static vd_status make_event(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *from, struct vdi_event **ret_event)
+{
+	bool	is_delete = from->type == VD_WATCH_DELETED;
+	vd_mono time = from->received.ns ? from->received : vd_env_now(cache->env);
+
+	return vdi_event_new(from->revision, is_delete ? NULL : from->object, is_delete ? from->object : NULL, time, ret_event);
+}
+
+vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *events, size_t count,
+				struct vdi_applied *applied)
+{
+	struct vdi_event **made = applied->made;
+	size_t		   prepared = 0;
+	size_t		   kept = 0;
+	size_t		   i;
+	bool		   is_made;
+
+	while (prepared < count && make_event(cache, &events[prepared], &made[prepared]) == VD_OK)
+		prepared++;
+	vdi_lock_acquire(&cache->lock);
+	applied->position = cache->history.end;
+	for (i = 0; i < prepared && apply_locked(cache, made[i], &is_made) == VD_OK; i++)
+		if (is_made)
+			made[kept++] = made[i];
+		else
+			vdi_event_unref(made[i]);
+	if (i == count)
+		publish_locked(cache, events[count - 1].revision);
+	if (cache->history.evicted_revision && cache->store.retained_count)
+		vdi_object_store_forget(&cache->store, vdi_history_floor(&cache->history));
+	vdi_lock_release(&cache->lock);
+	for (size_t rest = i; rest < prepared; rest++)
+		vdi_event_unref(made[rest]);
+	applied->taken = i;
+	applied->made_count = kept;
+	return i == count ? VD_OK : VD_NOMEM;
+}
+
+void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision)
+{
+	vdi_lock_acquire(&cache->lock);
+	if (revision > vdi_watch_cache_revision(cache)) {
+		publish_locked(cache, revision);
+		if (atomic_load(&cache->matched_position) == cache->history.end)
+			cache->matched_revision = revision;
+	}
+	vdi_lock_release(&cache->lock);
+}
+
+/* ---- Waiting for a revision ---- */
+
+bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter *waiter)
+{
+	if (waiter->revision <= vdi_watch_cache_revision(cache))
+		return true;
+	waiter->since = vd_env_now(cache->env);
+	waiter->next = NULL;
+	vdi_lock_acquire(&cache->lock);
+	if (waiter->revision <= vdi_watch_cache_revision(cache)) {
+		vdi_lock_release(&cache->lock);
+		return true;
+	}
+	if (cache->waiters_last)
+		cache->waiters_last->next = waiter;
+	else
+		cache->waiters_first = waiter;
+	cache->waiters_last = waiter;
+	cache->waiters_revision_min = VDI_MIN(cache->waiters_revision_min, waiter->revision);
+	vdi_lock_release(&cache->lock);
+	return false;
+}
+
+static vd_status verdict_locked(const struct vdi_watch_cache *cache, const struct vdi_fresh_waiter *waiter, vd_mono now)
+{
+	if (waiter->revision <= vdi_watch_cache_revision(cache))
+		return VD_OK;
+	if (cache->is_stopped)
+		return VD_CLOSED;
+	return vd_mono_add(waiter->since, VDI_FRESH_WAIT).ns <= now.ns ? VD_TOO_LARGE_REVISION : VD_AGAIN;
+}
+
+/* Takes out one waiter that has an answer; NULL: none. */
+static struct vdi_fresh_waiter *pop_waiter(struct vdi_watch_cache *cache, vd_mono now, vd_status *ret_status, vd_mono *ret_due)
+{
+	struct vdi_fresh_waiter *previous = NULL;
+	struct vdi_fresh_waiter *waiter;
+	vd_rev			 least = INT64_MAX;
+
+	vdi_lock_acquire(&cache->lock);
+	waiter = cache->waiters_first;
+	*ret_due = waiter ? vd_mono_add(waiter->since, VDI_FRESH_WAIT) : VD_NEVER;
+	/* Nobody's revision is there and nobody's time is over: the first deadline is the earliest. */
+	if (waiter && !cache->is_stopped && cache->waiters_revision_min > vdi_watch_cache_revision(cache) && ret_due->ns > now.ns)
+		waiter = NULL;
+	for (; waiter; previous = waiter, waiter = waiter->next) {
+		*ret_status = verdict_locked(cache, waiter, now);
+		if (*ret_status != VD_AGAIN) {
+			*(previous ? &previous->next : &cache->waiters_first) = waiter->next;
+			if (cache->waiters_last == waiter)
+				cache->waiters_last = previous;
+			break;
+		}
+		least = VDI_MIN(least, waiter->revision);
+		if (waiter->next == NULL)
+			cache->waiters_revision_min = least;
+	}
+	if (cache->waiters_first == NULL)
+		cache->waiters_revision_min = INT64_MAX;
+	vdi_lock_release(&cache->lock);
+	return waiter;
+}
+
+vd_mono vdi_watch_cache_serve_waiters(struct vdi_watch_cache *cache)
+{
+	vd_mono			 now = vd_env_now(cache->env);
+	struct vdi_fresh_waiter *waiter;
+	vd_status		 status = VD_OK;
+	vd_mono			 due;
+
+	while ((waiter = pop_waiter(cache, now, &status, &due)))
+		waiter->done(waiter, status);
+	return due;
+}
+
+void vdi_watch_cache_stop(struct vdi_watch_cache *cache)
+{
+	vdi_lock_acquire(&cache->lock);
+	cache->is_stopped = true;
+	vdi_lock_release(&cache->lock);
+	(void) vdi_watch_cache_serve_waiters(cache);
+}
+
+bool vdi_watch_cache_has_waiters(struct vdi_watch_cache *cache)
+{
+	bool has;
+
+	vdi_lock_acquire(&cache->lock);
+	has = cache->waiters_first != NULL;
+	vdi_lock_release(&cache->lock);
+	return has;
+}
+
+vd_status vdi_too_large_revision(struct vd_error *reterr, vd_rev requested, vd_rev current)
+{
+	vd_error_set(reterr, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld", (long long) requested, (long long) current);
+	if (reterr) {
+		reterr->requested = requested;
+		reterr->current = current;
+		reterr->retry_after_s = 1;
+	}
+	return VD_TOO_LARGE_REVISION;
+}
+
+/* ---- Exact revisions ---- */
+
+static vd_status too_old(struct vd_error *reterr, vd_rev revision)
+{
+	vd_error_set(reterr, VD_EXPIRED, "too old resource version: %lld", (long long) revision);
+	if (reterr)
+		reterr->requested = revision;
+	return VD_EXPIRED;
+}
+
+static const struct vdi_retained_snapshot *find_exact_locked(const struct vdi_watch_cache *cache, vd_rev revision)
+{
+	for (size_t i = 0; i < cache->store.retained_count; i++)
+		if (cache->store.retained[i].revision == revision)
+			return &cache->store.retained[i];
+	return NULL;
+}
+
+static bool has_revision_locked(const struct vdi_watch_cache *cache, vd_rev revision)
+{
+	return revision >= vdi_history_floor(&cache->history) || find_exact_locked(cache, revision) != NULL;
+}
+
+bool vdi_watch_cache_has_revision(struct vdi_watch_cache *cache, vd_rev revision)
+{
+	bool has;
+
+	vdi_lock_acquire(&cache->lock);
+	has = has_revision_locked(cache, revision);
+	vdi_lock_release(&cache->lock);
+	return has;
+}
+
+/* Takes events [to, from) back, newest first. */
+static vd_status undo(struct vdi_watch_cache *cache, struct vdi_btree *objects, uint64_t from, uint64_t to)
+{
+	struct vdi_event *events[VDI_APPLY_BATCH];
+	vd_status	  status = VD_OK;
+
+	while (from > to && status == VD_OK) {
+		size_t count = 0;
+
+		vdi_lock_acquire(&cache->lock);
+		for (; from > to && count < VDI_APPLY_BATCH && from - 1 >= cache->history.start; from--)
+			events[count++] = vdi_event_ref(vdi_history_at(&cache->history, from - 1));
+		vdi_lock_release(&cache->lock);
+		if (count == 0)
+			return VD_EXPIRED;
+		for (size_t i = 0; i < count; i++) {
+			if (status == VD_OK)
+				status = vdi_object_undo(objects, events[i]);
+			vdi_event_unref(events[i]);
+		}
+	}
+	return status;
+}
+
+vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revision, struct vdi_btree_snapshot *ret_snapshot,
+				      struct vd_error *reterr)
+{
+	const struct vdi_retained_snapshot *nearest;
+	struct vdi_btree		    objects;
+	uint64_t			    from;
+	uint64_t			    to;
+	vd_status			    status;
+
+	vdi_btree_init(&objects, &vdi_object_btree_ops);
+	vdi_lock_acquire(&cache->lock);
+	nearest = find_exact_locked(cache, revision);
+	if (nearest) {
+		vdi_btree_snapshot_ref(&nearest->snapshot, ret_snapshot);
+		vdi_lock_release(&cache->lock);
+		return VD_OK;
+	}
+	if (!has_revision_locked(cache, revision)) {
+		vdi_lock_release(&cache->lock);
+		return too_old(reterr, revision);
+	}
+	to = vdi_history_after(&cache->history, revision);
+	nearest = vdi_object_store_nearest(&cache->store, to);
+	from = nearest ? nearest->position : cache->history.end;
+	if (nearest)
+		vdi_btree_snapshot_ref(&nearest->snapshot, &objects.live);
+	else
+		vdi_btree_snapshot(&cache->store.objects, &objects.live);
+	vdi_lock_release(&cache->lock);
+	status = undo(cache, &objects, from, to);
+	if (status != VD_OK) {
+		vdi_btree_fini(&objects);
+		return status == VD_EXPIRED ? too_old(reterr, revision) : vd_error_set(reterr, status, "out of memory for a snapshot");
+	}
+	vdi_lock_acquire(&cache->lock);
+	/* Not across a new generation: there the history starts over behind our positions. */
+	if (to >= cache->history.start && revision >= vdi_history_floor(&cache->history))
+		vdi_object_store_retain(&cache->store, &objects.live, revision, to);
+	vdi_lock_release(&cache->lock);
+	*ret_snapshot = objects.live;
+	return VD_OK;
+}

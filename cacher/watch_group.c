@@ -1,0 +1,176 @@
+/* How: the ring holds 8 bytes per match, starts with 4 entries when the first match comes and ends at 128: enough for what piles up between two runs of
+ * an outlet. A watcher that lags further pays for its own evaluation, outside of the lock, in steps of one array of events. */
+#include "watch_group.h"
+
+#include "watch_cache.h"
+
+vd_status vdi_watch_group_new(struct vdi_predicate *predicate, uint64_t position, struct vdi_watch_group **ret_group)
+{
+	struct vdi_watch_group *group = VDI_NEW(struct vdi_watch_group);
+
+	if (group == NULL)
+		return VD_NOMEM;
+	atomic_init(&group->references, 1);
+	group->predicate = vdi_predicate_ref(predicate);
+	group->ring_floor = position;
+	*ret_group = group;
+	return VD_OK;
+}
+
+struct vdi_watch_group *vdi_watch_group_ref(struct vdi_watch_group *group)
+{
+	atomic_fetch_add_explicit(&group->references, 1, memory_order_relaxed);
+	return group;
+}
+
+struct vdi_watch_group *vdi_watch_group_unref(struct vdi_watch_group *group)
+{
+	if (group && atomic_fetch_sub_explicit(&group->references, 1, memory_order_acq_rel) == 1) {
+		vdi_predicate_unref(group->predicate);
+		vdi_free(group->ring);
+		vdi_free(group);
+	}
+	return NULL;
+}
+
+static uint64_t entry_at(const struct vdi_watch_group *group, unsigned index)
+{
+	return group->ring[(group->ring_start + index) % group->ring_capacity];
+}
+
+static void grow_ring(struct vdi_watch_group *group)
+{
+	unsigned  capacity = group->ring_capacity ? group->ring_capacity * 2u : VDI_GROUP_RING_MIN;
+	uint64_t *ring = vdi_alloc(capacity * sizeof *ring);
+
+	if (ring == NULL)
+		return;
+	for (unsigned i = 0; i < group->ring_count; i++)
+		ring[i] = entry_at(group, i);
+	vdi_free(group->ring);
+	group->ring = ring;
+	group->ring_start = 0;
+	group->ring_capacity = (uint16_t) capacity;
+}
+
+void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t position, enum vd_watch_type type, uint32_t size_bytes)
+{
+	group->matched_events++;
+	group->matched_bytes += size_bytes;
+	if (group->ring_count == group->ring_capacity && group->ring_capacity < VDI_GROUP_RING_MAX)
+		grow_ring(group);
+	if (group->ring_capacity == 0) {
+		group->ring_floor = position + 1;
+		return;
+	}
+	if (group->ring_count == group->ring_capacity) {
+		group->ring_floor = entry_at(group, 0) / 4 + 1;
+		group->ring_start = (uint16_t) ((group->ring_start + 1) % group->ring_capacity);
+		group->ring_count--;
+	}
+	group->ring[(group->ring_start + group->ring_count) % group->ring_capacity] = position * 4 + type;
+	group->ring_count++;
+}
+
+/* Index in the ring of the first entry at or behind position. */
+static unsigned find_entry(const struct vdi_watch_group *group, uint64_t position)
+{
+	unsigned low = 0;
+	unsigned high = group->ring_count;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (entry_at(group, middle) / 4 >= position)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static size_t take_from_ring(struct vdi_watch_group *group, struct vdi_watch_cache *cache, uint64_t *position, uint64_t limit,
+			     struct vdi_match *matches, size_t max)
+{
+	size_t count = 0;
+
+	for (unsigned i = find_entry(group, *position); i < group->ring_count; i++) {
+		uint64_t entry = entry_at(group, i);
+
+		if (entry / 4 >= limit)
+			break;
+		if (count == max)
+			return count;
+		matches[count].event = vdi_event_ref(vdi_history_at(&cache->history, entry / 4));
+		matches[count].position = entry / 4;
+		matches[count++].type = entry % 4;
+		*position = entry / 4 + 1;
+	}
+	*position = limit;
+	return count;
+}
+
+/* Keeps what matches of events that were taken unseen. */
+static size_t evaluate(const struct vdi_watch_group *group, struct vdi_match *matches, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct vdi_match match = matches[i];
+
+		if (vdi_predicate_transition(group->predicate, match.event->old_object, match.event->object, &match.type))
+			matches[kept++] = match;
+		else
+			vdi_event_unref(match.event);
+	}
+	return kept;
+}
+
+vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_cache *cache, uint64_t *position, uint64_t limit,
+			       struct vdi_match *matches, size_t max, size_t *ret_count)
+{
+	struct vdi_history *history = &cache->history;
+	size_t		    count = 0;
+
+	*ret_count = 0;
+	if (*position >= limit)
+		return VD_OK;
+	vdi_lock_acquire(&cache->lock);
+	if (*position < history->start) {
+		vdi_lock_release(&cache->lock);
+		return VD_EXPIRED;
+	}
+	VDI_CHECK(limit <= history->end);
+	if (*position >= group->ring_floor) {
+		count = take_from_ring(group, cache, position, limit, matches, max);
+		vdi_lock_release(&cache->lock);
+	} else {
+		for (; count < max && *position < limit; count++, ++*position) {
+			matches[count].event = vdi_event_ref(vdi_history_at(history, *position));
+			matches[count].position = *position;
+		}
+		vdi_lock_release(&cache->lock);
+		count = evaluate(group, matches, count);
+	}
+	*ret_count = count;
+	return VD_OK;
+}
+
+void vdi_matches_release(struct vdi_match *matches, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		vdi_event_unref(matches[i].event);
+}
+
+void vdi_match_to_event(const struct vdi_match *match, struct vd_watch_event *ret_event)
+{
+	struct vdi_event *event = match->event;
+
+	*ret_event = (struct vd_watch_event) {
+		.type = match->type,
+		.revision = event->revision,
+		.object = match->type == VD_WATCH_DELETED ? event->old_object : event->object,
+		.old_object = match->type == VD_WATCH_ADDED ? NULL : event->old_object,
+		.shared = event,
+	};
+}
