@@ -22,7 +22,7 @@ void vdi_watch_start_free(struct vdi_watch_start *start)
 void vdi_initial_free(struct vdi_initial *initial)
 {
 	if (initial)
-		vdi_btree_snapshot_release(&initial->snapshot);
+		vdi_candidates_release(&initial->candidates);
 	vdi_free(initial);
 }
 
@@ -31,7 +31,7 @@ struct vd_object *vdi_initial_next(struct vdi_initial *initial)
 	struct vd_object *object;
 
 	do {
-		object = vdi_btree_cursor_range_next(&initial->cursor);
+		object = vdi_btree_cursor_range_next(&initial->candidates.cursor);
 	} while (object && !vdi_predicate_matches(initial->predicate, object));
 	return object;
 }

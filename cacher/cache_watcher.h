@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "cacher.h"
+#include "candidates.h"
 #include "outlet.h"
 
 /* What opening needs and nobody later. */
@@ -30,8 +31,7 @@ struct vdi_watch_start {
 
 /* The initial state, walked lazily. */
 struct vdi_initial {
-	struct vdi_btree_snapshot snapshot;
-	struct vdi_btree_cursor	  cursor;
+	struct vdi_candidates	  candidates;
 	const struct vdi_predicate *predicate; /* the group's */
 	vd_rev			  revision;
 	bool			  end_bookmark;
@@ -93,6 +93,7 @@ struct vd_watcher {
 		struct vdi_watch_start *start;
 		struct vdi_initial     *initial;
 	};
+	vd_rev		     from_revision; /* events up to it are not wanted, though the cache did not have them yet */
 	uint64_t	     position;	   /* LAGGING: of the first event not taken; MEMBER: index in the lane */
 	uint64_t	     counted_from; /* matches before this position are not in the group's sums since it joined */
 	uint64_t	     base_events;  /* the group's sums up to position */

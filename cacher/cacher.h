@@ -38,6 +38,10 @@
 #include "watcher_index.h"
 
 struct vdi_outlet;
+struct vdi_lane;
+
+#define VDI_RECENT_EVENTS 256
+#define VDI_RECENT_BYTES ((int64_t) 16 << 20)
 
 struct vd_cacher {
 	/* Fixed at creation. */
@@ -67,8 +71,18 @@ struct vd_cacher {
 		size_t			count;
 		size_t			capacity;
 	} matches;
+	struct vdi_recent_events {
+		struct vdi_event *events[VDI_RECENT_EVENTS];
+		size_t		  start;
+		size_t		  count;
+		int64_t		  bytes;
+		vd_mono		  last;
+	} recent; /* their frames are kept */
 	uint64_t visit; /* stamp of the event that is being matched */
 	bool	 is_finishing;
+	size_t	 capacity_seen; /* what the gauges show */
+	uint64_t increases_seen;
+	uint64_t decreases_seen;
 
 	/* Registry lock. */
 	struct vdi_lock	   lock; /* VDI_LOCK_CACHER */
@@ -77,7 +91,7 @@ struct vd_cacher {
 	struct vd_watcher *opening_first;
 	struct vd_watcher *opening_last;
 	struct vd_watcher *left;
-	struct vd_watcher *pulled; /* all that are attached */
+	struct vdi_outlet *pulled; /* of all attached pulled watchers */
 	size_t		   watcher_count;
 	size_t		   call_count; /* calls into the store that have not answered */
 	void (*closed)(void *arg);

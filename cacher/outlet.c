@@ -516,9 +516,17 @@ static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 			note_lag_limit(watcher);
 			continue;
 		}
-		vdi_counter_add(watcher->cacher->metrics.terminated_watchers, 1);
+		vdi_metric_add(watcher->cacher->metrics.terminated_watchers, 1);
 		end_watcher(outlet, watcher, VD_TOO_SLOW);
 	}
+}
+
+static void wake_lagging(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	lane->has_early = false;
+	for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next)
+		if (!watcher->is_stuck)
+			make_busy(outlet, watcher);
 }
 
 /* Nobody listens directly: what was matched is behind the lane at once. */
@@ -531,9 +539,7 @@ static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	lane->taken_events = lane->group->matched_events;
 	lane->taken_bytes = lane->group->matched_bytes;
 	vdi_lock_release(&cache->lock);
-	for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next)
-		if (!watcher->is_stuck)
-			make_busy(outlet, watcher);
+	wake_lagging(outlet, lane);
 }
 
 /* A pulled watcher nobody asked for long: its lag is known only here. */
@@ -554,7 +560,7 @@ static bool end_slow_puller(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	watcher->base_bytes = lane->taken_bytes;
 	if (is_expired || !lags_too_far(watcher, events, bytes))
 		return false;
-	vdi_counter_add(watcher->cacher->metrics.terminated_watchers, 1);
+	vdi_metric_add(watcher->cacher->metrics.terminated_watchers, 1);
 	end_watcher(outlet, watcher, VD_TOO_SLOW);
 	return true;
 }
@@ -589,6 +595,8 @@ static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t 
 		skip_lane(outlet, lane);
 	else if (lane->position < limit)
 		vdi_outlet_post_dirty(lane, lane->position);
+	if (lane->has_early)
+		wake_lagging(outlet, lane);
 	if (lane->lagging)
 		check_lag(outlet, lane);
 }
@@ -660,7 +668,7 @@ static void deliver_end_bookmark(struct vdi_outlet *outlet, struct vd_watcher *w
 static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
 	struct vdi_initial     *initial = watcher->initial;
-	struct vdi_btree_cursor before = initial->cursor;
+	struct vdi_btree_cursor before = initial->candidates.cursor;
 	struct vd_watch_event	events[TAKE_MAX];
 	struct vd_object       *object;
 	size_t			count = 0;
@@ -678,13 +686,40 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 	if (taken < count) {
 		/* The walk starts over behind what was taken. */
 		watcher->is_stuck = true;
-		initial->cursor = before;
+		initial->candidates.cursor = before;
 		for (size_t i = 0; i < taken; i++)
 			(void) vdi_initial_next(initial);
 	} else {
 		make_busy(outlet, watcher);
 	}
-	vdi_counter_add(watcher->cacher->metrics.init_events, taken);
+	vdi_metric_add(watcher->cacher->metrics.init_events, taken);
+}
+
+/* A watch from a revision that the cache had not reached: what comes up to there is not for it. */
+static size_t drop_early(const struct vd_watcher *watcher, struct vdi_match *matches, size_t count)
+{
+	size_t early = 0;
+
+	while (early < count && matches[early].event->revision <= watcher->from_revision)
+		early++;
+	vdi_matches_release(matches, early);
+	memmove(matches, matches + early, (count - early) * sizeof *matches);
+	return count - early;
+}
+
+/* It cannot be a member before everything up to its revision was handed out. */
+static bool is_early(struct vd_watcher *watcher)
+{
+	struct vdi_watch_cache *cache = &watcher->cacher->watch_cache;
+	struct vdi_lane	       *lane = watcher->lane;
+
+	if (watcher->from_revision == 0)
+		return false;
+	vdi_lock_acquire(&cache->lock);
+	if (cache->matched_revision >= watcher->from_revision && lane->taken_events == lane->group->matched_events)
+		watcher->from_revision = 0;
+	vdi_lock_release(&cache->lock);
+	return watcher->from_revision != 0;
 }
 
 static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher)
@@ -701,6 +736,8 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 		expire_watcher(outlet, watcher);
 		return;
 	}
+	if (watcher->from_revision)
+		count = drop_early(watcher, matches, count);
 	for (size_t i = 0; i < count; i++)
 		vdi_match_to_event(&matches[i], &events[i]);
 	taken = count ? watcher->deliver(watcher->arg, events, count) : 0;
@@ -717,6 +754,10 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 	vdi_matches_release(matches, count);
 	if (watcher->is_stuck)
 		return;
+	if (watcher->position == lane->position && is_early(watcher)) {
+		lane->has_early = true;
+		return;
+	}
 	/* Behind the lane, or before a lane that still has to hand out what this watcher must not see: another turn. */
 	if (watcher->position != lane->position || !become_member(watcher))
 		make_busy(outlet, watcher);
@@ -969,6 +1010,14 @@ bool vdi_outlet_run(struct vdi_outlet *outlet)
 	outlet->closed = NULL;
 	call_closed(closed);
 	return outlet->busy_first || vdi_outlet_has_work(outlet);
+}
+
+void vdi_outlet_shut(struct vdi_outlet *outlet)
+{
+	vdi_lock_acquire(&outlet->lock);
+	outlet->is_shut = true;
+	vdi_lock_release(&outlet->lock);
+	drop_dirty(outlet);
 }
 
 bool vdi_outlet_try_run(struct vdi_outlet *outlet, bool *ret_more)

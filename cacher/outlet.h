@@ -61,6 +61,7 @@ struct vdi_lane {
 	size_t			member_capacity;
 	struct vd_watcher      *lagging;
 	bool			is_listed;
+	bool			has_early; /* a lagging watcher waits for a later revision */
 	struct vdi_lane	       *outlet_next;
 	struct vdi_lane	      **outlet_place;
 };
@@ -74,7 +75,9 @@ struct vdi_outlet {
 	atomic_uint	     closing; /* CLOSE messages posted and not handled */
 
 	/* Registry lock. */
-	struct vdi_outlet *next;
+	struct vdi_outlet  *next;
+	struct vdi_outlet **place; /* PULLED */
+	struct vd_watcher  *puller;
 	size_t		   attached; /* watchers opened and not detached */
 
 	struct vdi_lock lock; /* VDI_LOCK_CACHE_WATCHER */
@@ -118,6 +121,8 @@ void vdi_outlet_post_end(struct vdi_outlet *outlet, uint32_t generation);
 bool vdi_outlet_run(struct vdi_outlet *outlet);
 /* The same for a pulled outlet, which two threads may want to run: false when another one is at it. */
 bool vdi_outlet_try_run(struct vdi_outlet *outlet, bool *ret_more);
+/* Nothing is accepted any more; the cacher's end. */
+void vdi_outlet_shut(struct vdi_outlet *outlet);
 /* Whether a run would find anything. Any thread. */
 bool vdi_outlet_has_work(struct vdi_outlet *outlet);
 

@@ -1,0 +1,112 @@
+/* How: without a limit nothing is gathered, vd_list_next walks. With a limit the page is gathered at once, because its token names the last object and must be
+ * known from the beginning (R-475, R-476). */
+#include "cache_list.h"
+
+#include "continue_token.h"
+
+struct vd_list *vd_list_free(struct vd_list *list)
+{
+	if (list == NULL)
+		return NULL;
+	for (size_t i = 0; list->owns_objects && i < list->object_count; i++)
+		vd_object_unref(list->objects[i]);
+	vdi_free(list->objects);
+	vdi_candidates_release(&list->candidates);
+	vdi_predicate_unref(list->predicate);
+	vdi_free(list->continue_token);
+	vdi_free(list);
+	return NULL;
+}
+
+static vd_status push(struct vd_list *list, struct vd_object *object)
+{
+	void *objects = list->objects;
+
+	if (!vdi_grow(&objects, &list->object_capacity, list->object_count + 1, sizeof(struct vd_object *)))
+		return VD_NOMEM;
+	list->objects = objects;
+	list->objects[list->object_count++] = object;
+	return VD_OK;
+}
+
+vd_status vdi_list_append(struct vd_list *list, struct vd_object *object)
+{
+	VDI_TRY(push(list, object));
+	list->owns_objects = true;
+	vd_object_ref(object);
+	return VD_OK;
+}
+
+static vd_status gather(struct vd_list *list, const struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix, struct vd_error *reterr)
+{
+	struct vdi_btree_cursor *cursor = &list->candidates.cursor;
+	struct vd_object	*object;
+
+	while (list->object_count < (size_t) limit && (object = vdi_btree_cursor_range_next(cursor)))
+		if (vdi_predicate_matches(predicate, object))
+			VDI_TRY(push(list, object));
+	if (list->object_count < (size_t) limit || cursor->remaining == 0)
+		return VD_OK;
+	if (predicate->is_empty)
+		list->remaining = list->candidate_count - limit;
+	return vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), prefix, list->revision,
+					       &list->continue_token, reterr);
+}
+
+vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix, vd_rev revision,
+		       struct vd_list **ret_list, struct vd_error *reterr)
+{
+	struct vd_list *list = VDI_NEW(struct vd_list);
+	vd_status	status = VD_OK;
+
+	if (list == NULL) {
+		vdi_candidates_release(candidates);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
+	}
+	list->revision = revision;
+	list->remaining = -1;
+	list->candidates = *candidates;
+	list->candidate_count = (int64_t) candidates->count;
+	if (limit > 0)
+		status = gather(list, predicate, limit, prefix, reterr);
+	else
+		list->predicate = vdi_predicate_ref(predicate);
+	if (status != VD_OK) {
+		vd_list_free(list);
+		return status == VD_NOMEM ? vd_error_set(reterr, VD_NOMEM, "out of memory for a list") : status;
+	}
+	*ret_list = list;
+	return VD_OK;
+}
+
+struct vd_object *vd_list_next(struct vd_list *list)
+{
+	struct vd_object *object;
+
+	if (list->predicate == NULL)
+		return list->next < list->object_count ? list->objects[list->next++] : NULL;
+	do {
+		object = vdi_btree_cursor_range_next(&list->candidates.cursor);
+	} while (object && (!list->predicate->is_empty || list->predicate->name.size) && !vdi_predicate_matches(list->predicate, object));
+	return object;
+}
+
+vd_rev vd_list_revision(const struct vd_list *list)
+{
+	return list->revision;
+}
+
+struct vd_bytes vd_list_continue(const struct vd_list *list)
+{
+	return vd_bytes_of(list->continue_token);
+}
+
+int64_t vd_list_remaining(const struct vd_list *list)
+{
+	return list->remaining;
+}
+
+int64_t vd_list_candidate_count(const struct vd_list *list)
+{
+	return list->candidate_count;
+}

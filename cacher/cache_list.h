@@ -1,0 +1,33 @@
+/* A list as its receiver holds it: a walk over a snapshot, or a page that was gathered before. */
+#ifndef VDI_CACHE_LIST_H
+#define VDI_CACHE_LIST_H
+
+#include <vedette/cacher.h>
+
+#include "candidates.h"
+
+struct vd_list {
+	vd_rev	revision;
+	int64_t candidate_count;
+	int64_t remaining; /* -1: not given */
+	char   *continue_token;
+
+	/* Walking. */
+	struct vdi_predicate *predicate; /* NULL: gathered */
+	struct vdi_candidates candidates;
+
+	/* Gathered; objects with a reference each unless the snapshot holds them. */
+	struct vd_object **objects;
+	size_t		   object_count;
+	size_t		   object_capacity;
+	size_t		   next;
+	bool		   owns_objects;
+};
+
+/* Takes over the candidates. limit 0: none. prefix: what tokens are relative to. VD_NOMEM (then the candidates are released too). */
+VDI_MUST_USE vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix,
+				    vd_rev revision, struct vd_list **ret_list, struct vd_error *reterr);
+/* Appends an object, with a reference. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_list_append(struct vd_list *list, struct vd_object *object);
+
+#endif

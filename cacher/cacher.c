@@ -1,0 +1,547 @@
+/* The Cacher: construction, the actor's round, opening a watch, the end. Reads are in delegator.c, writes in writes.c. */
+#include "cacher.h"
+
+#include "cache_watcher.h"
+#include "dispatch.h"
+#include "outlet.h"
+
+#define STOP_POLL VD_MS(10)
+
+/* ---- References and calls ---- */
+
+struct vd_cacher *vdi_cacher_ref(struct vd_cacher *cacher)
+{
+	atomic_fetch_add_explicit(&cacher->references, 1, memory_order_relaxed);
+	return cacher;
+}
+
+static void free_options(struct vd_cacher_options *options)
+{
+	vdi_free((char *) (uintptr_t) options->resource);
+	vdi_free((char *) (uintptr_t) options->group);
+	vdi_free((char *) (uintptr_t) options->key_prefix);
+	vdi_free((char *) (uintptr_t) options->trigger);
+}
+
+static void free_cacher(struct vd_cacher *cacher)
+{
+	vdi_reflector_fini(&cacher->reflector);
+	vdi_dispatch_fini(cacher);
+	vdi_watcher_index_fini(&cacher->watcher_index);
+	vdi_watch_cache_fini(&cacher->watch_cache);
+	vdi_outlet_unref(cacher->inline_outlet);
+	vdi_storage_free(cacher->storage);
+	vdi_cacher_metrics_fini(&cacher->metrics);
+	vdi_ready_fini(&cacher->ready);
+	vdi_lock_fini(&cacher->lock);
+	vdi_free(cacher->matches.matches);
+	free_options(&cacher->options);
+	vdi_free(cacher);
+}
+
+void vdi_cacher_unref(struct vd_cacher *cacher)
+{
+	if (atomic_fetch_sub_explicit(&cacher->references, 1, memory_order_acq_rel) == 1)
+		free_cacher(cacher);
+}
+
+bool vdi_cacher_call_begin(struct vd_cacher *cacher)
+{
+	bool may;
+
+	vdi_lock_acquire(&cacher->lock);
+	may = !atomic_load(&cacher->is_stopping);
+	cacher->call_count += may;
+	vdi_lock_release(&cacher->lock);
+	return may;
+}
+
+void vdi_cacher_call_end(struct vd_cacher *cacher)
+{
+	vdi_cacher_ref(cacher); /* it may finish as soon as the lock is free */
+	vdi_lock_acquire(&cacher->lock);
+	cacher->call_count--;
+	if (atomic_load(&cacher->is_stopping))
+		vd_actor_wake(cacher->actor);
+	vdi_lock_release(&cacher->lock);
+	vdi_cacher_unref(cacher);
+}
+
+/* ---- The actor ---- */
+
+static vd_mono earlier(vd_mono a, vd_mono b)
+{
+	return a.ns < b.ns ? a : b;
+}
+
+static void actor_gone(void *arg)
+{
+	struct vd_cacher *cacher = arg;
+	void (*closed)(void *) = cacher->closed;
+	void *closed_arg = cacher->closed_arg;
+
+	vdi_cacher_unref(cacher);
+	if (closed)
+		closed(closed_arg);
+}
+
+/* Ends pulled watchers that nobody is reading from. true: some are being read from right now. */
+static bool run_pulled(struct vd_cacher *cacher)
+{
+	struct vdi_outlet *outlet;
+	bool		   some_left = false;
+	bool		   more;
+
+	/* Running one takes it off the list only later, on this actor: the list is stable. */
+	vdi_lock_acquire(&cacher->lock);
+	outlet = cacher->pulled;
+	vdi_lock_release(&cacher->lock);
+	while (outlet) {
+		more = true;
+		while (more && vdi_outlet_try_run(outlet, &more))
+			;
+		some_left |= more;
+		vdi_lock_acquire(&cacher->lock);
+		outlet = outlet->next;
+		vdi_lock_release(&cacher->lock);
+	}
+	return some_left;
+}
+
+/* One step towards the end per round. */
+static void run_stopping(struct vd_cacher *cacher)
+{
+	bool is_over;
+
+	vdi_reflector_stop(cacher);
+	vdi_watch_cache_stop(&cacher->watch_cache);
+	vdi_dispatch_opening(cacher);
+	vdi_dispatch_end_all(cacher);
+	while (vdi_outlet_run(cacher->inline_outlet))
+		;
+	if (run_pulled(cacher))
+		vd_actor_set_timer(cacher->actor, vd_mono_add(vd_env_now(cacher->env), STOP_POLL));
+	vdi_dispatch_left(cacher);
+	vdi_lock_acquire(&cacher->lock);
+	is_over = cacher->call_count == 0 && cacher->watcher_count == 0 && cacher->outlet_count == 0 && cacher->opening_first == NULL;
+	vdi_lock_release(&cacher->lock);
+	/* CLOSE messages of inline watchers may still be in their inbox. */
+	if (is_over && !vdi_outlet_has_work(cacher->inline_outlet) && !cacher->is_finishing) {
+		cacher->is_finishing = true;
+		vdi_outlet_shut(cacher->inline_outlet);
+		vd_actor_close(cacher->actor, actor_gone, cacher);
+	}
+}
+
+static void update_gauges(struct vd_cacher *cacher)
+{
+	struct vdi_history *history = &cacher->watch_cache.history;
+
+	/* Only this actor changes the history. */
+	if (cacher->capacity_seen == history->capacity)
+		return;
+	cacher->capacity_seen = history->capacity;
+	vdi_metric_set(cacher->metrics.capacity, (int64_t) history->capacity);
+	vdi_metric_add(cacher->metrics.capacity_increases, history->increases - cacher->increases_seen);
+	vdi_metric_add(cacher->metrics.capacity_decreases, history->decreases - cacher->decreases_seen);
+	cacher->increases_seen = history->increases;
+	cacher->decreases_seen = history->decreases;
+}
+
+static void run(void *arg)
+{
+	struct vd_cacher *cacher = arg;
+	vd_mono		  due;
+	bool		  more = false;
+
+	if (atomic_load(&cacher->is_stopping)) {
+		if (!cacher->is_finishing)
+			run_stopping(cacher);
+		return;
+	}
+	due = vdi_reflector_run(cacher, &more);
+	due = earlier(due, vdi_watch_cache_serve_waiters(&cacher->watch_cache));
+	vdi_dispatch_opening(cacher);
+	due = earlier(due, vdi_bookmark_run(&cacher->bookmarks));
+	more |= vdi_outlet_run(cacher->inline_outlet);
+	vdi_dispatch_left(cacher);
+	due = earlier(due, vdi_dispatch_retire_frames(cacher));
+	update_gauges(cacher);
+	vd_actor_set_timer(cacher->actor, due);
+	if (more)
+		vd_actor_wake(cacher->actor);
+}
+
+/* ---- Construction ---- */
+
+static vd_status check_options(const struct vd_cacher_options *options, struct vd_error *reterr)
+{
+	size_t prefix_size = options->key_prefix ? strlen(options->key_prefix) : 0;
+
+	if (options->size != sizeof *options)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_cacher_options has another size than this library knows");
+	if (options->resource == NULL || *options->resource == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a cacher needs the name of its resource");
+	if (options->codec == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a cacher needs a codec");
+	if (prefix_size < 2 || options->key_prefix[0] != '/' || options->key_prefix[prefix_size - 1] != '/')
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the key prefix must start and end with '/' and be more than \"/\"");
+	if (options->history_window.ns < VD_SECONDS(75).ns)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the history window (%lld ms) must not be below 1m15s",
+				    (long long) options->history_window.ns / 1000000);
+	if (options->history_bytes <= 0 || options->lag_bytes_max <= 0 || options->watcher_count_max == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "history_bytes, lag_bytes_max and watcher_count_max must be positive");
+	return VD_OK;
+}
+
+static vd_status find_trigger(const struct vd_cacher_options *options, int *ret_index, struct vd_error *reterr)
+{
+	*ret_index = -1;
+	if (options->trigger == NULL)
+		return VD_OK;
+	for (size_t i = 0; i < options->codec->field_count && i < VD_FIELDS_MAX; i++)
+		if (strcmp(options->codec->field_names[i], options->trigger) == 0) {
+			*ret_index = (int) i;
+			return VD_OK;
+		}
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the trigger %s is not a declared field", options->trigger);
+}
+
+static vd_status copy_options(struct vd_cacher_options *copy, const struct vd_cacher_options *options)
+{
+	*copy = *options;
+	copy->index_labels = NULL;
+	copy->resource = vdi_strdup(options->resource);
+	copy->group = vdi_strdup(options->group ? options->group : "");
+	copy->key_prefix = vdi_strdup(options->key_prefix);
+	copy->trigger = options->trigger ? vdi_strdup(options->trigger) : NULL;
+	return copy->resource && copy->group && copy->key_prefix && (copy->trigger || !options->trigger) ? VD_OK : VD_NOMEM;
+}
+
+static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options *options, struct vd_error *reterr)
+{
+	struct vdi_storage_options storage = { options->resource, options->key_prefix, options->codec };
+	struct vd_actor_options	   actor = { .name = "cacher", .run = run, .arg = cacher };
+
+	VDI_TRY(copy_options(&cacher->options, options));
+	cacher->key_prefix_size = strlen(options->key_prefix);
+	VDI_TRY(vdi_watch_cache_init(&cacher->watch_cache, cacher->env, options->history_bytes, options->history_window, cacher->trigger_index,
+				     options->index_labels));
+	VDI_TRY(vdi_cacher_metrics_init(&cacher->metrics, cacher->env, cacher->options.group, options->resource));
+	VDI_TRY(vdi_storage_new(cacher->env, cacher->store, &storage, &cacher->storage, reterr));
+	VDI_TRY(vdi_outlet_new(cacher, VDI_OUTLET_INLINE, &cacher->inline_outlet));
+	return vd_actor_new(cacher->env, &actor, &cacher->actor);
+}
+
+vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const struct vd_cacher_options *options, struct vd_cacher **ret_cacher,
+			struct vd_error *reterr)
+{
+	struct vd_cacher *cacher;
+	int		  trigger_index;
+	vd_status	  status;
+
+	VDI_TRY(check_options(options, reterr));
+	VDI_TRY(find_trigger(options, &trigger_index, reterr));
+	cacher = VDI_NEW(struct vd_cacher);
+	if (cacher == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a cacher");
+	if (reterr)
+		reterr->code = VD_OK;
+	atomic_init(&cacher->references, 1);
+	cacher->env = env;
+	cacher->store = store;
+	cacher->codec = options->codec;
+	cacher->trigger_index = trigger_index;
+	vdi_lock_init(&cacher->lock, VDI_LOCK_CACHER);
+	vdi_ready_init(&cacher->ready, env);
+	vdi_reflector_init(&cacher->reflector);
+	vdi_watcher_index_init(&cacher->watcher_index, options->codec, trigger_index);
+	vdi_bookmark_init(&cacher->bookmarks, env);
+	status = build(cacher, options, reterr);
+	if (status != VD_OK) {
+		if (reterr && reterr->code == VD_OK)
+			vd_error_set(reterr, status, "%s for a cacher", vd_status_sentence(status));
+		vdi_cacher_unref(cacher);
+		return status;
+	}
+	vd_actor_wake(cacher->actor);
+	*ret_cacher = cacher;
+	return VD_OK;
+}
+
+void vd_cacher_close(struct vd_cacher *cacher, void (*done)(void *arg), void *arg)
+{
+	if (cacher == NULL) {
+		if (done)
+			done(arg);
+		return;
+	}
+	vdi_ready_stop(&cacher->ready);
+	vdi_cacher_ref(cacher);
+	vdi_lock_acquire(&cacher->lock);
+	cacher->closed = done;
+	cacher->closed_arg = arg;
+	atomic_store(&cacher->is_stopping, true);
+	vd_actor_wake(cacher->actor);
+	vdi_lock_release(&cacher->lock);
+	vdi_cacher_unref(cacher);
+}
+
+struct vd_cacher *vd_cacher_close_wait(struct vd_cacher *cacher)
+{
+	struct vdi_wait wait;
+
+	if (cacher == NULL)
+		return NULL;
+	vdi_wait_init(&wait, cacher->env);
+	vd_cacher_close(cacher, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+	return NULL;
+}
+
+vd_status vd_cacher_ready(struct vd_cacher *cacher, struct vd_error *reterr)
+{
+	return vdi_ready_check(&cacher->ready, NULL, reterr);
+}
+
+vd_status vd_cacher_ready_wait(struct vd_cacher *cacher, vd_dur timeout, struct vd_error *reterr)
+{
+	vd_mono due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(cacher->env), timeout);
+
+	return vdi_ready_wait(&cacher->ready, due, reterr);
+}
+
+vd_rev vd_cacher_revision(const struct vd_cacher *cacher)
+{
+	return vdi_watch_cache_revision(&cacher->watch_cache);
+}
+
+/* ---- Opening a watch (R-520) ---- */
+
+static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
+{
+	struct vdi_watch_start *start = VDI_CONTAINER_OF(waiter, struct vdi_watch_start, waiter);
+	struct vd_watcher      *watcher = start->watcher;
+	struct vd_cacher       *cacher = watcher->cacher;
+
+	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
+	if (status == VD_TOO_LARGE_REVISION) {
+		struct vd_error error;
+
+		vdi_too_large_revision(&error, start->required, vdi_watch_cache_revision(&cacher->watch_cache));
+		if ((watcher->error = vdi_alloc(sizeof error)))
+			*watcher->error = error;
+	}
+	start->status = status;
+	vdi_dispatch_enqueue(cacher, watcher);
+	vdi_cacher_call_end(cacher);
+}
+
+/* R-520 step 7: only a watch that wants the state waits for it. */
+static void start_when_fresh(struct vdi_watch_start *start)
+{
+	struct vd_cacher *cacher = start->watcher->cacher;
+
+	start->waiter = (struct vdi_fresh_waiter) { .revision = start->required, .done = start_is_fresh };
+	if (start->send_initial_events == VD_TRUE && start->required > 0 && vdi_cacher_call_begin(cacher)) {
+		if (!vdi_watch_cache_wait(&cacher->watch_cache, &start->waiter)) {
+			vd_actor_wake(cacher->actor);
+			return;
+		}
+		vdi_cacher_call_end(cacher);
+	}
+	vdi_dispatch_enqueue(cacher, start->watcher);
+}
+
+static void start_has_revision(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	struct vdi_watch_start *start = arg;
+	struct vd_watcher      *watcher = start->watcher;
+	struct vd_cacher       *cacher = vdi_cacher_ref(watcher->cacher);
+
+	if (status != VD_OK) {
+		start->status = status;
+		if (error && (watcher->error = vdi_alloc(sizeof *error)))
+			*watcher->error = *error;
+		vdi_dispatch_enqueue(cacher, watcher);
+	} else {
+		start->required = revision;
+		start_when_fresh(start);
+	}
+	vdi_cacher_call_end(cacher);
+	vdi_cacher_unref(cacher);
+}
+
+/* R-520 steps 5 and 6. From here on errors are events of the stream. */
+static void start_watcher(struct vdi_watch_start *start)
+{
+	struct vd_watcher     *watcher = start->watcher;
+	struct vd_cacher      *cacher = watcher->cacher;
+	struct vd_store_status store = { 0 };
+	vd_status	       status;
+
+	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks &&
+	    (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)) {
+		start->status = VD_INTERNAL;
+		if ((watcher->error = vdi_alloc(sizeof *watcher->error)))
+			vd_error_set(watcher->error, VD_INTERNAL,
+				     "a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled");
+		vdi_dispatch_enqueue(cacher, watcher);
+		return;
+	}
+	if (start->revision == VD_REVISION_UNSET && start->send_initial_events != VD_UNSET) {
+		if (!vdi_cacher_call_begin(cacher)) {
+			start->status = VD_CLOSED;
+			vdi_dispatch_enqueue(cacher, watcher);
+			return;
+		}
+		status = vdi_storage_current_revision(cacher->storage, start_has_revision, start);
+		if (status != VD_OK) {
+			start->status = status;
+			vdi_dispatch_enqueue(cacher, watcher);
+			vdi_cacher_call_end(cacher);
+		}
+		return;
+	}
+	start->required = start->revision == VD_REVISION_UNSET ? 0 : start->revision;
+	start_when_fresh(start);
+}
+
+static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
+			     struct vdi_outlet *outlet, struct vd_watcher **ret_watcher)
+{
+	struct vd_watcher *watcher = VDI_NEW(struct vd_watcher);
+	struct vdi_pull	  *pull = sink ? NULL : VDI_NEW(struct vdi_pull);
+
+	if (watcher == NULL || (sink == NULL && pull == NULL)) {
+		vdi_free(watcher);
+		vdi_free(pull);
+		return VD_NOMEM;
+	}
+	watcher->deliver = sink ? sink->deliver : vdi_pull_deliver;
+	watcher->ended = sink ? sink->ended : vdi_pull_ended;
+	watcher->arg = sink ? sink->arg : pull;
+	watcher->cacher = vdi_cacher_ref(cacher);
+	watcher->outlet = outlet;
+	watcher->lag_bytes_max = options->lag_bytes_max > 0 ? options->lag_bytes_max : cacher->options.lag_bytes_max;
+	watcher->lag_events_max = options->lag_events_max > 0 ? options->lag_events_max : 0;
+	watcher->deadline = options->deadline;
+	watcher->allow_bookmarks = options->allow_bookmarks;
+	*ret_watcher = watcher;
+	return VD_OK;
+}
+
+static vd_status new_start(struct vd_cacher *cacher, const struct vd_watch_options *options, struct vdi_watch_start **ret_start,
+			   struct vd_error *reterr)
+{
+	struct vdi_predicate_options predicate = { options->namespace_name, options->name,	      options->label_selector,
+						   options->field_selector, true, cacher->options.cluster_scoped };
+	struct vdi_watch_start	    *start = VDI_NEW(struct vdi_watch_start);
+	vd_status		     status;
+
+	if (start == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
+	start->revision = options->revision;
+	start->send_initial_events = options->send_initial_events;
+	status = vdi_predicate_new(cacher->codec, &predicate, &start->predicate, reterr);
+	if (status != VD_OK) {
+		vdi_watch_start_free(start);
+		return status;
+	}
+	*ret_start = start;
+	return VD_OK;
+}
+
+/* Counts it in, so that the cacher does not finish before it has left. */
+static vd_status admit(struct vd_cacher *cacher, struct vd_error *reterr)
+{
+	vd_status status = VD_OK;
+
+	vdi_lock_acquire(&cacher->lock);
+	if (atomic_load(&cacher->is_stopping))
+		status = VD_CLOSED;
+	else if (cacher->watcher_count >= cacher->options.watcher_count_max)
+		status = VD_FULL;
+	else
+		cacher->watcher_count++;
+	vdi_lock_release(&cacher->lock);
+	if (status == VD_FULL)
+		vd_error_set(reterr, VD_FULL, "%u watches are open on %s, no more are allowed", cacher->options.watcher_count_max,
+			     cacher->options.resource);
+	else if (status != VD_OK)
+		vd_error_set(reterr, status, "apiserver cacher is stopped");
+	return status;
+}
+
+static void dismiss(struct vd_cacher *cacher)
+{
+	vdi_lock_acquire(&cacher->lock);
+	cacher->watcher_count--;
+	vd_actor_wake(cacher->actor);
+	vdi_lock_release(&cacher->lock);
+}
+
+static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
+			      struct vd_watcher **ret_watcher)
+{
+	struct vdi_outlet *outlet;
+	vd_status	   status;
+
+	if (sink)
+		VDI_TRY(vdi_outlet_get(cacher, sink->runner, &outlet));
+	else
+		VDI_TRY(vdi_outlet_new(cacher, VDI_OUTLET_PULLED, &outlet));
+	status = new_watcher(cacher, options, sink, outlet, ret_watcher);
+	if (status != VD_OK) {
+		if (sink)
+			vdi_outlet_put(outlet);
+		else
+			vdi_outlet_unref(outlet);
+		return status;
+	}
+	if (sink == NULL) {
+		vdi_lock_acquire(&cacher->lock);
+		outlet->attached = 1;
+		outlet->puller = *ret_watcher;
+		outlet->next = cacher->pulled;
+		outlet->place = &cacher->pulled;
+		if (cacher->pulled)
+			cacher->pulled->place = &outlet->next;
+		cacher->pulled = outlet;
+		vdi_lock_release(&cacher->lock);
+	}
+	return VD_OK;
+}
+
+vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
+			  struct vd_watcher **ret_watcher, struct vd_error *reterr)
+{
+	struct vdi_watch_start *start;
+	struct vd_watcher      *watcher;
+	uint64_t		generation = 0;
+	vd_status		status;
+
+	if (options->size != sizeof *options || options->revision < VD_REVISION_UNSET)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_watch_options is not filled as this library knows it");
+	VDI_TRY(new_start(cacher, options, &start, reterr));
+	status = vdi_ready_check(&cacher->ready, &generation, reterr);
+	if (status == VD_OK)
+		status = admit(cacher, reterr);
+	if (status != VD_OK) {
+		vdi_watch_start_free(start);
+		return status;
+	}
+	status = open_watcher(cacher, options, sink, &watcher);
+	if (status != VD_OK) {
+		dismiss(cacher);
+		vdi_watch_start_free(start);
+		return vd_error_set(reterr, status, "%s: the watch cannot be opened", vd_status_sentence(status));
+	}
+	watcher->generation = (uint32_t) generation;
+	watcher->start = start;
+	start->watcher = watcher;
+	*ret_watcher = watcher;
+	start_watcher(start);
+	return VD_OK;
+}

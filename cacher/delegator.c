@@ -1,0 +1,621 @@
+/* How: one struct per call, that walks: plan -> (current revision) -> (fresh wait) -> snapshot -> done, and falls over to the store's pages where the
+ * rules say so. Calls that need nothing of this finish on the caller's thread. */
+#include "delegator.h"
+
+#include "cache_list.h"
+#include "continue_token.h"
+#include "wait.h"
+
+/* ---- Get ---- */
+
+struct get_call {
+	struct vdi_fresh_waiter waiter;
+	struct vd_cacher       *cacher;
+	vd_object_fn		done;
+	void		       *arg;
+	size_t			key_size;
+	char			key[];
+};
+
+static void get_from_cache(struct vd_cacher *cacher, struct vd_bytes key, vd_object_fn done, void *arg)
+{
+	struct vdi_watch_cache *cache = &cacher->watch_cache;
+	struct vd_object       *object;
+	struct vd_error		error;
+	vd_rev			revision;
+
+	vdi_lock_acquire(&cache->lock);
+	object = vdi_object_store_get(&cache->store, key);
+	if (object)
+		vd_object_ref(object);
+	revision = vdi_watch_cache_revision(cache);
+	vdi_lock_release(&cache->lock);
+	if (object) {
+		done(arg, VD_OK, object, revision, NULL);
+		vd_object_unref(object);
+		return;
+	}
+	vd_error_set(&error, VD_NOT_FOUND, "key not found");
+	error.current = revision;
+	done(arg, VD_NOT_FOUND, NULL, revision, &error);
+}
+
+static void get_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
+{
+	struct get_call	 *call = VDI_CONTAINER_OF(waiter, struct get_call, waiter);
+	struct vd_cacher *cacher = call->cacher;
+	vd_rev		  revision = vdi_watch_cache_revision(&cacher->watch_cache);
+	struct vd_error	  error;
+
+	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
+	if (status == VD_OK) {
+		get_from_cache(cacher, (struct vd_bytes) { call->key, call->key_size }, call->done, call->arg);
+	} else {
+		if (status == VD_TOO_LARGE_REVISION)
+			vdi_too_large_revision(&error, waiter->revision, revision);
+		else
+			vd_error_set(&error, status, "apiserver cacher is stopped");
+		call->done(call->arg, status, NULL, revision, &error);
+	}
+	vdi_free(call);
+	vdi_cacher_call_end(cacher);
+}
+
+static vd_status get_when_fresh(struct vd_cacher *cacher, struct vd_bytes key, vd_rev revision, vd_object_fn done, void *arg)
+{
+	struct get_call *call = vdi_alloc(sizeof *call + key.size);
+
+	if (call == NULL)
+		return VD_NOMEM;
+	*call = (struct get_call) { .waiter = { .revision = revision, .done = get_is_fresh }, .cacher = cacher, .done = done, .arg = arg };
+	call->key_size = key.size;
+	memcpy(call->key, key.data, key.size);
+	if (!vdi_cacher_call_begin(cacher)) {
+		vdi_free(call);
+		return VD_CLOSED;
+	}
+	if (vdi_watch_cache_wait(&cacher->watch_cache, &call->waiter)) {
+		vdi_free(call);
+		vdi_cacher_call_end(cacher);
+		get_from_cache(cacher, key, done, arg);
+	} else {
+		vd_actor_wake(cacher->actor);
+	}
+	return VD_OK;
+}
+
+struct store_get {
+	struct vd_cacher *cacher;
+	vd_object_fn	  done;
+	void		 *arg;
+};
+
+static void store_answered_get(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct store_get *call = arg;
+
+	call->done(call->arg, status, object, revision, error);
+	vdi_cacher_call_end(call->cacher);
+	vdi_free(call);
+}
+
+static vd_status get_from_store(struct vd_cacher *cacher, struct vd_bytes key, vd_rev minimum, vd_object_fn done, void *arg)
+{
+	struct store_get *call = VDI_NEW(struct store_get);
+	vd_status	  status;
+
+	if (call == NULL)
+		return VD_NOMEM;
+	*call = (struct store_get) { cacher, done, arg };
+	if (!vdi_cacher_call_begin(cacher)) {
+		vdi_free(call);
+		return VD_CLOSED;
+	}
+	status = vdi_storage_get(cacher->storage, key, minimum, store_answered_get, call);
+	if (status != VD_OK) {
+		vdi_cacher_call_end(cacher);
+		vdi_free(call);
+	}
+	return status;
+}
+
+vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, vd_rev revision, vd_object_fn done, void *arg)
+{
+	char		buffer[VDI_STORAGE_KEY_MAX];
+	struct vd_bytes key;
+
+	VDI_TRY(vdi_storage_key(cacher->storage, cacher->options.cluster_scoped ? VD_BYTES_NONE : namespace_name, name, buffer, &key, NULL));
+	if (revision == VD_REVISION_UNSET || vdi_ready_check(&cacher->ready, NULL, NULL) != VD_OK)
+		return get_from_store(cacher, key, VDI_MAX(revision, 0), done, arg);
+	if (revision <= vdi_watch_cache_revision(&cacher->watch_cache)) {
+		get_from_cache(cacher, key, done, arg);
+		return VD_OK;
+	}
+	return get_when_fresh(cacher, key, revision, done, arg);
+}
+
+/* ---- The plan of a list ---- */
+
+vd_status vdi_list_plan_make(const struct vd_list_options *options, vd_rev token_revision, bool is_recursive, struct vdi_list_plan *ret_plan,
+			     struct vd_error *reterr)
+{
+	struct vdi_list_plan plan = { .is_recursive = is_recursive, .revision = 0, .limit = VDI_MAX(options->limit, 0) };
+
+	if (options->revision < VD_REVISION_UNSET)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "invalid resource version: %lld", (long long) options->revision);
+	if (token_revision && options->revision > 0)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "specifying resource version is not allowed when using continue");
+	if (options->match != VD_MATCH_UNSET && token_revision)
+		return vd_error_set(reterr, VD_INVALID, "resourceVersionMatch is forbidden when continue is provided");
+	if (options->match != VD_MATCH_UNSET && options->revision == VD_REVISION_UNSET)
+		return vd_error_set(reterr, VD_INVALID, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+	if (options->match == VD_MATCH_EXACT && options->revision == VD_REVISION_ANY)
+		return vd_error_set(reterr, VD_INVALID, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+	plan.store_limit = plan.limit;
+	plan.is_continued = token_revision != 0;
+	if (token_revision > 0) {
+		plan.is_exact = true;
+		plan.revision = token_revision;
+	} else if (token_revision < 0 || options->revision == VD_REVISION_UNSET) {
+		plan.is_consistent = true;
+	} else {
+		plan.revision = options->revision;
+		/* The legacy rule: a limit and a revision without a match mean exactly that revision. */
+		plan.is_exact = options->match == VD_MATCH_EXACT ||
+				(options->match == VD_MATCH_UNSET && options->limit > 0 && options->revision > 0 && is_recursive);
+		if (options->revision == VD_REVISION_ANY)
+			plan.limit = 0; /* */
+	}
+	*ret_plan = plan;
+	return VD_OK;
+}
+
+enum vdi_list_source vdi_list_source_of(const struct vdi_list_plan *plan, vd_rev cache_revision, bool has_progress, bool has_revision)
+{
+	if (plan->is_exact) {
+		if (!plan->is_recursive)
+			return VDI_LIST_FROM_STORE;
+		if (plan->revision > cache_revision)
+			return has_progress ? VDI_LIST_FROM_CACHE : VDI_LIST_FROM_STORE;
+		return has_revision ? VDI_LIST_FROM_CACHE : VDI_LIST_FROM_STORE;
+	}
+	if (plan->is_consistent)
+		return has_progress ? VDI_LIST_FROM_CACHE : VDI_LIST_FROM_STORE;
+	return VDI_LIST_FROM_CACHE;
+}
+
+/* ---- A list under way ---- */
+
+struct list_call {
+	struct vdi_fresh_waiter waiter;
+	struct vd_cacher       *cacher;
+	struct vdi_predicate   *predicate;
+	struct vdi_list_plan	plan;
+	vd_list_fn		done;
+	void		       *arg;
+	struct vd_list	       *page; /* from the store: what was gathered so far */
+	vd_rev			page_revision;
+	int64_t			page_size;
+	bool			page_more;
+	bool			is_single;
+	bool			reads_store;
+	struct vd_error		error;
+	char		       *start; /* of a continued list; owned */
+	size_t			start_size;
+	size_t			scope_size;
+	char			scope[VDI_STORAGE_KEY_MAX]; /* the key, or the prefix of all keys */
+};
+
+static void free_call(struct list_call *call)
+{
+	vdi_predicate_unref(call->predicate);
+	vd_list_free(call->page);
+	vdi_free(call->start);
+	vdi_free(call);
+}
+
+static struct vd_bytes scope_of(const struct list_call *call)
+{
+	return (struct vd_bytes) { call->scope, call->scope_size };
+}
+
+/* The end of every list that did not fail at once. */
+static void answer(struct list_call *call, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	struct vd_cacher *cacher = call->cacher;
+	vd_list_fn	  done = call->done;
+	void		 *arg = call->arg;
+	struct vd_error	  copy;
+
+	if (status != VD_OK) {
+		if (error)
+			copy = *error;
+		else
+			vd_error_set(&copy, status, "%s", vd_status_sentence(status));
+	}
+	free_call(call);
+	done(arg, status, list, status == VD_OK ? NULL : &copy);
+	vdi_cacher_call_end(cacher);
+}
+
+/* ---- From the store, page by page at one revision (R-156) ---- */
+
+static void read_page(struct list_call *call, struct vd_bytes start);
+
+static vd_status take_page(struct list_call *call, const struct vdi_storage_page *page, bool *ret_full)
+{
+	int64_t limit = call->plan.store_limit;
+
+	call->page->candidate_count = VDI_MAX(call->page->candidate_count, page->count);
+	for (size_t i = 0; i < page->object_count; i++) {
+		if (page->objects[i] == NULL || !vdi_predicate_matches(call->predicate, page->objects[i]))
+			continue;
+		VDI_TRY(vdi_list_append(call->page, page->objects[i]));
+		if (limit && call->page->object_count == (size_t) limit) {
+			*ret_full = true;
+			call->page_more = page->more || i + 1 < page->object_count;
+			return VD_OK;
+		}
+	}
+	return VD_OK;
+}
+
+static void finish_pages(struct list_call *call)
+{
+	struct vd_list *list = call->page;
+	vd_status	status = VD_OK;
+
+	list->revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
+	if (call->page_more) {
+		if (call->predicate->is_empty)
+			list->remaining = list->candidate_count - call->plan.store_limit;
+		status = vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), scope_of(call), list->revision,
+							 &list->continue_token, &call->error);
+	}
+	if (status != VD_OK) {
+		answer(call, status, NULL, &call->error);
+		return;
+	}
+	call->page = NULL;
+	answer(call, VD_OK, list, NULL);
+}
+
+static void page_came(void *arg, vd_status status, const struct vdi_storage_page *page, const struct vd_error *error)
+{
+	struct list_call *call = arg;
+	char		  next[VDI_STORAGE_KEY_MAX + 1];
+	bool		  is_full = false;
+
+	if (status != VD_OK) {
+		answer(call, status, NULL, error);
+		return;
+	}
+	if (call->page_revision == 0)
+		call->page_revision = page->revision;
+	if (!call->plan.is_exact && page->revision < call->plan.revision) {
+		vdi_too_large_revision(&call->error, call->plan.revision, page->revision);
+		call->error.retry_after_s = 0;
+		answer(call, VD_TOO_LARGE_REVISION, NULL, &call->error);
+		return;
+	}
+	if (take_page(call, page, &is_full) != VD_OK) {
+		answer(call, VD_NOMEM, NULL, NULL);
+		return;
+	}
+	if (is_full || !page->more || page->object_count == 0 || page->objects[page->object_count - 1] == NULL) {
+		finish_pages(call);
+		return;
+	}
+	{
+		struct vd_bytes last = vd_object_key(page->objects[page->object_count - 1]);
+
+		if (last.size > VDI_STORAGE_KEY_MAX) {
+			answer(call, VD_INTERNAL, NULL, NULL);
+			return;
+		}
+		memcpy(next, last.data, last.size);
+		next[last.size] = 0;
+		call->page_size = VDI_MIN(call->page_size * 2, (int64_t) 10000);
+		read_page(call, (struct vd_bytes) { next, last.size + 1 });
+	}
+}
+
+static void read_page(struct list_call *call, struct vd_bytes start)
+{
+	vd_rev	  revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
+	vd_status status = vdi_storage_page(call->cacher->storage, scope_of(call), start, revision, call->page_size, page_came, call);
+
+	if (status != VD_OK)
+		answer(call, status, NULL, NULL);
+}
+
+static void single_came(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct list_call *call = arg;
+
+	if (status != VD_OK && status != VD_NOT_FOUND) {
+		answer(call, status, NULL, error);
+		return;
+	}
+	if (status == VD_OK && vdi_predicate_matches(call->predicate, object)) {
+		status = vdi_list_append(call->page, object);
+		if (status != VD_OK) {
+			answer(call, status, NULL, NULL);
+			return;
+		}
+	}
+	call->page->candidate_count = (int64_t) call->page->object_count;
+	call->page_revision = revision;
+	finish_pages(call);
+}
+
+static void list_from_store(struct list_call *call)
+{
+	vd_status status;
+
+	call->reads_store = true;
+	call->page = VDI_NEW(struct vd_list);
+	if (call->page == NULL) {
+		answer(call, VD_NOMEM, NULL, NULL);
+		return;
+	}
+	call->page->remaining = -1;
+	call->page_size = call->plan.store_limit > 0 ? VDI_MIN(call->plan.store_limit, (int64_t) 10000) : 10000;
+	/* An exact read of one key goes as a range of its own length. */
+	if (call->is_single && !call->plan.is_exact) {
+		status = vdi_storage_get(call->cacher->storage, scope_of(call), call->plan.revision, single_came, call);
+		if (status != VD_OK)
+			answer(call, status, NULL, NULL);
+		return;
+	}
+	read_page(call, (struct vd_bytes) { call->start, call->start_size });
+}
+
+/* ---- From the cache ---- */
+
+/* what the cache could not answer, the store may. */
+static void cache_failed(struct list_call *call, vd_status status)
+{
+	if (status == VD_EXPIRED || (status == VD_TOO_LARGE_REVISION && call->plan.is_consistent)) {
+		if (call->plan.is_consistent) {
+			vdi_metric_add(call->cacher->metrics.consistent_reads_fallback, 1);
+			call->plan.revision = 0;
+		}
+		list_from_store(call);
+		return;
+	}
+	answer(call, status, NULL, &call->error);
+}
+
+static void snapshot_list(struct list_call *call)
+{
+	struct vdi_watch_cache	 *cache = &call->cacher->watch_cache;
+	struct vdi_candidates	  candidates;
+	struct vdi_btree_snapshot snapshot;
+	struct vd_bytes		  start = { call->start, call->start_size };
+	struct vd_list		 *list;
+	vd_rev			  revision = call->plan.revision;
+	vd_status		  status;
+
+	if (call->plan.is_exact) {
+		status = vdi_watch_cache_snapshot_at(cache, revision, &snapshot, &call->error);
+		if (status != VD_OK) {
+			cache_failed(call, status);
+			return;
+		}
+		vdi_candidates_of(&snapshot, scope_of(call), call->is_single, start, &candidates);
+	} else {
+		vdi_lock_acquire(&cache->lock);
+		revision = vdi_watch_cache_revision(cache);
+		/* The next pages ask for exactly this state. */
+		if (call->plan.limit > 0)
+			vdi_object_store_retain(&cache->store, vdi_btree_view(&cache->store.objects), revision, cache->history.end);
+		vdi_candidates_newest_locked(cache, call->predicate, scope_of(call), call->is_single, start, &candidates);
+		vdi_lock_release(&cache->lock);
+	}
+	vdi_metric_add(call->cacher->metrics.list_total, 1);
+	vdi_metric_add(call->cacher->metrics.list_fetched, candidates.count);
+	if (call->plan.is_consistent)
+		vdi_metric_add(call->cacher->metrics.consistent_reads, 1);
+	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision, &list, &call->error);
+	if (status == VD_OK)
+		answer(call, VD_OK, list, NULL);
+	else
+		answer(call, status, NULL, &call->error);
+}
+
+static void list_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
+{
+	struct list_call *call = VDI_CONTAINER_OF(waiter, struct list_call, waiter);
+	struct vd_cacher *cacher = call->cacher;
+
+	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
+	if (status == VD_OK) {
+		snapshot_list(call);
+		return;
+	}
+	if (status == VD_TOO_LARGE_REVISION)
+		vdi_too_large_revision(&call->error, waiter->revision, vdi_watch_cache_revision(&cacher->watch_cache));
+	else
+		vd_error_set(&call->error, status, "apiserver cacher is stopped");
+	cache_failed(call, status);
+}
+
+static void list_when_fresh(struct list_call *call, vd_rev revision)
+{
+	call->waiter = (struct vdi_fresh_waiter) { .revision = revision, .done = list_is_fresh };
+	if (vdi_watch_cache_wait(&call->cacher->watch_cache, &call->waiter))
+		snapshot_list(call);
+	else
+		vd_actor_wake(call->cacher->actor);
+}
+
+/* as new as the store is now. */
+static void current_revision_came(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	struct list_call *call = arg;
+
+	if (status != VD_OK)
+		answer(call, status, NULL, error);
+	else
+		list_when_fresh(call, revision);
+}
+
+static void list_from_cache(struct list_call *call)
+{
+	vd_status status;
+
+	if (!call->plan.is_consistent) {
+		list_when_fresh(call, call->plan.revision);
+		return;
+	}
+	status = vdi_storage_current_revision(call->cacher->storage, current_revision_came, call);
+	if (status != VD_OK)
+		answer(call, status, NULL, NULL);
+}
+
+/* ---- The door ---- */
+
+static vd_status prepare_scope(struct list_call *call, struct vd_error *reterr)
+{
+	struct vd_cacher     *cacher = call->cacher;
+	struct vdi_predicate *predicate = call->predicate;
+	struct vd_bytes	      scope;
+
+	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, predicate->namespace_name, predicate->name, call->scope, &scope,
+			   &call->is_single))
+		return vd_error_set(reterr, VD_BAD_REQUEST, "namespace and name are too long");
+	call->scope_size = scope.size;
+	return VD_OK;
+}
+
+static vd_status prepare(struct list_call *call, const struct vd_list_options *options, struct vd_error *reterr)
+{
+	struct vd_cacher	    *cacher = call->cacher;
+	bool			     is_continued = options->continue_token.size > 0 && options->name.size == 0;
+	struct vdi_predicate_options predicate = { options->namespace_name, options->name,	 options->label_selector,
+						   options->field_selector, !is_continued,	 cacher->options.cluster_scoped };
+	vd_rev			     token_revision = 0;
+
+	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate, &call->predicate, reterr));
+	VDI_TRY(prepare_scope(call, reterr));
+	if (is_continued)
+		VDI_TRY(vdi_continue_token_decode(options->continue_token, scope_of(call), &call->start, &call->start_size, &token_revision, reterr));
+	return vdi_list_plan_make(options, token_revision, !call->is_single, &call->plan, reterr);
+}
+
+vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg, struct vd_error *reterr)
+{
+	struct list_call      *call;
+	struct vd_store_status store = { 0 };
+	bool		       has_progress;
+	bool		       is_ready;
+	vd_status	       status;
+
+	if (options->size != sizeof *options)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_list_options is not filled as this library knows it");
+	call = VDI_NEW(struct list_call);
+	if (call == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
+	call->cacher = cacher;
+	call->done = done;
+	call->arg = arg;
+	status = prepare(call, options, reterr);
+	if (status != VD_OK) {
+		free_call(call);
+		return status;
+	}
+	if (!vdi_cacher_call_begin(cacher)) {
+		free_call(call);
+		return vd_error_set(reterr, VD_CLOSED, "apiserver cacher is stopped");
+	}
+	has_progress = vd_store_status_get(cacher->store, &store) == VD_OK && store.progress;
+	is_ready = vdi_ready_check(&cacher->ready, NULL, &call->error) == VD_OK;
+	if (vdi_list_source_of(&call->plan, vdi_watch_cache_revision(&cacher->watch_cache), has_progress,
+			       call->plan.is_exact && vdi_watch_cache_has_revision(&cacher->watch_cache, call->plan.revision)) == VDI_LIST_FROM_STORE ||
+	    (!is_ready && call->predicate->is_empty && call->plan.store_limit > 0)) {
+		list_from_store(call);
+	} else if (!is_ready) {
+		if (reterr)
+			*reterr = call->error;
+		status = call->error.code;
+		free_call(call);
+		vdi_cacher_call_end(cacher);
+	} else {
+		list_from_cache(call);
+	}
+	return status;
+}
+
+/* ---- Blocking ---- */
+
+struct wait_call {
+	struct vdi_wait	  wait;
+	vd_status	  status;
+	struct vd_list	 *list;
+	struct vd_object *object;
+	struct vd_error	  error;
+};
+
+static void list_came(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	struct wait_call *call = arg;
+
+	call->status = status;
+	call->list = list;
+	if (error)
+		call->error = *error;
+	vdi_wait_signal(&call->wait);
+}
+
+vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_options *options, struct vd_list **ret_list, struct vd_error *reterr)
+{
+	struct wait_call call = { .status = VD_OK };
+	vd_status	 status;
+
+	vdi_wait_init(&call.wait, cacher->env);
+	status = vd_cacher_list(cacher, options, list_came, &call, reterr);
+	if (status == VD_OK) {
+		vdi_wait_wait(&call.wait);
+		status = call.status;
+		if (status == VD_OK)
+			*ret_list = call.list;
+		else if (reterr)
+			*reterr = call.error;
+	}
+	vdi_wait_fini(&call.wait);
+	return status;
+}
+
+static void object_came(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct wait_call *call = arg;
+
+	call->status = status;
+	call->object = object ? vd_object_ref(object) : NULL;
+	if (error)
+		call->error = *error;
+	vdi_wait_signal(&call->wait);
+}
+
+vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, vd_rev revision,
+			     struct vd_object **ret_object, struct vd_error *reterr)
+{
+	struct wait_call call = { .status = VD_OK };
+	vd_status	 status;
+
+	vdi_wait_init(&call.wait, cacher->env);
+	status = vd_cacher_get(cacher, namespace_name, name, revision, object_came, &call);
+	if (status == VD_OK) {
+		vdi_wait_wait(&call.wait);
+		status = call.status;
+		if (status == VD_OK)
+			*ret_object = call.object;
+		else if (reterr)
+			*reterr = call.error;
+	} else {
+		vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	}
+	vdi_wait_fini(&call.wait);
+	return status;
+}

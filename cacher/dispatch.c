@@ -1,0 +1,387 @@
+/* How: match first (no lock), then commit the matches of one event under the watch cache's lock, so that a group's ring, its sums and the matched
+ * position agree for whoever reads them. The buffer of matches is as long as there are groups: it is grown when a group is added, where failure can
+ * still be answered, never here. */
+#include "dispatch.h"
+
+#include "cache_watcher.h"
+#include "caching_object.h"
+
+#define FRAMES_KEPT VD_SECONDS(2)
+
+/* ---- Events ---- */
+
+static void note_candidate(void *arg, struct vdi_watch_group *group)
+{
+	struct match_search {
+		struct vd_cacher *cacher;
+		struct vdi_event *event;
+	} *search = arg;
+	struct vdi_match_buffer *buffer = &search->cacher->matches;
+	enum vd_watch_type	 type;
+
+	if (!vdi_predicate_transition(group->predicate, search->event->old_object, search->event->object, &type))
+		return;
+	buffer->matches[buffer->count++] = (struct vdi_group_match) { group, type };
+}
+
+static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, uint64_t position)
+{
+	for (struct vdi_lane *lane = group->lanes; lane; lane = lane->group_next)
+		if (!lane->in_batch) {
+			lane->in_batch = true;
+			lane->batch_from = position;
+			lane->batch_next = cacher->batch_lanes;
+			cacher->batch_lanes = lane;
+		}
+}
+
+static void dispatch_event(struct vd_cacher *cacher, struct vdi_event *event, uint64_t position)
+{
+	struct vdi_match_buffer *buffer = &cacher->matches;
+	struct {
+		struct vd_cacher *cacher;
+		struct vdi_event *event;
+	} search = { cacher, event };
+
+	buffer->count = 0;
+	vdi_watcher_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
+	vdi_lock_acquire(&cacher->watch_cache.lock);
+	for (size_t i = 0; i < buffer->count; i++)
+		vdi_watch_group_append_locked(buffer->matches[i].group, position, buffer->matches[i].type, event->size_bytes);
+	atomic_store_explicit(&cacher->watch_cache.matched_position, position + 1, memory_order_release);
+	vdi_lock_release(&cacher->watch_cache.lock);
+	for (size_t i = 0; i < buffer->count; i++)
+		mark_lanes(cacher, buffer->matches[i].group, position);
+}
+
+static void wake_lanes(struct vd_cacher *cacher)
+{
+	while (cacher->batch_lanes) {
+		struct vdi_lane *lane = cacher->batch_lanes;
+
+		cacher->batch_lanes = lane->batch_next;
+		lane->in_batch = false;
+		vdi_outlet_post_dirty(lane, lane->batch_from);
+	}
+}
+
+/* Takes over the reference. */
+static void keep_recent(struct vd_cacher *cacher, struct vdi_event *event)
+{
+	struct vdi_recent_events *recent = &cacher->recent;
+
+	while (recent->count == VDI_RECENT_EVENTS || (recent->count && recent->bytes + event->size_bytes > VDI_RECENT_BYTES)) {
+		struct vdi_event *oldest = recent->events[recent->start];
+
+		vdi_frames_retire(oldest);
+		recent->bytes -= oldest->size_bytes;
+		vdi_event_unref(oldest);
+		recent->start = (recent->start + 1) % VDI_RECENT_EVENTS;
+		recent->count--;
+	}
+	recent->events[(recent->start + recent->count++) % VDI_RECENT_EVENTS] = event;
+	recent->bytes += event->size_bytes;
+}
+
+void vdi_dispatch_events(struct vd_cacher *cacher, struct vdi_applied *applied)
+{
+	struct vdi_watch_cache *cache = &cacher->watch_cache;
+
+	for (size_t i = 0; i < applied->made_count; i++) {
+		dispatch_event(cacher, applied->made[i], applied->position + i);
+		keep_recent(cacher, applied->made[i]);
+	}
+	vdi_lock_acquire(&cache->lock);
+	cache->matched_revision = vdi_watch_cache_revision(cache);
+	vdi_lock_release(&cache->lock);
+	if (applied->made_count) {
+		cacher->recent.last = vd_env_now(cacher->env);
+		vdi_metric_add(cacher->metrics.events_dispatched, applied->made_count);
+	}
+	wake_lanes(cacher);
+}
+
+vd_mono vdi_dispatch_retire_frames(struct vd_cacher *cacher)
+{
+	struct vdi_recent_events *recent = &cacher->recent;
+	vd_mono			  due = vd_mono_add(recent->last, FRAMES_KEPT);
+
+	if (recent->count == 0)
+		return VD_NEVER;
+	if (vd_env_now(cacher->env).ns < due.ns)
+		return due;
+	vdi_dispatch_fini(cacher);
+	return VD_NEVER;
+}
+
+void vdi_dispatch_fini(struct vd_cacher *cacher)
+{
+	struct vdi_recent_events *recent = &cacher->recent;
+
+	while (recent->count) {
+		struct vdi_event *oldest = recent->events[recent->start];
+
+		vdi_frames_retire(oldest);
+		vdi_event_unref(oldest);
+		recent->start = (recent->start + 1) % VDI_RECENT_EVENTS;
+		recent->count--;
+	}
+	recent->bytes = 0;
+}
+
+/* ---- The way in ---- */
+
+void vdi_dispatch_enqueue(struct vd_cacher *cacher, struct vd_watcher *watcher)
+{
+	vdi_lock_acquire(&cacher->lock);
+	watcher->queue_next = NULL;
+	if (cacher->opening_last)
+		cacher->opening_last->queue_next = watcher;
+	else
+		cacher->opening_first = watcher;
+	cacher->opening_last = watcher;
+	vd_actor_wake(cacher->actor);
+	vdi_lock_release(&cacher->lock);
+}
+
+static bool reserve_matches(struct vd_cacher *cacher)
+{
+	void *matches = cacher->matches.matches;
+
+	if (!vdi_grow(&matches, &cacher->matches.capacity, cacher->watcher_index.group_count + 1, sizeof *cacher->matches.matches))
+		return false;
+	cacher->matches.matches = matches;
+	return true;
+}
+
+static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predicate, struct vdi_watch_group **ret_group)
+{
+	struct vdi_watch_group *group = vdi_watcher_index_find(&cacher->watcher_index, predicate);
+	vd_status		status;
+
+	if (group == NULL) {
+		if (!reserve_matches(cacher))
+			return VD_NOMEM;
+		VDI_TRY(vdi_watch_group_new(predicate, atomic_load(&cacher->watch_cache.matched_position), &group));
+		status = vdi_watcher_index_add(&cacher->watcher_index, group);
+		if (status != VD_OK) {
+			vdi_watch_group_unref(group);
+			return status;
+		}
+	}
+	*ret_group = group;
+	return VD_OK;
+}
+
+static void drop_group_if_unused(struct vd_cacher *cacher, struct vdi_watch_group *group)
+{
+	if (group->lanes == NULL)
+		vdi_watcher_index_remove(&cacher->watcher_index, group);
+}
+
+static vd_status get_lane(struct vd_cacher *cacher, struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
+{
+	struct vdi_lane *lane = group->lanes;
+
+	while (lane && lane->outlet != outlet)
+		lane = lane->group_next;
+	if (lane == NULL) {
+		VDI_TRY(vdi_lane_new(group, outlet, &lane));
+		lane->position = atomic_load(&cacher->watch_cache.matched_position);
+		lane->taken_events = group->matched_events;
+		lane->taken_bytes = group->matched_bytes;
+		lane->group_next = group->lanes;
+		group->lanes = lane;
+	}
+	*ret_lane = lane;
+	return VD_OK;
+}
+
+static void drop_lane_if_unused(struct vd_cacher *cacher, struct vdi_lane *lane)
+{
+	struct vdi_watch_group *group = lane->group;
+	struct vdi_lane	      **place = &group->lanes;
+
+	if (lane->watcher_count)
+		return;
+	while (*place != lane)
+		place = &(*place)->group_next;
+	*place = lane->group_next;
+	drop_group_if_unused(cacher, group);
+	vdi_lane_unref(lane);
+}
+
+/* R-480, table 6.2: does the watch begin with the whole state? */
+static bool wants_state(const struct vdi_watch_start *start)
+{
+	if (start->send_initial_events != VD_UNSET)
+		return start->send_initial_events == VD_TRUE;
+	return start->revision == VD_REVISION_UNSET || start->revision == VD_REVISION_ANY;
+}
+
+static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *watcher, const struct vdi_watch_start *start,
+				  struct vdi_initial **ret_initial)
+{
+	struct vdi_predicate *predicate = start->predicate;
+	struct vdi_initial   *initial = VDI_NEW(struct vdi_initial);
+	char		      buffer[VDI_STORAGE_KEY_MAX];
+	struct vd_bytes	      scope;
+	bool		      single;
+
+	if (initial == NULL)
+		return VD_NOMEM;
+	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, predicate->namespace_name, predicate->name, buffer, &scope,
+			   &single))
+		scope = (struct vd_bytes) { "\0", 1 };
+	initial->predicate = watcher->lane->group->predicate;
+	initial->end_bookmark = start->send_initial_events == VD_TRUE && watcher->allow_bookmarks;
+	vdi_lock_acquire(&cacher->watch_cache.lock);
+	initial->revision = vdi_watch_cache_revision(&cacher->watch_cache);
+	vdi_candidates_newest_locked(&cacher->watch_cache, predicate, scope, single, VD_BYTES_NONE, &initial->candidates);
+	vdi_lock_release(&cacher->watch_cache.lock);
+	*ret_initial = initial;
+	return VD_OK;
+}
+
+/* Events after a revision; of the future: those that come later. */
+static vd_status begin_after(struct vd_cacher *cacher, struct vd_watcher *watcher, vd_rev revision, struct vd_error *reterr)
+{
+	struct vdi_watch_cache *cache = &cacher->watch_cache;
+	vd_status		status;
+
+	vdi_lock_acquire(&cache->lock);
+	status = vdi_history_check(&cache->history, revision, reterr);
+	if (status == VD_OK) {
+		watcher->position = vdi_history_after(&cache->history, revision);
+		if (revision > vdi_watch_cache_revision(cache))
+			watcher->from_revision = revision;
+	}
+	vdi_lock_release(&cache->lock);
+	return status;
+}
+
+static vd_status begin(struct vd_cacher *cacher, struct vd_watcher *watcher, const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
+		       struct vd_error *reterr)
+{
+	struct vdi_watch_group *group = watcher->lane->group;
+	vd_rev			revision = start->revision == VD_REVISION_UNSET ? start->required : start->revision;
+
+	/* Nobody but this actor changes these. */
+	watcher->position = atomic_load(&cacher->watch_cache.matched_position);
+	watcher->counted_from = watcher->position;
+	watcher->base_events = group->matched_events;
+	watcher->base_bytes = group->matched_bytes;
+	if (wants_state(start))
+		return begin_with_state(cacher, watcher, start, ret_initial);
+	if (start->revision == VD_REVISION_ANY)
+		return VD_OK;
+	return begin_after(cacher, watcher, revision, reterr);
+}
+
+static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher, const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
+		       struct vd_error *reterr)
+{
+	struct vdi_watch_group *group;
+	struct vdi_lane	       *lane;
+	uint64_t		generation;
+	vd_status		status;
+
+	if (start->status != VD_OK)
+		return start->status;
+	/* R-520 step 9: the stream just ends. */
+	if (vdi_ready_check(&cacher->ready, &generation, NULL) != VD_OK || (uint32_t) generation != watcher->generation)
+		return VD_CLOSED;
+	VDI_TRY(get_group(cacher, start->predicate, &group));
+	status = get_lane(cacher, group, watcher->outlet, &lane);
+	if (status != VD_OK) {
+		drop_group_if_unused(cacher, group);
+		return status;
+	}
+	watcher->lane = vdi_lane_ref(lane);
+	lane->watcher_count++;
+	return begin(cacher, watcher, start, ret_initial, reterr);
+}
+
+static void register_watcher(struct vd_cacher *cacher, struct vd_watcher *watcher)
+{
+	struct vdi_watch_start *start = watcher->start;
+	struct vdi_initial     *initial = NULL;
+	struct vd_error		error = { 0 };
+	vd_status		status = enter(cacher, watcher, start, &initial, &error);
+
+	watcher->initial = initial; /* in place of start */
+	if (status != VD_OK) {
+		watcher->end_reason = status;
+		watcher->error_due = status != VD_CLOSED;
+		if (error.code != VD_OK && watcher->error == NULL && (watcher->error = vdi_alloc(sizeof error)))
+			*watcher->error = error;
+	}
+	if (watcher->deadline.ns != INT64_MAX || (watcher->allow_bookmarks && status == VD_OK))
+		vdi_bookmark_add(&cacher->bookmarks, watcher);
+	vdi_watch_start_free(start);
+	(void) vdi_outlet_post(watcher, VDI_MESSAGE_JOIN); /* not detached: it is not even joined */
+}
+
+void vdi_dispatch_opening(struct vd_cacher *cacher)
+{
+	struct vd_watcher *watcher;
+
+	vdi_lock_acquire(&cacher->lock);
+	watcher = cacher->opening_first;
+	cacher->opening_first = cacher->opening_last = NULL;
+	vdi_lock_release(&cacher->lock);
+	while (watcher) {
+		struct vd_watcher *next = watcher->queue_next;
+
+		register_watcher(cacher, watcher);
+		watcher = next;
+	}
+}
+
+/* ---- The way out ---- */
+
+void vdi_dispatch_left(struct vd_cacher *cacher)
+{
+	struct vd_watcher *watcher;
+
+	vdi_lock_acquire(&cacher->lock);
+	watcher = cacher->left;
+	cacher->left = NULL;
+	vdi_lock_release(&cacher->lock);
+	while (watcher) {
+		struct vd_watcher *next = watcher->queue_next;
+		struct vdi_outlet *outlet = watcher->outlet;
+
+		vdi_bookmark_remove(&cacher->bookmarks, watcher);
+		if (watcher->lane) {
+			watcher->lane->watcher_count--;
+			drop_lane_if_unused(cacher, watcher->lane);
+		}
+		vdi_lock_acquire(&cacher->lock);
+		cacher->watcher_count--;
+		if (outlet->kind == VDI_OUTLET_PULLED) {
+			*outlet->place = outlet->next;
+			if (outlet->next)
+				outlet->next->place = outlet->place;
+		}
+		vdi_lock_release(&cacher->lock);
+		vdi_watcher_finish(watcher, VDI_FINISHED_CACHER);
+		watcher = next;
+	}
+}
+
+void vdi_dispatch_end_all(struct vd_cacher *cacher)
+{
+	uint32_t generation;
+
+	vdi_lock_acquire(&cacher->ready.lock);
+	generation = (uint32_t) cacher->ready.generation;
+	vdi_lock_release(&cacher->ready.lock);
+	vdi_lock_acquire(&cacher->lock);
+	for (struct vdi_outlet *outlet = cacher->outlets; outlet; outlet = outlet->next)
+		vdi_outlet_post_end(outlet, generation);
+	for (struct vdi_outlet *outlet = cacher->pulled; outlet; outlet = outlet->next)
+		vdi_outlet_post_end(outlet, generation);
+	vdi_outlet_post_end(cacher->inline_outlet, generation);
+	vdi_lock_release(&cacher->lock);
+}

@@ -1,0 +1,464 @@
+/* How: events are taken into an array and applied up to the last border between revisions; what is behind it may continue in the next take. When the
+ * stream has nothing more at the moment the last revision is complete too, because watchChan hands on whole revisions.
+ *
+ * Out of memory is a passing error everywhere: the events stay where they are and the round is repeated a little later. */
+#include "reflector.h"
+
+#include "cacher.h"
+#include "dispatch.h"
+#include "env.h"
+
+#define TAKE_MAX 64
+#define ROUNDS_MAX 8
+#define NOMEM_RETRY VD_MS(100)
+
+void vdi_reflector_init(struct vdi_reflector *reflector)
+{
+	*reflector = (struct vdi_reflector) { .backoff = VDI_BACKOFF_FIRST };
+}
+
+static void drop_events(struct vdi_reflector *reflector, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		vdi_watchchan_event_fini(&reflector->events[i]);
+	reflector->event_count -= count;
+	memmove(reflector->events, reflector->events + count, reflector->event_count * sizeof *reflector->events);
+}
+
+static void drop_loading(struct vdi_reflector *reflector)
+{
+	for (size_t i = 0; i < reflector->loading_count; i++)
+		vd_object_unref(reflector->loading[i]);
+	vdi_free(reflector->loading);
+	reflector->loading = NULL;
+	reflector->loading_count = reflector->loading_capacity = 0;
+}
+
+void vdi_reflector_fini(struct vdi_reflector *reflector)
+{
+	drop_events(reflector, reflector->event_count);
+	drop_loading(reflector);
+	vdi_free(reflector->events);
+	reflector->events = NULL;
+	reflector->event_capacity = 0;
+}
+
+/* ---- The stream ---- */
+
+static void wake(void *arg)
+{
+	struct vd_cacher *cacher = arg;
+
+	vd_actor_wake(cacher->actor);
+}
+
+static void count_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const struct vd_error *error)
+{
+	struct vd_cacher *cacher = arg;
+
+	__atomic_fetch_add(&cacher->reflector.undecodable, 1, __ATOMIC_RELAXED);
+	vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: %.*s cannot be decoded and is left out: %s", cacher->options.resource,
+		(int) kv->key_size, kv->data, error ? error->message : "");
+}
+
+static void stream_closed(void *arg)
+{
+	vdi_cacher_call_end(arg);
+}
+
+static void close_stream(struct vd_cacher *cacher)
+{
+	struct vdi_watchchan *watchchan = cacher->reflector.watchchan;
+
+	cacher->reflector.watchchan = NULL;
+	if (watchchan)
+		vdi_watchchan_close(watchchan, stream_closed, cacher);
+}
+
+static void back_off(struct vd_cacher *cacher)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	vd_mono		      now = vd_env_now(cacher->env);
+
+	if (vd_mono_since(now, reflector->last_backoff).ns > VDI_BACKOFF_RESET.ns)
+		reflector->backoff = VDI_BACKOFF_FIRST;
+	/* Jitter factor 1.0: in [d, 2d). */
+	reflector->retry_at = vd_mono_add(now, (vd_dur) { reflector->backoff.ns +
+							  (int64_t) vd_env_random_below(cacher->env, (uint64_t) reflector->backoff.ns) });
+	reflector->backoff.ns = VDI_MIN(reflector->backoff.ns * 2, VDI_BACKOFF_MAX.ns);
+	reflector->last_backoff = now;
+}
+
+static void open_stream(struct vd_cacher *cacher)
+{
+	struct vdi_reflector	    *reflector = &cacher->reflector;
+	bool			     is_listing = reflector->phase == VDI_REFLECTOR_LISTING;
+	struct vdi_watchchan_options options = {
+		.resource = cacher->options.resource,
+		.codec = cacher->codec,
+		.key = vdi_cacher_prefix(cacher),
+		.recursive = true,
+		.revision = is_listing ? 0 : vdi_watch_cache_revision(&cacher->watch_cache),
+		.send_initial_events = is_listing ? VD_TRUE : VD_UNSET,
+		.initial_end_bookmark = is_listing,
+		.progress = true,
+		.skip_undecodable = cacher->options.skip_undecodable,
+		.decode_workers = cacher->options.decode_workers,
+		.undecodable = count_undecodable,
+		.undecodable_arg = cacher,
+		.ready = wake,
+		.ready_arg = cacher,
+	};
+	struct vd_error error = { 0 };
+
+	if (!vdi_cacher_call_begin(cacher))
+		return;
+	reflector->has_events = false;
+	reflector->opened = vd_env_now(cacher->env);
+	if (is_listing)
+		reflector->started = reflector->opened;
+	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->watchchan, &error) != VD_OK) {
+		vdi_cacher_call_end(cacher);
+		reflector->watchchan = NULL;
+		if (is_listing)
+			vdi_ready_set_pending(&cacher->ready, error.message);
+		back_off(cacher);
+	}
+}
+
+/* The cache is worth nothing any more: everybody watches again after the next fill. */
+static void start_over(struct vd_cacher *cacher, const char *why)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+
+	close_stream(cacher);
+	drop_events(reflector, reflector->event_count);
+	drop_loading(reflector);
+	if (reflector->phase == VDI_REFLECTOR_WATCHING) {
+		reflector->relists++;
+		vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: listing again: %s", cacher->options.resource, why);
+	}
+	reflector->phase = VDI_REFLECTOR_LISTING;
+	vdi_metric_add(cacher->metrics.initialization_errors, 1);
+	vdi_ready_set_pending(&cacher->ready, why);
+	vdi_dispatch_end_all(cacher);
+	back_off(cacher);
+}
+
+static bool is_passing(vd_status code)
+{
+	switch (code) {
+	case VD_EXPIRED:
+	case VD_UNDECODABLE:
+	case VD_CORRUPT:
+	case VD_TOO_LARGE_REVISION: /* the store went back */
+	case VD_BAD_REQUEST:
+	case VD_INVALID_ARGUMENT:
+	case VD_UNSUPPORTED:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* The stream is over; error is NULL when it just ended. */
+static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	vd_dur		      lasted = vd_mono_since(vd_env_now(cacher->env), reflector->opened);
+
+	if (reflector->phase == VDI_REFLECTOR_LISTING) {
+		start_over(cacher, error ? error->message : "the store ended the list");
+		return;
+	}
+	if (error && !is_passing(error->code)) {
+		start_over(cacher, error->message);
+		return;
+	}
+	reflector->resumes++;
+	/* A server's own timeout: go on at once. Very short watches are a symptom and wait a little. */
+	if (error || (lasted.ns < VD_SECONDS(1).ns && !reflector->has_events))
+		back_off(cacher);
+	close_stream(cacher);
+}
+
+/* ---- What comes ---- */
+
+static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	struct vdi_btree      objects;
+	vd_status	      status;
+
+	vdi_btree_init(&objects, &vdi_object_btree_ops);
+	status = vdi_btree_load_sorted(&objects, (void *const *) reflector->loading, reflector->loading_count);
+	if (status == VD_INVALID_ARGUMENT) { /* some store does not keep the order */
+		status = VD_OK;
+		for (size_t i = 0; status == VD_OK && i < reflector->loading_count; i++)
+			status = vdi_btree_put(&objects, reflector->loading[i], NULL);
+	}
+	if (status != VD_OK) {
+		vdi_btree_fini(&objects);
+		start_over(cacher, "out of memory");
+		return;
+	}
+	drop_loading(reflector);
+	vdi_watch_cache_replace(&cacher->watch_cache, &objects, revision, false);
+	vdi_btree_fini(&objects);
+	reflector->phase = VDI_REFLECTOR_WATCHING;
+	reflector->backoff = VDI_BACKOFF_FIRST;
+	vdi_metric_add(cacher->metrics.initializations, 1);
+	vdi_metric_observe_duration(cacher->metrics.initialization_duration, vd_mono_since(vd_env_now(cacher->env), reflector->started));
+	vdi_metric_set(cacher->metrics.revision, revision % INT64_C(1000000000000000));
+	vdi_ready_set_ready(&cacher->ready);
+}
+
+/* false: the stream is gone. */
+static bool take_initial(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	void		     *loading = reflector->loading;
+
+	if (event->type == VD_WATCH_BOOKMARK) {
+		if (event->initial_events_end)
+			finish_listing(cacher, event->revision);
+		return reflector->watchchan != NULL;
+	}
+	if (!vdi_grow(&loading, &reflector->loading_capacity, reflector->loading_count + 1, sizeof *reflector->loading)) {
+		start_over(cacher, "out of memory");
+		return false;
+	}
+	reflector->loading = loading;
+	reflector->loading[reflector->loading_count++] = event->object;
+	event->object = NULL;
+	return true;
+}
+
+/* Applies and dispatches count events of whole revisions. */
+static bool apply(struct vd_cacher *cacher, size_t count)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	struct vdi_event     *few[VDI_APPLY_BATCH];
+	struct vdi_applied    applied = { .made = few };
+	vd_status	      status;
+
+	if (count > VDI_APPLY_BATCH && (applied.made = vdi_calloc(count, sizeof *applied.made)) == NULL)
+		return false;
+	status = vdi_watch_cache_apply(&cacher->watch_cache, reflector->events, count, &applied);
+	vdi_metric_add(cacher->metrics.events_received, applied.taken);
+	drop_events(reflector, applied.taken);
+	vdi_dispatch_events(cacher, &applied);
+	if (applied.made != few)
+		vdi_free(applied.made);
+	return status == VD_OK;
+}
+
+/* Number of events up to the last border between revisions at or before `wanted`, or the first one behind it. */
+static size_t whole_revisions(const struct vdi_reflector *reflector, size_t available, size_t wanted)
+{
+	size_t count = VDI_MIN(wanted, available);
+
+	if (count == available)
+		return count;
+	while (count > 0 && reflector->events[count].revision == reflector->events[count - 1].revision)
+		count--;
+	if (count == 0)
+		for (count = wanted; count < available && reflector->events[count].revision == reflector->events[count - 1].revision;)
+			count++;
+	return count;
+}
+
+/* Leading changes, up to the next bookmark or error. */
+static size_t leading_changes(const struct vdi_reflector *reflector)
+{
+	size_t count = 0;
+
+	while (count < reflector->event_count && reflector->events[count].type <= VD_WATCH_DELETED)
+		count++;
+	return count;
+}
+
+/* Applies what is complete. drained: nothing is on its way, so everything is. */
+static bool apply_changes(struct vd_cacher *cacher, size_t available, bool drained)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	vd_rev		      current = vdi_watch_cache_revision(&cacher->watch_cache);
+
+	if (!drained && available == reflector->event_count)
+		while (available > 0 && reflector->events[available - 1].revision == reflector->events[reflector->event_count - 1].revision)
+			available--;
+	while (available) {
+		size_t count;
+
+		if (reflector->events[0].revision <= current) {
+			if (reflector->events[0].revision < current) {
+				start_over(cacher, "the store's revisions went back");
+				return false;
+			}
+			drop_events(reflector, 1); /* seen already */
+			available--;
+			continue;
+		}
+		count = whole_revisions(reflector, available, VDI_APPLY_BATCH);
+		if (!apply(cacher, count)) {
+			reflector->apply_failed = true;
+			reflector->retry_at = vd_mono_add(vd_env_now(cacher->env), NOMEM_RETRY);
+			return false;
+		}
+		available -= count;
+		current = vdi_watch_cache_revision(&cacher->watch_cache);
+		vdi_metric_set(cacher->metrics.revision, current % INT64_C(1000000000000000));
+	}
+	return true;
+}
+
+static bool take_bookmark(struct vd_cacher *cacher, const struct vdi_watchchan_event *event)
+{
+	if (event->revision > vdi_watch_cache_revision(&cacher->watch_cache)) {
+		vdi_watch_cache_advance(&cacher->watch_cache, event->revision);
+		vdi_metric_set(cacher->metrics.revision, event->revision % INT64_C(1000000000000000));
+	}
+	vdi_metric_add(cacher->metrics.events_dispatched, 1);
+	return true;
+}
+
+/* Works off what was taken. false: stop for now (stream gone, out of memory). */
+static bool consume(struct vd_cacher *cacher, bool drained)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+
+	while (reflector->event_count) {
+		struct vdi_watchchan_event *first = &reflector->events[0];
+		bool			    goes_on = true;
+		size_t			    changes;
+
+		if (first->type == VD_WATCH_ERROR) {
+			struct vd_error error = { .code = VD_INTERNAL };
+
+			if (first->error)
+				error = *first->error;
+			drop_events(reflector, 1);
+			stream_ended(cacher, &error);
+			return false;
+		}
+		if (reflector->phase == VDI_REFLECTOR_LISTING) {
+			struct vdi_watchchan_event event = *first;
+
+			/* Out of the array first: a failure empties it. */
+			reflector->event_count--;
+			memmove(first, first + 1, reflector->event_count * sizeof *first);
+			goes_on = take_initial(cacher, &event);
+			vdi_watchchan_event_fini(&event);
+		} else if (first->type == VD_WATCH_BOOKMARK) {
+			goes_on = take_bookmark(cacher, first);
+			drop_events(reflector, 1);
+		} else {
+			changes = leading_changes(reflector);
+			reflector->has_events = true;
+			goes_on = apply_changes(cacher, changes, drained);
+			if (goes_on && reflector->event_count && reflector->events[0].type <= VD_WATCH_DELETED)
+				return true; /* an incomplete revision */
+		}
+		if (!goes_on)
+			return false;
+	}
+	return true;
+}
+
+/* The initial state goes straight through: moving the rest of the array for each event would cost more than all else. */
+static bool consume_listing(struct vd_cacher *cacher)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	size_t		      i;
+
+	for (i = 0; i < reflector->event_count; i++) {
+		struct vdi_watchchan_event *event = &reflector->events[i];
+		void			   *loading = reflector->loading;
+
+		if (event->type > VD_WATCH_DELETED)
+			break;
+		if (!vdi_grow(&loading, &reflector->loading_capacity, reflector->loading_count + 1, sizeof *reflector->loading)) {
+			start_over(cacher, "out of memory");
+			return false;
+		}
+		reflector->loading = loading;
+		reflector->loading[reflector->loading_count++] = event->object;
+		event->object = NULL;
+	}
+	drop_events(reflector, i);
+	return true;
+}
+
+static bool take_some(struct vd_cacher *cacher, bool *ret_drained)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	void		     *events = reflector->events;
+	size_t		      count = 0;
+	vd_status	      status;
+
+	if (!vdi_grow(&events, &reflector->event_capacity, reflector->event_count + TAKE_MAX, sizeof *reflector->events)) {
+		reflector->apply_failed = true;
+		reflector->retry_at = vd_mono_add(vd_env_now(cacher->env), NOMEM_RETRY);
+		return false;
+	}
+	reflector->events = events;
+	status = vdi_watchchan_take(reflector->watchchan, reflector->events + reflector->event_count, TAKE_MAX, &count);
+	*ret_drained = status == VD_AGAIN;
+	if (status == VD_OK)
+		reflector->event_count += count;
+	else if (status != VD_AGAIN) {
+		if (consume(cacher, true) && reflector->watchchan)
+			stream_ended(cacher, NULL);
+		return false;
+	}
+	if (reflector->phase == VDI_REFLECTOR_LISTING && !consume_listing(cacher))
+		return false;
+	return consume(cacher, *ret_drained);
+}
+
+static vd_mono request_progress(struct vd_cacher *cacher, vd_mono now)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+
+	if (reflector->phase != VDI_REFLECTOR_WATCHING || !vdi_watch_cache_has_waiters(&cacher->watch_cache))
+		return VD_NEVER;
+	if (reflector->progress_at.ns <= now.ns) {
+		vdi_watchchan_progress(reflector->watchchan);
+		reflector->progress_at = vd_mono_add(now, VDI_PROGRESS_PERIOD);
+	}
+	return reflector->progress_at;
+}
+
+vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	vd_mono		      now = vd_env_now(cacher->env);
+	bool		      drained = false;
+
+	*ret_more = false;
+	if (atomic_load(&cacher->is_stopping))
+		return VD_NEVER;
+	if (reflector->apply_failed || reflector->watchchan == NULL) {
+		if (now.ns < reflector->retry_at.ns)
+			return reflector->retry_at;
+		reflector->apply_failed = false;
+	}
+	if (reflector->watchchan == NULL)
+		open_stream(cacher);
+	for (unsigned rounds = 0; reflector->watchchan && !reflector->apply_failed && rounds < ROUNDS_MAX && !drained; rounds++)
+		if (!take_some(cacher, &drained))
+			break;
+	if (reflector->watchchan == NULL) {
+		*ret_more = reflector->retry_at.ns <= now.ns;
+		return reflector->retry_at;
+	}
+	if (reflector->apply_failed)
+		return reflector->retry_at;
+	*ret_more = !drained;
+	return request_progress(cacher, now);
+}
+
+void vdi_reflector_stop(struct vd_cacher *cacher)
+{
+	close_stream(cacher);
+}

@@ -1,0 +1,58 @@
+/* The reflector: keeps the watch cache equal to the store. Lists and watches in one stream, resumes it, starts over only when it must.
+ *
+ *   LISTING --annotated bookmark: replace, ready--> WATCHING --end of stream or a passing error--> (back off) --> WATCHING from the last revision
+ *      ^-------------- (back off) <-- Expired, undecodable, revisions going back: pending, all watches end --/
+ *
+ * Part of the cacher's actor. Mirrors client-go tools/cache/reflector.go as the cacher uses it (R-301..R-341); it keeps the cache over every error after
+ * which the same revision can be watched again (R-312, R-313, R-318).
+ */
+#ifndef VDI_REFLECTOR_H
+#define VDI_REFLECTOR_H
+
+#include "base.h"
+#include "watchchan.h"
+
+struct vd_cacher;
+
+enum vdi_reflector_phase { VDI_REFLECTOR_LISTING, VDI_REFLECTOR_WATCHING };
+
+struct vdi_reflector {
+	enum vdi_reflector_phase phase;
+	struct vdi_watchchan	*watchchan; /* NULL: waiting for retry_at */
+	vd_mono			 opened;
+	bool			 has_events; /* of this watchChan */
+	vd_mono			 started;    /* of this listing, for the duration metric */
+
+	/* Taken and not applied: a revision is applied whole. */
+	struct vdi_watchchan_event *events;
+	size_t			    event_count;
+	size_t			    event_capacity;
+	bool			    apply_failed; /* out of memory: again at retry_at */
+
+	/* LISTING: the initial state, in key order. */
+	struct vd_object **loading;
+	size_t		   loading_count;
+	size_t		   loading_capacity;
+
+	vd_mono	 retry_at;
+	vd_dur	 backoff;
+	vd_mono	 last_backoff;
+	vd_mono	 progress_at;
+	uint64_t relists;
+	uint64_t resumes;
+	uint64_t undecodable;
+};
+
+#define VDI_BACKOFF_FIRST VD_MS(800)
+#define VDI_BACKOFF_MAX VD_SECONDS(30)
+#define VDI_BACKOFF_RESET VD_SECONDS(120)
+#define VDI_PROGRESS_PERIOD VD_MS(100)
+
+void vdi_reflector_init(struct vdi_reflector *reflector);
+/* A bounded round: takes what came, applies, dispatches. Returns when to call again at the latest; *ret_more: at once. */
+vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more);
+/* Closes the stream. */
+void vdi_reflector_stop(struct vd_cacher *cacher);
+void vdi_reflector_fini(struct vdi_reflector *reflector);
+
+#endif
