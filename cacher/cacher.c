@@ -27,7 +27,7 @@ static void free_cacher(struct vd_cacher *cacher)
 {
 	vdi_reflector_fini(&cacher->reflector);
 	vdi_dispatch_fini(cacher);
-	vdi_watcher_index_fini(&cacher->watcher_index);
+	vdi_watch_index_fini(&cacher->watcher_index);
 	vdi_watch_cache_fini(&cacher->watch_cache);
 	vdi_outlet_unref(cacher->inline_outlet);
 	vdi_storage_free(cacher->storage);
@@ -255,7 +255,7 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 	vdi_lock_init(&cacher->lock, VDI_LOCK_CACHER);
 	vdi_ready_init(&cacher->ready, env);
 	vdi_reflector_init(&cacher->reflector);
-	vdi_watcher_index_init(&cacher->watcher_index, options->codec, trigger_index);
+	vdi_watch_index_init(&cacher->watcher_index, options->codec, trigger_index);
 	vdi_bookmark_init(&cacher->bookmarks, env);
 	status = build(cacher, options, reterr);
 	if (status != VD_OK) {
@@ -517,8 +517,8 @@ static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_op
 vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
 			  struct vd_watcher **ret_watcher, struct vd_error *reterr)
 {
-	struct vdi_watch_start *start;
-	struct vd_watcher      *watcher;
+	struct vdi_watch_start *start = NULL;
+	struct vd_watcher      *watcher = NULL;
 	uint64_t		generation = 0;
 	vd_status		status;
 

@@ -35,7 +35,7 @@
 #include "reflector.h"
 #include "storage.h"
 #include "watch_cache.h"
-#include "watcher_index.h"
+#include "watch_index.h"
 
 struct vdi_outlet;
 struct vdi_lane;
@@ -63,7 +63,7 @@ struct vd_cacher {
 
 	/* The cacher's actor only. */
 	struct vdi_reflector	 reflector;
-	struct vdi_watcher_index watcher_index;
+	struct vdi_watch_index watcher_index;
 	struct vdi_bookmark_wheel bookmarks;
 	struct vdi_lane		*batch_lanes; /* marked while matching the present batch */
 	struct vdi_match_buffer {

@@ -44,7 +44,7 @@ static void dispatch_event(struct vd_cacher *cacher, struct vdi_event *event, ui
 	} search = { cacher, event };
 
 	buffer->count = 0;
-	vdi_watcher_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
+	vdi_watch_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
 	vdi_lock_acquire(&cacher->watch_cache.lock);
 	for (size_t i = 0; i < buffer->count; i++)
 		vdi_watch_group_append_locked(buffer->matches[i].group, position, buffer->matches[i].type, event->size_bytes);
@@ -156,14 +156,14 @@ static bool reserve_matches(struct vd_cacher *cacher)
 
 static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predicate, struct vdi_watch_group **ret_group)
 {
-	struct vdi_watch_group *group = vdi_watcher_index_find(&cacher->watcher_index, predicate);
+	struct vdi_watch_group *group = vdi_watch_index_find(&cacher->watcher_index, predicate);
 	vd_status		status;
 
 	if (group == NULL) {
 		if (!reserve_matches(cacher))
 			return VD_NOMEM;
 		VDI_TRY(vdi_watch_group_new(predicate, atomic_load(&cacher->watch_cache.matched_position), &group));
-		status = vdi_watcher_index_add(&cacher->watcher_index, group);
+		status = vdi_watch_index_add(&cacher->watcher_index, group);
 		if (status != VD_OK) {
 			vdi_watch_group_unref(group);
 			return status;
@@ -176,7 +176,7 @@ static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predi
 static void drop_group_if_unused(struct vd_cacher *cacher, struct vdi_watch_group *group)
 {
 	if (group->lanes == NULL)
-		vdi_watcher_index_remove(&cacher->watcher_index, group);
+		vdi_watch_index_remove(&cacher->watcher_index, group);
 }
 
 static vd_status get_lane(struct vd_cacher *cacher, struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)

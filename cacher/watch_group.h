@@ -31,7 +31,7 @@ struct vdi_watch_group {
 	struct vdi_predicate *predicate;
 
 	/* The cacher's actor only. */
-	struct vdi_watch_group *index_next; /* watcher_index.c */
+	struct vdi_watch_group *index_next; /* watch_index.c */
 	struct vdi_watch_group *equal_next;
 	uint64_t		index_hash;
 	uint64_t		visit;

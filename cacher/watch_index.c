@@ -1,5 +1,5 @@
 /* How: two chained hash tables over the same groups. Counters per kind of key let an event skip the lookups that nobody is filed under. */
-#include "watcher_index.h"
+#include "watch_index.h"
 
 #include <xxhash.h>
 
@@ -20,12 +20,12 @@ static uint64_t namespace_hash(struct vd_bytes namespace_name)
 	return namespace_name.size ? hash_bytes(namespace_name, 7) : 0;
 }
 
-void vdi_watcher_index_init(struct vdi_watcher_index *index, const struct vd_codec *codec, int trigger_index)
+void vdi_watch_index_init(struct vdi_watch_index *index, const struct vd_codec *codec, int trigger_index)
 {
-	*index = (struct vdi_watcher_index) { .codec = codec, .trigger_index = trigger_index };
+	*index = (struct vdi_watch_index) { .codec = codec, .trigger_index = trigger_index };
 }
 
-void vdi_watcher_index_fini(struct vdi_watcher_index *index)
+void vdi_watch_index_fini(struct vdi_watch_index *index)
 {
 	VDI_CHECK(index->group_count == 0);
 	vdi_free(index->buckets);
@@ -35,7 +35,7 @@ void vdi_watcher_index_fini(struct vdi_watcher_index *index)
 	index->bucket_count = 0;
 }
 
-struct vdi_watch_group *vdi_watcher_index_find(const struct vdi_watcher_index *index, const struct vdi_predicate *predicate)
+struct vdi_watch_group *vdi_watch_index_find(const struct vdi_watch_index *index, const struct vdi_predicate *predicate)
 {
 	struct vdi_watch_group *group = index->bucket_count ? index->equals[predicate->hash & (index->bucket_count - 1)] : NULL;
 
@@ -55,7 +55,7 @@ static void link_group(struct vdi_watch_group **buckets, struct vdi_watch_group 
 	*equal = group;
 }
 
-static vd_status grow(struct vdi_watcher_index *index)
+static vd_status grow(struct vdi_watch_index *index)
 {
 	size_t			 count = index->bucket_count ? index->bucket_count * 2 : 64;
 	struct vdi_watch_group **buckets = vdi_calloc(count, sizeof(struct vdi_watch_group *));
@@ -80,7 +80,7 @@ static vd_status grow(struct vdi_watcher_index *index)
 }
 
 /* The declared field to file under; -1: none has an exact requirement. */
-static int filing_field(const struct vdi_watcher_index *index, const struct vdi_predicate *predicate, struct vd_bytes *ret_value)
+static int filing_field(const struct vdi_watch_index *index, const struct vdi_predicate *predicate, struct vd_bytes *ret_value)
 {
 	if (index->trigger_index >= 0 && vdi_predicate_exact_field(predicate, index->trigger_index, ret_value))
 		return index->trigger_index;
@@ -101,7 +101,7 @@ static bool filing_label(const struct vdi_predicate *predicate, struct vd_bytes 
 }
 
 /* The counter of the kind under which the group is filed; sets the filing key. */
-static size_t *file_group(struct vdi_watcher_index *index, struct vdi_watch_group *group)
+static size_t *file_group(struct vdi_watch_index *index, struct vdi_watch_group *group)
 {
 	const struct vdi_predicate *predicate = group->predicate;
 	bool			    is_scoped = predicate->namespace_name.size > 0;
@@ -127,7 +127,7 @@ static size_t *file_group(struct vdi_watcher_index *index, struct vdi_watch_grou
 	return is_scoped ? &index->namespaces : &index->everything;
 }
 
-vd_status vdi_watcher_index_add(struct vdi_watcher_index *index, struct vdi_watch_group *group)
+vd_status vdi_watch_index_add(struct vdi_watch_index *index, struct vdi_watch_group *group)
 {
 	if (index->group_count >= index->bucket_count && grow(index) != VD_OK && index->bucket_count == 0)
 		return VD_NOMEM;
@@ -137,7 +137,7 @@ vd_status vdi_watcher_index_add(struct vdi_watcher_index *index, struct vdi_watc
 	return VD_OK;
 }
 
-void vdi_watcher_index_remove(struct vdi_watcher_index *index, struct vdi_watch_group *group)
+void vdi_watch_index_remove(struct vdi_watch_index *index, struct vdi_watch_group *group)
 {
 	struct vdi_watch_group **place = &index->buckets[group->index_hash & (index->bucket_count - 1)];
 
@@ -154,7 +154,7 @@ void vdi_watcher_index_remove(struct vdi_watcher_index *index, struct vdi_watch_
 }
 
 struct search {
-	const struct vdi_watcher_index *index;
+	const struct vdi_watch_index *index;
 	uint64_t			visit;
 	vdi_candidate_fn		found;
 	void			       *arg;
@@ -180,7 +180,7 @@ static void look_up_kind(const struct search *search, const struct vdi_index_kin
 
 static void search_object(const struct search *search, const struct vd_object *object)
 {
-	const struct vdi_watcher_index *index = search->index;
+	const struct vdi_watch_index *index = search->index;
 	uint64_t			scope = namespace_hash(vd_object_namespace(object));
 
 	if (index->names.scoped || index->names.open)
@@ -198,7 +198,7 @@ static void search_object(const struct search *search, const struct vd_object *o
 		look_up(search, key_hash(KEY_NAMESPACE, scope, VD_BYTES_NONE, 0));
 }
 
-void vdi_watcher_index_candidates(const struct vdi_watcher_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found,
+void vdi_watch_index_candidates(const struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found,
 				  void *arg)
 {
 	struct search search = { index, visit, found, arg };

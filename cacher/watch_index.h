@@ -4,8 +4,8 @@
  * field and label keys carry the namespace when there is one. An event looks up the keys of its object and of the state before. Groups of other
  * values cost nothing. False candidates are possible (keys are hashes), missing ones are not. The cacher's actor only.
  */
-#ifndef VDI_WATCHER_INDEX_H
-#define VDI_WATCHER_INDEX_H
+#ifndef VDI_WATCH_INDEX_H
+#define VDI_WATCH_INDEX_H
 
 #include "base.h"
 #include "watch_group.h"
@@ -15,7 +15,7 @@ struct vdi_index_kind {
 	size_t open;
 };
 
-struct vdi_watcher_index {
+struct vdi_watch_index {
 	const struct vd_codec	*codec;
 	int			 trigger_index;
 	struct vdi_watch_group **buckets; /* by filing key */
@@ -29,19 +29,19 @@ struct vdi_watcher_index {
 	size_t			 everything;
 };
 
-void vdi_watcher_index_init(struct vdi_watcher_index *index, const struct vd_codec *codec, int trigger_index);
+void vdi_watch_index_init(struct vdi_watch_index *index, const struct vd_codec *codec, int trigger_index);
 /* All groups must have been removed. */
-void vdi_watcher_index_fini(struct vdi_watcher_index *index);
+void vdi_watch_index_fini(struct vdi_watch_index *index);
 /* The group with an equal predicate, or NULL. */
-struct vdi_watch_group *vdi_watcher_index_find(const struct vdi_watcher_index *index, const struct vdi_predicate *predicate);
+struct vdi_watch_group *vdi_watch_index_find(const struct vdi_watch_index *index, const struct vdi_predicate *predicate);
 /* Takes over the caller's reference of group. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_watcher_index_add(struct vdi_watcher_index *index, struct vdi_watch_group *group);
+VDI_MUST_USE vd_status vdi_watch_index_add(struct vdi_watch_index *index, struct vdi_watch_group *group);
 /* Drops the index's reference. */
-void vdi_watcher_index_remove(struct vdi_watcher_index *index, struct vdi_watch_group *group);
+void vdi_watch_index_remove(struct vdi_watch_index *index, struct vdi_watch_group *group);
 
 /* Calls found for every candidate, each once per visit (a number that was never used before). */
 typedef void (*vdi_candidate_fn)(void *arg, struct vdi_watch_group *group);
-void vdi_watcher_index_candidates(const struct vdi_watcher_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found,
+void vdi_watch_index_candidates(const struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found,
 				  void *arg);
 
 #endif
