@@ -68,6 +68,8 @@ int store_suite_run(const struct store_suite_factory *factory)
 		running_seed = seeds[i];
 		failed += run_part("kv", store_suite_kv_tests, store_suite_kv_test_count);
 		failed += run_part("watch", store_suite_watch_tests, store_suite_watch_test_count);
+		failed += run_part("lease", store_suite_lease_tests, store_suite_lease_test_count);
+		failed += run_part("model", store_suite_model_tests, store_suite_model_test_count);
 	}
 	return failed;
 }

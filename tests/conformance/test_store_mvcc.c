@@ -1,19 +1,75 @@
-/* The store suite over the embedded store in memory. */
+/* The store suite over the embedded store: in memory, and with a data directory. */
 #include "store_suite.h"
 
-static vd_status open_memory(void *arg, const struct vd_env *env, struct vd_store **ret_store)
+#include <ftw.h>
+#include <unistd.h>
+
+static struct vd_mvcc_options suite_options(void)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
-	(void) arg;
 	options.history_window = (vd_dur) { 0 };
 	options.progress_interval = VD_SECONDS(1);
+	return options;
+}
+
+static vd_status open_memory(void *arg, const struct vd_env *env, struct vd_store **ret_store)
+{
+	struct vd_mvcc_options options = suite_options();
+
+	(void) arg;
 	return vd_store_open_mvcc(env, &options, ret_store, NULL);
+}
+
+static char directory[64];
+
+static vd_status open_directory(void *arg, const struct vd_env *env, struct vd_store **ret_store)
+{
+	struct vd_mvcc_options options = suite_options();
+	struct vd_error	       error;
+	vd_status	       status;
+
+	(void) arg;
+	if (directory[0] == 0) {
+		strcpy(directory, "/tmp/vedette-store-XXXXXX");
+		if (mkdtemp(directory) == NULL)
+			return VD_IO;
+	}
+	options.data_dir = directory;
+	options.no_sync = true;
+	status = vd_store_open_mvcc(env, &options, ret_store, &error);
+	if (status != VD_OK)
+		print_message("%s\n", error.message);
+	return status;
+}
+
+static vd_status reopen_directory(void *arg, const struct vd_env *env, struct vd_store **store)
+{
+	*store = vd_store_close_wait(*store);
+	return open_directory(arg, env, store);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void) status;
+	(void) type;
+	(void) place;
+	return remove(path);
+}
+
+static void remove_directory(void *arg)
+{
+	(void) arg;
+	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	directory[0] = 0;
 }
 
 int main(void)
 {
 	static const struct store_suite_factory memory = { .name = "memory", .open = open_memory };
+	static const struct store_suite_factory durable = {
+		.name = "data directory", .open = open_directory, .reopen = reopen_directory, .clean = remove_directory
+	};
 
-	return store_suite_run(&memory);
+	return store_suite_run(&memory) + store_suite_run(&durable);
 }

@@ -1,0 +1,276 @@
+/* Leases: E-501 to E-512. What depends on time runs in the simulator only. Upstream: server/lease/lessor_test.go, tests/integration/v3_lease_test.go. */
+#include "store_suite.h"
+
+static vd_rev put_leased(struct store_fixture *f, const char *key, const char *value, int64_t lease)
+{
+	struct vd_op	  op = { .kind = VD_OP_PUT, .key = K(key), .value = K(value), .lease = lease };
+	struct txn_answer answer;
+
+	txn_ops(f, &op, 1, &answer);
+	assert_status(answer.status, VD_OK);
+	return answer.revision;
+}
+
+static void e501_grant(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	lease_grant(f, 0, 10, &lease);
+	assert_status(lease.status, VD_OK);
+	assert_true(lease.id > 0);
+	assert_int_equal(lease.ttl_s, 10);
+	lease_grant(f, lease.id, 10, &lease);
+	assert_status(lease.status, VD_LEASE_EXISTS);
+	lease_grant(f, -5, 0, &lease);
+	assert_status(lease.status, VD_OK);
+	assert_int_equal(lease.id, -5);
+	assert_int_equal(lease.ttl_s, 2);
+	lease_grant(f, 6, -100, &lease);
+	assert_int_equal(lease.ttl_s, 2);
+	lease_grant(f, 7, 9000000000, &lease);
+	assert_status(lease.status, VD_OK);
+	assert_int_equal(lease.granted_ttl_s, 9000000000);
+	lease_grant(f, 8, 9000000001, &lease);
+	assert_status(lease.status, VD_INVALID_ARGUMENT);
+}
+
+static void e502_revoke_deletes_in_one_revision(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+	struct watcher	      watcher;
+	vd_rev		      revision;
+
+	assert_status(lease_revoke(f, 3, NULL), VD_LEASE_NOT_FOUND);
+	lease_grant(f, 3, 100, &lease);
+	lease_grant(f, 4, 100, &lease);
+	put_leased(f, "b", "2", 3);
+	put_leased(f, "a", "1", 3);
+	put_leased(f, "c", "3", 4);
+	watch_range(f, &watcher, "a", "z", 5);
+	assert_status(lease_revoke(f, 3, &revision), VD_OK);
+	assert_int_equal(revision, 5);
+	assert_string_equal(watch_text(&watcher, 100), "5: -a(1) -b(2)");
+	assert_int_equal(watcher.batch.events[0].previous->lease, 3);
+	assert_string_equal(text_at(f, "a", "z", 0), "c=3");
+	assert_status(lease_revoke(f, 3, NULL), VD_LEASE_NOT_FOUND);
+	lease_grant(f, 9, 100, &lease);
+	assert_status(lease_revoke(f, 9, &revision), VD_OK);
+	assert_int_equal(revision, 5);
+	watch_close(&watcher);
+}
+
+static void e503_keep_alive(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	lease_keep_alive(f, 12, &lease);
+	assert_status(lease.status, VD_OK);
+	assert_int_equal(lease.id, 12);
+	assert_int_equal(lease.ttl_s, 0);
+	lease_grant(f, 12, 30, &lease);
+	lease_keep_alive(f, 12, &lease);
+	assert_int_equal(lease.ttl_s, 30);
+}
+
+static void e504_time_to_live(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	lease_time_to_live(f, 1, true, &lease);
+	assert_status(lease.status, VD_OK);
+	assert_int_equal(lease.id, 1);
+	assert_int_equal(lease.ttl_s, -1);
+	assert_int_equal(lease.granted_ttl_s, 0);
+	lease_grant(f, 1, 100, &lease);
+	put_leased(f, "z", "1", 1);
+	put_leased(f, "a", "1", 1);
+	lease_time_to_live(f, 1, true, &lease);
+	assert_true(lease.ttl_s == 100 || lease.ttl_s == 99);
+	assert_int_equal(lease.granted_ttl_s, 100);
+	assert_string_equal(lease.keys, "a z");
+	lease_time_to_live(f, 1, false, &lease);
+	assert_int_equal(lease.key_count, 0);
+}
+
+static void e443_e507_keys_move_between_leases(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	lease_grant(f, 1, 100, &lease);
+	lease_grant(f, 2, 100, &lease);
+	put_leased(f, "a", "1", 1);
+	put_leased(f, "a", "2", 1);
+	put_leased(f, "b", "1", 1);
+	lease_time_to_live(f, 1, true, &lease);
+	assert_string_equal(lease.keys, "a b");
+	put_leased(f, "a", "3", 2);
+	lease_time_to_live(f, 1, true, &lease);
+	assert_string_equal(lease.keys, "b");
+	lease_time_to_live(f, 2, true, &lease);
+	assert_string_equal(lease.keys, "a");
+	put(f, "a", "4");
+	lease_time_to_live(f, 2, true, &lease);
+	assert_string_equal(lease.keys, "");
+	assert_status(lease_revoke(f, 2, NULL), VD_OK);
+	assert_string_equal(text_at(f, "a", "z", 0), "a=4 b=1");
+}
+
+static void e445_deleting_detaches(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	lease_grant(f, 1, 100, &lease);
+	put_leased(f, "a", "1", 1);
+	put_leased(f, "b", "1", 1);
+	delete_range(f, "a", NULL, NULL);
+	lease_time_to_live(f, 1, true, &lease);
+	assert_string_equal(lease.keys, "b");
+	put(f, "a", "2");
+	assert_status(lease_revoke(f, 1, NULL), VD_OK);
+	assert_string_equal(text_at(f, "a", "z", 0), "a=2");
+}
+
+static void e506_keys_vanish_when_the_lease_expires(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+	struct watcher	      watcher;
+
+	if (!f->simulated)
+		skip();
+	lease_grant(f, 1, 10, &lease);
+	put_leased(f, "a", "1", 1);
+	put_leased(f, "b", "1", 1);
+	put(f, "c", "1");
+	watch_range(f, &watcher, "a", "z", 0);
+	assert_true(watch_is_quiet(&watcher));
+	vdi_sim_advance(f->env, VD_MS(9900));
+	assert_string_equal(text_at(f, "a", "z", 0), "a=1 b=1 c=1");
+	lease_time_to_live(f, 1, false, &lease);
+	assert_int_equal(lease.ttl_s, 0);
+	vdi_sim_advance(f->env, VD_MS(200));
+	assert_string_equal(text_at(f, "a", "z", 0), "c=1");
+	assert_string_equal(watch_text(&watcher, 100), "5: -a(1) -b(1)");
+	lease_time_to_live(f, 1, false, &lease);
+	assert_int_equal(lease.ttl_s, -1);
+	lease_keep_alive(f, 1, &lease);
+	assert_int_equal(lease.ttl_s, 0);
+	watch_close(&watcher);
+}
+
+static void e503_renewed_leases_live_on(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	if (!f->simulated)
+		skip();
+	lease_grant(f, 1, 10, &lease);
+	lease_grant(f, 2, 10, &lease);
+	put_leased(f, "a", "1", 1);
+	put_leased(f, "b", "1", 2);
+	for (int i = 0; i < 5; i++) {
+		vdi_sim_advance(f->env, VD_SECONDS(6));
+		lease_keep_alive(f, 1, &lease);
+		assert_int_equal(lease.ttl_s, 10);
+	}
+	assert_string_equal(text_at(f, "a", "z", 0), "a=1");
+	vdi_sim_advance(f->env, VD_SECONDS(11));
+	assert_string_equal(text_at(f, "a", "z", 0), "");
+}
+
+static void e506_many_leases_expire_together(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+	char		      key[8];
+
+	if (!f->simulated)
+		skip();
+	for (int i = 1; i <= 300; i++) {
+		lease_grant(f, i, 5, &lease);
+		snprintf(key, sizeof key, "k%03d", i);
+		put_leased(f, key, "v", i);
+	}
+	vdi_sim_advance(f->env, VD_SECONDS(6));
+	assert_string_equal(text_at(f, "k", "z", 0), "");
+	/* Each lease in a revision of its own. */
+	assert_int_equal(current(f), 1 + 300 + 300);
+}
+
+static void e508_leases_survive_a_restart(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	if (!f->simulated || f->factory->reopen == NULL)
+		skip();
+	lease_grant(f, 1, 100, &lease);
+	lease_grant(f, 2, 100, &lease);
+	lease_grant(f, 3, 100, &lease);
+	put_leased(f, "a", "1", 1);
+	put_leased(f, "b", "1", 2);
+	put_leased(f, "c", "1", 3);
+	vdi_sim_advance(f->env, VD_SECONDS(50));
+	lease_keep_alive(f, 2, &lease);
+	assert_status(lease_revoke(f, 3, NULL), VD_OK);
+	vdi_sim_advance(f->env, VD_SECONDS(10));
+	assert_status(f->factory->reopen(f->factory->arg, f->env, &f->store), VD_OK);
+	lease_time_to_live(f, 1, true, &lease);
+	assert_true(lease.ttl_s >= 39 && lease.ttl_s <= 40);
+	assert_int_equal(lease.granted_ttl_s, 100);
+	assert_string_equal(lease.keys, "a");
+	lease_time_to_live(f, 2, true, &lease);
+	assert_true(lease.ttl_s >= 89 && lease.ttl_s <= 90);
+	lease_time_to_live(f, 3, true, &lease);
+	assert_int_equal(lease.ttl_s, -1);
+	/* Down for longer than a lease: its owner gets a moment to renew. */
+	f->store = vd_store_close_wait(f->store);
+	vdi_sim_advance(f->env, VD_SECONDS(1000));
+	assert_status(f->factory->open(f->factory->arg, f->env, &f->store), VD_OK);
+	lease_keep_alive(f, 2, &lease);
+	assert_int_equal(lease.ttl_s, 100);
+	vdi_sim_advance(f->env, VD_SECONDS(10));
+	assert_string_equal(text_at(f, "a", "z", 0), "b=1");
+}
+
+static void e512_a_grant_makes_no_revision_and_attachments_follow_transactions(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+	struct vd_op	      ops[] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("1"), .lease = 1 },
+					{ .kind = VD_OP_PUT, .key = K("b"), .value = K("1"), .lease = 99 } };
+	struct txn_answer     answer;
+
+	lease_grant(f, 1, 100, &lease);
+	assert_int_equal(lease.revision, 1);
+	txn_ops(f, ops, 2, &answer);
+	assert_status(answer.status, VD_LEASE_NOT_FOUND);
+	lease_time_to_live(f, 1, true, &lease);
+	assert_int_equal(lease.key_count, 0);
+	txn_ops(f, ops, 1, &answer);
+	assert_status(answer.status, VD_OK);
+	lease_time_to_live(f, 1, true, &lease);
+	assert_string_equal(lease.keys, "a");
+}
+
+const struct CMUnitTest store_suite_lease_tests[] = {
+	cmocka_unit_test(e501_grant),
+	cmocka_unit_test(e502_revoke_deletes_in_one_revision),
+	cmocka_unit_test(e503_keep_alive),
+	cmocka_unit_test(e503_renewed_leases_live_on),
+	cmocka_unit_test(e504_time_to_live),
+	cmocka_unit_test(e443_e507_keys_move_between_leases),
+	cmocka_unit_test(e445_deleting_detaches),
+	cmocka_unit_test(e506_keys_vanish_when_the_lease_expires),
+	cmocka_unit_test(e506_many_leases_expire_together),
+	cmocka_unit_test(e508_leases_survive_a_restart),
+	cmocka_unit_test(e512_a_grant_makes_no_revision_and_attachments_follow_transactions),
+};
+const size_t store_suite_lease_test_count = VDI_ARRAY_SIZE(store_suite_lease_tests);
