@@ -1,0 +1,142 @@
+/* Unit tests of storage/mvcc/record.c and lease_table.c. */
+#include "lease_table.h"
+#include "persist_model.h"
+#include "record.h"
+
+static void commits_come_back_as_they_went_in(void **state)
+{
+	struct model model;
+
+	(void) state;
+	model_init(&model, 1);
+	for (int i = 0; i < 3000; i++) {
+		struct model_draft	 draft;
+		struct vdi_commit_reader reader;
+		uint8_t			*bytes;
+		size_t			 size;
+
+		model_draft(&model, &draft);
+		size = vdi_commit_size(&draft.commit);
+		bytes = vdi_alloc(size);
+		vdi_commit_encode(&draft.commit, bytes);
+		assert_status(vdi_commit_reader_init(&reader, draft.commit.revision, (struct vd_bytes) { bytes, size }), VD_OK);
+		assert_int_equal(reader.change_count, draft.commit.change_count);
+		assert_int_equal(reader.lease_count, draft.commit.lease_count);
+		assert_int_equal(reader.compact, draft.commit.compact);
+		for (size_t j = 0; j < draft.commit.change_count; j++) {
+			const struct vd_kv *previous = draft.changes[j].previous;
+			struct vdi_record   record, again;
+			struct vd_bytes	    body;
+			struct model_record got = { NULL, false, 0 }, expected = { draft.changes[j].kv, draft.changes[j].is_delete, 0 };
+
+			assert_status(vdi_commit_reader_record(&reader, &record, &body), VD_OK);
+			assert_int_equal(record.previous_rev, previous ? previous->mod_rev : 0);
+			assert_int_equal(record.previous_sub, previous ? previous->sub : 0);
+			assert_status(vdi_record_decode(body, draft.commit.revision, &again), VD_OK);
+			assert_status(vdi_record_kv(&again, &got.kv), VD_OK);
+			got.is_delete = again.is_delete;
+			assert_true(model_same_record(&got, &expected));
+			vd_kv_unref(got.kv);
+		}
+		for (size_t j = 0; j < draft.commit.lease_count; j++) {
+			struct vdi_lease_change lease;
+
+			assert_status(vdi_commit_reader_lease(&reader, &lease), VD_OK);
+			assert_int_equal(lease.id, draft.leases[j].id);
+			assert_int_equal(lease.kind, draft.leases[j].kind);
+			assert_true(lease.kind == VDI_LEASE_REVOKED || lease.deadline.ns == draft.leases[j].deadline.ns);
+		}
+		assert_status(vdi_commit_reader_end(&reader), VD_OK);
+		vdi_free(bytes);
+		model_keep(&model, &draft);
+	}
+	model_fini(&model);
+}
+
+/* Reads all there is; what it makes of it does not matter, as long as it stays inside the bytes. */
+static void read_anything(struct vd_bytes bytes)
+{
+	struct vdi_commit_reader reader;
+	struct vdi_record	 record;
+	struct vdi_lease_change	 lease;
+	vd_status		 status = vdi_commit_reader_init(&reader, 100, bytes);
+
+	while (status == VD_OK && reader.change_count)
+		status = vdi_commit_reader_record(&reader, &record, NULL);
+	while (status == VD_OK && reader.lease_count)
+		status = vdi_commit_reader_lease(&reader, &lease);
+	if (status != VD_OK)
+		assert_status(status, VD_CORRUPT);
+}
+
+static void senseless_bytes_are_refused_within_bounds(void **state)
+{
+	struct model model;
+
+	(void) state;
+	model_init(&model, 2);
+	model.value_size_max = 10;
+	for (int i = 0; i < 2000; i++) {
+		struct model_draft draft;
+		uint8_t		  *bytes, *cut;
+		size_t		   size, at;
+
+		model_draft(&model, &draft);
+		size = vdi_commit_size(&draft.commit);
+		bytes = vdi_alloc(size);
+		vdi_commit_encode(&draft.commit, bytes);
+		at = vdi_rand_below(&model.rand, size);
+		cut = vdi_alloc(at); /* a block of exactly this size, for the address sanitizer */
+		memcpy(cut, bytes, at);
+		read_anything((struct vd_bytes) { cut, at });
+		bytes[at] = (uint8_t) vdi_rand_next(&model.rand);
+		read_anything((struct vd_bytes) { bytes, size });
+		vdi_free(cut);
+		vdi_free(bytes);
+		model_drop(&draft);
+	}
+	model_fini(&model);
+}
+
+static void e508_lease_table_keeps_what_lives(void **state)
+{
+	struct vdi_lease_table table = { NULL, 0, 0 };
+	size_t		       alive = 0;
+	int64_t		       live = vdi_alloc_live();
+
+	(void) state;
+	for (int64_t id = -500; id < 500; id++) {
+		struct vdi_lease_change grant = { VDI_LEASE_GRANTED, id * 7, 60, { 1000 } };
+		struct vdi_lease_change renew = { VDI_LEASE_RENEWED, id * 7, 0, { 2000 + id } };
+		struct vdi_lease_change revoke = { VDI_LEASE_REVOKED, id * 7, 0, { 0 } };
+
+		assert_status(vdi_lease_table_apply(&table, &renew), VD_OK); /* not yet known */
+		assert_status(vdi_lease_table_apply(&table, &grant), VD_OK);
+		assert_status(vdi_lease_table_apply(&table, &renew), VD_OK);
+		if (id % 3 == 0)
+			assert_status(vdi_lease_table_apply(&table, &revoke), VD_OK);
+	}
+	for (size_t i = 0; i < table.capacity; i++) {
+		if (!table.entries[i].is_alive)
+			continue;
+		alive++;
+		assert_true(table.entries[i].id / 7 % 3 != 0 && table.entries[i].ttl_s == 60);
+		assert_int_equal(table.entries[i].deadline.ns, 2000 + table.entries[i].id / 7);
+	}
+	assert_int_equal(alive, 1000 - 333);
+	vdi_lease_table_fini(&table);
+	vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_lease_table_apply(&table, &(struct vdi_lease_change) { VDI_LEASE_GRANTED, 1, 1, { 1 } }), VD_NOMEM);
+	vdi_alloc_fail_nth(0, 0);
+	assert_int_equal(vdi_alloc_live(), live);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(commits_come_back_as_they_went_in),
+		cmocka_unit_test(senseless_bytes_are_refused_within_bounds),
+		cmocka_unit_test(e508_lease_table_keeps_what_lives),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
