@@ -234,6 +234,77 @@ static void recycled_files_never_show_their_past(void **state)
 	}
 }
 
+/* A refused group of two, then its first commit alone with the very same content: the second one, which still lies behind it, must not fit. */
+static void what_was_refused_does_not_join_a_later_group(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct world world;
+
+		world_init(&world, seed);
+		assert_status(world_open(&world), VD_OK);
+		assert_status(write_group(&world, 1, 100), VD_OK);
+		vdi_disk_sim_fail_nth(world.disk, 1, VDI_DISK_SIM_SHORT_WRITE);
+		assert_status(write_group(&world, 2, 100), VD_NO_SPACE);
+		world.revision -= 2;
+		assert_status(write_group(&world, 1, 100), VD_OK);
+		vdi_disk_sim_fail_nth(world.disk, 1, VDI_DISK_SIM_IO); /* no mark */
+		world_close(&world);
+		assert_status(world_open(&world), VD_OK);
+		assert_int_equal(world.seen_last, 2);
+		world_fini(&world);
+	}
+}
+
+/* Answered with VD_NO_SPACE means gone, even when the process dies next: whole records of the group may have been written before room ran out. */
+static void what_was_refused_is_undone_on_disk(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct world world;
+
+		world_init(&world, seed);
+		assert_status(world_open(&world), VD_OK);
+		assert_status(write_group(&world, 1, 100), VD_OK);
+		vdi_disk_sim_fail_nth(world.disk, 1, VDI_DISK_SIM_SHORT_WRITE);
+		assert_status(write_group(&world, 3, 100), VD_NO_SPACE);
+		vdi_disk_sim_fail_nth(world.disk, 1, VDI_DISK_SIM_IO); /* no mark */
+		world_close(&world);
+		if (seed % 2)
+			vdi_disk_sim_crash(world.disk);
+		assert_status(world_open(&world), VD_OK);
+		assert_int_equal(world.seen_last, 1);
+		world_fini(&world);
+	}
+}
+
+/* Two whole groups, the second of which is not the one that followed the first: the order of an earlier life of the same file. */
+static void records_that_do_not_follow_are_not_read(void **state)
+{
+	struct vdi_segment_header header = { .sequence = 1, .first_index = 1, .size = 8192, .nonce = 5 };
+	uint8_t			  bytes[2 * VDI_SEGMENT_RECORD_HEADER_SIZE];
+	struct vdi_file		 *file;
+	struct world		  world;
+	uint64_t		  checksum;
+
+	(void) state;
+	for (int is_chained = 0; is_chained < 2; is_chained++) {
+		world_init(&world, 4);
+		assert_status(vdi_dir_open(world.disk, "data", &world.dir, NULL), VD_OK);
+		assert_status(vdi_segment_create(world.dir, &header, false, &file, NULL), VD_OK);
+		vdi_segment_record_prepare(bytes, VDI_SEGMENT_COMMIT, 0, 0);
+		vdi_segment_record_prepare(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, VDI_SEGMENT_COMMIT, 0, 0);
+		vdi_segment_record_seal(bytes, 1, header.nonce, header.checksum, 0, 0, &checksum);
+		vdi_segment_record_seal(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, 2, header.nonce, is_chained ? checksum : checksum + 1, 1, 0, &checksum);
+		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL), VD_OK);
+		vdi_file_close(file);
+		world.dir = vdi_dir_close(world.dir);
+		assert_status(world_open(&world), VD_OK);
+		assert_int_equal(world.seen_last, is_chained ? 2 : 1);
+		world_fini(&world);
+	}
+}
+
 static void a_group_larger_than_a_file_gets_one_of_its_own(void **state)
 {
 	struct world world;
@@ -275,6 +346,9 @@ int main(void)
 		cmocka_unit_test(an_empty_last_file_is_a_leftover),
 		cmocka_unit_test(a_newer_format_is_refused_by_name),
 		cmocka_unit_test(recycled_files_never_show_their_past),
+		cmocka_unit_test(what_was_refused_does_not_join_a_later_group),
+		cmocka_unit_test(what_was_refused_is_undone_on_disk),
+		cmocka_unit_test(records_that_do_not_follow_are_not_read),
 		cmocka_unit_test(a_group_larger_than_a_file_gets_one_of_its_own),
 		cmocka_unit_test(a_journal_that_ends_before_the_checkpoint_is_damage),
 	};
