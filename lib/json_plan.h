@@ -30,8 +30,8 @@ struct vdi_json_plan {
 
 static inline unsigned vdi_json_bucket(const char *key, size_t length)
 {
-	/* For an empty key the first byte is the quote that ends it. */
-	return ((unsigned) length * 5 + (uint8_t) (length ? key[0] : '"')) % VDI_JSON_BUCKETS;
+	/* For an empty key the first byte is the quote that ends it. Of the small factors this one lets the fewest keys of metadata meet. */
+	return ((unsigned) length * 29 + (uint8_t) (length ? key[0] : '"')) % VDI_JSON_BUCKETS;
 }
 
 #endif

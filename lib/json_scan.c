@@ -18,10 +18,15 @@
 #include "json_plan.h"
 
 #if defined(__SSE2__) && !defined(VDI_JSON_PORTABLE)
-#include <emmintrin.h>
+#include <immintrin.h>
 #define WITH_SSE2 1
 #else
 #define WITH_SSE2 0
+#endif
+#if WITH_SSE2 && !defined(VDI_JSON_SSE2_ONLY)
+#define WITH_AVX2 1 /* where the processor has it */
+#else
+#define WITH_AVX2 0
 #endif
 
 #define BLOCK 64
@@ -127,6 +132,36 @@ ALWAYS_INLINE uint64_t marks64(const uint8_t *p)
 }
 #endif
 
+#if WITH_AVX2
+__attribute__((target("avx2"))) static inline uint64_t marks32_avx2(const uint8_t *p)
+{
+	__m256i bytes = _mm256_loadu_si256((const __m256i *) (const void *) p);
+	__m256i special = _mm256_or_si256(
+		_mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('"')), _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('\\'))),
+		_mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes));
+
+	return (uint64_t) (unsigned) _mm256_movemask_epi8(special);
+}
+
+__attribute__((target("avx2"), noinline)) static void blocks_mark_avx2(const uint8_t *p, size_t count, uint64_t *marks)
+{
+	for (size_t i = 0; i < count; i++)
+		marks[i] = marks32_avx2(p + i * BLOCK) | marks32_avx2(p + i * BLOCK + 32) << 32;
+}
+#endif
+
+static void blocks_mark(const uint8_t *p, size_t count, uint64_t *marks)
+{
+#if WITH_AVX2
+	if (__builtin_cpu_supports("avx2")) {
+		blocks_mark_avx2(p, count, marks);
+		return;
+	}
+#endif
+	for (size_t i = 0; i < count; i++)
+		marks[i] = marks64(p + i * BLOCK);
+}
+
 /* Marks the window that starts at window. */
 static __attribute__((noinline)) void window_fill(struct scan *scan, const uint8_t *window)
 {
@@ -135,8 +170,7 @@ static __attribute__((noinline)) void window_fill(struct scan *scan, const uint8
 
 	scan->window = window;
 	scan->window_blocks = whole;
-	for (size_t i = 0; i < whole; i++)
-		scan->marks[i] = marks64(window + i * BLOCK);
+	blocks_mark(window, whole, scan->marks);
 	if (whole < WINDOW_BLOCKS && left % BLOCK) {
 		uint8_t tail[BLOCK];
 
