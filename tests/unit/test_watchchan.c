@@ -1,0 +1,519 @@
+/* Unit tests of watchchan/: sync, stream, decode, queues, ends. The store is the embedded one in memory, under the simulator. */
+#include "vdtest.h"
+
+#include "actor_sim.h"
+#include "watchchan.h"
+
+struct world {
+	struct vd_env	     *env;
+	struct vd_store	     *store;
+	struct vd_codec	     *codec;
+	struct vdi_watchchan *watchchan;
+	unsigned	      ready, undecodable;
+	bool		      closed;
+};
+
+static const char prefix[] = "/registry/pods/";
+
+static struct world world_new(uint64_t seed)
+{
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct world	       world = { 0 };
+
+	options.history_window = (vd_dur) { 0 };
+	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world.env), VD_OK);
+	assert_status(vd_store_open_mvcc(world.env, &options, &world.store, NULL), VD_OK);
+	assert_status(vd_codec_json_new(NULL, 0, &world.codec, NULL), VD_OK);
+	return world;
+}
+
+static void on_closed(void *arg)
+{
+	*(bool *) arg = true;
+}
+
+static bool is_true(void *arg)
+{
+	return *(bool *) arg;
+}
+
+static void close_watch(struct world *world)
+{
+	world->closed = false;
+	vdi_watchchan_close(world->watchchan, on_closed, &world->closed);
+	assert_true(vdi_sim_run_until(world->env, is_true, &world->closed, VD_SECONDS(10)));
+	world->watchchan = NULL;
+}
+
+static void world_free(struct world *world)
+{
+	if (world->watchchan)
+		close_watch(world);
+	vd_store_close_wait(world->store);
+	vd_codec_free(world->codec);
+	vd_env_free(world->env);
+}
+
+static vd_rev put_value(struct world *world, const char *key, const char *value)
+{
+	vd_rev revision = 0;
+
+	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), vd_bytes_of(value), &revision, NULL), VD_OK);
+	return revision;
+}
+
+/* An object with a label app=<app>. */
+static vd_rev put(struct world *world, const char *name, const char *app)
+{
+	char key[128], value[256];
+
+	snprintf(key, sizeof key, "%s%s", prefix, name);
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name, app);
+	return put_value(world, key, value);
+}
+
+static vd_rev delete(struct world *world, const char *name)
+{
+	char   key[128];
+	vd_rev revision = 0;
+
+	snprintf(key, sizeof key, "%s%s", prefix, name);
+	assert_status(vd_store_delete_wait(world->store, vd_bytes_of(key), VD_BYTES_NONE, NULL, &revision, NULL), VD_OK);
+	return revision;
+}
+
+static void on_ready(void *arg)
+{
+	((struct world *) arg)->ready++;
+}
+
+static void on_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const struct vd_error *error)
+{
+	(void) kv;
+	(void) is_delete;
+	assert_int_equal(error->code, VD_UNDECODABLE);
+	((struct world *) arg)->undecodable++;
+}
+
+static struct vdi_watchchan_options options_of(struct world *world)
+{
+	return (struct vdi_watchchan_options) {
+		.resource = "pods",
+		.codec = world->codec,
+		.key = vd_bytes_of(prefix),
+		.recursive = true,
+		.ready = on_ready,
+		.ready_arg = world,
+		.undecodable = on_undecodable,
+		.undecodable_arg = world,
+	};
+}
+
+static void open_watch(struct world *world, const struct vdi_watchchan_options *options)
+{
+	struct vd_error error = { 0 };
+
+	if (vdi_watchchan_open(world->env, world->store, options, &world->watchchan, &error) != VD_OK)
+		fail_msg("%s", error.message);
+}
+
+/* The next event as text, "TYPE name@revision"; "AGAIN" or "END". */
+static const char *next(struct world *world)
+{
+	static char		   text[256];
+	struct vdi_watchchan_event event;
+	vd_status		   status;
+
+	vdi_sim_run_until_idle(world->env);
+	status = vdi_watchchan_next(world->watchchan, &event);
+	if (status != VD_OK)
+		return status == VD_AGAIN ? "AGAIN" : "END";
+	if (event.type == VD_WATCH_ERROR)
+		snprintf(text, sizeof text, "ERROR %s", vd_status_name(event.error->code));
+	else if (event.object == NULL)
+		snprintf(text, sizeof text, "%s%s@%lld", vd_watch_type_name(event.type), event.initial_events_end ? " end" : "",
+			 (long long) event.revision);
+	else
+		snprintf(text, sizeof text, "%s %.*s@%lld", vd_watch_type_name(event.type), (int) vd_object_name(event.object).size,
+			 (const char *) vd_object_name(event.object).data, (long long) event.revision);
+	vdi_watchchan_event_fini(&event);
+	return text;
+}
+
+static void r206_initial_state_then_stream(void **state)
+{
+	struct world		     world = world_new(1);
+	struct vdi_watchchan_options options = options_of(&world);
+
+	(void) state;
+	put(&world, "b", "x");			      /* 2 */
+	put(&world, "a", "x");			      /* 3 */
+	put_value(&world, "/registry/podsx/z", "{}"); /* 4: a neighbour, R-111 */
+	options.initial_end_bookmark = true;
+	options.send_initial_events = VD_TRUE;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "ADDED a@3"); /* key order, own revisions */
+	assert_string_equal(next(&world), "ADDED b@2");
+	assert_string_equal(next(&world), "BOOKMARK end@4");
+	assert_string_equal(next(&world), "AGAIN");
+	put(&world, "a", "y"); /* 5 */
+	delete(&world, "b");   /* 6 */
+	put(&world, "c", "x"); /* 7 */
+	assert_string_equal(next(&world), "MODIFIED a@5");
+	assert_string_equal(next(&world), "DELETED b@6"); /* */
+	assert_string_equal(next(&world), "ADDED c@7");
+	assert_string_equal(next(&world), "AGAIN");
+	world_free(&world);
+}
+
+static void r202_start_revision(void **state)
+{
+	struct world		     world = world_new(2);
+	struct vdi_watchchan_options options = options_of(&world);
+
+	(void) state;
+	put(&world, "a", "x"); /* 2 */
+	put(&world, "a", "y"); /* 3 */
+	options.revision = 2;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "MODIFIED a@3");
+	close_watch(&world);
+	/* 0 without initial events: from now. */
+	options.revision = 0;
+	options.send_initial_events = VD_FALSE;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "AGAIN");
+	put(&world, "a", "z"); /* 4 */
+	assert_string_equal(next(&world), "MODIFIED a@4");
+	close_watch(&world);
+	/* A future revision without initial events is waited for. */
+	options.send_initial_events = VD_UNSET;
+	options.revision = 6;
+	open_watch(&world, &options);
+	put(&world, "b", "x"); /* 5 */
+	put(&world, "c", "x"); /* 6 */
+	put(&world, "d", "x"); /* 7 */
+	assert_string_equal(next(&world), "ADDED d@7");
+	close_watch(&world);
+	/* With initial events it is refused, to be retried in 1 to 3 s. */
+	options.send_initial_events = VD_TRUE;
+	options.revision = 100;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "ERROR too_large_revision");
+	assert_string_equal(next(&world), "END");
+	world_free(&world);
+}
+
+static void r207_pages_are_pinned_to_one_revision(void **state)
+{
+	enum { COUNT = VDI_WATCHCHAN_PAGE_LEN + 7 };
+	struct world		     world = world_new(3);
+	struct vdi_watchchan_options options = options_of(&world);
+	char			     name[32], expected[64];
+
+	(void) state;
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof name, "p%06d", i);
+		put(&world, name, "x");
+	}
+	options.initial_end_bookmark = true;
+	open_watch(&world, &options);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(expected, sizeof expected, "ADDED p%06d@%d", i, i + 2);
+		assert_string_equal(next(&world), expected);
+		if (i == 5) /* after page 1 was read: neither in page 2 nor lost */
+			put(&world, "p999999", "late");
+	}
+	snprintf(expected, sizeof expected, "BOOKMARK end@%d", COUNT + 1);
+	assert_string_equal(next(&world), expected);
+	snprintf(expected, sizeof expected, "ADDED p999999@%d", COUNT + 2);
+	assert_string_equal(next(&world), expected);
+	world_free(&world);
+}
+
+static bool app_is_x(void *arg, const struct vd_object *object)
+{
+	struct vd_bytes value;
+
+	(void) arg;
+	return vd_object_label_get(object, vd_bytes_of("app"), &value) && vd_bytes_equal(value, vd_bytes_of("x"));
+}
+
+static void r219_the_filter_table(void **state)
+{
+	struct world		     world = world_new(4);
+	struct vdi_watchchan_options options = options_of(&world);
+
+	(void) state;
+	options.predicate = app_is_x;
+	options.revision = 1;
+	open_watch(&world, &options);
+	put(&world, "a", "x"); /* 2 create, passes */
+	put(&world, "b", "y"); /* 3 create, does not */
+	put(&world, "a", "x"); /* 4 passes, passed */
+	put(&world, "b", "x"); /* 5 enters */
+	put(&world, "a", "y"); /* 6 leaves */
+	put(&world, "a", "z"); /* 7 neither */
+	delete(&world, "a");   /* 8 did not pass */
+	delete(&world, "b");   /* 9 passed */
+	assert_string_equal(next(&world), "ADDED a@2");
+	assert_string_equal(next(&world), "MODIFIED a@4");
+	assert_string_equal(next(&world), "ADDED b@5");
+	assert_string_equal(next(&world), "DELETED a@6");
+	assert_string_equal(next(&world), "DELETED b@9");
+	assert_string_equal(next(&world), "AGAIN");
+	world_free(&world);
+}
+
+static void r211_progress_becomes_a_bookmark(void **state)
+{
+	struct world		     world = world_new(5);
+	struct vdi_watchchan_options options = options_of(&world);
+
+	(void) state;
+	options.revision = 1;
+	options.progress = true;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "AGAIN");
+	put(&world, "a", "x");				  /* 2 */
+	put_value(&world, "/registry/nodes/n", "{}"); /* 3 */
+	vdi_watchchan_progress(world.watchchan);
+	assert_string_equal(next(&world), "ADDED a@2"); /* in order: events first */
+	assert_string_equal(next(&world), "BOOKMARK@3");
+	world_free(&world);
+}
+
+static void on_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	(void) arg;
+	(void) revision;
+	(void) error;
+	assert_status(status, VD_OK);
+}
+
+static void r230_compacted_start_is_expired(void **state)
+{
+	struct world		     world = world_new(6);
+	struct vdi_watchchan_options options = options_of(&world);
+
+	(void) state;
+	for (int i = 0; i < 5; i++)
+		put(&world, "a", i % 2 ? "x" : "y"); /* 2..6 */
+	assert_status(vd_store_compact(world.store, 5, true, on_compacted, &world), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	options.revision = 4; /* C-1 works: etcd is asked for 5 */
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "MODIFIED a@5");
+	close_watch(&world);
+	options.revision = 3;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "ERROR expired");
+	assert_string_equal(next(&world), "END");
+	assert_string_equal(next(&world), "END");
+	world_free(&world);
+}
+
+static void r221_undecodable_ends_the_watch(void **state)
+{
+	struct world		     world = world_new(7);
+	struct vdi_watchchan_options options = options_of(&world);
+
+	(void) state;
+	options.revision = 1;
+	open_watch(&world, &options);
+	put(&world, "a", "x");				  /* 2 */
+	put_value(&world, "/registry/pods/bad", "junk"); /* 3 */
+	put(&world, "b", "x");				  /* 4 */
+	assert_string_equal(next(&world), "ADDED a@2");
+	assert_string_equal(next(&world), "ERROR undecodable");
+	assert_string_equal(next(&world), "END"); /* nothing after the error, T-070 */
+	world_free(&world);
+}
+
+static void o20_undecodable_may_be_skipped(void **state)
+{
+	struct world		     world = world_new(8);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vdi_watchchan_stats   stats;
+
+	(void) state;
+	put_value(&world, "/registry/pods/bad", "junk"); /* 2 */
+	options.skip_undecodable = true;
+	options.initial_end_bookmark = true;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "BOOKMARK end@2");
+	put_value(&world, "/registry/pods/bad", "still junk"); /* 3 */
+	put(&world, "a", "x");				       /* 4 */
+	put(&world, "bad", "x");			       /* 5: healed */
+	put_value(&world, "/registry/pods/bad", "junk");       /* 6 */
+	delete(&world, "bad");				       /* 7: its last state is unreadable */
+	put(&world, "b", "x");				       /* 8 */
+	assert_string_equal(next(&world), "ADDED a@4");
+	assert_string_equal(next(&world), "MODIFIED bad@5");
+	assert_string_equal(next(&world), "ADDED b@8");
+	assert_int_equal(world.undecodable, 4);
+	vdi_watchchan_stats_get(world.watchchan, &stats);
+	assert_int_equal(stats.undecodable, 4);
+	world_free(&world);
+}
+
+static void r223_workers_keep_the_order(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct world		     world = world_new(seed);
+		struct vdi_watchchan_options options = options_of(&world);
+		char			     name[32], expected[64];
+
+		options.revision = 1;
+		options.decode_workers = 10;
+		open_watch(&world, &options);
+		for (int i = 0; i < 300; i++) {
+			snprintf(name, sizeof name, "p%03d", i);
+			put(&world, name, "x");
+		}
+		for (int i = 0; i < 300; i++) {
+			snprintf(expected, sizeof expected, "ADDED p%03d@%d", i, i + 2);
+			assert_string_equal(next(&world), expected);
+		}
+		world_free(&world);
+	}
+}
+
+static void r225_a_full_queue_stops_reading_and_loses_nothing(void **state)
+{
+	enum { COUNT = 1000 };
+	struct world		     world = world_new(9);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vdi_watchchan_stats   stats;
+	char			     name[32], expected[64];
+
+	(void) state;
+	options.revision = 1;
+	open_watch(&world, &options);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof name, "p%04d", i);
+		put(&world, name, "x");
+	}
+	vdi_sim_run_until_idle(world.env);
+	vdi_watchchan_stats_get(world.watchchan, &stats);
+	assert_int_equal(stats.result_len, VDI_WATCHCHAN_QUEUE_LEN);
+	assert_int_equal(stats.raw_len, VDI_WATCHCHAN_QUEUE_LEN);
+	assert_int_equal(stats.result_high, VDI_WATCHCHAN_QUEUE_LEN);
+	assert_true(stats.result_full > 0);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(expected, sizeof expected, "ADDED p%04d@%d", i, i + 2);
+		assert_string_equal(next(&world), expected);
+	}
+	world_free(&world);
+}
+
+static void r228_close_at_any_moment(void **state)
+{
+	(void) state;
+	for (uint64_t steps = 0; steps < 120; steps++) {
+		struct world		     world = world_new(steps);
+		struct vdi_watchchan_options options = options_of(&world);
+
+		for (int i = 0; i < 5; i++)
+			put(&world, "a", "x");
+		options.decode_workers = steps % 3;
+		open_watch(&world, &options);
+		put(&world, "b", "x");
+		for (uint64_t i = 0; i < steps && vdi_sim_step(world.env); i++)
+			;
+		world.ready = 0;
+		vdi_watchchan_close(world.watchchan, on_closed, &world.closed);
+		assert_true(vdi_sim_run_until(world.env, is_true, &world.closed, VD_SECONDS(10)));
+		assert_int_equal(world.ready, 0); /* no word after close */
+		world.watchchan = NULL;
+		world_free(&world);
+	}
+}
+
+static void r201_bad_options_are_refused(void **state)
+{
+	struct world		     world = world_new(10);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vd_error		     error = { 0 };
+
+	(void) state;
+	options.key = vd_bytes_of("/registry/pods");
+	assert_status(vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "recursive key needs to end with \"/\"");
+	options.key = VD_BYTES_NONE;
+	assert_status(vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, &error), VD_INVALID_ARGUMENT);
+	world_free(&world);
+}
+
+static void r214_the_end_of_the_store_is_quiet(void **state)
+{
+	struct world		     world = world_new(11);
+	struct vdi_watchchan_options options = options_of(&world);
+
+	(void) state;
+	put(&world, "a", "x");
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "ADDED a@2");
+	world.closed = false;
+	vd_store_close(world.store, on_closed, &world.closed);
+	vdi_sim_run_until_idle(world.env);
+	assert_string_equal(next(&world), "END");
+	close_watch(&world);
+	world.closed = true;
+	vdi_sim_run_until_idle(world.env);
+	vd_codec_free(world.codec);
+	vd_env_free(world.env);
+}
+
+static void every_failed_allocation_ends_with_a_reason(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (uint64_t nth = 1;; nth++) {
+		struct world		     world = world_new(12);
+		struct vdi_watchchan_options options = options_of(&world);
+		const char		    *text = "END";
+		bool			     failed;
+
+		put(&world, "a", "x");
+		options.decode_workers = 2;
+		vdi_alloc_fail_nth(nth, 1);
+		if (vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, NULL) == VD_OK)
+			text = next(&world);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		if (!failed)
+			assert_string_equal(text, "ADDED a@2");
+		else if (strcmp(text, "ADDED a@2") != 0 && strcmp(text, "END") != 0)
+			assert_string_equal(text, "ERROR out_of_memory");
+		if (world.watchchan == NULL)
+			vdi_sim_run_until_idle(world.env);
+		world_free(&world);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r206_initial_state_then_stream),
+		cmocka_unit_test(r202_start_revision),
+		cmocka_unit_test(r207_pages_are_pinned_to_one_revision),
+		cmocka_unit_test(r219_the_filter_table),
+		cmocka_unit_test(r211_progress_becomes_a_bookmark),
+		cmocka_unit_test(r230_compacted_start_is_expired),
+		cmocka_unit_test(r221_undecodable_ends_the_watch),
+		cmocka_unit_test(o20_undecodable_may_be_skipped),
+		cmocka_unit_test(r223_workers_keep_the_order),
+		cmocka_unit_test(r225_a_full_queue_stops_reading_and_loses_nothing),
+		cmocka_unit_test(r228_close_at_any_moment),
+		cmocka_unit_test(r201_bad_options_are_refused),
+		cmocka_unit_test(r214_the_end_of_the_store_is_quiet),
+		cmocka_unit_test(every_failed_allocation_ends_with_a_reason),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
