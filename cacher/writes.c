@@ -5,9 +5,25 @@
 struct write_call {
 	struct vd_cacher *cacher;
 	struct vd_object *suggestion;
+	vd_update_fn	  update;
+	vd_validate_fn	  validate;
 	vd_object_fn	  done;
-	void		 *arg;
+	void		 *arg; /* of all three */
 };
+
+static vd_status write_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+{
+	struct write_call *call = arg;
+
+	return call->update(call->arg, current, ret_value, ret_ttl_s, reterr);
+}
+
+static vd_status write_validate(void *arg, struct vd_object *current, struct vd_error *reterr)
+{
+	struct write_call *call = arg;
+
+	return call->validate(call->arg, current, reterr);
+}
 
 static void write_answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
 {
@@ -88,7 +104,8 @@ vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_n
 	VDI_TRY(key_of(cacher, namespace_name, name, buffer, &key));
 	VDI_TRY(begin(cacher, done, arg, &call));
 	call->suggestion = suggest(cacher, key);
-	return finish(call, vdi_storage_update(cacher->storage, key, create_missing, preconditions, call->suggestion, update, write_answered, call));
+	call->update = update;
+	return finish(call, vdi_storage_update(cacher->storage, key, create_missing, preconditions, call->suggestion, write_update, write_answered, call));
 }
 
 vd_status vd_cacher_delete(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
@@ -101,7 +118,9 @@ vd_status vd_cacher_delete(struct vd_cacher *cacher, struct vd_bytes namespace_n
 	VDI_TRY(key_of(cacher, namespace_name, name, buffer, &key));
 	VDI_TRY(begin(cacher, done, arg, &call));
 	call->suggestion = suggest(cacher, key);
-	return finish(call, vdi_storage_delete(cacher->storage, key, preconditions, call->suggestion, validate, write_answered, call));
+	call->validate = validate;
+	return finish(call, vdi_storage_delete(cacher->storage, key, preconditions, call->suggestion, validate ? write_validate : NULL, write_answered,
+					       call));
 }
 
 /* ---- Blocking ---- */
