@@ -1,0 +1,19 @@
+/* The body of a delete: DeleteOptions in JSON or in Kubernetes' protobuf envelope (R-614, H-323, H-326). Pure functions. */
+#ifndef VDI_DELETE_OPTIONS_H
+#define VDI_DELETE_OPTIONS_H
+
+#include "http_status.h"
+
+struct vdi_delete_options {
+	struct vd_bytes uid;
+	struct vd_bytes revision;
+	bool		dry_run;
+	char	       *text; /* what the slices point into; owned */
+};
+
+/* An empty body is no options. VD_INVALID with *status filled; VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf, struct vdi_delete_options *ret_options,
+						struct vdi_http_status *status);
+void		       vdi_delete_options_fini(struct vdi_delete_options *options);
+
+#endif

@@ -1,0 +1,200 @@
+/* From a complete request to its handler: what is asked, whether it may be asked, in which form the answer goes. */
+#include "http_request.h"
+
+static void fail_unknown(struct vdi_request *request)
+{
+	vdi_http_status_unknown_path(&request->status);
+	vdi_request_fail(request, &request->status);
+}
+
+static void fail_method(struct vdi_request *request)
+{
+	vdi_http_status_method(&request->status);
+	vdi_request_fail(request, &request->status);
+}
+
+/* The name in a Host header, without its port. */
+static bool is_loopback_name(struct vd_bytes host)
+{
+	const char *at = host.data;
+	const char *colon;
+
+	if (host.size == 0)
+		return true;
+	if (at[0] == '[') {
+		const char *end = memchr(at, ']', host.size);
+
+		host.size = end ? (size_t) (end - at) + 1 : host.size;
+		return vd_bytes_equal(host, vd_bytes_of("[::1]"));
+	}
+	colon = memchr(at, ':', host.size);
+	if (colon)
+		host.size = (size_t) (colon - at);
+	return vdi_ascii_equal_fold(host, "localhost") || vd_bytes_has_prefix(host, vd_bytes_of("127."));
+}
+
+/* There is no authentication on a loopback address, so a web page must not be able to speak for the user: neither by a name that resolves to
+ * 127.0.0.1 (rebinding) nor by a request that a browser sends for another site. */
+static bool is_from_elsewhere(const struct vdi_request *request)
+{
+	struct vd_bytes host = VD_BYTES_NONE, site;
+
+	if (vdi_http_header_get(&request->head, "Host", &host) && !is_loopback_name(host))
+		return true;
+	return vdi_http_header_get(&request->head, "Sec-Fetch-Site", &site) && !vd_bytes_equal(site, vd_bytes_of("same-origin")) &&
+	       !vd_bytes_equal(site, vd_bytes_of("none"));
+}
+
+static bool wants_pretty(const struct vdi_request *request)
+{
+	static const char *const people[] = { "curl", "Wget", "Mozilla/5.0" };
+	struct vd_bytes		 agent;
+
+	if (request->params.pretty != VD_UNSET)
+		return request->params.pretty == VD_TRUE;
+	if (!vdi_http_header_get(&request->head, "User-Agent", &agent))
+		return false;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(people); i++)
+		if (vd_bytes_has_prefix(agent, vd_bytes_of(people[i])))
+			return true;
+	return false;
+}
+
+static bool negotiate(struct vdi_request *request, unsigned forms)
+{
+	struct vd_bytes accept = VD_BYTES_NONE;
+
+	(void) vdi_http_header_get(&request->head, "Accept", &accept);
+	if (vdi_negotiate(accept, forms, &request->form))
+		return true;
+	vdi_http_status_set(&request->status, 406, "NotAcceptable",
+			    "only the following media types are accepted: application/json");
+	vdi_request_fail(request, &request->status);
+	return false;
+}
+
+static void dispatch_collection(struct vdi_request *request)
+{
+	bool watch = request->params.watch || request->route.watch_prefix;
+
+	switch (request->head.method) {
+	case VDI_HTTP_GET:
+		if (!negotiate(request, VDI_FORMS_LIST))
+			return;
+		if (watch)
+			vdi_handle_watch(request);
+		else
+			vdi_handle_list(request);
+		break;
+	case VDI_HTTP_POST:
+		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace))
+			fail_method(request);
+		else if (negotiate(request, VDI_FORMS_RESOURCE))
+			vdi_handle_create(request);
+		break;
+	case VDI_HTTP_DELETE:
+		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace))
+			fail_method(request);
+		else if (negotiate(request, VDI_FORMS_LIST))
+			vdi_handle_delete_collection(request);
+		break;
+	default: fail_method(request);
+	}
+}
+
+static void dispatch_object(struct vdi_request *request)
+{
+	if (request->route.watch_prefix) {
+		if (request->head.method != VDI_HTTP_GET)
+			fail_method(request);
+		else if (negotiate(request, VDI_FORMS_LIST))
+			vdi_handle_watch(request);
+		return;
+	}
+	if (!negotiate(request, VDI_FORMS_RESOURCE))
+		return;
+	switch (request->head.method) {
+	case VDI_HTTP_GET: vdi_handle_get(request); break;
+	case VDI_HTTP_PUT: vdi_handle_update(request); break;
+	case VDI_HTTP_PATCH: vdi_handle_patch(request); break;
+	case VDI_HTTP_DELETE: vdi_handle_delete(request); break;
+	default: fail_method(request);
+	}
+}
+
+static void dispatch_subresource(struct vdi_request *request)
+{
+	bool is_status = vd_bytes_equal(request->route.subresource, vd_bytes_of("status")) && request->resource->has_status;
+	bool is_scale = vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")) && request->resource->has_scale;
+
+	if (!is_status && !is_scale) {
+		fail_unknown(request);
+		return;
+	}
+	if (!negotiate(request, is_scale ? VDI_FORMS_OBJECT : VDI_FORMS_RESOURCE))
+		return;
+	switch (request->head.method) {
+	case VDI_HTTP_GET:
+		if (is_scale)
+			vdi_handle_get_scale(request);
+		else
+			vdi_handle_get(request);
+		break;
+	case VDI_HTTP_PUT: vdi_handle_update(request); break;
+	case VDI_HTTP_PATCH: vdi_handle_patch(request); break;
+	default: fail_method(request);
+	}
+}
+
+static void dispatch_resource(struct vdi_request *request)
+{
+	struct vdi_route *route = &request->route;
+
+	request->resource = vdi_resources_find(&request->server->resources, route->group, route->version, route->plural);
+	/* namespaces/x/y leads to y in namespace x; cluster-scoped kinds have no such path, and namespaced ones need it to name an object. */
+	if (request->resource == NULL || (route->has_namespace && !request->resource->namespaced) ||
+	    (route->name.size && request->resource->namespaced && !route->has_namespace)) {
+		fail_unknown(request);
+		return;
+	}
+	if (route->subresource.size)
+		dispatch_subresource(request);
+	else if (route->name.size)
+		dispatch_object(request);
+	else
+		dispatch_collection(request);
+}
+
+void vdi_request_dispatch(struct vdi_request *request)
+{
+	request->pretty = wants_pretty(request);
+	if (is_from_elsewhere(request)) {
+		vdi_http_status_set(&request->status, 403, "Forbidden", "requests from other sites are not served on a loopback address");
+		vdi_request_fail(request, &request->status);
+		return;
+	}
+	switch (request->route.kind) {
+	case VDI_ROUTE_BAD:
+		vdi_http_status_set(&request->status, 400, "BadRequest", "the request path is malformed");
+		vdi_request_fail(request, &request->status);
+		break;
+	case VDI_ROUTE_API:
+	case VDI_ROUTE_APIS:
+	case VDI_ROUTE_GROUP:
+	case VDI_ROUTE_VERSION:
+		if (request->head.method != VDI_HTTP_GET && request->head.method != VDI_HTTP_HEAD)
+			fail_method(request);
+		else if (negotiate(request, VDI_FORMS_DISCOVERY))
+			vdi_handle_document(request);
+		break;
+	case VDI_ROUTE_ROOT:
+	case VDI_ROUTE_PLAIN:
+		if (request->head.method != VDI_HTTP_GET && request->head.method != VDI_HTTP_HEAD)
+			fail_method(request);
+		else
+			vdi_handle_plain(request);
+		break;
+	case VDI_ROUTE_RESOURCE: dispatch_resource(request); break;
+	case VDI_ROUTE_NONE: fail_unknown(request);
+	}
+}

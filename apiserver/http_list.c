@@ -1,0 +1,309 @@
+/* LIST: a snapshot, streamed.
+ *
+ * The list is walked lazily while the socket takes bytes; at any moment only one batch exists. Plain lists are scatter/gather: the pieces of up to
+ * BATCH_OBJECTS stored objects, commas and one chunk frame go out by one sendmsg, nothing is copied. Tables and metadata lists are rendered
+ * a batch at a time. So 64 lists of any size at once cost 64 batches.
+ */
+#include "http_request.h"
+
+#include <stdio.h>
+
+#define BATCH_OBJECTS 128
+#define BATCH_BYTES   131072
+#define TURN_BYTES    (1 << 20)
+#define PARTS_MAX     (BATCH_OBJECTS * 4 + 8)
+
+struct list_stream {
+	struct vdi_http_stream stream;
+	struct vd_server      *server;
+	struct vdi_resource   *resource;
+	struct vd_list	      *list;
+	struct vdi_negotiated  form;
+	enum vdi_include       include;
+	bool		       chunked;
+	bool		       first;	/* no item was written yet */
+	bool		       ended;	/* the last batch is made */
+
+	/* The batch under way: parts[part_at..part_count), the first part_offset bytes of which are sent. */
+	size_t		      part_at;
+	size_t		      part_count;
+	struct iovec	      parts[PARTS_MAX];
+	struct vd_object_json json[BATCH_OBJECTS];
+	char		      chunk_head[24];
+	struct vdi_json_out   text;	 /* head, tail or rendered rows of this batch */
+	struct vdi_json_out   scratch;
+};
+
+static void push(struct list_stream *list, const void *data, size_t size)
+{
+	if (size)
+		list->parts[list->part_count++] = (struct iovec) { (void *) (uintptr_t) data, size };
+}
+
+/* Puts the chunk frame around what was pushed from index from on (where one part was left free for it). */
+static void frame(struct list_stream *list, size_t from)
+{
+	size_t size = 0;
+
+	for (size_t i = from + 1; i < list->part_count; i++)
+		size += list->parts[i].iov_len;
+	if (!list->chunked || size == 0) {
+		list->parts[from] = (struct iovec) { list->chunk_head, 0 };
+		if (list->chunked && list->ended)
+			push(list, "0\r\n\r\n", 5);
+		return;
+	}
+	list->parts[from] = (struct iovec) { list->chunk_head,
+					     (size_t) snprintf(list->chunk_head, sizeof list->chunk_head, "%zx\r\n", size) };
+	push(list, list->ended ? "\r\n0\r\n\r\n" : "\r\n", list->ended ? 7 : 2);
+}
+
+/* Stored objects as they are. */
+static void batch_objects(struct list_stream *list)
+{
+	size_t count = 0, size = 0;
+
+	while (count < BATCH_OBJECTS && size < BATCH_BYTES) {
+		struct vd_object *object = vd_list_next(list->list);
+
+		if (object == NULL) {
+			list->ended = true;
+			break;
+		}
+		if (!list->first)
+			push(list, ",", 1);
+		list->first = false;
+		vd_object_json(object, vd_object_revision(object), &list->json[count]);
+		for (size_t i = 0; i < 3; i++) {
+			push(list, list->json[count].piece[i].data, list->json[count].piece[i].size);
+			size += list->json[count].piece[i].size;
+		}
+		count++;
+	}
+}
+
+static void render(struct list_stream *list, struct vd_object *object)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_json	    *root;
+
+	vdi_json_out_reset(&list->scratch);
+	vdi_object_write(&list->scratch, object, vd_object_revision(object));
+	list->text.failed |= list->scratch.failed;
+	if (list->text.failed || vdi_json_parse(&tree, vdi_json_out_bytes(&list->scratch), &root, NULL) != VD_OK)
+		list->text.failed = true;
+	else if (list->form.form == VDI_FORM_TABLE)
+		vdi_table_row(&list->text, list->resource, &tree, root, vdi_json_out_bytes(&list->scratch), list->include, list->form.v1beta1,
+			      vd_env_wall(list->server->env));
+	else
+		vdi_table_metadata(&list->text, &tree, root, list->form.v1beta1);
+	vdi_json_tree_fini(&tree);
+}
+
+static void batch_rendered(struct list_stream *list)
+{
+	while (list->text.size < BATCH_BYTES / 2 && !list->text.failed) {
+		struct vd_object *object = vd_list_next(list->list);
+
+		if (object == NULL) {
+			list->ended = true;
+			break;
+		}
+		if (!list->first)
+			vdi_json_raw(&list->text, ",");
+		list->first = false;
+		render(list, object);
+	}
+	push(list, list->text.data, list->text.size);
+}
+
+static vd_status next_batch(struct list_stream *list)
+{
+	list->part_at = 0;
+	list->part_count = 1;
+	vdi_json_out_reset(&list->text);
+	if (list->form.form == VDI_FORM_OBJECT)
+		batch_objects(list);
+	else
+		batch_rendered(list);
+	if (list->ended)
+		push(list, "]}\n", 3);
+	frame(list, 0);
+	return list->text.failed ? VD_NOMEM : VD_OK;
+}
+
+/* The batch is sent in order; a part half sent is shortened. */
+static vd_status flush(struct list_stream *list, struct vdi_http_connection *connection, size_t *turn)
+{
+	size_t	  sent;
+	vd_status status = vdi_http_connection_send(connection, list->parts + list->part_at, list->part_count - list->part_at, &sent);
+
+	*turn += sent;
+	while (list->part_at < list->part_count && sent >= list->parts[list->part_at].iov_len)
+		sent -= list->parts[list->part_at++].iov_len;
+	if (list->part_at < list->part_count) {
+		list->parts[list->part_at].iov_base = (char *) list->parts[list->part_at].iov_base + sent;
+		list->parts[list->part_at].iov_len -= sent;
+	}
+	return status;
+}
+
+static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection *connection)
+{
+	struct list_stream *list = VDI_CONTAINER_OF(stream, struct list_stream, stream);
+	size_t		    turn = 0;
+
+	for (;;) {
+		VDI_TRY(flush(list, connection, &turn));
+		if (list->ended)
+			return VD_OK;
+		if (turn >= TURN_BYTES)
+			return VD_FULL;
+		VDI_TRY(next_batch(list));
+	}
+}
+
+static void free_list(struct vdi_http_stream *stream)
+{
+	struct list_stream *list = VDI_CONTAINER_OF(stream, struct list_stream, stream);
+
+	(void) vd_list_free(list->list);
+	vdi_json_out_fini(&list->text);
+	vdi_json_out_fini(&list->scratch);
+	vdi_free(list);
+}
+
+static const struct vdi_http_stream_ops list_ops = { pump, NULL, free_list };
+
+/* Everything before the first item. */
+static void write_opening(struct list_stream *list, struct vdi_json_out *out)
+{
+	char version[VDI_RESOURCE_NAME_MAX];
+
+	if (list->form.form == VDI_FORM_TABLE)
+		vdi_json_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
+	else if (list->form.form == VDI_FORM_OBJECT)
+		vdi_json_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\"", list->resource->list_kind,
+				vdi_resource_api_version(list->resource, version));
+	else
+		vdi_json_printf(out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
+	vdi_json_printf(out, ",\"metadata\":{\"resourceVersion\":\"%lld\"", (long long) vd_list_revision(list->list));
+	vdi_json_member(out, "continue", vd_list_continue(list->list));
+	if (vd_list_remaining(list->list) > 0) {
+		vdi_json_key(out, "remainingItemCount");
+		vdi_json_int(out, vd_list_remaining(list->list));
+	}
+	vdi_json_raw(out, "}");
+	if (list->form.form == VDI_FORM_TABLE)
+		vdi_table_columns(out, list->resource);
+	vdi_json_raw(out, list->form.form == VDI_FORM_TABLE ? ",\"rows\":[" : ",\"items\":[");
+}
+
+/* Pretty lists are for people's eyes: written whole, then indented. */
+static void reply_pretty(struct vdi_request *request, struct list_stream *list)
+{
+	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+
+	list->chunked = false;
+	write_opening(list, &body);
+	while (!list->ended && !body.failed) {
+		body.failed |= next_batch(list) != VD_OK;
+		for (size_t i = 0; i < list->part_count; i++)
+			vdi_json_bytes(&body, (struct vd_bytes) { list->parts[i].iov_base, list->parts[i].iov_len });
+	}
+	list->stream.ops->free(&list->stream);
+	vdi_request_reply(request, 200, "application/json", "", &body);
+}
+
+static struct list_stream *new_stream(struct vdi_request *request)
+{
+	struct list_stream *list = VDI_NEW(struct list_stream);
+
+	if (list == NULL)
+		return NULL;
+	list->stream.ops = &list_ops;
+	list->server = request->server;
+	list->resource = request->resource;
+	list->list = request->list;
+	request->list = NULL;
+	list->form = request->form;
+	if (list->form.form == VDI_FORM_METADATA)
+		list->form.form = VDI_FORM_METADATA_LIST;
+	list->include = vd_bytes_equal(request->params.include_object, vd_bytes_of("Object"))	? VDI_INCLUDE_OBJECT
+			: vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE
+											       : VDI_INCLUDE_METADATA;
+	list->chunked = !request->head.version_1_0;
+	list->first = true;
+	return list;
+}
+
+static void listed(struct vdi_request *request)
+{
+	struct list_stream *list;
+	struct vdi_json_out opening = VDI_JSON_OUT_INIT;
+	size_t		    head_size;
+
+	if (request->result != VD_OK) {
+		vdi_request_fail_result(request, "list", request->result, &request->error);
+		return;
+	}
+	list = new_stream(request);
+	if (list == NULL) {
+		vdi_request_fail_nomem(request);
+		return;
+	}
+	if (request->pretty) {
+		reply_pretty(request, list);
+		return;
+	}
+	/* The answer's head and the list's opening are the first batch. */
+	write_opening(list, &opening);
+	vdi_request_stream_head(request, &list->text, "application/json", list->chunked);
+	head_size = list->text.size;
+	vdi_json_bytes(&list->text, vdi_json_out_bytes(&opening));
+	list->text.failed |= opening.failed;
+	if (!list->text.failed) {
+		push(list, list->text.data, head_size);
+		list->part_count++;
+		push(list, list->text.data + head_size, opening.size);
+		frame(list, 1);
+	}
+	vdi_json_out_fini(&opening);
+	if (list->text.failed) {
+		list->stream.ops->free(&list->stream);
+		vdi_http_connection_close(request->connection);
+		return;
+	}
+	vdi_http_connection_stream(request->connection, &list->stream);
+}
+
+void vdi_handle_list(struct vdi_request *request)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vdi_params     *params = &request->params;
+	struct vd_error	       error = { 0 };
+	vd_status	       status;
+
+	if (!vdi_params_validate_list(params, &request->status) ||
+	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
+	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
+		vdi_request_fail(request, &request->status);
+		return;
+	}
+	if (params->shard_selector.size) {
+		vdi_http_status_set(&request->status, 400, "BadRequest", "shardSelector is not supported");
+		vdi_request_fail(request, &request->status);
+		return;
+	}
+	options.namespace_name = request->route.namespace_name;
+	options.label_selector = params->label_selector;
+	options.field_selector = params->field_selector;
+	options.limit = VDI_MAX(options.limit, 0);
+	options.continue_token = params->continue_token;
+	options.match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact"))	     ? VD_MATCH_EXACT
+			: vd_bytes_equal(params->resource_version_match, vd_bytes_of("NotOlderThan")) ? VD_MATCH_NOT_OLDER_THAN
+												       : VD_MATCH_UNSET;
+	vdi_request_await(request, listed);
+	status = vd_cacher_list(request->resource->cacher, &options, vdi_request_got_list, request, &error);
+	vdi_request_awaited(request, status, &error);
+}

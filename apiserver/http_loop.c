@@ -1,0 +1,294 @@
+/* An event loop of the server: its inbox, its timers, the acceptor.
+ *
+ * Everything that comes from other threads lies in the inbox under the lock (arrived sockets, completed requests, orders) and wakes the loop's
+ * actor, which empties it in one go. The first loop accepts and hands sockets out round robin. Deadlines lie in a heap; the actor's one timer
+ * stands for the earliest.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "http_request.h"
+#include "http_server.h"
+
+#define ACCEPT_BATCH 64
+
+struct vdi_arrival {
+	struct vdi_arrival *next;
+	int		    fd;
+};
+
+static void close_arrivals(struct vdi_arrival *arrival)
+{
+	while (arrival) {
+		struct vdi_arrival *next = arrival->next;
+
+		(void) close(arrival->fd);
+		vdi_free(arrival);
+		arrival = next;
+	}
+}
+
+/* Over the limit: say so and hang up. The answer may be lost when the peer is still sending; it then sees a reset, which clients retry too. */
+static void refuse(struct vd_server *server, int fd)
+{
+	static const char text[] = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\n"
+				   "Content-Length: 43\r\nConnection: close\r\n\r\nToo many requests, please try again later.\n";
+	char		  sink[4096];
+
+	server->refused_total++;
+	(void) send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void) shutdown(fd, SHUT_WR);
+	(void) recv(fd, sink, sizeof sink, MSG_DONTWAIT);
+	(void) close(fd);
+}
+
+static void hand_out(struct vd_server *server, int fd)
+{
+	struct vdi_http_loop *loop = &server->loops[server->loop_next++ % server->loop_count];
+	struct vdi_arrival   *arrival = VDI_NEW(struct vdi_arrival);
+
+	if (arrival == NULL || server->connections_open >= (int64_t) server->options.connection_count_max) {
+		vdi_free(arrival);
+		refuse(server, fd);
+		return;
+	}
+	server->connections_open++;
+	arrival->fd = fd;
+	vdi_lock_acquire(&loop->lock);
+	arrival->next = loop->arrived;
+	loop->arrived = arrival;
+	vdi_lock_release(&loop->lock);
+	vd_actor_wake(loop->actor);
+}
+
+static void on_accept(evutil_socket_t fd, short events, void *arg)
+{
+	struct vdi_http_loop *loop = arg;
+
+	(void) events;
+	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (client >= 0) {
+			hand_out(loop->server, client);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			/* The socket stays readable: look away for a moment instead of spinning. */
+			(void) event_del(&loop->accept_event);
+			vdi_timer_heap_set(&loop->timers, &loop->accept_pause, vd_mono_add(vd_env_now(loop->server->env), VD_MS(100)));
+			vdi_http_loop_arm(loop);
+		}
+		if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+const char *vdi_http_loop_date(struct vdi_http_loop *loop)
+{
+	time_t	  seconds = (time_t) (vd_env_wall(loop->server->env).ns / 1000000000);
+	struct tm parts;
+
+	if (seconds != loop->date_second && gmtime_r(&seconds, &parts)) {
+		(void) strftime(loop->date, sizeof loop->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &parts);
+		loop->date_second = seconds;
+	}
+	return loop->date;
+}
+
+void vdi_http_loop_arm(struct vdi_http_loop *loop)
+{
+	vd_mono due = vdi_timer_heap_next_due(&loop->timers);
+
+	if (due.ns < loop->timer_due.ns) {
+		loop->timer_due = due;
+		vd_actor_set_timer(loop->actor, due);
+	}
+}
+
+static void bury(struct vdi_http_loop *loop)
+{
+	struct vdi_http_connection *connection;
+
+	while ((connection = LIST_FIRST(&loop->graveyard)) != NULL) {
+		LIST_REMOVE(connection, siblings);
+		vdi_http_connection_free(connection);
+	}
+}
+
+static void expire(struct vdi_http_loop *loop)
+{
+	vd_mono		  now = vd_env_now(loop->server->env);
+	struct vdi_timer *timer;
+
+	while ((timer = vdi_timer_heap_pop_due(&loop->timers, now)) != NULL) {
+		if (timer == &loop->accept_pause)
+			(void) event_add(&loop->accept_event, NULL);
+		else
+			vdi_http_connection_expire(VDI_CONTAINER_OF(timer, struct vdi_http_connection, timer));
+	}
+}
+
+static void give_turns(struct vdi_http_loop *loop)
+{
+	struct vdi_http_connection *last = TAILQ_LAST(&loop->turns, vdi_http_turns_head);
+	struct vdi_http_connection *connection;
+
+	while ((connection = TAILQ_FIRST(&loop->turns)) != NULL) {
+		TAILQ_REMOVE(&loop->turns, connection, turns);
+		connection->in_turns = false;
+		vdi_http_connection_pump(connection);
+		if (connection == last)
+			break;
+	}
+}
+
+static void for_each_connection(struct vdi_http_loop *loop, void (*action)(struct vdi_http_connection *connection))
+{
+	struct vdi_http_connection *connection = LIST_FIRST(&loop->connections);
+
+	while (connection) {
+		struct vdi_http_connection *next = LIST_NEXT(connection, siblings);
+
+		action(connection);
+		connection = next;
+	}
+}
+
+static void take_arrivals(struct vdi_http_loop *loop, struct vdi_arrival *arrival)
+{
+	while (arrival) {
+		struct vdi_arrival *next = arrival->next;
+
+		vdi_http_connection_open(loop, arrival->fd);
+		vdi_free(arrival);
+		arrival = next;
+	}
+}
+
+/* The list is newest first; order between requests does not matter. */
+static void take_completed(struct vdi_request *request)
+{
+	while (request) {
+		struct vdi_request *next = request->completed_next;
+
+		request->completed_next = NULL;
+		vdi_request_continue(request);
+		request = next;
+	}
+}
+
+static void run(void *arg)
+{
+	struct vdi_http_loop *loop = arg;
+	struct vdi_request   *completed;
+	struct vdi_arrival   *arrived;
+	bool		      has_to_accept, has_to_drain, has_to_close;
+
+	bury(loop);
+	vdi_lock_acquire(&loop->lock);
+	completed = loop->completed;
+	loop->completed = NULL;
+	arrived = loop->arrived;
+	loop->arrived = NULL;
+	has_to_accept = loop->has_to_accept;
+	loop->has_to_accept = false;
+	has_to_drain = loop->has_to_drain;
+	loop->has_to_drain = false;
+	has_to_close = loop->has_to_close;
+	vdi_lock_release(&loop->lock);
+
+	if (has_to_accept)
+		(void) event_add(&loop->accept_event, NULL);
+	take_arrivals(loop, arrived);
+	take_completed(completed);
+	if ((has_to_drain || has_to_close) && loop == loop->server->loops) {
+		(void) event_del(&loop->accept_event);
+		vdi_timer_heap_remove(&loop->timers, &loop->accept_pause);
+	}
+	if (has_to_drain)
+		for_each_connection(loop, vdi_http_connection_drain);
+	if (has_to_close)
+		for_each_connection(loop, vdi_http_connection_close);
+	give_turns(loop);
+	expire(loop);
+	loop->timer_due = vdi_timer_heap_next_due(&loop->timers);
+	vd_actor_set_timer(loop->actor, loop->timer_due);
+	if (!TAILQ_EMPTY(&loop->turns) || !LIST_EMPTY(&loop->graveyard))
+		vd_actor_wake(loop->actor);
+}
+
+static void order(struct vdi_http_loop *loop, bool *flag)
+{
+	vdi_lock_acquire(&loop->lock);
+	*flag = true;
+	vdi_lock_release(&loop->lock);
+	vd_actor_wake(loop->actor);
+}
+
+void vdi_http_loop_accept(struct vdi_http_loop *loop)
+{
+	order(loop, &loop->has_to_accept);
+}
+
+void vdi_http_loop_drain(struct vdi_http_loop *loop)
+{
+	order(loop, &loop->has_to_drain);
+}
+
+void vdi_http_loop_close_all(struct vdi_http_loop *loop)
+{
+	order(loop, &loop->has_to_close);
+}
+
+void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request)
+{
+	vdi_lock_acquire(&loop->lock);
+	request->completed_next = loop->completed;
+	loop->completed = request;
+	vdi_lock_release(&loop->lock);
+	vd_actor_wake(loop->actor);
+}
+
+vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *server)
+{
+	struct vd_actor_options options = { .name = "http_loop", .run = run, .arg = loop };
+	vd_status		status;
+
+	memset(loop, 0, sizeof *loop);
+	loop->server = server;
+	loop->timer_due = VD_NEVER;
+	LIST_INIT(&loop->connections);
+	LIST_INIT(&loop->graveyard);
+	TAILQ_INIT(&loop->turns);
+	vdi_lock_init(&loop->lock, VDI_LOCK_LEAF);
+	loop->scratch = vdi_alloc(VDI_HTTP_SCRATCH_SIZE);
+	status = loop->scratch ? vdi_loop_new(server->env, &loop->loop) : VD_NOMEM;
+	if (status == VD_OK)
+		status = vd_runner_actor_new(vdi_loop_runner(loop->loop), &options, &loop->actor);
+	if (status == VD_OK && loop == server->loops)
+		(void) event_assign(&loop->accept_event, vdi_loop_base(loop->loop), server->listen_fd, EV_READ | EV_PERSIST, on_accept, loop);
+	if (status == VD_OK)
+		status = vdi_loop_start_thread(loop->loop, "http");
+	if (status != VD_OK)
+		vdi_http_loop_fini(loop);
+	return status;
+}
+
+void vdi_http_loop_fini(struct vdi_http_loop *loop)
+{
+	if (loop->actor)
+		vd_actor_close(loop->actor, NULL, NULL);
+	loop->actor = NULL;
+	if (loop->server == NULL)
+		return;
+	loop->loop = vdi_loop_free(loop->loop);
+	close_arrivals(loop->arrived);
+	bury(loop);
+	vdi_lock_fini(&loop->lock);
+	vdi_free(loop->scratch);
+	memset(loop, 0, sizeof *loop);
+}

@@ -1,0 +1,57 @@
+/* The query parameters of a request: parsing, defaulting and validation (R-601..R-616).
+ *
+ * Unknown parameters are ignored (H-104); of a repeated one the first counts. Booleans: everything but "0" and "false" is true, also an
+ * empty value.
+ */
+#ifndef VDI_HTTP_PARAMS_H
+#define VDI_HTTP_PARAMS_H
+
+#include <vedette/cacher.h>
+
+#include "http_status.h"
+
+struct vdi_params {
+	struct vd_bytes label_selector;
+	struct vd_bytes field_selector;
+	struct vd_bytes shard_selector;
+	struct vd_bytes resource_version;
+	struct vd_bytes resource_version_match;
+	struct vd_bytes continue_token;
+	struct vd_bytes limit;
+	struct vd_bytes timeout_seconds;
+	struct vd_bytes timeout;
+	struct vd_bytes field_manager;
+	struct vd_bytes field_validation;
+	struct vd_bytes include_object;
+	struct vd_bytes propagation_policy;
+	struct vd_bytes grace_period_seconds;
+	struct vd_bytes dry_run;
+	bool		has_dry_run;
+	bool		dry_run_other; /* some dryRun value is not "All" */
+	bool		has_orphan_dependents;
+	bool		export_object;
+	bool		watch;
+	bool		allow_bookmarks;
+	enum vd_tristate force;
+	enum vd_tristate pretty;
+	enum vd_tristate send_initial_events;
+	char		*text; /* decoded values; owned */
+};
+
+/* VD_NOMEM only: malformed pairs are dropped, as upstream does. */
+VDI_MUST_USE vd_status vdi_params_parse(struct vd_bytes query, struct vdi_params *ret_params);
+void		       vdi_params_fini(struct vdi_params *params);
+
+/* is_list_path: a collection is addressed. */
+void vdi_params_default(struct vdi_params *params);
+/* R-607; false with *ret_status set. Looks at the query parameter watch only. */
+bool vdi_params_validate_list(const struct vdi_params *params, struct vdi_http_status *ret_status);
+/* R-610..R-613; is_apply: a PATCH of the apply type. */
+bool vdi_params_validate_write(const struct vdi_params *params, bool is_patch, bool is_apply, struct vdi_http_status *ret_status);
+
+/* "" is VD_REVISION_UNSET, "0" VD_REVISION_ANY. Not a number: 400. */
+bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_http_status *ret_status);
+/* Empty: 0. 400 on anything but an int64. */
+bool vdi_params_int(struct vd_bytes text, int64_t *ret_number, struct vdi_http_status *ret_status);
+
+#endif

@@ -1,0 +1,316 @@
+/* Requests: body, waiting, answers.
+ *
+ * Waiting: `waiting` is 1 while a call is under way and its caller has not returned, 2 when the caller has returned, 0 when nothing is under way.
+ * Whoever comes second goes on: a callback that finds 1 leaves 0 and the caller goes on itself, one that finds 2 sends the request to its loop.
+ */
+#include "http_request.h"
+
+#include <stdio.h>
+
+#include "object.h"
+
+struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes, struct vdi_http_refusal *ret_refusal)
+{
+	struct vdi_request *request = VDI_NEW(struct vdi_request);
+	vd_status	    status;
+
+	if (request == NULL)
+		return NULL;
+	request->server = connection->loop->server;
+	request->loop = connection->loop;
+	request->connection = connection;
+	request->started = vd_env_now(request->server->env);
+	request->head_text = vdi_strndup(head_bytes.data, head_bytes.size);
+	status = request->head_text ? vdi_http_head_parse((struct vd_bytes) { request->head_text, head_bytes.size }, &request->head, ret_refusal)
+				    : VD_NOMEM;
+	if (status == VD_OK)
+		status = vdi_params_parse(request->head.query, &request->params);
+	if (status != VD_OK) {
+		vdi_free(request->head_text);
+		vdi_free(request);
+		return NULL;
+	}
+	vdi_route_parse(request->head.path, &request->route);
+	request->server->requests_open++;
+	return request;
+}
+
+static void free_request(struct vdi_request *request)
+{
+	request->server->requests_open--;
+	vdi_request_drop_result(request);
+	vdi_write_free(request->write);
+	vdi_params_fini(&request->params);
+	vdi_free(request->body);
+	vdi_free(request->head_text);
+	vdi_free(request);
+}
+
+void vdi_request_detach(struct vdi_request *request)
+{
+	request->connection = NULL;
+	if (request->waiting == 0 && request->resume == NULL)
+		free_request(request);
+}
+
+void vdi_request_continue(struct vdi_request *request)
+{
+	void (*resume)(struct vdi_request *) = request->resume;
+
+	request->resume = NULL;
+	if (request->connection == NULL)
+		free_request(request);
+	else
+		resume(request);
+}
+
+void vdi_request_drop_result(struct vdi_request *request)
+{
+	request->object = vd_object_unref(request->object);
+	request->list = vd_list_free(request->list);
+}
+
+static vd_status append_body(struct vdi_request *request, struct vd_bytes bytes, struct vdi_http_refusal *refusal)
+{
+	if (bytes.size == 0)
+		return VD_AGAIN;
+	if (request->body_size + bytes.size > VDI_HTTP_BODY_MAX) {
+		*refusal = (struct vdi_http_refusal) { 413, "Request entity too large: limit is 3145728" };
+		return VD_BAD_REQUEST;
+	}
+	if (!vdi_grow((void **) &request->body, &request->body_capacity, request->body_size + bytes.size, 1)) {
+		*refusal = (struct vdi_http_refusal) { 500, "out of memory" };
+		return VD_BAD_REQUEST;
+	}
+	memcpy(request->body + request->body_size, bytes.data, bytes.size);
+	request->body_size += bytes.size;
+	return VD_AGAIN;
+}
+
+vd_status vdi_request_body(struct vdi_request *request, struct vd_bytes bytes, size_t *ret_taken, struct vdi_http_refusal *ret_refusal)
+{
+	size_t at = 0;
+
+	if (!request->head.chunked) {
+		size_t wanted = (size_t) request->head.content_length - request->body_size;
+
+		bytes.size = VDI_MIN(bytes.size, wanted);
+		if (append_body(request, bytes, ret_refusal) == VD_BAD_REQUEST)
+			return VD_BAD_REQUEST;
+		*ret_taken = bytes.size;
+		return request->body_size == (size_t) request->head.content_length ? VD_OK : VD_AGAIN;
+	}
+	while (at < bytes.size) {
+		struct vd_bytes data;
+		size_t		taken;
+		vd_status	status = vdi_http_chunked_take(&request->chunked, (struct vd_bytes) { (const char *) bytes.data + at, bytes.size - at },
+							       &taken, &data, ret_refusal);
+
+		if (status == VD_BAD_REQUEST || append_body(request, data, ret_refusal) == VD_BAD_REQUEST)
+			return VD_BAD_REQUEST;
+		at += taken;
+		if (status == VD_OK) {
+			*ret_taken = at;
+			return VD_OK;
+		}
+	}
+	*ret_taken = at;
+	return VD_AGAIN;
+}
+
+/* ---- Waiting ---- */
+
+void vdi_request_await(struct vdi_request *request, void (*resume)(struct vdi_request *request))
+{
+	vdi_request_drop_result(request);
+	request->resume = resume;
+	request->result = VD_OK;
+	memset(&request->error, 0, sizeof request->error);
+	request->waiting = 1;
+}
+
+void vdi_request_awaited(struct vdi_request *request, vd_status status, const struct vd_error *error)
+{
+	int expected = 1;
+
+	if (status != VD_OK) {
+		request->waiting = 0;
+		request->result = status;
+		if (error)
+			request->error = *error;
+		vdi_request_continue(request);
+		return;
+	}
+	if (!atomic_compare_exchange_strong(&request->waiting, &expected, 2))
+		vdi_request_continue(request);
+}
+
+static void complete(struct vdi_request *request)
+{
+	if (atomic_exchange(&request->waiting, 0) == 2)
+		vdi_http_loop_complete(request->loop, request);
+}
+
+void vdi_request_got_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct vdi_request *request = arg;
+
+	request->result = status;
+	request->revision = revision;
+	if (object)
+		request->object = vd_object_ref(object);
+	if (error)
+		request->error = *error;
+	complete(request);
+}
+
+void vdi_request_got_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	struct vdi_request *request = arg;
+
+	request->result = status;
+	request->list = list;
+	if (error)
+		request->error = *error;
+	complete(request);
+}
+
+/* ---- Answering ---- */
+
+static void write_head(struct vdi_request *request, struct vdi_json_out *out, int code, const char *content_type, const char *headers)
+{
+	struct vdi_http_connection *connection = request->connection;
+
+	if (connection->loop->server->draining)
+		connection->keep_alive = false;
+	vdi_json_printf(out, "HTTP/1.1 %d %s\r\n%sCache-Control: no-cache, private\r\n%s", code, vdi_http_reason_phrase(code),
+			vdi_http_loop_date(connection->loop), headers);
+	if (content_type)
+		vdi_json_printf(out, "Content-Type: %s\r\n", content_type);
+	if (!connection->keep_alive)
+		vdi_json_raw(out, "Connection: close\r\n");
+	else if (request->head.version_1_0)
+		vdi_json_raw(out, "Connection: keep-alive\r\n");
+}
+
+void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_json_out *body)
+{
+	struct vdi_json_out	    head = VDI_JSON_OUT_INIT, pretty = VDI_JSON_OUT_INIT;
+	struct vdi_http_connection *connection = request->connection;
+	struct vd_bytes		    content;
+
+	if (request->pretty && !body->failed && content_type && strncmp(content_type, "application/json", 16) == 0) {
+		vdi_json_pretty(&pretty, vdi_json_out_bytes(body));
+		vdi_json_out_fini(body);
+		*body = pretty;
+	}
+	content = vdi_json_out_bytes(body);
+	write_head(request, &head, code, content_type, headers);
+	if (code != 304)
+		vdi_json_printf(&head, "Content-Length: %zu\r\n", content.size);
+	vdi_json_raw(&head, "\r\n");
+	if (request->head.method == VDI_HTTP_HEAD || code == 304)
+		content.size = 0;
+	if (head.failed || body->failed)
+		vdi_http_connection_close(connection); /* no memory to say anything */
+	else
+		vdi_http_connection_answer(connection, vdi_json_out_bytes(&head), content);
+	vdi_json_out_fini(&head);
+	vdi_json_out_fini(body);
+}
+
+void vdi_request_fail(struct vdi_request *request, const struct vdi_http_status *status)
+{
+	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	char		    headers[64] = "";
+
+	vdi_http_status_write(&body, status);
+	vdi_json_raw(&body, "\n");
+	if (status->retry_after_s)
+		(void) snprintf(headers, sizeof headers, "Retry-After: %u\r\n", status->retry_after_s);
+	vdi_request_reply(request, status->code, "application/json", headers, &body);
+}
+
+void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_status code, const struct vd_error *error)
+{
+	vdi_http_status_of(&request->status, verb, request->resource->group, request->resource->plural, request->route.name, code, error);
+	vdi_request_fail(request, &request->status);
+}
+
+void vdi_request_fail_nomem(struct vdi_request *request)
+{
+	vdi_http_status_set(&request->status, 500, "InternalError", "Internal error occurred: out of memory");
+	vdi_request_fail(request, &request->status);
+}
+
+void vdi_request_stream_head(struct vdi_request *request, struct vdi_json_out *out, const char *content_type, bool chunked)
+{
+	if (!chunked)
+		request->connection->keep_alive = false;
+	write_head(request, out, 200, content_type, chunked ? "Transfer-Encoding: chunked\r\n" : "");
+	vdi_json_raw(out, "\r\n");
+}
+
+void vdi_object_write(struct vdi_json_out *out, const struct vd_object *object, vd_rev revision)
+{
+	struct vd_object_json json;
+
+	vd_object_json(object, revision, &json);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(json.piece); i++)
+		vdi_json_bytes(out, json.piece[i]);
+}
+
+static enum vdi_include include_of(const struct vdi_request *request)
+{
+	if (vd_bytes_equal(request->params.include_object, vd_bytes_of("Object")))
+		return VDI_INCLUDE_OBJECT;
+	return vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE : VDI_INCLUDE_METADATA;
+}
+
+/* The derived forms need the object's tree. */
+static void write_form(struct vdi_request *request, struct vd_bytes text, struct vdi_json_out *out)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_json	    *root;
+
+	if (vdi_json_parse(&tree, text, &root, NULL) != VD_OK) {
+		out->failed = true;
+	} else if (request->form.form == VDI_FORM_TABLE) {
+		struct vd_bytes revision = vdi_json_string_of(vdi_json_find(&tree, root, "metadata.resourceVersion"));
+
+		vdi_json_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", request->form.v1beta1 ? "v1beta1" : "v1");
+		vdi_json_member(out, "resourceVersion", revision);
+		vdi_json_raw(out, "}");
+		vdi_table_columns(out, request->resource);
+		vdi_json_raw(out, ",\"rows\":[");
+		vdi_table_row(out, request->resource, &tree, root, text, include_of(request), request->form.v1beta1, vd_env_wall(request->server->env));
+		vdi_json_raw(out, "]}");
+	} else {
+		vdi_table_metadata(out, &tree, root, request->form.v1beta1);
+	}
+	vdi_json_tree_fini(&tree);
+}
+
+void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text)
+{
+	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+
+	if (request->form.form == VDI_FORM_OBJECT)
+		vdi_json_bytes(&body, text);
+	else
+		write_form(request, text, &body);
+	vdi_json_raw(&body, "\n");
+	vdi_request_reply(request, code, "application/json", "", &body);
+}
+
+void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision)
+{
+	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+
+	vdi_object_write(&text, object, revision);
+	if (text.failed)
+		vdi_request_fail_nomem(request);
+	else
+		vdi_request_reply_text(request, code, vdi_json_out_bytes(&text));
+	vdi_json_out_fini(&text);
+}

@@ -1,0 +1,108 @@
+/* One request from its head to its answer.
+ *
+ * Lives on its connection's loop. Handlers answer with vdi_request_reply, vdi_request_fail or by giving the connection a stream; or start something that
+ * ends elsewhere, and go on in a function of theirs when it has (vdi_request_await). A client that goes away leaves the request without a connection: it is then
+ * freed as soon as nothing is under way.
+ */
+#ifndef VDI_HTTP_REQUEST_H
+#define VDI_HTTP_REQUEST_H
+
+#include "http_params.h"
+#include "http_route.h"
+#include <stdatomic.h>
+
+#include "http_server.h"
+#include "http_status.h"
+#include "table.h"
+
+struct vdi_write;
+
+struct vdi_request {
+	/* The loop's thread only. */
+	struct vd_server	   *server;
+	struct vdi_http_loop	   *loop;
+	struct vdi_http_connection *connection; /* NULL: the client is gone, or has been answered */
+	char			   *head_text;
+	struct vdi_http_head	    head;
+	struct vdi_route	    route;
+	struct vdi_params	    params;
+	struct vdi_resource	   *resource;
+	struct vdi_negotiated	    form;
+	struct vdi_http_chunked	    chunked;
+	char			   *body;
+	size_t			    body_size;
+	size_t			    body_capacity;
+	struct vdi_http_status	    status; /* room for what goes wrong */
+	struct vdi_write	   *write;  /* of writes */
+	vd_mono			    started;
+	bool			    pretty;
+
+	/* What was waited for. Written by whoever completes it, read after that. */
+	void (*resume)(struct vdi_request *request);
+	struct vdi_request *completed_next;
+	_Atomic int	    waiting; /* see http_request.c */
+	vd_status	    result;
+	struct vd_error	    error;
+	struct vd_object   *object; /* a reference */
+	struct vd_list	   *list;   /* owned */
+	vd_rev		    revision;
+};
+
+/* ---- Life (http_connection.c) ---- */
+
+/* Takes a copy of the head. NULL: out of memory. */
+struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes, struct vdi_http_refusal *ret_refusal);
+/* The connection has no more to do with it; frees it now or when what is under way has ended. */
+void vdi_request_detach(struct vdi_request *request);
+/* What was waited for has ended: goes on, or frees. */
+void vdi_request_continue(struct vdi_request *request);
+/* More of the body. VD_AGAIN: not complete; VD_OK: complete, *ret_taken bytes used. */
+VDI_MUST_USE vd_status vdi_request_body(struct vdi_request *request, struct vd_bytes bytes, size_t *ret_taken, struct vdi_http_refusal *ret_refusal);
+
+/* ---- Waiting ---- */
+
+/* Before the call that may end on any thread. */
+void vdi_request_await(struct vdi_request *request, void (*resume)(struct vdi_request *request));
+/* After it: status other than VD_OK means it failed at once and nothing is under way. Goes on right here when it has already ended. */
+void vdi_request_awaited(struct vdi_request *request, vd_status status, const struct vd_error *error);
+/* The callbacks to give: arg is the request. */
+void vdi_request_got_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error);
+void vdi_request_got_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error);
+void vdi_request_drop_result(struct vdi_request *request);
+
+/* ---- Answering ---- */
+
+/* Takes over body (which may be pretty-printed on the way). headers: further header lines, or "". */
+void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_json_out *body);
+/* Sends status. */
+void vdi_request_fail(struct vdi_request *request, const struct vdi_http_status *status);
+/* request->result and error, as upstream words them for this verb. */
+void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_status code, const struct vd_error *error);
+void vdi_request_fail_nomem(struct vdi_request *request);
+/* The head of an answer whose size is not known. */
+void vdi_request_stream_head(struct vdi_request *request, struct vdi_json_out *out, const char *content_type, bool chunked);
+/* The object in the form that was asked for, with revision. Frees nothing. */
+void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision);
+/* The same for a text that is not in the store (dry runs, scales). text lent. */
+void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text);
+
+/* The object's JSON with its resourceVersion, in one piece. */
+void vdi_object_write(struct vdi_json_out *out, const struct vd_object *object, vd_rev revision);
+
+/* ---- Handlers ---- */
+
+void vdi_request_dispatch(struct vdi_request *request); /* http_dispatch.c */
+void vdi_handle_document(struct vdi_request *request);	/* http_meta.c */
+void vdi_handle_plain(struct vdi_request *request);
+void vdi_handle_get(struct vdi_request *request);	/* http_get.c */
+void vdi_handle_list(struct vdi_request *request);	/* http_list.c */
+void vdi_handle_watch(struct vdi_request *request);	/* http_watch.c */
+void vdi_handle_create(struct vdi_request *request);	/* http_write.c */
+void vdi_handle_update(struct vdi_request *request);
+void vdi_handle_patch(struct vdi_request *request);
+void vdi_handle_get_scale(struct vdi_request *request);
+void vdi_handle_delete(struct vdi_request *request);	/* http_delete.c */
+void vdi_handle_delete_collection(struct vdi_request *request);
+void vdi_write_free(struct vdi_write *write);		/* http_write.c */
+
+#endif

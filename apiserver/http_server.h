@@ -1,0 +1,165 @@
+/* The daemon's inside: server, event loops, connections, and what a response writer may ask of a connection.
+ *
+ * A connection belongs to one loop for life and is touched on that loop's thread only. What other threads finish (a get from the store, a write) comes
+ * back through the loop's inbox. Nothing here waits.
+ */
+#ifndef VDI_HTTP_SERVER_H
+#define VDI_HTTP_SERVER_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+#include <vedette/server.h>
+
+#include "actor_loop.h"
+#include "discovery.h"
+#include "http_parser.h"
+#include "lock.h"
+#include "resources.h"
+#include "timer.h"
+
+struct vdi_request;
+struct vdi_http_connection;
+
+/* A response that is written bit by bit. */
+struct vdi_http_stream {
+	const struct vdi_http_stream_ops *ops;
+};
+
+struct vdi_http_stream_ops {
+	/* Writes what it can. VD_OK: the response is complete. VD_AGAIN: the socket is full, call again when it is writable. VD_FULL: enough for one
+	 * turn, call again soon. VD_NOT_READY: nothing to write for now; the stream itself will call vdi_http_stream_kick. Anything else: close. */
+	vd_status (*pump)(struct vdi_http_stream *stream, struct vdi_http_connection *connection);
+	/* The server drains: end soon, cleanly. May be NULL. Followed by a pump. */
+	void (*drain)(struct vdi_http_stream *stream);
+	void (*free)(struct vdi_http_stream *stream);
+};
+
+enum vdi_http_state { VDI_HTTP_READ_HEAD, VDI_HTTP_READ_BODY, VDI_HTTP_HANDLE, VDI_HTTP_RESPOND, VDI_HTTP_LINGER, VDI_HTTP_CLOSED };
+
+struct vdi_http_connection {
+	/* Fixed. */
+	struct vdi_http_loop *loop;
+	int		      fd;
+
+	/* The loop's thread only. */
+	LIST_ENTRY(vdi_http_connection) siblings;
+	TAILQ_ENTRY(vdi_http_connection) turns;	/* waiting for another turn to write */
+	struct event		 event;
+	struct vdi_timer	 timer;
+	struct vdi_http_scan	 scan;
+	struct vdi_request	*request;
+	struct vdi_http_stream	*stream;
+	char			*input;		/* bytes not yet parsed; NULL when there are none */
+	uint32_t		 input_size;
+	uint32_t		 input_capacity;
+	char			*pending;	/* the unsent rest of a plain answer */
+	uint32_t		 pending_size;
+	uint32_t		 pending_sent;
+	short			 event_flags;
+	uint8_t			 state;		/* enum vdi_http_state */
+	bool			 keep_alive;
+	bool			 at_end;	/* the peer sends no more */
+	bool			 in_turns;
+	bool			 advancing;
+	bool			 is_watch;
+};
+
+struct vdi_http_loop {
+	/* Fixed at creation. */
+	struct vd_server *server;
+	struct vdi_loop	 *loop;
+	struct vd_actor	 *actor;
+
+	/* The loop's thread only. */
+	LIST_HEAD(, vdi_http_connection) connections;
+	LIST_HEAD(, vdi_http_connection) graveyard; /* freed by the next turn of the actor, when nobody on the stack knows them */
+	TAILQ_HEAD(vdi_http_turns_head, vdi_http_connection) turns;
+	struct vdi_timer_heap timers;
+	vd_mono		      timer_due;
+	uint32_t	      connection_count;
+	char		      date[40];
+	int64_t		      date_second;
+	struct event	      accept_event; /* the first loop only */
+	struct vdi_timer      accept_pause;
+	char		     *scratch;	    /* VDI_HTTP_SCRATCH_SIZE, for reads */
+
+	/* Under lock. */
+	struct vdi_lock	    lock;
+	struct vdi_request *completed; /* newest first */
+	struct vdi_arrival *arrived;
+	bool		    has_to_accept;
+	bool		    has_to_drain;
+	bool		    has_to_close;
+};
+
+#define VDI_HTTP_SCRATCH_SIZE 65536
+
+struct vd_server {
+	/* Fixed before the loops start. */
+	const struct vd_env	*env;
+	struct vd_store		*store;
+	struct vd_server_options options;
+	struct vdi_resources	 resources;
+	struct vdi_documents	 documents;
+	struct vdi_resource	*namespaces;
+	struct vdi_http_loop	*loops;
+	size_t			 loop_count;
+	int			 listen_fd;
+	char			 address[80];
+
+	/* Any thread. */
+	_Atomic int64_t	 connections_open;
+	_Atomic int64_t	 requests_open;
+	_Atomic uint32_t loop_next;
+	_Atomic bool	 draining;
+	_Atomic bool	 started;
+	_Atomic uint64_t watches_open;
+	_Atomic uint64_t request_total;
+	_Atomic uint64_t refused_total;
+	_Atomic uint64_t watch_event_total;
+
+	/* Under lock: who waits for the last connection to go. */
+	struct vdi_lock	     lock;
+	struct vdi_condition changed;
+};
+
+/* ---- http_loop.c ---- */
+
+VDI_MUST_USE vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *server);
+/* Every connection must be closed. */
+void vdi_http_loop_fini(struct vdi_http_loop *loop);
+/* Any thread. */
+void vdi_http_loop_accept(struct vdi_http_loop *loop);
+void vdi_http_loop_drain(struct vdi_http_loop *loop);
+void vdi_http_loop_close_all(struct vdi_http_loop *loop);
+void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request);
+/* The loop's thread: makes sure the timers are looked at in time. */
+void vdi_http_loop_arm(struct vdi_http_loop *loop);
+/* "Date: ...\r\n"; good until the next call. */
+const char *vdi_http_loop_date(struct vdi_http_loop *loop);
+
+/* ---- http_connection.c: the loop's thread only ---- */
+
+/* Takes over fd, also when it fails. */
+void vdi_http_connection_open(struct vdi_http_loop *loop, int fd);
+/* The connection may be used until the next turn of the loop's actor. */
+void vdi_http_connection_close(struct vdi_http_connection *connection);
+void vdi_http_connection_free(struct vdi_http_connection *connection);
+/* The deadline of its state has passed. */
+void vdi_http_connection_expire(struct vdi_http_connection *connection);
+void vdi_http_connection_drain(struct vdi_http_connection *connection);
+/* Its stream gets another turn. */
+void vdi_http_connection_pump(struct vdi_http_connection *connection);
+
+/* Sends without waiting. VD_OK: all of it; VD_AGAIN: *ret_sent bytes; VD_IO. */
+VDI_MUST_USE vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const struct iovec *parts, size_t count, size_t *ret_sent);
+/* Sends an answer whose size is known; what the socket does not take is kept. body may be empty. Ends the request. */
+void vdi_http_connection_answer(struct vdi_http_connection *connection, struct vd_bytes head, struct vd_bytes body);
+/* The connection owns stream from now on and pumps it until it is done; ends the request. */
+void vdi_http_connection_stream(struct vdi_http_connection *connection, struct vdi_http_stream *stream);
+/* The stream has something to write again. */
+void vdi_http_stream_kick(struct vdi_http_connection *connection);
+
+#endif

@@ -1,0 +1,447 @@
+/* WATCH: frames encoded once, written straight to the socket.
+ *
+ * The cacher calls deliver() on this connection's loop. Each event becomes a frame, `<hex>\r\n{"type":...,"object":...}\n\r\n`, made by whoever needs it
+ * first and shared by all watches of its form (vdi_frame_get). Frames gather up to FRAMES_MAX, then one sendmsg takes them; what the socket does not take stays here,
+ * deliver() then takes nothing more, and the cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
+ */
+#include "http_request.h"
+
+#include <stdio.h>
+
+#include "caching_object.h"
+#include "object.h"
+
+#define FRAMES_MAX  64
+#define BYTES_MAX   262144
+#define ANNOTATED   "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
+
+/* Frame slots, as vdi_frame_get knows them. Tables with includeObject=Object are rare and encoded afresh. */
+enum { SLOT_OBJECT, SLOT_METADATA, SLOT_TABLE, SLOT_NONE };
+
+/* Frames that the socket has not taken yet; exists only while there are some. */
+struct backlog {
+	size_t		at;
+	size_t		count;
+	size_t		offset; /* sent of frames[at] */
+	size_t		bytes;
+	struct vd_blob *frames[FRAMES_MAX];
+};
+
+struct watch_stream {
+	struct vdi_http_stream	    stream;
+	struct vdi_http_connection *connection;
+	struct vd_server	   *server;
+	struct vdi_resource	   *resource;
+	struct vd_watcher	   *watcher;
+	struct backlog		   *backlog;
+	struct vdi_negotiated	    form;
+	uint8_t			    include;
+	bool			    opened;	 /* the connection pumps this stream */
+	bool			    header_due;	 /* the next table carries the columns */
+	bool			    paused;	 /* deliver took less than it was offered */
+	bool			    ended;	 /* no more events come */
+	bool			    closing;	 /* the last chunk is in the backlog or sent */
+	bool			    failed;
+};
+
+/* ---- Frames ---- */
+
+static void write_table(struct vdi_json_out *out, const struct watch_stream *watch, struct vd_bytes text, bool with_columns)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_json	    *root;
+
+	if (vdi_json_parse(&tree, text, &root, NULL) != VD_OK) {
+		out->failed = true;
+	} else {
+		vdi_json_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", watch->form.v1beta1 ? "v1beta1" : "v1");
+		vdi_json_member(out, "resourceVersion", vdi_json_string_of(vdi_json_find(&tree, root, "metadata.resourceVersion")));
+		vdi_json_raw(out, "}");
+		if (with_columns)
+			vdi_table_columns(out, watch->resource);
+		else
+			vdi_json_raw(out, ",\"columnDefinitions\":[]");
+		vdi_json_raw(out, ",\"rows\":[");
+		vdi_table_row(out, watch->resource, &tree, root, text, (enum vdi_include) watch->include, watch->form.v1beta1,
+			      vd_env_wall(watch->server->env));
+		vdi_json_raw(out, "]}");
+	}
+	vdi_json_tree_fini(&tree);
+}
+
+static void write_metadata(struct vdi_json_out *out, const struct watch_stream *watch, struct vd_bytes text)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_json	    *root;
+
+	if (vdi_json_parse(&tree, text, &root, NULL) != VD_OK)
+		out->failed = true;
+	else
+		vdi_table_metadata(out, &tree, root, watch->form.v1beta1);
+	vdi_json_tree_fini(&tree);
+}
+
+/* The object of a bookmark: of the served kind, nothing but a revision (H-403, H-405). */
+static void write_bookmark(struct vdi_json_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
+{
+	char		    version[VDI_RESOURCE_NAME_MAX];
+	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+
+	vdi_json_printf(&text, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,\"creationTimestamp\":null}}",
+			watch->resource->kind, vdi_resource_api_version(watch->resource, version), (long long) event->revision,
+			event->initial_events_end ? "," ANNOTATED : "");
+	if (text.failed)
+		out->failed = true;
+	else if (watch->form.form == VDI_FORM_TABLE)
+		write_table(out, watch, vdi_json_out_bytes(&text), watch->header_due);
+	else if (watch->form.form == VDI_FORM_OBJECT)
+		vdi_json_bytes(out, vdi_json_out_bytes(&text));
+	else
+		write_metadata(out, watch, vdi_json_out_bytes(&text));
+	vdi_json_out_fini(&text);
+}
+
+static void write_error(struct vdi_json_out *out, const struct watch_stream *watch, const struct vd_error *error)
+{
+	struct vdi_http_status *status = VDI_NEW(struct vdi_http_status);
+
+	if (status == NULL) {
+		out->failed = true;
+		return;
+	}
+	vdi_http_status_of(status, "watch", watch->resource->group, watch->resource->plural, VD_BYTES_NONE, error->code, error);
+	vdi_http_status_write(out, status);
+	vdi_free(status);
+}
+
+static void write_object(struct vdi_json_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
+{
+	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+
+	if (watch->form.form == VDI_FORM_OBJECT) {
+		vdi_object_write(out, event->object, event->revision);
+		return;
+	}
+	vdi_object_write(&text, event->object, event->revision);
+	if (text.failed)
+		out->failed = true;
+	else if (watch->form.form == VDI_FORM_TABLE)
+		write_table(out, watch, vdi_json_out_bytes(&text), watch->header_due);
+	else
+		write_metadata(out, watch, vdi_json_out_bytes(&text));
+	vdi_json_out_fini(&text);
+}
+
+/* A chunk's size stands before what it measures, so the content is written first and the size put in front: room is left for 8 digits. */
+static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+{
+	static const char	   room[] = "          "; /* "ffffffff\r\n" */
+	const struct watch_stream *watch = arg;
+	struct vdi_json_out	   out = VDI_JSON_OUT_INIT;
+	char			   size_line[16];
+	int			   size_of_line;
+	vd_status		   status = VD_NOMEM;
+
+	vdi_json_raw(&out, room);
+	vdi_json_printf(&out, "{\"type\":\"%s\",\"object\":", vd_watch_type_name(event->type));
+	if (event->type == VD_WATCH_ERROR)
+		write_error(&out, watch, event->error);
+	else if (event->type == VD_WATCH_BOOKMARK)
+		write_bookmark(&out, watch, event);
+	else
+		write_object(&out, watch, event);
+	vdi_json_raw(&out, "}\n\r\n");
+	if (!out.failed) {
+		size_of_line = snprintf(size_line, sizeof size_line, "%zx\r\n", out.size - (sizeof room - 1) - 2);
+		memcpy(out.data + (sizeof room - 1) - (size_t) size_of_line, size_line, (size_t) size_of_line);
+		status = vd_blob_new((struct vd_bytes) { out.data + (sizeof room - 1) - (size_t) size_of_line,
+							  out.size - (sizeof room - 1) + (size_t) size_of_line },
+				     ret_frame);
+	}
+	vdi_json_out_fini(&out);
+	return status;
+}
+
+static unsigned slot_of(const struct watch_stream *watch)
+{
+	switch (watch->form.form) {
+	case VDI_FORM_OBJECT: return SLOT_OBJECT;
+	case VDI_FORM_TABLE: return watch->header_due || watch->include != VDI_INCLUDE_METADATA || watch->form.v1beta1 ? SLOT_NONE : SLOT_TABLE;
+	default: return watch->form.v1beta1 ? SLOT_NONE : SLOT_METADATA;
+	}
+}
+
+static vd_status frame_of(struct watch_stream *watch, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+{
+	unsigned  slot = slot_of(watch);
+	vd_status status;
+
+	if (slot == SLOT_NONE || event->shared == NULL)
+		status = encode(watch, event, ret_frame);
+	else
+		status = vdi_frame_get(event, slot, encode, watch, ret_frame);
+	if (status == VD_OK && event->type != VD_WATCH_ERROR)
+		watch->header_due = false;
+	return status;
+}
+
+/* ---- Out ---- */
+
+static void drop_backlog(struct watch_stream *watch)
+{
+	if (watch->backlog == NULL)
+		return;
+	for (size_t i = watch->backlog->at; i < watch->backlog->count; i++)
+		vd_blob_unref(watch->backlog->frames[i]);
+	vdi_free(watch->backlog);
+	watch->backlog = NULL;
+}
+
+/* VD_OK: everything was sent, and the backlog is gone. */
+static vd_status flush(struct watch_stream *watch)
+{
+	struct backlog *backlog = watch->backlog;
+	struct iovec	parts[FRAMES_MAX] = { { NULL, 0 } };
+	size_t		count = 0, sent;
+	vd_status	status;
+
+	if (backlog == NULL)
+		return VD_OK;
+	for (size_t i = backlog->at; i < backlog->count; i++) {
+		struct vd_bytes bytes = vd_blob_bytes(backlog->frames[i]);
+		size_t		skip = i == backlog->at ? backlog->offset : 0;
+
+		parts[count++] = (struct iovec) { (char *) (uintptr_t) bytes.data + skip, bytes.size - skip };
+	}
+	status = vdi_http_connection_send(watch->connection, parts, count, &sent);
+	backlog->bytes -= sent;
+	for (size_t i = 0; i < count && sent >= parts[i].iov_len; i++) {
+		sent -= parts[i].iov_len;
+		vd_blob_unref(backlog->frames[backlog->at++]);
+		backlog->offset = 0;
+	}
+	backlog->offset += sent;
+	if (status == VD_OK)
+		drop_backlog(watch);
+	return status;
+}
+
+static bool has_room(const struct watch_stream *watch)
+{
+	return watch->backlog == NULL || (watch->backlog->count < FRAMES_MAX && watch->backlog->bytes < BYTES_MAX);
+}
+
+/* Takes over frame. */
+static bool enqueue(struct watch_stream *watch, struct vd_blob *frame)
+{
+	if (watch->backlog == NULL)
+		watch->backlog = VDI_NEW(struct backlog);
+	if (watch->backlog == NULL) {
+		vd_blob_unref(frame);
+		return false;
+	}
+	watch->backlog->frames[watch->backlog->count++] = frame;
+	watch->backlog->bytes += vd_blob_bytes(frame).size;
+	return true;
+}
+
+/* Queues the last chunk once, and stops the source. */
+static void end_stream(struct watch_stream *watch)
+{
+	struct vd_blob *last;
+
+	if (watch->watcher)
+		vd_watcher_close(watch->watcher, NULL, NULL);
+	watch->watcher = NULL;
+	if (watch->closing)
+		return;
+	watch->closing = true;
+	if (vd_blob_new(vd_bytes_of("0\r\n\r\n"), &last) != VD_OK) {
+		watch->failed = true;
+		return;
+	}
+	/* One place beyond FRAMES_MAX is never needed: deliver leaves the last place free. */
+	watch->failed |= !enqueue(watch, last);
+}
+
+static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	struct watch_stream *watch = arg;
+	size_t		     taken = 0;
+
+	while (taken < count && !watch->failed) {
+		vd_status status = VD_OK;
+
+		while (taken < count && (watch->backlog == NULL || (watch->backlog->count < FRAMES_MAX - 1 && has_room(watch)))) {
+			struct vd_blob *frame;
+
+			if (frame_of(watch, &events[taken], &frame) != VD_OK || !enqueue(watch, frame)) {
+				watch->failed = true; /* a hole must not appear: the stream is cut instead */
+				break;
+			}
+			taken++;
+		}
+		if (watch->opened)
+			status = flush(watch);
+		if (watch->backlog) { /* full, blocked, or broken */
+			watch->failed |= status != VD_OK && status != VD_AGAIN;
+			break;
+		}
+	}
+	watch->server->watch_event_total += taken;
+	watch->paused = taken < count;
+	if (watch->opened && (watch->failed || watch->backlog))
+		vdi_http_stream_kick(watch->connection);
+	return taken;
+}
+
+static void ended(void *arg, vd_status reason)
+{
+	struct watch_stream *watch = arg;
+
+	(void) reason; /* an ERROR event went before where the client has to know */
+	watch->ended = true;
+	if (watch->opened)
+		vdi_http_stream_kick(watch->connection);
+}
+
+static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection *connection)
+{
+	struct watch_stream *watch = VDI_CONTAINER_OF(stream, struct watch_stream, stream);
+	vd_status	     status;
+
+	watch->opened = true;
+	if (watch->failed)
+		return VD_IO;
+	status = flush(watch);
+	if (status != VD_OK)
+		return status;
+	if (watch->ended && !watch->closing) {
+		end_stream(watch);
+		if (watch->failed)
+			return VD_IO;
+		connection->is_watch = !watch->closing; /* from here on a deadline holds, as for any answer */
+		status = flush(watch);
+		if (status != VD_OK)
+			return status;
+	}
+	if (watch->closing)
+		return VD_OK;
+	if (watch->paused) {
+		watch->paused = false;
+		vd_watcher_resume(watch->watcher);
+	}
+	return VD_NOT_READY;
+}
+
+static void drain(struct vdi_http_stream *stream)
+{
+	VDI_CONTAINER_OF(stream, struct watch_stream, stream)->ended = true;
+}
+
+static void free_watch(struct vdi_http_stream *stream)
+{
+	struct watch_stream *watch = VDI_CONTAINER_OF(stream, struct watch_stream, stream);
+
+	if (watch->watcher)
+		vd_watcher_close(watch->watcher, NULL, NULL);
+	drop_backlog(watch);
+	watch->server->watches_open--;
+	vdi_free(watch);
+}
+
+static const struct vdi_http_stream_ops watch_ops = { pump, drain, free_watch };
+
+/* ---- Opening ---- */
+
+static bool read_options(struct vdi_request *request, struct vd_watch_options *options)
+{
+	struct vdi_params *params = &request->params;
+	int64_t		   timeout_s, limit;
+
+	vdi_params_default(params);
+	if (!vdi_params_validate_list(params, &request->status) ||
+	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
+	    !vdi_params_int(params->timeout_seconds, &timeout_s, &request->status) ||
+	    !vdi_params_int(params->limit, &limit, &request->status))
+		return false;
+	if (params->shard_selector.size) {
+		vdi_http_status_set(&request->status, 400, "BadRequest", "shardSelector is not supported");
+		return false;
+	}
+	if (request->head.version_1_0) {
+		vdi_http_status_set(&request->status, 400, "BadRequest", "a watch needs HTTP/1.1");
+		return false;
+	}
+	if (timeout_s <= 0) /* */
+		timeout_s = 1800 + (int64_t) vd_env_random_below(request->server->env, 1800);
+	timeout_s = VDI_MIN(timeout_s, (int64_t) 1000000000);
+	options->deadline = vd_mono_add(vd_env_now(request->server->env), VD_SECONDS(timeout_s));
+	options->namespace_name = request->route.namespace_name;
+	options->name = request->route.name;
+	options->label_selector = params->label_selector;
+	options->field_selector = params->field_selector;
+	options->send_initial_events = params->send_initial_events;
+	options->allow_bookmarks = params->allow_bookmarks;
+	return true;
+}
+
+static struct watch_stream *new_stream(struct vdi_request *request)
+{
+	struct watch_stream *watch = VDI_NEW(struct watch_stream);
+
+	if (watch == NULL)
+		return NULL;
+	watch->stream.ops = &watch_ops;
+	watch->connection = request->connection;
+	watch->server = request->server;
+	watch->resource = request->resource;
+	watch->form = request->form;
+	if (watch->form.form == VDI_FORM_METADATA_LIST)
+		watch->form.form = VDI_FORM_METADATA;
+	watch->include = vd_bytes_equal(request->params.include_object, vd_bytes_of("Object"))   ? VDI_INCLUDE_OBJECT
+			 : vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE
+												: VDI_INCLUDE_METADATA;
+	watch->header_due = watch->form.form == VDI_FORM_TABLE;
+	watch->server->watches_open++;
+	return watch;
+}
+
+void vdi_handle_watch(struct vdi_request *request)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct vd_watch_sink	sink = { deliver, ended, NULL, vdi_loop_runner(request->loop->loop) };
+	struct vdi_json_out	head = VDI_JSON_OUT_INIT;
+	struct watch_stream    *watch;
+	struct vd_blob	       *frame;
+	struct vd_error		error = { 0 };
+	vd_status		status;
+
+	if (!read_options(request, &options)) {
+		vdi_request_fail(request, &request->status);
+		return;
+	}
+	watch = new_stream(request);
+	if (watch == NULL) {
+		vdi_request_fail_nomem(request);
+		return;
+	}
+	sink.arg = watch;
+	status = vd_cacher_watch(request->resource->cacher, &options, &sink, &watch->watcher, &error);
+	if (status != VD_OK) {
+		watch->watcher = NULL;
+		free_watch(&watch->stream);
+		vdi_request_fail_result(request, "watch", status, &error);
+		return;
+	}
+	vdi_request_stream_head(request, &head, "application/json", true);
+	if (head.failed || vd_blob_new(vdi_json_out_bytes(&head), &frame) != VD_OK || !enqueue(watch, frame)) {
+		vdi_json_out_fini(&head);
+		free_watch(&watch->stream);
+		vdi_request_fail_nomem(request);
+		return;
+	}
+	vdi_json_out_fini(&head);
+	request->connection->is_watch = true;
+	vdi_http_connection_stream(request->connection, &watch->stream);
+}

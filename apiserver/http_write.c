@@ -1,0 +1,412 @@
+/* POST, PUT, PATCH.
+ *
+ * The content of a write is computed by object_edit on whatever thread the store calls from, from the body and the state of that moment; the loop only starts
+ * it and answers. A write that removes the last finalizer of an object marked for deletion becomes its deletion (R-664).
+ */
+#include <stdio.h>
+
+#include "http_write.h"
+
+static const char patch_types[] = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+static const char custom_patch_types[] = "application/json-patch+json, application/merge-patch+json";
+
+void vdi_write_free(struct vdi_write *write)
+{
+	if (write == NULL)
+		return;
+	vdi_json_out_fini(&write->edited.text);
+	vdi_json_out_fini(&write->current);
+	(void) vd_list_free(write->list);
+	vdi_free(write->options_text);
+	vdi_free(write);
+}
+
+void vdi_write_shuffle(struct vdi_request *request)
+{
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(request->write->edit.random); i++)
+		request->write->edit.random[i] = vd_env_random(request->server->env);
+}
+
+struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bool is_apply)
+{
+	struct vdi_write *write;
+
+	if (!vdi_params_validate_write(&request->params, is_patch, is_apply, &request->status)) {
+		vdi_request_fail(request, &request->status);
+		return NULL;
+	}
+	write = request->write = VDI_NEW(struct vdi_write);
+	if (write == NULL) {
+		vdi_request_fail_nomem(request);
+		return NULL;
+	}
+	write->edit.resource = request->resource;
+	write->edit.namespace_name = request->route.namespace_name;
+	write->edit.name = request->route.name;
+	write->edit.body = (struct vd_bytes) { request->body, request->body_size };
+	write->edit.now = vd_env_wall(request->server->env);
+	write->dry_run = request->params.has_dry_run;
+	if (vd_bytes_equal(request->route.subresource, vd_bytes_of("status")))
+		write->edit.part = VDI_EDIT_STATUS;
+	else if (vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")))
+		write->edit.part = VDI_EDIT_SCALE;
+	vdi_write_shuffle(request);
+	return write;
+}
+
+void vdi_write_fail(struct vdi_request *request, const char *verb)
+{
+	if (request->write->status.code)
+		vdi_request_fail(request, &request->write->status);
+	else
+		vdi_request_fail_result(request, verb, request->result, &request->error);
+}
+
+vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current)
+{
+	write->seen = vd_object_revision(current);
+	vdi_json_out_reset(&write->current);
+	vdi_object_write(&write->current, current, write->seen);
+	return write->current.failed ? VD_NOMEM : VD_OK;
+}
+
+bool vdi_write_is_json(struct vdi_request *request)
+{
+	struct vd_bytes type;
+
+	if (!vdi_http_header_get(&request->head, "Content-Type", &type) || vdi_media_type_is(type, "application/json") ||
+	    vdi_media_type_is(type, "application/yaml"))
+		return true;
+	vdi_http_status_media_type(&request->status, "application/json, application/yaml");
+	vdi_request_fail(request, &request->status);
+	return false;
+}
+
+/* A Scale, or the object itself. */
+static void reply(struct vdi_request *request, int code, struct vd_bytes text)
+{
+	struct vdi_write *write = request->write;
+
+	if (write->edit.part != VDI_EDIT_SCALE) {
+		vdi_request_reply_text(request, code, text);
+		return;
+	}
+	vdi_json_out_reset(&write->edited.text);
+	if (vdi_edit_scale_of(&write->edit, text, &write->edited.text) != VD_OK)
+		vdi_request_fail_nomem(request);
+	else
+		vdi_request_reply_text(request, code, vdi_json_out_bytes(&write->edited.text));
+}
+
+static void reply_object(struct vdi_request *request, int code)
+{
+	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+
+	vdi_object_write(&text, request->object, vd_object_revision(request->object));
+	if (text.failed)
+		vdi_request_fail_nomem(request);
+	else
+		reply(request, code, vdi_json_out_bytes(&text));
+	vdi_json_out_fini(&text);
+}
+
+/* ---- Create ---- */
+
+static void try_create(struct vdi_request *request);
+
+static void created(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+
+	if (request->result == VD_OK) {
+		reply_object(request, 201);
+		return;
+	}
+	if (request->result == VD_EXISTS && write->edited.generated && ++write->tries < VDI_WRITE_TRIES_MAX) {
+		vdi_write_shuffle(request);
+		try_create(request);
+		return;
+	}
+	vdi_http_status_of(&request->status, "create", request->resource->group, request->resource->plural, vd_bytes_of(write->edited.name),
+			   request->result, &request->error);
+	if (request->result == VD_EXISTS && write->edited.generated) {
+		size_t size = strlen(request->status.message);
+
+		(void) snprintf(request->status.message + size, sizeof request->status.message - size,
+				", the server was not able to generate a unique name for the object");
+		request->status.retry_after_s = 1;
+	}
+	vdi_request_fail(request, &request->status);
+}
+
+static void dry_created(struct vdi_request *request)
+{
+	if (request->result == VD_NOT_FOUND) {
+		reply(request, 201, vdi_json_out_bytes(&request->write->edited.text));
+	} else if (request->result == VD_OK) {
+		vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural, vd_bytes_of(request->write->edited.name));
+		vdi_request_fail(request, &request->status);
+	} else {
+		vdi_request_fail_result(request, "create", request->result, &request->error);
+	}
+}
+
+static void try_create(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+	struct vd_bytes	  name;
+	vd_status	  status;
+
+	if (vdi_edit_create(&write->edit, &write->edited, &write->status) != VD_OK) {
+		vdi_request_fail(request, &write->status);
+		return;
+	}
+	name = vd_bytes_of(write->edited.name);
+	if (write->dry_run) {
+		vdi_request_await(request, dry_created);
+		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, name, VD_REVISION_UNSET, vdi_request_got_object, request);
+	} else {
+		vdi_request_await(request, created);
+		status = vd_cacher_create(request->resource->cacher, write->edit.namespace_name, name, vdi_json_out_bytes(&write->edited.text),
+					  request->resource->ttl_s, vdi_request_got_object, request);
+	}
+	vdi_request_awaited(request, status, NULL);
+}
+
+static bool is_terminating(struct vdi_request *request)
+{
+	struct vdi_json_out  text = VDI_JSON_OUT_INIT;
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_json	    *root;
+	bool		     terminating = false;
+
+	vdi_object_write(&text, request->object, vd_object_revision(request->object));
+	if (!text.failed && vdi_json_parse(&tree, vdi_json_out_bytes(&text), &root, NULL) == VD_OK)
+		terminating = vdi_json_find(&tree, root, "metadata.deletionTimestamp") != NULL;
+	vdi_json_tree_fini(&tree);
+	vdi_json_out_fini(&text);
+	return terminating;
+}
+
+static void look_for_namespace(struct vdi_request *request, vd_rev revision);
+
+static void got_namespace(struct vdi_request *request)
+{
+	struct vdi_resource *namespaces = request->server->namespaces;
+	struct vd_bytes	     name = request->route.namespace_name;
+
+	if (request->result == VD_NOT_FOUND && request->write->tries == 0) {
+		request->write->tries = 1; /* the cache may not have heard of it yet: ask for the newest state */
+		look_for_namespace(request, VD_REVISION_UNSET);
+	} else if (request->result != VD_OK) {
+		vdi_http_status_of(&request->status, "get", namespaces->group, namespaces->plural, name, request->result, &request->error);
+		vdi_request_fail(request, &request->status);
+	} else if (is_terminating(request)) {
+		vdi_http_status_set(&request->status, 403, "Forbidden",
+				    "unable to create new content in namespace %.*s because it is being terminated", (int) name.size,
+				    (const char *) name.data);
+		vdi_http_status_cause(&request->status, "NamespaceTerminating", "metadata.namespace", "namespace is being terminated");
+		vdi_request_fail(request, &request->status);
+	} else {
+		request->write->tries = 0;
+		try_create(request);
+	}
+}
+
+static void look_for_namespace(struct vdi_request *request, vd_rev revision)
+{
+	vdi_request_await(request, got_namespace);
+	vdi_request_awaited(request,
+			    vd_cacher_get(request->server->namespaces->cacher, VD_BYTES_NONE, request->route.namespace_name, revision,
+					  vdi_request_got_object, request),
+			    NULL);
+}
+
+void vdi_handle_create(struct vdi_request *request)
+{
+	if (!vdi_write_is_json(request) || vdi_write_begin(request, false, false) == NULL)
+		return;
+	if (request->resource->namespaced)
+		look_for_namespace(request, VD_REVISION_ANY);
+	else
+		try_create(request);
+}
+
+/* ---- Update and patch ---- */
+
+static void try_update(struct vdi_request *request);
+
+/* On a thread of the store. */
+static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+{
+	struct vdi_request *request = arg;
+	struct vdi_write   *write = request->write;
+
+	write->edited.finished = false;
+	if (vdi_write_look(write, current) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	if (vdi_edit_update(&write->edit, vdi_json_out_bytes(&write->current), &write->edited, &write->status) != VD_OK)
+		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
+	if (write->edited.finished)
+		return vd_error_set(reterr, VD_CANCELED, "the last finalizer is gone: to be deleted");
+	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_json_out_bytes(&write->edited.text);
+	if (request->resource->ttl_s)
+		*ret_ttl_s = request->resource->ttl_s;
+	return VD_OK;
+}
+
+/* The last finalizer was removed and the object deleted instead: the answer is its last state. */
+static void finished(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+
+	if (request->result == VD_OK)
+		reply_object(request, 200);
+	else if ((request->result == VD_CONFLICT || request->result == VD_PRECONDITION) && ++write->tries < VDI_WRITE_TRIES_MAX)
+		try_update(request);
+	else
+		vdi_write_fail(request, "update");
+}
+
+/* Deletes only the very state that the update saw. */
+static vd_status is_what_was_seen(void *arg, struct vd_object *current, struct vd_error *reterr)
+{
+	struct vdi_request *request = arg;
+
+	if (vd_object_revision(current) == request->write->seen)
+		return VD_OK;
+	return vd_error_set(reterr, VD_CONFLICT, "the object was changed by another writer");
+}
+
+static void updated(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+
+	if (request->result == VD_OK) {
+		reply_object(request, 200);
+		return;
+	}
+	if (!write->edited.finished || write->status.code) {
+		vdi_write_fail(request, "update");
+		return;
+	}
+	vdi_request_await(request, finished);
+	vdi_request_awaited(request,
+			    vd_cacher_delete(request->resource->cacher, write->edit.namespace_name, write->edit.name, NULL, is_what_was_seen,
+					     vdi_request_got_object, request),
+			    NULL);
+}
+
+static void dry_updated(struct vdi_request *request)
+{
+	struct vdi_write    *write = request->write;
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_json_out  text = VDI_JSON_OUT_INIT;
+	struct vdi_json	    *root, *metadata;
+	bool		     done = false;
+
+	if (request->result != VD_OK) {
+		vdi_request_fail_result(request, "update", request->result, &request->error);
+		return;
+	}
+	if (vdi_write_look(write, request->object) != VD_OK) {
+		vdi_request_fail_nomem(request);
+		return;
+	}
+	if (vdi_edit_update(&write->edit, vdi_json_out_bytes(&write->current), &write->edited, &write->status) != VD_OK) {
+		vdi_request_fail(request, &write->status);
+		return;
+	}
+	/* What would be: the edited text, still at the present revision. */
+	if (vdi_json_parse(&tree, vdi_json_out_bytes(&write->edited.text), &root, NULL) == VD_OK &&
+	    (metadata = vdi_json_object_at(&tree, root, "metadata")) != NULL) {
+		vdi_json_int(&text, write->seen);
+		done = !text.failed && vdi_json_set(&tree, metadata, vd_bytes_of("resourceVersion"),
+						    vdi_json_new_string(&tree, vdi_json_out_bytes(&text)));
+		vdi_json_out_reset(&text);
+		vdi_json_write(&text, root);
+		done &= !text.failed;
+	}
+	vdi_json_tree_fini(&tree);
+	if (done)
+		reply(request, 200, vdi_json_out_bytes(&text));
+	else
+		vdi_request_fail_nomem(request);
+	vdi_json_out_fini(&text);
+}
+
+static void try_update(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+	vd_status	  status;
+
+	if (write->dry_run) {
+		vdi_request_await(request, dry_updated);
+		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, write->edit.name, VD_REVISION_UNSET,
+				       vdi_request_got_object, request);
+	} else {
+		vdi_request_await(request, updated);
+		status = vd_cacher_update(request->resource->cacher, write->edit.namespace_name, write->edit.name, false, NULL, edit_current,
+					  vdi_request_got_object, request);
+	}
+	vdi_request_awaited(request, status, NULL);
+}
+
+void vdi_handle_update(struct vdi_request *request)
+{
+	if (vdi_write_is_json(request) && vdi_write_begin(request, false, false))
+		try_update(request);
+}
+
+static void refuse_type(struct vdi_request *request)
+{
+	vdi_http_status_media_type(&request->status, request->resource->built_in ? patch_types : custom_patch_types);
+	vdi_request_fail(request, &request->status);
+}
+
+void vdi_handle_patch(struct vdi_request *request)
+{
+	struct vd_bytes	    type = VD_BYTES_NONE;
+	enum vdi_edit_patch patch;
+
+	(void) vdi_http_header_get(&request->head, "Content-Type", &type);
+	if (vdi_media_type_is(type, "application/json-patch+json")) {
+		patch = VDI_PATCH_OPERATIONS;
+	} else if (vdi_media_type_is(type, "application/merge-patch+json")) {
+		patch = VDI_PATCH_MERGE;
+	} else if (vdi_media_type_is(type, "application/strategic-merge-patch+json") && request->resource->built_in) {
+		patch = VDI_PATCH_STRATEGIC;
+	} else { /* H-342, H-343 */
+		refuse_type(request);
+		return;
+	}
+	if (vdi_write_begin(request, true, false) == NULL)
+		return;
+	request->write->edit.patch = patch;
+	try_update(request);
+}
+
+static void got_for_scale(struct vdi_request *request)
+{
+	if (request->result != VD_OK)
+		vdi_request_fail_result(request, "get", request->result, &request->error);
+	else
+		reply_object(request, 200);
+}
+
+void vdi_handle_get_scale(struct vdi_request *request)
+{
+	vd_rev revision;
+
+	if (!vdi_params_revision(request->params.resource_version, &revision, &request->status)) {
+		vdi_request_fail(request, &request->status);
+		return;
+	}
+	if (vdi_write_begin(request, false, false) == NULL)
+		return;
+	vdi_request_await(request, got_for_scale);
+	vdi_request_awaited(request,
+			    vd_cacher_get(request->resource->cacher, request->route.namespace_name, request->route.name, revision,
+					  vdi_request_got_object, request),
+			    NULL);
+}

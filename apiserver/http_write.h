@@ -1,0 +1,42 @@
+/* What the writing handlers share: the state of a write under way. */
+#ifndef VDI_HTTP_WRITE_H
+#define VDI_HTTP_WRITE_H
+
+#include "http_request.h"
+#include "object_edit.h"
+
+#define VDI_WRITE_TRIES_MAX 8
+
+struct vdi_write {
+	struct vdi_edit	       edit;
+	struct vdi_edited      edited;	/* of the last attempt */
+	struct vdi_http_status status;	/* why the last attempt was refused; code 0: it was not */
+	struct vdi_json_out    current; /* JSON of the state the last attempt saw */
+	vd_rev		       seen;	/* its revision */
+	unsigned	       tries;
+	bool		       dry_run;
+
+	/* Deletes. */
+	struct vd_bytes precondition_uid;
+	struct vd_bytes precondition_revision;
+	char		uid[64];	/* of the deleted object */
+	char	       *options_text;	/* what the preconditions point into, or NULL */
+	struct vd_list *list;		/* of a collection */
+	void (*deleted)(struct vdi_request *request); /* the target is gone, or marked; request->result says how it went */
+	bool		marked;		/* it has finalizers and was marked only */
+};
+
+/* Makes request->write, with name and namespace from the path, and checks the query; NULL after an answer was sent. */
+struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bool is_apply);
+/* New randomness for the next attempt. */
+void vdi_write_shuffle(struct vdi_request *request);
+/* The refusal of the last attempt if there was one, else the result. */
+void vdi_write_fail(struct vdi_request *request, const char *verb);
+/* Fills write->current and write->seen. */
+VDI_MUST_USE vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current);
+/* Deletes what edit.name names (unless finalizers keep it), then calls write->deleted. */
+void vdi_write_delete_target(struct vdi_request *request);
+/* application/json and its likes; answers 415 otherwise. */
+bool vdi_write_is_json(struct vdi_request *request);
+
+#endif

@@ -1,0 +1,254 @@
+/* Growing text with Go's JSON escapes. Runs of plain bytes are copied in one piece. */
+#include "json_out.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void vdi_json_out_fini(struct vdi_json_out *out)
+{
+	vdi_free(out->data);
+	memset(out, 0, sizeof *out);
+}
+
+void vdi_json_out_reset(struct vdi_json_out *out)
+{
+	out->size = 0;
+	out->failed = false;
+}
+
+static char *reserve(struct vdi_json_out *out, size_t size)
+{
+	if (out->failed)
+		return NULL;
+	if (out->capacity - out->size < size) {
+		size_t capacity = VDI_MAX(out->capacity * 2, (size_t) 256);
+		char  *data;
+
+		if (size > SIZE_MAX / 4 - out->size) {
+			out->failed = true;
+			return NULL;
+		}
+		if (capacity < out->size + size)
+			capacity = out->size + size;
+		data = vdi_realloc(out->data, capacity);
+		if (data == NULL) {
+			out->failed = true;
+			return NULL;
+		}
+		out->data = data;
+		out->capacity = capacity;
+	}
+	return out->data + out->size;
+}
+
+void vdi_json_bytes(struct vdi_json_out *out, struct vd_bytes bytes)
+{
+	char *to;
+
+	if (bytes.size == 0)
+		return;
+	to = reserve(out, bytes.size);
+	if (to == NULL)
+		return;
+	memcpy(to, bytes.data, bytes.size);
+	out->size += bytes.size;
+}
+
+void vdi_json_raw(struct vdi_json_out *out, const char *text)
+{
+	vdi_json_bytes(out, vd_bytes_of(text));
+}
+
+void vdi_json_printf(struct vdi_json_out *out, const char *format, ...)
+{
+	va_list arguments;
+	int	needed;
+	char   *to;
+
+	va_start(arguments, format);
+	needed = vsnprintf(NULL, 0, format, arguments);
+	va_end(arguments);
+	if (needed < 0) {
+		out->failed = true;
+		return;
+	}
+	to = reserve(out, (size_t) needed + 1);
+	if (to == NULL)
+		return;
+	va_start(arguments, format);
+	(void) vsnprintf(to, (size_t) needed + 1, format, arguments);
+	va_end(arguments);
+	out->size += (size_t) needed;
+}
+
+void vdi_json_int(struct vdi_json_out *out, int64_t number)
+{
+	char  digits[24];
+	char *at = digits + sizeof digits;
+	uint64_t rest = number < 0 ? 0 - (uint64_t) number : (uint64_t) number;
+
+	do {
+		*--at = (char) ('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	if (number < 0)
+		*--at = '-';
+	vdi_json_bytes(out, (struct vd_bytes) { at, (size_t) (digits + sizeof digits - at) });
+}
+
+/* The length of the well-formed UTF-8 sequence at text, 0 when there is none. */
+static size_t sequence_size(const unsigned char *text, size_t size)
+{
+	unsigned char lead = text[0];
+	size_t	      need = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+
+	if (need == 0 || need > size)
+		return 0;
+	for (size_t i = 1; i < need; i++)
+		if ((text[i] & 0xC0) != 0x80)
+			return 0;
+	if ((lead == 0xE0 && text[1] < 0xA0) || (lead == 0xED && text[1] > 0x9F) || (lead == 0xF0 && text[1] < 0x90) ||
+	    (lead == 0xF4 && text[1] > 0x8F))
+		return 0;
+	return need;
+}
+
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+}
+
+void vdi_json_string(struct vdi_json_out *out, struct vd_bytes text)
+{
+	const unsigned char *at = text.data;
+	const unsigned char *end = at + text.size;
+
+	vdi_json_raw(out, "\"");
+	while (at < end) {
+		const unsigned char *from = at;
+		size_t		     size;
+
+		while (at < end && is_plain(*at))
+			at++;
+		if (at > from)
+			vdi_json_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
+		if (at == end)
+			break;
+		size = sequence_size(at, (size_t) (end - at));
+		if (size == 0) {
+			vdi_json_raw(out, "\\ufffd");
+			at++;
+		} else if (size == 3 && at[0] == 0xE2 && at[1] == 0x80 && (at[2] & 0xFE) == 0xA8) {
+			vdi_json_raw(out, at[2] == 0xA8 ? "\\u2028" : "\\u2029");
+			at += 3;
+		} else if (size > 1) {
+			vdi_json_bytes(out, (struct vd_bytes) { at, size });
+			at += size;
+		} else {
+			switch (*at) {
+			case '"': vdi_json_raw(out, "\\\""); break;
+			case '\\': vdi_json_raw(out, "\\\\"); break;
+			case '\n': vdi_json_raw(out, "\\n"); break;
+			case '\r': vdi_json_raw(out, "\\r"); break;
+			case '\t': vdi_json_raw(out, "\\t"); break;
+			case '\b': vdi_json_raw(out, "\\b"); break;
+			case '\f': vdi_json_raw(out, "\\f"); break;
+			case 0x7F: vdi_json_bytes(out, (struct vd_bytes) { at, 1 }); break;
+			default: vdi_json_printf(out, "\\u%04x", *at);
+			}
+			at++;
+		}
+	}
+	vdi_json_raw(out, "\"");
+}
+
+void vdi_json_text(struct vdi_json_out *out, const char *text)
+{
+	vdi_json_string(out, vd_bytes_of(text));
+}
+
+void vdi_json_comma(struct vdi_json_out *out)
+{
+	if (out->size && out->data[out->size - 1] != '{' && out->data[out->size - 1] != '[')
+		vdi_json_raw(out, ",");
+}
+
+void vdi_json_key(struct vdi_json_out *out, const char *key)
+{
+	vdi_json_comma(out);
+	vdi_json_text(out, key);
+	vdi_json_raw(out, ":");
+}
+
+void vdi_json_member(struct vdi_json_out *out, const char *key, struct vd_bytes value)
+{
+	if (value.size == 0)
+		return;
+	vdi_json_key(out, key);
+	vdi_json_string(out, value);
+}
+
+static void newline(struct vdi_json_out *out, size_t depth)
+{
+	vdi_json_raw(out, "\n");
+	for (size_t i = 0; i < depth; i++)
+		vdi_json_raw(out, "  ");
+}
+
+void vdi_json_pretty(struct vdi_json_out *out, struct vd_bytes text)
+{
+	const char *at = text.data;
+	const char *end = at + text.size;
+	size_t	    depth = 0;
+
+	while (at < end) {
+		const char *from = at;
+
+		switch (*at) {
+		case ' ':
+		case '\t':
+		case '\r':
+		case '\n':
+			at++;
+			continue;
+		case '"':
+			for (at++; at < end && *at != '"'; at++)
+				if (*at == '\\')
+					at++;
+			at = at < end ? at + 1 : end;
+			break;
+		case '{':
+		case '[':
+			at++;
+			while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+				at++;
+			vdi_json_bytes(out, (struct vd_bytes) { from, 1 });
+			if (at < end && (*at == '}' || *at == ']'))
+				vdi_json_bytes(out, (struct vd_bytes) { at++, 1 });
+			else
+				newline(out, ++depth);
+			continue;
+		case '}':
+		case ']':
+			newline(out, depth ? --depth : 0);
+			at++;
+			break;
+		case ',':
+			vdi_json_raw(out, ",");
+			newline(out, depth);
+			at++;
+			continue;
+		case ':':
+			vdi_json_raw(out, ": ");
+			at++;
+			continue;
+		default:
+			while (at < end && strchr(" \t\r\n,:{}[]\"", *at) == NULL)
+				at++;
+			if (at == from)
+				at++;
+		}
+		vdi_json_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
+	}
+	vdi_json_raw(out, "\n");
+}

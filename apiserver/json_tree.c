@@ -1,0 +1,667 @@
+/* The tree lies in an arena of blocks that double in size. Objects with many members get a hash index on first look-up, so that bodies made to have
+ * hundreds of thousands of keys do not cost quadratic time.
+ */
+#include "json_tree.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define INDEX_FROM 24
+
+struct block {
+	struct block *next;
+	size_t	      size;
+};
+
+struct vdi_json_index {
+	uint32_t	 mask;
+	uint32_t	 used;
+	struct vdi_json *slots[];
+};
+
+void vdi_json_tree_fini(struct vdi_json_tree *tree)
+{
+	struct block *block = tree->blocks;
+
+	while (block) {
+		struct block *next = block->next;
+
+		vdi_free(block);
+		block = next;
+	}
+	memset(tree, 0, sizeof *tree);
+}
+
+static void *take(struct vdi_json_tree *tree, size_t size)
+{
+	char *memory;
+
+	size = (size + 7) & ~(size_t) 7;
+	if (size > tree->left) {
+		struct block *newest = tree->blocks;
+		size_t	      block_size = newest ? VDI_MIN(newest->size * 2, (size_t) 1 << 20) : 4096;
+		struct block *block;
+
+		block_size = VDI_MAX(block_size, size + sizeof *block);
+		block = vdi_alloc(block_size);
+		if (block == NULL)
+			return NULL;
+		block->next = newest;
+		block->size = block_size;
+		tree->blocks = block;
+		tree->at = (char *) (block + 1);
+		tree->left = block_size - sizeof *block;
+	}
+	memory = tree->at;
+	tree->at += size;
+	tree->left -= size;
+	return memory;
+}
+
+struct vdi_json *vdi_json_new(struct vdi_json_tree *tree, enum vdi_json_kind kind)
+{
+	struct vdi_json *node = take(tree, sizeof *node);
+
+	if (node) {
+		memset(node, 0, sizeof *node);
+		node->kind = (uint8_t) kind;
+	}
+	return node;
+}
+
+static bool copy_text(struct vdi_json_tree *tree, struct vd_bytes text, struct vd_bytes *ret_text)
+{
+	char *copy = take(tree, text.size ? text.size : 1);
+
+	if (copy == NULL)
+		return false;
+	if (text.size)
+		memcpy(copy, text.data, text.size);
+	*ret_text = (struct vd_bytes) { copy, text.size };
+	return true;
+}
+
+struct vdi_json *vdi_json_new_string(struct vdi_json_tree *tree, struct vd_bytes text)
+{
+	struct vdi_json *node = vdi_json_new(tree, VDI_JSON_STRING);
+
+	return node && copy_text(tree, text, &node->text) ? node : NULL;
+}
+
+struct vdi_json *vdi_json_new_int(struct vdi_json_tree *tree, int64_t number)
+{
+	struct vdi_json	   *node = vdi_json_new(tree, VDI_JSON_NUMBER);
+	struct vdi_json_out out = VDI_JSON_OUT_INIT;
+	bool		    done;
+
+	vdi_json_int(&out, number);
+	done = node && !out.failed && copy_text(tree, vdi_json_out_bytes(&out), &node->text);
+	vdi_json_out_fini(&out);
+	return done ? node : NULL;
+}
+
+struct vdi_json *vdi_json_copy(struct vdi_json_tree *tree, const struct vdi_json *node)
+{
+	struct vdi_json *copy = vdi_json_new(tree, node->kind);
+
+	if (copy == NULL || !copy_text(tree, node->text, &copy->text))
+		return NULL;
+	for (const struct vdi_json *child = node->first; child; child = child->next) {
+		struct vdi_json *child_copy = vdi_json_copy(tree, child);
+
+		if (child_copy == NULL || !copy_text(tree, child->key, &child_copy->key))
+			return NULL;
+		vdi_json_append(copy, child_copy);
+	}
+	return copy;
+}
+
+/* ---- Members ---- */
+
+static uint32_t hash_of(struct vd_bytes key)
+{
+	return (uint32_t) XXH3_64bits(key.data ? key.data : "", key.size);
+}
+
+static void index_put(struct vdi_json_index *index, struct vdi_json *member)
+{
+	uint32_t at = hash_of(member->key) & index->mask;
+
+	while (index->slots[at])
+		at = (at + 1) & index->mask;
+	index->slots[at] = member;
+	index->used++;
+}
+
+/* Out of memory only costs speed: the members are then compared one by one. */
+static void build_index(struct vdi_json_tree *tree, struct vdi_json *object)
+{
+	uint32_t	       capacity = 64;
+	struct vdi_json_index *index;
+
+	while (capacity < object->count * 3)
+		capacity *= 2;
+	index = take(tree, sizeof *index + capacity * sizeof index->slots[0]);
+	if (index == NULL)
+		return;
+	memset(index, 0, sizeof *index + capacity * sizeof index->slots[0]);
+	index->mask = capacity - 1;
+	for (struct vdi_json *member = object->first; member; member = member->next)
+		index_put(index, member);
+	object->index = index;
+}
+
+static struct vdi_json *find_member(struct vdi_json_tree *tree, struct vdi_json *object, struct vd_bytes key)
+{
+	if (object->index == NULL && object->count >= INDEX_FROM)
+		build_index(tree, object);
+	if (object->index) {
+		uint32_t at = hash_of(key) & object->index->mask;
+
+		for (; object->index->slots[at]; at = (at + 1) & object->index->mask)
+			if (vd_bytes_equal(object->index->slots[at]->key, key))
+				return object->index->slots[at];
+		return NULL;
+	}
+	for (struct vdi_json *member = object->first; member; member = member->next)
+		if (vd_bytes_equal(member->key, key))
+			return member;
+	return NULL;
+}
+
+struct vdi_json *vdi_json_get(struct vdi_json_tree *tree, const struct vdi_json *object, struct vd_bytes key)
+{
+	return vdi_json_is(object, VDI_JSON_OBJECT) ? find_member(tree, (struct vdi_json *) object, key) : NULL;
+}
+
+struct vdi_json *vdi_json_find(struct vdi_json_tree *tree, const struct vdi_json *object, const char *path)
+{
+	struct vdi_json *node = (struct vdi_json *) object;
+
+	while (node && *path) {
+		size_t size = strcspn(path, ".");
+
+		node = vdi_json_get(tree, node, (struct vd_bytes) { path, size });
+		path += size + (path[size] == '.');
+	}
+	return node;
+}
+
+struct vd_bytes vdi_json_string_of(const struct vdi_json *node)
+{
+	return vdi_json_is(node, VDI_JSON_STRING) ? node->text : VD_BYTES_NONE;
+}
+
+int64_t vdi_json_int_of(const struct vdi_json *node, int64_t fallback)
+{
+	const char *at;
+	bool	    negative;
+	int64_t	    number = 0;
+
+	if (!vdi_json_is(node, VDI_JSON_NUMBER))
+		return fallback;
+	at = node->text.data;
+	negative = at[0] == '-';
+	for (size_t i = negative; i < node->text.size; i++)
+		if (at[i] < '0' || at[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, at[i] - '0', &number))
+			return fallback;
+	return negative ? -number : number;
+}
+
+void vdi_json_append(struct vdi_json *array, struct vdi_json *value)
+{
+	value->next = NULL;
+	if (array->last)
+		array->last->next = value;
+	else
+		array->first = value;
+	array->last = value;
+	array->count++;
+}
+
+bool vdi_json_set(struct vdi_json_tree *tree, struct vdi_json *object, struct vd_bytes key, struct vdi_json *value)
+{
+	struct vdi_json *member;
+
+	if (value == NULL)
+		return false;
+	member = find_member(tree, object, key);
+	if (member) { /* the member's node stays where it is, and in the index */
+		member->first = value->first;
+		member->last = value->last;
+		member->index = value->index;
+		member->text = value->text;
+		member->count = value->count;
+		member->kind = value->kind;
+		return true;
+	}
+	if (!copy_text(tree, key, &value->key))
+		return false;
+	vdi_json_append(object, value);
+	if (object->index && object->count * 2 > object->index->mask)
+		object->index = NULL;
+	else if (object->index)
+		index_put(object->index, value);
+	return true;
+}
+
+struct vdi_json *vdi_json_object_at(struct vdi_json_tree *tree, struct vdi_json *object, const char *key)
+{
+	struct vdi_json *member = vdi_json_get(tree, object, vd_bytes_of(key));
+
+	if (!vdi_json_is(member, VDI_JSON_OBJECT)) {
+		if (!vdi_json_set(tree, object, vd_bytes_of(key), vdi_json_new(tree, VDI_JSON_OBJECT)))
+			return NULL;
+		member = vdi_json_get(tree, object, vd_bytes_of(key));
+	}
+	return member;
+}
+
+void vdi_json_array_remove(struct vdi_json *array, struct vdi_json *child)
+{
+	struct vdi_json *previous = NULL;
+
+	for (struct vdi_json *at = array->first; at; previous = at, at = at->next) {
+		if (at != child)
+			continue;
+		if (previous)
+			previous->next = child->next;
+		else
+			array->first = child->next;
+		if (array->last == child)
+			array->last = previous;
+		child->next = NULL;
+		array->count--;
+		return;
+	}
+}
+
+/* Slots behind the hole are put in again, so that no look-up stops short. */
+static void index_remove(struct vdi_json_index *index, const struct vdi_json *member)
+{
+	uint32_t at = hash_of(member->key) & index->mask;
+
+	while (index->slots[at] != member)
+		at = (at + 1) & index->mask;
+	index->slots[at] = NULL;
+	index->used--;
+	for (at = (at + 1) & index->mask; index->slots[at]; at = (at + 1) & index->mask) {
+		struct vdi_json *moved = index->slots[at];
+
+		index->slots[at] = NULL;
+		index->used--;
+		index_put(index, moved);
+	}
+}
+
+bool vdi_json_remove(struct vdi_json_tree *tree, struct vdi_json *object, struct vd_bytes key)
+{
+	struct vdi_json *member = vdi_json_get(tree, object, key);
+
+	if (member == NULL)
+		return false;
+	if (object->index)
+		index_remove(object->index, member);
+	vdi_json_array_remove(object, member);
+	return true;
+}
+
+bool vdi_json_equal(struct vdi_json_tree *tree, const struct vdi_json *a, const struct vdi_json *b)
+{
+	const struct vdi_json *x, *y;
+
+	if (a == NULL || b == NULL)
+		return a == b;
+	if (a->kind != b->kind || a->count != b->count || !vd_bytes_equal(a->text, b->text))
+		return false;
+	for (x = a->first, y = b->first; x; x = x->next, y = y->next) {
+		const struct vdi_json *other = y;
+
+		if (a->kind == VDI_JSON_OBJECT && !vd_bytes_equal(x->key, y->key))
+			other = vdi_json_get(tree, b, x->key);
+		if (!vdi_json_equal(tree, x, other))
+			return false;
+	}
+	return true;
+}
+
+/* ---- Reading ---- */
+
+struct reader {
+	struct vdi_json_tree *tree;
+	const char	     *start;
+	const char	     *at;
+	const char	     *end;
+	struct vd_error	     *error;
+};
+
+static vd_status bad(struct reader *reader, const char *what)
+{
+	return vd_error_set(reader->error, VD_BAD_REQUEST, "%s at offset %zu", what, (size_t) (reader->at - reader->start));
+}
+
+static void skip_blanks(struct reader *reader)
+{
+	while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r'))
+		reader->at++;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static int read_hex4(const char *at, const char *end)
+{
+	int value = 0;
+
+	if (end - at < 4)
+		return -1;
+	for (int i = 0; i < 4; i++) {
+		if (hex_digit(at[i]) < 0)
+			return -1;
+		value = value * 16 + hex_digit(at[i]);
+	}
+	return value;
+}
+
+static size_t put_utf8(char *to, uint32_t c)
+{
+	if (c < 0x80) {
+		to[0] = (char) c;
+		return 1;
+	}
+	if (c < 0x800) {
+		to[0] = (char) (0xC0 | c >> 6);
+		to[1] = (char) (0x80 | (c & 0x3F));
+		return 2;
+	}
+	if (c < 0x10000) {
+		to[0] = (char) (0xE0 | c >> 12);
+		to[1] = (char) (0x80 | (c >> 6 & 0x3F));
+		to[2] = (char) (0x80 | (c & 0x3F));
+		return 3;
+	}
+	to[0] = (char) (0xF0 | c >> 18);
+	to[1] = (char) (0x80 | (c >> 12 & 0x3F));
+	to[2] = (char) (0x80 | (c >> 6 & 0x3F));
+	to[3] = (char) (0x80 | (c & 0x3F));
+	return 4;
+}
+
+static bool is_utf8(const unsigned char *at, const unsigned char *end)
+{
+	while (at < end) {
+		unsigned char lead = *at;
+		int	      more = lead < 0x80 ? 0 : lead >= 0xC2 && lead < 0xE0 ? 1 : (lead & 0xF0) == 0xE0 ? 2 : lead >= 0xF0 && lead < 0xF5 ? 3 : -1;
+
+		if (more < 0 || end - at <= more)
+			return false;
+		for (int i = 1; i <= more; i++)
+			if ((at[i] & 0xC0) != 0x80)
+				return false;
+		if ((lead == 0xE0 && at[1] < 0xA0) || (lead == 0xED && at[1] > 0x9F) || (lead == 0xF0 && at[1] < 0x90) ||
+		    (lead == 0xF4 && at[1] > 0x8F))
+			return false;
+		at += more + 1;
+	}
+	return true;
+}
+
+static vd_status unescape(struct reader *reader, const char *from, const char *to, struct vd_bytes *ret_text)
+{
+	char  *copy = take(reader->tree, (size_t) (to - from) + 1);
+	size_t size = 0;
+
+	if (copy == NULL)
+		return VD_NOMEM;
+	while (from < to) {
+		int high, low;
+
+		if (*from != '\\') {
+			copy[size++] = *from++;
+			continue;
+		}
+		from += 2;
+		switch (from[-1]) {
+		case 'b': copy[size++] = '\b'; break;
+		case 'f': copy[size++] = '\f'; break;
+		case 'n': copy[size++] = '\n'; break;
+		case 'r': copy[size++] = '\r'; break;
+		case 't': copy[size++] = '\t'; break;
+		case '"':
+		case '\\':
+		case '/': copy[size++] = from[-1]; break;
+		case 'u':
+			high = read_hex4(from, to);
+			from += 4;
+			if (high >= 0xD800 && high < 0xDC00 && to - from >= 6 && from[0] == '\\' && from[1] == 'u') {
+				low = read_hex4(from + 2, to);
+				if (low >= 0xDC00 && low < 0xE000) {
+					high = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+					from += 6;
+				}
+			}
+			if (high < 0 || (high >= 0xD800 && high < 0xE000))
+				return bad(reader, "invalid \\u escape in string");
+			size += put_utf8(copy + size, (uint32_t) high);
+			break;
+		default: return bad(reader, "invalid escape in string");
+		}
+	}
+	*ret_text = (struct vd_bytes) { copy, size };
+	return VD_OK;
+}
+
+/* at stands on the opening quote. */
+static vd_status read_string(struct reader *reader, struct vd_bytes *ret_text)
+{
+	const char *from = ++reader->at;
+	bool	    escaped = false, high = false;
+
+	for (; reader->at < reader->end && *reader->at != '"'; reader->at++) {
+		unsigned char c = (unsigned char) *reader->at;
+
+		if (c < 0x20)
+			return bad(reader, "control character in string");
+		high |= c >= 0x80;
+		if (c == '\\') {
+			escaped = true;
+			if (++reader->at == reader->end)
+				break;
+		}
+	}
+	if (reader->at >= reader->end)
+		return bad(reader, "string without end");
+	if (high && !is_utf8((const unsigned char *) from, (const unsigned char *) reader->at))
+		return bad(reader, "invalid UTF-8 in string");
+	if (escaped) {
+		VDI_TRY(unescape(reader, from, reader->at, ret_text));
+	} else {
+		*ret_text = (struct vd_bytes) { from, (size_t) (reader->at - from) };
+	}
+	reader->at++;
+	return VD_OK;
+}
+
+static bool digits(struct reader *reader)
+{
+	const char *from = reader->at;
+
+	while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9')
+		reader->at++;
+	return reader->at > from;
+}
+
+static vd_status read_number(struct reader *reader, struct vdi_json *node)
+{
+	const char *from = reader->at;
+
+	if (*reader->at == '-')
+		reader->at++;
+	if (reader->at < reader->end && *reader->at == '0')
+		reader->at++;
+	else if (!digits(reader))
+		return bad(reader, "invalid character looking for a value");
+	if (reader->at < reader->end && *reader->at == '.') {
+		reader->at++;
+		if (!digits(reader))
+			return bad(reader, "invalid number");
+	}
+	if (reader->at < reader->end && (*reader->at | 0x20) == 'e') {
+		reader->at++;
+		if (reader->at < reader->end && (*reader->at == '+' || *reader->at == '-'))
+			reader->at++;
+		if (!digits(reader))
+			return bad(reader, "invalid number");
+	}
+	node->kind = VDI_JSON_NUMBER;
+	node->text = (struct vd_bytes) { from, (size_t) (reader->at - from) };
+	return VD_OK;
+}
+
+static bool word(struct reader *reader, const char *text)
+{
+	size_t size = strlen(text);
+
+	if ((size_t) (reader->end - reader->at) < size || memcmp(reader->at, text, size) != 0)
+		return false;
+	reader->at += size;
+	return true;
+}
+
+static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_json **ret_node);
+
+static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_json *object)
+{
+	struct vd_bytes	 key;
+	struct vdi_json *value;
+
+	if (reader->at == reader->end || *reader->at != '"')
+		return bad(reader, "expected a string as key");
+	VDI_TRY(read_string(reader, &key));
+	if (find_member(reader->tree, object, key))
+		return bad(reader, "duplicate key in object");
+	skip_blanks(reader);
+	if (reader->at == reader->end || *reader->at != ':')
+		return bad(reader, "expected ':'");
+	reader->at++;
+	VDI_TRY(read_value(reader, depth, &value));
+	value->key = key;
+	vdi_json_append(object, value);
+	if (object->index && object->count * 2 > object->index->mask)
+		object->index = NULL;
+	else if (object->index)
+		index_put(object->index, value);
+	return VD_OK;
+}
+
+static vd_status read_children(struct reader *reader, unsigned depth, struct vdi_json *node)
+{
+	bool is_object = *reader->at == '{';
+	char close = is_object ? '}' : ']';
+
+	node->kind = is_object ? VDI_JSON_OBJECT : VDI_JSON_ARRAY;
+	if (depth >= VDI_JSON_DEPTH_MAX)
+		return bad(reader, "nested too deeply");
+	reader->at++;
+	skip_blanks(reader);
+	if (reader->at < reader->end && *reader->at == close) {
+		reader->at++;
+		return VD_OK;
+	}
+	for (;;) {
+		if (is_object) {
+			VDI_TRY(read_member(reader, depth + 1, node));
+		} else {
+			struct vdi_json *value;
+
+			VDI_TRY(read_value(reader, depth + 1, &value));
+			vdi_json_append(node, value);
+		}
+		skip_blanks(reader);
+		if (reader->at == reader->end)
+			return bad(reader, "unexpected end of JSON input");
+		if (*reader->at == close) {
+			reader->at++;
+			return VD_OK;
+		}
+		if (*reader->at != ',')
+			return bad(reader, "expected ',' or the end");
+		reader->at++;
+		skip_blanks(reader);
+	}
+}
+
+static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_json **ret_node)
+{
+	struct vdi_json *node = vdi_json_new(reader->tree, VDI_JSON_NULL);
+
+	if (node == NULL)
+		return VD_NOMEM;
+	skip_blanks(reader);
+	if (reader->at == reader->end)
+		return bad(reader, "unexpected end of JSON input");
+	*ret_node = node;
+	switch (*reader->at) {
+	case '{':
+	case '[': return read_children(reader, depth, node);
+	case '"': node->kind = VDI_JSON_STRING; return read_string(reader, &node->text);
+	case 't': node->kind = VDI_JSON_TRUE; return word(reader, "true") ? VD_OK : bad(reader, "invalid literal");
+	case 'f': node->kind = VDI_JSON_FALSE; return word(reader, "false") ? VD_OK : bad(reader, "invalid literal");
+	case 'n': return word(reader, "null") ? VD_OK : bad(reader, "invalid literal");
+	default: return read_number(reader, node);
+	}
+}
+
+vd_status vdi_json_parse(struct vdi_json_tree *tree, struct vd_bytes text, struct vdi_json **ret_root, struct vd_error *reterr)
+{
+	struct reader	 reader = { tree, text.data, text.data, (const char *) text.data + text.size, reterr };
+	struct vdi_json *root;
+	vd_status	 status = read_value(&reader, 0, &root);
+
+	if (status == VD_OK) {
+		skip_blanks(&reader);
+		if (reader.at != reader.end)
+			status = bad(&reader, "data after the value");
+	}
+	if (status == VD_NOMEM)
+		(void) vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	if (status == VD_OK)
+		*ret_root = root;
+	return status;
+}
+
+/* ---- Writing ---- */
+
+void vdi_json_write(struct vdi_json_out *out, const struct vdi_json *node)
+{
+	switch ((enum vdi_json_kind) node->kind) {
+	case VDI_JSON_NULL: vdi_json_raw(out, "null"); break;
+	case VDI_JSON_FALSE: vdi_json_raw(out, "false"); break;
+	case VDI_JSON_TRUE: vdi_json_raw(out, "true"); break;
+	case VDI_JSON_NUMBER: vdi_json_bytes(out, node->text); break;
+	case VDI_JSON_STRING: vdi_json_string(out, node->text); break;
+	case VDI_JSON_ARRAY:
+		vdi_json_raw(out, "[");
+		for (const struct vdi_json *child = node->first; child; child = child->next) {
+			if (child != node->first)
+				vdi_json_raw(out, ",");
+			vdi_json_write(out, child);
+		}
+		vdi_json_raw(out, "]");
+		break;
+	case VDI_JSON_OBJECT:
+		vdi_json_raw(out, "{");
+		for (const struct vdi_json *child = node->first; child; child = child->next) {
+			if (child != node->first)
+				vdi_json_raw(out, ",");
+			vdi_json_string(out, child->key);
+			vdi_json_raw(out, ":");
+			vdi_json_write(out, child);
+		}
+		vdi_json_raw(out, "}");
+		break;
+	}
+}

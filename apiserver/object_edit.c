@@ -1,0 +1,534 @@
+/* Rules of creation and update, as k8s.io/apiserver pkg/registry/rest/{create,update,meta}.go and the strategies of the kinds have them.
+ *
+ * Everything is done on trees, parsed anew for each attempt: writes are the cold path, and an attempt must not see what an earlier one did.
+ */
+#include "object_edit.h"
+
+#include <stdio.h>
+
+#include "json_patch.h"
+#include "table.h"
+#include "validate.h"
+
+struct edit_state {
+	const struct vdi_edit  *edit;
+	struct vdi_json_tree   *tree;
+	struct vdi_http_status *status;
+};
+
+static vd_status no_memory(struct edit_state *state)
+{
+	vdi_http_status_set(state->status, 500, "InternalError", "Internal error occurred: out of memory");
+	return VD_NOMEM;
+}
+
+static vd_status bad(struct edit_state *state, const char *message)
+{
+	vdi_http_status_set(state->status, 400, "BadRequest", "%s", message);
+	return VD_INVALID;
+}
+
+static struct vd_bytes key(const char *text)
+{
+	return vd_bytes_of(text);
+}
+
+static vd_status parse(struct edit_state *state, struct vd_bytes text, struct vdi_json **ret_root)
+{
+	struct vd_error error;
+	vd_status	status = vdi_json_parse(state->tree, text, ret_root, &error);
+
+	if (status == VD_NOMEM)
+		return no_memory(state);
+	if (status == VD_OK && (*ret_root)->kind == VDI_JSON_OBJECT)
+		return VD_OK;
+	vdi_http_status_set(state->status, 400, "BadRequest", "the object provided is unrecognized (must be of type %s): %s",
+			    state->edit->resource->kind, status == VD_OK ? "the body must be a JSON object" : error.message);
+	return VD_INVALID;
+}
+
+static vd_status set_text(struct edit_state *state, struct vdi_json *object, const char *name, struct vd_bytes text)
+{
+	return vdi_json_set(state->tree, object, key(name), vdi_json_new_string(state->tree, text)) ? VD_OK : no_memory(state);
+}
+
+static struct vd_bytes text_at(struct edit_state *state, const struct vdi_json *object, const char *path)
+{
+	return vdi_json_string_of(vdi_json_find(state->tree, object, path));
+}
+
+/* kind and apiVersion agree with the path, or are filled in. */
+static vd_status check_type(struct edit_state *state, struct vdi_json *root, const char *kind, const char *api_version)
+{
+	struct vd_bytes given_kind = text_at(state, root, "kind"), given_version = text_at(state, root, "apiVersion");
+
+	if (given_version.size && !vd_bytes_equal(given_version, key(api_version))) {
+		vdi_http_status_set(state->status, 400, "BadRequest",
+				    "the API version in the data (%.*s) does not match the expected API version (%s)",
+				    (int) VDI_MIN(given_version.size, (size_t) 200), (const char *) given_version.data, api_version);
+		return VD_INVALID;
+	}
+	if (given_kind.size && !vd_bytes_equal(given_kind, key(kind))) {
+		vdi_http_status_set(state->status, 400, "BadRequest", "%.*s in version \"%s\" cannot be handled as a %s",
+				    (int) VDI_MIN(given_kind.size, (size_t) 200), (const char *) given_kind.data, state->edit->resource->version, kind);
+		return VD_INVALID;
+	}
+	if (given_version.size == 0)
+		VDI_TRY(set_text(state, root, "apiVersion", key(api_version)));
+	return given_kind.size ? VD_OK : set_text(state, root, "kind", key(kind));
+}
+
+static vd_status check_namespace(struct edit_state *state, struct vdi_json *metadata)
+{
+	struct vd_bytes given = text_at(state, metadata, "namespace");
+
+	if (!state->edit->resource->namespaced) {
+		(void) vdi_json_remove(state->tree, metadata, key("namespace"));
+		return VD_OK;
+	}
+	if (given.size && !vd_bytes_equal(given, state->edit->namespace_name))
+		return bad(state, "the namespace of the provided object does not match the namespace sent on the request");
+	return given.size ? VD_OK : set_text(state, metadata, "namespace", state->edit->namespace_name);
+}
+
+/* Both are objects afterwards. */
+static vd_status take_metadata(struct edit_state *state, struct vdi_json *root, struct vdi_json **ret_metadata)
+{
+	struct vdi_json *metadata = vdi_json_get(state->tree, root, key("metadata"));
+
+	if (metadata && metadata->kind != VDI_JSON_OBJECT && metadata->kind != VDI_JSON_NULL)
+		return bad(state, "metadata must be an object");
+	*ret_metadata = vdi_json_object_at(state->tree, root, "metadata");
+	return *ret_metadata ? VD_OK : no_memory(state);
+}
+
+static vd_status validate(struct edit_state *state, const struct vdi_json *root)
+{
+	bool is_namespace = strcmp(state->edit->resource->plural, "namespaces") == 0 && !*state->edit->resource->group;
+
+	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
+	vdi_validate_metadata(state->tree, root, is_namespace, state->status);
+	if (state->status->cause_count == 0) {
+		state->status->code = 0;
+		return VD_OK;
+	}
+	vdi_http_status_invalid(state->status, state->edit->resource->group, state->edit->resource->kind, text_at(state, root, "metadata.name"));
+	return VD_INVALID;
+}
+
+/* ---- Create ---- */
+
+static vd_status choose_name(struct edit_state *state, struct vdi_json *metadata, struct vdi_edited *edited)
+{
+	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+	struct vd_bytes	  name = text_at(state, metadata, "name"), base = text_at(state, metadata, "generateName");
+	uint64_t	  random = state->edit->random[2];
+	int		  size;
+
+	edited->generated = name.size == 0 && base.size > 0;
+	if (!edited->generated) {
+		size = (int) VDI_MIN(name.size, sizeof edited->name - 1);
+		(void) snprintf(edited->name, sizeof edited->name, "%.*s", size, name.size ? (const char *) name.data : "");
+		return VD_OK;
+	}
+	size = snprintf(edited->name, sizeof edited->name, "%.*s", (int) VDI_MIN(base.size, (size_t) 248), (const char *) base.data);
+	for (int i = 0; i < 5; i++, random /= sizeof letters - 1)
+		edited->name[size++] = letters[random % (sizeof letters - 1)];
+	edited->name[size] = 0;
+	return set_text(state, metadata, "name", key(edited->name));
+}
+
+static vd_status set_system_fields(struct edit_state *state, struct vdi_json *metadata)
+{
+	static const char *const cleared[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields" };
+	uint64_t		 a = state->edit->random[0], b = state->edit->random[1];
+	char			 uid[40], now[VDI_TIME_SIZE];
+	struct vd_bytes		 revision = text_at(state, metadata, "resourceVersion");
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cleared); i++)
+		(void) vdi_json_remove(state->tree, metadata, key(cleared[i]));
+	if (revision.size == 0 || vd_bytes_equal(revision, key("0")))
+		(void) vdi_json_remove(state->tree, metadata, key("resourceVersion"));
+	a = (a & ~(uint64_t) 0xF000) | 0x4000; /* version 4, variant 1 */
+	b = (b & 0x3FFFFFFFFFFFFFFF) | 0x8000000000000000;
+	(void) snprintf(uid, sizeof uid, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (a >> 32), (unsigned) (a >> 16 & 0xFFFF), (unsigned) (a & 0xFFFF),
+			(unsigned) (b >> 48), (unsigned long long) (b & 0xFFFFFFFFFFFF));
+	vdi_time_format(state->edit->now, now);
+	VDI_TRY(set_text(state, metadata, "uid", key(uid)));
+	VDI_TRY(set_text(state, metadata, "creationTimestamp", key(now)));
+	if (state->edit->resource->has_generation &&
+	    !vdi_json_set(state->tree, metadata, key("generation"), vdi_json_new_int(state->tree, 1)))
+		return no_memory(state);
+	return VD_OK;
+}
+
+/* The few defaults without which a kind reads strangely. */
+static vd_status set_defaults(struct edit_state *state, struct vdi_json *root, struct vdi_json *metadata)
+{
+	const struct vdi_resource *resource = state->edit->resource;
+	struct vdi_json		  *spec = vdi_json_get(state->tree, root, key("spec"));
+	struct vdi_json		  *object;
+
+	if (resource->initial_phase) {
+		object = vdi_json_object_at(state->tree, root, "status");
+		if (object == NULL)
+			return no_memory(state);
+		if (text_at(state, object, "phase").size == 0)
+			VDI_TRY(set_text(state, object, "phase", key(resource->initial_phase)));
+	}
+	if (!resource->built_in)
+		return VD_OK;
+	if (strcmp(resource->plural, "namespaces") == 0) {
+		object = vdi_json_object_at(state->tree, metadata, "labels");
+		return object ? set_text(state, object, "kubernetes.io/metadata.name", text_at(state, metadata, "name")) : no_memory(state);
+	}
+	if (!vdi_json_is(spec, VDI_JSON_OBJECT))
+		return VD_OK;
+	if (strcmp(resource->plural, "services") == 0 && text_at(state, spec, "type").size == 0)
+		return set_text(state, spec, "type", key("ClusterIP"));
+	if (resource->has_scale && vdi_json_get(state->tree, spec, key("replicas")) == NULL &&
+	    !vdi_json_set(state->tree, spec, key("replicas"), vdi_json_new_int(state->tree, 1)))
+		return no_memory(state);
+	return VD_OK;
+}
+
+static vd_status create(struct edit_state *state, struct vdi_edited *edited)
+{
+	const struct vdi_resource *resource = state->edit->resource;
+	char			   version[VDI_RESOURCE_NAME_MAX];
+	struct vdi_json		  *root, *metadata;
+
+	VDI_TRY(parse(state, state->edit->body, &root));
+	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
+	VDI_TRY(take_metadata(state, root, &metadata));
+	VDI_TRY(check_namespace(state, metadata));
+	VDI_TRY(choose_name(state, metadata, edited));
+	VDI_TRY(validate(state, root));
+	VDI_TRY(set_system_fields(state, metadata));
+	if (resource->has_status && !resource->keeps_status)
+		(void) vdi_json_remove(state->tree, root, key("status"));
+	VDI_TRY(set_defaults(state, root, metadata));
+	vdi_json_write(&edited->text, root);
+	return edited->text.failed ? no_memory(state) : VD_OK;
+}
+
+vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct edit_state    state = { edit, &tree, status };
+	vd_status	     result;
+
+	vdi_json_out_reset(&edited->text);
+	status->code = 0;
+	result = create(&state, edited);
+	vdi_json_tree_fini(&tree);
+	return result;
+}
+
+/* ---- Update ---- */
+
+static vd_status conflict(struct edit_state *state, const char *why)
+{
+	vdi_http_status_conflict(state->status, state->edit->resource->group, state->edit->resource->plural, state->edit->name, why);
+	return VD_INVALID;
+}
+
+static vd_status patch_fault(struct edit_state *state, vd_status status, const struct vd_error *error)
+{
+	switch (status) {
+	case VD_OK: return VD_OK;
+	case VD_NOMEM: return no_memory(state);
+	case VD_TOO_BIG: vdi_http_status_set(state->status, 413, "RequestEntityTooLarge", "%s", error->message); break;
+	case VD_INVALID:
+		vdi_http_status_set(state->status, 422, "Invalid", "the server rejected our request due to an error in our request: %s",
+				    error->message);
+		break;
+	default: vdi_http_status_set(state->status, 400, "BadRequest", "error decoding patch: %s", error->message);
+	}
+	return VD_INVALID;
+}
+
+/* What the client wants the object (or its Scale) to be: its body, or the present text with its patch applied. */
+static vd_status wanted(struct edit_state *state, struct vd_bytes present, struct vdi_json **ret_root)
+{
+	struct vd_error	 error;
+	struct vdi_json *patch;
+	vd_status	 status;
+
+	if (state->edit->patch == VDI_PATCH_NONE)
+		return parse(state, state->edit->body, ret_root);
+	VDI_TRY(parse(state, present, ret_root));
+	status = vdi_json_parse(state->tree, state->edit->body, &patch, &error);
+	if (status == VD_OK && state->edit->patch == VDI_PATCH_OPERATIONS)
+		status = vdi_patch_operations(state->tree, ret_root, patch, &error);
+	else if (status == VD_OK && patch->kind != VDI_JSON_OBJECT)
+		status = vd_error_set(&error, VD_BAD_REQUEST, "the patch must be a JSON object");
+	else if (status == VD_OK && state->edit->patch == VDI_PATCH_MERGE)
+		status = vdi_patch_merge(state->tree, ret_root, patch, &error);
+	else if (status == VD_OK)
+		status = vdi_patch_strategic(state->tree, *ret_root, patch, &error);
+	VDI_TRY(patch_fault(state, status, &error));
+	return (*ret_root)->kind == VDI_JSON_OBJECT ? VD_OK : bad(state, "the patched object is not an object");
+}
+
+/* Name, version and uid of what was sent against what there is (R-661..R-663). */
+static vd_status check_identity(struct edit_state *state, const struct vdi_json *metadata, const struct vdi_json *old_metadata)
+{
+	struct vd_bytes name = text_at(state, metadata, "name"), uid = text_at(state, metadata, "uid");
+	struct vd_bytes revision = text_at(state, metadata, "resourceVersion");
+	struct vd_bytes old_uid = text_at(state, old_metadata, "uid");
+
+	if (name.size && !vd_bytes_equal(name, state->edit->name)) {
+		vdi_http_status_set(state->status, 400, "BadRequest", "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+				    (int) VDI_MIN(name.size, (size_t) 253), (const char *) name.data, (int) state->edit->name.size,
+				    (const char *) state->edit->name.data);
+		return VD_INVALID;
+	}
+	if (uid.size && !vd_bytes_equal(uid, old_uid)) {
+		char why[256];
+
+		(void) snprintf(why, sizeof why, "Precondition failed: UID in precondition: %.*s, UID in object meta: %.*s",
+				(int) VDI_MIN(uid.size, (size_t) 64), (const char *) uid.data, (int) VDI_MIN(old_uid.size, (size_t) 64),
+				old_uid.size ? (const char *) old_uid.data : "");
+		return conflict(state, why);
+	}
+	if (revision.size && !vd_bytes_equal(revision, key("0")) &&
+	    !vd_bytes_equal(revision, text_at(state, old_metadata, "resourceVersion")))
+		return conflict(state, "the object has been modified; please apply your changes to the latest version and try again");
+	return VD_OK;
+}
+
+/* Takes the member over from the present object, or away. */
+static vd_status keep(struct edit_state *state, struct vdi_json *object, const struct vdi_json *old_object, const char *name)
+{
+	const struct vdi_json *old = vdi_json_get(state->tree, old_object, key(name));
+
+	if (old == NULL) {
+		(void) vdi_json_remove(state->tree, object, key(name));
+		return VD_OK;
+	}
+	return vdi_json_set(state->tree, object, key(name), vdi_json_copy(state->tree, old)) ? VD_OK : no_memory(state);
+}
+
+/* Everything but metadata and status. */
+static bool same_content(struct edit_state *state, const struct vdi_json *a, const struct vdi_json *b)
+{
+	size_t count = 0, other = 0;
+
+	for (const struct vdi_json *member = a->first; member; member = member->next) {
+		if (vd_bytes_equal(member->key, key("metadata")) || vd_bytes_equal(member->key, key("status")))
+			continue;
+		count++;
+		if (!vdi_json_equal(state->tree, member, vdi_json_get(state->tree, b, member->key)))
+			return false;
+	}
+	for (const struct vdi_json *member = b->first; member; member = member->next)
+		other += !vd_bytes_equal(member->key, key("metadata")) && !vd_bytes_equal(member->key, key("status"));
+	return count == other;
+}
+
+static vd_status follow_generation(struct edit_state *state, struct vdi_json *root, struct vdi_json *metadata, const struct vdi_json *old_root,
+				   const struct vdi_json *old_metadata)
+{
+	int64_t generation = vdi_json_int_of(vdi_json_get(state->tree, old_metadata, key("generation")), 0);
+
+	VDI_TRY(keep(state, metadata, old_metadata, "generation"));
+	if (!state->edit->resource->has_generation || same_content(state, root, old_root))
+		return VD_OK;
+	return vdi_json_set(state->tree, metadata, key("generation"), vdi_json_new_int(state->tree, generation + 1)) ? VD_OK : no_memory(state);
+}
+
+static vd_status replace_whole(struct edit_state *state, struct vdi_json *root, const struct vdi_json *old_root)
+{
+	static const char *const kept[] = { "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds" };
+	const struct vdi_json	*old_metadata = vdi_json_get(state->tree, old_root, key("metadata"));
+	char			 version[VDI_RESOURCE_NAME_MAX];
+	struct vdi_json		*metadata;
+
+	VDI_TRY(check_type(state, root, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
+	VDI_TRY(take_metadata(state, root, &metadata));
+	VDI_TRY(check_namespace(state, metadata));
+	VDI_TRY(check_identity(state, metadata, old_metadata));
+	if (text_at(state, metadata, "name").size == 0)
+		VDI_TRY(set_text(state, metadata, "name", state->edit->name));
+	VDI_TRY(validate(state, root));
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(kept); i++)
+		VDI_TRY(keep(state, metadata, old_metadata, kept[i]));
+	(void) vdi_json_remove(state->tree, metadata, key("selfLink"));
+	if (state->edit->resource->has_status)
+		VDI_TRY(keep(state, root, old_root, "status"));
+	return follow_generation(state, root, metadata, old_root, old_metadata);
+}
+
+/* Only the status is taken from what the client sent (H-348). */
+static vd_status replace_status(struct edit_state *state, struct vdi_json *sent, struct vdi_json *target)
+{
+	struct vdi_json *metadata;
+
+	VDI_TRY(take_metadata(state, sent, &metadata));
+	VDI_TRY(check_identity(state, metadata, vdi_json_get(state->tree, target, key("metadata"))));
+	return keep(state, target, sent, "status");
+}
+
+static vd_status replace_scale(struct edit_state *state, struct vdi_json *sent, struct vdi_json *target, const struct vdi_json *old_root)
+{
+	struct vdi_json *replicas = vdi_json_find(state->tree, sent, "spec.replicas");
+	struct vdi_json *metadata, *spec;
+
+	VDI_TRY(take_metadata(state, sent, &metadata));
+	VDI_TRY(check_identity(state, metadata, vdi_json_get(state->tree, target, key("metadata"))));
+	if (replicas == NULL || vdi_json_int_of(replicas, -1) < 0) {
+		vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
+		vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas", "Invalid value: must be greater than or equal to 0");
+		vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
+		return VD_INVALID;
+	}
+	spec = vdi_json_object_at(state->tree, target, "spec");
+	if (spec == NULL || !vdi_json_set(state->tree, spec, key("replicas"), vdi_json_copy(state->tree, replicas)))
+		return no_memory(state);
+	metadata = vdi_json_get(state->tree, target, key("metadata"));
+	return follow_generation(state, target, metadata, old_root, vdi_json_get(state->tree, old_root, key("metadata")));
+}
+
+static void write_scale(struct edit_state *state, const struct vdi_json *root, struct vdi_json_out *out)
+{
+	static const char *const names[] = { "name", "namespace", "uid", "resourceVersion", "creationTimestamp" };
+	const struct vdi_json	*metadata = vdi_json_get(state->tree, root, key("metadata"));
+	const struct vdi_json	*labels = vdi_json_find(state->tree, root, "spec.selector.matchLabels");
+	struct vdi_json_out	 selector = VDI_JSON_OUT_INIT;
+
+	vdi_json_raw(out, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
+		vdi_json_member(out, names[i], text_at(state, metadata, names[i]));
+	vdi_json_printf(out, "},\"spec\":{\"replicas\":%lld},\"status\":{\"replicas\":%lld",
+			(long long) vdi_json_int_of(vdi_json_find(state->tree, root, "spec.replicas"), 0),
+			(long long) vdi_json_int_of(vdi_json_find(state->tree, root, "status.replicas"), 0));
+	for (const struct vdi_json *label = vdi_json_is(labels, VDI_JSON_OBJECT) ? labels->first : NULL; label; label = label->next) {
+		if (selector.size)
+			vdi_json_raw(&selector, ",");
+		vdi_json_bytes(&selector, label->key);
+		vdi_json_raw(&selector, "=");
+		vdi_json_bytes(&selector, label->text);
+	}
+	vdi_json_member(out, "selector", vdi_json_out_bytes(&selector));
+	vdi_json_raw(out, "}}");
+	out->failed |= selector.failed;
+	vdi_json_out_fini(&selector);
+}
+
+vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_json_out *out)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct edit_state    state = { edit, &tree, NULL };
+	struct vdi_json	    *root;
+	vd_status	     status = vdi_json_parse(&tree, current, &root, NULL);
+
+	if (status == VD_OK) {
+		write_scale(&state, root, out);
+		status = out->failed ? VD_NOMEM : VD_OK;
+	}
+	vdi_json_tree_fini(&tree);
+	return status;
+}
+
+static vd_status apply(struct edit_state *state, struct vd_bytes current, const struct vdi_json *old_root, struct vdi_json **ret_root)
+{
+	struct vdi_json_out *scale;
+	struct vdi_json	    *sent;
+	vd_status	     status;
+
+	switch (state->edit->part) {
+	case VDI_EDIT_WHOLE:
+		VDI_TRY(wanted(state, current, ret_root));
+		return replace_whole(state, *ret_root, old_root);
+	case VDI_EDIT_STATUS:
+		VDI_TRY(wanted(state, current, &sent));
+		VDI_TRY(parse(state, current, ret_root));
+		return replace_status(state, sent, *ret_root);
+	case VDI_EDIT_SCALE: break;
+	}
+	/* The tree points into the Scale's text, so it lives as long as this function. */
+	scale = &(struct vdi_json_out) VDI_JSON_OUT_INIT;
+	write_scale(state, old_root, scale);
+	status = scale->failed ? no_memory(state) : wanted(state, vdi_json_out_bytes(scale), &sent);
+	if (status == VD_OK)
+		status = parse(state, current, ret_root);
+	if (status == VD_OK)
+		status = replace_scale(state, sent, *ret_root, old_root);
+	vdi_json_out_fini(scale);
+	return status;
+}
+
+static bool has_finalizers(struct edit_state *state, const struct vdi_json *root)
+{
+	const struct vdi_json *finalizers = vdi_json_find(state->tree, root, "metadata.finalizers");
+
+	return finalizers && finalizers->count > 0;
+}
+
+static vd_status update(struct edit_state *state, struct vd_bytes current, struct vdi_edited *edited)
+{
+	struct vdi_json *root, *old_root, *metadata;
+
+	VDI_TRY(parse(state, current, &old_root));
+	VDI_TRY(apply(state, current, old_root, &root));
+	metadata = vdi_json_get(state->tree, root, key("metadata"));
+	(void) vdi_json_remove(state->tree, metadata, key("resourceVersion"));
+	(void) vdi_json_remove(state->tree, vdi_json_get(state->tree, old_root, key("metadata")), key("resourceVersion"));
+	edited->unchanged = vdi_json_equal(state->tree, root, old_root);
+	edited->finished = text_at(state, metadata, "deletionTimestamp").size && !has_finalizers(state, root);
+	vdi_json_write(&edited->text, root);
+	return edited->text.failed ? no_memory(state) : VD_OK;
+}
+
+vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct edit_state    state = { edit, &tree, status };
+	vd_status	     result;
+
+	vdi_json_out_reset(&edited->text);
+	status->code = 0;
+	result = update(&state, current, edited);
+	vdi_json_tree_fini(&tree);
+	return result;
+}
+
+/* ---- Delete ---- */
+
+static vd_status mark(struct edit_state *state, struct vd_bytes current, struct vdi_edited *edited)
+{
+	char		 now[VDI_TIME_SIZE];
+	struct vdi_json *root, *metadata;
+	int64_t		 generation;
+
+	VDI_TRY(parse(state, current, &root));
+	VDI_TRY(take_metadata(state, root, &metadata));
+	(void) vdi_json_remove(state->tree, metadata, key("resourceVersion"));
+	edited->has_finalizers = has_finalizers(state, root);
+	edited->unchanged = text_at(state, metadata, "deletionTimestamp").size > 0;
+	if (!edited->unchanged) {
+		vdi_time_format(state->edit->now, now);
+		VDI_TRY(set_text(state, metadata, "deletionTimestamp", key(now)));
+		if (!vdi_json_set(state->tree, metadata, key("deletionGracePeriodSeconds"), vdi_json_new_int(state->tree, 0)))
+			return no_memory(state);
+		generation = vdi_json_int_of(vdi_json_get(state->tree, metadata, key("generation")), 0);
+		if (generation > 0 && !vdi_json_set(state->tree, metadata, key("generation"), vdi_json_new_int(state->tree, generation + 1)))
+			return no_memory(state);
+	}
+	vdi_json_write(&edited->text, root);
+	return edited->text.failed ? no_memory(state) : VD_OK;
+}
+
+vd_status vdi_edit_mark_deleted(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
+{
+	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct edit_state    state = { edit, &tree, status };
+	vd_status	     result;
+
+	vdi_json_out_reset(&edited->text);
+	status->code = 0;
+	result = mark(&state, current, edited);
+	vdi_json_tree_fini(&tree);
+	return result;
+}

@@ -1,0 +1,48 @@
+/* What a write makes of an object: creation, replacement, patches, the status and scale subresources, the mark of deletion.
+ *
+ * Pure functions of their arguments; any thread. A refusal is VD_INVALID with *status filled; VD_NOMEM. Results hold no resourceVersion.
+ */
+#ifndef VDI_OBJECT_EDIT_H
+#define VDI_OBJECT_EDIT_H
+
+#include "http_status.h"
+#include "json_tree.h"
+#include "resources.h"
+
+enum vdi_edit_part { VDI_EDIT_WHOLE, VDI_EDIT_STATUS, VDI_EDIT_SCALE };
+enum vdi_edit_patch { VDI_PATCH_NONE, VDI_PATCH_OPERATIONS, VDI_PATCH_MERGE, VDI_PATCH_STRATEGIC };
+
+struct vdi_edit {
+	const struct vdi_resource *resource;
+	struct vd_bytes		   namespace_name; /* of the path */
+	struct vd_bytes		   name;	   /* of the path; empty on create */
+	struct vd_bytes		   body;
+	enum vdi_edit_part	   part;
+	enum vdi_edit_patch	   patch;
+	vd_wall			   now;
+	uint64_t		   random[3]; /* two for the uid, one for a generated name */
+};
+
+#define VDI_OBJECT_NAME_SIZE 256
+
+struct vdi_edited {
+	struct vdi_json_out text;
+	char		    name[VDI_OBJECT_NAME_SIZE]; /* of a create */
+	bool		    generated;			/* the name was */
+	bool		    unchanged;			/* of an update: the same content */
+	bool		    finished;			/* of an update: marked for deletion, and the last finalizer is gone */
+	bool		    has_finalizers;		/* of a mark */
+};
+
+/* text is reset, not freed. */
+VDI_MUST_USE vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status);
+/* current: the complete JSON with its resourceVersion. */
+VDI_MUST_USE vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited,
+				       struct vdi_http_status *status);
+/* deletionTimestamp is set where it is not yet; finalizers decide what happens next. */
+VDI_MUST_USE vd_status vdi_edit_mark_deleted(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited,
+					     struct vdi_http_status *status);
+/* The autoscaling/v1 Scale of an object. */
+VDI_MUST_USE vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_json_out *out);
+
+#endif

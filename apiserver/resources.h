@@ -1,0 +1,118 @@
+/* The kinds that are served: built-in ones and those of a resources file.
+ *
+ * A struct vdi_resources is filled once, before the server starts, and does not change afterwards; any thread may read it. Strings are literals or owned by
+ * the collection.
+ */
+#ifndef VDI_RESOURCES_H
+#define VDI_RESOURCES_H
+
+#include <vedette/cacher.h>
+
+#include "base.h"
+
+/* How a cell of a table comes about. */
+enum vdi_cell {
+	VDI_CELL_PATH,		/* the value at path, as it is */
+	VDI_CELL_DEFAULT,	/* likewise; absent or empty reads as the text after '|' in path */
+	VDI_CELL_COUNT,		/* number of members at path */
+	VDI_CELL_AGE,		/* time since the timestamp at path */
+	VDI_CELL_POD_READY,
+	VDI_CELL_POD_STATUS,
+	VDI_CELL_POD_RESTARTS,
+	VDI_CELL_POD_IP,
+	VDI_CELL_POD_READINESS_GATES,
+	VDI_CELL_NODE_STATUS,
+	VDI_CELL_NODE_ROLES,
+	VDI_CELL_NODE_ADDRESS,	/* path: the address type */
+	VDI_CELL_SERVICE_EXTERNAL_IP,
+	VDI_CELL_SERVICE_PORTS,
+	VDI_CELL_SELECTOR,	/* an object of labels, or a label selector, as k=v,k=v */
+	VDI_CELL_ENDPOINTS,
+	VDI_CELL_ENDPOINT_SLICE_PORTS,
+	VDI_CELL_ENDPOINT_SLICE_ADDRESSES,
+	VDI_CELL_READY_OF,	/* path: "a/b": two numbers, absent is 0 */
+	VDI_CELL_CONTAINERS,	/* path: of the pod template's spec */
+	VDI_CELL_IMAGES,
+	VDI_CELL_JOB_STATUS,
+	VDI_CELL_JOB_COMPLETIONS,
+	VDI_CELL_JOB_DURATION,
+	VDI_CELL_ACCESS_MODES,
+	VDI_CELL_CLAIM,
+	VDI_CELL_EVENT_LAST_SEEN,
+	VDI_CELL_EVENT_OBJECT,
+	VDI_CELL_EVENT_SOURCE,
+};
+
+struct vdi_column {
+	const char   *name;
+	const char   *type;	   /* "string", "integer", "number", "boolean", "date" */
+	const char   *format;	   /* "name" for the name column, else "" */
+	const char   *description;
+	int	      priority;	   /* > 0: only with -o wide */
+	enum vdi_cell cell;
+	const char   *path;	   /* ".spec.replicas" */
+};
+
+struct vdi_resource {
+	const char		   *group; /* "" for core */
+	const char		   *version;
+	const char		   *kind;
+	const char		   *list_kind;
+	const char		   *plural;
+	const char		   *singular;
+	const char		   *short_names[4];
+	const char		   *categories[2];
+	const char		   *key_prefix; /* "/registry/pods/" */
+	const struct vd_field_spec *fields;
+	size_t			    field_count;
+	const char		   *trigger;
+	const struct vdi_column	   *columns; /* the name column excluded for custom kinds, included for built-in ones */
+	size_t			    column_count;
+	int64_t			    history_bytes; /* 0: default */
+	int64_t			    ttl_s;	   /* of new objects; 0: none */
+	bool			    namespaced;
+	bool			    built_in;	   /* strategic merge patches are understood */
+	bool			    has_status;	   /* a status subresource */
+	bool			    has_scale;
+	bool			    keeps_status;  /* a create may set status (nodes) */
+	bool			    has_generation; /* metadata.generation follows spec */
+	const char		   *initial_phase; /* status.phase of a new object, or NULL */
+
+	/* Set by the server; NULL before. */
+	struct vd_codec	 *codec;
+	struct vd_cacher *cacher;
+};
+
+struct vdi_resources {
+	struct vdi_resource *items; /* by group, version, then in order of declaration */
+	size_t		     count;
+	size_t		     capacity;
+	void		   **owned; /* strings and arrays of the file's entries */
+	size_t		     owned_count;
+	size_t		     owned_capacity;
+};
+
+/* Starts with the built-in kinds. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_resources_init(struct vdi_resources *resources);
+void		       vdi_resources_fini(struct vdi_resources *resources);
+
+/* Adds the entries of a JSON array (design section 5); the same group and plural replaces. VD_INVALID with the entry and the member at fault; resources is
+ * unchanged then. */
+VDI_MUST_USE vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes json, struct vd_error *reterr);
+
+/* NULL when there is none. */
+struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version,
+					struct vd_bytes plural);
+bool vdi_resources_has_version(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version);
+
+/* "pods", "deployments.apps" */
+#define VDI_RESOURCE_NAME_MAX 512
+const char *vdi_resource_name(const struct vdi_resource *resource, char buffer[VDI_RESOURCE_NAME_MAX]);
+/* "v1", "apps/v1" */
+const char *vdi_resource_api_version(const struct vdi_resource *resource, char buffer[VDI_RESOURCE_NAME_MAX]);
+
+/* Where the built-in kinds are written down. */
+extern const struct vdi_resource vdi_resources_built_in[];
+extern const size_t		 vdi_resources_built_in_count;
+
+#endif

@@ -1,0 +1,398 @@
+/* The resources file: a JSON array of kinds added to the built-in ones.
+ *
+ * Read with jansson, checked member by member; the first fault is reported with its place ("entry 2 (widgets): shortNames[0]: must be a string") and
+ * nothing of the file is used then.
+ */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "resources.h"
+
+struct reader {
+	struct vdi_resources *resources;
+	struct vd_error	     *error;
+	size_t		      index;
+	const char	     *plural;
+};
+
+static vd_status fault(struct reader *reader, const char *member, const char *what)
+{
+	return vd_error_set(reader->error, VD_INVALID, "resources: entry %zu%s%s%s: %s: %s", reader->index, reader->plural ? " (" : "",
+			    reader->plural ? reader->plural : "", reader->plural ? ")" : "", member, what);
+}
+
+/* Remembers memory that the collection owns from now on; frees it when that fails. */
+static void *own(struct vdi_resources *resources, void *memory)
+{
+	if (memory == NULL)
+		return NULL;
+	if (!vdi_grow((void **) &resources->owned, &resources->owned_capacity, resources->owned_count + 1, sizeof *resources->owned)) {
+		vdi_free(memory);
+		return NULL;
+	}
+	resources->owned[resources->owned_count++] = memory;
+	return memory;
+}
+
+static vd_status take_text(struct reader *reader, const char *member, const json_t *value, const char **ret_text)
+{
+	if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
+		return fault(reader, member, "must be a string");
+	*ret_text = own(reader->resources, vdi_strdup(json_string_value(value)));
+	return *ret_text ? VD_OK : VD_NOMEM;
+}
+
+static bool is_dns_name(const char *text, bool dots)
+{
+	size_t size = strlen(text);
+
+	if (size == 0 || size > 253 || text[0] == '-' || text[0] == '.' || text[size - 1] == '-' || text[size - 1] == '.')
+		return false;
+	for (size_t i = 0; i < size; i++)
+		if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9') || text[i] == '-' || (dots && text[i] == '.')))
+			return false;
+	return true;
+}
+
+static bool is_path(const char *text)
+{
+	return text[0] == '.' && text[1] != 0 && strlen(text) < 256;
+}
+
+static vd_status take_texts(struct reader *reader, const char *member, const json_t *value, const char **to, size_t max)
+{
+	char place[96];
+
+	if (!json_is_array(value))
+		return fault(reader, member, "must be an array of strings");
+	if (json_array_size(value) > max)
+		return fault(reader, member, "has too many entries");
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		(void) snprintf(place, sizeof place, "%s[%zu]", member, i);
+		VDI_TRY(take_text(reader, place, json_array_get(value, i), &to[i]));
+		if (!is_dns_name(to[i], false))
+			return fault(reader, place, "must be lower case letters, digits and '-'");
+	}
+	return VD_OK;
+}
+
+static vd_status take_fields(struct reader *reader, const json_t *value, struct vdi_resource *resource)
+{
+	struct vd_field_spec *specs;
+	char		      place[96];
+	size_t		      count = json_array_size(value);
+
+	if (!json_is_array(value))
+		return fault(reader, "selectableFields", "must be an array of {name, jsonPath}");
+	if (count > VD_FIELDS_MAX)
+		return fault(reader, "selectableFields", "has too many entries");
+	specs = own(reader->resources, vdi_calloc(count ? count : 1, sizeof *specs));
+	if (specs == NULL)
+		return VD_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const json_t *entry = json_array_get(value, i);
+		const char   *key;
+		json_t	     *member;
+
+		(void) snprintf(place, sizeof place, "selectableFields[%zu]", i);
+		if (!json_is_object(entry))
+			return fault(reader, place, "must be an object");
+		json_object_foreach((json_t *) entry, key, member) {
+			(void) snprintf(place, sizeof place, "selectableFields[%zu].%.32s", i, key);
+			if (strcmp(key, "name") == 0)
+				VDI_TRY(take_text(reader, place, member, &specs[i].name));
+			else if (strcmp(key, "jsonPath") == 0)
+				VDI_TRY(take_text(reader, place, member, &specs[i].json_path));
+			else if (strcmp(key, "default") == 0)
+				VDI_TRY(take_text(reader, place, member, &specs[i].default_value));
+			else
+				return fault(reader, place, "unknown key");
+		}
+		(void) snprintf(place, sizeof place, "selectableFields[%zu]", i);
+		if (specs[i].json_path == NULL && specs[i].name == NULL)
+			return fault(reader, place, "needs jsonPath");
+		if (specs[i].json_path == NULL || !is_path(specs[i].json_path))
+			return fault(reader, place, "jsonPath must begin with '.'");
+		if (specs[i].name == NULL) /* as in a CustomResourceDefinition: the path names the field */
+			specs[i].name = specs[i].json_path + 1;
+	}
+	resource->fields = specs;
+	resource->field_count = count;
+	return VD_OK;
+}
+
+static vd_status take_column(struct reader *reader, size_t index, const json_t *entry, struct vdi_column *column)
+{
+	char	    place[96];
+	const char *key;
+	json_t	   *member;
+
+	*column = (struct vdi_column) { .format = "", .description = "", .type = "string" };
+	(void) snprintf(place, sizeof place, "printerColumns[%zu]", index);
+	if (!json_is_object(entry))
+		return fault(reader, place, "must be an object");
+	json_object_foreach((json_t *) entry, key, member) {
+		(void) snprintf(place, sizeof place, "printerColumns[%zu].%.32s", index, key);
+		if (strcmp(key, "name") == 0)
+			VDI_TRY(take_text(reader, place, member, &column->name));
+		else if (strcmp(key, "type") == 0)
+			VDI_TRY(take_text(reader, place, member, &column->type));
+		else if (strcmp(key, "format") == 0)
+			VDI_TRY(take_text(reader, place, member, &column->format));
+		else if (strcmp(key, "description") == 0)
+			VDI_TRY(take_text(reader, place, member, &column->description));
+		else if (strcmp(key, "jsonPath") == 0)
+			VDI_TRY(take_text(reader, place, member, &column->path));
+		else if (strcmp(key, "priority") != 0)
+			return fault(reader, place, "unknown key");
+		else if (!json_is_integer(member))
+			return fault(reader, place, "must be an integer");
+		else
+			column->priority = (int) json_integer_value(member);
+	}
+	(void) snprintf(place, sizeof place, "printerColumns[%zu]", index);
+	if (column->name == NULL || column->path == NULL)
+		return fault(reader, place, "needs name and jsonPath");
+	if (!is_path(column->path))
+		return fault(reader, place, "jsonPath must begin with '.'");
+	if (strcmp(column->type, "string") && strcmp(column->type, "integer") && strcmp(column->type, "number") &&
+	    strcmp(column->type, "boolean") && strcmp(column->type, "date"))
+		return fault(reader, place, "type must be string, integer, number, boolean or date");
+	column->cell = strcmp(column->type, "date") == 0 ? VDI_CELL_AGE : VDI_CELL_PATH;
+	return VD_OK;
+}
+
+static vd_status take_columns(struct reader *reader, const json_t *value, struct vdi_resource *resource)
+{
+	static const struct vdi_column name_column = { "Name", "string", "name", "", 0, VDI_CELL_PATH, ".metadata.name" };
+	static const struct vdi_column age_column = { "Age", "date", "", "", 0, VDI_CELL_AGE, ".metadata.creationTimestamp" };
+	struct vdi_column	      *columns;
+	size_t			       count = value ? json_array_size(value) : 0;
+
+	if (value && !json_is_array(value))
+		return fault(reader, "printerColumns", "must be an array");
+	if (count > 32)
+		return fault(reader, "printerColumns", "has too many entries");
+	columns = own(reader->resources, vdi_calloc(count + 2, sizeof *columns));
+	if (columns == NULL)
+		return VD_NOMEM;
+	columns[0] = name_column;
+	for (size_t i = 0; i < count; i++)
+		VDI_TRY(take_column(reader, i, json_array_get(value, i), &columns[i + 1]));
+	if (count == 0)
+		columns[1] = age_column;
+	resource->columns = columns;
+	resource->column_count = count ? count + 1 : 2;
+	return VD_OK;
+}
+
+static vd_status take_boolean(struct reader *reader, const char *member, const json_t *value, bool *ret)
+{
+	if (!json_is_boolean(value))
+		return fault(reader, member, "must be true or false");
+	*ret = json_is_true(value);
+	return VD_OK;
+}
+
+static vd_status take_member(struct reader *reader, const char *key, const json_t *value, struct vdi_resource *resource)
+{
+	if (strcmp(key, "group") == 0)
+		return take_text(reader, key, value, &resource->group);
+	if (strcmp(key, "version") == 0)
+		return take_text(reader, key, value, &resource->version);
+	if (strcmp(key, "kind") == 0)
+		return take_text(reader, key, value, &resource->kind);
+	if (strcmp(key, "listKind") == 0)
+		return take_text(reader, key, value, &resource->list_kind);
+	if (strcmp(key, "plural") == 0)
+		return take_text(reader, key, value, &resource->plural);
+	if (strcmp(key, "singular") == 0)
+		return take_text(reader, key, value, &resource->singular);
+	if (strcmp(key, "trigger") == 0)
+		return take_text(reader, key, value, &resource->trigger);
+	if (strcmp(key, "storagePrefix") == 0)
+		return take_text(reader, key, value, &resource->key_prefix);
+	if (strcmp(key, "shortNames") == 0)
+		return take_texts(reader, key, value, resource->short_names, VDI_ARRAY_SIZE(resource->short_names));
+	if (strcmp(key, "categories") == 0)
+		return take_texts(reader, key, value, resource->categories, VDI_ARRAY_SIZE(resource->categories));
+	if (strcmp(key, "namespaced") == 0)
+		return take_boolean(reader, key, value, &resource->namespaced);
+	if (strcmp(key, "statusSubresource") == 0)
+		return take_boolean(reader, key, value, &resource->has_status);
+	if (strcmp(key, "scaleSubresource") == 0)
+		return take_boolean(reader, key, value, &resource->has_scale);
+	if (strcmp(key, "selectableFields") == 0)
+		return take_fields(reader, value, resource);
+	if (strcmp(key, "historyBytes") == 0) {
+		if (!json_is_integer(value) || json_integer_value(value) < 0)
+			return fault(reader, key, "must be a number of bytes");
+		resource->history_bytes = json_integer_value(value);
+		return VD_OK;
+	}
+	if (strcmp(key, "printerColumns") == 0)
+		return VD_OK; /* read once the rest is known */
+	return fault(reader, key, "unknown key");
+}
+
+static char *lower(const char *text)
+{
+	char *copy = vdi_strdup(text);
+
+	for (char *at = copy; at && *at; at++)
+		if (*at >= 'A' && *at <= 'Z')
+			*at = (char) (*at + 32);
+	return copy;
+}
+
+/* What is required, and what follows from the rest. */
+static vd_status complete(struct reader *reader, struct vdi_resource *resource)
+{
+	size_t size;
+	char  *text;
+	bool   found = resource->trigger == NULL;
+
+	if (!resource->group)
+		return fault(reader, "group", "is required (\"\" for the core group)");
+	if (!resource->version || !is_dns_name(resource->version, false))
+		return fault(reader, "version", "is required, such as \"v1\"");
+	if (!resource->kind || !resource->kind[0] || strlen(resource->kind) > 63)
+		return fault(reader, "kind", "is required, such as \"Widget\"");
+	for (const char *at = resource->kind; *at; at++)
+		if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9')))
+			return fault(reader, "kind", "must be letters and digits");
+	if (!resource->plural || !is_dns_name(resource->plural, false))
+		return fault(reader, "plural", "is required, in lower case, such as \"widgets\"");
+	if (resource->group[0] && !is_dns_name(resource->group, true))
+		return fault(reader, "group", "must be a DNS name");
+	for (size_t i = 0; i < resource->field_count && !found; i++)
+		found = strcmp(resource->trigger, resource->fields[i].name) == 0;
+	if (!found)
+		return fault(reader, "trigger", "must be one of selectableFields");
+	if (!resource->singular && !(resource->singular = own(reader->resources, lower(resource->kind))))
+		return VD_NOMEM;
+	size = strlen(resource->kind) + strlen(resource->group) + strlen(resource->plural) + 32;
+	if (!resource->list_kind) {
+		if (!(text = own(reader->resources, vdi_alloc(size))))
+			return VD_NOMEM;
+		(void) snprintf(text, size, "%sList", resource->kind);
+		resource->list_kind = text;
+	}
+	if (!resource->key_prefix) {
+		if (!(text = own(reader->resources, vdi_alloc(size))))
+			return VD_NOMEM;
+		(void) snprintf(text, size, "/registry/%s%s%s/", resource->group, *resource->group ? "/" : "", resource->plural);
+		resource->key_prefix = text;
+	}
+	size = strlen(resource->key_prefix);
+	if (size < 3 || size > 512 || resource->key_prefix[0] != '/' || resource->key_prefix[size - 1] != '/')
+		return fault(reader, "storagePrefix", "must begin and end with '/'");
+	return VD_OK;
+}
+
+static vd_status read_entry(struct reader *reader, const json_t *entry, struct vdi_resource *ret_resource)
+{
+	struct vdi_resource resource = { .namespaced = true };
+	const char	   *key;
+	json_t		   *value;
+
+	reader->plural = NULL;
+	if (!json_is_object(entry))
+		return fault(reader, "entry", "must be an object");
+	reader->plural = json_string_value(json_object_get(entry, "plural"));
+	json_object_foreach((json_t *) entry, key, value) {
+		VDI_TRY(take_member(reader, key, value, &resource));
+	}
+	VDI_TRY(take_columns(reader, json_object_get(entry, "printerColumns"), &resource));
+	VDI_TRY(complete(reader, &resource));
+	resource.has_generation = true;
+	*ret_resource = resource;
+	return VD_OK;
+}
+
+static vd_status add(struct vdi_resources *resources, const struct vdi_resource *resource, struct reader *reader)
+{
+	size_t at;
+
+	for (at = 0; at < resources->count; at++)
+		if (strcmp(resources->items[at].plural, resource->plural) == 0 && strcmp(resources->items[at].group, resource->group) == 0)
+			break;
+	if (at < resources->count)
+		memmove(resources->items + at, resources->items + at + 1, (--resources->count - at) * sizeof *resources->items);
+	for (size_t i = 0; i < resources->count; i++)
+		if (strcmp(resources->items[i].key_prefix, resource->key_prefix) == 0)
+			return fault(reader, "storagePrefix", "is that of another resource");
+	if (!vdi_grow((void **) &resources->items, &resources->capacity, resources->count + 1, sizeof *resources->items))
+		return VD_NOMEM;
+	for (at = resources->count; at > 0; at--) {
+		int order = strcmp(resources->items[at - 1].group, resource->group);
+
+		if (order == 0)
+			order = strcmp(resources->items[at - 1].version, resource->version);
+		if (order <= 0)
+			break;
+	}
+	memmove(resources->items + at + 1, resources->items + at, (resources->count - at) * sizeof *resources->items);
+	resources->items[at] = *resource;
+	resources->count++;
+	return VD_OK;
+}
+
+static vd_status load(struct vdi_resources *resources, const json_t *document, struct vd_error *reterr)
+{
+	struct reader reader = { resources, reterr, 0, NULL };
+
+	for (reader.index = 0; reader.index < json_array_size(document); reader.index++) {
+		struct vdi_resource resource;
+
+		VDI_TRY(read_entry(&reader, json_array_get(document, reader.index), &resource));
+		VDI_TRY(add(resources, &resource, &reader));
+	}
+	return VD_OK;
+}
+
+/* The state to come back to when a later entry is at fault. */
+static vd_status copy_items(const struct vdi_resources *from, struct vdi_resource **ret_items)
+{
+	struct vdi_resource *items = vdi_calloc(from->count, sizeof *items);
+
+	if (items == NULL)
+		return VD_NOMEM;
+	memcpy(items, from->items, from->count * sizeof *items);
+	*ret_items = items;
+	return VD_OK;
+}
+
+vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes json, struct vd_error *reterr)
+{
+	json_error_t	     fault_at;
+	struct vdi_resource *items;
+	size_t		     count = resources->count;
+	size_t		     owned_count = resources->owned_count;
+	json_t		    *document;
+	vd_status	     status = copy_items(resources, &items);
+
+	if (status != VD_OK)
+		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	document = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES, &fault_at);
+	if (document == NULL)
+		status = vd_error_set(reterr, VD_INVALID, "resources: line %d, column %d: %s", fault_at.line, fault_at.column, fault_at.text);
+	else if (!json_is_array(document))
+		status = vd_error_set(reterr, VD_INVALID, "resources: must be a JSON array");
+	else
+		status = load(resources, document, reterr);
+	json_decref(document);
+	if (status == VD_OK) {
+		vdi_free(items);
+		return VD_OK;
+	}
+	if (status == VD_NOMEM)
+		(void) vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	while (resources->owned_count > owned_count)
+		vdi_free(resources->owned[--resources->owned_count]);
+	vdi_free(resources->items);
+	resources->items = items;
+	resources->count = count;
+	resources->capacity = count;
+	return status;
+}

@@ -1,0 +1,356 @@
+/* The server as a whole: from options to running loops, and back.
+ *
+ * Ending goes from the outside in: stop accepting and drain, close connections, close the caches (their actors on our loops need the loops alive), then the
+ * loops. Requests that wait for a store keep the server until their callback came.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "http_request.h"
+#include "http_server.h"
+#include "thread.h"
+#include "wait.h"
+
+#define RESOURCES_FILE_MAX (16u << 20)
+
+/* ---- The address ---- */
+
+struct listen_address {
+	union {
+		struct sockaddr	    any;
+		struct sockaddr_in  v4;
+		struct sockaddr_in6 v6;
+	} socket;
+	socklen_t size;
+};
+
+static vd_status parse_port(const char *text, uint16_t *ret_port)
+{
+	char *end;
+	long  port = strtol(text, &end, 10);
+
+	if (end == text || *end || port < 0 || port > 65535 || *text == '+' || *text == '-' || *text == ' ')
+		return VD_INVALID_ARGUMENT;
+	*ret_port = (uint16_t) port;
+	return VD_OK;
+}
+
+static vd_status parse_listen(const char *text, struct listen_address *ret_address, struct vd_error *reterr)
+{
+	struct listen_address address = { 0 };
+	const char	     *colon = text ? strrchr(text, ':') : NULL;
+	char		      host[64];
+	uint16_t	      port;
+	size_t		      size = colon ? (size_t) (colon - text) : 0;
+	bool		      loopback;
+
+	if (colon == NULL || size >= sizeof host || parse_port(colon + 1, &port) != VD_OK)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": must be ADDRESS:PORT", text ? text : "");
+	if (size > 2 && text[0] == '[' && text[size - 1] == ']')
+		(void) snprintf(host, sizeof host, "%.*s", (int) size - 2, text + 1);
+	else
+		(void) snprintf(host, sizeof host, "%.*s", (int) size, text);
+	if (strcmp(host, "localhost") == 0)
+		(void) snprintf(host, sizeof host, "127.0.0.1");
+	if (inet_pton(AF_INET, host, &address.socket.v4.sin_addr) == 1) {
+		address.socket.v4.sin_family = AF_INET;
+		address.socket.v4.sin_port = htons(port);
+		address.size = sizeof address.socket.v4;
+		loopback = ntohl(address.socket.v4.sin_addr.s_addr) >> 24 == 127;
+	} else if (inet_pton(AF_INET6, host, &address.socket.v6.sin6_addr) == 1) {
+		address.socket.v6.sin6_family = AF_INET6;
+		address.socket.v6.sin6_port = htons(port);
+		address.size = sizeof address.socket.v6;
+		loopback = IN6_IS_ADDR_LOOPBACK(&address.socket.v6.sin6_addr);
+	} else {
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": not an IP address", text);
+	}
+	if (!loopback)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "listen address \"%s\": only loopback addresses are served, since there is no authentication yet", text);
+	*ret_address = address;
+	return VD_OK;
+}
+
+static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
+{
+	struct listen_address address;
+	char		      host[64];
+	int		      on = 1, fd;
+
+	VDI_TRY(parse_listen(server->options.listen, &address, reterr));
+	fd = socket(address.socket.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return vd_error_set(reterr, VD_IO, "socket: %s", strerror(errno));
+	server->listen_fd = fd;
+	(void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	/* Listening starts now, so that the port is known and ours; connections wait in the kernel until vd_server_start. */
+	if (bind(fd, &address.socket.any, address.size) != 0 || listen(fd, 4096) != 0 ||
+	    getsockname(fd, &address.socket.any, &address.size) != 0)
+		return vd_error_set(reterr, VD_IO, "%s: %s", server->options.listen, strerror(errno));
+	if (address.socket.any.sa_family == AF_INET) {
+		(void) inet_ntop(AF_INET, &address.socket.v4.sin_addr, host, sizeof host);
+		(void) snprintf(server->address, sizeof server->address, "http://%s:%u", host, ntohs(address.socket.v4.sin_port));
+	} else {
+		(void) inet_ntop(AF_INET6, &address.socket.v6.sin6_addr, host, sizeof host);
+		(void) snprintf(server->address, sizeof server->address, "http://[%s]:%u", host, ntohs(address.socket.v6.sin6_port));
+	}
+	return VD_OK;
+}
+
+/* ---- The resources ---- */
+
+static vd_status load_file(struct vdi_resources *resources, const char *path, struct vd_error *reterr)
+{
+	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+	FILE		   *file = fopen(path, "re");
+	char		    piece[4096];
+	size_t		    size;
+	vd_status	    status = VD_OK;
+
+	if (file == NULL)
+		return vd_error_set(reterr, VD_INVALID, "resources: %s: %s", path, strerror(errno));
+	while ((size = fread(piece, 1, sizeof piece, file)) > 0 && text.size <= RESOURCES_FILE_MAX)
+		vdi_json_bytes(&text, (struct vd_bytes) { piece, size });
+	if (ferror(file))
+		status = vd_error_set(reterr, VD_INVALID, "resources: %s: %s", path, strerror(errno));
+	else if (text.failed)
+		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	else if (text.size > RESOURCES_FILE_MAX)
+		status = vd_error_set(reterr, VD_INVALID, "resources: %s: larger than 16 MiB", path);
+	else
+		status = vdi_resources_load(resources, vdi_json_out_bytes(&text), reterr);
+	(void) fclose(file);
+	vdi_json_out_fini(&text);
+	return status;
+}
+
+/* Pods change most: they get eight shares of the history, every other kind one, those that name their own take it as it is. */
+static int64_t history_of(const struct vd_server *server, const struct vdi_resource *resource)
+{
+	int64_t shares = (int64_t) server->resources.count + 7;
+	int64_t share = server->options.history_bytes / shares;
+
+	if (resource->history_bytes)
+		return resource->history_bytes;
+	return VDI_MAX(strcmp(resource->plural, "pods") == 0 && !*resource->group ? share * 8 : share, (int64_t) 1 << 20);
+}
+
+static vd_status make_cacher(struct vd_server *server, struct vdi_resource *resource, struct vd_error *reterr)
+{
+	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
+	char			 name[VDI_RESOURCE_NAME_MAX];
+
+	VDI_TRY(vd_codec_json_new(resource->fields, resource->field_count, &resource->codec, reterr));
+	options.resource = vdi_resource_name(resource, name);
+	options.group = resource->group;
+	options.key_prefix = resource->key_prefix;
+	options.cluster_scoped = !resource->namespaced;
+	options.codec = resource->codec;
+	options.trigger = resource->trigger;
+	options.history_bytes = history_of(server, resource);
+	options.history_window = server->options.history_window;
+	options.skip_undecodable = true;
+	return vd_cacher_new(server->env, server->store, &options, &resource->cacher, reterr);
+}
+
+static vd_status make_resources(struct vd_server *server, struct vd_error *reterr)
+{
+	vd_status status = vdi_resources_init(&server->resources);
+
+	if (status == VD_OK && server->options.resources_path)
+		VDI_TRY(load_file(&server->resources, server->options.resources_path, reterr));
+	if (status == VD_OK && server->options.resources.size)
+		VDI_TRY(vdi_resources_load(&server->resources, server->options.resources, reterr));
+	if (status == VD_OK)
+		status = vdi_documents_init(&server->documents, &server->resources);
+	if (status != VD_OK)
+		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	server->namespaces = vdi_resources_find(&server->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("namespaces"));
+	if (server->namespaces == NULL)
+		return vd_error_set(reterr, VD_INVALID, "resources: namespaces of the core group must stay at v1");
+	for (size_t i = 0; i < server->resources.count; i++)
+		VDI_TRY(make_cacher(server, &server->resources.items[i], reterr));
+	return VD_OK;
+}
+
+/* ---- Life ---- */
+
+static vd_status make_loops(struct vd_server *server, struct vd_error *reterr)
+{
+	unsigned count = server->options.threads ? server->options.threads : VDI_MIN(vdi_thread_processors(), 8u);
+
+	server->loops = vdi_calloc(count, sizeof *server->loops);
+	if (server->loops == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	for (; server->loop_count < count; server->loop_count++) {
+		vd_status status = vdi_http_loop_init(&server->loops[server->loop_count], server);
+
+		if (status != VD_OK)
+			return vd_error_set(reterr, status, "event loop: %s", vd_status_sentence(status));
+	}
+	return VD_OK;
+}
+
+static vd_status build(struct vd_server *server, struct vd_error *reterr)
+{
+	VDI_TRY(bind_address(server, reterr));
+	VDI_TRY(make_resources(server, reterr));
+	return make_loops(server, reterr);
+}
+
+vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
+			struct vd_server **ret_server, struct vd_error *reterr)
+{
+	static const struct vd_server_options defaults = VD_SERVER_OPTIONS_INIT;
+	struct vd_server		     *server;
+	vd_status			      status;
+
+	if (options && (options->size != sizeof *options || options->threads > 256))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "options: unknown size, or more than 256 threads");
+	server = VDI_NEW(struct vd_server);
+	if (server == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	server->env = env;
+	server->store = store;
+	server->options = options ? *options : defaults;
+	server->listen_fd = -1;
+	vdi_lock_init(&server->lock, VDI_LOCK_SERVER);
+	vdi_condition_init(&server->changed);
+	status = build(server, reterr);
+	if (status != VD_OK) {
+		(void) vd_server_free(server);
+		return status;
+	}
+	*ret_server = server;
+	return VD_OK;
+}
+
+struct creation {
+	struct vdi_wait wait;
+	vd_status	status;
+	struct vd_error error;
+};
+
+static void namespace_created(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct creation *creation = arg;
+
+	(void) object;
+	(void) revision;
+	creation->status = status;
+	if (error)
+		creation->error = *error;
+	vdi_wait_signal(&creation->wait);
+}
+
+static vd_status create_namespace(struct vd_server *server, const char *name, struct vd_error *reterr)
+{
+	struct vdi_edited      edited = { 0 };
+	struct vdi_http_status refusal;
+	struct creation	       creation = { .status = VD_OK };
+	char		       body[128];
+	struct vdi_edit	       edit = { .resource = server->namespaces,
+					.now = vd_env_wall(server->env),
+					.random = { vd_env_random(server->env), vd_env_random(server->env), 0 } };
+	vd_status	       status;
+
+	(void) snprintf(body, sizeof body, "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\"}}", name);
+	edit.body = vd_bytes_of(body);
+	status = vdi_edit_create(&edit, &edited, &refusal);
+	if (status == VD_OK) {
+		vdi_wait_init(&creation.wait, server->env);
+		status = vd_cacher_create(server->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name), vdi_json_out_bytes(&edited.text), 0,
+					  namespace_created, &creation);
+		if (status == VD_OK) {
+			vdi_wait_wait(&creation.wait);
+			status = creation.status;
+		}
+		vdi_wait_fini(&creation.wait);
+	}
+	vdi_json_out_fini(&edited.text);
+	if (status == VD_OK || status == VD_EXISTS)
+		return VD_OK;
+	return vd_error_set(reterr, status, "namespace %s: %s", name,
+			    creation.error.message[0] ? creation.error.message : vd_status_sentence(status));
+}
+
+vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr)
+{
+	static const char *const names[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
+	vd_mono			 due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
+
+	for (size_t i = 0; i < server->resources.count; i++) {
+		vd_dur left = due.ns == INT64_MAX ? (vd_dur) { -1 } : vd_mono_since(due, vd_env_now(server->env));
+
+		if (due.ns != INT64_MAX && left.ns < 0)
+			left.ns = 0;
+		VDI_TRY(vd_cacher_ready_wait(server->resources.items[i].cacher, left, reterr));
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
+		VDI_TRY(create_namespace(server, names[i], reterr));
+	if (!atomic_exchange(&server->started, true))
+		vdi_http_loop_accept(&server->loops[0]);
+	return VD_OK;
+}
+
+const char *vd_server_address(const struct vd_server *server)
+{
+	return server->address;
+}
+
+static bool wait_for_connections(struct vd_server *server, vd_mono due)
+{
+	bool gone;
+
+	vdi_lock_acquire(&server->lock);
+	while (server->connections_open > 0)
+		if (!vdi_condition_wait_until(&server->changed, &server->lock, due))
+			break;
+	gone = server->connections_open == 0;
+	vdi_lock_release(&server->lock);
+	return gone;
+}
+
+vd_status vd_server_drain(struct vd_server *server, vd_dur timeout)
+{
+	server->draining = true;
+	for (size_t i = 0; i < server->loop_count; i++)
+		vdi_http_loop_drain(&server->loops[i]);
+	return wait_for_connections(server, vd_mono_add(vd_env_now(server->env), timeout)) ? VD_OK : VD_TIMEOUT;
+}
+
+struct vd_server *vd_server_free(struct vd_server *server)
+{
+	if (server == NULL)
+		return NULL;
+	server->draining = true;
+	for (size_t i = 0; i < server->loop_count; i++)
+		vdi_http_loop_close_all(&server->loops[i]);
+	(void) wait_for_connections(server, VD_NEVER);
+	for (size_t i = 0; i < server->resources.count; i++) {
+		if (server->resources.items[i].cacher)
+			(void) vd_cacher_close_wait(server->resources.items[i].cacher);
+		server->resources.items[i].cacher = NULL;
+	}
+	for (size_t i = 0; i < server->loop_count; i++)
+		vdi_http_loop_fini(&server->loops[i]);
+	vdi_free(server->loops);
+	if (server->listen_fd >= 0)
+		(void) close(server->listen_fd);
+	for (size_t i = 0; i < server->resources.count; i++)
+		(void) vd_codec_free(server->resources.items[i].codec);
+	vdi_documents_fini(&server->documents);
+	vdi_resources_fini(&server->resources);
+	vdi_condition_fini(&server->changed);
+	vdi_lock_fini(&server->lock);
+	vdi_free(server);
+	return NULL;
+}

@@ -1,0 +1,329 @@
+/* Strategic merge: merge patch that knows which lists are sets.
+ *
+ * Mirrors k8s.io/apimachinery pkg/util/strategicpatch. Instead of Go's struct tags there is one table of field names; within Kubernetes' own kinds a
+ * field name almost always means the same list, and the exceptions (ports) are told apart by what stands above them. Lists that are not in the table are
+ * replaced whole, as upstream does for lists without a patch strategy.
+ */
+#include "json_patch.h"
+
+/* Elements of two lists compared with each other: what one request may cost. */
+#define PRODUCT_MAX 4000000
+
+struct list_rule {
+	const char *field;
+	const char *parent; /* the list or object the field stands in, or NULL for any */
+	const char *key;    /* NULL: a set of plain values */
+};
+
+static const struct list_rule rules[] = {
+	{ "containers", NULL, "name" },
+	{ "initContainers", NULL, "name" },
+	{ "ephemeralContainers", NULL, "name" },
+	{ "env", NULL, "name" },
+	{ "volumes", NULL, "name" },
+	{ "volumeMounts", NULL, "mountPath" },
+	{ "volumeDevices", NULL, "devicePath" },
+	{ "ports", "containers", "containerPort" },
+	{ "ports", "initContainers", "containerPort" },
+	{ "ports", "ephemeralContainers", "containerPort" },
+	{ "ports", "spec", "port" },
+	{ "conditions", NULL, "type" },
+	{ "ownerReferences", "metadata", "uid" },
+	{ "finalizers", "metadata", NULL },
+	{ "imagePullSecrets", NULL, "name" },
+	{ "secrets", "", "name" },
+	{ "hostAliases", NULL, "ip" },
+	{ "topologySpreadConstraints", NULL, "topologyKey" },
+	{ "resourceClaims", "spec", "name" },
+	{ "schedulingGates", NULL, "name" },
+	{ "addresses", "status", "type" },
+	{ "podIPs", "status", "ip" },
+	{ "hostIPs", "status", "ip" },
+	{ "podCIDRs", "spec", NULL },
+	{ "taints", NULL, "key" },
+};
+
+static bool is(struct vd_bytes text, const char *word)
+{
+	return vd_bytes_equal(text, vd_bytes_of(word));
+}
+
+static const struct list_rule *rule_of(struct vd_bytes field, struct vd_bytes parent)
+{
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rules); i++)
+		if (is(field, rules[i].field) && (rules[i].parent == NULL || is(parent, rules[i].parent)))
+			return &rules[i];
+	return NULL;
+}
+
+struct strategic {
+	struct vdi_json_tree *tree;
+	struct vd_error	     *error;
+};
+
+static vd_status no_memory(struct strategic *strategic)
+{
+	return vd_error_set(strategic->error, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+}
+
+static vd_status merge(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, struct vd_bytes parent);
+
+static struct vd_bytes directive(struct strategic *strategic, struct vdi_json *patch)
+{
+	return vdi_json_string_of(vdi_json_get(strategic->tree, patch, vd_bytes_of("$patch")));
+}
+
+/* New content may carry directives and nulls too: it is merged into something empty. */
+static vd_status fresh(struct strategic *strategic, struct vdi_json *patch, struct vd_bytes parent, struct vdi_json **ret_value)
+{
+	if (patch->kind == VDI_JSON_OBJECT) {
+		*ret_value = vdi_json_new(strategic->tree, VDI_JSON_OBJECT);
+		return *ret_value ? merge(strategic, *ret_value, patch, parent) : no_memory(strategic);
+	}
+	*ret_value = vdi_json_copy(strategic->tree, patch);
+	return *ret_value ? VD_OK : no_memory(strategic);
+}
+
+static struct vdi_json *find_element(struct strategic *strategic, struct vdi_json *list, const char *key, const struct vdi_json *wanted)
+{
+	struct vd_bytes name = vd_bytes_of(key);
+
+	for (struct vdi_json *at = list->first; at; at = at->next) {
+		struct vdi_json *value = vdi_json_get(strategic->tree, at, name);
+
+		if (value && value->kind == wanted->kind && vd_bytes_equal(value->text, wanted->text))
+			return at;
+	}
+	return NULL;
+}
+
+static struct vdi_json *find_plain(struct vdi_json *list, const struct vdi_json *wanted)
+{
+	for (struct vdi_json *at = list->first; at; at = at->next)
+		if (at->kind == wanted->kind && vd_bytes_equal(at->text, wanted->text))
+			return at;
+	return NULL;
+}
+
+static vd_status merge_keyed(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, const char *key,
+			     struct vd_bytes field)
+{
+	for (struct vdi_json *change = patch->first; change; change = change->next)
+		if (is(directive(strategic, change), "replace")) { /* the rest of the patch is the new list */
+			target->first = target->last = NULL;
+			target->count = 0;
+		}
+	for (struct vdi_json *change = patch->first; change; change = change->next) {
+		struct vdi_json *wanted = vdi_json_get(strategic->tree, change, vd_bytes_of(key));
+		struct vdi_json *found;
+		struct vd_bytes	 order = directive(strategic, change);
+
+		if (is(order, "replace") && wanted == NULL)
+			continue;
+		if (wanted == NULL)
+			return vd_error_set(strategic->error, VD_BAD_REQUEST, "map: does not contain declared merge key: %s", key);
+		found = find_element(strategic, target, key, wanted);
+		if (is(order, "delete")) {
+			if (found)
+				vdi_json_array_remove(target, found);
+		} else if (found) {
+			VDI_TRY(merge(strategic, found, change, field));
+		} else {
+			struct vdi_json *value;
+
+			VDI_TRY(fresh(strategic, change, field, &value));
+			vdi_json_append(target, value);
+		}
+	}
+	return VD_OK;
+}
+
+static vd_status merge_plain(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch)
+{
+	for (struct vdi_json *change = patch->first; change; change = change->next) {
+		struct vdi_json *value;
+
+		if (find_plain(target, change))
+			continue;
+		VDI_TRY(fresh(strategic, change, VD_BYTES_NONE, &value));
+		vdi_json_append(target, value);
+	}
+	return VD_OK;
+}
+
+/* The element of list that entry of an order list speaks of. */
+static struct vdi_json *ordered_element(struct strategic *strategic, struct vdi_json *list, const char *key, const struct vdi_json *entry)
+{
+	struct vdi_json *wanted;
+
+	if (key == NULL)
+		return find_plain(list, entry);
+	wanted = vdi_json_get(strategic->tree, entry, vd_bytes_of(key));
+	return wanted ? find_element(strategic, list, key, wanted) : NULL;
+}
+
+/* Listed elements take, in the listed order, the places that listed elements had; others stay. */
+static vd_status reorder(struct strategic *strategic, struct vdi_json *list, const char *key, const struct vdi_json *order)
+{
+	struct vdi_json **elements = vdi_calloc((size_t) list->count * 2 + 1, sizeof *elements);
+	struct vdi_json **ordered = elements + list->count;
+	size_t		  count = 0, ordered_count = 0, taken = 0;
+
+	if (elements == NULL)
+		return no_memory(strategic);
+	for (const struct vdi_json *entry = order->first; entry && ordered_count < list->count; entry = entry->next) {
+		struct vdi_json *found = ordered_element(strategic, list, key, entry);
+		bool		 again = found == NULL;
+
+		for (size_t i = 0; i < ordered_count && !again; i++)
+			again = ordered[i] == found;
+		if (!again)
+			ordered[ordered_count++] = found;
+	}
+	for (struct vdi_json *at = list->first; at; at = at->next)
+		elements[count++] = at;
+	list->first = list->last = NULL;
+	list->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		bool listed = false;
+
+		for (size_t j = 0; j < ordered_count && !listed; j++)
+			listed = ordered[j] == elements[i];
+		vdi_json_append(list, listed ? ordered[taken++] : elements[i]);
+	}
+	vdi_free(elements);
+	return VD_OK;
+}
+
+/* `$deleteFromPrimitiveList/finalizers` -> "finalizers"; empty when field has not this prefix. */
+static struct vd_bytes after(struct vd_bytes field, const char *prefix)
+{
+	size_t size = strlen(prefix);
+
+	if (!vd_bytes_has_prefix(field, vd_bytes_of(prefix)))
+		return VD_BYTES_NONE;
+	return (struct vd_bytes) { (const char *) field.data + size, field.size - size };
+}
+
+static vd_status check_product(struct strategic *strategic, const struct vdi_json *a, const struct vdi_json *b)
+{
+	if ((uint64_t) a->count * b->count > PRODUCT_MAX)
+		return vd_error_set(strategic->error, VD_TOO_BIG, "the lists of the patch are too long");
+	return VD_OK;
+}
+
+static void retain_keys(struct strategic *strategic, struct vdi_json *target, struct vdi_json *keys)
+{
+	struct vdi_json *next;
+
+	for (struct vdi_json *member = target->first; member; member = next) {
+		struct vdi_json wanted = { .kind = VDI_JSON_STRING, .text = member->key };
+
+		next = member->next;
+		if (find_plain(keys, &wanted) == NULL)
+			(void) vdi_json_remove(strategic->tree, target, member->key);
+	}
+}
+
+/* The directives of one object, before its members. */
+static vd_status apply_directives(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch)
+{
+	for (struct vdi_json *change = patch->first; change; change = change->next) {
+		struct vd_bytes	 field = after(change->key, "$deleteFromPrimitiveList/");
+		struct vdi_json *list = field.size ? vdi_json_get(strategic->tree, target, field) : NULL;
+
+		if (is(change->key, "$retainKeys") && change->kind == VDI_JSON_ARRAY) {
+			VDI_TRY(check_product(strategic, target, change));
+			retain_keys(strategic, target, change);
+		}
+		if (!vdi_json_is(list, VDI_JSON_ARRAY) || change->kind != VDI_JSON_ARRAY)
+			continue;
+		VDI_TRY(check_product(strategic, list, change));
+		for (struct vdi_json *gone = change->first; gone; gone = gone->next) {
+			struct vdi_json *found = find_plain(list, gone);
+
+			if (found)
+				vdi_json_array_remove(list, found);
+		}
+	}
+	return VD_OK;
+}
+
+static vd_status apply_orders(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, struct vd_bytes parent)
+{
+	for (struct vdi_json *change = patch->first; change; change = change->next) {
+		struct vd_bytes		field = after(change->key, "$setElementOrder/");
+		struct vdi_json	       *list = field.size ? vdi_json_get(strategic->tree, target, field) : NULL;
+		const struct list_rule *rule = list ? rule_of(field, parent) : NULL;
+
+		if (!vdi_json_is(list, VDI_JSON_ARRAY) || change->kind != VDI_JSON_ARRAY || rule == NULL)
+			continue;
+		VDI_TRY(check_product(strategic, list, change));
+		VDI_TRY(check_product(strategic, list, list));
+		VDI_TRY(reorder(strategic, list, rule->key, change));
+	}
+	return VD_OK;
+}
+
+static vd_status merge_member(struct strategic *strategic, struct vdi_json *target, struct vdi_json *change, struct vd_bytes parent)
+{
+	struct vdi_json	       *member = vdi_json_get(strategic->tree, target, change->key);
+	const struct list_rule *rule = change->kind == VDI_JSON_ARRAY ? rule_of(change->key, parent) : NULL;
+	struct vdi_json	       *value;
+
+	if (change->kind == VDI_JSON_NULL) {
+		(void) vdi_json_remove(strategic->tree, target, change->key);
+		return VD_OK;
+	}
+	if (change->kind == VDI_JSON_OBJECT && vdi_json_is(member, VDI_JSON_OBJECT)) {
+		if (!is(directive(strategic, change), "delete"))
+			return merge(strategic, member, change, change->key);
+		(void) vdi_json_remove(strategic->tree, target, change->key);
+		return VD_OK;
+	}
+	if (change->kind == VDI_JSON_ARRAY && rule) {
+		if (!vdi_json_is(member, VDI_JSON_ARRAY)) {
+			if (!vdi_json_set(strategic->tree, target, change->key, vdi_json_new(strategic->tree, VDI_JSON_ARRAY)))
+				return no_memory(strategic);
+			member = vdi_json_get(strategic->tree, target, change->key);
+		}
+		VDI_TRY(check_product(strategic, member, change));
+		VDI_TRY(check_product(strategic, change, change));
+		if (rule->key)
+			return merge_keyed(strategic, member, change, rule->key, change->key);
+		return merge_plain(strategic, member, change);
+	}
+	VDI_TRY(fresh(strategic, change, change->key, &value));
+	return vdi_json_set(strategic->tree, target, change->key, value) ? VD_OK : no_memory(strategic);
+}
+
+static vd_status merge(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, struct vd_bytes parent)
+{
+	struct vd_bytes order = directive(strategic, patch);
+
+	if (order.size && !is(order, "replace") && !is(order, "merge") && !is(order, "delete"))
+		return vd_error_set(strategic->error, VD_BAD_REQUEST, "Unknown patch type: %.*s", (int) VDI_MIN(order.size, (size_t) 64),
+				    (const char *) order.data);
+	if (is(order, "replace") || is(order, "delete")) {
+		target->first = target->last = NULL;
+		target->index = NULL;
+		target->count = 0;
+	}
+	if (is(order, "delete"))
+		return VD_OK;
+	VDI_TRY(apply_directives(strategic, target, patch));
+	for (struct vdi_json *change = patch->first; change; change = change->next) {
+		if (change->key.size == 0 || ((const char *) change->key.data)[0] != '$')
+			VDI_TRY(merge_member(strategic, target, change, parent));
+	}
+	return apply_orders(strategic, target, patch, parent);
+}
+
+vd_status vdi_patch_strategic(struct vdi_json_tree *tree, struct vdi_json *target, struct vdi_json *patch, struct vd_error *reterr)
+{
+	struct strategic strategic = { tree, reterr };
+
+	if (patch->kind != VDI_JSON_OBJECT || target->kind != VDI_JSON_OBJECT)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "a strategic merge patch must be an object");
+	return merge(&strategic, target, patch, VD_BYTES_NONE);
+}

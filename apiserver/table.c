@@ -1,0 +1,262 @@
+/* Tables: columns, rows, paths and times. What differs from kind to kind is in table_cells.c. */
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void put_member(struct vdi_json_out *out, const char *key, const char *value)
+{
+	vdi_json_key(out, key);
+	vdi_json_text(out, value);
+}
+
+void vdi_table_columns(struct vdi_json_out *out, const struct vdi_resource *resource)
+{
+	vdi_json_key(out, "columnDefinitions");
+	vdi_json_raw(out, "[");
+	for (size_t i = 0; i < resource->column_count; i++) {
+		const struct vdi_column *column = &resource->columns[i];
+
+		vdi_json_comma(out);
+		vdi_json_raw(out, "{");
+		put_member(out, "name", column->name);
+		put_member(out, "type", column->type);
+		put_member(out, "format", column->format);
+		put_member(out, "description", column->description);
+		vdi_json_key(out, "priority");
+		vdi_json_int(out, column->priority);
+		vdi_json_raw(out, "}");
+	}
+	vdi_json_raw(out, "]");
+}
+
+void vdi_table_metadata(struct vdi_json_out *out, struct vdi_json_tree *tree, const struct vdi_json *root, bool v1beta1)
+{
+	const struct vdi_json *metadata = vdi_json_get(tree, root, vd_bytes_of("metadata"));
+
+	vdi_json_raw(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
+	vdi_json_raw(out, v1beta1 ? "v1beta1\"" : "v1\"");
+	if (metadata) {
+		vdi_json_key(out, "metadata");
+		vdi_json_write(out, metadata);
+	}
+	vdi_json_raw(out, "}");
+}
+
+void vdi_table_row(struct vdi_json_out *out, const struct vdi_resource *resource, struct vdi_json_tree *tree, const struct vdi_json *root,
+		   struct vd_bytes text, enum vdi_include include, bool v1beta1, vd_wall now)
+{
+	struct vdi_cell_context context = { tree, root, now };
+
+	vdi_json_raw(out, "{\"cells\":[");
+	for (size_t i = 0; i < resource->column_count; i++) {
+		if (i)
+			vdi_json_raw(out, ",");
+		vdi_table_cell(out, &context, &resource->columns[i]);
+	}
+	vdi_json_raw(out, "]");
+	if (include == VDI_INCLUDE_NONE) {
+		vdi_json_raw(out, ",\"object\":null}");
+		return;
+	}
+	vdi_json_raw(out, ",\"object\":");
+	if (include == VDI_INCLUDE_OBJECT)
+		vdi_json_bytes(out, text);
+	else
+		vdi_table_metadata(out, tree, root, v1beta1);
+	vdi_json_raw(out, "}");
+}
+
+/* ---- Paths ---- */
+
+/* Skips `['name']`, `[3]`, `[*]` or `[?(@.a=="b")]`; *path stands behind '['. */
+static const struct vdi_json *step_bracket(struct vdi_json_tree *tree, const struct vdi_json *node, const char **path)
+{
+	const char *at = *path;
+	const char *close = strchr(at, ']');
+
+	if (close == NULL)
+		return NULL;
+	if (*at == '\'' || *at == '"') {
+		const char *quote = strchr(at + 1, *at);
+
+		if (quote == NULL || quote[1] != ']')
+			return NULL;
+		*path = quote + 2;
+		return vdi_json_get(tree, node, (struct vd_bytes) { at + 1, (size_t) (quote - at - 1) });
+	}
+	if (strncmp(at, "?(@.", 4) == 0) {
+		const char	*equals = strstr(at, "==");
+		const char	*end = strstr(at, ")]");
+		struct vd_bytes	 key, value;
+
+		if (equals == NULL || end == NULL || equals > end)
+			return NULL;
+		key = (struct vd_bytes) { at + 4, (size_t) (equals - at - 4) };
+		for (equals += 2; *equals == ' ' || *equals == '"' || *equals == '\''; equals++)
+			;
+		value = (struct vd_bytes) { equals, (size_t) (end - equals) };
+		while (value.size && strchr(" \"'", equals[value.size - 1]))
+			value.size--;
+		while (key.size && ((const char *) key.data)[key.size - 1] == ' ')
+			key.size--;
+		*path = end + 2;
+		if (!vdi_json_is(node, VDI_JSON_ARRAY))
+			return NULL;
+		for (const struct vdi_json *child = node->first; child; child = child->next) {
+			const struct vdi_json *member = vdi_json_get(tree, child, key);
+
+			if (member && vd_bytes_equal(member->text, value))
+				return child;
+		}
+		return NULL;
+	}
+	*path = close + 1;
+	if (!vdi_json_is(node, VDI_JSON_ARRAY))
+		return NULL;
+	node = node->first;
+	for (long index = *at == '*' ? 0 : strtol(at, NULL, 10); node && index > 0; index--)
+		node = node->next;
+	return node;
+}
+
+const struct vdi_json *vdi_json_path(struct vdi_json_tree *tree, const struct vdi_json *root, const char *path)
+{
+	const struct vdi_json *node = root;
+
+	while (node && *path) {
+		char   key[256];
+		size_t size = 0;
+
+		if (*path == '[') {
+			path++;
+			node = step_bracket(tree, node, &path);
+			continue;
+		}
+		if (*path == '.')
+			path++;
+		for (; *path && *path != '.' && *path != '['; path++) {
+			if (*path == '\\' && path[1])
+				path++;
+			if (size == sizeof key)
+				return NULL;
+			key[size++] = *path;
+		}
+		if (size)
+			node = vdi_json_get(tree, node, (struct vd_bytes) { key, size });
+	}
+	return node;
+}
+
+/* ---- Times ---- */
+
+void vdi_human_duration(struct vdi_json_out *out, int64_t seconds)
+{
+	long long minutes = seconds / 60, hours = seconds / 3600, days = hours / 24;
+
+	if (seconds < -1)
+		vdi_json_raw(out, "<invalid>");
+	else if (seconds < 0)
+		vdi_json_raw(out, "0s");
+	else if (seconds < 120)
+		vdi_json_printf(out, "%llds", (long long) seconds);
+	else if (minutes < 10 && seconds % 60)
+		vdi_json_printf(out, "%lldm%llds", minutes, (long long) (seconds % 60));
+	else if (minutes < 180)
+		vdi_json_printf(out, "%lldm", minutes);
+	else if (hours < 8 && minutes % 60)
+		vdi_json_printf(out, "%lldh%lldm", hours, minutes % 60);
+	else if (hours < 48)
+		vdi_json_printf(out, "%lldh", hours);
+	else if (days < 8 && hours % 24)
+		vdi_json_printf(out, "%lldd%lldh", days, hours % 24);
+	else if (days < 730)
+		vdi_json_printf(out, "%lldd", days);
+	else if (days < 2920 && days % 365)
+		vdi_json_printf(out, "%lldy%lldd", days / 365, days % 365);
+	else
+		vdi_json_printf(out, "%lldy", days / 365);
+}
+
+static int number_at(const char *at, int digit_count)
+{
+	int number = 0;
+
+	for (int i = 0; i < digit_count; i++) {
+		if (at[i] < '0' || at[i] > '9')
+			return -1;
+		number = number * 10 + (at[i] - '0');
+	}
+	return number;
+}
+
+/* Days since 1970-01-01 of a date of the proleptic Gregorian calendar. */
+static int64_t days_of(int64_t year, int month, int day)
+{
+	int64_t era, of_era, of_year;
+
+	year -= month <= 2;
+	era = year / 400;
+	of_era = year - era * 400;
+	of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+bool vdi_time_parse(struct vd_bytes text, int64_t *ret_seconds)
+{
+	const char *at = text.data;
+	size_t	    i = 19;
+	int	    year, month, day, hour, minute, second, offset = 0;
+
+	if (text.size < 20 || at[4] != '-' || at[7] != '-' || (at[10] != 'T' && at[10] != 't') || at[13] != ':' || at[16] != ':')
+		return false;
+	year = number_at(at, 4);
+	month = number_at(at + 5, 2);
+	day = number_at(at + 8, 2);
+	hour = number_at(at + 11, 2);
+	minute = number_at(at + 14, 2);
+	second = number_at(at + 17, 2);
+	if (year < 0 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
+	    second > 60)
+		return false;
+	if (at[i] == '.')
+		for (i++; i < text.size && at[i] >= '0' && at[i] <= '9'; i++)
+			;
+	if (i < text.size && (at[i] == '+' || at[i] == '-') && text.size - i == 6) {
+		int hours = number_at(at + i + 1, 2), minutes = number_at(at + i + 4, 2);
+
+		if (hours < 0 || minutes < 0)
+			return false;
+		offset = (hours * 3600 + minutes * 60) * (at[i] == '+' ? 1 : -1);
+	} else if (i + 1 != text.size || (at[i] != 'Z' && at[i] != 'z')) {
+		return false;
+	}
+	*ret_seconds = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
+	return true;
+}
+
+void vdi_time_format(vd_wall time, char buffer[VDI_TIME_SIZE])
+{
+	time_t	  seconds = (time_t) (time.ns / 1000000000);
+	struct tm parts;
+
+	if (gmtime_r(&seconds, &parts) == NULL || parts.tm_year > 8099 || parts.tm_year < -1900) {
+		memcpy(buffer, "1970-01-01T00:00:00Z", VDI_TIME_SIZE);
+		return;
+	}
+	(void) strftime(buffer, VDI_TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+void vdi_table_age(struct vdi_json_out *out, const struct vdi_json *timestamp, vd_wall now)
+{
+	int64_t seconds;
+
+	if (!vdi_time_parse(vdi_json_string_of(timestamp), &seconds)) {
+		vdi_json_raw(out, "\"\\u003cunknown\\u003e\"");
+		return;
+	}
+	vdi_json_raw(out, "\"");
+	vdi_human_duration(out, now.ns / 1000000000 - seconds);
+	vdi_json_raw(out, "\"");
+}

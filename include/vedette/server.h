@@ -1,0 +1,61 @@
+/* The REST server: Kubernetes' list/watch/CRUD protocol over HTTP/1.1, for kubectl, client-go and their like.
+ *
+ * One cacher and one codec per served kind, made when the server is; N event-loop threads that own the connections. Functions may be called from any
+ * thread, none from an actor's handler: those that say so block.
+ *
+ *   vd_server_new -> vd_server_start -> ... -> vd_server_drain -> vd_server_free
+ */
+#ifndef VEDETTE_SERVER_H
+#define VEDETTE_SERVER_H
+
+#include <vedette/env.h>
+#include <vedette/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vd_server;
+
+struct vd_server_options {
+	size_t		size;		       /* sizeof(struct vd_server_options) */
+	const char     *listen;		       /* "127.0.0.1:8080", "[::1]:0"; port 0: the system chooses. Loopback only (no authentication yet) */
+	unsigned	threads;	       /* event loops; 0: number of processors, at most 8 */
+	const char     *resources_path;	       /* a resources file, or NULL */
+	struct vd_bytes resources;	       /* the same as bytes; used after the file */
+	int64_t		history_bytes;	       /* of all kinds together; default 256 MiB */
+	vd_dur		history_window;	       /* how long events stay resumable within that budget; default 75 s */
+	uint32_t	connection_count_max;  /* more are answered 429 and closed; default 20000 */
+	vd_dur		head_timeout;	       /* from its first byte to the end of a request head; default 15 s */
+	vd_dur		body_timeout;	       /* from the end of the head to the end of the body; default 60 s */
+	vd_dur		request_timeout;       /* handling of anything but a watch; default 60 s */
+	vd_dur		idle_timeout;	       /* between requests; default 180 s */
+	vd_dur		write_timeout;	       /* without any progress of an answer; default 60 s */
+};
+#define VD_SERVER_OPTIONS_INIT                                                                                                   \
+	{                                                                                                                        \
+		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
+			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
+			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 }             \
+	}
+
+/* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the
+ * server. VD_INVALID: the resources (the message names entry and member). VD_INVALID_ARGUMENT: the address, or one that is not loopback. VD_IO: it cannot be
+ * bound. VD_NOMEM. */
+VD_API VD_MUST_USE vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
+					   struct vd_server **ret_server, struct vd_error *reterr);
+/* Creates the namespaces default, kube-system, kube-public and kube-node-lease where absent, waits until all caches are ready, then accepts
+ * connections. Blocks at most timeout (negative: for ever). */
+VD_API VD_MUST_USE vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr);
+/* "http://127.0.0.1:8080", with the port in use. Lent while the server lives. */
+VD_API const char *vd_server_address(const struct vd_server *server);
+/* Accepts no more, ends watches cleanly, lets requests finish. Blocks until all connections are closed, or timeout. VD_TIMEOUT: some are
+ * left; vd_server_free cuts them. */
+VD_API vd_status vd_server_drain(struct vd_server *server, vd_dur timeout);
+/* Closes everything. Blocks. NULL is fine; returns NULL. */
+VD_API struct vd_server *vd_server_free(struct vd_server *server);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
