@@ -3,7 +3,7 @@
  */
 #include "delete_options.h"
 
-#include "json_tree.h"
+#include "tree.h"
 
 static vd_status bad(struct vdi_http_status *status, const char *what)
 {
@@ -32,22 +32,22 @@ static vd_status take(struct vdi_delete_options *options, struct vd_bytes uid, s
 	return VD_OK;
 }
 
-static vd_status check_policy(struct vdi_json_tree *tree, const struct vdi_json *root, struct vdi_http_status *status)
+static vd_status check_policy(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_http_status *status)
 {
 	static const char *const policies[] = { "Background", "Foreground", "Orphan" };
-	const struct vdi_json	*policy = vdi_json_find(tree, root, "propagationPolicy");
-	const struct vdi_json	*orphan = vdi_json_find(tree, root, "orphanDependents");
-	bool			 known = policy == NULL || policy->kind == VDI_JSON_NULL;
+	const struct vdi_node	*policy = vdi_tree_find(tree, root, "propagationPolicy");
+	const struct vdi_node	*orphan = vdi_tree_find(tree, root, "orphanDependents");
+	bool			 known = policy == NULL || policy->kind == VDI_NODE_NULL;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(policies) && !known; i++)
-		known = vd_bytes_equal(vdi_json_string_of(policy), vd_bytes_of(policies[i]));
+		known = vd_bytes_equal(vdi_tree_string_of(policy), vd_bytes_of(policies[i]));
 	vdi_http_status_set(status, 422, "Invalid", "%s", "");
 	if (!known)
 		vdi_http_status_cause(status, "FieldValueNotSupported", "propagationPolicy",
 				      "Unsupported value: \"%.*s\": supported values: \"Background\", \"Foreground\", \"Orphan\"",
-				      (int) VDI_MIN(vdi_json_string_of(policy).size, (size_t) 60),
-				      vdi_json_string_of(policy).size ? (const char *) vdi_json_string_of(policy).data : "");
-	if (orphan && orphan->kind != VDI_JSON_NULL && policy && policy->kind != VDI_JSON_NULL)
+				      (int) VDI_MIN(vdi_tree_string_of(policy).size, (size_t) 60),
+				      vdi_tree_string_of(policy).size ? (const char *) vdi_tree_string_of(policy).data : "");
+	if (orphan && orphan->kind != VDI_NODE_NULL && policy && policy->kind != VDI_NODE_NULL)
 		vdi_http_status_cause(status, "FieldValueInvalid", "propagationPolicy",
 				      "Invalid value: orphanDependents and deletionPropagation cannot be both set");
 	if (status->cause_count == 0)
@@ -56,26 +56,26 @@ static vd_status check_policy(struct vdi_json_tree *tree, const struct vdi_json 
 	return VD_INVALID;
 }
 
-static vd_status parse_tree(struct vdi_json_tree *tree, struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
+static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
 {
-	const struct vdi_json *dry_run;
-	struct vdi_json	      *root;
+	const struct vdi_node *dry_run;
+	struct vdi_node	      *root;
 	struct vd_error	       error;
-	vd_status	       result = vdi_json_parse(tree, body, &root, &error);
+	vd_status	       result = vdi_tree_parse(tree, body, &root, &error);
 
 	if (result == VD_NOMEM)
 		return VD_NOMEM;
 	if (result != VD_OK)
 		return bad(status, error.message);
-	if (root->kind != VDI_JSON_OBJECT)
+	if (root->kind != VDI_NODE_OBJECT)
 		return bad(status, "the body must be a JSON object");
 	VDI_TRY(check_policy(tree, root, status));
-	dry_run = vdi_json_find(tree, root, "dryRun");
-	for (const struct vdi_json *value = dry_run ? dry_run->first : NULL; value; value = value->next)
-		if (!vd_bytes_equal(vdi_json_string_of(value), vd_bytes_of("All")))
+	dry_run = vdi_tree_find(tree, root, "dryRun");
+	for (const struct vdi_node *value = dry_run ? dry_run->first : NULL; value; value = value->next)
+		if (!vd_bytes_equal(vdi_tree_string_of(value), vd_bytes_of("All")))
 			return bad(status, "dryRun: Unsupported value, supported values: \"All\"");
-	return take(options, vdi_json_string_of(vdi_json_find(tree, root, "preconditions.uid")),
-		    vdi_json_string_of(vdi_json_find(tree, root, "preconditions.resourceVersion")), dry_run && dry_run->count > 0);
+	return take(options, vdi_tree_string_of(vdi_tree_find(tree, root, "preconditions.uid")),
+		    vdi_tree_string_of(vdi_tree_find(tree, root, "preconditions.resourceVersion")), dry_run && dry_run->count > 0);
 }
 
 /* ---- Protobuf ---- */
@@ -163,7 +163,7 @@ static vd_status parse_protobuf(struct vd_bytes body, struct vdi_delete_options 
 
 vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf, struct vdi_delete_options *ret_options, struct vdi_http_status *status)
 {
-	struct vdi_json_tree	  tree = VDI_JSON_TREE_INIT;
+	struct vdi_tree	  tree = VDI_TREE_INIT;
 	struct vdi_delete_options options = { 0 };
 	vd_status		  result = VD_OK;
 
@@ -171,7 +171,7 @@ vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf, struct v
 		result = parse_protobuf(body, &options, status);
 	else if (body.size)
 		result = parse_tree(&tree, body, &options, status);
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 	if (result == VD_NOMEM)
 		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
 	if (result == VD_OK)

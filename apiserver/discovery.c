@@ -12,14 +12,14 @@ void vdi_documents_fini(struct vdi_documents *documents)
 {
 	for (size_t i = 0; i < documents->count; i++) {
 		vdi_free(documents->items[i].path);
-		vdi_json_out_fini(&documents->items[i].body);
+		vdi_out_fini(&documents->items[i].body);
 	}
 	vdi_free(documents->items);
 	memset(documents, 0, sizeof *documents);
 }
 
 /* Takes over body. */
-static vd_status add(struct vdi_documents *documents, const char *path, enum vdi_form form, struct vdi_json_out *body)
+static vd_status add(struct vdi_documents *documents, const char *path, enum vdi_form form, struct vdi_out *body)
 {
 	static const char *const types[] = {
 		[VDI_FORM_OBJECT] = "application/json",
@@ -29,17 +29,17 @@ static vd_status add(struct vdi_documents *documents, const char *path, enum vdi
 	struct vdi_document *document;
 	char		    *copy = vdi_strdup(path);
 
-	vdi_json_raw(body, "\n");
+	vdi_out_raw(body, "\n");
 	if (copy == NULL || body->failed ||
 	    !vdi_grow((void **) &documents->items, &documents->capacity, documents->count + 1, sizeof *documents->items)) {
 		vdi_free(copy);
-		vdi_json_out_fini(body);
+		vdi_out_fini(body);
 		return VD_NOMEM;
 	}
 	document = &documents->items[documents->count++];
 	*document = (struct vdi_document) { copy, form, types[form], *body, "" };
 	(void) snprintf(document->etag, sizeof document->etag, "\"%016llX\"", (unsigned long long) XXH3_64bits(body->data, body->size));
-	*body = (struct vdi_json_out) VDI_JSON_OUT_INIT;
+	*body = (struct vdi_out) VDI_OUT_INIT;
 	return VD_OK;
 }
 
@@ -58,38 +58,38 @@ const struct vdi_document *vdi_documents_find(const struct vdi_documents *docume
 	return plain;
 }
 
-static void member(struct vdi_json_out *out, const char *key, const char *value)
+static void member(struct vdi_out *out, const char *key, const char *value)
 {
-	vdi_json_key(out, key);
-	vdi_json_text(out, value);
+	vdi_out_key(out, key);
+	vdi_out_text(out, value);
 }
 
-static void words(struct vdi_json_out *out, const char *key, const char *const *list, size_t max)
+static void words(struct vdi_out *out, const char *key, const char *const *list, size_t max)
 {
 	if (list[0] == NULL)
 		return;
-	vdi_json_key(out, key);
-	vdi_json_raw(out, "[");
+	vdi_out_key(out, key);
+	vdi_out_raw(out, "[");
 	for (size_t i = 0; i < max && list[i]; i++) {
-		vdi_json_comma(out);
-		vdi_json_text(out, list[i]);
+		vdi_out_comma(out);
+		vdi_out_text(out, list[i]);
 	}
-	vdi_json_raw(out, "]");
+	vdi_out_raw(out, "]");
 }
 
-static void raw_member(struct vdi_json_out *out, const char *key, const char *json)
+static void raw_member(struct vdi_out *out, const char *key, const char *json)
 {
-	vdi_json_key(out, key);
-	vdi_json_raw(out, json);
+	vdi_out_key(out, key);
+	vdi_out_raw(out, json);
 }
 
 /* ---- Legacy ---- */
 
-static void legacy_subresource(struct vdi_json_out *out, const struct vdi_resource *resource, const char *name, const char *group,
+static void legacy_subresource(struct vdi_out *out, const struct vdi_resource *resource, const char *name, const char *group,
 			       const char *version, const char *kind)
 {
-	vdi_json_comma(out);
-	vdi_json_printf(out, "{\"name\":\"%s/%s\",\"singularName\":\"\",\"namespaced\":%s", resource->plural, name,
+	vdi_out_comma(out);
+	vdi_out_printf(out, "{\"name\":\"%s/%s\",\"singularName\":\"\",\"namespaced\":%s", resource->plural, name,
 			resource->namespaced ? "true" : "false");
 	if (group) {
 		member(out, "group", group);
@@ -97,13 +97,13 @@ static void legacy_subresource(struct vdi_json_out *out, const struct vdi_resour
 	}
 	member(out, "kind", kind);
 	raw_member(out, "verbs", subresource_verbs);
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 }
 
-static void legacy_resource(struct vdi_json_out *out, const struct vdi_resource *resource)
+static void legacy_resource(struct vdi_out *out, const struct vdi_resource *resource)
 {
-	vdi_json_comma(out);
-	vdi_json_raw(out, "{");
+	vdi_out_comma(out);
+	vdi_out_raw(out, "{");
 	member(out, "name", resource->plural);
 	member(out, "singularName", resource->singular);
 	raw_member(out, "namespaced", resource->namespaced ? "true" : "false");
@@ -111,7 +111,7 @@ static void legacy_resource(struct vdi_json_out *out, const struct vdi_resource 
 	raw_member(out, "verbs", resource_verbs);
 	words(out, "shortNames", resource->short_names, VDI_ARRAY_SIZE(resource->short_names));
 	words(out, "categories", resource->categories, VDI_ARRAY_SIZE(resource->categories));
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 	if (resource->has_scale)
 		legacy_subresource(out, resource, "scale", "autoscaling", "v1", "Scale");
 	if (resource->has_status)
@@ -130,10 +130,10 @@ static void version_path(const struct vdi_resource *resource, const char *prefix
 
 static vd_status render_version(struct vdi_documents *documents, const struct vdi_resources *resources, size_t from, size_t to)
 {
-	struct vdi_json_out out = VDI_JSON_OUT_INIT;
+	struct vdi_out out = VDI_OUT_INIT;
 	char		    path[VDI_RESOURCE_NAME_MAX], version[VDI_RESOURCE_NAME_MAX];
 
-	vdi_json_raw(&out, "{");
+	vdi_out_raw(&out, "{");
 	member(&out, "kind", "APIResourceList");
 	if (*resources->items[from].group)
 		member(&out, "apiVersion", "v1");
@@ -141,12 +141,12 @@ static vd_status render_version(struct vdi_documents *documents, const struct vd
 	raw_member(&out, "resources", "[");
 	for (size_t i = from; i < to; i++)
 		legacy_resource(&out, &resources->items[i]);
-	vdi_json_raw(&out, "]}");
+	vdi_out_raw(&out, "]}");
 	version_path(&resources->items[from], "", path);
 	return add(documents, path, VDI_FORM_OBJECT, &out);
 }
 
-static void group_body(struct vdi_json_out *out, const struct vdi_resources *resources, size_t from, size_t to)
+static void group_body(struct vdi_out *out, const struct vdi_resources *resources, size_t from, size_t to)
 {
 	const char *group = resources->items[from].group;
 
@@ -155,11 +155,11 @@ static void group_body(struct vdi_json_out *out, const struct vdi_resources *res
 	for (size_t i = from; i < to; i++) {
 		if (i > from && same_version(&resources->items[i - 1], &resources->items[i]))
 			continue;
-		vdi_json_comma(out);
-		vdi_json_printf(out, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[i].version,
+		vdi_out_comma(out);
+		vdi_out_printf(out, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[i].version,
 				resources->items[i].version);
 	}
-	vdi_json_printf(out, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[from].version,
+	vdi_out_printf(out, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[from].version,
 			resources->items[from].version);
 }
 
@@ -183,52 +183,52 @@ static size_t version_end(const struct vdi_resources *resources, size_t from)
 
 static vd_status render_groups(struct vdi_documents *documents, const struct vdi_resources *resources)
 {
-	struct vdi_json_out list = VDI_JSON_OUT_INIT;
+	struct vdi_out list = VDI_OUT_INIT;
 
-	vdi_json_raw(&list, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
+	vdi_out_raw(&list, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
 	for (size_t from = 0, to; from < resources->count; from = to) {
-		struct vdi_json_out one = VDI_JSON_OUT_INIT;
+		struct vdi_out one = VDI_OUT_INIT;
 		char		    path[VDI_RESOURCE_NAME_MAX];
 		vd_status	    status;
 
 		to = group_end(resources, from);
 		if (!*resources->items[from].group)
 			continue;
-		vdi_json_comma(&list);
-		vdi_json_raw(&list, "{");
+		vdi_out_comma(&list);
+		vdi_out_raw(&list, "{");
 		group_body(&list, resources, from, to);
-		vdi_json_raw(&list, "}");
+		vdi_out_raw(&list, "}");
 
-		vdi_json_raw(&one, "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"");
+		vdi_out_raw(&one, "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"");
 		group_body(&one, resources, from, to);
-		vdi_json_raw(&one, "}");
+		vdi_out_raw(&one, "}");
 		(void) snprintf(path, sizeof path, "/apis/%s", resources->items[from].group);
 		status = add(documents, path, VDI_FORM_OBJECT, &one);
 		if (status != VD_OK) {
-			vdi_json_out_fini(&list);
+			vdi_out_fini(&list);
 			return status;
 		}
 	}
-	vdi_json_raw(&list, "]}");
+	vdi_out_raw(&list, "]}");
 	return add(documents, "/apis", VDI_FORM_OBJECT, &list);
 }
 
 /* ---- Aggregated ---- */
 
-static void aggregated_kind(struct vdi_json_out *out, const char *group, const char *version, const char *kind)
+static void aggregated_kind(struct vdi_out *out, const char *group, const char *version, const char *kind)
 {
-	vdi_json_key(out, "responseKind");
-	vdi_json_raw(out, "{");
+	vdi_out_key(out, "responseKind");
+	vdi_out_raw(out, "{");
 	member(out, "group", group);
 	member(out, "version", version);
 	member(out, "kind", kind);
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 }
 
-static void aggregated_resource(struct vdi_json_out *out, const struct vdi_resource *resource)
+static void aggregated_resource(struct vdi_out *out, const struct vdi_resource *resource)
 {
-	vdi_json_comma(out);
-	vdi_json_raw(out, "{");
+	vdi_out_comma(out);
+	vdi_out_raw(out, "{");
 	member(out, "resource", resource->plural);
 	aggregated_kind(out, resource->group, resource->version, resource->kind);
 	member(out, "scope", resource->namespaced ? "Namespaced" : "Cluster");
@@ -239,35 +239,35 @@ static void aggregated_resource(struct vdi_json_out *out, const struct vdi_resou
 	if (resource->has_status || resource->has_scale) {
 		raw_member(out, "subresources", "[");
 		if (resource->has_scale) {
-			vdi_json_raw(out, "{\"subresource\":\"scale\"");
+			vdi_out_raw(out, "{\"subresource\":\"scale\"");
 			aggregated_kind(out, "autoscaling", "v1", "Scale");
 			raw_member(out, "verbs", subresource_verbs);
-			vdi_json_raw(out, "}");
+			vdi_out_raw(out, "}");
 		}
 		if (resource->has_status) {
-			vdi_json_comma(out);
-			vdi_json_raw(out, "{\"subresource\":\"status\"");
+			vdi_out_comma(out);
+			vdi_out_raw(out, "{\"subresource\":\"status\"");
 			aggregated_kind(out, resource->group, resource->version, resource->kind);
 			raw_member(out, "verbs", subresource_verbs);
-			vdi_json_raw(out, "}");
+			vdi_out_raw(out, "}");
 		}
-		vdi_json_raw(out, "]");
+		vdi_out_raw(out, "]");
 	}
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 }
 
 static vd_status render_aggregated(struct vdi_documents *documents, const struct vdi_resources *resources, bool core, enum vdi_form form)
 {
-	struct vdi_json_out out = VDI_JSON_OUT_INIT;
+	struct vdi_out out = VDI_OUT_INIT;
 
-	vdi_json_printf(&out, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/%s\",\"metadata\":{},\"items\":[",
+	vdi_out_printf(&out, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/%s\",\"metadata\":{},\"items\":[",
 			form == VDI_FORM_DISCOVERY_V2 ? "v2" : "v2beta1");
 	for (size_t from = 0, to; from < resources->count; from = to) {
 		to = group_end(resources, from);
 		if (core == (*resources->items[from].group != 0))
 			continue;
-		vdi_json_comma(&out);
-		vdi_json_raw(&out, "{\"metadata\":{");
+		vdi_out_comma(&out);
+		vdi_out_raw(&out, "{\"metadata\":{");
 		if (!core)
 			member(&out, "name", resources->items[from].group);
 		raw_member(&out, "creationTimestamp", "null}");
@@ -275,23 +275,23 @@ static vd_status render_aggregated(struct vdi_documents *documents, const struct
 		for (size_t at = from; at < to;) {
 			size_t end = version_end(resources, at);
 
-			vdi_json_comma(&out);
-			vdi_json_raw(&out, "{");
+			vdi_out_comma(&out);
+			vdi_out_raw(&out, "{");
 			member(&out, "version", resources->items[at].version);
 			raw_member(&out, "resources", "[");
 			for (; at < end; at++)
 				aggregated_resource(&out, &resources->items[at]);
-			vdi_json_raw(&out, "],\"freshness\":\"Current\"}");
+			vdi_out_raw(&out, "],\"freshness\":\"Current\"}");
 		}
-		vdi_json_raw(&out, "]}");
+		vdi_out_raw(&out, "]}");
 	}
-	vdi_json_raw(&out, "]}");
+	vdi_out_raw(&out, "]}");
 	return add(documents, core ? "/api" : "/apis", form, &out);
 }
 
 /* ---- OpenAPI v3: just enough for kubectl to apply (H-201) ---- */
 
-static void openapi_patch(struct vdi_json_out *out, const struct vdi_resource *resource)
+static void openapi_patch(struct vdi_out *out, const struct vdi_resource *resource)
 {
 	static const char *const parameters[] = { "dryRun", "fieldManager", "fieldValidation", "force" };
 	static const char *const types[] = { "application/json-patch+json", "application/merge-patch+json",
@@ -299,16 +299,16 @@ static void openapi_patch(struct vdi_json_out *out, const struct vdi_resource *r
 	char			 path[VDI_RESOURCE_NAME_MAX];
 
 	version_path(resource, "", path);
-	vdi_json_comma(out);
-	vdi_json_printf(out, "\"%s%s/%s/{name}\":{\"patch\":{\"operationId\":\"patch%s\",\"parameters\":[", path,
+	vdi_out_comma(out);
+	vdi_out_printf(out, "\"%s%s/%s/{name}\":{\"patch\":{\"operationId\":\"patch%s\",\"parameters\":[", path,
 			resource->namespaced ? "/namespaces/{namespace}" : "", resource->plural, resource->kind);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(parameters); i++)
-		vdi_json_printf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"schema\":{\"type\":\"%s\",\"uniqueItems\":true}}", i ? "," : "",
+		vdi_out_printf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"schema\":{\"type\":\"%s\",\"uniqueItems\":true}}", i ? "," : "",
 				parameters[i], i == 3 ? "boolean" : "string");
-	vdi_json_raw(out, "],\"requestBody\":{\"content\":{");
+	vdi_out_raw(out, "],\"requestBody\":{\"content\":{");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(types); i++)
-		vdi_json_printf(out, "%s\"%s\":{\"schema\":{}}", i ? "," : "", types[i]);
-	vdi_json_printf(out,
+		vdi_out_printf(out, "%s\"%s\":{\"schema\":{}}", i ? "," : "", types[i]);
+	vdi_out_printf(out,
 			"}},\"responses\":{\"200\":{\"description\":\"OK\"}},\"x-kubernetes-action\":\"patch\","
 			"\"x-kubernetes-group-version-kind\":{\"group\":\"%s\",\"version\":\"%s\",\"kind\":\"%s\"}}}",
 			resource->group, resource->version, resource->kind);
@@ -316,38 +316,38 @@ static void openapi_patch(struct vdi_json_out *out, const struct vdi_resource *r
 
 static vd_status render_openapi(struct vdi_documents *documents, const struct vdi_resources *resources)
 {
-	struct vdi_json_out index = VDI_JSON_OUT_INIT;
+	struct vdi_out index = VDI_OUT_INIT;
 
-	vdi_json_raw(&index, "{\"paths\":{");
+	vdi_out_raw(&index, "{\"paths\":{");
 	for (size_t from = 0, to; from < resources->count; from = to) {
-		struct vdi_json_out out = VDI_JSON_OUT_INIT;
+		struct vdi_out out = VDI_OUT_INIT;
 		char		    path[VDI_RESOURCE_NAME_MAX];
 		vd_status	    status;
 
 		to = version_end(resources, from);
-		vdi_json_raw(&out, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"vedette\",\"version\":\"unversioned\"},\"paths\":{");
+		vdi_out_raw(&out, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"vedette\",\"version\":\"unversioned\"},\"paths\":{");
 		for (size_t i = from; i < to; i++)
 			openapi_patch(&out, &resources->items[i]);
-		vdi_json_raw(&out, "},\"components\":{\"schemas\":{}}}");
+		vdi_out_raw(&out, "},\"components\":{\"schemas\":{}}}");
 		version_path(&resources->items[from], "/openapi/v3", path);
 		status = add(documents, path, VDI_FORM_OBJECT, &out);
 		if (status != VD_OK) {
-			vdi_json_out_fini(&index);
+			vdi_out_fini(&index);
 			return status;
 		}
-		vdi_json_comma(&index);
-		vdi_json_printf(&index, "\"%s\":{\"serverRelativeURL\":\"%s?hash=%.16s\"}", path + strlen("/openapi/v3/"), path,
+		vdi_out_comma(&index);
+		vdi_out_printf(&index, "\"%s\":{\"serverRelativeURL\":\"%s?hash=%.16s\"}", path + strlen("/openapi/v3/"), path,
 				documents->items[documents->count - 1].etag + 1);
 	}
-	vdi_json_raw(&index, "}}");
+	vdi_out_raw(&index, "}}");
 	return add(documents, "/openapi/v3", VDI_FORM_OBJECT, &index);
 }
 
 static vd_status render_api(struct vdi_documents *documents)
 {
-	struct vdi_json_out out = VDI_JSON_OUT_INIT;
+	struct vdi_out out = VDI_OUT_INIT;
 
-	vdi_json_raw(&out, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],\"serverAddressByClientCIDRs\":[]}");
+	vdi_out_raw(&out, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],\"serverAddressByClientCIDRs\":[]}");
 	return add(documents, "/api", VDI_FORM_OBJECT, &out);
 }
 

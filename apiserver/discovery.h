@@ -2,7 +2,7 @@
 #ifndef VDI_DISCOVERY_H
 #define VDI_DISCOVERY_H
 
-#include "json_out.h"
+#include "out.h"
 #include "negotiate.h"
 #include "resources.h"
 
@@ -10,7 +10,7 @@ struct vdi_document {
 	char		   *path; /* "/api", "/openapi/v3/apis/apps/v1" */
 	enum vdi_form	    form;
 	const char	   *content_type;
-	struct vdi_json_out body;
+	struct vdi_out body;
 	char		    etag[20]; /* quoted */
 };
 

@@ -283,7 +283,7 @@ static void refuse(struct vdi_http_connection *connection, const struct vdi_http
 {
 	const char	   *reason = refusal->code == 413 ? "RequestEntityTooLarge" : refusal->code == 408 ? "Timeout" : "BadRequest";
 	struct vdi_http_status *status = VDI_NEW(struct vdi_http_status);
-	struct vdi_json_out body = VDI_JSON_OUT_INIT, head = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT, head = VDI_OUT_INIT;
 
 	connection->loop->server->refused_total++;
 	connection->keep_alive = false;
@@ -294,17 +294,17 @@ static void refuse(struct vdi_http_connection *connection, const struct vdi_http
 	if (status) {
 		vdi_http_status_set(status, refusal->code, reason, "%s", refusal->message);
 		vdi_http_status_write(&body, status);
-		vdi_json_raw(&body, "\n");
-		vdi_json_printf(&head, "HTTP/1.1 %d %s\r\n%sContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+		vdi_out_raw(&body, "\n");
+		vdi_out_printf(&head, "HTTP/1.1 %d %s\r\n%sContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
 				refusal->code, vdi_http_reason_phrase(refusal->code), vdi_http_loop_date(connection->loop), body.size);
 	}
 	if (status == NULL || head.failed || body.failed)
 		vdi_http_connection_close(connection);
 	else
-		vdi_http_connection_answer(connection, vdi_json_out_bytes(&head), vdi_json_out_bytes(&body));
+		vdi_http_connection_answer(connection, vdi_out_slice(&head), vdi_out_slice(&body));
 	vdi_free(status);
-	vdi_json_out_fini(&head);
-	vdi_json_out_fini(&body);
+	vdi_out_fini(&head);
+	vdi_out_fini(&body);
 }
 
 static void handle(struct vdi_http_connection *connection)

@@ -17,23 +17,23 @@ static vd_status check_finalizers(void *arg, struct vd_object *current, struct v
 {
 	struct vdi_request  *request = arg;
 	struct vdi_write    *write = request->write;
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json	    *root;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
 	vd_status	     status = vdi_write_look(write, current);
-	const struct vdi_json *finalizers;
+	const struct vdi_node *finalizers;
 
 	write->edited.has_finalizers = false;
 	if (status == VD_OK)
-		status = vdi_json_parse(&tree, vdi_json_out_bytes(&write->current), &root, NULL);
+		status = vdi_tree_parse(&tree, vdi_out_slice(&write->current), &root, NULL);
 	if (status == VD_OK) {
-		struct vd_bytes uid = vdi_json_string_of(vdi_json_find(&tree, root, "metadata.uid"));
+		struct vd_bytes uid = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.uid"));
 
 		(void) snprintf(write->uid, sizeof write->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof write->uid - 1),
 				uid.size ? (const char *) uid.data : "");
-		finalizers = vdi_json_find(&tree, root, "metadata.finalizers");
+		finalizers = vdi_tree_find(&tree, root, "metadata.finalizers");
 		write->edited.has_finalizers = finalizers && finalizers->count > 0;
 	}
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	return write->edited.has_finalizers ? vd_error_set(reterr, VD_CANCELED, "finalizers keep the object") : VD_OK;
@@ -47,12 +47,12 @@ static vd_status mark_current(void *arg, struct vd_object *current, struct vd_by
 	vd_status	    status = vdi_write_look(write, current);
 
 	if (status == VD_OK)
-		status = vdi_edit_mark_deleted(&write->edit, vdi_json_out_bytes(&write->current), &write->edited, &write->status);
+		status = vdi_edit_mark_deleted(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	if (!write->edited.has_finalizers)
 		return vd_error_set(reterr, VD_CANCELED, "nothing keeps the object any more");
-	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_json_out_bytes(&write->edited.text);
+	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_out_slice(&write->edited.text);
 	if (request->resource->ttl_s)
 		*ret_ttl_s = request->resource->ttl_s;
 	return VD_OK;
@@ -116,14 +116,14 @@ void vdi_write_delete_target(struct vdi_request *request)
 static void reply_success(struct vdi_request *request)
 {
 	struct vdi_http_status *status = &request->status;
-	struct vdi_json_out	body = VDI_JSON_OUT_INIT;
+	struct vdi_out	body = VDI_OUT_INIT;
 
 	vdi_http_status_set(status, 200, "", "%s", "");
 	status->success = true;
 	vdi_http_status_details(status, request->route.name, request->resource->group, request->resource->plural);
 	(void) snprintf(status->uid, sizeof status->uid, "%s", request->write->uid);
 	vdi_http_status_write(&body, status);
-	vdi_json_raw(&body, "\n");
+	vdi_out_raw(&body, "\n");
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
@@ -155,8 +155,8 @@ static bool holds(struct vdi_request *request, const char *what, struct vd_bytes
 static void dry_deleted(struct vdi_request *request)
 {
 	struct vdi_write    *write = request->write;
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json	    *root;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
 	struct vd_bytes	     revision = VD_BYTES_NONE, uid = VD_BYTES_NONE;
 
 	if (request->result != VD_OK) {
@@ -164,17 +164,17 @@ static void dry_deleted(struct vdi_request *request)
 		return;
 	}
 	if (vdi_write_look(write, request->object) != VD_OK ||
-	    vdi_json_parse(&tree, vdi_json_out_bytes(&write->current), &root, NULL) != VD_OK) {
-		vdi_json_tree_fini(&tree);
+	    vdi_tree_parse(&tree, vdi_out_slice(&write->current), &root, NULL) != VD_OK) {
+		vdi_tree_fini(&tree);
 		vdi_request_fail_nomem(request);
 		return;
 	}
-	uid = vdi_json_string_of(vdi_json_find(&tree, root, "metadata.uid"));
-	revision = vdi_json_string_of(vdi_json_find(&tree, root, "metadata.resourceVersion"));
+	uid = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.uid"));
+	revision = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion"));
 	(void) snprintf(write->uid, sizeof write->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof write->uid - 1), uid.size ? (const char *) uid.data : "");
 	if (holds(request, "UID", write->precondition_uid, uid) && holds(request, "ResourceVersion", write->precondition_revision, revision))
 		reply_success(request);
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 }
 
 /* False after an answer was sent. */

@@ -30,8 +30,8 @@ struct list_stream {
 	struct iovec	      parts[PARTS_MAX];
 	struct vd_object_json json[BATCH_OBJECTS];
 	char		      chunk_head[24];
-	struct vdi_json_out   text;	 /* head, tail or rendered rows of this batch */
-	struct vdi_json_out   scratch;
+	struct vdi_out   text;	 /* head, tail or rendered rows of this batch */
+	struct vdi_out   scratch;
 };
 
 static void push(struct list_stream *list, const void *data, size_t size)
@@ -84,20 +84,20 @@ static void batch_objects(struct list_stream *list)
 
 static void render(struct list_stream *list, struct vd_object *object)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json	    *root;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
 
-	vdi_json_out_reset(&list->scratch);
+	vdi_out_reset(&list->scratch);
 	vdi_object_write(&list->scratch, object, vd_object_revision(object));
 	list->text.failed |= list->scratch.failed;
-	if (list->text.failed || vdi_json_parse(&tree, vdi_json_out_bytes(&list->scratch), &root, NULL) != VD_OK)
+	if (list->text.failed || vdi_tree_parse(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
 		list->text.failed = true;
 	else if (list->form.form == VDI_FORM_TABLE)
-		vdi_table_row(&list->text, list->resource, &tree, root, vdi_json_out_bytes(&list->scratch), list->include, list->form.v1beta1,
+		vdi_table_row(&list->text, list->resource, &tree, root, vdi_out_slice(&list->scratch), list->include, list->form.v1beta1,
 			      vd_env_wall(list->server->env));
 	else
 		vdi_table_metadata(&list->text, &tree, root, list->form.v1beta1);
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 }
 
 static void batch_rendered(struct list_stream *list)
@@ -110,7 +110,7 @@ static void batch_rendered(struct list_stream *list)
 			break;
 		}
 		if (!list->first)
-			vdi_json_raw(&list->text, ",");
+			vdi_out_raw(&list->text, ",");
 		list->first = false;
 		render(list, object);
 	}
@@ -121,7 +121,7 @@ static vd_status next_batch(struct list_stream *list)
 {
 	list->part_at = 0;
 	list->part_count = 1;
-	vdi_json_out_reset(&list->text);
+	vdi_out_reset(&list->text);
 	if (list->form.form == VDI_FORM_OBJECT)
 		batch_objects(list);
 	else
@@ -168,48 +168,48 @@ static void free_list(struct vdi_http_stream *stream)
 	struct list_stream *list = VDI_CONTAINER_OF(stream, struct list_stream, stream);
 
 	(void) vd_list_free(list->list);
-	vdi_json_out_fini(&list->text);
-	vdi_json_out_fini(&list->scratch);
+	vdi_out_fini(&list->text);
+	vdi_out_fini(&list->scratch);
 	vdi_free(list);
 }
 
 static const struct vdi_http_stream_ops list_ops = { pump, NULL, free_list };
 
 /* Everything before the first item. */
-static void write_opening(struct list_stream *list, struct vdi_json_out *out)
+static void write_opening(struct list_stream *list, struct vdi_out *out)
 {
 	char version[VDI_RESOURCE_NAME_MAX];
 
 	if (list->form.form == VDI_FORM_TABLE)
-		vdi_json_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
+		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
 	else if (list->form.form == VDI_FORM_OBJECT)
-		vdi_json_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\"", list->resource->list_kind,
+		vdi_out_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\"", list->resource->list_kind,
 				vdi_resource_api_version(list->resource, version));
 	else
-		vdi_json_printf(out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
-	vdi_json_printf(out, ",\"metadata\":{\"resourceVersion\":\"%lld\"", (long long) vd_list_revision(list->list));
-	vdi_json_member(out, "continue", vd_list_continue(list->list));
+		vdi_out_printf(out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
+	vdi_out_printf(out, ",\"metadata\":{\"resourceVersion\":\"%lld\"", (long long) vd_list_revision(list->list));
+	vdi_out_member(out, "continue", vd_list_continue(list->list));
 	if (vd_list_remaining(list->list) > 0) {
-		vdi_json_key(out, "remainingItemCount");
-		vdi_json_int(out, vd_list_remaining(list->list));
+		vdi_out_key(out, "remainingItemCount");
+		vdi_out_int(out, vd_list_remaining(list->list));
 	}
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 	if (list->form.form == VDI_FORM_TABLE)
 		vdi_table_columns(out, list->resource);
-	vdi_json_raw(out, list->form.form == VDI_FORM_TABLE ? ",\"rows\":[" : ",\"items\":[");
+	vdi_out_raw(out, list->form.form == VDI_FORM_TABLE ? ",\"rows\":[" : ",\"items\":[");
 }
 
 /* Pretty lists are for people's eyes: written whole, then indented. */
 static void reply_pretty(struct vdi_request *request, struct list_stream *list)
 {
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 
 	list->chunked = false;
 	write_opening(list, &body);
 	while (!list->ended && !body.failed) {
 		body.failed |= next_batch(list) != VD_OK;
 		for (size_t i = 0; i < list->part_count; i++)
-			vdi_json_bytes(&body, (struct vd_bytes) { list->parts[i].iov_base, list->parts[i].iov_len });
+			vdi_out_bytes(&body, (struct vd_bytes) { list->parts[i].iov_base, list->parts[i].iov_len });
 	}
 	list->stream.ops->free(&list->stream);
 	vdi_request_reply(request, 200, "application/json", "", &body);
@@ -240,7 +240,7 @@ static struct list_stream *new_stream(struct vdi_request *request)
 static void listed(struct vdi_request *request)
 {
 	struct list_stream *list;
-	struct vdi_json_out opening = VDI_JSON_OUT_INIT;
+	struct vdi_out opening = VDI_OUT_INIT;
 	size_t		    head_size;
 
 	if (request->result != VD_OK) {
@@ -260,7 +260,7 @@ static void listed(struct vdi_request *request)
 	write_opening(list, &opening);
 	vdi_request_stream_head(request, &list->text, "application/json", list->chunked);
 	head_size = list->text.size;
-	vdi_json_bytes(&list->text, vdi_json_out_bytes(&opening));
+	vdi_out_bytes(&list->text, vdi_out_slice(&opening));
 	list->text.failed |= opening.failed;
 	if (!list->text.failed) {
 		push(list, list->text.data, head_size);
@@ -268,7 +268,7 @@ static void listed(struct vdi_request *request)
 		push(list, list->text.data + head_size, opening.size);
 		frame(list, 1);
 	}
-	vdi_json_out_fini(&opening);
+	vdi_out_fini(&opening);
 	if (list->text.failed) {
 		list->stream.ops->free(&list->stream);
 		vdi_http_connection_close(request->connection);

@@ -9,7 +9,7 @@ static const char text_type[] = "text/plain; charset=utf-8";
 void vdi_handle_document(struct vdi_request *request)
 {
 	const struct vdi_document *document = vdi_documents_find(&request->server->documents, request->route.path, request->form.form);
-	struct vdi_json_out	   body = VDI_JSON_OUT_INIT;
+	struct vdi_out	   body = VDI_OUT_INIT;
 	char			   headers[96];
 	struct vd_bytes		   known;
 
@@ -23,15 +23,15 @@ void vdi_handle_document(struct vdi_request *request)
 		vdi_request_reply(request, 304, NULL, headers, &body);
 		return;
 	}
-	vdi_json_bytes(&body, vdi_json_out_bytes(&document->body));
+	vdi_out_bytes(&body, vdi_out_slice(&document->body));
 	vdi_request_reply(request, 200, document->content_type, headers, &body);
 }
 
 static void reply_version(struct vdi_request *request)
 {
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 
-	vdi_json_printf(&body,
+	vdi_out_printf(&body,
 			"{\"major\":\"1\",\"minor\":\"36\",\"gitVersion\":\"v1.36.0+vedette-%s\",\"gitCommit\":\"\",\"gitTreeState\":\"\","
 			"\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"" __VERSION__ "\",\"platform\":\"linux\"}\n",
 			vd_version());
@@ -42,37 +42,37 @@ static void reply_version(struct vdi_request *request)
 static void reply_health(struct vdi_request *request, bool ready_only, const char *name)
 {
 	struct vd_server   *server = request->server;
-	struct vdi_json_out body = VDI_JSON_OUT_INIT, list = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT, list = VDI_OUT_INIT;
 	struct vd_bytes	    query = request->head.query;
 	bool		    verbose = query.size >= 7 && memmem(query.data, query.size, "verbose", 7) != NULL;
 	bool		    ready = !server->draining;
 
-	vdi_json_printf(&list, "%sshutdown %s\n", ready ? "[+]" : "[-]", ready ? "ok" : "failed: shutting down");
+	vdi_out_printf(&list, "%sshutdown %s\n", ready ? "[+]" : "[-]", ready ? "ok" : "failed: shutting down");
 	for (size_t i = 0; ready_only && i < server->resources.count; i++) {
 		struct vdi_resource *resource = &server->resources.items[i];
 		bool		     is_ready = vd_cacher_ready(resource->cacher, NULL) == VD_OK;
 		char		     text[VDI_RESOURCE_NAME_MAX];
 
 		ready &= is_ready;
-		vdi_json_printf(&list, "%scache/%s %s\n", is_ready ? "[+]" : "[-]", vdi_resource_name(resource, text), is_ready ? "ok" : "not ready");
+		vdi_out_printf(&list, "%scache/%s %s\n", is_ready ? "[+]" : "[-]", vdi_resource_name(resource, text), is_ready ? "ok" : "not ready");
 	}
 	if (!ready || verbose) {
-		vdi_json_bytes(&body, vdi_json_out_bytes(&list));
-		vdi_json_printf(&body, "%s check %s\n", name, ready ? "passed" : "failed");
+		vdi_out_bytes(&body, vdi_out_slice(&list));
+		vdi_out_printf(&body, "%s check %s\n", name, ready ? "passed" : "failed");
 	} else {
-		vdi_json_raw(&body, "ok");
+		vdi_out_raw(&body, "ok");
 	}
 	body.failed |= list.failed;
-	vdi_json_out_fini(&list);
+	vdi_out_fini(&list);
 	vdi_request_reply(request, ready ? 200 : 500, text_type, "X-Content-Type-Options: nosniff\r\n", &body);
 }
 
 static void reply_debug(struct vdi_request *request)
 {
 	struct vd_server   *server = request->server;
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 
-	vdi_json_printf(&body,
+	vdi_out_printf(&body,
 			"{\"version\":\"%s\",\"address\":\"%s\",\"connections\":%lld,\"watches\":%llu,\"requests\":%llu,\"refused\":%llu,"
 			"\"watchEvents\":%llu,\"loops\":%zu,\"resources\":[",
 			vd_version(), server->address, (long long) server->connections_open, (unsigned long long) server->watches_open,
@@ -84,28 +84,28 @@ static void reply_debug(struct vdi_request *request)
 		char		     text[VDI_RESOURCE_NAME_MAX];
 		vd_status	     status = vd_cacher_ready(resource->cacher, &error);
 
-		vdi_json_comma(&body);
-		vdi_json_raw(&body, "{");
-		vdi_json_member(&body, "resource", vd_bytes_of(vdi_resource_name(resource, text)));
-		vdi_json_member(&body, "storagePrefix", vd_bytes_of(resource->key_prefix));
-		vdi_json_key(&body, "ready");
-		vdi_json_raw(&body, status == VD_OK ? "true" : "false");
+		vdi_out_comma(&body);
+		vdi_out_raw(&body, "{");
+		vdi_out_member(&body, "resource", vd_bytes_of(vdi_resource_name(resource, text)));
+		vdi_out_member(&body, "storagePrefix", vd_bytes_of(resource->key_prefix));
+		vdi_out_key(&body, "ready");
+		vdi_out_raw(&body, status == VD_OK ? "true" : "false");
 		if (status != VD_OK)
-			vdi_json_member(&body, "reason", vd_bytes_of(error.message));
-		vdi_json_key(&body, "resourceVersion");
-		vdi_json_int(&body, vd_cacher_revision(resource->cacher));
-		vdi_json_raw(&body, "}");
+			vdi_out_member(&body, "reason", vd_bytes_of(error.message));
+		vdi_out_key(&body, "resourceVersion");
+		vdi_out_int(&body, vd_cacher_revision(resource->cacher));
+		vdi_out_raw(&body, "}");
 	}
-	vdi_json_raw(&body, "]}\n");
+	vdi_out_raw(&body, "]}\n");
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
 static void reply_metrics(struct vdi_request *request)
 {
 	struct vd_server   *server = request->server;
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 
-	vdi_json_printf(&body,
+	vdi_out_printf(&body,
 			"# HELP apiserver_longrunning_requests Watches that are open.\n# TYPE apiserver_longrunning_requests gauge\n"
 			"apiserver_longrunning_requests{verb=\"WATCH\"} %llu\n"
 			"# HELP vedette_http_connections Connections that are open.\n# TYPE vedette_http_connections gauge\n"
@@ -118,10 +118,10 @@ static void reply_metrics(struct vdi_request *request)
 			"apiserver_watch_events_total %llu\n",
 			(unsigned long long) server->watches_open, (long long) server->connections_open, (unsigned long long) server->request_total,
 			(unsigned long long) server->refused_total, (unsigned long long) server->watch_event_total);
-	vdi_json_raw(&body, "# HELP apiserver_watch_cache_resource_version The revision each cache stands at.\n"
+	vdi_out_raw(&body, "# HELP apiserver_watch_cache_resource_version The revision each cache stands at.\n"
 			    "# TYPE apiserver_watch_cache_resource_version gauge\n");
 	for (size_t i = 0; i < server->resources.count; i++)
-		vdi_json_printf(&body, "apiserver_watch_cache_resource_version{group=\"%s\",resource=\"%s\"} %lld\n", server->resources.items[i].group,
+		vdi_out_printf(&body, "apiserver_watch_cache_resource_version{group=\"%s\",resource=\"%s\"} %lld\n", server->resources.items[i].group,
 				server->resources.items[i].plural,
 				(long long) (vd_cacher_revision(server->resources.items[i].cacher) % 1000000000000000));
 	vdi_request_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", "", &body);
@@ -130,9 +130,9 @@ static void reply_metrics(struct vdi_request *request)
 static void reply_page(struct vdi_request *request)
 {
 	struct vd_server   *server = request->server;
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 
-	vdi_json_printf(&body,
+	vdi_out_printf(&body,
 			"<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>vedette</title><style>body{font:15px/1.5 system-ui,"
 			"sans-serif;margin:2em auto;max-width:60em;padding:0 1em}table{border-collapse:collapse;width:100%%}td,th{text-align:left;"
 			"padding:.25em .75em .25em 0;border-bottom:1px solid #ddd}code{background:#f4f4f4;padding:.1em .3em}</style></head><body>"
@@ -145,12 +145,12 @@ static void reply_page(struct vdi_request *request)
 		struct vdi_resource *resource = &server->resources.items[i];
 		char		     version[VDI_RESOURCE_NAME_MAX];
 
-		vdi_json_printf(&body, "<tr><td>%s</td><td><a href=\"/api%s/%s/%s\">%s</a></td><td>%s</td><td>%lld</td></tr>", resource->kind,
+		vdi_out_printf(&body, "<tr><td>%s</td><td><a href=\"/api%s/%s/%s\">%s</a></td><td>%s</td><td>%lld</td></tr>", resource->kind,
 				*resource->group ? "s" : "", vdi_resource_api_version(resource, version), resource->plural, resource->plural,
 				vd_cacher_ready(resource->cacher, NULL) == VD_OK ? "ready" : "not ready",
 				(long long) vd_cacher_revision(resource->cacher));
 	}
-	vdi_json_raw(&body, "</table><p><a href=\"/debug/vedette\">dump</a> <a href=\"/metrics\">metrics</a> <a href=\"/readyz?verbose\">readyz"
+	vdi_out_raw(&body, "</table><p><a href=\"/debug/vedette\">dump</a> <a href=\"/metrics\">metrics</a> <a href=\"/readyz?verbose\">readyz"
 			    "</a> <a href=\"/version\">version</a></p></body></html>\n");
 	vdi_request_reply(request, 200, "text/html; charset=utf-8",
 			  "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n", &body);
@@ -159,16 +159,16 @@ static void reply_page(struct vdi_request *request)
 /* Asked for by clients that want JSON: the paths there are. */
 static void reply_paths(struct vdi_request *request)
 {
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 
-	vdi_json_raw(&body, "{\"paths\":[");
+	vdi_out_raw(&body, "{\"paths\":[");
 	for (size_t i = 0; i < request->server->documents.count; i++) {
 		if (request->server->documents.items[i].form != VDI_FORM_OBJECT)
 			continue;
-		vdi_json_comma(&body);
-		vdi_json_text(&body, request->server->documents.items[i].path);
+		vdi_out_comma(&body);
+		vdi_out_text(&body, request->server->documents.items[i].path);
 	}
-	vdi_json_raw(&body, ",\"/debug/vedette\",\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\",\"/version\"]}\n");
+	vdi_out_raw(&body, ",\"/debug/vedette\",\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\",\"/version\"]}\n");
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 

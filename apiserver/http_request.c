@@ -177,55 +177,55 @@ void vdi_request_got_list(void *arg, vd_status status, struct vd_list *list, con
 
 /* ---- Answering ---- */
 
-static void write_head(struct vdi_request *request, struct vdi_json_out *out, int code, const char *content_type, const char *headers)
+static void write_head(struct vdi_request *request, struct vdi_out *out, int code, const char *content_type, const char *headers)
 {
 	struct vdi_http_connection *connection = request->connection;
 
 	if (connection->loop->server->draining)
 		connection->keep_alive = false;
-	vdi_json_printf(out, "HTTP/1.1 %d %s\r\n%sCache-Control: no-cache, private\r\n%s", code, vdi_http_reason_phrase(code),
+	vdi_out_printf(out, "HTTP/1.1 %d %s\r\n%sCache-Control: no-cache, private\r\n%s", code, vdi_http_reason_phrase(code),
 			vdi_http_loop_date(connection->loop), headers);
 	if (content_type)
-		vdi_json_printf(out, "Content-Type: %s\r\n", content_type);
+		vdi_out_printf(out, "Content-Type: %s\r\n", content_type);
 	if (!connection->keep_alive)
-		vdi_json_raw(out, "Connection: close\r\n");
+		vdi_out_raw(out, "Connection: close\r\n");
 	else if (request->head.version_1_0)
-		vdi_json_raw(out, "Connection: keep-alive\r\n");
+		vdi_out_raw(out, "Connection: keep-alive\r\n");
 }
 
-void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_json_out *body)
+void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_out *body)
 {
-	struct vdi_json_out	    head = VDI_JSON_OUT_INIT, pretty = VDI_JSON_OUT_INIT;
+	struct vdi_out	    head = VDI_OUT_INIT, pretty = VDI_OUT_INIT;
 	struct vdi_http_connection *connection = request->connection;
 	struct vd_bytes		    content;
 
 	if (request->pretty && !body->failed && content_type && strncmp(content_type, "application/json", 16) == 0) {
-		vdi_json_pretty(&pretty, vdi_json_out_bytes(body));
-		vdi_json_out_fini(body);
+		vdi_out_pretty(&pretty, vdi_out_slice(body));
+		vdi_out_fini(body);
 		*body = pretty;
 	}
-	content = vdi_json_out_bytes(body);
+	content = vdi_out_slice(body);
 	write_head(request, &head, code, content_type, headers);
 	if (code != 304)
-		vdi_json_printf(&head, "Content-Length: %zu\r\n", content.size);
-	vdi_json_raw(&head, "\r\n");
+		vdi_out_printf(&head, "Content-Length: %zu\r\n", content.size);
+	vdi_out_raw(&head, "\r\n");
 	if (request->head.method == VDI_HTTP_HEAD || code == 304)
 		content.size = 0;
 	if (head.failed || body->failed)
 		vdi_http_connection_close(connection); /* no memory to say anything */
 	else
-		vdi_http_connection_answer(connection, vdi_json_out_bytes(&head), content);
-	vdi_json_out_fini(&head);
-	vdi_json_out_fini(body);
+		vdi_http_connection_answer(connection, vdi_out_slice(&head), content);
+	vdi_out_fini(&head);
+	vdi_out_fini(body);
 }
 
 void vdi_request_fail(struct vdi_request *request, const struct vdi_http_status *status)
 {
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 	char		    headers[64] = "";
 
 	vdi_http_status_write(&body, status);
-	vdi_json_raw(&body, "\n");
+	vdi_out_raw(&body, "\n");
 	if (status->retry_after_s)
 		(void) snprintf(headers, sizeof headers, "Retry-After: %u\r\n", status->retry_after_s);
 	vdi_request_reply(request, status->code, "application/json", headers, &body);
@@ -243,21 +243,21 @@ void vdi_request_fail_nomem(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
-void vdi_request_stream_head(struct vdi_request *request, struct vdi_json_out *out, const char *content_type, bool chunked)
+void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, const char *content_type, bool chunked)
 {
 	if (!chunked)
 		request->connection->keep_alive = false;
 	write_head(request, out, 200, content_type, chunked ? "Transfer-Encoding: chunked\r\n" : "");
-	vdi_json_raw(out, "\r\n");
+	vdi_out_raw(out, "\r\n");
 }
 
-void vdi_object_write(struct vdi_json_out *out, const struct vd_object *object, vd_rev revision)
+void vdi_object_write(struct vdi_out *out, const struct vd_object *object, vd_rev revision)
 {
 	struct vd_object_json json;
 
 	vd_object_json(object, revision, &json);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(json.piece); i++)
-		vdi_json_bytes(out, json.piece[i]);
+		vdi_out_bytes(out, json.piece[i]);
 }
 
 static enum vdi_include include_of(const struct vdi_request *request)
@@ -268,49 +268,49 @@ static enum vdi_include include_of(const struct vdi_request *request)
 }
 
 /* The derived forms need the object's tree. */
-static void write_form(struct vdi_request *request, struct vd_bytes text, struct vdi_json_out *out)
+static void write_form(struct vdi_request *request, struct vd_bytes text, struct vdi_out *out)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json	    *root;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
 
-	if (vdi_json_parse(&tree, text, &root, NULL) != VD_OK) {
+	if (vdi_tree_parse(&tree, text, &root, NULL) != VD_OK) {
 		out->failed = true;
 	} else if (request->form.form == VDI_FORM_TABLE) {
-		struct vd_bytes revision = vdi_json_string_of(vdi_json_find(&tree, root, "metadata.resourceVersion"));
+		struct vd_bytes revision = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion"));
 
-		vdi_json_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", request->form.v1beta1 ? "v1beta1" : "v1");
-		vdi_json_member(out, "resourceVersion", revision);
-		vdi_json_raw(out, "}");
+		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", request->form.v1beta1 ? "v1beta1" : "v1");
+		vdi_out_member(out, "resourceVersion", revision);
+		vdi_out_raw(out, "}");
 		vdi_table_columns(out, request->resource);
-		vdi_json_raw(out, ",\"rows\":[");
+		vdi_out_raw(out, ",\"rows\":[");
 		vdi_table_row(out, request->resource, &tree, root, text, include_of(request), request->form.v1beta1, vd_env_wall(request->server->env));
-		vdi_json_raw(out, "]}");
+		vdi_out_raw(out, "]}");
 	} else {
 		vdi_table_metadata(out, &tree, root, request->form.v1beta1);
 	}
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 }
 
 void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text)
 {
-	struct vdi_json_out body = VDI_JSON_OUT_INIT;
+	struct vdi_out body = VDI_OUT_INIT;
 
 	if (request->form.form == VDI_FORM_OBJECT)
-		vdi_json_bytes(&body, text);
+		vdi_out_bytes(&body, text);
 	else
 		write_form(request, text, &body);
-	vdi_json_raw(&body, "\n");
+	vdi_out_raw(&body, "\n");
 	vdi_request_reply(request, code, "application/json", "", &body);
 }
 
 void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision)
 {
-	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+	struct vdi_out text = VDI_OUT_INIT;
 
 	vdi_object_write(&text, object, revision);
 	if (text.failed)
 		vdi_request_fail_nomem(request);
 	else
-		vdi_request_reply_text(request, code, vdi_json_out_bytes(&text));
-	vdi_json_out_fini(&text);
+		vdi_request_reply_text(request, code, vdi_out_slice(&text));
+	vdi_out_fini(&text);
 }

@@ -73,21 +73,21 @@ void vdi_request_drop_result(struct vdi_request *request);
 /* ---- Answering ---- */
 
 /* Takes over body (which may be pretty-printed on the way). headers: further header lines, or "". */
-void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_json_out *body);
+void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_out *body);
 /* Sends status. */
 void vdi_request_fail(struct vdi_request *request, const struct vdi_http_status *status);
 /* request->result and error, as upstream words them for this verb. */
 void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_status code, const struct vd_error *error);
 void vdi_request_fail_nomem(struct vdi_request *request);
 /* The head of an answer whose size is not known. */
-void vdi_request_stream_head(struct vdi_request *request, struct vdi_json_out *out, const char *content_type, bool chunked);
+void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, const char *content_type, bool chunked);
 /* The object in the form that was asked for, with revision. Frees nothing. */
 void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision);
 /* The same for a text that is not in the store (dry runs, scales). text lent. */
 void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text);
 
 /* The object's JSON with its resourceVersion, in one piece. */
-void vdi_object_write(struct vdi_json_out *out, const struct vd_object *object, vd_rev revision);
+void vdi_object_write(struct vdi_out *out, const struct vd_object *object, vd_rev revision);
 
 /* ---- Handlers ---- */
 

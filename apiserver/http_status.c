@@ -179,50 +179,50 @@ void vdi_http_status_of(struct vdi_http_status *status, const char *verb, const 
 		status->retry_after_s = 1;
 }
 
-static void write_details(struct vdi_json_out *out, const struct vdi_http_status *status)
+static void write_details(struct vdi_out *out, const struct vdi_http_status *status)
 {
 	if (!status->name[0] && !status->group[0] && !status->kind[0] && !status->uid[0] && !status->cause_count && !status->retry_after_s)
 		return;
-	vdi_json_key(out, "details");
-	vdi_json_raw(out, "{");
-	vdi_json_member(out, "name", vd_bytes_of(status->name));
-	vdi_json_member(out, "group", vd_bytes_of(status->group));
-	vdi_json_member(out, "kind", vd_bytes_of(status->kind));
-	vdi_json_member(out, "uid", vd_bytes_of(status->uid));
+	vdi_out_key(out, "details");
+	vdi_out_raw(out, "{");
+	vdi_out_member(out, "name", vd_bytes_of(status->name));
+	vdi_out_member(out, "group", vd_bytes_of(status->group));
+	vdi_out_member(out, "kind", vd_bytes_of(status->kind));
+	vdi_out_member(out, "uid", vd_bytes_of(status->uid));
 	if (status->cause_count) {
-		vdi_json_key(out, "causes");
-		vdi_json_raw(out, "[");
+		vdi_out_key(out, "causes");
+		vdi_out_raw(out, "[");
 		for (size_t i = 0; i < status->cause_count; i++) {
-			vdi_json_comma(out);
-			vdi_json_raw(out, "{");
-			vdi_json_member(out, "reason", vd_bytes_of(status->causes[i].reason));
-			vdi_json_member(out, "message", vd_bytes_of(status->causes[i].message));
-			vdi_json_member(out, "field", vd_bytes_of(status->causes[i].field));
-			vdi_json_raw(out, "}");
+			vdi_out_comma(out);
+			vdi_out_raw(out, "{");
+			vdi_out_member(out, "reason", vd_bytes_of(status->causes[i].reason));
+			vdi_out_member(out, "message", vd_bytes_of(status->causes[i].message));
+			vdi_out_member(out, "field", vd_bytes_of(status->causes[i].field));
+			vdi_out_raw(out, "}");
 		}
-		vdi_json_raw(out, "]");
+		vdi_out_raw(out, "]");
 	}
 	if (status->retry_after_s) {
-		vdi_json_key(out, "retryAfterSeconds");
-		vdi_json_int(out, status->retry_after_s);
+		vdi_out_key(out, "retryAfterSeconds");
+		vdi_out_int(out, status->retry_after_s);
 	}
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 }
 
-void vdi_http_status_write(struct vdi_json_out *out, const struct vdi_http_status *status)
+void vdi_http_status_write(struct vdi_out *out, const struct vdi_http_status *status)
 {
-	vdi_json_raw(out, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{");
-	vdi_json_member(out, "continue", status->continue_token);
-	vdi_json_raw(out, "}");
-	vdi_json_member(out, "status", vd_bytes_of(status->success ? "Success" : "Failure"));
-	vdi_json_member(out, "message", vd_bytes_of(status->message));
-	vdi_json_member(out, "reason", vd_bytes_of(status->reason));
+	vdi_out_raw(out, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{");
+	vdi_out_member(out, "continue", status->continue_token);
+	vdi_out_raw(out, "}");
+	vdi_out_member(out, "status", vd_bytes_of(status->success ? "Success" : "Failure"));
+	vdi_out_member(out, "message", vd_bytes_of(status->message));
+	vdi_out_member(out, "reason", vd_bytes_of(status->reason));
 	write_details(out, status);
 	if (!status->success || status->code != 200) {
-		vdi_json_key(out, "code");
-		vdi_json_int(out, status->code);
+		vdi_out_key(out, "code");
+		vdi_out_int(out, status->code);
 	}
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 }
 
 const char *vdi_http_reason_phrase(int code)

@@ -5,7 +5,7 @@
 #ifndef VDI_HTTP_STATUS_H
 #define VDI_HTTP_STATUS_H
 
-#include "json_out.h"
+#include "out.h"
 
 #define VDI_STATUS_CAUSES_MAX	4
 #define VDI_STATUS_MESSAGE_SIZE 1024
@@ -58,7 +58,7 @@ void vdi_http_status_of(struct vdi_http_status *status, const char *verb, const 
 			vd_status code, const struct vd_error *error);
 
 /* The JSON document, without a newline at its end. */
-void vdi_http_status_write(struct vdi_json_out *out, const struct vdi_http_status *status);
+void vdi_http_status_write(struct vdi_out *out, const struct vdi_http_status *status);
 
 /* "Not Found", for the status line. Never NULL. */
 const char *vdi_http_reason_phrase(int code);

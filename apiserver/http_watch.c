@@ -46,62 +46,62 @@ struct watch_stream {
 
 /* ---- Frames ---- */
 
-static void write_table(struct vdi_json_out *out, const struct watch_stream *watch, struct vd_bytes text, bool with_columns)
+static void write_table(struct vdi_out *out, const struct watch_stream *watch, struct vd_bytes text, bool with_columns)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json	    *root;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
 
-	if (vdi_json_parse(&tree, text, &root, NULL) != VD_OK) {
+	if (vdi_tree_parse(&tree, text, &root, NULL) != VD_OK) {
 		out->failed = true;
 	} else {
-		vdi_json_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", watch->form.v1beta1 ? "v1beta1" : "v1");
-		vdi_json_member(out, "resourceVersion", vdi_json_string_of(vdi_json_find(&tree, root, "metadata.resourceVersion")));
-		vdi_json_raw(out, "}");
+		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", watch->form.v1beta1 ? "v1beta1" : "v1");
+		vdi_out_member(out, "resourceVersion", vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion")));
+		vdi_out_raw(out, "}");
 		if (with_columns)
 			vdi_table_columns(out, watch->resource);
 		else
-			vdi_json_raw(out, ",\"columnDefinitions\":[]");
-		vdi_json_raw(out, ",\"rows\":[");
+			vdi_out_raw(out, ",\"columnDefinitions\":[]");
+		vdi_out_raw(out, ",\"rows\":[");
 		vdi_table_row(out, watch->resource, &tree, root, text, (enum vdi_include) watch->include, watch->form.v1beta1,
 			      vd_env_wall(watch->server->env));
-		vdi_json_raw(out, "]}");
+		vdi_out_raw(out, "]}");
 	}
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 }
 
-static void write_metadata(struct vdi_json_out *out, const struct watch_stream *watch, struct vd_bytes text)
+static void write_metadata(struct vdi_out *out, const struct watch_stream *watch, struct vd_bytes text)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json	    *root;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
 
-	if (vdi_json_parse(&tree, text, &root, NULL) != VD_OK)
+	if (vdi_tree_parse(&tree, text, &root, NULL) != VD_OK)
 		out->failed = true;
 	else
 		vdi_table_metadata(out, &tree, root, watch->form.v1beta1);
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 }
 
 /* The object of a bookmark: of the served kind, nothing but a revision (H-403, H-405). */
-static void write_bookmark(struct vdi_json_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
+static void write_bookmark(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
 {
 	char		    version[VDI_RESOURCE_NAME_MAX];
-	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+	struct vdi_out text = VDI_OUT_INIT;
 
-	vdi_json_printf(&text, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,\"creationTimestamp\":null}}",
+	vdi_out_printf(&text, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,\"creationTimestamp\":null}}",
 			watch->resource->kind, vdi_resource_api_version(watch->resource, version), (long long) event->revision,
 			event->initial_events_end ? "," ANNOTATED : "");
 	if (text.failed)
 		out->failed = true;
 	else if (watch->form.form == VDI_FORM_TABLE)
-		write_table(out, watch, vdi_json_out_bytes(&text), watch->header_due);
+		write_table(out, watch, vdi_out_slice(&text), watch->header_due);
 	else if (watch->form.form == VDI_FORM_OBJECT)
-		vdi_json_bytes(out, vdi_json_out_bytes(&text));
+		vdi_out_bytes(out, vdi_out_slice(&text));
 	else
-		write_metadata(out, watch, vdi_json_out_bytes(&text));
-	vdi_json_out_fini(&text);
+		write_metadata(out, watch, vdi_out_slice(&text));
+	vdi_out_fini(&text);
 }
 
-static void write_error(struct vdi_json_out *out, const struct watch_stream *watch, const struct vd_error *error)
+static void write_error(struct vdi_out *out, const struct watch_stream *watch, const struct vd_error *error)
 {
 	struct vdi_http_status *status = VDI_NEW(struct vdi_http_status);
 
@@ -114,9 +114,9 @@ static void write_error(struct vdi_json_out *out, const struct watch_stream *wat
 	vdi_free(status);
 }
 
-static void write_object(struct vdi_json_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
+static void write_object(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
 {
-	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+	struct vdi_out text = VDI_OUT_INIT;
 
 	if (watch->form.form == VDI_FORM_OBJECT) {
 		vdi_object_write(out, event->object, event->revision);
@@ -126,10 +126,10 @@ static void write_object(struct vdi_json_out *out, const struct watch_stream *wa
 	if (text.failed)
 		out->failed = true;
 	else if (watch->form.form == VDI_FORM_TABLE)
-		write_table(out, watch, vdi_json_out_bytes(&text), watch->header_due);
+		write_table(out, watch, vdi_out_slice(&text), watch->header_due);
 	else
-		write_metadata(out, watch, vdi_json_out_bytes(&text));
-	vdi_json_out_fini(&text);
+		write_metadata(out, watch, vdi_out_slice(&text));
+	vdi_out_fini(&text);
 }
 
 /* A chunk's size stands before what it measures, so the content is written first and the size put in front: room is left for 8 digits. */
@@ -137,20 +137,20 @@ static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd
 {
 	static const char	   room[] = "          "; /* "ffffffff\r\n" */
 	const struct watch_stream *watch = arg;
-	struct vdi_json_out	   out = VDI_JSON_OUT_INIT;
+	struct vdi_out	   out = VDI_OUT_INIT;
 	char			   size_line[16];
 	int			   size_of_line;
 	vd_status		   status = VD_NOMEM;
 
-	vdi_json_raw(&out, room);
-	vdi_json_printf(&out, "{\"type\":\"%s\",\"object\":", vd_watch_type_name(event->type));
+	vdi_out_raw(&out, room);
+	vdi_out_printf(&out, "{\"type\":\"%s\",\"object\":", vd_watch_type_name(event->type));
 	if (event->type == VD_WATCH_ERROR)
 		write_error(&out, watch, event->error);
 	else if (event->type == VD_WATCH_BOOKMARK)
 		write_bookmark(&out, watch, event);
 	else
 		write_object(&out, watch, event);
-	vdi_json_raw(&out, "}\n\r\n");
+	vdi_out_raw(&out, "}\n\r\n");
 	if (!out.failed) {
 		size_of_line = snprintf(size_line, sizeof size_line, "%zx\r\n", out.size - (sizeof room - 1) - 2);
 		memcpy(out.data + (sizeof room - 1) - (size_t) size_of_line, size_line, (size_t) size_of_line);
@@ -158,7 +158,7 @@ static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd
 							  out.size - (sizeof room - 1) + (size_t) size_of_line },
 				     ret_frame);
 	}
-	vdi_json_out_fini(&out);
+	vdi_out_fini(&out);
 	return status;
 }
 
@@ -411,7 +411,7 @@ void vdi_handle_watch(struct vdi_request *request)
 {
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	struct vd_watch_sink	sink = { deliver, ended, NULL, vdi_loop_runner(request->loop->loop) };
-	struct vdi_json_out	head = VDI_JSON_OUT_INIT;
+	struct vdi_out	head = VDI_OUT_INIT;
 	struct watch_stream    *watch;
 	struct vd_blob	       *frame;
 	struct vd_error		error = { 0 };
@@ -435,13 +435,13 @@ void vdi_handle_watch(struct vdi_request *request)
 		return;
 	}
 	vdi_request_stream_head(request, &head, "application/json", true);
-	if (head.failed || vd_blob_new(vdi_json_out_bytes(&head), &frame) != VD_OK || !enqueue(watch, frame)) {
-		vdi_json_out_fini(&head);
+	if (head.failed || vd_blob_new(vdi_out_slice(&head), &frame) != VD_OK || !enqueue(watch, frame)) {
+		vdi_out_fini(&head);
 		free_watch(&watch->stream);
 		vdi_request_fail_nomem(request);
 		return;
 	}
-	vdi_json_out_fini(&head);
+	vdi_out_fini(&head);
 	request->connection->is_watch = true;
 	vdi_http_connection_stream(request->connection, &watch->stream);
 }

@@ -14,8 +14,8 @@ void vdi_write_free(struct vdi_write *write)
 {
 	if (write == NULL)
 		return;
-	vdi_json_out_fini(&write->edited.text);
-	vdi_json_out_fini(&write->current);
+	vdi_out_fini(&write->edited.text);
+	vdi_out_fini(&write->current);
 	(void) vd_list_free(write->list);
 	vdi_free(write->options_text);
 	vdi_free(write);
@@ -65,7 +65,7 @@ void vdi_write_fail(struct vdi_request *request, const char *verb)
 vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current)
 {
 	write->seen = vd_object_revision(current);
-	vdi_json_out_reset(&write->current);
+	vdi_out_reset(&write->current);
 	vdi_object_write(&write->current, current, write->seen);
 	return write->current.failed ? VD_NOMEM : VD_OK;
 }
@@ -91,23 +91,23 @@ static void reply(struct vdi_request *request, int code, struct vd_bytes text)
 		vdi_request_reply_text(request, code, text);
 		return;
 	}
-	vdi_json_out_reset(&write->edited.text);
+	vdi_out_reset(&write->edited.text);
 	if (vdi_edit_scale_of(&write->edit, text, &write->edited.text) != VD_OK)
 		vdi_request_fail_nomem(request);
 	else
-		vdi_request_reply_text(request, code, vdi_json_out_bytes(&write->edited.text));
+		vdi_request_reply_text(request, code, vdi_out_slice(&write->edited.text));
 }
 
 static void reply_object(struct vdi_request *request, int code)
 {
-	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+	struct vdi_out text = VDI_OUT_INIT;
 
 	vdi_object_write(&text, request->object, vd_object_revision(request->object));
 	if (text.failed)
 		vdi_request_fail_nomem(request);
 	else
-		reply(request, code, vdi_json_out_bytes(&text));
-	vdi_json_out_fini(&text);
+		reply(request, code, vdi_out_slice(&text));
+	vdi_out_fini(&text);
 }
 
 /* ---- Create ---- */
@@ -142,7 +142,7 @@ static void created(struct vdi_request *request)
 static void dry_created(struct vdi_request *request)
 {
 	if (request->result == VD_NOT_FOUND) {
-		reply(request, 201, vdi_json_out_bytes(&request->write->edited.text));
+		reply(request, 201, vdi_out_slice(&request->write->edited.text));
 	} else if (request->result == VD_OK) {
 		vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural, vd_bytes_of(request->write->edited.name));
 		vdi_request_fail(request, &request->status);
@@ -167,7 +167,7 @@ static void try_create(struct vdi_request *request)
 		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, name, VD_REVISION_UNSET, vdi_request_got_object, request);
 	} else {
 		vdi_request_await(request, created);
-		status = vd_cacher_create(request->resource->cacher, write->edit.namespace_name, name, vdi_json_out_bytes(&write->edited.text),
+		status = vd_cacher_create(request->resource->cacher, write->edit.namespace_name, name, vdi_out_slice(&write->edited.text),
 					  request->resource->ttl_s, vdi_request_got_object, request);
 	}
 	vdi_request_awaited(request, status, NULL);
@@ -175,16 +175,16 @@ static void try_create(struct vdi_request *request)
 
 static bool is_terminating(struct vdi_request *request)
 {
-	struct vdi_json_out  text = VDI_JSON_OUT_INIT;
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json	    *root;
+	struct vdi_out  text = VDI_OUT_INIT;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
 	bool		     terminating = false;
 
 	vdi_object_write(&text, request->object, vd_object_revision(request->object));
-	if (!text.failed && vdi_json_parse(&tree, vdi_json_out_bytes(&text), &root, NULL) == VD_OK)
-		terminating = vdi_json_find(&tree, root, "metadata.deletionTimestamp") != NULL;
-	vdi_json_tree_fini(&tree);
-	vdi_json_out_fini(&text);
+	if (!text.failed && vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK)
+		terminating = vdi_tree_find(&tree, root, "metadata.deletionTimestamp") != NULL;
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&text);
 	return terminating;
 }
 
@@ -245,11 +245,11 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 	write->edited.finished = false;
 	if (vdi_write_look(write, current) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-	if (vdi_edit_update(&write->edit, vdi_json_out_bytes(&write->current), &write->edited, &write->status) != VD_OK)
+	if (vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status) != VD_OK)
 		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
 	if (write->edited.finished)
 		return vd_error_set(reterr, VD_CANCELED, "the last finalizer is gone: to be deleted");
-	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_json_out_bytes(&write->edited.text);
+	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_out_slice(&write->edited.text);
 	if (request->resource->ttl_s)
 		*ret_ttl_s = request->resource->ttl_s;
 	return VD_OK;
@@ -300,9 +300,9 @@ static void updated(struct vdi_request *request)
 static void dry_updated(struct vdi_request *request)
 {
 	struct vdi_write    *write = request->write;
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
-	struct vdi_json_out  text = VDI_JSON_OUT_INIT;
-	struct vdi_json	    *root, *metadata;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_out  text = VDI_OUT_INIT;
+	struct vdi_node	    *root, *metadata;
 	bool		     done = false;
 
 	if (request->result != VD_OK) {
@@ -313,26 +313,26 @@ static void dry_updated(struct vdi_request *request)
 		vdi_request_fail_nomem(request);
 		return;
 	}
-	if (vdi_edit_update(&write->edit, vdi_json_out_bytes(&write->current), &write->edited, &write->status) != VD_OK) {
+	if (vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status) != VD_OK) {
 		vdi_request_fail(request, &write->status);
 		return;
 	}
 	/* What would be: the edited text, still at the present revision. */
-	if (vdi_json_parse(&tree, vdi_json_out_bytes(&write->edited.text), &root, NULL) == VD_OK &&
-	    (metadata = vdi_json_object_at(&tree, root, "metadata")) != NULL) {
-		vdi_json_int(&text, write->seen);
-		done = !text.failed && vdi_json_set(&tree, metadata, vd_bytes_of("resourceVersion"),
-						    vdi_json_new_string(&tree, vdi_json_out_bytes(&text)));
-		vdi_json_out_reset(&text);
-		vdi_json_write(&text, root);
+	if (vdi_tree_parse(&tree, vdi_out_slice(&write->edited.text), &root, NULL) == VD_OK &&
+	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL) {
+		vdi_out_int(&text, write->seen);
+		done = !text.failed && vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"),
+						    vdi_tree_new_string(&tree, vdi_out_slice(&text)));
+		vdi_out_reset(&text);
+		vdi_tree_write(&text, root);
 		done &= !text.failed;
 	}
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 	if (done)
-		reply(request, 200, vdi_json_out_bytes(&text));
+		reply(request, 200, vdi_out_slice(&text));
 	else
 		vdi_request_fail_nomem(request);
-	vdi_json_out_fini(&text);
+	vdi_out_fini(&text);
 }
 
 static void try_update(struct vdi_request *request)

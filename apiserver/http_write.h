@@ -11,7 +11,7 @@ struct vdi_write {
 	struct vdi_edit	       edit;
 	struct vdi_edited      edited;	/* of the last attempt */
 	struct vdi_http_status status;	/* why the last attempt was refused; code 0: it was not */
-	struct vdi_json_out    current; /* JSON of the state the last attempt saw */
+	struct vdi_out    current; /* JSON of the state the last attempt saw */
 	vd_rev		       seen;	/* its revision */
 	unsigned	       tries;
 	bool		       dry_run;

@@ -6,13 +6,13 @@
 
 #include <stdio.h>
 
-#include "json_patch.h"
+#include "tree_patch.h"
 #include "table.h"
 #include "validate.h"
 
 struct edit_state {
 	const struct vdi_edit  *edit;
-	struct vdi_json_tree   *tree;
+	struct vdi_tree   *tree;
 	struct vdi_http_status *status;
 };
 
@@ -33,32 +33,32 @@ static struct vd_bytes key(const char *text)
 	return vd_bytes_of(text);
 }
 
-static vd_status parse(struct edit_state *state, struct vd_bytes text, struct vdi_json **ret_root)
+static vd_status parse(struct edit_state *state, struct vd_bytes text, struct vdi_node **ret_root)
 {
 	struct vd_error error;
-	vd_status	status = vdi_json_parse(state->tree, text, ret_root, &error);
+	vd_status	status = vdi_tree_parse(state->tree, text, ret_root, &error);
 
 	if (status == VD_NOMEM)
 		return no_memory(state);
-	if (status == VD_OK && (*ret_root)->kind == VDI_JSON_OBJECT)
+	if (status == VD_OK && (*ret_root)->kind == VDI_NODE_OBJECT)
 		return VD_OK;
 	vdi_http_status_set(state->status, 400, "BadRequest", "the object provided is unrecognized (must be of type %s): %s",
 			    state->edit->resource->kind, status == VD_OK ? "the body must be a JSON object" : error.message);
 	return VD_INVALID;
 }
 
-static vd_status set_text(struct edit_state *state, struct vdi_json *object, const char *name, struct vd_bytes text)
+static vd_status set_text(struct edit_state *state, struct vdi_node *object, const char *name, struct vd_bytes text)
 {
-	return vdi_json_set(state->tree, object, key(name), vdi_json_new_string(state->tree, text)) ? VD_OK : no_memory(state);
+	return vdi_tree_set(state->tree, object, key(name), vdi_tree_new_string(state->tree, text)) ? VD_OK : no_memory(state);
 }
 
-static struct vd_bytes text_at(struct edit_state *state, const struct vdi_json *object, const char *path)
+static struct vd_bytes text_at(struct edit_state *state, const struct vdi_node *object, const char *path)
 {
-	return vdi_json_string_of(vdi_json_find(state->tree, object, path));
+	return vdi_tree_string_of(vdi_tree_find(state->tree, object, path));
 }
 
 /* kind and apiVersion agree with the path, or are filled in. */
-static vd_status check_type(struct edit_state *state, struct vdi_json *root, const char *kind, const char *api_version)
+static vd_status check_type(struct edit_state *state, struct vdi_node *root, const char *kind, const char *api_version)
 {
 	struct vd_bytes given_kind = text_at(state, root, "kind"), given_version = text_at(state, root, "apiVersion");
 
@@ -78,12 +78,12 @@ static vd_status check_type(struct edit_state *state, struct vdi_json *root, con
 	return given_kind.size ? VD_OK : set_text(state, root, "kind", key(kind));
 }
 
-static vd_status check_namespace(struct edit_state *state, struct vdi_json *metadata)
+static vd_status check_namespace(struct edit_state *state, struct vdi_node *metadata)
 {
 	struct vd_bytes given = text_at(state, metadata, "namespace");
 
 	if (!state->edit->resource->namespaced) {
-		(void) vdi_json_remove(state->tree, metadata, key("namespace"));
+		(void) vdi_tree_remove(state->tree, metadata, key("namespace"));
 		return VD_OK;
 	}
 	if (given.size && !vd_bytes_equal(given, state->edit->namespace_name))
@@ -92,17 +92,17 @@ static vd_status check_namespace(struct edit_state *state, struct vdi_json *meta
 }
 
 /* Both are objects afterwards. */
-static vd_status take_metadata(struct edit_state *state, struct vdi_json *root, struct vdi_json **ret_metadata)
+static vd_status take_metadata(struct edit_state *state, struct vdi_node *root, struct vdi_node **ret_metadata)
 {
-	struct vdi_json *metadata = vdi_json_get(state->tree, root, key("metadata"));
+	struct vdi_node *metadata = vdi_tree_get(state->tree, root, key("metadata"));
 
-	if (metadata && metadata->kind != VDI_JSON_OBJECT && metadata->kind != VDI_JSON_NULL)
+	if (metadata && metadata->kind != VDI_NODE_OBJECT && metadata->kind != VDI_NODE_NULL)
 		return bad(state, "metadata must be an object");
-	*ret_metadata = vdi_json_object_at(state->tree, root, "metadata");
+	*ret_metadata = vdi_tree_object_at(state->tree, root, "metadata");
 	return *ret_metadata ? VD_OK : no_memory(state);
 }
 
-static vd_status validate(struct edit_state *state, const struct vdi_json *root)
+static vd_status validate(struct edit_state *state, const struct vdi_node *root)
 {
 	bool is_namespace = strcmp(state->edit->resource->plural, "namespaces") == 0 && !*state->edit->resource->group;
 
@@ -118,7 +118,7 @@ static vd_status validate(struct edit_state *state, const struct vdi_json *root)
 
 /* ---- Create ---- */
 
-static vd_status choose_name(struct edit_state *state, struct vdi_json *metadata, struct vdi_edited *edited)
+static vd_status choose_name(struct edit_state *state, struct vdi_node *metadata, struct vdi_edited *edited)
 {
 	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 	struct vd_bytes	  name = text_at(state, metadata, "name"), base = text_at(state, metadata, "generateName");
@@ -138,7 +138,7 @@ static vd_status choose_name(struct edit_state *state, struct vdi_json *metadata
 	return set_text(state, metadata, "name", key(edited->name));
 }
 
-static vd_status set_system_fields(struct edit_state *state, struct vdi_json *metadata)
+static vd_status set_system_fields(struct edit_state *state, struct vdi_node *metadata)
 {
 	static const char *const cleared[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields" };
 	uint64_t		 a = state->edit->random[0], b = state->edit->random[1];
@@ -146,9 +146,9 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_json *me
 	struct vd_bytes		 revision = text_at(state, metadata, "resourceVersion");
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cleared); i++)
-		(void) vdi_json_remove(state->tree, metadata, key(cleared[i]));
+		(void) vdi_tree_remove(state->tree, metadata, key(cleared[i]));
 	if (revision.size == 0 || vd_bytes_equal(revision, key("0")))
-		(void) vdi_json_remove(state->tree, metadata, key("resourceVersion"));
+		(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
 	a = (a & ~(uint64_t) 0xF000) | 0x4000; /* version 4, variant 1 */
 	b = (b & 0x3FFFFFFFFFFFFFFF) | 0x8000000000000000;
 	(void) snprintf(uid, sizeof uid, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (a >> 32), (unsigned) (a >> 16 & 0xFFFF), (unsigned) (a & 0xFFFF),
@@ -157,20 +157,20 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_json *me
 	VDI_TRY(set_text(state, metadata, "uid", key(uid)));
 	VDI_TRY(set_text(state, metadata, "creationTimestamp", key(now)));
 	if (state->edit->resource->has_generation &&
-	    !vdi_json_set(state->tree, metadata, key("generation"), vdi_json_new_int(state->tree, 1)))
+	    !vdi_tree_set(state->tree, metadata, key("generation"), vdi_tree_new_int(state->tree, 1)))
 		return no_memory(state);
 	return VD_OK;
 }
 
 /* The few defaults without which a kind reads strangely. */
-static vd_status set_defaults(struct edit_state *state, struct vdi_json *root, struct vdi_json *metadata)
+static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata)
 {
 	const struct vdi_resource *resource = state->edit->resource;
-	struct vdi_json		  *spec = vdi_json_get(state->tree, root, key("spec"));
-	struct vdi_json		  *object;
+	struct vdi_node		  *spec = vdi_tree_get(state->tree, root, key("spec"));
+	struct vdi_node		  *object;
 
 	if (resource->initial_phase) {
-		object = vdi_json_object_at(state->tree, root, "status");
+		object = vdi_tree_object_at(state->tree, root, "status");
 		if (object == NULL)
 			return no_memory(state);
 		if (text_at(state, object, "phase").size == 0)
@@ -179,15 +179,15 @@ static vd_status set_defaults(struct edit_state *state, struct vdi_json *root, s
 	if (!resource->built_in)
 		return VD_OK;
 	if (strcmp(resource->plural, "namespaces") == 0) {
-		object = vdi_json_object_at(state->tree, metadata, "labels");
+		object = vdi_tree_object_at(state->tree, metadata, "labels");
 		return object ? set_text(state, object, "kubernetes.io/metadata.name", text_at(state, metadata, "name")) : no_memory(state);
 	}
-	if (!vdi_json_is(spec, VDI_JSON_OBJECT))
+	if (!vdi_tree_is(spec, VDI_NODE_OBJECT))
 		return VD_OK;
 	if (strcmp(resource->plural, "services") == 0 && text_at(state, spec, "type").size == 0)
 		return set_text(state, spec, "type", key("ClusterIP"));
-	if (resource->has_scale && vdi_json_get(state->tree, spec, key("replicas")) == NULL &&
-	    !vdi_json_set(state->tree, spec, key("replicas"), vdi_json_new_int(state->tree, 1)))
+	if (resource->has_scale && vdi_tree_get(state->tree, spec, key("replicas")) == NULL &&
+	    !vdi_tree_set(state->tree, spec, key("replicas"), vdi_tree_new_int(state->tree, 1)))
 		return no_memory(state);
 	return VD_OK;
 }
@@ -196,7 +196,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 {
 	const struct vdi_resource *resource = state->edit->resource;
 	char			   version[VDI_RESOURCE_NAME_MAX];
-	struct vdi_json		  *root, *metadata;
+	struct vdi_node		  *root, *metadata;
 
 	VDI_TRY(parse(state, state->edit->body, &root));
 	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
@@ -206,22 +206,22 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 	VDI_TRY(validate(state, root));
 	VDI_TRY(set_system_fields(state, metadata));
 	if (resource->has_status && !resource->keeps_status)
-		(void) vdi_json_remove(state->tree, root, key("status"));
+		(void) vdi_tree_remove(state->tree, root, key("status"));
 	VDI_TRY(set_defaults(state, root, metadata));
-	vdi_json_write(&edited->text, root);
+	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
 
 vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_tree tree = VDI_TREE_INIT;
 	struct edit_state    state = { edit, &tree, status };
 	vd_status	     result;
 
-	vdi_json_out_reset(&edited->text);
+	vdi_out_reset(&edited->text);
 	status->code = 0;
 	result = create(&state, edited);
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 	return result;
 }
 
@@ -249,30 +249,30 @@ static vd_status patch_fault(struct edit_state *state, vd_status status, const s
 }
 
 /* What the client wants the object (or its Scale) to be: its body, or the present text with its patch applied. */
-static vd_status wanted(struct edit_state *state, struct vd_bytes present, struct vdi_json **ret_root)
+static vd_status wanted(struct edit_state *state, struct vd_bytes present, struct vdi_node **ret_root)
 {
 	struct vd_error	 error;
-	struct vdi_json *patch;
+	struct vdi_node *patch;
 	vd_status	 status;
 
 	if (state->edit->patch == VDI_PATCH_NONE)
 		return parse(state, state->edit->body, ret_root);
 	VDI_TRY(parse(state, present, ret_root));
-	status = vdi_json_parse(state->tree, state->edit->body, &patch, &error);
+	status = vdi_tree_parse(state->tree, state->edit->body, &patch, &error);
 	if (status == VD_OK && state->edit->patch == VDI_PATCH_OPERATIONS)
 		status = vdi_patch_operations(state->tree, ret_root, patch, &error);
-	else if (status == VD_OK && patch->kind != VDI_JSON_OBJECT)
+	else if (status == VD_OK && patch->kind != VDI_NODE_OBJECT)
 		status = vd_error_set(&error, VD_BAD_REQUEST, "the patch must be a JSON object");
 	else if (status == VD_OK && state->edit->patch == VDI_PATCH_MERGE)
 		status = vdi_patch_merge(state->tree, ret_root, patch, &error);
 	else if (status == VD_OK)
 		status = vdi_patch_strategic(state->tree, *ret_root, patch, &error);
 	VDI_TRY(patch_fault(state, status, &error));
-	return (*ret_root)->kind == VDI_JSON_OBJECT ? VD_OK : bad(state, "the patched object is not an object");
+	return (*ret_root)->kind == VDI_NODE_OBJECT ? VD_OK : bad(state, "the patched object is not an object");
 }
 
 /* Name, version and uid of what was sent against what there is (R-661..R-663). */
-static vd_status check_identity(struct edit_state *state, const struct vdi_json *metadata, const struct vdi_json *old_metadata)
+static vd_status check_identity(struct edit_state *state, const struct vdi_node *metadata, const struct vdi_node *old_metadata)
 {
 	struct vd_bytes name = text_at(state, metadata, "name"), uid = text_at(state, metadata, "uid");
 	struct vd_bytes revision = text_at(state, metadata, "resourceVersion");
@@ -299,51 +299,51 @@ static vd_status check_identity(struct edit_state *state, const struct vdi_json 
 }
 
 /* Takes the member over from the present object, or away. */
-static vd_status keep(struct edit_state *state, struct vdi_json *object, const struct vdi_json *old_object, const char *name)
+static vd_status keep(struct edit_state *state, struct vdi_node *object, const struct vdi_node *old_object, const char *name)
 {
-	const struct vdi_json *old = vdi_json_get(state->tree, old_object, key(name));
+	const struct vdi_node *old = vdi_tree_get(state->tree, old_object, key(name));
 
 	if (old == NULL) {
-		(void) vdi_json_remove(state->tree, object, key(name));
+		(void) vdi_tree_remove(state->tree, object, key(name));
 		return VD_OK;
 	}
-	return vdi_json_set(state->tree, object, key(name), vdi_json_copy(state->tree, old)) ? VD_OK : no_memory(state);
+	return vdi_tree_set(state->tree, object, key(name), vdi_tree_copy(state->tree, old)) ? VD_OK : no_memory(state);
 }
 
 /* Everything but metadata and status. */
-static bool same_content(struct edit_state *state, const struct vdi_json *a, const struct vdi_json *b)
+static bool same_content(struct edit_state *state, const struct vdi_node *a, const struct vdi_node *b)
 {
 	size_t count = 0, other = 0;
 
-	for (const struct vdi_json *member = a->first; member; member = member->next) {
+	for (const struct vdi_node *member = a->first; member; member = member->next) {
 		if (vd_bytes_equal(member->key, key("metadata")) || vd_bytes_equal(member->key, key("status")))
 			continue;
 		count++;
-		if (!vdi_json_equal(state->tree, member, vdi_json_get(state->tree, b, member->key)))
+		if (!vdi_tree_equal(state->tree, member, vdi_tree_get(state->tree, b, member->key)))
 			return false;
 	}
-	for (const struct vdi_json *member = b->first; member; member = member->next)
+	for (const struct vdi_node *member = b->first; member; member = member->next)
 		other += !vd_bytes_equal(member->key, key("metadata")) && !vd_bytes_equal(member->key, key("status"));
 	return count == other;
 }
 
-static vd_status follow_generation(struct edit_state *state, struct vdi_json *root, struct vdi_json *metadata, const struct vdi_json *old_root,
-				   const struct vdi_json *old_metadata)
+static vd_status follow_generation(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata, const struct vdi_node *old_root,
+				   const struct vdi_node *old_metadata)
 {
-	int64_t generation = vdi_json_int_of(vdi_json_get(state->tree, old_metadata, key("generation")), 0);
+	int64_t generation = vdi_tree_int_of(vdi_tree_get(state->tree, old_metadata, key("generation")), 0);
 
 	VDI_TRY(keep(state, metadata, old_metadata, "generation"));
 	if (!state->edit->resource->has_generation || same_content(state, root, old_root))
 		return VD_OK;
-	return vdi_json_set(state->tree, metadata, key("generation"), vdi_json_new_int(state->tree, generation + 1)) ? VD_OK : no_memory(state);
+	return vdi_tree_set(state->tree, metadata, key("generation"), vdi_tree_new_int(state->tree, generation + 1)) ? VD_OK : no_memory(state);
 }
 
-static vd_status replace_whole(struct edit_state *state, struct vdi_json *root, const struct vdi_json *old_root)
+static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old_root)
 {
 	static const char *const kept[] = { "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds" };
-	const struct vdi_json	*old_metadata = vdi_json_get(state->tree, old_root, key("metadata"));
+	const struct vdi_node	*old_metadata = vdi_tree_get(state->tree, old_root, key("metadata"));
 	char			 version[VDI_RESOURCE_NAME_MAX];
-	struct vdi_json		*metadata;
+	struct vdi_node		*metadata;
 
 	VDI_TRY(check_type(state, root, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
 	VDI_TRY(take_metadata(state, root, &metadata));
@@ -354,87 +354,87 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_json *root, 
 	VDI_TRY(validate(state, root));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kept); i++)
 		VDI_TRY(keep(state, metadata, old_metadata, kept[i]));
-	(void) vdi_json_remove(state->tree, metadata, key("selfLink"));
+	(void) vdi_tree_remove(state->tree, metadata, key("selfLink"));
 	if (state->edit->resource->has_status)
 		VDI_TRY(keep(state, root, old_root, "status"));
 	return follow_generation(state, root, metadata, old_root, old_metadata);
 }
 
 /* Only the status is taken from what the client sent (H-348). */
-static vd_status replace_status(struct edit_state *state, struct vdi_json *sent, struct vdi_json *target)
+static vd_status replace_status(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target)
 {
-	struct vdi_json *metadata;
+	struct vdi_node *metadata;
 
 	VDI_TRY(take_metadata(state, sent, &metadata));
-	VDI_TRY(check_identity(state, metadata, vdi_json_get(state->tree, target, key("metadata"))));
+	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
 	return keep(state, target, sent, "status");
 }
 
-static vd_status replace_scale(struct edit_state *state, struct vdi_json *sent, struct vdi_json *target, const struct vdi_json *old_root)
+static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target, const struct vdi_node *old_root)
 {
-	struct vdi_json *replicas = vdi_json_find(state->tree, sent, "spec.replicas");
-	struct vdi_json *metadata, *spec;
+	struct vdi_node *replicas = vdi_tree_find(state->tree, sent, "spec.replicas");
+	struct vdi_node *metadata, *spec;
 
 	VDI_TRY(take_metadata(state, sent, &metadata));
-	VDI_TRY(check_identity(state, metadata, vdi_json_get(state->tree, target, key("metadata"))));
-	if (replicas == NULL || vdi_json_int_of(replicas, -1) < 0) {
+	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
+	if (replicas == NULL || vdi_tree_int_of(replicas, -1) < 0) {
 		vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
 		vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas", "Invalid value: must be greater than or equal to 0");
 		vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
 		return VD_INVALID;
 	}
-	spec = vdi_json_object_at(state->tree, target, "spec");
-	if (spec == NULL || !vdi_json_set(state->tree, spec, key("replicas"), vdi_json_copy(state->tree, replicas)))
+	spec = vdi_tree_object_at(state->tree, target, "spec");
+	if (spec == NULL || !vdi_tree_set(state->tree, spec, key("replicas"), vdi_tree_copy(state->tree, replicas)))
 		return no_memory(state);
-	metadata = vdi_json_get(state->tree, target, key("metadata"));
-	return follow_generation(state, target, metadata, old_root, vdi_json_get(state->tree, old_root, key("metadata")));
+	metadata = vdi_tree_get(state->tree, target, key("metadata"));
+	return follow_generation(state, target, metadata, old_root, vdi_tree_get(state->tree, old_root, key("metadata")));
 }
 
-static void write_scale(struct edit_state *state, const struct vdi_json *root, struct vdi_json_out *out)
+static void write_scale(struct edit_state *state, const struct vdi_node *root, struct vdi_out *out)
 {
 	static const char *const names[] = { "name", "namespace", "uid", "resourceVersion", "creationTimestamp" };
-	const struct vdi_json	*metadata = vdi_json_get(state->tree, root, key("metadata"));
-	const struct vdi_json	*labels = vdi_json_find(state->tree, root, "spec.selector.matchLabels");
-	struct vdi_json_out	 selector = VDI_JSON_OUT_INIT;
+	const struct vdi_node	*metadata = vdi_tree_get(state->tree, root, key("metadata"));
+	const struct vdi_node	*labels = vdi_tree_find(state->tree, root, "spec.selector.matchLabels");
+	struct vdi_out	 selector = VDI_OUT_INIT;
 
-	vdi_json_raw(out, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{");
+	vdi_out_raw(out, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
-		vdi_json_member(out, names[i], text_at(state, metadata, names[i]));
-	vdi_json_printf(out, "},\"spec\":{\"replicas\":%lld},\"status\":{\"replicas\":%lld",
-			(long long) vdi_json_int_of(vdi_json_find(state->tree, root, "spec.replicas"), 0),
-			(long long) vdi_json_int_of(vdi_json_find(state->tree, root, "status.replicas"), 0));
-	for (const struct vdi_json *label = vdi_json_is(labels, VDI_JSON_OBJECT) ? labels->first : NULL; label; label = label->next) {
+		vdi_out_member(out, names[i], text_at(state, metadata, names[i]));
+	vdi_out_printf(out, "},\"spec\":{\"replicas\":%lld},\"status\":{\"replicas\":%lld",
+			(long long) vdi_tree_int_of(vdi_tree_find(state->tree, root, "spec.replicas"), 0),
+			(long long) vdi_tree_int_of(vdi_tree_find(state->tree, root, "status.replicas"), 0));
+	for (const struct vdi_node *label = vdi_tree_is(labels, VDI_NODE_OBJECT) ? labels->first : NULL; label; label = label->next) {
 		if (selector.size)
-			vdi_json_raw(&selector, ",");
-		vdi_json_bytes(&selector, label->key);
-		vdi_json_raw(&selector, "=");
-		vdi_json_bytes(&selector, label->text);
+			vdi_out_raw(&selector, ",");
+		vdi_out_bytes(&selector, label->key);
+		vdi_out_raw(&selector, "=");
+		vdi_out_bytes(&selector, label->text);
 	}
-	vdi_json_member(out, "selector", vdi_json_out_bytes(&selector));
-	vdi_json_raw(out, "}}");
+	vdi_out_member(out, "selector", vdi_out_slice(&selector));
+	vdi_out_raw(out, "}}");
 	out->failed |= selector.failed;
-	vdi_json_out_fini(&selector);
+	vdi_out_fini(&selector);
 }
 
-vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_json_out *out)
+vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_tree tree = VDI_TREE_INIT;
 	struct edit_state    state = { edit, &tree, NULL };
-	struct vdi_json	    *root;
-	vd_status	     status = vdi_json_parse(&tree, current, &root, NULL);
+	struct vdi_node	    *root;
+	vd_status	     status = vdi_tree_parse(&tree, current, &root, NULL);
 
 	if (status == VD_OK) {
 		write_scale(&state, root, out);
 		status = out->failed ? VD_NOMEM : VD_OK;
 	}
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 	return status;
 }
 
-static vd_status apply(struct edit_state *state, struct vd_bytes current, const struct vdi_json *old_root, struct vdi_json **ret_root)
+static vd_status apply(struct edit_state *state, struct vd_bytes current, const struct vdi_node *old_root, struct vdi_node **ret_root)
 {
-	struct vdi_json_out *scale;
-	struct vdi_json	    *sent;
+	struct vdi_out *scale;
+	struct vdi_node	    *sent;
 	vd_status	     status;
 
 	switch (state->edit->part) {
@@ -448,49 +448,49 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 	case VDI_EDIT_SCALE: break;
 	}
 	/* The tree points into the Scale's text, so it lives as long as this function. */
-	scale = &(struct vdi_json_out) VDI_JSON_OUT_INIT;
+	scale = &(struct vdi_out) VDI_OUT_INIT;
 	write_scale(state, old_root, scale);
-	status = scale->failed ? no_memory(state) : wanted(state, vdi_json_out_bytes(scale), &sent);
+	status = scale->failed ? no_memory(state) : wanted(state, vdi_out_slice(scale), &sent);
 	if (status == VD_OK)
 		status = parse(state, current, ret_root);
 	if (status == VD_OK)
 		status = replace_scale(state, sent, *ret_root, old_root);
-	vdi_json_out_fini(scale);
+	vdi_out_fini(scale);
 	return status;
 }
 
-static bool has_finalizers(struct edit_state *state, const struct vdi_json *root)
+static bool has_finalizers(struct edit_state *state, const struct vdi_node *root)
 {
-	const struct vdi_json *finalizers = vdi_json_find(state->tree, root, "metadata.finalizers");
+	const struct vdi_node *finalizers = vdi_tree_find(state->tree, root, "metadata.finalizers");
 
 	return finalizers && finalizers->count > 0;
 }
 
 static vd_status update(struct edit_state *state, struct vd_bytes current, struct vdi_edited *edited)
 {
-	struct vdi_json *root, *old_root, *metadata;
+	struct vdi_node *root, *old_root, *metadata;
 
 	VDI_TRY(parse(state, current, &old_root));
 	VDI_TRY(apply(state, current, old_root, &root));
-	metadata = vdi_json_get(state->tree, root, key("metadata"));
-	(void) vdi_json_remove(state->tree, metadata, key("resourceVersion"));
-	(void) vdi_json_remove(state->tree, vdi_json_get(state->tree, old_root, key("metadata")), key("resourceVersion"));
-	edited->unchanged = vdi_json_equal(state->tree, root, old_root);
+	metadata = vdi_tree_get(state->tree, root, key("metadata"));
+	(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
+	(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, old_root, key("metadata")), key("resourceVersion"));
+	edited->unchanged = vdi_tree_equal(state->tree, root, old_root);
 	edited->finished = text_at(state, metadata, "deletionTimestamp").size && !has_finalizers(state, root);
-	vdi_json_write(&edited->text, root);
+	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
 
 vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_tree tree = VDI_TREE_INIT;
 	struct edit_state    state = { edit, &tree, status };
 	vd_status	     result;
 
-	vdi_json_out_reset(&edited->text);
+	vdi_out_reset(&edited->text);
 	status->code = 0;
 	result = update(&state, current, edited);
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 	return result;
 }
 
@@ -499,36 +499,36 @@ vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, 
 static vd_status mark(struct edit_state *state, struct vd_bytes current, struct vdi_edited *edited)
 {
 	char		 now[VDI_TIME_SIZE];
-	struct vdi_json *root, *metadata;
+	struct vdi_node *root, *metadata;
 	int64_t		 generation;
 
 	VDI_TRY(parse(state, current, &root));
 	VDI_TRY(take_metadata(state, root, &metadata));
-	(void) vdi_json_remove(state->tree, metadata, key("resourceVersion"));
+	(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
 	edited->has_finalizers = has_finalizers(state, root);
 	edited->unchanged = text_at(state, metadata, "deletionTimestamp").size > 0;
 	if (!edited->unchanged) {
 		vdi_time_format(state->edit->now, now);
 		VDI_TRY(set_text(state, metadata, "deletionTimestamp", key(now)));
-		if (!vdi_json_set(state->tree, metadata, key("deletionGracePeriodSeconds"), vdi_json_new_int(state->tree, 0)))
+		if (!vdi_tree_set(state->tree, metadata, key("deletionGracePeriodSeconds"), vdi_tree_new_int(state->tree, 0)))
 			return no_memory(state);
-		generation = vdi_json_int_of(vdi_json_get(state->tree, metadata, key("generation")), 0);
-		if (generation > 0 && !vdi_json_set(state->tree, metadata, key("generation"), vdi_json_new_int(state->tree, generation + 1)))
+		generation = vdi_tree_int_of(vdi_tree_get(state->tree, metadata, key("generation")), 0);
+		if (generation > 0 && !vdi_tree_set(state->tree, metadata, key("generation"), vdi_tree_new_int(state->tree, generation + 1)))
 			return no_memory(state);
 	}
-	vdi_json_write(&edited->text, root);
+	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
 
 vd_status vdi_edit_mark_deleted(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
 {
-	struct vdi_json_tree tree = VDI_JSON_TREE_INIT;
+	struct vdi_tree tree = VDI_TREE_INIT;
 	struct edit_state    state = { edit, &tree, status };
 	vd_status	     result;
 
-	vdi_json_out_reset(&edited->text);
+	vdi_out_reset(&edited->text);
 	status->code = 0;
 	result = mark(&state, current, edited);
-	vdi_json_tree_fini(&tree);
+	vdi_tree_fini(&tree);
 	return result;
 }

@@ -6,7 +6,7 @@
 #define VDI_OBJECT_EDIT_H
 
 #include "http_status.h"
-#include "json_tree.h"
+#include "tree.h"
 #include "resources.h"
 
 enum vdi_edit_part { VDI_EDIT_WHOLE, VDI_EDIT_STATUS, VDI_EDIT_SCALE };
@@ -26,7 +26,7 @@ struct vdi_edit {
 #define VDI_OBJECT_NAME_SIZE 256
 
 struct vdi_edited {
-	struct vdi_json_out text;
+	struct vdi_out text;
 	char		    name[VDI_OBJECT_NAME_SIZE]; /* of a create */
 	bool		    generated;			/* the name was */
 	bool		    unchanged;			/* of an update: the same content */
@@ -43,6 +43,6 @@ VDI_MUST_USE vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_by
 VDI_MUST_USE vd_status vdi_edit_mark_deleted(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited,
 					     struct vdi_http_status *status);
 /* The autoscaling/v1 Scale of an object. */
-VDI_MUST_USE vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_json_out *out);
+VDI_MUST_USE vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out);
 
 #endif

@@ -15,6 +15,7 @@
 #include "env.h"
 #include "http_request.h"
 #include "http_server.h"
+#include "object_edit.h"
 #include "thread.h"
 #include "wait.h"
 
@@ -109,7 +110,7 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 
 static vd_status load_file(struct vdi_resources *resources, const char *path, struct vd_error *reterr)
 {
-	struct vdi_json_out text = VDI_JSON_OUT_INIT;
+	struct vdi_out text = VDI_OUT_INIT;
 	FILE		   *file = fopen(path, "re");
 	char		    piece[4096];
 	size_t		    size;
@@ -118,7 +119,7 @@ static vd_status load_file(struct vdi_resources *resources, const char *path, st
 	if (file == NULL)
 		return vd_error_set(reterr, VD_INVALID, "resources: %s: %s", path, strerror(errno));
 	while ((size = fread(piece, 1, sizeof piece, file)) > 0 && text.size <= RESOURCES_FILE_MAX)
-		vdi_json_bytes(&text, (struct vd_bytes) { piece, size });
+		vdi_out_bytes(&text, (struct vd_bytes) { piece, size });
 	if (ferror(file))
 		status = vd_error_set(reterr, VD_INVALID, "resources: %s: %s", path, strerror(errno));
 	else if (text.failed)
@@ -126,9 +127,9 @@ static vd_status load_file(struct vdi_resources *resources, const char *path, st
 	else if (text.size > RESOURCES_FILE_MAX)
 		status = vd_error_set(reterr, VD_INVALID, "resources: %s: larger than 16 MiB", path);
 	else
-		status = vdi_resources_load(resources, vdi_json_out_bytes(&text), reterr);
+		status = vdi_resources_load(resources, vdi_out_slice(&text), reterr);
 	(void) fclose(file);
-	vdi_json_out_fini(&text);
+	vdi_out_fini(&text);
 	return status;
 }
 
@@ -267,7 +268,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 	status = vdi_edit_create(&edit, &edited, &refusal);
 	if (status == VD_OK) {
 		vdi_wait_init(&creation.wait, server->env);
-		status = vd_cacher_create(server->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name), vdi_json_out_bytes(&edited.text), 0,
+		status = vd_cacher_create(server->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name), vdi_out_slice(&edited.text), 0,
 					  namespace_created, &creation);
 		if (status == VD_OK) {
 			vdi_wait_wait(&creation.wait);
@@ -275,7 +276,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 		}
 		vdi_wait_fini(&creation.wait);
 	}
-	vdi_json_out_fini(&edited.text);
+	vdi_out_fini(&edited.text);
 	if (status == VD_OK || status == VD_EXISTS)
 		return VD_OK;
 	return vd_error_set(reterr, status, "namespace %s: %s", name,

@@ -4,7 +4,7 @@
  * field name almost always means the same list, and the exceptions (ports) are told apart by what stands above them. Lists that are not in the table are
  * replaced whole, as upstream does for lists without a patch strategy.
  */
-#include "json_patch.h"
+#include "tree_patch.h"
 
 /* Elements of two lists compared with each other: what one request may cost. */
 #define PRODUCT_MAX 4000000
@@ -57,7 +57,7 @@ static const struct list_rule *rule_of(struct vd_bytes field, struct vd_bytes pa
 }
 
 struct strategic {
-	struct vdi_json_tree *tree;
+	struct vdi_tree *tree;
 	struct vd_error	     *error;
 };
 
@@ -66,30 +66,30 @@ static vd_status no_memory(struct strategic *strategic)
 	return vd_error_set(strategic->error, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 }
 
-static vd_status merge(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, struct vd_bytes parent);
+static vd_status merge(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, struct vd_bytes parent);
 
-static struct vd_bytes directive(struct strategic *strategic, struct vdi_json *patch)
+static struct vd_bytes directive(struct strategic *strategic, struct vdi_node *patch)
 {
-	return vdi_json_string_of(vdi_json_get(strategic->tree, patch, vd_bytes_of("$patch")));
+	return vdi_tree_string_of(vdi_tree_get(strategic->tree, patch, vd_bytes_of("$patch")));
 }
 
 /* New content may carry directives and nulls too: it is merged into something empty. */
-static vd_status fresh(struct strategic *strategic, struct vdi_json *patch, struct vd_bytes parent, struct vdi_json **ret_value)
+static vd_status fresh(struct strategic *strategic, struct vdi_node *patch, struct vd_bytes parent, struct vdi_node **ret_value)
 {
-	if (patch->kind == VDI_JSON_OBJECT) {
-		*ret_value = vdi_json_new(strategic->tree, VDI_JSON_OBJECT);
+	if (patch->kind == VDI_NODE_OBJECT) {
+		*ret_value = vdi_tree_new(strategic->tree, VDI_NODE_OBJECT);
 		return *ret_value ? merge(strategic, *ret_value, patch, parent) : no_memory(strategic);
 	}
-	*ret_value = vdi_json_copy(strategic->tree, patch);
+	*ret_value = vdi_tree_copy(strategic->tree, patch);
 	return *ret_value ? VD_OK : no_memory(strategic);
 }
 
-static struct vdi_json *find_element(struct strategic *strategic, struct vdi_json *list, const char *key, const struct vdi_json *wanted)
+static struct vdi_node *find_element(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *wanted)
 {
 	struct vd_bytes name = vd_bytes_of(key);
 
-	for (struct vdi_json *at = list->first; at; at = at->next) {
-		struct vdi_json *value = vdi_json_get(strategic->tree, at, name);
+	for (struct vdi_node *at = list->first; at; at = at->next) {
+		struct vdi_node *value = vdi_tree_get(strategic->tree, at, name);
 
 		if (value && value->kind == wanted->kind && vd_bytes_equal(value->text, wanted->text))
 			return at;
@@ -97,25 +97,25 @@ static struct vdi_json *find_element(struct strategic *strategic, struct vdi_jso
 	return NULL;
 }
 
-static struct vdi_json *find_plain(struct vdi_json *list, const struct vdi_json *wanted)
+static struct vdi_node *find_plain(struct vdi_node *list, const struct vdi_node *wanted)
 {
-	for (struct vdi_json *at = list->first; at; at = at->next)
+	for (struct vdi_node *at = list->first; at; at = at->next)
 		if (at->kind == wanted->kind && vd_bytes_equal(at->text, wanted->text))
 			return at;
 	return NULL;
 }
 
-static vd_status merge_keyed(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, const char *key,
+static vd_status merge_keyed(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, const char *key,
 			     struct vd_bytes field)
 {
-	for (struct vdi_json *change = patch->first; change; change = change->next)
+	for (struct vdi_node *change = patch->first; change; change = change->next)
 		if (is(directive(strategic, change), "replace")) { /* the rest of the patch is the new list */
 			target->first = target->last = NULL;
 			target->count = 0;
 		}
-	for (struct vdi_json *change = patch->first; change; change = change->next) {
-		struct vdi_json *wanted = vdi_json_get(strategic->tree, change, vd_bytes_of(key));
-		struct vdi_json *found;
+	for (struct vdi_node *change = patch->first; change; change = change->next) {
+		struct vdi_node *wanted = vdi_tree_get(strategic->tree, change, vd_bytes_of(key));
+		struct vdi_node *found;
 		struct vd_bytes	 order = directive(strategic, change);
 
 		if (is(order, "replace") && wanted == NULL)
@@ -125,54 +125,54 @@ static vd_status merge_keyed(struct strategic *strategic, struct vdi_json *targe
 		found = find_element(strategic, target, key, wanted);
 		if (is(order, "delete")) {
 			if (found)
-				vdi_json_array_remove(target, found);
+				vdi_tree_array_remove(target, found);
 		} else if (found) {
 			VDI_TRY(merge(strategic, found, change, field));
 		} else {
-			struct vdi_json *value;
+			struct vdi_node *value;
 
 			VDI_TRY(fresh(strategic, change, field, &value));
-			vdi_json_append(target, value);
+			vdi_tree_append(target, value);
 		}
 	}
 	return VD_OK;
 }
 
-static vd_status merge_plain(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch)
+static vd_status merge_plain(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch)
 {
-	for (struct vdi_json *change = patch->first; change; change = change->next) {
-		struct vdi_json *value;
+	for (struct vdi_node *change = patch->first; change; change = change->next) {
+		struct vdi_node *value;
 
 		if (find_plain(target, change))
 			continue;
 		VDI_TRY(fresh(strategic, change, VD_BYTES_NONE, &value));
-		vdi_json_append(target, value);
+		vdi_tree_append(target, value);
 	}
 	return VD_OK;
 }
 
 /* The element of list that entry of an order list speaks of. */
-static struct vdi_json *ordered_element(struct strategic *strategic, struct vdi_json *list, const char *key, const struct vdi_json *entry)
+static struct vdi_node *ordered_element(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *entry)
 {
-	struct vdi_json *wanted;
+	struct vdi_node *wanted;
 
 	if (key == NULL)
 		return find_plain(list, entry);
-	wanted = vdi_json_get(strategic->tree, entry, vd_bytes_of(key));
+	wanted = vdi_tree_get(strategic->tree, entry, vd_bytes_of(key));
 	return wanted ? find_element(strategic, list, key, wanted) : NULL;
 }
 
 /* Listed elements take, in the listed order, the places that listed elements had; others stay. */
-static vd_status reorder(struct strategic *strategic, struct vdi_json *list, const char *key, const struct vdi_json *order)
+static vd_status reorder(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *order)
 {
-	struct vdi_json **elements = vdi_calloc((size_t) list->count * 2 + 1, sizeof *elements);
-	struct vdi_json **ordered = elements + list->count;
+	struct vdi_node **elements = vdi_calloc((size_t) list->count * 2 + 1, sizeof *elements);
+	struct vdi_node **ordered = elements + list->count;
 	size_t		  count = 0, ordered_count = 0, taken = 0;
 
 	if (elements == NULL)
 		return no_memory(strategic);
-	for (const struct vdi_json *entry = order->first; entry && ordered_count < list->count; entry = entry->next) {
-		struct vdi_json *found = ordered_element(strategic, list, key, entry);
+	for (const struct vdi_node *entry = order->first; entry && ordered_count < list->count; entry = entry->next) {
+		struct vdi_node *found = ordered_element(strategic, list, key, entry);
 		bool		 again = found == NULL;
 
 		for (size_t i = 0; i < ordered_count && !again; i++)
@@ -180,7 +180,7 @@ static vd_status reorder(struct strategic *strategic, struct vdi_json *list, con
 		if (!again)
 			ordered[ordered_count++] = found;
 	}
-	for (struct vdi_json *at = list->first; at; at = at->next)
+	for (struct vdi_node *at = list->first; at; at = at->next)
 		elements[count++] = at;
 	list->first = list->last = NULL;
 	list->count = 0;
@@ -189,7 +189,7 @@ static vd_status reorder(struct strategic *strategic, struct vdi_json *list, con
 
 		for (size_t j = 0; j < ordered_count && !listed; j++)
 			listed = ordered[j] == elements[i];
-		vdi_json_append(list, listed ? ordered[taken++] : elements[i]);
+		vdi_tree_append(list, listed ? ordered[taken++] : elements[i]);
 	}
 	vdi_free(elements);
 	return VD_OK;
@@ -205,58 +205,58 @@ static struct vd_bytes after(struct vd_bytes field, const char *prefix)
 	return (struct vd_bytes) { (const char *) field.data + size, field.size - size };
 }
 
-static vd_status check_product(struct strategic *strategic, const struct vdi_json *a, const struct vdi_json *b)
+static vd_status check_product(struct strategic *strategic, const struct vdi_node *a, const struct vdi_node *b)
 {
 	if ((uint64_t) a->count * b->count > PRODUCT_MAX)
 		return vd_error_set(strategic->error, VD_TOO_BIG, "the lists of the patch are too long");
 	return VD_OK;
 }
 
-static void retain_keys(struct strategic *strategic, struct vdi_json *target, struct vdi_json *keys)
+static void retain_keys(struct strategic *strategic, struct vdi_node *target, struct vdi_node *keys)
 {
-	struct vdi_json *next;
+	struct vdi_node *next;
 
-	for (struct vdi_json *member = target->first; member; member = next) {
-		struct vdi_json wanted = { .kind = VDI_JSON_STRING, .text = member->key };
+	for (struct vdi_node *member = target->first; member; member = next) {
+		struct vdi_node wanted = { .kind = VDI_NODE_STRING, .text = member->key };
 
 		next = member->next;
 		if (find_plain(keys, &wanted) == NULL)
-			(void) vdi_json_remove(strategic->tree, target, member->key);
+			(void) vdi_tree_remove(strategic->tree, target, member->key);
 	}
 }
 
 /* The directives of one object, before its members. */
-static vd_status apply_directives(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch)
+static vd_status apply_directives(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch)
 {
-	for (struct vdi_json *change = patch->first; change; change = change->next) {
+	for (struct vdi_node *change = patch->first; change; change = change->next) {
 		struct vd_bytes	 field = after(change->key, "$deleteFromPrimitiveList/");
-		struct vdi_json *list = field.size ? vdi_json_get(strategic->tree, target, field) : NULL;
+		struct vdi_node *list = field.size ? vdi_tree_get(strategic->tree, target, field) : NULL;
 
-		if (is(change->key, "$retainKeys") && change->kind == VDI_JSON_ARRAY) {
+		if (is(change->key, "$retainKeys") && change->kind == VDI_NODE_ARRAY) {
 			VDI_TRY(check_product(strategic, target, change));
 			retain_keys(strategic, target, change);
 		}
-		if (!vdi_json_is(list, VDI_JSON_ARRAY) || change->kind != VDI_JSON_ARRAY)
+		if (!vdi_tree_is(list, VDI_NODE_ARRAY) || change->kind != VDI_NODE_ARRAY)
 			continue;
 		VDI_TRY(check_product(strategic, list, change));
-		for (struct vdi_json *gone = change->first; gone; gone = gone->next) {
-			struct vdi_json *found = find_plain(list, gone);
+		for (struct vdi_node *gone = change->first; gone; gone = gone->next) {
+			struct vdi_node *found = find_plain(list, gone);
 
 			if (found)
-				vdi_json_array_remove(list, found);
+				vdi_tree_array_remove(list, found);
 		}
 	}
 	return VD_OK;
 }
 
-static vd_status apply_orders(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, struct vd_bytes parent)
+static vd_status apply_orders(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, struct vd_bytes parent)
 {
-	for (struct vdi_json *change = patch->first; change; change = change->next) {
+	for (struct vdi_node *change = patch->first; change; change = change->next) {
 		struct vd_bytes		field = after(change->key, "$setElementOrder/");
-		struct vdi_json	       *list = field.size ? vdi_json_get(strategic->tree, target, field) : NULL;
+		struct vdi_node	       *list = field.size ? vdi_tree_get(strategic->tree, target, field) : NULL;
 		const struct list_rule *rule = list ? rule_of(field, parent) : NULL;
 
-		if (!vdi_json_is(list, VDI_JSON_ARRAY) || change->kind != VDI_JSON_ARRAY || rule == NULL)
+		if (!vdi_tree_is(list, VDI_NODE_ARRAY) || change->kind != VDI_NODE_ARRAY || rule == NULL)
 			continue;
 		VDI_TRY(check_product(strategic, list, change));
 		VDI_TRY(check_product(strategic, list, list));
@@ -265,27 +265,27 @@ static vd_status apply_orders(struct strategic *strategic, struct vdi_json *targ
 	return VD_OK;
 }
 
-static vd_status merge_member(struct strategic *strategic, struct vdi_json *target, struct vdi_json *change, struct vd_bytes parent)
+static vd_status merge_member(struct strategic *strategic, struct vdi_node *target, struct vdi_node *change, struct vd_bytes parent)
 {
-	struct vdi_json	       *member = vdi_json_get(strategic->tree, target, change->key);
-	const struct list_rule *rule = change->kind == VDI_JSON_ARRAY ? rule_of(change->key, parent) : NULL;
-	struct vdi_json	       *value;
+	struct vdi_node	       *member = vdi_tree_get(strategic->tree, target, change->key);
+	const struct list_rule *rule = change->kind == VDI_NODE_ARRAY ? rule_of(change->key, parent) : NULL;
+	struct vdi_node	       *value;
 
-	if (change->kind == VDI_JSON_NULL) {
-		(void) vdi_json_remove(strategic->tree, target, change->key);
+	if (change->kind == VDI_NODE_NULL) {
+		(void) vdi_tree_remove(strategic->tree, target, change->key);
 		return VD_OK;
 	}
-	if (change->kind == VDI_JSON_OBJECT && vdi_json_is(member, VDI_JSON_OBJECT)) {
+	if (change->kind == VDI_NODE_OBJECT && vdi_tree_is(member, VDI_NODE_OBJECT)) {
 		if (!is(directive(strategic, change), "delete"))
 			return merge(strategic, member, change, change->key);
-		(void) vdi_json_remove(strategic->tree, target, change->key);
+		(void) vdi_tree_remove(strategic->tree, target, change->key);
 		return VD_OK;
 	}
-	if (change->kind == VDI_JSON_ARRAY && rule) {
-		if (!vdi_json_is(member, VDI_JSON_ARRAY)) {
-			if (!vdi_json_set(strategic->tree, target, change->key, vdi_json_new(strategic->tree, VDI_JSON_ARRAY)))
+	if (change->kind == VDI_NODE_ARRAY && rule) {
+		if (!vdi_tree_is(member, VDI_NODE_ARRAY)) {
+			if (!vdi_tree_set(strategic->tree, target, change->key, vdi_tree_new(strategic->tree, VDI_NODE_ARRAY)))
 				return no_memory(strategic);
-			member = vdi_json_get(strategic->tree, target, change->key);
+			member = vdi_tree_get(strategic->tree, target, change->key);
 		}
 		VDI_TRY(check_product(strategic, member, change));
 		VDI_TRY(check_product(strategic, change, change));
@@ -294,10 +294,10 @@ static vd_status merge_member(struct strategic *strategic, struct vdi_json *targ
 		return merge_plain(strategic, member, change);
 	}
 	VDI_TRY(fresh(strategic, change, change->key, &value));
-	return vdi_json_set(strategic->tree, target, change->key, value) ? VD_OK : no_memory(strategic);
+	return vdi_tree_set(strategic->tree, target, change->key, value) ? VD_OK : no_memory(strategic);
 }
 
-static vd_status merge(struct strategic *strategic, struct vdi_json *target, struct vdi_json *patch, struct vd_bytes parent)
+static vd_status merge(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, struct vd_bytes parent)
 {
 	struct vd_bytes order = directive(strategic, patch);
 
@@ -312,18 +312,18 @@ static vd_status merge(struct strategic *strategic, struct vdi_json *target, str
 	if (is(order, "delete"))
 		return VD_OK;
 	VDI_TRY(apply_directives(strategic, target, patch));
-	for (struct vdi_json *change = patch->first; change; change = change->next) {
+	for (struct vdi_node *change = patch->first; change; change = change->next) {
 		if (change->key.size == 0 || ((const char *) change->key.data)[0] != '$')
 			VDI_TRY(merge_member(strategic, target, change, parent));
 	}
 	return apply_orders(strategic, target, patch, parent);
 }
 
-vd_status vdi_patch_strategic(struct vdi_json_tree *tree, struct vdi_json *target, struct vdi_json *patch, struct vd_error *reterr)
+vd_status vdi_patch_strategic(struct vdi_tree *tree, struct vdi_node *target, struct vdi_node *patch, struct vd_error *reterr)
 {
 	struct strategic strategic = { tree, reterr };
 
-	if (patch->kind != VDI_JSON_OBJECT || target->kind != VDI_JSON_OBJECT)
+	if (patch->kind != VDI_NODE_OBJECT || target->kind != VDI_NODE_OBJECT)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a strategic merge patch must be an object");
 	return merge(&strategic, target, patch, VD_BYTES_NONE);
 }

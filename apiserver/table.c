@@ -5,73 +5,73 @@
 #include <stdlib.h>
 #include <time.h>
 
-static void put_member(struct vdi_json_out *out, const char *key, const char *value)
+static void put_member(struct vdi_out *out, const char *key, const char *value)
 {
-	vdi_json_key(out, key);
-	vdi_json_text(out, value);
+	vdi_out_key(out, key);
+	vdi_out_text(out, value);
 }
 
-void vdi_table_columns(struct vdi_json_out *out, const struct vdi_resource *resource)
+void vdi_table_columns(struct vdi_out *out, const struct vdi_resource *resource)
 {
-	vdi_json_key(out, "columnDefinitions");
-	vdi_json_raw(out, "[");
+	vdi_out_key(out, "columnDefinitions");
+	vdi_out_raw(out, "[");
 	for (size_t i = 0; i < resource->column_count; i++) {
 		const struct vdi_column *column = &resource->columns[i];
 
-		vdi_json_comma(out);
-		vdi_json_raw(out, "{");
+		vdi_out_comma(out);
+		vdi_out_raw(out, "{");
 		put_member(out, "name", column->name);
 		put_member(out, "type", column->type);
 		put_member(out, "format", column->format);
 		put_member(out, "description", column->description);
-		vdi_json_key(out, "priority");
-		vdi_json_int(out, column->priority);
-		vdi_json_raw(out, "}");
+		vdi_out_key(out, "priority");
+		vdi_out_int(out, column->priority);
+		vdi_out_raw(out, "}");
 	}
-	vdi_json_raw(out, "]");
+	vdi_out_raw(out, "]");
 }
 
-void vdi_table_metadata(struct vdi_json_out *out, struct vdi_json_tree *tree, const struct vdi_json *root, bool v1beta1)
+void vdi_table_metadata(struct vdi_out *out, struct vdi_tree *tree, const struct vdi_node *root, bool v1beta1)
 {
-	const struct vdi_json *metadata = vdi_json_get(tree, root, vd_bytes_of("metadata"));
+	const struct vdi_node *metadata = vdi_tree_get(tree, root, vd_bytes_of("metadata"));
 
-	vdi_json_raw(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
-	vdi_json_raw(out, v1beta1 ? "v1beta1\"" : "v1\"");
+	vdi_out_raw(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
+	vdi_out_raw(out, v1beta1 ? "v1beta1\"" : "v1\"");
 	if (metadata) {
-		vdi_json_key(out, "metadata");
-		vdi_json_write(out, metadata);
+		vdi_out_key(out, "metadata");
+		vdi_tree_write(out, metadata);
 	}
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 }
 
-void vdi_table_row(struct vdi_json_out *out, const struct vdi_resource *resource, struct vdi_json_tree *tree, const struct vdi_json *root,
+void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root,
 		   struct vd_bytes text, enum vdi_include include, bool v1beta1, vd_wall now)
 {
 	struct vdi_cell_context context = { tree, root, now };
 
-	vdi_json_raw(out, "{\"cells\":[");
+	vdi_out_raw(out, "{\"cells\":[");
 	for (size_t i = 0; i < resource->column_count; i++) {
 		if (i)
-			vdi_json_raw(out, ",");
+			vdi_out_raw(out, ",");
 		vdi_table_cell(out, &context, &resource->columns[i]);
 	}
-	vdi_json_raw(out, "]");
+	vdi_out_raw(out, "]");
 	if (include == VDI_INCLUDE_NONE) {
-		vdi_json_raw(out, ",\"object\":null}");
+		vdi_out_raw(out, ",\"object\":null}");
 		return;
 	}
-	vdi_json_raw(out, ",\"object\":");
+	vdi_out_raw(out, ",\"object\":");
 	if (include == VDI_INCLUDE_OBJECT)
-		vdi_json_bytes(out, text);
+		vdi_out_bytes(out, text);
 	else
 		vdi_table_metadata(out, tree, root, v1beta1);
-	vdi_json_raw(out, "}");
+	vdi_out_raw(out, "}");
 }
 
 /* ---- Paths ---- */
 
 /* Skips `['name']`, `[3]`, `[*]` or `[?(@.a=="b")]`; *path stands behind '['. */
-static const struct vdi_json *step_bracket(struct vdi_json_tree *tree, const struct vdi_json *node, const char **path)
+static const struct vdi_node *step_bracket(struct vdi_tree *tree, const struct vdi_node *node, const char **path)
 {
 	const char *at = *path;
 	const char *close = strchr(at, ']');
@@ -84,7 +84,7 @@ static const struct vdi_json *step_bracket(struct vdi_json_tree *tree, const str
 		if (quote == NULL || quote[1] != ']')
 			return NULL;
 		*path = quote + 2;
-		return vdi_json_get(tree, node, (struct vd_bytes) { at + 1, (size_t) (quote - at - 1) });
+		return vdi_tree_get(tree, node, (struct vd_bytes) { at + 1, (size_t) (quote - at - 1) });
 	}
 	if (strncmp(at, "?(@.", 4) == 0) {
 		const char	*equals = strstr(at, "==");
@@ -102,10 +102,10 @@ static const struct vdi_json *step_bracket(struct vdi_json_tree *tree, const str
 		while (key.size && ((const char *) key.data)[key.size - 1] == ' ')
 			key.size--;
 		*path = end + 2;
-		if (!vdi_json_is(node, VDI_JSON_ARRAY))
+		if (!vdi_tree_is(node, VDI_NODE_ARRAY))
 			return NULL;
-		for (const struct vdi_json *child = node->first; child; child = child->next) {
-			const struct vdi_json *member = vdi_json_get(tree, child, key);
+		for (const struct vdi_node *child = node->first; child; child = child->next) {
+			const struct vdi_node *member = vdi_tree_get(tree, child, key);
 
 			if (member && vd_bytes_equal(member->text, value))
 				return child;
@@ -113,7 +113,7 @@ static const struct vdi_json *step_bracket(struct vdi_json_tree *tree, const str
 		return NULL;
 	}
 	*path = close + 1;
-	if (!vdi_json_is(node, VDI_JSON_ARRAY))
+	if (!vdi_tree_is(node, VDI_NODE_ARRAY))
 		return NULL;
 	node = node->first;
 	for (long index = *at == '*' ? 0 : strtol(at, NULL, 10); node && index > 0; index--)
@@ -121,9 +121,9 @@ static const struct vdi_json *step_bracket(struct vdi_json_tree *tree, const str
 	return node;
 }
 
-const struct vdi_json *vdi_json_path(struct vdi_json_tree *tree, const struct vdi_json *root, const char *path)
+const struct vdi_node *vdi_tree_path(struct vdi_tree *tree, const struct vdi_node *root, const char *path)
 {
-	const struct vdi_json *node = root;
+	const struct vdi_node *node = root;
 
 	while (node && *path) {
 		char   key[256];
@@ -144,39 +144,39 @@ const struct vdi_json *vdi_json_path(struct vdi_json_tree *tree, const struct vd
 			key[size++] = *path;
 		}
 		if (size)
-			node = vdi_json_get(tree, node, (struct vd_bytes) { key, size });
+			node = vdi_tree_get(tree, node, (struct vd_bytes) { key, size });
 	}
 	return node;
 }
 
 /* ---- Times ---- */
 
-void vdi_human_duration(struct vdi_json_out *out, int64_t seconds)
+void vdi_human_duration(struct vdi_out *out, int64_t seconds)
 {
 	long long minutes = seconds / 60, hours = seconds / 3600, days = hours / 24;
 
 	if (seconds < -1)
-		vdi_json_raw(out, "<invalid>");
+		vdi_out_raw(out, "<invalid>");
 	else if (seconds < 0)
-		vdi_json_raw(out, "0s");
+		vdi_out_raw(out, "0s");
 	else if (seconds < 120)
-		vdi_json_printf(out, "%llds", (long long) seconds);
+		vdi_out_printf(out, "%llds", (long long) seconds);
 	else if (minutes < 10 && seconds % 60)
-		vdi_json_printf(out, "%lldm%llds", minutes, (long long) (seconds % 60));
+		vdi_out_printf(out, "%lldm%llds", minutes, (long long) (seconds % 60));
 	else if (minutes < 180)
-		vdi_json_printf(out, "%lldm", minutes);
+		vdi_out_printf(out, "%lldm", minutes);
 	else if (hours < 8 && minutes % 60)
-		vdi_json_printf(out, "%lldh%lldm", hours, minutes % 60);
+		vdi_out_printf(out, "%lldh%lldm", hours, minutes % 60);
 	else if (hours < 48)
-		vdi_json_printf(out, "%lldh", hours);
+		vdi_out_printf(out, "%lldh", hours);
 	else if (days < 8 && hours % 24)
-		vdi_json_printf(out, "%lldd%lldh", days, hours % 24);
+		vdi_out_printf(out, "%lldd%lldh", days, hours % 24);
 	else if (days < 730)
-		vdi_json_printf(out, "%lldd", days);
+		vdi_out_printf(out, "%lldd", days);
 	else if (days < 2920 && days % 365)
-		vdi_json_printf(out, "%lldy%lldd", days / 365, days % 365);
+		vdi_out_printf(out, "%lldy%lldd", days / 365, days % 365);
 	else
-		vdi_json_printf(out, "%lldy", days / 365);
+		vdi_out_printf(out, "%lldy", days / 365);
 }
 
 static int number_at(const char *at, int digit_count)
@@ -248,15 +248,15 @@ void vdi_time_format(vd_wall time, char buffer[VDI_TIME_SIZE])
 	(void) strftime(buffer, VDI_TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &parts);
 }
 
-void vdi_table_age(struct vdi_json_out *out, const struct vdi_json *timestamp, vd_wall now)
+void vdi_table_age(struct vdi_out *out, const struct vdi_node *timestamp, vd_wall now)
 {
 	int64_t seconds;
 
-	if (!vdi_time_parse(vdi_json_string_of(timestamp), &seconds)) {
-		vdi_json_raw(out, "\"\\u003cunknown\\u003e\"");
+	if (!vdi_time_parse(vdi_tree_string_of(timestamp), &seconds)) {
+		vdi_out_raw(out, "\"\\u003cunknown\\u003e\"");
 		return;
 	}
-	vdi_json_raw(out, "\"");
+	vdi_out_raw(out, "\"");
 	vdi_human_duration(out, now.ns / 1000000000 - seconds);
-	vdi_json_raw(out, "\"");
+	vdi_out_raw(out, "\"");
 }

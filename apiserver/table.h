@@ -5,21 +5,21 @@
 #ifndef VDI_TABLE_H
 #define VDI_TABLE_H
 
-#include "json_tree.h"
+#include "tree.h"
 #include "resources.h"
 
 enum vdi_include { VDI_INCLUDE_METADATA, VDI_INCLUDE_OBJECT, VDI_INCLUDE_NONE };
 
 /* `"columnDefinitions":[...]` */
-void vdi_table_columns(struct vdi_json_out *out, const struct vdi_resource *resource);
+void vdi_table_columns(struct vdi_out *out, const struct vdi_resource *resource);
 /* `{"cells":[...],"object":{...}}` of the object whose complete JSON text is given and which root is the tree of. */
-void vdi_table_row(struct vdi_json_out *out, const struct vdi_resource *resource, struct vdi_json_tree *tree, const struct vdi_json *root,
+void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root,
 		   struct vd_bytes text, enum vdi_include include, bool v1beta1, vd_wall now);
 /* `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{...}}` */
-void vdi_table_metadata(struct vdi_json_out *out, struct vdi_json_tree *tree, const struct vdi_json *root, bool v1beta1);
+void vdi_table_metadata(struct vdi_out *out, struct vdi_tree *tree, const struct vdi_node *root, bool v1beta1);
 
 /* kubectl's short durations: "5s", "3m2s", "7d4h", "2y". */
-void vdi_human_duration(struct vdi_json_out *out, int64_t seconds);
+void vdi_human_duration(struct vdi_out *out, int64_t seconds);
 /* RFC 3339 to seconds since 1970; false when it is not. */
 bool vdi_time_parse(struct vd_bytes text, int64_t *ret_seconds);
 /* "2026-05-28T20:26:40Z" */
@@ -27,16 +27,16 @@ bool vdi_time_parse(struct vd_bytes text, int64_t *ret_seconds);
 void vdi_time_format(vd_wall time, char buffer[VDI_TIME_SIZE]);
 
 /* The first value at a path such as `.a.b[0].c`, `.conditions[?(@.type=="Ready")].status`, `.labels['x/y']`; NULL when absent or not understood. */
-const struct vdi_json *vdi_json_path(struct vdi_json_tree *tree, const struct vdi_json *root, const char *path);
+const struct vdi_node *vdi_tree_path(struct vdi_tree *tree, const struct vdi_node *root, const char *path);
 
 /* table_cells.c: one cell of a kind with rules of its own; writes a JSON value. */
 struct vdi_cell_context {
-	struct vdi_json_tree	*tree;
-	const struct vdi_json	*root;
+	struct vdi_tree	*tree;
+	const struct vdi_node	*root;
 	vd_wall			 now;
 };
-void vdi_table_cell(struct vdi_json_out *out, const struct vdi_cell_context *context, const struct vdi_column *column);
+void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column);
 /* `"5m"` or `"<unknown>"` */
-void vdi_table_age(struct vdi_json_out *out, const struct vdi_json *timestamp, vd_wall now);
+void vdi_table_age(struct vdi_out *out, const struct vdi_node *timestamp, vd_wall now);
 
 #endif

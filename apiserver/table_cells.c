@@ -3,21 +3,21 @@
 
 #include "table.h"
 
-#define FOR_EACH(child, list) for (const struct vdi_json *child = (list) ? (list)->first : NULL; child; child = child->next)
+#define FOR_EACH(child, list) for (const struct vdi_node *child = (list) ? (list)->first : NULL; child; child = child->next)
 
-static const struct vdi_json *find(const struct vdi_cell_context *context, const char *path)
+static const struct vdi_node *find(const struct vdi_cell_context *context, const char *path)
 {
-	return vdi_json_find(context->tree, context->root, path);
+	return vdi_tree_find(context->tree, context->root, path);
 }
 
-static const struct vdi_json *member(const struct vdi_cell_context *context, const struct vdi_json *object, const char *path)
+static const struct vdi_node *member(const struct vdi_cell_context *context, const struct vdi_node *object, const char *path)
 {
-	return vdi_json_find(context->tree, object, path);
+	return vdi_tree_find(context->tree, object, path);
 }
 
-static struct vd_bytes text_of(const struct vdi_cell_context *context, const struct vdi_json *object, const char *path)
+static struct vd_bytes text_of(const struct vdi_cell_context *context, const struct vdi_node *object, const char *path)
 {
-	return vdi_json_string_of(vdi_json_find(context->tree, object, path));
+	return vdi_tree_string_of(vdi_tree_find(context->tree, object, path));
 }
 
 static bool is(struct vd_bytes text, const char *word)
@@ -26,21 +26,21 @@ static bool is(struct vd_bytes text, const char *word)
 }
 
 /* A word or list that is being put together: written as one string at the end. */
-static void finish(struct vdi_json_out *out, struct vdi_json_out *cell, const char *when_empty)
+static void finish(struct vdi_out *out, struct vdi_out *cell, const char *when_empty)
 {
 	out->failed |= cell->failed;
 	if (cell->size)
-		vdi_json_string(out, vdi_json_out_bytes(cell));
+		vdi_out_string(out, vdi_out_slice(cell));
 	else
-		vdi_json_text(out, when_empty);
-	vdi_json_out_fini(cell);
+		vdi_out_text(out, when_empty);
+	vdi_out_fini(cell);
 }
 
-static void add(struct vdi_json_out *cell, struct vd_bytes text, const char *separator)
+static void add(struct vdi_out *cell, struct vd_bytes text, const char *separator)
 {
 	if (cell->size)
-		vdi_json_raw(cell, separator);
-	vdi_json_bytes(cell, text);
+		vdi_out_raw(cell, separator);
+	vdi_out_bytes(cell, text);
 }
 
 /* ---- Pods ---- */
@@ -57,7 +57,7 @@ static void set_status(struct pod_summary *summary, const char *prefix, struct v
 			reason.size ? (const char *) reason.data : "");
 }
 
-static void note_restart(const struct vdi_cell_context *context, const struct vdi_json *container, struct pod_summary *summary)
+static void note_restart(const struct vdi_cell_context *context, const struct vdi_node *container, struct pod_summary *summary)
 {
 	int64_t finished;
 
@@ -65,10 +65,10 @@ static void note_restart(const struct vdi_cell_context *context, const struct vd
 		summary->last_restart = finished;
 }
 
-static void set_exit(const struct vdi_cell_context *context, const struct vdi_json *terminated, const char *prefix, struct pod_summary *summary)
+static void set_exit(const struct vdi_cell_context *context, const struct vdi_node *terminated, const char *prefix, struct pod_summary *summary)
 {
-	int64_t signal = vdi_json_int_of(member(context, terminated, "signal"), 0);
-	int64_t code = vdi_json_int_of(member(context, terminated, "exitCode"), 0);
+	int64_t signal = vdi_tree_int_of(member(context, terminated, "signal"), 0);
+	int64_t code = vdi_tree_int_of(member(context, terminated, "exitCode"), 0);
 
 	(void) snprintf(summary->status, sizeof summary->status, "%s%s:%lld", prefix, signal ? "Signal" : "ExitCode",
 			(long long) (signal ? signal : code));
@@ -93,25 +93,25 @@ static bool has_condition(const struct vdi_cell_context *context, const char *ty
 /* True: an init container has not finished, and says so in the status. */
 static bool summarize_init(const struct vdi_cell_context *context, struct pod_summary *summary, int64_t *sidecar_restarts)
 {
-	const struct vdi_json *declared = find(context, "spec.initContainers");
+	const struct vdi_node *declared = find(context, "spec.initContainers");
 	long long	       index = -1;
 
 	FOR_EACH(container, find(context, "status.initContainerStatuses")) {
-		const struct vdi_json *terminated = member(context, container, "state.terminated");
+		const struct vdi_node *terminated = member(context, container, "state.terminated");
 		struct vd_bytes	       waiting = text_of(context, container, "state.waiting.reason");
 		struct vd_bytes	       reason = text_of(context, terminated, "reason");
 		bool		       sidecar = is_sidecar(context, text_of(context, container, "name"));
-		int64_t		       restarts = vdi_json_int_of(member(context, container, "restartCount"), 0);
+		int64_t		       restarts = vdi_tree_int_of(member(context, container, "restartCount"), 0);
 
 		index++;
 		summary->restarts += restarts;
 		note_restart(context, container, summary);
 		if (sidecar)
 			*sidecar_restarts += restarts;
-		if (terminated && vdi_json_int_of(member(context, terminated, "exitCode"), 0) == 0)
+		if (terminated && vdi_tree_int_of(member(context, terminated, "exitCode"), 0) == 0)
 			continue;
-		if (sidecar && vdi_json_is(member(context, container, "started"), VDI_JSON_TRUE)) {
-			summary->ready += vdi_json_is(member(context, container, "ready"), VDI_JSON_TRUE);
+		if (sidecar && vdi_tree_is(member(context, container, "started"), VDI_NODE_TRUE)) {
+			summary->ready += vdi_tree_is(member(context, container, "ready"), VDI_NODE_TRUE);
 			continue;
 		}
 		if (terminated && reason.size == 0)
@@ -133,11 +133,11 @@ static bool summarize_containers(const struct vdi_cell_context *context, struct 
 	bool running = false, decided = false;
 
 	FOR_EACH(container, find(context, "status.containerStatuses")) {
-		const struct vdi_json *terminated = member(context, container, "state.terminated");
+		const struct vdi_node *terminated = member(context, container, "state.terminated");
 		struct vd_bytes	       waiting = text_of(context, container, "state.waiting.reason");
 		struct vd_bytes	       reason = text_of(context, terminated, "reason");
 
-		summary->restarts += vdi_json_int_of(member(context, container, "restartCount"), 0);
+		summary->restarts += vdi_tree_int_of(member(context, container, "restartCount"), 0);
 		note_restart(context, container, summary);
 		if (waiting.size || terminated) {
 			if (!decided && waiting.size)
@@ -147,7 +147,7 @@ static bool summarize_containers(const struct vdi_cell_context *context, struct 
 			else if (!decided)
 				set_exit(context, terminated, "", summary);
 			decided = true;
-		} else if (vdi_json_is(member(context, container, "ready"), VDI_JSON_TRUE) && member(context, container, "state.running")) {
+		} else if (vdi_tree_is(member(context, container, "ready"), VDI_NODE_TRUE) && member(context, container, "state.running")) {
 			running = true;
 			summary->ready++;
 		}
@@ -157,9 +157,9 @@ static bool summarize_containers(const struct vdi_cell_context *context, struct 
 
 static void summarize_pod(const struct vdi_cell_context *context, struct pod_summary *summary)
 {
-	const struct vdi_json *containers = find(context, "spec.containers");
-	struct vd_bytes	       phase = vdi_json_string_of(find(context, "status.phase"));
-	struct vd_bytes	       reason = vdi_json_string_of(find(context, "status.reason"));
+	const struct vdi_node *containers = find(context, "spec.containers");
+	struct vd_bytes	       phase = vdi_tree_string_of(find(context, "status.phase"));
+	struct vd_bytes	       reason = vdi_tree_string_of(find(context, "status.reason"));
 	int64_t		       sidecar_restarts = 0;
 	bool		       initializing;
 
@@ -188,24 +188,24 @@ static void summarize_pod(const struct vdi_cell_context *context, struct pod_sum
 		set_status(summary, "", vd_bytes_of("Terminating"));
 }
 
-static void pod_restarts(struct vdi_json_out *out, const struct vdi_cell_context *context, const struct pod_summary *summary)
+static void pod_restarts(struct vdi_out *out, const struct vdi_cell_context *context, const struct pod_summary *summary)
 {
-	vdi_json_printf(out, "\"%lld", (long long) summary->restarts);
+	vdi_out_printf(out, "\"%lld", (long long) summary->restarts);
 	if (summary->restarts && summary->last_restart) {
-		vdi_json_raw(out, " (");
+		vdi_out_raw(out, " (");
 		vdi_human_duration(out, context->now.ns / 1000000000 - summary->last_restart);
-		vdi_json_raw(out, " ago)");
+		vdi_out_raw(out, " ago)");
 	}
-	vdi_json_raw(out, "\"");
+	vdi_out_raw(out, "\"");
 }
 
-static void readiness_gates(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void readiness_gates(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	const struct vdi_json *gates = find(context, "spec.readinessGates");
+	const struct vdi_node *gates = find(context, "spec.readinessGates");
 	unsigned	       true_count = 0;
 
 	if (gates == NULL || gates->count == 0) {
-		vdi_json_text(out, "<none>");
+		vdi_out_text(out, "<none>");
 		return;
 	}
 	FOR_EACH(gate, gates) {
@@ -215,29 +215,29 @@ static void readiness_gates(struct vdi_json_out *out, const struct vdi_cell_cont
 			if (vd_bytes_equal(text_of(context, condition, "type"), type))
 				true_count += is(text_of(context, condition, "status"), "True");
 	}
-	vdi_json_printf(out, "\"%u/%u\"", true_count, gates->count);
+	vdi_out_printf(out, "\"%u/%u\"", true_count, gates->count);
 }
 
 /* ---- Nodes ---- */
 
-static void node_status(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void node_status(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	FOR_EACH(condition, find(context, "status.conditions"))
 		if (is(text_of(context, condition, "type"), "Ready"))
 			add(&cell, vd_bytes_of(is(text_of(context, condition, "status"), "True") ? "Ready" : "NotReady"), ",");
 	if (cell.size == 0)
-		vdi_json_raw(&cell, "Unknown");
-	if (vdi_json_is(find(context, "spec.unschedulable"), VDI_JSON_TRUE))
-		vdi_json_raw(&cell, ",SchedulingDisabled");
+		vdi_out_raw(&cell, "Unknown");
+	if (vdi_tree_is(find(context, "spec.unschedulable"), VDI_NODE_TRUE))
+		vdi_out_raw(&cell, ",SchedulingDisabled");
 	finish(out, &cell, "");
 }
 
-static void node_roles(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void node_roles(struct vdi_out *out, const struct vdi_cell_context *context)
 {
 	static const char   prefix[] = "node-role.kubernetes.io/";
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	FOR_EACH(label, find(context, "metadata.labels")) {
 		if (vd_bytes_has_prefix(label->key, vd_bytes_of(prefix)) && label->key.size > sizeof prefix - 1)
@@ -248,25 +248,25 @@ static void node_roles(struct vdi_json_out *out, const struct vdi_cell_context *
 	finish(out, &cell, "<none>");
 }
 
-static void node_address(struct vdi_json_out *out, const struct vdi_cell_context *context, const char *type)
+static void node_address(struct vdi_out *out, const struct vdi_cell_context *context, const char *type)
 {
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	FOR_EACH(address, find(context, "status.addresses"))
 		if (cell.size == 0 && is(text_of(context, address, "type"), type))
-			vdi_json_bytes(&cell, text_of(context, address, "address"));
+			vdi_out_bytes(&cell, text_of(context, address, "address"));
 	finish(out, &cell, "<none>");
 }
 
 /* ---- Services and endpoints ---- */
 
-static void external_ip(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void external_ip(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vd_bytes	    type = vdi_json_string_of(find(context, "spec.type"));
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vd_bytes	    type = vdi_tree_string_of(find(context, "spec.type"));
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	if (is(type, "ExternalName")) {
-		vdi_json_bytes(&cell, vdi_json_string_of(find(context, "spec.externalName")));
+		vdi_out_bytes(&cell, vdi_tree_string_of(find(context, "spec.externalName")));
 		finish(out, &cell, "<none>");
 		return;
 	}
@@ -280,53 +280,53 @@ static void external_ip(struct vdi_json_out *out, const struct vdi_cell_context 
 	finish(out, &cell, is(type, "LoadBalancer") ? "<pending>" : "<none>");
 }
 
-static void service_ports(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void service_ports(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	FOR_EACH(port, find(context, "spec.ports")) {
 		struct vd_bytes protocol = text_of(context, port, "protocol");
-		int64_t		node_port = vdi_json_int_of(member(context, port, "nodePort"), 0);
+		int64_t		node_port = vdi_tree_int_of(member(context, port, "nodePort"), 0);
 
-		vdi_json_printf(&cell, "%s%lld", cell.size ? "," : "", (long long) vdi_json_int_of(member(context, port, "port"), 0));
+		vdi_out_printf(&cell, "%s%lld", cell.size ? "," : "", (long long) vdi_tree_int_of(member(context, port, "port"), 0));
 		if (node_port)
-			vdi_json_printf(&cell, ":%lld", (long long) node_port);
-		vdi_json_raw(&cell, "/");
-		vdi_json_bytes(&cell, protocol.size ? protocol : vd_bytes_of("TCP"));
+			vdi_out_printf(&cell, ":%lld", (long long) node_port);
+		vdi_out_raw(&cell, "/");
+		vdi_out_bytes(&cell, protocol.size ? protocol : vd_bytes_of("TCP"));
 	}
 	finish(out, &cell, "<none>");
 }
 
-static void selector(struct vdi_json_out *out, const struct vdi_json *labels, const struct vdi_cell_context *context)
+static void selector(struct vdi_out *out, const struct vdi_node *labels, const struct vdi_cell_context *context)
 {
-	const struct vdi_json *match = vdi_json_get(context->tree, labels, vd_bytes_of("matchLabels"));
-	const struct vdi_json *expressions = vdi_json_get(context->tree, labels, vd_bytes_of("matchExpressions"));
-	struct vdi_json_out    cell = VDI_JSON_OUT_INIT;
+	const struct vdi_node *match = vdi_tree_get(context->tree, labels, vd_bytes_of("matchLabels"));
+	const struct vdi_node *expressions = vdi_tree_get(context->tree, labels, vd_bytes_of("matchExpressions"));
+	struct vdi_out    cell = VDI_OUT_INIT;
 
-	if (vdi_json_is(match, VDI_JSON_OBJECT) || vdi_json_is(expressions, VDI_JSON_ARRAY))
+	if (vdi_tree_is(match, VDI_NODE_OBJECT) || vdi_tree_is(expressions, VDI_NODE_ARRAY))
 		labels = match;
 	FOR_EACH(label, labels) {
-		if (label->kind != VDI_JSON_STRING)
+		if (label->kind != VDI_NODE_STRING)
 			continue;
 		add(&cell, label->key, ",");
-		vdi_json_raw(&cell, "=");
-		vdi_json_bytes(&cell, label->text);
+		vdi_out_raw(&cell, "=");
+		vdi_out_bytes(&cell, label->text);
 	}
 	FOR_EACH(expression, expressions) {
 		add(&cell, text_of(context, expression, "key"), ",");
-		vdi_json_raw(&cell, " ");
-		vdi_json_bytes(&cell, text_of(context, expression, "operator"));
+		vdi_out_raw(&cell, " ");
+		vdi_out_bytes(&cell, text_of(context, expression, "operator"));
 	}
 	finish(out, &cell, "<none>");
 }
 
-static void endpoints(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void endpoints(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 	unsigned	    count = 0;
 
 	FOR_EACH(subset, find(context, "subsets")) {
-		const struct vdi_json *ports = member(context, subset, "ports");
+		const struct vdi_node *ports = member(context, subset, "ports");
 
 		FOR_EACH(address, member(context, subset, "addresses")) {
 			if (ports == NULL || ports->count == 0) {
@@ -338,34 +338,34 @@ static void endpoints(struct vdi_json_out *out, const struct vdi_cell_context *c
 				if (count++ >= 3)
 					continue;
 				add(&cell, text_of(context, address, "ip"), ",");
-				vdi_json_printf(&cell, ":%lld", (long long) vdi_json_int_of(member(context, port, "port"), 0));
+				vdi_out_printf(&cell, ":%lld", (long long) vdi_tree_int_of(member(context, port, "port"), 0));
 			}
 		}
 	}
 	if (count > 3)
-		vdi_json_printf(&cell, " + %u more...", count - 3);
+		vdi_out_printf(&cell, " + %u more...", count - 3);
 	finish(out, &cell, "<none>");
 }
 
-static void slice_ports(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void slice_ports(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	const struct vdi_json *ports = find(context, "ports");
-	struct vdi_json_out    cell = VDI_JSON_OUT_INIT;
+	const struct vdi_node *ports = find(context, "ports");
+	struct vdi_out    cell = VDI_OUT_INIT;
 
 	FOR_EACH(port, ports) {
-		int64_t number = vdi_json_int_of(member(context, port, "port"), 0);
+		int64_t number = vdi_tree_int_of(member(context, port, "port"), 0);
 
 		if (number)
-			vdi_json_printf(&cell, "%s%lld", cell.size ? "," : "", (long long) number);
+			vdi_out_printf(&cell, "%s%lld", cell.size ? "," : "", (long long) number);
 		else
 			add(&cell, vd_bytes_of("*"), ",");
 	}
 	finish(out, &cell, "<unset>");
 }
 
-static void slice_addresses(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void slice_addresses(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 	unsigned	    count = 0;
 
 	FOR_EACH(endpoint, find(context, "endpoints"))
@@ -373,79 +373,79 @@ static void slice_addresses(struct vdi_json_out *out, const struct vdi_cell_cont
 			if (count++ < 3)
 				add(&cell, address->text, ",");
 	if (count > 3)
-		vdi_json_printf(&cell, " + %u more...", count - 3);
+		vdi_out_printf(&cell, " + %u more...", count - 3);
 	finish(out, &cell, "<unset>");
 }
 
 /* ---- Workloads ---- */
 
-static void ready_of(struct vdi_json_out *out, const struct vdi_cell_context *context, const char *path)
+static void ready_of(struct vdi_out *out, const struct vdi_cell_context *context, const char *path)
 {
 	const char *slash = strchr(path, '/');
 	char	    first[64];
 
 	(void) snprintf(first, sizeof first, "%.*s", (int) (slash - path), path);
-	vdi_json_printf(out, "\"%lld/%lld\"", (long long) vdi_json_int_of(vdi_json_path(context->tree, context->root, first), 0),
-			(long long) vdi_json_int_of(vdi_json_path(context->tree, context->root, slash + 1), 1));
+	vdi_out_printf(out, "\"%lld/%lld\"", (long long) vdi_tree_int_of(vdi_tree_path(context->tree, context->root, first), 0),
+			(long long) vdi_tree_int_of(vdi_tree_path(context->tree, context->root, slash + 1), 1));
 }
 
-static void containers(struct vdi_json_out *out, const struct vdi_cell_context *context, const char *path, const char *what)
+static void containers(struct vdi_out *out, const struct vdi_cell_context *context, const char *path, const char *what)
 {
-	const struct vdi_json *spec = vdi_json_path(context->tree, context->root, path);
-	struct vdi_json_out    cell = VDI_JSON_OUT_INIT;
+	const struct vdi_node *spec = vdi_tree_path(context->tree, context->root, path);
+	struct vdi_out    cell = VDI_OUT_INIT;
 
 	FOR_EACH(container, member(context, spec, "containers"))
 		add(&cell, text_of(context, container, what), ",");
 	finish(out, &cell, "");
 }
 
-static void job_status(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void job_status(struct vdi_out *out, const struct vdi_cell_context *context)
 {
 	static const char *const types[] = { "Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(types); i++)
 		if (has_condition(context, types[i])) {
-			vdi_json_text(out, types[i]);
+			vdi_out_text(out, types[i]);
 			return;
 		}
-	vdi_json_text(out, find(context, "metadata.deletionTimestamp") ? "Terminating" : "Running");
+	vdi_out_text(out, find(context, "metadata.deletionTimestamp") ? "Terminating" : "Running");
 }
 
-static void job_completions(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void job_completions(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	const struct vdi_json *wanted = find(context, "spec.completions");
-	int64_t		       done = vdi_json_int_of(find(context, "status.succeeded"), 0);
-	int64_t		       parallelism = vdi_json_int_of(find(context, "spec.parallelism"), 0);
+	const struct vdi_node *wanted = find(context, "spec.completions");
+	int64_t		       done = vdi_tree_int_of(find(context, "status.succeeded"), 0);
+	int64_t		       parallelism = vdi_tree_int_of(find(context, "spec.parallelism"), 0);
 
 	if (wanted)
-		vdi_json_printf(out, "\"%lld/%lld\"", (long long) done, (long long) vdi_json_int_of(wanted, 0));
+		vdi_out_printf(out, "\"%lld/%lld\"", (long long) done, (long long) vdi_tree_int_of(wanted, 0));
 	else if (parallelism > 1)
-		vdi_json_printf(out, "\"%lld/1 of %lld\"", (long long) done, (long long) parallelism);
+		vdi_out_printf(out, "\"%lld/1 of %lld\"", (long long) done, (long long) parallelism);
 	else
-		vdi_json_printf(out, "\"%lld/1\"", (long long) done);
+		vdi_out_printf(out, "\"%lld/1\"", (long long) done);
 }
 
-static void job_duration(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void job_duration(struct vdi_out *out, const struct vdi_cell_context *context)
 {
 	int64_t start, end;
 
-	if (!vdi_time_parse(vdi_json_string_of(find(context, "status.startTime")), &start)) {
-		vdi_json_raw(out, "\"\"");
+	if (!vdi_time_parse(vdi_tree_string_of(find(context, "status.startTime")), &start)) {
+		vdi_out_raw(out, "\"\"");
 		return;
 	}
-	if (!vdi_time_parse(vdi_json_string_of(find(context, "status.completionTime")), &end))
+	if (!vdi_time_parse(vdi_tree_string_of(find(context, "status.completionTime")), &end))
 		end = context->now.ns / 1000000000;
-	vdi_json_raw(out, "\"");
+	vdi_out_raw(out, "\"");
 	vdi_human_duration(out, end - start);
-	vdi_json_raw(out, "\"");
+	vdi_out_raw(out, "\"");
 }
 
-static void access_modes(struct vdi_json_out *out, const struct vdi_json *modes)
+static void access_modes(struct vdi_out *out, const struct vdi_node *modes)
 {
 	static const char *const names[][2] = {
 		{ "ReadWriteOnce", "RWO" }, { "ReadOnlyMany", "ROX" }, { "ReadWriteMany", "RWX" }, { "ReadWriteOncePod", "RWOP" }
 	};
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		FOR_EACH(mode, modes)
@@ -458,83 +458,83 @@ static void access_modes(struct vdi_json_out *out, const struct vdi_json *modes)
 
 /* ---- Events ---- */
 
-static void event_last_seen(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void event_last_seen(struct vdi_out *out, const struct vdi_cell_context *context)
 {
 	static const char *const paths[] = { "series.lastObservedTime", "lastTimestamp", "firstTimestamp", "eventTime" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++)
-		if (vdi_json_string_of(find(context, paths[i])).size) {
+		if (vdi_tree_string_of(find(context, paths[i])).size) {
 			vdi_table_age(out, find(context, paths[i]), context->now);
 			return;
 		}
 	vdi_table_age(out, NULL, context->now);
 }
 
-static void event_object(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void event_object(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vd_bytes	    kind = vdi_json_string_of(find(context, "involvedObject.kind"));
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vd_bytes	    kind = vdi_tree_string_of(find(context, "involvedObject.kind"));
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	for (size_t i = 0; i < kind.size; i++) {
 		char c = ((const char *) kind.data)[i];
 
 		c = c >= 'A' && c <= 'Z' ? (char) (c + 32) : c;
-		vdi_json_bytes(&cell, (struct vd_bytes) { &c, 1 });
+		vdi_out_bytes(&cell, (struct vd_bytes) { &c, 1 });
 	}
-	vdi_json_raw(&cell, "/");
-	vdi_json_bytes(&cell, vdi_json_string_of(find(context, "involvedObject.name")));
+	vdi_out_raw(&cell, "/");
+	vdi_out_bytes(&cell, vdi_tree_string_of(find(context, "involvedObject.name")));
 	finish(out, &cell, "");
 }
 
-static void event_source(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void event_source(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vd_bytes	    component = vdi_json_string_of(find(context, "source.component"));
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vd_bytes	    component = vdi_tree_string_of(find(context, "source.component"));
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	if (component.size == 0)
-		component = vdi_json_string_of(find(context, "reportingComponent"));
-	vdi_json_bytes(&cell, component);
-	if (vdi_json_string_of(find(context, "source.host")).size)
-		add(&cell, vdi_json_string_of(find(context, "source.host")), ", ");
+		component = vdi_tree_string_of(find(context, "reportingComponent"));
+	vdi_out_bytes(&cell, component);
+	if (vdi_tree_string_of(find(context, "source.host")).size)
+		add(&cell, vdi_tree_string_of(find(context, "source.host")), ", ");
 	finish(out, &cell, "");
 }
 
 /* ---- Everything else ---- */
 
 /* The value at a path. Strings stay strings; what a string column meets besides is written as text. */
-static void plain(struct vdi_json_out *out, const struct vdi_json *value, const struct vdi_column *column, const char *fallback)
+static void plain(struct vdi_out *out, const struct vdi_node *value, const struct vdi_column *column, const char *fallback)
 {
 	bool wants_text = strcmp(column->type, "string") == 0 || strcmp(column->type, "date") == 0;
 
-	if (value == NULL || value->kind == VDI_JSON_NULL || (fallback && vdi_json_is(value, VDI_JSON_STRING) && value->text.size == 0)) {
+	if (value == NULL || value->kind == VDI_NODE_NULL || (fallback && vdi_tree_is(value, VDI_NODE_STRING) && value->text.size == 0)) {
 		if (fallback == NULL)
-			vdi_json_raw(out, wants_text && column->format ? "\"\"" : "null");
+			vdi_out_raw(out, wants_text && column->format ? "\"\"" : "null");
 		else if (wants_text)
-			vdi_json_text(out, fallback);
+			vdi_out_text(out, fallback);
 		else
-			vdi_json_raw(out, fallback);
-	} else if (!wants_text || value->kind == VDI_JSON_STRING) {
-		vdi_json_write(out, value);
-	} else if (value->kind == VDI_JSON_TRUE || value->kind == VDI_JSON_FALSE) {
-		vdi_json_text(out, value->kind == VDI_JSON_TRUE ? (fallback ? "True" : "true") : (fallback ? "False" : "false"));
+			vdi_out_raw(out, fallback);
+	} else if (!wants_text || value->kind == VDI_NODE_STRING) {
+		vdi_tree_write(out, value);
+	} else if (value->kind == VDI_NODE_TRUE || value->kind == VDI_NODE_FALSE) {
+		vdi_out_text(out, value->kind == VDI_NODE_TRUE ? (fallback ? "True" : "true") : (fallback ? "False" : "false"));
 	} else {
-		struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+		struct vdi_out cell = VDI_OUT_INIT;
 
-		vdi_json_write(&cell, value);
+		vdi_tree_write(&cell, value);
 		finish(out, &cell, "");
 	}
 }
 
-static void with_default(struct vdi_json_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
+static void with_default(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
 {
 	const char *bar = strchr(column->path, '|');
 	char	    path[128];
 
 	(void) snprintf(path, sizeof path, "%.*s", (int) (bar - column->path), column->path);
-	plain(out, vdi_json_path(context->tree, context->root, path), column, bar + 1);
+	plain(out, vdi_tree_path(context->tree, context->root, path), column, bar + 1);
 }
 
-static void count(struct vdi_json_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
+static void count(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
 {
 	const char *path = column->path;
 	char	    one[64];
@@ -542,42 +542,42 @@ static void count(struct vdi_json_out *out, const struct vdi_cell_context *conte
 
 	while (*path) {
 		size_t		       size = strcspn(path, "+");
-		const struct vdi_json *node;
+		const struct vdi_node *node;
 
 		(void) snprintf(one, sizeof one, "%.*s", (int) size, path);
-		node = vdi_json_path(context->tree, context->root, one);
+		node = vdi_tree_path(context->tree, context->root, one);
 		sum += node ? node->count : 0;
 		path += size + (path[size] == '+');
 	}
-	vdi_json_printf(out, strcmp(column->type, "string") == 0 ? "\"%llu\"" : "%llu", (unsigned long long) sum);
+	vdi_out_printf(out, strcmp(column->type, "string") == 0 ? "\"%llu\"" : "%llu", (unsigned long long) sum);
 }
 
-static void claim(struct vdi_json_out *out, const struct vdi_cell_context *context)
+static void claim(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vdi_json_out cell = VDI_JSON_OUT_INIT;
+	struct vdi_out cell = VDI_OUT_INIT;
 
-	vdi_json_bytes(&cell, vdi_json_string_of(find(context, "spec.claimRef.namespace")));
+	vdi_out_bytes(&cell, vdi_tree_string_of(find(context, "spec.claimRef.namespace")));
 	if (cell.size)
-		add(&cell, vdi_json_string_of(find(context, "spec.claimRef.name")), "/");
+		add(&cell, vdi_tree_string_of(find(context, "spec.claimRef.name")), "/");
 	finish(out, &cell, "");
 }
 
-static void pod_cell(struct vdi_json_out *out, const struct vdi_cell_context *context, enum vdi_cell cell)
+static void pod_cell(struct vdi_out *out, const struct vdi_cell_context *context, enum vdi_cell cell)
 {
 	struct pod_summary summary;
 
 	summarize_pod(context, &summary);
 	if (cell == VDI_CELL_POD_READY)
-		vdi_json_printf(out, "\"%lld/%lld\"", (long long) summary.ready, (long long) summary.total);
+		vdi_out_printf(out, "\"%lld/%lld\"", (long long) summary.ready, (long long) summary.total);
 	else if (cell == VDI_CELL_POD_STATUS)
-		vdi_json_text(out, summary.status);
+		vdi_out_text(out, summary.status);
 	else
 		pod_restarts(out, context, &summary);
 }
 
-void vdi_table_cell(struct vdi_json_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
+void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
 {
-	const struct vdi_json *at_path = column->path[0] == '.' ? vdi_json_path(context->tree, context->root, column->path) : NULL;
+	const struct vdi_node *at_path = column->path[0] == '.' ? vdi_tree_path(context->tree, context->root, column->path) : NULL;
 	struct vd_bytes	       pod_ip;
 
 	switch (column->cell) {
@@ -589,8 +589,8 @@ void vdi_table_cell(struct vdi_json_out *out, const struct vdi_cell_context *con
 	case VDI_CELL_POD_STATUS:
 	case VDI_CELL_POD_RESTARTS: pod_cell(out, context, column->cell); break;
 	case VDI_CELL_POD_IP:
-		pod_ip = vdi_json_string_of(find(context, "status.podIP"));
-		vdi_json_string(out, pod_ip.size ? pod_ip : vd_bytes_of("<none>"));
+		pod_ip = vdi_tree_string_of(find(context, "status.podIP"));
+		vdi_out_string(out, pod_ip.size ? pod_ip : vd_bytes_of("<none>"));
 		break;
 	case VDI_CELL_POD_READINESS_GATES: readiness_gates(out, context); break;
 	case VDI_CELL_NODE_STATUS: node_status(out, context); break;

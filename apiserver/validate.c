@@ -123,39 +123,39 @@ const char *vdi_validate_label_value(struct vd_bytes text)
 
 static void invalid(struct vdi_http_status *status, const char *field, struct vd_bytes value, const char *why)
 {
-	struct vdi_json_out quoted = VDI_JSON_OUT_INIT;
+	struct vdi_out quoted = VDI_OUT_INIT;
 
 	value.size = VDI_MIN(value.size, (size_t) 80);
-	vdi_json_string(&quoted, value);
+	vdi_out_string(&quoted, value);
 	vdi_http_status_cause(status, "FieldValueInvalid", field, "Invalid value: %.*s: %s", (int) quoted.size, quoted.size ? quoted.data : "",
 			      why);
-	vdi_json_out_fini(&quoted);
+	vdi_out_fini(&quoted);
 }
 
 /* False: not a map of strings. */
-static bool check_map(const struct vdi_json *map, const char *field, struct vdi_http_status *status)
+static bool check_map(const struct vdi_node *map, const char *field, struct vdi_http_status *status)
 {
-	if (map == NULL || map->kind == VDI_JSON_NULL)
+	if (map == NULL || map->kind == VDI_NODE_NULL)
 		return false;
-	if (map->kind != VDI_JSON_OBJECT) {
+	if (map->kind != VDI_NODE_OBJECT) {
 		vdi_http_status_cause(status, "FieldValueTypeInvalid", field, "Invalid value: must be a map of strings");
 		return false;
 	}
-	for (const struct vdi_json *member = map->first; member; member = member->next)
-		if (member->kind != VDI_JSON_STRING) {
+	for (const struct vdi_node *member = map->first; member; member = member->next)
+		if (member->kind != VDI_NODE_STRING) {
 			vdi_http_status_cause(status, "FieldValueTypeInvalid", field, "Invalid value: must be a map of strings");
 			return false;
 		}
 	return true;
 }
 
-void vdi_validate_metadata(struct vdi_json_tree *tree, const struct vdi_json *object, bool is_namespace, struct vdi_http_status *status)
+void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, bool is_namespace, struct vdi_http_status *status)
 {
-	const struct vdi_json *name_node = vdi_json_find(tree, object, "metadata.name");
-	const struct vdi_json *labels = vdi_json_find(tree, object, "metadata.labels");
-	const struct vdi_json *annotations = vdi_json_find(tree, object, "metadata.annotations");
-	const struct vdi_json *finalizers = vdi_json_find(tree, object, "metadata.finalizers");
-	struct vd_bytes	       name = vdi_json_string_of(name_node);
+	const struct vdi_node *name_node = vdi_tree_find(tree, object, "metadata.name");
+	const struct vdi_node *labels = vdi_tree_find(tree, object, "metadata.labels");
+	const struct vdi_node *annotations = vdi_tree_find(tree, object, "metadata.annotations");
+	const struct vdi_node *finalizers = vdi_tree_find(tree, object, "metadata.finalizers");
+	struct vd_bytes	       name = vdi_tree_string_of(name_node);
 	const char	      *why = is_namespace ? vdi_validate_dns_label(name) : vdi_validate_subdomain(name);
 	size_t		       size = 0;
 
@@ -164,7 +164,7 @@ void vdi_validate_metadata(struct vdi_json_tree *tree, const struct vdi_json *ob
 	else if (why)
 		invalid(status, "metadata.name", name, why);
 	if (check_map(labels, "metadata.labels", status)) {
-		for (const struct vdi_json *label = labels->first; label; label = label->next) {
+		for (const struct vdi_node *label = labels->first; label; label = label->next) {
 			if ((why = vdi_validate_qualified_name(label->key)))
 				invalid(status, "metadata.labels", label->key, why);
 			if ((why = vdi_validate_label_value(label->text)))
@@ -172,7 +172,7 @@ void vdi_validate_metadata(struct vdi_json_tree *tree, const struct vdi_json *ob
 		}
 	}
 	if (check_map(annotations, "metadata.annotations", status)) {
-		for (const struct vdi_json *annotation = annotations->first; annotation; annotation = annotation->next) {
+		for (const struct vdi_node *annotation = annotations->first; annotation; annotation = annotation->next) {
 			size += annotation->key.size + annotation->text.size;
 			if ((why = vdi_validate_qualified_name(annotation->key)))
 				invalid(status, "metadata.annotations", annotation->key, why);
@@ -180,10 +180,10 @@ void vdi_validate_metadata(struct vdi_json_tree *tree, const struct vdi_json *ob
 		if (size > ANNOTATIONS_MAX)
 			vdi_http_status_cause(status, "FieldValueTooLong", "metadata.annotations", "Too long: may not be more than 262144 bytes");
 	}
-	if (finalizers && finalizers->kind != VDI_JSON_NULL && finalizers->kind != VDI_JSON_ARRAY)
+	if (finalizers && finalizers->kind != VDI_NODE_NULL && finalizers->kind != VDI_NODE_ARRAY)
 		vdi_http_status_cause(status, "FieldValueTypeInvalid", "metadata.finalizers", "Invalid value: must be a list of strings");
-	for (const struct vdi_json *finalizer = vdi_json_is(finalizers, VDI_JSON_ARRAY) ? finalizers->first : NULL; finalizer;
+	for (const struct vdi_node *finalizer = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL; finalizer;
 	     finalizer = finalizer->next)
-		if (finalizer->kind != VDI_JSON_STRING || (why = vdi_validate_qualified_name(finalizer->text)))
-			invalid(status, "metadata.finalizers", finalizer->text, finalizer->kind == VDI_JSON_STRING ? why : "must be a string");
+		if (finalizer->kind != VDI_NODE_STRING || (why = vdi_validate_qualified_name(finalizer->text)))
+			invalid(status, "metadata.finalizers", finalizer->text, finalizer->kind == VDI_NODE_STRING ? why : "must be a string");
 }

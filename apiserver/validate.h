@@ -3,7 +3,7 @@
 #define VDI_VALIDATE_H
 
 #include "http_status.h"
-#include "json_tree.h"
+#include "tree.h"
 
 /* Each returns NULL when text is fine, else upstream's sentence. */
 const char *vdi_validate_subdomain(struct vd_bytes text);   /* DNS-1123 subdomain: most names */
@@ -13,6 +13,6 @@ const char *vdi_validate_qualified_name(struct vd_bytes text); /* label and anno
 const char *vdi_validate_label_value(struct vd_bytes text);
 
 /* Adds a cause to status for each fault of the object's metadata (name, labels, annotations, finalizers). */
-void vdi_validate_metadata(struct vdi_json_tree *tree, const struct vdi_json *object, bool is_namespace, struct vdi_http_status *status);
+void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, bool is_namespace, struct vdi_http_status *status);
 
 #endif

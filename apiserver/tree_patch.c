@@ -1,15 +1,15 @@
 /* Merge patch and JSON Patch.
  *
- * A JSON Patch can copy the document into itself again and again; what it may build is bounded in depth (VDI_JSON_DEPTH_MAX) and in nodes copied, so that
+ * A JSON Patch can copy the document into itself again and again; what it may build is bounded in depth (VDI_TREE_DEPTH_MAX) and in nodes copied, so that
  * neither memory nor the recursion of the writer can be driven out of bounds.
  */
-#include "json_patch.h"
+#include "tree_patch.h"
 
 #define COPIED_NODES_MAX 1000000
 
 struct operations {
-	struct vdi_json_tree *tree;
-	struct vdi_json	     *root;
+	struct vdi_tree *tree;
+	struct vdi_node	     *root;
 	struct vd_error	     *error;
 	size_t		      index;
 	size_t		      copied;
@@ -20,24 +20,24 @@ static vd_status no_memory(struct vd_error *error)
 	return vd_error_set(error, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 }
 
-static bool merge_object(struct vdi_json_tree *tree, struct vdi_json *target, struct vdi_json *patch)
+static bool merge_object(struct vdi_tree *tree, struct vdi_node *target, struct vdi_node *patch)
 {
-	for (struct vdi_json *change = patch->first; change; change = change->next) {
-		struct vdi_json *member = vdi_json_get(tree, target, change->key);
+	for (struct vdi_node *change = patch->first; change; change = change->next) {
+		struct vdi_node *member = vdi_tree_get(tree, target, change->key);
 
-		if (change->kind == VDI_JSON_NULL) {
-			(void) vdi_json_remove(tree, target, change->key);
+		if (change->kind == VDI_NODE_NULL) {
+			(void) vdi_tree_remove(tree, target, change->key);
 			continue;
 		}
-		if (change->kind != VDI_JSON_OBJECT) {
-			if (!vdi_json_set(tree, target, change->key, vdi_json_copy(tree, change)))
+		if (change->kind != VDI_NODE_OBJECT) {
+			if (!vdi_tree_set(tree, target, change->key, vdi_tree_copy(tree, change)))
 				return false;
 			continue;
 		}
-		if (!vdi_json_is(member, VDI_JSON_OBJECT)) {
-			if (!vdi_json_set(tree, target, change->key, vdi_json_new(tree, VDI_JSON_OBJECT)))
+		if (!vdi_tree_is(member, VDI_NODE_OBJECT)) {
+			if (!vdi_tree_set(tree, target, change->key, vdi_tree_new(tree, VDI_NODE_OBJECT)))
 				return false;
-			member = vdi_json_get(tree, target, change->key);
+			member = vdi_tree_get(tree, target, change->key);
 		}
 		if (!merge_object(tree, member, change))
 			return false;
@@ -45,14 +45,14 @@ static bool merge_object(struct vdi_json_tree *tree, struct vdi_json *target, st
 	return true;
 }
 
-vd_status vdi_patch_merge(struct vdi_json_tree *tree, struct vdi_json **target, struct vdi_json *patch, struct vd_error *reterr)
+vd_status vdi_patch_merge(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch, struct vd_error *reterr)
 {
-	if (patch->kind != VDI_JSON_OBJECT) {
+	if (patch->kind != VDI_NODE_OBJECT) {
 		*target = patch;
 		return VD_OK;
 	}
-	if ((*target)->kind != VDI_JSON_OBJECT) {
-		*target = vdi_json_new(tree, VDI_JSON_OBJECT);
+	if ((*target)->kind != VDI_NODE_OBJECT) {
+		*target = vdi_tree_new(tree, VDI_NODE_OBJECT);
 		if (*target == NULL)
 			return no_memory(reterr);
 	}
@@ -108,9 +108,9 @@ static int64_t index_of(struct vd_bytes segment)
 	return index;
 }
 
-static struct vdi_json *element(struct vdi_json *array, int64_t index)
+static struct vdi_node *element(struct vdi_node *array, int64_t index)
 {
-	struct vdi_json *child = array->first;
+	struct vdi_node *child = array->first;
 
 	if (index < 0)
 		return NULL;
@@ -119,19 +119,19 @@ static struct vdi_json *element(struct vdi_json *array, int64_t index)
 	return child;
 }
 
-static struct vdi_json *child_of(struct operations *operations, struct vdi_json *parent, struct vd_bytes segment)
+static struct vdi_node *child_of(struct operations *operations, struct vdi_node *parent, struct vd_bytes segment)
 {
-	if (vdi_json_is(parent, VDI_JSON_ARRAY))
+	if (vdi_tree_is(parent, VDI_NODE_ARRAY))
 		return element(parent, index_of(segment));
-	return vdi_json_get(operations->tree, parent, segment);
+	return vdi_tree_get(operations->tree, parent, segment);
 }
 
 /* Walks to the parent of what pointer names. The whole document: *ret_parent NULL. */
-static vd_status walk(struct operations *operations, struct vd_bytes pointer, struct vdi_json **ret_parent, char buffer[1024],
+static vd_status walk(struct operations *operations, struct vd_bytes pointer, struct vdi_node **ret_parent, char buffer[1024],
 		      struct vd_bytes *ret_last, unsigned *ret_depth)
 {
-	struct vdi_json *parent = NULL;
-	struct vdi_json *at = operations->root;
+	struct vdi_node *parent = NULL;
+	struct vdi_node *at = operations->root;
 	unsigned	 depth = 0;
 
 	*ret_last = VD_BYTES_NONE;
@@ -147,7 +147,7 @@ static vd_status walk(struct operations *operations, struct vd_bytes pointer, st
 		if (!next_segment(&pointer, buffer, ret_last))
 			return fault(operations, VD_BAD_REQUEST, "malformed path");
 		depth++;
-		if (parent->kind != VDI_JSON_OBJECT && parent->kind != VDI_JSON_ARRAY)
+		if (parent->kind != VDI_NODE_OBJECT && parent->kind != VDI_NODE_ARRAY)
 			return fault(operations, VD_INVALID, "the path does not exist");
 	}
 	*ret_parent = parent;
@@ -155,9 +155,9 @@ static vd_status walk(struct operations *operations, struct vd_bytes pointer, st
 	return VD_OK;
 }
 
-static vd_status find(struct operations *operations, struct vd_bytes pointer, struct vdi_json **ret_node)
+static vd_status find(struct operations *operations, struct vd_bytes pointer, struct vdi_node **ret_node)
 {
-	struct vdi_json *parent;
+	struct vdi_node *parent;
 	char		 buffer[1024];
 	struct vd_bytes	 last;
 	unsigned	 depth;
@@ -167,46 +167,46 @@ static vd_status find(struct operations *operations, struct vd_bytes pointer, st
 	return *ret_node ? VD_OK : fault(operations, VD_INVALID, "the path does not exist");
 }
 
-static unsigned depth_of(const struct vdi_json *node)
+static unsigned depth_of(const struct vdi_node *node)
 {
 	unsigned depth = 0;
 
-	for (const struct vdi_json *child = node->first; child; child = child->next)
+	for (const struct vdi_node *child = node->first; child; child = child->next)
 		depth = VDI_MAX(depth, depth_of(child));
 	return depth + 1;
 }
 
-static size_t nodes_of(const struct vdi_json *node)
+static size_t nodes_of(const struct vdi_node *node)
 {
 	size_t count = 1;
 
-	for (const struct vdi_json *child = node->first; child; child = child->next)
+	for (const struct vdi_node *child = node->first; child; child = child->next)
 		count += nodes_of(child);
 	return count;
 }
 
-static vd_status add(struct operations *operations, struct vd_bytes pointer, struct vdi_json *value)
+static vd_status add(struct operations *operations, struct vd_bytes pointer, struct vdi_node *value)
 {
-	struct vdi_json *parent, *before;
+	struct vdi_node *parent, *before;
 	char		 buffer[1024];
 	struct vd_bytes	 last;
 	unsigned	 depth;
 	int64_t		 index;
 
 	VDI_TRY(walk(operations, pointer, &parent, buffer, &last, &depth));
-	if (depth + depth_of(value) > VDI_JSON_DEPTH_MAX)
+	if (depth + depth_of(value) > VDI_TREE_DEPTH_MAX)
 		return fault(operations, VD_TOO_BIG, "nested too deeply");
 	if (depth == 0) {
 		operations->root = value;
 		return VD_OK;
 	}
-	if (parent->kind == VDI_JSON_OBJECT)
-		return vdi_json_set(operations->tree, parent, last, value) ? VD_OK : no_memory(operations->error);
+	if (parent->kind == VDI_NODE_OBJECT)
+		return vdi_tree_set(operations->tree, parent, last, value) ? VD_OK : no_memory(operations->error);
 	index = index_of(last);
 	if (index == -2 || index > (int64_t) parent->count)
 		return fault(operations, VD_INVALID, "the array index is out of range");
 	if (index == -1 || index == (int64_t) parent->count) {
-		vdi_json_append(parent, value);
+		vdi_tree_append(parent, value);
 		return VD_OK;
 	}
 	before = index ? element(parent, index - 1) : NULL;
@@ -220,9 +220,9 @@ static vd_status add(struct operations *operations, struct vd_bytes pointer, str
 }
 
 /* ret_removed (may be NULL) is free to be put elsewhere. */
-static vd_status take_out(struct operations *operations, struct vd_bytes pointer, struct vdi_json **ret_removed)
+static vd_status take_out(struct operations *operations, struct vd_bytes pointer, struct vdi_node **ret_removed)
 {
-	struct vdi_json *parent, *child;
+	struct vdi_node *parent, *child;
 	char		 buffer[1024];
 	struct vd_bytes	 last;
 	unsigned	 depth;
@@ -233,18 +233,18 @@ static vd_status take_out(struct operations *operations, struct vd_bytes pointer
 	child = child_of(operations, parent, last);
 	if (child == NULL)
 		return fault(operations, VD_INVALID, "the path does not exist");
-	if (parent->kind == VDI_JSON_OBJECT)
-		(void) vdi_json_remove(operations->tree, parent, last);
+	if (parent->kind == VDI_NODE_OBJECT)
+		(void) vdi_tree_remove(operations->tree, parent, last);
 	else
-		vdi_json_array_remove(parent, child);
+		vdi_tree_array_remove(parent, child);
 	if (ret_removed)
 		*ret_removed = child;
 	return VD_OK;
 }
 
-static vd_status replace(struct operations *operations, struct vd_bytes pointer, struct vdi_json *value)
+static vd_status replace(struct operations *operations, struct vd_bytes pointer, struct vdi_node *value)
 {
-	struct vdi_json *old, *next;
+	struct vdi_node *old, *next;
 	struct vd_bytes	 key;
 	unsigned	 depth = 0;
 
@@ -255,7 +255,7 @@ static vd_status replace(struct operations *operations, struct vd_bytes pointer,
 	}
 	for (size_t i = 0; i < pointer.size; i++)
 		depth += ((const char *) pointer.data)[i] == '/';
-	if (depth + depth_of(value) > VDI_JSON_DEPTH_MAX)
+	if (depth + depth_of(value) > VDI_TREE_DEPTH_MAX)
 		return fault(operations, VD_TOO_BIG, "nested too deeply");
 	next = old->next;
 	key = old->key;
@@ -265,12 +265,12 @@ static vd_status replace(struct operations *operations, struct vd_bytes pointer,
 	return VD_OK;
 }
 
-static vd_status copied(struct operations *operations, const struct vdi_json *node, struct vdi_json **ret_copy)
+static vd_status copied(struct operations *operations, const struct vdi_node *node, struct vdi_node **ret_copy)
 {
 	operations->copied += nodes_of(node);
 	if (operations->copied > COPIED_NODES_MAX)
 		return fault(operations, VD_TOO_BIG, "the patch copies too much");
-	*ret_copy = vdi_json_copy(operations->tree, node);
+	*ret_copy = vdi_tree_copy(operations->tree, node);
 	return *ret_copy ? VD_OK : no_memory(operations->error);
 }
 
@@ -279,22 +279,22 @@ static bool is_inside(struct vd_bytes path, struct vd_bytes from)
 	return path.size > from.size && vd_bytes_has_prefix(path, from) && ((const char *) path.data)[from.size] == '/';
 }
 
-static vd_status apply(struct operations *operations, const struct vdi_json *operation)
+static vd_status apply(struct operations *operations, const struct vdi_node *operation)
 {
-	struct vdi_json_tree *tree = operations->tree;
-	struct vd_bytes	      name = vdi_json_string_of(vdi_json_get(tree, operation, vd_bytes_of("op")));
-	struct vdi_json	     *path_node = vdi_json_get(tree, operation, vd_bytes_of("path"));
-	struct vdi_json	     *from_node = vdi_json_get(tree, operation, vd_bytes_of("from"));
-	struct vdi_json	     *value = vdi_json_get(tree, operation, vd_bytes_of("value"));
-	struct vd_bytes	      path = vdi_json_string_of(path_node), from = vdi_json_string_of(from_node);
-	struct vdi_json	     *node;
+	struct vdi_tree *tree = operations->tree;
+	struct vd_bytes	      name = vdi_tree_string_of(vdi_tree_get(tree, operation, vd_bytes_of("op")));
+	struct vdi_node	     *path_node = vdi_tree_get(tree, operation, vd_bytes_of("path"));
+	struct vdi_node	     *from_node = vdi_tree_get(tree, operation, vd_bytes_of("from"));
+	struct vdi_node	     *value = vdi_tree_get(tree, operation, vd_bytes_of("value"));
+	struct vd_bytes	      path = vdi_tree_string_of(path_node), from = vdi_tree_string_of(from_node);
+	struct vdi_node	     *node;
 
-	if (!vdi_json_is(operation, VDI_JSON_OBJECT) || !vdi_json_is(path_node, VDI_JSON_STRING))
+	if (!vdi_tree_is(operation, VDI_NODE_OBJECT) || !vdi_tree_is(path_node, VDI_NODE_STRING))
 		return fault(operations, VD_BAD_REQUEST, "needs op and path");
 	if (vd_bytes_equal(name, vd_bytes_of("remove")))
 		return take_out(operations, path, NULL);
 	if (vd_bytes_equal(name, vd_bytes_of("move")) || vd_bytes_equal(name, vd_bytes_of("copy"))) {
-		if (!vdi_json_is(from_node, VDI_JSON_STRING))
+		if (!vdi_tree_is(from_node, VDI_NODE_STRING))
 			return fault(operations, VD_BAD_REQUEST, "needs from");
 		if (vd_bytes_equal(name, vd_bytes_of("copy"))) {
 			VDI_TRY(find(operations, from, &node));
@@ -313,7 +313,7 @@ static vd_status apply(struct operations *operations, const struct vdi_json *ope
 		return fault(operations, VD_BAD_REQUEST, "unknown op, or value is missing");
 	if (vd_bytes_equal(name, vd_bytes_of("test"))) {
 		VDI_TRY(find(operations, path, &node));
-		return vdi_json_equal(tree, node, value) ? VD_OK : fault(operations, VD_INVALID, "testing value failed");
+		return vdi_tree_equal(tree, node, value) ? VD_OK : fault(operations, VD_INVALID, "testing value failed");
 	}
 	
 	VDI_TRY(copied(operations, value, &value));
@@ -324,16 +324,16 @@ static vd_status apply(struct operations *operations, const struct vdi_json *ope
 	return fault(operations, VD_BAD_REQUEST, "unknown op");
 }
 
-vd_status vdi_patch_operations(struct vdi_json_tree *tree, struct vdi_json **target, const struct vdi_json *patch, struct vd_error *reterr)
+vd_status vdi_patch_operations(struct vdi_tree *tree, struct vdi_node **target, const struct vdi_node *patch, struct vd_error *reterr)
 {
 	struct operations operations = { tree, *target, reterr, 0, 0 };
 
-	if (patch->kind != VDI_JSON_ARRAY)
+	if (patch->kind != VDI_NODE_ARRAY)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a JSON patch must be an array of operations");
 	if (patch->count > VDI_PATCH_OPERATIONS_MAX)
 		return vd_error_set(reterr, VD_TOO_BIG,
 				    "The allowed maximum operations in a JSON patch is %d, got %u", VDI_PATCH_OPERATIONS_MAX, patch->count);
-	for (const struct vdi_json *operation = patch->first; operation; operation = operation->next, operations.index++)
+	for (const struct vdi_node *operation = patch->first; operation; operation = operation->next, operations.index++)
 		VDI_TRY(apply(&operations, operation));
 	*target = operations.root;
 	return VD_OK;

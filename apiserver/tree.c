@@ -1,7 +1,7 @@
 /* The tree lies in an arena of blocks that double in size. Objects with many members get a hash index on first look-up, so that bodies made to have
  * hundreds of thousands of keys do not cost quadratic time.
  */
-#include "json_tree.h"
+#include "tree.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -13,13 +13,13 @@ struct block {
 	size_t	      size;
 };
 
-struct vdi_json_index {
+struct vdi_tree_index {
 	uint32_t	 mask;
 	uint32_t	 used;
-	struct vdi_json *slots[];
+	struct vdi_node *slots[];
 };
 
-void vdi_json_tree_fini(struct vdi_json_tree *tree)
+void vdi_tree_fini(struct vdi_tree *tree)
 {
 	struct block *block = tree->blocks;
 
@@ -32,7 +32,7 @@ void vdi_json_tree_fini(struct vdi_json_tree *tree)
 	memset(tree, 0, sizeof *tree);
 }
 
-static void *take(struct vdi_json_tree *tree, size_t size)
+static void *take(struct vdi_tree *tree, size_t size)
 {
 	char *memory;
 
@@ -58,9 +58,9 @@ static void *take(struct vdi_json_tree *tree, size_t size)
 	return memory;
 }
 
-struct vdi_json *vdi_json_new(struct vdi_json_tree *tree, enum vdi_json_kind kind)
+struct vdi_node *vdi_tree_new(struct vdi_tree *tree, enum vdi_node_kind kind)
 {
-	struct vdi_json *node = take(tree, sizeof *node);
+	struct vdi_node *node = take(tree, sizeof *node);
 
 	if (node) {
 		memset(node, 0, sizeof *node);
@@ -69,7 +69,7 @@ struct vdi_json *vdi_json_new(struct vdi_json_tree *tree, enum vdi_json_kind kin
 	return node;
 }
 
-static bool copy_text(struct vdi_json_tree *tree, struct vd_bytes text, struct vd_bytes *ret_text)
+static bool copy_text(struct vdi_tree *tree, struct vd_bytes text, struct vd_bytes *ret_text)
 {
 	char *copy = take(tree, text.size ? text.size : 1);
 
@@ -81,37 +81,37 @@ static bool copy_text(struct vdi_json_tree *tree, struct vd_bytes text, struct v
 	return true;
 }
 
-struct vdi_json *vdi_json_new_string(struct vdi_json_tree *tree, struct vd_bytes text)
+struct vdi_node *vdi_tree_new_string(struct vdi_tree *tree, struct vd_bytes text)
 {
-	struct vdi_json *node = vdi_json_new(tree, VDI_JSON_STRING);
+	struct vdi_node *node = vdi_tree_new(tree, VDI_NODE_STRING);
 
 	return node && copy_text(tree, text, &node->text) ? node : NULL;
 }
 
-struct vdi_json *vdi_json_new_int(struct vdi_json_tree *tree, int64_t number)
+struct vdi_node *vdi_tree_new_int(struct vdi_tree *tree, int64_t number)
 {
-	struct vdi_json	   *node = vdi_json_new(tree, VDI_JSON_NUMBER);
-	struct vdi_json_out out = VDI_JSON_OUT_INIT;
+	struct vdi_node	   *node = vdi_tree_new(tree, VDI_NODE_NUMBER);
+	struct vdi_out out = VDI_OUT_INIT;
 	bool		    done;
 
-	vdi_json_int(&out, number);
-	done = node && !out.failed && copy_text(tree, vdi_json_out_bytes(&out), &node->text);
-	vdi_json_out_fini(&out);
+	vdi_out_int(&out, number);
+	done = node && !out.failed && copy_text(tree, vdi_out_slice(&out), &node->text);
+	vdi_out_fini(&out);
 	return done ? node : NULL;
 }
 
-struct vdi_json *vdi_json_copy(struct vdi_json_tree *tree, const struct vdi_json *node)
+struct vdi_node *vdi_tree_copy(struct vdi_tree *tree, const struct vdi_node *node)
 {
-	struct vdi_json *copy = vdi_json_new(tree, node->kind);
+	struct vdi_node *copy = vdi_tree_new(tree, node->kind);
 
 	if (copy == NULL || !copy_text(tree, node->text, &copy->text))
 		return NULL;
-	for (const struct vdi_json *child = node->first; child; child = child->next) {
-		struct vdi_json *child_copy = vdi_json_copy(tree, child);
+	for (const struct vdi_node *child = node->first; child; child = child->next) {
+		struct vdi_node *child_copy = vdi_tree_copy(tree, child);
 
 		if (child_copy == NULL || !copy_text(tree, child->key, &child_copy->key))
 			return NULL;
-		vdi_json_append(copy, child_copy);
+		vdi_tree_append(copy, child_copy);
 	}
 	return copy;
 }
@@ -123,7 +123,7 @@ static uint32_t hash_of(struct vd_bytes key)
 	return (uint32_t) XXH3_64bits(key.data ? key.data : "", key.size);
 }
 
-static void index_put(struct vdi_json_index *index, struct vdi_json *member)
+static void index_put(struct vdi_tree_index *index, struct vdi_node *member)
 {
 	uint32_t at = hash_of(member->key) & index->mask;
 
@@ -134,10 +134,10 @@ static void index_put(struct vdi_json_index *index, struct vdi_json *member)
 }
 
 /* Out of memory only costs speed: the members are then compared one by one. */
-static void build_index(struct vdi_json_tree *tree, struct vdi_json *object)
+static void build_index(struct vdi_tree *tree, struct vdi_node *object)
 {
 	uint32_t	       capacity = 64;
-	struct vdi_json_index *index;
+	struct vdi_tree_index *index;
 
 	while (capacity < object->count * 3)
 		capacity *= 2;
@@ -146,12 +146,12 @@ static void build_index(struct vdi_json_tree *tree, struct vdi_json *object)
 		return;
 	memset(index, 0, sizeof *index + capacity * sizeof index->slots[0]);
 	index->mask = capacity - 1;
-	for (struct vdi_json *member = object->first; member; member = member->next)
+	for (struct vdi_node *member = object->first; member; member = member->next)
 		index_put(index, member);
 	object->index = index;
 }
 
-static struct vdi_json *find_member(struct vdi_json_tree *tree, struct vdi_json *object, struct vd_bytes key)
+static struct vdi_node *find_member(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key)
 {
 	if (object->index == NULL && object->count >= INDEX_FROM)
 		build_index(tree, object);
@@ -163,42 +163,42 @@ static struct vdi_json *find_member(struct vdi_json_tree *tree, struct vdi_json 
 				return object->index->slots[at];
 		return NULL;
 	}
-	for (struct vdi_json *member = object->first; member; member = member->next)
+	for (struct vdi_node *member = object->first; member; member = member->next)
 		if (vd_bytes_equal(member->key, key))
 			return member;
 	return NULL;
 }
 
-struct vdi_json *vdi_json_get(struct vdi_json_tree *tree, const struct vdi_json *object, struct vd_bytes key)
+struct vdi_node *vdi_tree_get(struct vdi_tree *tree, const struct vdi_node *object, struct vd_bytes key)
 {
-	return vdi_json_is(object, VDI_JSON_OBJECT) ? find_member(tree, (struct vdi_json *) object, key) : NULL;
+	return vdi_tree_is(object, VDI_NODE_OBJECT) ? find_member(tree, (struct vdi_node *) object, key) : NULL;
 }
 
-struct vdi_json *vdi_json_find(struct vdi_json_tree *tree, const struct vdi_json *object, const char *path)
+struct vdi_node *vdi_tree_find(struct vdi_tree *tree, const struct vdi_node *object, const char *path)
 {
-	struct vdi_json *node = (struct vdi_json *) object;
+	struct vdi_node *node = (struct vdi_node *) object;
 
 	while (node && *path) {
 		size_t size = strcspn(path, ".");
 
-		node = vdi_json_get(tree, node, (struct vd_bytes) { path, size });
+		node = vdi_tree_get(tree, node, (struct vd_bytes) { path, size });
 		path += size + (path[size] == '.');
 	}
 	return node;
 }
 
-struct vd_bytes vdi_json_string_of(const struct vdi_json *node)
+struct vd_bytes vdi_tree_string_of(const struct vdi_node *node)
 {
-	return vdi_json_is(node, VDI_JSON_STRING) ? node->text : VD_BYTES_NONE;
+	return vdi_tree_is(node, VDI_NODE_STRING) ? node->text : VD_BYTES_NONE;
 }
 
-int64_t vdi_json_int_of(const struct vdi_json *node, int64_t fallback)
+int64_t vdi_tree_int_of(const struct vdi_node *node, int64_t fallback)
 {
 	const char *at;
 	bool	    negative;
 	int64_t	    number = 0;
 
-	if (!vdi_json_is(node, VDI_JSON_NUMBER))
+	if (!vdi_tree_is(node, VDI_NODE_NUMBER))
 		return fallback;
 	at = node->text.data;
 	negative = at[0] == '-';
@@ -209,7 +209,7 @@ int64_t vdi_json_int_of(const struct vdi_json *node, int64_t fallback)
 	return negative ? -number : number;
 }
 
-void vdi_json_append(struct vdi_json *array, struct vdi_json *value)
+void vdi_tree_append(struct vdi_node *array, struct vdi_node *value)
 {
 	value->next = NULL;
 	if (array->last)
@@ -220,9 +220,9 @@ void vdi_json_append(struct vdi_json *array, struct vdi_json *value)
 	array->count++;
 }
 
-bool vdi_json_set(struct vdi_json_tree *tree, struct vdi_json *object, struct vd_bytes key, struct vdi_json *value)
+bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key, struct vdi_node *value)
 {
-	struct vdi_json *member;
+	struct vdi_node *member;
 
 	if (value == NULL)
 		return false;
@@ -238,7 +238,7 @@ bool vdi_json_set(struct vdi_json_tree *tree, struct vdi_json *object, struct vd
 	}
 	if (!copy_text(tree, key, &value->key))
 		return false;
-	vdi_json_append(object, value);
+	vdi_tree_append(object, value);
 	if (object->index && object->count * 2 > object->index->mask)
 		object->index = NULL;
 	else if (object->index)
@@ -246,23 +246,23 @@ bool vdi_json_set(struct vdi_json_tree *tree, struct vdi_json *object, struct vd
 	return true;
 }
 
-struct vdi_json *vdi_json_object_at(struct vdi_json_tree *tree, struct vdi_json *object, const char *key)
+struct vdi_node *vdi_tree_object_at(struct vdi_tree *tree, struct vdi_node *object, const char *key)
 {
-	struct vdi_json *member = vdi_json_get(tree, object, vd_bytes_of(key));
+	struct vdi_node *member = vdi_tree_get(tree, object, vd_bytes_of(key));
 
-	if (!vdi_json_is(member, VDI_JSON_OBJECT)) {
-		if (!vdi_json_set(tree, object, vd_bytes_of(key), vdi_json_new(tree, VDI_JSON_OBJECT)))
+	if (!vdi_tree_is(member, VDI_NODE_OBJECT)) {
+		if (!vdi_tree_set(tree, object, vd_bytes_of(key), vdi_tree_new(tree, VDI_NODE_OBJECT)))
 			return NULL;
-		member = vdi_json_get(tree, object, vd_bytes_of(key));
+		member = vdi_tree_get(tree, object, vd_bytes_of(key));
 	}
 	return member;
 }
 
-void vdi_json_array_remove(struct vdi_json *array, struct vdi_json *child)
+void vdi_tree_array_remove(struct vdi_node *array, struct vdi_node *child)
 {
-	struct vdi_json *previous = NULL;
+	struct vdi_node *previous = NULL;
 
-	for (struct vdi_json *at = array->first; at; previous = at, at = at->next) {
+	for (struct vdi_node *at = array->first; at; previous = at, at = at->next) {
 		if (at != child)
 			continue;
 		if (previous)
@@ -278,7 +278,7 @@ void vdi_json_array_remove(struct vdi_json *array, struct vdi_json *child)
 }
 
 /* Slots behind the hole are put in again, so that no look-up stops short. */
-static void index_remove(struct vdi_json_index *index, const struct vdi_json *member)
+static void index_remove(struct vdi_tree_index *index, const struct vdi_node *member)
 {
 	uint32_t at = hash_of(member->key) & index->mask;
 
@@ -287,7 +287,7 @@ static void index_remove(struct vdi_json_index *index, const struct vdi_json *me
 	index->slots[at] = NULL;
 	index->used--;
 	for (at = (at + 1) & index->mask; index->slots[at]; at = (at + 1) & index->mask) {
-		struct vdi_json *moved = index->slots[at];
+		struct vdi_node *moved = index->slots[at];
 
 		index->slots[at] = NULL;
 		index->used--;
@@ -295,32 +295,32 @@ static void index_remove(struct vdi_json_index *index, const struct vdi_json *me
 	}
 }
 
-bool vdi_json_remove(struct vdi_json_tree *tree, struct vdi_json *object, struct vd_bytes key)
+bool vdi_tree_remove(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key)
 {
-	struct vdi_json *member = vdi_json_get(tree, object, key);
+	struct vdi_node *member = vdi_tree_get(tree, object, key);
 
 	if (member == NULL)
 		return false;
 	if (object->index)
 		index_remove(object->index, member);
-	vdi_json_array_remove(object, member);
+	vdi_tree_array_remove(object, member);
 	return true;
 }
 
-bool vdi_json_equal(struct vdi_json_tree *tree, const struct vdi_json *a, const struct vdi_json *b)
+bool vdi_tree_equal(struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
 {
-	const struct vdi_json *x, *y;
+	const struct vdi_node *x, *y;
 
 	if (a == NULL || b == NULL)
 		return a == b;
 	if (a->kind != b->kind || a->count != b->count || !vd_bytes_equal(a->text, b->text))
 		return false;
 	for (x = a->first, y = b->first; x; x = x->next, y = y->next) {
-		const struct vdi_json *other = y;
+		const struct vdi_node *other = y;
 
-		if (a->kind == VDI_JSON_OBJECT && !vd_bytes_equal(x->key, y->key))
-			other = vdi_json_get(tree, b, x->key);
-		if (!vdi_json_equal(tree, x, other))
+		if (a->kind == VDI_NODE_OBJECT && !vd_bytes_equal(x->key, y->key))
+			other = vdi_tree_get(tree, b, x->key);
+		if (!vdi_tree_equal(tree, x, other))
 			return false;
 	}
 	return true;
@@ -329,7 +329,7 @@ bool vdi_json_equal(struct vdi_json_tree *tree, const struct vdi_json *a, const 
 /* ---- Reading ---- */
 
 struct reader {
-	struct vdi_json_tree *tree;
+	struct vdi_tree *tree;
 	const char	     *start;
 	const char	     *at;
 	const char	     *end;
@@ -494,7 +494,7 @@ static bool digits(struct reader *reader)
 	return reader->at > from;
 }
 
-static vd_status read_number(struct reader *reader, struct vdi_json *node)
+static vd_status read_number(struct reader *reader, struct vdi_node *node)
 {
 	const char *from = reader->at;
 
@@ -516,7 +516,7 @@ static vd_status read_number(struct reader *reader, struct vdi_json *node)
 		if (!digits(reader))
 			return bad(reader, "invalid number");
 	}
-	node->kind = VDI_JSON_NUMBER;
+	node->kind = VDI_NODE_NUMBER;
 	node->text = (struct vd_bytes) { from, (size_t) (reader->at - from) };
 	return VD_OK;
 }
@@ -531,12 +531,12 @@ static bool word(struct reader *reader, const char *text)
 	return true;
 }
 
-static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_json **ret_node);
+static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_node **ret_node);
 
-static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_json *object)
+static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_node *object)
 {
 	struct vd_bytes	 key;
-	struct vdi_json *value;
+	struct vdi_node *value;
 
 	if (reader->at == reader->end || *reader->at != '"')
 		return bad(reader, "expected a string as key");
@@ -549,7 +549,7 @@ static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_j
 	reader->at++;
 	VDI_TRY(read_value(reader, depth, &value));
 	value->key = key;
-	vdi_json_append(object, value);
+	vdi_tree_append(object, value);
 	if (object->index && object->count * 2 > object->index->mask)
 		object->index = NULL;
 	else if (object->index)
@@ -557,13 +557,13 @@ static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_j
 	return VD_OK;
 }
 
-static vd_status read_children(struct reader *reader, unsigned depth, struct vdi_json *node)
+static vd_status read_children(struct reader *reader, unsigned depth, struct vdi_node *node)
 {
 	bool is_object = *reader->at == '{';
 	char close = is_object ? '}' : ']';
 
-	node->kind = is_object ? VDI_JSON_OBJECT : VDI_JSON_ARRAY;
-	if (depth >= VDI_JSON_DEPTH_MAX)
+	node->kind = is_object ? VDI_NODE_OBJECT : VDI_NODE_ARRAY;
+	if (depth >= VDI_TREE_DEPTH_MAX)
 		return bad(reader, "nested too deeply");
 	reader->at++;
 	skip_blanks(reader);
@@ -575,10 +575,10 @@ static vd_status read_children(struct reader *reader, unsigned depth, struct vdi
 		if (is_object) {
 			VDI_TRY(read_member(reader, depth + 1, node));
 		} else {
-			struct vdi_json *value;
+			struct vdi_node *value;
 
 			VDI_TRY(read_value(reader, depth + 1, &value));
-			vdi_json_append(node, value);
+			vdi_tree_append(node, value);
 		}
 		skip_blanks(reader);
 		if (reader->at == reader->end)
@@ -594,9 +594,9 @@ static vd_status read_children(struct reader *reader, unsigned depth, struct vdi
 	}
 }
 
-static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_json **ret_node)
+static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_node **ret_node)
 {
-	struct vdi_json *node = vdi_json_new(reader->tree, VDI_JSON_NULL);
+	struct vdi_node *node = vdi_tree_new(reader->tree, VDI_NODE_NULL);
 
 	if (node == NULL)
 		return VD_NOMEM;
@@ -607,18 +607,18 @@ static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_js
 	switch (*reader->at) {
 	case '{':
 	case '[': return read_children(reader, depth, node);
-	case '"': node->kind = VDI_JSON_STRING; return read_string(reader, &node->text);
-	case 't': node->kind = VDI_JSON_TRUE; return word(reader, "true") ? VD_OK : bad(reader, "invalid literal");
-	case 'f': node->kind = VDI_JSON_FALSE; return word(reader, "false") ? VD_OK : bad(reader, "invalid literal");
+	case '"': node->kind = VDI_NODE_STRING; return read_string(reader, &node->text);
+	case 't': node->kind = VDI_NODE_TRUE; return word(reader, "true") ? VD_OK : bad(reader, "invalid literal");
+	case 'f': node->kind = VDI_NODE_FALSE; return word(reader, "false") ? VD_OK : bad(reader, "invalid literal");
 	case 'n': return word(reader, "null") ? VD_OK : bad(reader, "invalid literal");
 	default: return read_number(reader, node);
 	}
 }
 
-vd_status vdi_json_parse(struct vdi_json_tree *tree, struct vd_bytes text, struct vdi_json **ret_root, struct vd_error *reterr)
+vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
 {
 	struct reader	 reader = { tree, text.data, text.data, (const char *) text.data + text.size, reterr };
-	struct vdi_json *root;
+	struct vdi_node *root;
 	vd_status	 status = read_value(&reader, 0, &root);
 
 	if (status == VD_OK) {
@@ -635,33 +635,33 @@ vd_status vdi_json_parse(struct vdi_json_tree *tree, struct vd_bytes text, struc
 
 /* ---- Writing ---- */
 
-void vdi_json_write(struct vdi_json_out *out, const struct vdi_json *node)
+void vdi_tree_write(struct vdi_out *out, const struct vdi_node *node)
 {
-	switch ((enum vdi_json_kind) node->kind) {
-	case VDI_JSON_NULL: vdi_json_raw(out, "null"); break;
-	case VDI_JSON_FALSE: vdi_json_raw(out, "false"); break;
-	case VDI_JSON_TRUE: vdi_json_raw(out, "true"); break;
-	case VDI_JSON_NUMBER: vdi_json_bytes(out, node->text); break;
-	case VDI_JSON_STRING: vdi_json_string(out, node->text); break;
-	case VDI_JSON_ARRAY:
-		vdi_json_raw(out, "[");
-		for (const struct vdi_json *child = node->first; child; child = child->next) {
+	switch ((enum vdi_node_kind) node->kind) {
+	case VDI_NODE_NULL: vdi_out_raw(out, "null"); break;
+	case VDI_NODE_FALSE: vdi_out_raw(out, "false"); break;
+	case VDI_NODE_TRUE: vdi_out_raw(out, "true"); break;
+	case VDI_NODE_NUMBER: vdi_out_bytes(out, node->text); break;
+	case VDI_NODE_STRING: vdi_out_string(out, node->text); break;
+	case VDI_NODE_ARRAY:
+		vdi_out_raw(out, "[");
+		for (const struct vdi_node *child = node->first; child; child = child->next) {
 			if (child != node->first)
-				vdi_json_raw(out, ",");
-			vdi_json_write(out, child);
+				vdi_out_raw(out, ",");
+			vdi_tree_write(out, child);
 		}
-		vdi_json_raw(out, "]");
+		vdi_out_raw(out, "]");
 		break;
-	case VDI_JSON_OBJECT:
-		vdi_json_raw(out, "{");
-		for (const struct vdi_json *child = node->first; child; child = child->next) {
+	case VDI_NODE_OBJECT:
+		vdi_out_raw(out, "{");
+		for (const struct vdi_node *child = node->first; child; child = child->next) {
 			if (child != node->first)
-				vdi_json_raw(out, ",");
-			vdi_json_string(out, child->key);
-			vdi_json_raw(out, ":");
-			vdi_json_write(out, child);
+				vdi_out_raw(out, ",");
+			vdi_out_string(out, child->key);
+			vdi_out_raw(out, ":");
+			vdi_tree_write(out, child);
 		}
-		vdi_json_raw(out, "}");
+		vdi_out_raw(out, "}");
 		break;
 	}
 }

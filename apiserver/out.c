@@ -1,22 +1,22 @@
 /* Growing text with Go's JSON escapes. Runs of plain bytes are copied in one piece. */
-#include "json_out.h"
+#include "out.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-void vdi_json_out_fini(struct vdi_json_out *out)
+void vdi_out_fini(struct vdi_out *out)
 {
 	vdi_free(out->data);
 	memset(out, 0, sizeof *out);
 }
 
-void vdi_json_out_reset(struct vdi_json_out *out)
+void vdi_out_reset(struct vdi_out *out)
 {
 	out->size = 0;
 	out->failed = false;
 }
 
-static char *reserve(struct vdi_json_out *out, size_t size)
+static char *reserve(struct vdi_out *out, size_t size)
 {
 	if (out->failed)
 		return NULL;
@@ -41,7 +41,7 @@ static char *reserve(struct vdi_json_out *out, size_t size)
 	return out->data + out->size;
 }
 
-void vdi_json_bytes(struct vdi_json_out *out, struct vd_bytes bytes)
+void vdi_out_bytes(struct vdi_out *out, struct vd_bytes bytes)
 {
 	char *to;
 
@@ -54,12 +54,12 @@ void vdi_json_bytes(struct vdi_json_out *out, struct vd_bytes bytes)
 	out->size += bytes.size;
 }
 
-void vdi_json_raw(struct vdi_json_out *out, const char *text)
+void vdi_out_raw(struct vdi_out *out, const char *text)
 {
-	vdi_json_bytes(out, vd_bytes_of(text));
+	vdi_out_bytes(out, vd_bytes_of(text));
 }
 
-void vdi_json_printf(struct vdi_json_out *out, const char *format, ...)
+void vdi_out_printf(struct vdi_out *out, const char *format, ...)
 {
 	va_list arguments;
 	int	needed;
@@ -81,7 +81,7 @@ void vdi_json_printf(struct vdi_json_out *out, const char *format, ...)
 	out->size += (size_t) needed;
 }
 
-void vdi_json_int(struct vdi_json_out *out, int64_t number)
+void vdi_out_int(struct vdi_out *out, int64_t number)
 {
 	char  digits[24];
 	char *at = digits + sizeof digits;
@@ -93,7 +93,7 @@ void vdi_json_int(struct vdi_json_out *out, int64_t number)
 	} while (rest);
 	if (number < 0)
 		*--at = '-';
-	vdi_json_bytes(out, (struct vd_bytes) { at, (size_t) (digits + sizeof digits - at) });
+	vdi_out_bytes(out, (struct vd_bytes) { at, (size_t) (digits + sizeof digits - at) });
 }
 
 /* The length of the well-formed UTF-8 sequence at text, 0 when there is none. */
@@ -118,12 +118,12 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
 }
 
-void vdi_json_string(struct vdi_json_out *out, struct vd_bytes text)
+void vdi_out_string(struct vdi_out *out, struct vd_bytes text)
 {
 	const unsigned char *at = text.data;
 	const unsigned char *end = at + text.size;
 
-	vdi_json_raw(out, "\"");
+	vdi_out_raw(out, "\"");
 	while (at < end) {
 		const unsigned char *from = at;
 		size_t		     size;
@@ -131,71 +131,71 @@ void vdi_json_string(struct vdi_json_out *out, struct vd_bytes text)
 		while (at < end && is_plain(*at))
 			at++;
 		if (at > from)
-			vdi_json_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
+			vdi_out_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
 		if (at == end)
 			break;
 		size = sequence_size(at, (size_t) (end - at));
 		if (size == 0) {
-			vdi_json_raw(out, "\\ufffd");
+			vdi_out_raw(out, "\\ufffd");
 			at++;
 		} else if (size == 3 && at[0] == 0xE2 && at[1] == 0x80 && (at[2] & 0xFE) == 0xA8) {
-			vdi_json_raw(out, at[2] == 0xA8 ? "\\u2028" : "\\u2029");
+			vdi_out_raw(out, at[2] == 0xA8 ? "\\u2028" : "\\u2029");
 			at += 3;
 		} else if (size > 1) {
-			vdi_json_bytes(out, (struct vd_bytes) { at, size });
+			vdi_out_bytes(out, (struct vd_bytes) { at, size });
 			at += size;
 		} else {
 			switch (*at) {
-			case '"': vdi_json_raw(out, "\\\""); break;
-			case '\\': vdi_json_raw(out, "\\\\"); break;
-			case '\n': vdi_json_raw(out, "\\n"); break;
-			case '\r': vdi_json_raw(out, "\\r"); break;
-			case '\t': vdi_json_raw(out, "\\t"); break;
-			case '\b': vdi_json_raw(out, "\\b"); break;
-			case '\f': vdi_json_raw(out, "\\f"); break;
-			case 0x7F: vdi_json_bytes(out, (struct vd_bytes) { at, 1 }); break;
-			default: vdi_json_printf(out, "\\u%04x", *at);
+			case '"': vdi_out_raw(out, "\\\""); break;
+			case '\\': vdi_out_raw(out, "\\\\"); break;
+			case '\n': vdi_out_raw(out, "\\n"); break;
+			case '\r': vdi_out_raw(out, "\\r"); break;
+			case '\t': vdi_out_raw(out, "\\t"); break;
+			case '\b': vdi_out_raw(out, "\\b"); break;
+			case '\f': vdi_out_raw(out, "\\f"); break;
+			case 0x7F: vdi_out_bytes(out, (struct vd_bytes) { at, 1 }); break;
+			default: vdi_out_printf(out, "\\u%04x", *at);
 			}
 			at++;
 		}
 	}
-	vdi_json_raw(out, "\"");
+	vdi_out_raw(out, "\"");
 }
 
-void vdi_json_text(struct vdi_json_out *out, const char *text)
+void vdi_out_text(struct vdi_out *out, const char *text)
 {
-	vdi_json_string(out, vd_bytes_of(text));
+	vdi_out_string(out, vd_bytes_of(text));
 }
 
-void vdi_json_comma(struct vdi_json_out *out)
+void vdi_out_comma(struct vdi_out *out)
 {
 	if (out->size && out->data[out->size - 1] != '{' && out->data[out->size - 1] != '[')
-		vdi_json_raw(out, ",");
+		vdi_out_raw(out, ",");
 }
 
-void vdi_json_key(struct vdi_json_out *out, const char *key)
+void vdi_out_key(struct vdi_out *out, const char *key)
 {
-	vdi_json_comma(out);
-	vdi_json_text(out, key);
-	vdi_json_raw(out, ":");
+	vdi_out_comma(out);
+	vdi_out_text(out, key);
+	vdi_out_raw(out, ":");
 }
 
-void vdi_json_member(struct vdi_json_out *out, const char *key, struct vd_bytes value)
+void vdi_out_member(struct vdi_out *out, const char *key, struct vd_bytes value)
 {
 	if (value.size == 0)
 		return;
-	vdi_json_key(out, key);
-	vdi_json_string(out, value);
+	vdi_out_key(out, key);
+	vdi_out_string(out, value);
 }
 
-static void newline(struct vdi_json_out *out, size_t depth)
+static void newline(struct vdi_out *out, size_t depth)
 {
-	vdi_json_raw(out, "\n");
+	vdi_out_raw(out, "\n");
 	for (size_t i = 0; i < depth; i++)
-		vdi_json_raw(out, "  ");
+		vdi_out_raw(out, "  ");
 }
 
-void vdi_json_pretty(struct vdi_json_out *out, struct vd_bytes text)
+void vdi_out_pretty(struct vdi_out *out, struct vd_bytes text)
 {
 	const char *at = text.data;
 	const char *end = at + text.size;
@@ -222,9 +222,9 @@ void vdi_json_pretty(struct vdi_json_out *out, struct vd_bytes text)
 			at++;
 			while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
 				at++;
-			vdi_json_bytes(out, (struct vd_bytes) { from, 1 });
+			vdi_out_bytes(out, (struct vd_bytes) { from, 1 });
 			if (at < end && (*at == '}' || *at == ']'))
-				vdi_json_bytes(out, (struct vd_bytes) { at++, 1 });
+				vdi_out_bytes(out, (struct vd_bytes) { at++, 1 });
 			else
 				newline(out, ++depth);
 			continue;
@@ -234,12 +234,12 @@ void vdi_json_pretty(struct vdi_json_out *out, struct vd_bytes text)
 			at++;
 			break;
 		case ',':
-			vdi_json_raw(out, ",");
+			vdi_out_raw(out, ",");
 			newline(out, depth);
 			at++;
 			continue;
 		case ':':
-			vdi_json_raw(out, ": ");
+			vdi_out_raw(out, ": ");
 			at++;
 			continue;
 		default:
@@ -248,7 +248,7 @@ void vdi_json_pretty(struct vdi_json_out *out, struct vd_bytes text)
 			if (at == from)
 				at++;
 		}
-		vdi_json_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
+		vdi_out_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
 	}
-	vdi_json_raw(out, "\n");
+	vdi_out_raw(out, "\n");
 }

@@ -1,0 +1,48 @@
+/* Text that grows: heads, JSON documents, pages.
+ *
+ * A failed allocation is remembered (`failed`) and everything after it is ignored, so that a writer checks once, at its end. One owner, one
+ * thread. Strings are escaped as Go's encoder does (R-679): `<`, `>`, `&`, U+2028 and U+2029 become \u003c and so on.
+ */
+#ifndef VDI_OUT_H
+#define VDI_OUT_H
+
+#include "base.h"
+
+struct vdi_out {
+	char  *data; /* not NUL-terminated */
+	size_t size;
+	size_t capacity;
+	bool   failed;
+};
+
+#define VDI_OUT_INIT { 0, 0, 0, false }
+
+/* Frees the memory; the struct may be used again. */
+void vdi_out_fini(struct vdi_out *out);
+/* Forgets the content and keeps the memory. */
+void vdi_out_reset(struct vdi_out *out);
+
+void vdi_out_raw(struct vdi_out *out, const char *text);
+void vdi_out_bytes(struct vdi_out *out, struct vd_bytes bytes);
+void vdi_out_printf(struct vdi_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void vdi_out_int(struct vdi_out *out, int64_t number);
+/* A quoted, escaped string. Bytes that are not UTF-8 become U+FFFD. */
+void vdi_out_string(struct vdi_out *out, struct vd_bytes text);
+void vdi_out_text(struct vdi_out *out, const char *text);
+/* `"key":`, preceded by a comma unless the last byte opens an object or array. */
+void vdi_out_key(struct vdi_out *out, const char *key);
+/* `"key":"value"`, left out when value is empty. */
+void vdi_out_member(struct vdi_out *out, const char *key, struct vd_bytes value);
+/* A comma unless the last byte opens an object or array. */
+void vdi_out_comma(struct vdi_out *out);
+
+/* The same document indented by two blanks per level, with a newline at the end. text must be valid JSON. */
+void vdi_out_pretty(struct vdi_out *out, struct vd_bytes text);
+
+static inline struct vd_bytes vdi_out_slice(const struct vdi_out *out)
+{
+	struct vd_bytes bytes = { out->data, out->size };
+	return bytes;
+}
+
+#endif
