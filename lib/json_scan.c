@@ -838,7 +838,7 @@ static vd_status scan_end(struct scan *scan, const uint8_t *p, struct vd_error *
 vd_status vdi_json_validate(struct vd_bytes json, const struct vdi_json_limits *limits, struct vd_error *reterr)
 {
 	struct scan    scan;
-	bool	       bounded;
+	bool	       bounded = false; /* a plain release build does not see that scan_begin sets it */
 	const uint8_t *p;
 
 	VDI_TRY(scan_begin(&scan, json, limits, &bounded, reterr));
@@ -861,7 +861,7 @@ static void object_clear(struct vdi_json_object *object)
 vd_status vdi_json_scan(struct vd_bytes json, const struct vdi_json_limits *limits, struct vdi_json_object *object, struct vd_error *reterr)
 {
 	struct scan    scan;
-	bool	       bounded;
+	bool	       bounded = false; /* a plain release build does not see that scan_begin sets it */
 	const uint8_t *p;
 	vd_status      status;
 

@@ -423,7 +423,7 @@ static vd_status put_record(struct vdi_journal *journal, enum vdi_segment_kind k
 vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit, struct vd_error *reterr)
 {
 	size_t	 size = vdi_commit_size(commit);
-	uint8_t *payload;
+	uint8_t *payload = NULL; /* a plain release build does not see that put_record sets it */
 
 	if (journal->is_broken)
 		return broken(journal, reterr);
