@@ -319,6 +319,8 @@ static bool take_bookmark(struct vd_cacher *cacher, const struct vdi_watchchan_e
 		vdi_metric_set(cacher->metrics.revision, event->revision % INT64_C(1000000000000000));
 	}
 	vdi_metric_add(cacher->metrics.events_dispatched, 1);
+	/* Answered: who waits for a later revision need not sit out the period, which is for requests that a store leaves unanswered. */
+	cacher->reflector.progress_at = (vd_mono) { 0 };
 	return true;
 }
 
