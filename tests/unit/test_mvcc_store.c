@@ -1,0 +1,585 @@
+/* What only the embedded store promises: bounded queues, groups that roll back, history that compacts itself, memory that runs out. What it shares with
+ * every store is in tests/conformance/store_suite*.c. */
+#include "actor_sim.h"
+#include "vdtest.h"
+#include "wait.h"
+
+#include <vedette/store.h>
+
+#define K(text) vd_bytes_of(text)
+#define ZERO_END ((struct vd_bytes) { "", 1 })
+
+static struct vd_env *new_env(void)
+{
+	struct vd_env *env = NULL;
+
+	assert_status(vdi_env_new_sim(5, NULL, NULL, &env), VD_OK);
+	return env;
+}
+
+static struct vd_store *new_store(struct vd_env *env, const struct vd_mvcc_options *options)
+{
+	struct vd_store *store = NULL;
+
+	assert_status(vd_store_open_mvcc(env, options, &store, NULL), VD_OK);
+	return store;
+}
+
+/* ---- Asynchronous calls and their answers ---- */
+
+struct call {
+	int	  answers;
+	vd_status status;
+	vd_rev	  revision;
+	bool	  succeeded;
+};
+
+static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct call *call = arg;
+
+	assert_true((status == VD_OK) == (result != NULL));
+	assert_true((status == VD_OK) == (error == NULL));
+	call->answers++;
+	call->status = status;
+	if (result) {
+		call->revision = result->revision;
+		call->succeeded = result->succeeded;
+	}
+}
+
+static void got_done(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	struct call *call = arg;
+
+	(void) error;
+	call->answers++;
+	call->status = status;
+	call->revision = revision;
+}
+
+static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+{
+	struct call *call = arg;
+
+	(void) error;
+	call->answers++;
+	call->status = status;
+	if (result)
+		call->revision = result->revision;
+}
+
+static vd_status submit_put(struct vd_store *store, const char *key, const char *value, struct call *call)
+{
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K(key), .value = K(value) };
+	struct vd_txn_request request = { .success = &op, .success_count = 1 };
+
+	memset(call, 0, sizeof *call);
+	return vd_store_txn(store, &request, got_txn, call);
+}
+
+static void put(struct vd_store *store, const char *key, const char *value)
+{
+	assert_status(vd_store_put_wait(store, K(key), K(value), NULL, NULL), VD_OK);
+}
+
+/* All records as text. */
+struct text {
+	char   bytes[2048];
+	size_t size;
+	vd_rev revision;
+};
+
+static void got_text(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct text *text = arg;
+
+	(void) error;
+	assert_status(status, VD_OK);
+	text->revision = result->revision;
+	for (size_t i = 0; i < result->kv_count; i++) {
+		struct vd_bytes key = vd_kv_key(result->kvs[i]);
+		struct vd_bytes value = vd_kv_value(result->kvs[i]);
+
+		text->size += (size_t) snprintf(text->bytes + text->size, sizeof text->bytes - text->size, "%s%.*s=%.*s@%d/%d",
+						i ? " " : "", (int) key.size, (const char *) key.data, (int) value.size,
+						(const char *) value.data, (int) result->kvs[i]->mod_rev, (int) result->kvs[i]->lease);
+	}
+}
+
+static struct text all_text(struct vd_store *store, vd_rev revision)
+{
+	struct vd_range_request request = { .key = ZERO_END, .range_end = ZERO_END, .revision = revision };
+	struct text		text = { 0 };
+
+	assert_status(vd_store_range(store, &request, got_text, &text), VD_OK);
+	return text;
+}
+
+static struct vd_store_status status_of(struct vd_store *store)
+{
+	struct vd_store_status status;
+
+	assert_status(vd_store_status_get(store, &status), VD_OK);
+	return status;
+}
+
+static void ready(void *arg)
+{
+	++*(int *) arg;
+}
+
+/* ---- Tests ---- */
+
+static void options_are_checked(void **state)
+{
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store = NULL;
+
+	(void) state;
+	options.size = 3;
+	assert_status(vd_store_open_mvcc(env, &options, &store, NULL), VD_INVALID_ARGUMENT);
+	options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
+	options.in_flight_max = 0;
+	assert_status(vd_store_open_mvcc(env, &options, &store, NULL), VD_INVALID_ARGUMENT);
+	options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
+	options.history_bytes = -1;
+	assert_status(vd_store_open_mvcc(env, &options, &store, NULL), VD_INVALID_ARGUMENT);
+	assert_null(store);
+	vd_env_free(env);
+}
+
+static void too_many_in_flight_is_full(void **state)
+{
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store;
+	struct call	       calls[4];
+
+	(void) state;
+	options.in_flight_max = 3;
+	store = new_store(env, &options);
+	for (int i = 0; i < 3; i++)
+		assert_status(submit_put(store, "a", "1", &calls[i]), VD_OK);
+	assert_status(submit_put(store, "a", "1", &calls[3]), VD_FULL);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(calls[2].revision, 4);
+	assert_int_equal(calls[3].answers, 0);
+	assert_status(submit_put(store, "a", "1", &calls[3]), VD_OK);
+	vd_store_close_wait(store);
+	assert_int_equal(calls[3].answers, 1);
+	vd_env_free(env);
+}
+
+/* A submission sees what was submitted before it in the same group; nobody else does. */
+static void a_group_sees_itself_and_is_published_together(void **state)
+{
+	struct vd_env	     *env = new_env();
+	struct vd_store	     *store = new_store(env, NULL);
+	struct vd_compare     compare = { VD_COMPARE_MOD, VD_COMPARE_EQUAL, K("a"), VD_BYTES_NONE, 2 };
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("2") };
+	struct vd_txn_request request = { .compares = &compare, .compare_count = 1, .success = &op, .success_count = 1 };
+	struct call	      calls[4] = { 0 };
+
+	(void) state;
+	assert_status(submit_put(store, "a", "1", &calls[0]), VD_OK);
+	assert_status(vd_store_txn(store, &request, got_txn, &calls[1]), VD_OK);
+	assert_status(vd_store_txn(store, &request, got_txn, &calls[2]), VD_OK);
+	assert_status(vd_store_compact(store, 2, false, got_done, &calls[3]), VD_OK);
+	assert_string_equal(all_text(store, 0).bytes, "");
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(calls[0].revision, 2);
+	assert_true(calls[1].succeeded);
+	assert_int_equal(calls[1].revision, 3);
+	assert_false(calls[2].succeeded);
+	assert_int_equal(calls[2].revision, 3);
+	assert_status(calls[3].status, VD_OK);
+	assert_string_equal(all_text(store, 0).bytes, "a=2@3/0");
+	assert_string_equal(all_text(store, 2).bytes, "a=1@2/0");
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static void outstanding_calls_are_answered_at_close(void **state)
+{
+	struct vd_env	*env = new_env();
+	struct vd_store *store = new_store(env, NULL);
+	struct call	 calls[6] = { 0 };
+
+	(void) state;
+	assert_status(submit_put(store, "a", "1", &calls[0]), VD_OK);
+	assert_status(vd_store_compact(store, 2, true, got_done, &calls[1]), VD_OK);
+	assert_status(vd_store_lease_grant(store, 4, 10, got_lease, &calls[2]), VD_OK);
+	assert_status(vd_store_lease_keep_alive(store, 4, got_lease, &calls[3]), VD_OK);
+	assert_status(vd_store_lease_revoke(store, 4, got_done, &calls[4]), VD_OK);
+	vd_store_close(store, NULL, NULL);
+	assert_status(submit_put(store, "a", "1", &calls[5]), VD_CLOSED);
+	vdi_sim_run_until_idle(env);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(calls[i].answers, 1);
+		assert_status(calls[i].status, VD_OK);
+	}
+	assert_int_equal(calls[5].answers, 0);
+	vd_env_free(env);
+}
+
+static void history_compacts_behind_its_window(void **state)
+{
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store;
+	vd_rev		       at_cut;
+
+	(void) state;
+	options.history_window = VD_SECONDS(80);
+	store = new_store(env, &options);
+	for (int i = 0; i < 100; i++)
+		put(store, "a", "1");
+	vdi_sim_advance(env, VD_SECONDS(40));
+	at_cut = status_of(store).current;
+	for (int i = 0; i < 100; i++)
+		put(store, "a", "2");
+	vdi_sim_advance(env, VD_SECONDS(39));
+	assert_int_equal(status_of(store).compacted, -1);
+	vdi_sim_advance(env, VD_SECONDS(2));
+	assert_int_equal(status_of(store).compacted, at_cut + 1);
+	vdi_sim_advance(env, VD_SECONDS(60));
+	/* Of the rest the newest remains readable. */
+	assert_int_equal(status_of(store).compacted, status_of(store).current);
+	assert_string_equal(all_text(store, 0).bytes, "a=2@201/0");
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static void history_is_bounded_by_bytes(void **state)
+{
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store;
+	char		       value[1001] = { 0 };
+	struct vd_store_status status;
+
+	(void) state;
+	memset(value, 'v', 1000);
+	options.history_bytes = 200 * 1000;
+	store = new_store(env, &options);
+	for (int i = 0; i < 1000; i++)
+		put(store, "a", value);
+	vdi_sim_run_until_idle(env);
+	status = status_of(store);
+	/* About 180 of those fit; chunks are a thirty-second of the bound. */
+	assert_in_range(status.current - status.compacted, 150, 200);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static void history_without_a_window_stays(void **state)
+{
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store;
+
+	(void) state;
+	options.history_window = (vd_dur) { 0 };
+	options.history_bytes = 1000;
+	store = new_store(env, &options);
+	for (int i = 0; i < 1000; i++)
+		put(store, "a", "1");
+	vdi_sim_advance(env, VD_SECONDS(10000));
+	assert_int_equal(status_of(store).compacted, -1);
+	assert_string_equal(all_text(store, 2).bytes, "a=1@2/0");
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+/* A parked watch holds no history: what compaction drops is freed at once. */
+static void an_idle_watch_pins_nothing(void **state)
+{
+	struct vd_env		     *env = new_env();
+	struct vd_store		     *store = new_store(env, NULL);
+	int			      woken = 0;
+	struct vd_store_watch_request request = { .key = K("w"), .start_revision = 2, .ready = ready, .ready_arg = &woken };
+	struct vd_store_watch	     *watch;
+	struct vd_store_batch	      batch;
+	struct call		      call = { 0 };
+	int64_t			      live;
+
+	(void) state;
+	put(store, "a", "1");
+	live = vdi_alloc_live();
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	for (int i = 0; i < 5000; i++)
+		put(store, "a", "1");
+	assert_true(vdi_alloc_live() > live + 5000);
+	for (int i = 0; i < 2; i++) { /* the second one drops the chunk that was still open */
+		put(store, "a", "1");
+		memset(&call, 0, sizeof call);
+		assert_status(vd_store_compact(store, status_of(store).current, true, got_done, &call), VD_OK);
+		vdi_sim_run_until_idle(env);
+		assert_int_equal(call.answers, 1);
+	}
+	assert_true(vdi_alloc_live() < live + 64);
+	assert_int_equal(woken, 0);
+	vd_store_watch_close(watch);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static void ready_is_not_called_after_close(void **state)
+{
+	struct vd_env		     *env = new_env();
+	struct vd_store		     *store = new_store(env, NULL);
+	int			      woken = 0;
+	struct vd_store_watch_request request = { .key = K("a"), .ready = ready, .ready_arg = &woken };
+	struct vd_store_watch	     *watch;
+	struct vd_store_batch	      batch;
+	struct call		      call;
+
+	(void) state;
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	assert_status(submit_put(store, "a", "1", &call), VD_OK);
+	vd_store_watch_close(watch);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(woken, 0);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+/* ---- Torture ---- */
+
+/* A store with something of everything. */
+static struct vd_store *busy_store(struct vd_env *env)
+{
+	struct vd_store	     *store = new_store(env, NULL);
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("leased"), .value = K("l"), .lease = 7 };
+	struct vd_txn_request request = { .success = &op, .success_count = 1 };
+	struct call	      call = { 0 };
+	char		      key[16];
+
+	assert_status(vd_store_lease_grant(store, 7, 100, got_lease, &call), VD_OK);
+	vdi_sim_run_until_idle(env);
+	assert_status(vd_store_txn(store, &request, got_txn, &call), VD_OK);
+	for (int i = 0; i < 40; i++) {
+		snprintf(key, sizeof key, "k%02d", i);
+		put(store, key, "v");
+	}
+	return store;
+}
+
+static vd_status start_big_txn(struct vd_store *store, struct call *call)
+{
+	struct vd_compare     compare = { VD_COMPARE_VERSION, VD_COMPARE_EQUAL, K("k01"), VD_BYTES_NONE, 1 };
+	struct vd_op	      inner_ops[] = { { .kind = VD_OP_PUT, .key = K("inner"), .value = K("i"), .lease = 7 } };
+	struct vd_txn_request inner = { .success = inner_ops, .success_count = 1 };
+	struct vd_op	      ops[] = {
+		     { .kind = VD_OP_PUT, .key = K("k01"), .value = K("new"), .previous = true },
+		     { .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true },
+		     { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
+		     { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l"), .revision = 9 } },
+		     { .kind = VD_OP_PUT, .key = K("leased"), .ignore_value = true },
+		     { .kind = VD_OP_TXN, .txn = &inner },
+	};
+	struct vd_txn_request request = { .compares = &compare, .compare_count = 1, .success = ops, .success_count = VDI_ARRAY_SIZE(ops) };
+
+	return vd_store_txn(store, &request, got_txn, call);
+}
+
+static vd_status start_put(struct vd_store *store, struct call *call)
+{
+	return submit_put(store, "new", "1", call);
+}
+
+static vd_status start_grant(struct vd_store *store, struct call *call)
+{
+	return vd_store_lease_grant(store, 8, 50, got_lease, call);
+}
+
+static vd_status start_renew(struct vd_store *store, struct call *call)
+{
+	return vd_store_lease_keep_alive(store, 7, got_lease, call);
+}
+
+static vd_status start_revoke(struct vd_store *store, struct call *call)
+{
+	return vd_store_lease_revoke(store, 7, got_done, call);
+}
+
+static vd_status start_compact(struct vd_store *store, struct call *call)
+{
+	return vd_store_compact(store, 20, true, got_done, call);
+}
+
+static void torture_one(vd_status (*start)(struct vd_store *store, struct call *call))
+{
+	bool done = false;
+
+	for (uint64_t nth = 1; !done; nth++) {
+		struct vd_env	      *env = new_env();
+		struct vd_store	      *store = busy_store(env);
+		struct text	       before = all_text(store, 0);
+		struct vd_store_status status = status_of(store);
+		struct call	       call = { 0 };
+		vd_status	       called;
+
+		vdi_alloc_fail_nth(nth, 1);
+		called = start(store, &call);
+		vdi_sim_run_until_idle(env);
+		done = !vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(call.answers, called == VD_OK);
+		if (called != VD_OK || call.status != VD_OK) {
+			assert_status(called == VD_OK ? call.status : called, VD_NOMEM);
+			assert_false(done);
+			assert_string_equal(all_text(store, 0).bytes, before.bytes);
+			assert_int_equal(status_of(store).current, status.current);
+			assert_int_equal(status_of(store).compacted, status.compacted);
+			/* And it goes on as if nothing had been. */
+			memset(&call, 0, sizeof call);
+			assert_status(start(store, &call), VD_OK);
+			vdi_sim_run_until_idle(env);
+			assert_status(call.status, VD_OK);
+		}
+		vd_store_close_wait(store);
+		vd_env_free(env);
+		assert_true(nth < 10000);
+	}
+}
+
+static void torture_every_write(void **state)
+{
+	(void) state;
+	torture_one(start_put);
+	torture_one(start_big_txn);
+	torture_one(start_grant);
+	torture_one(start_renew);
+	torture_one(start_revoke);
+	torture_one(start_compact);
+}
+
+/* Several in one group, one allocation fails: what was answered with success, and nothing else, has happened. */
+static void torture_a_group(void **state)
+{
+	bool done = false;
+
+	(void) state;
+	for (uint64_t nth = 1; !done; nth++) {
+		struct vd_env	*env = new_env();
+		struct vd_store *store = new_store(env, NULL);
+		struct call	 calls[6];
+		char		 expected[256] = "";
+		vd_status	 called[6];
+		char		 key[8];
+		vd_rev		 revision = 1;
+
+		put(store, "x", "1");
+		revision = 2;
+		vdi_alloc_fail_nth(nth, 1);
+		for (int i = 0; i < 6; i++) {
+			snprintf(key, sizeof key, "k%d", i);
+			called[i] = submit_put(store, key, "v", &calls[i]);
+		}
+		vdi_sim_run_until_idle(env);
+		done = !vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		for (int i = 0; i < 6; i++) {
+			assert_int_equal(calls[i].answers, called[i] == VD_OK);
+			if (called[i] != VD_OK || calls[i].status != VD_OK)
+				continue;
+			assert_int_equal(calls[i].revision, ++revision);
+			snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "k%d=v@%d/0 ", i, (int) revision);
+		}
+		strcat(expected, "x=1@2/0");
+		assert_string_equal(all_text(store, 0).bytes, expected);
+		vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+}
+
+/* Opening, reading and watching: an error or the right answer, and no leak. */
+static void torture_open_read_and_watch(void **state)
+{
+	bool done = false;
+
+	(void) state;
+	for (uint64_t nth = 1; !done; nth++) {
+		struct vd_env		     *env = new_env();
+		struct vd_store		     *busy = busy_store(env);
+		struct vd_store		     *store = NULL;
+		int			      woken = 0;
+		struct vd_store_watch_request request = { .key = K("k"), .range_end = K("l"), .start_revision = 2, .ready = ready, .ready_arg = &woken };
+		struct vd_store_watch	     *watch = NULL;
+		struct vd_store_batch	      batch;
+		struct vd_kv		     *kv = NULL;
+		int64_t			      live = vdi_alloc_live();
+		vd_status		      status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vd_store_open_mvcc(env, NULL, &store, NULL);
+		assert_true(status == VD_OK || status == VD_NOMEM);
+		if (store)
+			vd_store_close_wait(store);
+		vdi_sim_run_until_idle(env);
+		if (vd_store_get_wait(busy, K("k05"), &kv, NULL) == VD_OK)
+			vd_kv_unref(kv);
+		status = vd_store_watch_open(busy, &request, &watch, NULL);
+		if (status == VD_OK) {
+			status = vd_store_watch_next(watch, 100, &batch, NULL);
+			if (status == VD_OK)
+				assert_int_equal(batch.event_count, 40);
+			else
+				assert_status(vd_store_watch_next(watch, 100, &batch, NULL), VD_NOMEM);
+			vd_store_watch_close(watch);
+		}
+		assert_true(status == VD_OK || status == VD_NOMEM);
+		done = !vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(vdi_alloc_live(), live);
+		vd_store_close_wait(busy);
+		vd_env_free(env);
+	}
+}
+
+/* A lease that cannot be revoked for want of memory is revoked later. */
+static void torture_expiry_is_tried_again(void **state)
+{
+	bool done = false;
+
+	(void) state;
+	for (uint64_t nth = 1; !done; nth++) {
+		struct vd_env	*env = new_env();
+		struct vd_store *store = busy_store(env);
+
+		vdi_sim_advance(env, VD_SECONDS(99));
+		vdi_alloc_fail_nth(nth, 1);
+		vdi_sim_advance(env, VD_SECONDS(3));
+		done = !vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(status_of(store).key_count, 40);
+		vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_are_checked),
+		cmocka_unit_test(too_many_in_flight_is_full),
+		cmocka_unit_test(a_group_sees_itself_and_is_published_together),
+		cmocka_unit_test(outstanding_calls_are_answered_at_close),
+		cmocka_unit_test(history_compacts_behind_its_window),
+		cmocka_unit_test(history_is_bounded_by_bytes),
+		cmocka_unit_test(history_without_a_window_stays),
+		cmocka_unit_test(an_idle_watch_pins_nothing),
+		cmocka_unit_test(ready_is_not_called_after_close),
+		cmocka_unit_test(torture_every_write),
+		cmocka_unit_test(torture_a_group),
+		cmocka_unit_test(torture_open_read_and_watch),
+		cmocka_unit_test(torture_expiry_is_tried_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
