@@ -247,6 +247,66 @@ static void e334_compaction_below_an_idle_watch_does_not_disturb_it(void **state
 	watch_close(&never_asked);
 }
 
+/* Issue 17507: it still gets progress. */
+static void e334_an_idle_watch_gets_progress_beyond_the_compaction(void **state)
+{
+	struct store_fixture *f = *state;
+	struct watcher	      idle;
+
+	put(f, "a", "1");
+	watch_range(f, &idle, "a", NULL, 0);
+	assert_true(watch_is_quiet(&idle));
+	for (int i = 0; i < 10; i++)
+		put(f, "b", "1");
+	assert_status(compact(f, 12), VD_OK);
+	assert_status(vd_store_watch_progress(idle.watch), VD_OK);
+	assert_string_equal(watch_text(&idle, 100), "progress 12");
+	put(f, "a", "2");
+	assert_string_equal(watch_text(&idle, 100), "13: a=2(1)");
+	watch_close(&idle);
+}
+
+struct race {
+	_Atomic int answered;
+	_Atomic int failed;
+};
+
+static void race_answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct race *race = arg;
+
+	(void) result;
+	(void) error;
+	race->failed += status != VD_OK;
+	race->answered++;
+}
+
+static bool race_over(void *arg)
+{
+	return ((struct race *) arg)->answered == 5000;
+}
+
+/* A write is under way while the watch looks and goes to wait: it must not sleep over it. One that does ends in a timeout here. */
+static void e328_no_wake_is_lost(void **state)
+{
+	struct store_fixture *f = *state;
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("1") };
+	struct vd_txn_request request = { .success = &op, .success_count = 1 };
+	struct race	      race = { 0 };
+	struct watcher	      watcher;
+
+	watch_range(f, &watcher, "a", NULL, 0);
+	for (vd_rev revision = 2; revision < 5002; revision++) {
+		assert_status(vd_store_txn(f->store, &request, race_answered, &race), VD_OK);
+		assert_status(watch_wait(&watcher, 1), VD_OK);
+		assert_int_equal(watcher.batch.event_count, 1);
+		assert_int_equal(watcher.batch.revision, revision);
+	}
+	wait_until(f, race_over, &race);
+	assert_int_equal(race.failed, 0);
+	watch_close(&watcher);
+}
+
 /* TestWatchBatchUnsynced: batches of at most about so many, nothing lost, in order. */
 static void e336_batches_are_bounded(void **state)
 {
@@ -594,6 +654,8 @@ const struct CMUnitTest store_suite_watch_tests[] = {
 	cmocka_unit_test(e334_a_start_below_the_compaction_is_told),
 	cmocka_unit_test(e334_no_gap_when_compaction_overtakes),
 	cmocka_unit_test(e334_compaction_below_an_idle_watch_does_not_disturb_it),
+	cmocka_unit_test(e334_an_idle_watch_gets_progress_beyond_the_compaction),
+	cmocka_unit_test(e328_no_wake_is_lost),
 	cmocka_unit_test(e335_a_start_at_the_compaction_works),
 	cmocka_unit_test(e336_batches_are_bounded),
 	cmocka_unit_test(e339_filters),
