@@ -1,6 +1,8 @@
 /* All documents are rendered when the server starts; a request only compares an ETag and sends bytes. */
 #include "discovery.h"
 
+#include "openapi_v2.h"
+
 #include <stdio.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -18,6 +20,24 @@ void vdi_documents_fini(struct vdi_documents *documents)
 	memset(documents, 0, sizeof *documents);
 }
 
+static vd_status keep(struct vdi_documents *documents, const char *path, enum vdi_form form, const char *content_type, struct vdi_out *body)
+{
+	struct vdi_document *document;
+	char		    *copy = vdi_strdup(path);
+
+	if (copy == NULL || body->failed ||
+	    !vdi_grow((void **) &documents->items, &documents->capacity, documents->count + 1, sizeof *documents->items)) {
+		vdi_free(copy);
+		vdi_out_fini(body);
+		return VD_NOMEM;
+	}
+	document = &documents->items[documents->count++];
+	*document = (struct vdi_document) { copy, form, content_type, *body, "" };
+	(void) snprintf(document->etag, sizeof document->etag, "\"%016llX\"", (unsigned long long) XXH3_64bits(body->data, body->size));
+	*body = (struct vdi_out) VDI_OUT_INIT;
+	return VD_OK;
+}
+
 /* Takes over body. */
 static vd_status add(struct vdi_documents *documents, const char *path, enum vdi_form form, struct vdi_out *body)
 {
@@ -26,21 +46,8 @@ static vd_status add(struct vdi_documents *documents, const char *path, enum vdi
 		[VDI_FORM_DISCOVERY_V2] = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 		[VDI_FORM_DISCOVERY_V2BETA1] = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
 	};
-	struct vdi_document *document;
-	char		    *copy = vdi_strdup(path);
-
 	vdi_out_raw(body, "\n");
-	if (copy == NULL || body->failed ||
-	    !vdi_grow((void **) &documents->items, &documents->capacity, documents->count + 1, sizeof *documents->items)) {
-		vdi_free(copy);
-		vdi_out_fini(body);
-		return VD_NOMEM;
-	}
-	document = &documents->items[documents->count++];
-	*document = (struct vdi_document) { copy, form, types[form], *body, "" };
-	(void) snprintf(document->etag, sizeof document->etag, "\"%016llX\"", (unsigned long long) XXH3_64bits(body->data, body->size));
-	*body = (struct vdi_out) VDI_OUT_INIT;
-	return VD_OK;
+	return keep(documents, path, form, types[form], body);
 }
 
 const struct vdi_document *vdi_documents_find(const struct vdi_documents *documents, struct vd_bytes path, enum vdi_form form)
@@ -353,6 +360,8 @@ static vd_status render_api(struct vdi_documents *documents)
 
 static vd_status render(struct vdi_documents *documents, const struct vdi_resources *resources)
 {
+	struct vdi_out v2 = VDI_OUT_INIT;
+
 	VDI_TRY(render_api(documents));
 	VDI_TRY(render_groups(documents, resources));
 	for (size_t from = 0, to; from < resources->count; from = to) {
@@ -363,7 +372,9 @@ static vd_status render(struct vdi_documents *documents, const struct vdi_resour
 		VDI_TRY(render_aggregated(documents, resources, core, VDI_FORM_DISCOVERY_V2));
 		VDI_TRY(render_aggregated(documents, resources, core, VDI_FORM_DISCOVERY_V2BETA1));
 	}
-	return render_openapi(documents, resources);
+	VDI_TRY(render_openapi(documents, resources));
+	vdi_openapi_v2_write(&v2, resources);
+	return keep(documents, "/openapi/v2", VDI_FORM_OBJECT, VDI_OPENAPI_V2_TYPE, &v2);
 }
 
 vd_status vdi_documents_init(struct vdi_documents *documents, const struct vdi_resources *resources)

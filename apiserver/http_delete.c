@@ -269,7 +269,7 @@ void vdi_handle_delete_collection(struct vdi_request *request)
 
 	if (!begin(request))
 		return;
-	if (!vdi_params_validate_list(params, &request->status) ||
+	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
 	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
 		vdi_request_fail(request, &request->status);

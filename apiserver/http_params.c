@@ -2,6 +2,7 @@
 #include "http_params.h"
 
 #include "http_route.h"
+#include "selector.h"
 
 static bool is(struct vd_bytes text, const char *word)
 {
@@ -237,6 +238,36 @@ bool vdi_params_validate_write(const struct vdi_params *params, bool is_patch, b
 		return true;
 	vdi_http_status_invalid(ret_status, "meta.k8s.io", is_patch ? "PatchOptions" : "UpdateOptions", VD_BYTES_NONE);
 	return false;
+}
+
+static bool is_declared(const struct vdi_resource *resource, struct vd_bytes field)
+{
+	if (is(field, "metadata.name") || (resource->namespaced && is(field, "metadata.namespace")))
+		return true;
+	for (size_t i = 0; i < resource->field_count; i++)
+		if (is(field, resource->fields[i].name))
+			return true;
+	return false;
+}
+
+bool vdi_params_validate_fields(const struct vdi_params *params, const struct vdi_resource *resource, struct vdi_http_status *ret_status)
+{
+	struct vdi_field_selector   *selector;
+	const struct vdi_field_term *terms;
+	size_t			     count;
+	bool			     valid = true;
+
+	if (params->field_selector.size == 0 || vdi_field_selector_parse(params->field_selector, &selector, NULL) != VD_OK)
+		return true;
+	terms = vdi_field_selector_terms(selector, &count);
+	for (size_t i = 0; i < count && valid; i++) {
+		valid = is_declared(resource, terms[i].field);
+		if (!valid)
+			vdi_http_status_set(ret_status, 400, "BadRequest", "field label not supported: %.*s",
+					    (int) VDI_MIN(terms[i].field.size, (size_t) 253), (const char *) terms[i].field.data);
+	}
+	(void) vdi_field_selector_unref(selector);
+	return valid;
 }
 
 bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_http_status *ret_status)

@@ -9,6 +9,7 @@
 #include <vedette/cacher.h>
 
 #include "http_status.h"
+#include "resources.h"
 
 struct vdi_params {
 	struct vd_bytes label_selector;
@@ -48,6 +49,10 @@ void vdi_params_default(struct vdi_params *params);
 bool vdi_params_validate_list(const struct vdi_params *params, struct vdi_http_status *ret_status);
 /* R-610..R-613; is_apply: a PATCH of the apply type. */
 bool vdi_params_validate_write(const struct vdi_params *params, bool is_patch, bool is_apply, struct vdi_http_status *ret_status);
+
+/* Every field of the field selector is one that resource declares; else 400. A selector that cannot be parsed passes: the cacher says why it
+ * refuses it. VD_NOMEM also passes. */
+bool vdi_params_validate_fields(const struct vdi_params *params, const struct vdi_resource *resource, struct vdi_http_status *ret_status);
 
 /* "" is VD_REVISION_UNSET, "0" VD_REVISION_ANY. Not a number: 400. */
 bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_http_status *ret_status);

@@ -360,7 +360,7 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 	int64_t		   timeout_s, limit;
 
 	vdi_params_default(params);
-	if (!vdi_params_validate_list(params, &request->status) ||
+	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
 	    !vdi_params_int(params->timeout_seconds, &timeout_s, &request->status) ||
 	    !vdi_params_int(params->limit, &limit, &request->status))
