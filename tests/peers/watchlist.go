@@ -159,6 +159,7 @@ func runWatchList(args []string) int {
 	server := flags.String("server", "", "URL of the server")
 	custom := flags.String("custom", "example.com/v1/widgets/Widget", "custom resource with the selectable field spec.colour: GROUP/VERSION/PLURAL/KIND")
 	expire := flags.Bool("expire", false, "only check what happens to revisions that history no longer holds; the server must keep little of it")
+	expireLimit := flags.Duration("expire-limit", 90*time.Second, "write at most this long until the revision is gone")
 	upstream := flags.Bool("upstream", false, "the server is a kube-apiserver: leave out where vedette differs on purpose")
 	_ = flags.Parse(args)
 	setVerbose(*verbose)
@@ -180,7 +181,7 @@ func runWatchList(args []string) int {
 		return report.finish()
 	}
 	if *expire {
-		t.expiry()
+		t.expiry(*expireLimit)
 		return report.finish()
 	}
 	t.getsAndLists(*upstream)

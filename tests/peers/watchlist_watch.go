@@ -469,7 +469,7 @@ func (t *wireTest) customFields() {
 }
 
 // expiry writes until an early revision has left the history, then checks every way to ask for it.
-func (t *wireTest) expiry() {
+func (t *wireTest) expiry(limit time.Duration) {
 	revisions := t.makeSeven()
 	old := revisions[2]
 	token := digString(t.wants(200, "GET", wirePath+"?limit=2", ""), "metadata", "continue")
@@ -477,7 +477,7 @@ func (t *wireTest) expiry() {
 	var event streamEvent
 	expired := false
 	started := time.Now()
-	for n := 0; !expired && time.Since(started) < 90*time.Second; n++ {
+	for n := 0; !expired && time.Since(started) < limit; n++ {
 		for i := 0; i < 20; i++ {
 			t.patchConfigMap("g", fmt.Sprintf(`{"data":{"value":"%d","padding":"%s"}}`, n*20+i, padding))
 		}
