@@ -63,7 +63,7 @@ watchlist)
 	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" watchlist
 	;;
 watchlist-expire)
-	with_server --memory --resources "$resources" --history-window 1s --history-bytes 1MiB -- bash -c "$run" "$peers" watchlist --expire
+	with_server --memory --resources "$resources" --history-window 75s --history-bytes 1MiB -- bash -c "$run" "$peers" watchlist --expire
 	;;
 *)
 	echo "peers.sh: no test $name" >&2

@@ -404,7 +404,7 @@ func (b *badInput) unreadWatches(count, bytes int) {
 			if !b.report.check(err == nil, "H-624", "the client that reads: event %d: %v", n, err) {
 				return
 			}
-			if !b.report.check(event.kind == "MODIFIED" && digNumber(event.object, "spec", "n") == int64(n), "H-624", "the client that reads: event %d is %s n=%v", n, event.kind, dig(event.object, "spec", "n")) {
+			if !b.report.check(event.kind == "MODIFIED" && digNumber(event.object, "spec", "n") == int64(n), "H-624", "the client that reads: event %d is %s n=%v %.200s", n, event.kind, dig(event.object, "spec", "n"), event.raw) {
 				return
 			}
 			at = revisionOf(event.object)

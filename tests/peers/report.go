@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const reportedViolationsMax = 40
+const reportedViolationsMax = 100
 
 // report gathers what a program measured and which checks failed. Safe for use by many goroutines.
 type report struct {
