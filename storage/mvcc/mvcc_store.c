@@ -30,6 +30,7 @@ static void finish(struct vdi_mvcc *mvcc)
 	void (*done)(void *arg) = mvcc->close_done;
 	void *done_arg = mvcc->close_done_arg;
 
+	vdi_mvcc_metrics_fini(&mvcc->metrics);
 	vdi_compactor_fini(&mvcc->compactor);
 	vdi_writer_fini(&mvcc->writer);
 	vdi_watchable_fini(&mvcc->watchable);
@@ -130,6 +131,7 @@ static vd_status mvcc_range(struct vd_store *store, const struct vd_range_reques
 
 	if (!vdi_mvcc_enter(mvcc))
 		return VD_CLOSED;
+	vdi_metric_add(mvcc->metrics.ranges, 1);
 	state = vdi_mvcc_state_get(mvcc);
 	view = vdi_view_of_state(state, &mvcc->log);
 	status = vdi_read_range(&view, request, false, &read, &error);
@@ -467,13 +469,16 @@ vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_opt
 		status = first_state(mvcc, tuning, reterr);
 	mvcc->options.data_dir = NULL;
 	if (status == VD_OK) {
-		status = start_actors(mvcc);
+		status = vdi_mvcc_metrics_init(&mvcc->metrics, mvcc);
+		if (status == VD_OK)
+			status = start_actors(mvcc);
 		if (status == VD_OK) {
 			vdi_writer_wake(&mvcc->writer); /* deadlines of loaded leases and history */
 			*ret_store = &mvcc->store;
 			return VD_OK;
 		}
-		(void) vd_error_set(reterr, status, "mvcc: no actor to be had");
+		vdi_mvcc_metrics_fini(&mvcc->metrics);
+		(void) vd_error_set(reterr, status, "mvcc: no actor or no memory to be had");
 	}
 	close_persist(mvcc);
 	undo_open(mvcc);

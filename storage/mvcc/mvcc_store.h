@@ -11,6 +11,7 @@
 #define VDI_MVCC_STORE_H
 
 #include "compact.h"
+#include "mvcc_metrics.h"
 #include "mvcc_writer.h"
 #include "persist_tuning.h"
 #include "watchable.h"
@@ -38,6 +39,7 @@ struct vdi_mvcc {
 	struct vdi_watchable watchable;
 	struct vdi_writer    writer;
 	struct vdi_compactor compactor;
+	struct vdi_mvcc_metrics metrics;
 
 	/* Under writer.queue_lock until close begins. */
 	void (*close_done)(void *arg);

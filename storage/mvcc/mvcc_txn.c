@@ -77,6 +77,7 @@ static size_t measure(const struct vd_txn_request *request)
 struct carver {
 	char  *memory;
 	size_t size_bytes; /* of keys and values */
+	bool   has_puts;
 };
 
 static void *carve(struct carver *carver, size_t size)
@@ -115,6 +116,7 @@ static vd_status copy_op(struct carver *carver, const struct vd_op *op, struct v
 			copy->key = vd_kv_key(kv);
 			copy->value = vd_kv_value(kv);
 			carver->size_bytes += op->key.size + op->value.size;
+			carver->has_puts = true;
 		}
 		break;
 	case VD_OP_DELETE:
@@ -203,6 +205,8 @@ vd_status vdi_txn_copy(const struct vd_txn_request *request, size_t head_size, v
 		return status;
 	}
 	txn.size_bytes = carver.size_bytes;
+	txn.has_puts = carver.has_puts;
+	txn.op_count = (unsigned) longer_list(request);
 	txn.is_read_only = only_reads(request->success, request->success_count) && only_reads(request->failure, request->failure_count);
 	*ret_head = memory;
 	*ret_txn = txn;

@@ -13,6 +13,8 @@ struct vdi_txn_node;
 struct vdi_txn {
 	struct vdi_txn_node *root;
 	bool		     is_read_only; /* nothing but ranges, in all branches (E-457) */
+	bool		     has_puts;
+	unsigned	     op_count; /* of the longer list */
 	size_t		     size_bytes;   /* keys and values, for bounds of groups */
 };
 

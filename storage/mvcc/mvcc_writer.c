@@ -202,6 +202,7 @@ static vd_status execute_expiry(struct vdi_writer *writer, vd_mono now, bool *re
 		vdi_group_unit_begin(&writer->group);
 		VDI_TRY(vdi_group_lease_revoke(&writer->group, lease->id));
 		VDI_TRY(append_unit(writer, 0, ret_appended));
+		writer->expired_count++;
 	}
 	return VD_OK;
 }
@@ -253,7 +254,6 @@ static bool take_group(struct vdi_writer *writer, bool *ret_closing)
 	more = !STAILQ_EMPTY(&writer->queue);
 	*ret_closing = writer->is_closing && !more;
 	vdi_lock_release(&writer->queue_lock);
-	writer->submissions_total += count;
 	return more;
 }
 
@@ -262,6 +262,18 @@ static void restore(struct vdi_writer *writer)
 	if (writer->mvcc->persist)
 		vdi_persist_discard(writer->mvcc->persist);
 	vdi_group_restore(&writer->group, writer->group.state);
+}
+
+/* Without space what would need some is refused with the one that did not fit; deletes, compactions and the like go on (E-466). */
+static void refuse_rest(struct vdi_submission *submission)
+{
+	while ((submission = STAILQ_NEXT(submission, node)) != NULL) {
+		if (submission->is_decided || (submission->kind == VDI_SUBMIT_TXN ? !submission->txn.txn.has_puts
+										  : submission->kind != VDI_SUBMIT_LEASE_GRANT))
+			continue;
+		submission->is_decided = true;
+		submission->status = VD_NO_SPACE;
+	}
 }
 
 static vd_status execute_own(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more)
@@ -279,8 +291,10 @@ static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret
 
 	for (unsigned tries = 0;; tries++) {
 		*ret_appended = false;
+		writer->expired_count = 0;
 		if (!*ret_own_failed && execute_own(writer, now, ret_appended, ret_more) != VD_OK) {
 			*ret_own_failed = true;
+			writer->expired_count = 0;
 			*ret_appended = false;
 			restore(writer);
 		}
@@ -295,6 +309,8 @@ static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret
 		if (submission == NULL)
 			return VD_OK;
 		submission->is_decided = true;
+		if (status == VD_NO_SPACE)
+			refuse_rest(submission);
 		restore(writer);
 		if (tries == VDI_GROUP_RETRIES_MAX)
 			return status;
@@ -320,6 +336,50 @@ static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appen
 	return status;
 }
 
+static void count_events(struct vdi_writer *writer)
+{
+	const struct vdi_group	*group = &writer->group;
+	struct vdi_mvcc_metrics *metrics = &writer->mvcc->metrics;
+	uint64_t		 deletes = 0;
+	uint64_t		 bytes = 0;
+
+	for (size_t i = 0; i < group->event_count; i++) {
+		deletes += group->events[i].is_delete;
+		if (!group->events[i].is_delete)
+			bytes += group->events[i].kv->key_size + group->events[i].kv->value_size;
+	}
+	vdi_metric_add(metrics->puts, group->event_count - deletes);
+	vdi_metric_add(metrics->deletes, deletes);
+	vdi_metric_add(metrics->put_bytes, bytes);
+	vdi_metric_add(metrics->commits, 1);
+	vdi_metric_add(metrics->leases_expired, writer->expired_count);
+	vdi_metric_add(metrics->leases_revoked, writer->expired_count);
+}
+
+static void count_submission(struct vdi_mvcc_metrics *metrics, const struct vdi_submission *submission)
+{
+	if (submission->status != VD_OK)
+		return;
+	switch (submission->kind) {
+	case VDI_SUBMIT_TXN:
+		vdi_metric_add(metrics->commit_txns, 1);
+		if (submission->txn.txn.op_count > 1)
+			vdi_metric_add(metrics->txns, 1);
+		break;
+	case VDI_SUBMIT_LEASE_GRANT:
+		vdi_metric_add(metrics->leases_granted, 1);
+		break;
+	case VDI_SUBMIT_LEASE_REVOKE:
+		vdi_metric_add(metrics->leases_revoked, 1);
+		break;
+	case VDI_SUBMIT_LEASE_KEEP_ALIVE:
+		vdi_metric_add(metrics->leases_renewed, submission->lease.result.ttl_s > 0);
+		break;
+	case VDI_SUBMIT_COMPACT:
+		break;
+	}
+}
+
 /* Cannot fail. Afterwards the working state is the published one. */
 static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, struct vdi_mvcc_log_chunk **ret_dropped)
 {
@@ -342,6 +402,7 @@ static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, str
 	if (group->event_count)
 		vdi_watchable_notify(&mvcc->watchable, group->events, group->event_count, state->log_end - group->event_count, state->revision);
 	*ret_dropped = state->compacted > compacted_before ? vdi_mvcc_log_compact(&mvcc->log, state->compacted) : NULL;
+	count_events(writer);
 	/* The log has the references of the events now. */
 	group->event_count = 0;
 	group->unit_first_event = 0;
@@ -424,6 +485,7 @@ static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dro
 
 		STAILQ_REMOVE_HEAD(&writer->taken, node);
 		count++;
+		count_submission(&writer->mvcc->metrics, submission);
 		if (submission->kind == VDI_SUBMIT_COMPACT && submission->compact.physical) {
 			submission->compact.waiter.done = answer_compaction;
 			vdi_compactor_add(compactor, NULL, &submission->compact.waiter);
@@ -491,7 +553,7 @@ static void writer_run(void *arg)
 		failed = true;
 	} else if (state) {
 		publish(writer, state, &dropped);
-		writer->groups_total++;
+		vdi_metric_observe_duration(mvcc->metrics.commit_duration, vd_mono_since(vd_env_now(mvcc->env), now));
 	}
 	answer_all(writer, dropped);
 	tick(writer, now);

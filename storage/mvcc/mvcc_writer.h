@@ -84,8 +84,7 @@ struct vdi_writer {
 	struct vdi_submission_list taken;
 	vd_mono			   tick_due; /* VD_NEVER: nobody wants ticks */
 	vd_rev			   compact_target; /* of the group at work; 0: none */
-	uint64_t		   groups_total;
-	uint64_t		   submissions_total;
+	unsigned		   expired_count;  /* leases revoked in the group at work */
 };
 
 VDI_MUST_USE vd_status vdi_writer_init(struct vdi_writer *writer, struct vdi_mvcc *mvcc);

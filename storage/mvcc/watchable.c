@@ -148,6 +148,14 @@ bool vdi_watchable_wants_ticks(struct vdi_watchable *watchable)
 	return wants;
 }
 
+void vdi_watchable_counts(struct vdi_watchable *watchable, size_t *ret_watchers, size_t *ret_parked)
+{
+	vdi_lock_acquire(&watchable->lock);
+	*ret_watchers = watchable->watcher_count;
+	*ret_parked = watchable->parked_count;
+	vdi_lock_release(&watchable->lock);
+}
+
 void vdi_watchable_close(struct vdi_watchable *watchable)
 {
 	struct vdi_watch *watch;
@@ -304,10 +312,8 @@ static vd_status begin_next(struct vdi_watchable *watchable, struct vdi_watch *w
 	vd_status status = VD_OK;
 
 	vdi_lock_acquire(&watchable->lock);
-	if (watch->event_count) {
+	if (watch->event_count)
 		watch->is_active = true;
-		watchable->events_total += watch->event_count;
-	}
 	if (watch->end != VD_OK) {
 		status = watch->end;
 	} else if (watch->parked) {
@@ -426,6 +432,7 @@ static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size
 		if (watch->event_count) {
 			if (status == VD_AGAIN)
 				watch->position = VDI_MAX(watch->position, target + 1);
+			vdi_metric_add(mvcc->metrics.events, watch->event_count);
 			*ret_batch = (struct vd_store_batch) { watch->events[watch->event_count - 1].kv->mod_rev, watch->events,
 							       watch->event_count };
 			return VD_OK;

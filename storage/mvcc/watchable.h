@@ -77,7 +77,6 @@ struct vdi_watchable {
 	size_t	 watcher_count;
 	size_t	 parked_count;
 	size_t	 progress_count; /* watches with periodic progress */
-	uint64_t events_total;	 /* delivered */
 	bool	 is_closed;
 };
 
@@ -92,6 +91,7 @@ void vdi_watchable_tick(struct vdi_watchable *watchable);
 /* Ends every watch with VD_CLOSED and takes no new ones. */
 void vdi_watchable_close(struct vdi_watchable *watchable);
 bool vdi_watchable_wants_ticks(struct vdi_watchable *watchable);
+void vdi_watchable_counts(struct vdi_watchable *watchable, size_t *ret_watchers, size_t *ret_parked);
 
 /* The functions of struct vd_store_ops. */
 vd_status vdi_watchable_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,

@@ -1,6 +1,10 @@
 /* What only the embedded store promises: bounded queues, groups that roll back, history that compacts itself, memory that runs out. What it shares with
  * every store is in tests/conformance/store_suite*.c. */
+#include <ftw.h>
+
 #include "actor_sim.h"
+#include "env.h"
+#include "metrics.h"
 #include "vdtest.h"
 #include "wait.h"
 
@@ -348,6 +352,124 @@ static void ready_is_not_called_after_close(void **state)
 	vd_env_free(env);
 }
 
+static int64_t metric(struct vd_env *env, enum vdi_metric_id id)
+{
+	struct vdi_metric *instance;
+	int64_t		   value;
+
+	assert_status(vdi_metric_get(vdi_env_metrics(env), id, NULL, &instance), VD_OK);
+	value = vdi_metric_value(instance);
+	vdi_metric_release(instance);
+	return value;
+}
+
+static void metrics_move(void **state)
+{
+	struct vd_env		     *env = new_env();
+	struct vd_store		     *store = new_store(env, NULL);
+	int			      woken = 0;
+	struct vd_store_watch_request request = { .key = K("a"), .start_revision = 2, .ready = ready, .ready_arg = &woken };
+	struct vd_store_watch	     *watch;
+	struct vd_store_batch	      batch;
+	struct vd_op		      ops[2] = { { .kind = VD_OP_DELETE, .key = K("a") }, { .kind = VD_OP_PUT, .key = K("b") } };
+	struct vd_txn_request	      txn = { .success = ops, .success_count = 2 };
+	struct call		      call = { 0 };
+	struct vdi_buffer	      text;
+
+	(void) state;
+	put(store, "a", "12345");
+	assert_status(vd_store_txn(store, &txn, got_txn, &call), VD_OK);
+	assert_status(vd_store_lease_grant(store, 1, 10, got_lease, &call), VD_OK);
+	assert_status(vd_store_lease_grant(store, 2, 10, got_lease, &call), VD_OK);
+	assert_status(vd_store_lease_keep_alive(store, 1, got_lease, &call), VD_OK);
+	assert_status(vd_store_lease_revoke(store, 1, got_done, &call), VD_OK);
+	vdi_sim_advance(env, VD_SECONDS(20));
+	all_text(store, 0);
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_OK);
+	vdi_buffer_init(&text, 1 << 20);
+	assert_status(vdi_metrics_render(vdi_env_metrics(env), &text), VD_OK);
+	vdi_buffer_fini(&text);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_PUT_TOTAL), 2);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_DELETE_TOTAL), 1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_TXN_TOTAL), 1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_RANGE_TOTAL), 1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_TOTAL_PUT_SIZE), 7);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_CURRENT_REVISION), 3);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_COMPACT_REVISION), -1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_KEYS), 1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_WATCHERS), 1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_SLOW_WATCHERS), 1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_EVENTS_TOTAL), 2);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_LEASE_GRANTED_TOTAL), 2);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_LEASE_RENEWED_TOTAL), 1);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_LEASE_REVOKED_TOTAL), 2);
+	assert_int_equal(metric(env, VDI_METRIC_ETCD_LEASE_EXPIRED_TOTAL), 1);
+	assert_int_equal(metric(env, VDI_METRIC_STORE_TXNS_TOTAL), 2);
+	vd_store_watch_close(watch);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void) status;
+	(void) type;
+	(void) place;
+	return remove(path);
+}
+
+static vd_status submit_delete(struct vd_store *store, const char *key, struct call *call)
+{
+	struct vd_op	      op = { .kind = VD_OP_DELETE, .key = K(key) };
+	struct vd_txn_request request = { .success = &op, .success_count = 1 };
+
+	memset(call, 0, sizeof *call);
+	return vd_store_txn(store, &request, got_txn, call);
+}
+
+/* In one group: what needs space is refused, each with its own answer; what does not goes on. */
+static void e466_at_the_quota_deletes_go_on(void **state)
+{
+	char		       directory[] = "/tmp/vedette-quota-XXXXXX";
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store;
+	struct call	       calls[12];
+	vd_status	       status = VD_OK;
+	vd_rev		       revision = 1;
+
+	(void) state;
+	assert_non_null(mkdtemp(directory));
+	options.data_dir = directory;
+	options.no_sync = true;
+	store = new_store(env, &options);
+	put(store, "a", "1");
+	put(store, "b", "1");
+	options.quota_bytes = status_of(store).size_bytes + 64;
+	vd_store_close_wait(store);
+	store = new_store(env, &options);
+	assert_true(options.quota_bytes > 64);
+	while (status == VD_OK)
+		status = vd_store_put_wait(store, K("c"), K("0123456789012345678901234567890123456789"), &revision, NULL);
+	assert_status(status, VD_NO_SPACE);
+	revision = status_of(store).current;
+	for (int i = 0; i < 10; i++)
+		assert_status(submit_put(store, "d", "0123456789012345678901234567890123456789", &calls[i]), VD_OK);
+	assert_status(submit_delete(store, "a", &calls[10]), VD_OK);
+	assert_status(vd_store_compact(store, revision, false, got_done, &calls[11]), VD_OK);
+	vdi_sim_run_until_idle(env);
+	for (int i = 0; i < 10; i++)
+		assert_status(calls[i].status, VD_NO_SPACE);
+	assert_status(calls[10].status, VD_OK);
+	assert_int_equal(calls[10].revision, revision + 1);
+	assert_status(calls[11].status, VD_OK);
+	assert_int_equal(status_of(store).compacted, revision);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 /* ---- Torture ---- */
 
 /* A store with something of everything. */
@@ -575,6 +697,8 @@ int main(void)
 		cmocka_unit_test(history_without_a_window_stays),
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),
+		cmocka_unit_test(metrics_move),
+		cmocka_unit_test(e466_at_the_quota_deletes_go_on),
 		cmocka_unit_test(torture_every_write),
 		cmocka_unit_test(torture_a_group),
 		cmocka_unit_test(torture_open_read_and_watch),

@@ -1,0 +1,48 @@
+/* What the embedded store tells about itself, under etcd's names where they exist.
+ *
+ * Counters are counted where things happen; gauges are set when someone reads the metrics. Stores on one env share the instances. */
+#ifndef VDI_MVCC_METRICS_H
+#define VDI_MVCC_METRICS_H
+
+#include "metrics.h"
+
+struct vdi_mvcc;
+
+struct vdi_mvcc_metrics {
+	struct vdi_metrics	    *registry; /* NULL until init */
+	struct vdi_metrics_collector collector;
+
+	/* Writer. */
+	struct vdi_metric *puts;
+	struct vdi_metric *deletes;
+	struct vdi_metric *txns;
+	struct vdi_metric *put_bytes;
+	struct vdi_metric *leases_granted;
+	struct vdi_metric *leases_revoked;
+	struct vdi_metric *leases_renewed;
+	struct vdi_metric *leases_expired;
+	struct vdi_metric *commits;
+	struct vdi_metric *commit_txns;
+	struct vdi_metric *commit_duration;
+	/* Callers' threads. */
+	struct vdi_metric *ranges;
+	struct vdi_metric *events;
+	/* Collector. */
+	struct vdi_metric *keys;
+	struct vdi_metric *store_keys;
+	struct vdi_metric *current;
+	struct vdi_metric *store_current;
+	struct vdi_metric *compacted;
+	struct vdi_metric *store_compacted;
+	struct vdi_metric *size;
+	struct vdi_metric *size_in_use;
+	struct vdi_metric *watchers;
+	struct vdi_metric *slow_watchers;
+};
+
+/* Registers; nothing is collected before the store is complete, so the last step of opening. VD_NOMEM: undone. */
+VDI_MUST_USE vd_status vdi_mvcc_metrics_init(struct vdi_mvcc_metrics *metrics, struct vdi_mvcc *mvcc);
+/* The collector does not run any more when it returns. Fine without init. */
+void vdi_mvcc_metrics_fini(struct vdi_mvcc_metrics *metrics);
+
+#endif
