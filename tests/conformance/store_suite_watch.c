@@ -247,7 +247,7 @@ static void e334_compaction_below_an_idle_watch_does_not_disturb_it(void **state
 	watch_close(&never_asked);
 }
 
-/* Issue 17507: it still gets progress. */
+/* Upstream bug 17507: it still gets progress. */
 static void e334_an_idle_watch_gets_progress_beyond_the_compaction(void **state)
 {
 	struct store_fixture *f = *state;
@@ -359,7 +359,7 @@ static void e339_filters(void **state)
 	watch_close(&live);
 }
 
-/* TestWatchFutureRev; issue 20221. */
+/* TestWatchFutureRev; upstream bug 20221. */
 static void e340_a_future_start(void **state)
 {
 	struct store_fixture *f = *state;
