@@ -1,0 +1,544 @@
+/* The server in this process, on a memory store, spoken to over raw sockets: CRUD, lists, watches, and clients that misbehave. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vedette/server.h>
+
+#include "vdtest.h"
+
+#define PATIENCE_MS 20000
+
+struct fixture {
+	struct vd_env	 *env;
+	struct vd_store	 *store;
+	struct vd_server *server;
+	uint16_t	  port;
+};
+
+/* What one client has read and not yet used up. */
+struct client {
+	int    fd;
+	char  *data;
+	size_t size;
+	size_t capacity;
+};
+
+struct answer {
+	int   code;
+	char *head;
+	char *body;
+};
+
+static struct fixture *fixture;
+
+static int set_up(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct vd_error		 error = { 0 };
+
+	(void) state;
+	fixture = calloc(1, sizeof *fixture);
+	options.listen = "127.0.0.1:0";
+	options.threads = 2;
+	if (vd_env_new_threads(NULL, &fixture->env) != VD_OK || vd_store_open_mvcc(fixture->env, NULL, &fixture->store, &error) != VD_OK ||
+	    vd_server_new(fixture->env, fixture->store, &options, &fixture->server, &error) != VD_OK ||
+	    vd_server_start(fixture->server, VD_SECONDS(60), &error) != VD_OK) {
+		print_message("%s\n", error.message);
+		return -1;
+	}
+	fixture->port = (uint16_t) atoi(strrchr(vd_server_address(fixture->server), ':') + 1);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void) state;
+	(void) vd_server_drain(fixture->server, VD_SECONDS(10));
+	fixture->server = vd_server_free(fixture->server);
+	fixture->store = vd_store_close_wait(fixture->store);
+	fixture->env = vd_env_free(fixture->env);
+	free(fixture);
+	return 0;
+}
+
+static struct client open_client(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(fixture->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct client	   client = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+
+	assert_true(client.fd >= 0);
+	assert_int_equal(connect(client.fd, (struct sockaddr *) &address, sizeof address), 0);
+	return client;
+}
+
+static void close_client(struct client *client)
+{
+	(void) close(client->fd);
+	free(client->data);
+	memset(client, 0, sizeof *client);
+	client->fd = -1;
+}
+
+static void send_text(struct client *client, const char *text)
+{
+	size_t size = strlen(text);
+
+	while (size) {
+		ssize_t sent = send(client->fd, text, size, MSG_NOSIGNAL);
+
+		assert_true(sent > 0);
+		text += sent;
+		size -= (size_t) sent;
+	}
+}
+
+/* False at the end of the stream. */
+static bool read_more(struct client *client)
+{
+	struct pollfd waiting = { client->fd, POLLIN, 0 };
+	ssize_t	      size;
+
+	assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+	if (client->capacity - client->size < 65536) {
+		client->capacity = client->capacity * 2 + 131072;
+		client->data = realloc(client->data, client->capacity);
+	}
+	size = recv(client->fd, client->data + client->size, client->capacity - client->size - 1, 0);
+	if (size <= 0)
+		return false;
+	client->size += (size_t) size;
+	client->data[client->size] = 0;
+	return true;
+}
+
+static void use_up(struct client *client, size_t size)
+{
+	client->size -= size;
+	memmove(client->data, client->data + size, client->size + 1);
+}
+
+static char *read_until(struct client *client, const char *mark)
+{
+	char *found = NULL, *text;
+
+	while (client->size == 0 || (found = strstr(client->data, mark)) == NULL)
+		assert_true(read_more(client));
+	found += strlen(mark);
+	text = strndup(client->data, (size_t) (found - client->data));
+	use_up(client, (size_t) (found - client->data));
+	return text;
+}
+
+static char *read_exactly(struct client *client, size_t size)
+{
+	char *text;
+
+	while (client->size < size)
+		assert_true(read_more(client));
+	text = malloc(size + 1);
+	memcpy(text, client->data, size);
+	text[size] = 0;
+	use_up(client, size);
+	return text;
+}
+
+/* NULL for the last chunk. */
+static char *read_chunk(struct client *client)
+{
+	char  *line = read_until(client, "\r\n");
+	size_t size = strtoul(line, NULL, 16);
+	char  *chunk = read_exactly(client, size), *end = read_exactly(client, 2);
+
+	assert_string_equal(end, "\r\n");
+	free(end);
+	free(line);
+	if (size)
+		return chunk;
+	free(chunk);
+	return NULL;
+}
+
+static struct answer read_answer(struct client *client)
+{
+	struct answer answer = { .head = read_until(client, "\r\n\r\n") };
+	const char   *length = strstr(answer.head, "Content-Length: ");
+
+	answer.code = atoi(answer.head + 9);
+	if (length) {
+		answer.body = read_exactly(client, strtoul(length + 16, NULL, 10));
+	} else if (strstr(answer.head, "Transfer-Encoding: chunked")) {
+		size_t size = 0;
+		char  *chunk;
+
+		answer.body = calloc(1, 1);
+		while ((chunk = read_chunk(client)) != NULL) {
+			answer.body = realloc(answer.body, size + strlen(chunk) + 1);
+			strcpy(answer.body + size, chunk);
+			size += strlen(chunk);
+			free(chunk);
+		}
+	} else {
+		answer.body = calloc(1, 1);
+	}
+	return answer;
+}
+
+static void free_answer(struct answer *answer)
+{
+	free(answer->head);
+	free(answer->body);
+}
+
+static struct answer request_on(struct client *client, const char *method, const char *path, const char *headers, const char *body)
+{
+	char *text = malloc(strlen(path) + strlen(body) + strlen(headers) + 256);
+
+	sprintf(text, "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", method, path, headers, strlen(body), body);
+	send_text(client, text);
+	free(text);
+	return read_answer(client);
+}
+
+static struct answer request(const char *method, const char *path, const char *headers, const char *body)
+{
+	struct client client = open_client();
+	struct answer answer = request_on(&client, method, path, headers, body);
+
+	close_client(&client);
+	return answer;
+}
+
+#define JSON "Content-Type: application/json\r\n"
+
+static void expect(const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
+{
+	struct answer answer = request(method, path, headers, body);
+
+	if (answer.code != code || strstr(answer.body, part) == NULL)
+		print_message("%s %s: %d %s\n", method, path, answer.code, answer.body);
+	assert_int_equal(answer.code, code);
+	assert_non_null(strstr(answer.body, part));
+	free_answer(&answer);
+}
+
+#define CM "/api/v1/namespaces/default/configmaps"
+
+static void r660_objects_are_created_read_changed_and_deleted(void **state)
+{
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"1\"}}", 201, "\"uid\":\"");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\"}}", 409, "configmaps \\\"a\\\" already exists");
+	expect("GET", CM "/a", "", "", 200, "\"data\":{\"x\":\"1\"}");
+	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"}}", 409, "the object has been modified");
+	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"2\"}}", 200, "\"x\":\"2\"");
+	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"b\"}}", 400, "does not match the name on the URL");
+	expect("PUT", CM "/nope", JSON, "{\"metadata\":{\"name\":\"nope\"}}", 404, "configmaps \\\"nope\\\" not found");
+	expect("PATCH", CM "/a", "Content-Type: application/merge-patch+json\r\n", "{\"data\":{\"y\":\"3\",\"x\":null}}", 200, "\"data\":{\"y\":\"3\"}");
+	expect("PATCH", CM "/a", "Content-Type: application/json-patch+json\r\n", "[{\"op\":\"test\",\"path\":\"/data/y\",\"value\":\"9\"}]", 422,
+	       "testing value failed");
+	expect("PATCH", CM "/a", "Content-Type: application/apply-patch+yaml\r\n", "{}", 415, "UnsupportedMediaType");
+	expect("DELETE", CM "/a", JSON, "{\"preconditions\":{\"uid\":\"other\"}}", 409, "Precondition failed: UID in precondition: other");
+	expect("DELETE", CM "/a?dryRun=All", "", "", 200, "\"status\":\"Success\"");
+	expect("DELETE", CM "/a", "", "", 200, "\"status\":\"Success\"");
+	expect("GET", CM "/a", "", "", 404, "\"reason\":\"NotFound\"");
+}
+
+static void r661_bad_bodies_are_refused(void **state)
+{
+	expect("POST", CM, JSON, "{", 400, "expected a string as key");
+	expect("POST", CM, JSON, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}", 400, "cannot be handled as a ConfigMap");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 400, "does not match the namespace sent on the request");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"A_\"}}", 422, "metadata.name: Invalid value");
+	expect("POST", CM, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 415, "application/json");
+	expect("POST", "/api/v1/namespaces/nope/configmaps", JSON, "{\"metadata\":{\"name\":\"a\"}}", 404, "namespaces \\\"nope\\\" not found");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"5\"}}", 500, "resourceVersion should not be set");
+	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"dry\"}}", 201, "\"name\":\"dry\"");
+	expect("GET", CM "/dry", "", "", 404, "NotFound");
+}
+
+static void r667_finalizers_delay_the_deletion(void **state)
+{
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"f\",\"finalizers\":[\"example.com/x\"]}}", 201, "example.com/x");
+	expect("DELETE", CM "/f", "", "", 200, "\"deletionTimestamp\":\"");
+	expect("GET", CM "/f", "", "", 200, "\"deletionTimestamp\":\"");
+	expect("PATCH", CM "/f", "Content-Type: application/merge-patch+json\r\n", "{\"metadata\":{\"finalizers\":null}}", 200, "\"name\":\"f\"");
+	expect("GET", CM "/f", "", "", 404, "NotFound");
+}
+
+static void h348_status_has_its_own_door(void **state)
+{
+	static const char path[] = "/api/v1/namespaces/default/pods";
+
+	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"p\"},\"spec\":{},\"status\":{\"phase\":\"Running\"}}", 201, "\"phase\":\"Pending\"");
+	expect("PATCH", "/api/v1/namespaces/default/pods/p/status", "Content-Type: application/merge-patch+json\r\n",
+	       "{\"status\":{\"phase\":\"Running\"},\"spec\":{\"nodeName\":\"n\"}}", 200, "\"spec\":{}");
+	expect("GET", "/api/v1/namespaces/default/pods/p", "", "", 200, "\"phase\":\"Running\"");
+	expect("PATCH", "/api/v1/namespaces/default/pods/p", "Content-Type: application/strategic-merge-patch+json\r\n",
+	       "{\"spec\":{\"nodeName\":\"n\"},\"status\":null}", 200, "\"generation\":2");
+	expect("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn", "", "", 200, "\"name\":\"p\"");
+	expect("GET", "/api/v1/pods", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n", "", 200, "\"cells\":[\"p\",\"0/0\",\"Running\",\"0\"");
+	expect("GET", "/api/v1/namespaces/default/pods/p/log", "", "", 404, "the server could not find the requested resource");
+	expect("DELETE", path, "", "", 200, "Success");
+	expect("GET", path, "", "", 200, "\"items\":[]");
+}
+
+static void h347_scale_reads_and_writes_replicas(void **state)
+{
+	static const char path[] = "/apis/apps/v1/namespaces/default/deployments";
+
+	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"d\"},\"spec\":{}}", 201, "\"replicas\":1");
+	expect("PATCH", "/apis/apps/v1/namespaces/default/deployments/d/scale", "Content-Type: application/merge-patch+json\r\n",
+	       "{\"spec\":{\"replicas\":4}}", 200, "\"kind\":\"Scale\"");
+	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d", "", "", 200, "\"replicas\":4");
+	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", "", "", 200, "\"spec\":{\"replicas\":4}");
+}
+
+static void discovery_health_and_unknown_paths(void **state)
+{
+	expect("GET", "/api", "", "", 200, "\"versions\":[\"v1\"]");
+	expect("GET", "/apis/apps/v1", "", "", 200, "\"name\":\"deployments/scale\"");
+	expect("GET", "/readyz", "", "", 200, "ok");
+	expect("GET", "/readyz?verbose", "", "", 200, "[+]cache/pods ok");
+	expect("GET", "/nope", "", "", 404, "the server could not find the requested resource");
+	expect("GET", "/api/v1/nope", "", "", 404, "NotFound");
+	expect("POST", "/api/v1/pods", JSON, "{}", 405, "MethodNotAllowed");
+	expect("GET", "/api/v1/pods/..", "", "", 400, "BadRequest");
+	expect("GET", "/debug/vedette", "", "", 200, "\"resource\":\"pods\"");
+	expect("GET", "/metrics", "", "", 200, "# TYPE");
+	expect("GET", "/api/v1/pods?resourceVersion=x", "", "", 400, "invalid syntax");
+	expect("GET", "/api/v1/pods", "Accept: text/html\r\n", "", 406, "NotAcceptable");
+	expect("GET", "/api/v1/pods", "Sec-Fetch-Site: cross-site\r\n", "", 403, "Forbidden");
+}
+
+static void h115_a_known_etag_is_not_sent_again(void **state)
+{
+	struct answer first = request("GET", "/apis", "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n", "");
+	char	      header[200], *etag = strstr(first.head, "ETag: ");
+	struct answer second;
+
+	assert_non_null(etag);
+	assert_non_null(strstr(first.head, "Content-Type: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
+	sprintf(header, "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\nIf-None-Match: %.18s\r\n", etag + 6);
+	second = request("GET", "/apis", header, "");
+	assert_int_equal(second.code, 304);
+	free_answer(&first);
+	free_answer(&second);
+}
+
+static void h606_pipelined_requests_are_answered_in_order(void **state)
+{
+	struct client client = open_client();
+	static const char *const paths[] = { "/version", "/api", "/livez" };
+	struct answer	   answer;
+
+	send_text(&client, "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api HTTP/1.1\r\nHost: localhost\r\n\r\n"
+			   "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++) {
+		answer = read_answer(&client);
+		assert_int_equal(answer.code, 200);
+		assert_non_null(strstr(answer.body, i == 0 ? "gitVersion" : i == 1 ? "APIVersions" : "ok"));
+		free_answer(&answer);
+	}
+	assert_false(read_more(&client));
+	close_client(&client);
+}
+
+static void bytes_one_by_one_and_chunked_bodies_arrive_too(void **state)
+{
+	static const char text[] = "POST " CM " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+				   "10\r\n{\"metadata\":{\"na\r\nC\r\nme\":\"slow\"}}\r\n0\r\n\r\n";
+	struct client	  client = open_client();
+	struct answer	  answer;
+
+	for (size_t i = 0; i + 1 < sizeof text; i++) {
+		char one[2] = { text[i], 0 };
+
+		send_text(&client, one);
+	}
+	answer = read_answer(&client);
+	assert_int_equal(answer.code, 201);
+	free_answer(&answer);
+	close_client(&client);
+	expect("DELETE", CM "/slow", "", "", 200, "Success");
+}
+
+static void r654_bodies_that_are_too_large_are_refused(void **state)
+{
+	struct client client = open_client();
+	struct answer answer;
+
+	send_text(&client, "POST " CM " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n{");
+	answer = read_answer(&client);
+	assert_int_equal(answer.code, 413);
+	assert_non_null(strstr(answer.body, "Request entity too large: limit is 3145728"));
+	free_answer(&answer);
+	close_client(&client);
+}
+
+static void h404_a_list_of_many_comes_whole_and_in_pages(void **state)
+{
+	struct answer answer;
+	size_t	      count = 0;
+	char	      body[1200], filler[1000];
+
+	memset(filler, 'f', sizeof filler - 1);
+	filler[sizeof filler - 1] = 0;
+	for (int i = 0; i < 400; i++) {
+		sprintf(body, "{\"metadata\":{\"name\":\"many-%03d\",\"labels\":{\"many\":\"1\"}},\"data\":{\"x\":\"%s\"}}", i, filler);
+		expect("POST", CM, JSON, body, 201, "many-");
+	}
+	answer = request("GET", CM "?labelSelector=many%3D1", "", "");
+	assert_int_equal(answer.code, 200);
+	for (const char *at = answer.body; (at = strstr(at, "\"name\":\"many-")) != NULL; at++)
+		count++;
+	assert_int_equal(count, 400);
+	assert_string_equal(answer.body + strlen(answer.body) - 4, "}]}\n");
+	free_answer(&answer);
+	expect("GET", CM "?limit=5", "", "", 200, "\"remainingItemCount\":");
+	expect("GET", CM "?labelSelector=many&limit=5", "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io\r\n", "", 200,
+	       "\"kind\":\"PartialObjectMetadataList\"");
+	expect("GET", CM "?limit=3&pretty=true", "", "", 200, "\n  \"items\": [\n    {\n");
+	expect("DELETE", CM "?labelSelector=many", "", "", 200, "Success");
+	expect("GET", CM "?labelSelector=many", "", "", 200, "\"items\":[]");
+}
+
+static void watch(struct client *client, const char *query, const char *headers)
+{
+	char text[600];
+
+	sprintf(text, "GET " CM "?watch=1%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", query, headers);
+	send_text(client, text);
+	free(read_until(client, "\r\n\r\n"));
+}
+
+static void expect_event(struct client *client, const char *type, const char *part)
+{
+	char *chunk = read_chunk(client), start[64];
+
+	assert_non_null(chunk);
+	sprintf(start, "{\"type\":\"%s\",\"object\":{", type);
+	if (strncmp(chunk, start, strlen(start)) != 0 || strstr(chunk, part) == NULL)
+		print_message("wanted %s %s, got %s\n", type, part, chunk);
+	assert_int_equal(strncmp(chunk, start, strlen(start)), 0);
+	assert_non_null(strstr(chunk, part));
+	assert_string_equal(chunk + strlen(chunk) - 2, "}\n");
+	free(chunk);
+}
+
+static void h403_a_watch_list_ends_its_initial_events_and_goes_on(void **state)
+{
+	struct client client = open_client(), table = open_client();
+
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"w\"}}", 201, "\"w\"");
+	watch(&client, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "");
+	expect_event(&client, "ADDED", "\"name\":\"w\"");
+	expect_event(&client, "BOOKMARK", "\"k8s.io/initial-events-end\":\"true\"");
+	watch(&table, "", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n");
+	expect_event(&table, "ADDED", "\"columnDefinitions\":[{\"name\":\"Name\"");
+	expect("PUT", CM "/w", JSON, "{\"metadata\":{\"name\":\"w\"},\"data\":{\"k\":\"v\"}}", 200, "\"k\"");
+	expect_event(&client, "MODIFIED", "\"data\":{\"k\":\"v\"}");
+	expect_event(&table, "MODIFIED", "\"columnDefinitions\":[],\"rows\":[{\"cells\":[\"w\",\"1\",");
+	expect("DELETE", CM "/w", "", "", 200, "Success");
+	expect_event(&client, "DELETED", "\"name\":\"w\"");
+	expect_event(&table, "DELETED", "\"w\"");
+	close_client(&client);
+	close_client(&table);
+}
+
+static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
+{
+	struct client client = open_client();
+	struct answer answer;
+
+	watch(&client, "&resourceVersion=1&timeoutSeconds=1&labelSelector=none", "");
+	assert_null(read_chunk(&client));
+	answer = request_on(&client, "GET", "/livez", "", "");
+	assert_int_equal(answer.code, 200);
+	free_answer(&answer);
+	close_client(&client);
+}
+
+static void r631_errors_before_the_stream_are_answers(void **state)
+{
+	expect("GET", CM "?watch=1&sendInitialEvents=true", "", "", 422, "sendInitialEvents requires setting resourceVersionMatch");
+	expect("GET", CM "?watch=1&labelSelector=(", "", "", 400, "BadRequest");
+	expect("GET", CM "?watch=1&fieldSelector=x%3Dy", "", "", 400, "field label not supported: x");
+	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "shardSelector");
+}
+
+/* A client that does not read gets what fits, and costs nobody else anything. */
+static void h624_a_stalled_watch_delays_nobody(void **state)
+{
+	struct client stalled = open_client(), reading = open_client();
+	char	      body[70000];
+	int	      size = 65536;
+
+	(void) setsockopt(stalled.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+	watch(&stalled, "&resourceVersion=1&labelSelector=big", "");
+	watch(&reading, "&labelSelector=big", "");
+	for (int i = 0; i < 100; i++) {
+		sprintf(body, "{\"metadata\":{\"name\":\"big-%d\",\"labels\":{\"big\":\"1\"}},\"data\":{\"x\":\"%0*d\"}}", i, 60000, i);
+		expect("POST", CM, JSON, body, 201, "big-");
+		expect_event(&reading, "ADDED", "\"name\":\"big-");
+	}
+	for (int i = 0; i < 100; i++) {
+		sprintf(body, "\"name\":\"big-%d\"", i);
+		expect_event(&stalled, "ADDED", body);
+	}
+	close_client(&stalled);
+	close_client(&reading);
+	expect("DELETE", CM "?labelSelector=big", "", "", 200, "Success");
+}
+
+static void only_loopback_is_served_without_authentication(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct vd_server	*server;
+	struct vd_error		 error;
+
+	options.listen = "0.0.0.0:0";
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	assert_non_null(strstr(error.message, "loopback"));
+	options.listen = "127.0.0.1";
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	options.listen = "127.0.0.1:0";
+	options.resources = vd_bytes_of("[{\"group\":\"x.io\"}]");
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID);
+	assert_non_null(strstr(error.message, "entry 0"));
+}
+
+static void draining_ends_watches_cleanly(void **state)
+{
+	struct client client = open_client();
+
+	watch(&client, "&labelSelector=none", "");
+	assert_status(vd_server_drain(fixture->server, VD_SECONDS(10)), VD_OK);
+	assert_null(read_chunk(&client));
+	assert_false(read_more(&client));
+	close_client(&client);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r660_objects_are_created_read_changed_and_deleted),
+		cmocka_unit_test(r661_bad_bodies_are_refused),
+		cmocka_unit_test(r667_finalizers_delay_the_deletion),
+		cmocka_unit_test(h348_status_has_its_own_door),
+		cmocka_unit_test(h347_scale_reads_and_writes_replicas),
+		cmocka_unit_test(discovery_health_and_unknown_paths),
+		cmocka_unit_test(h115_a_known_etag_is_not_sent_again),
+		cmocka_unit_test(h606_pipelined_requests_are_answered_in_order),
+		cmocka_unit_test(bytes_one_by_one_and_chunked_bodies_arrive_too),
+		cmocka_unit_test(r654_bodies_that_are_too_large_are_refused),
+		cmocka_unit_test(h404_a_list_of_many_comes_whole_and_in_pages),
+		cmocka_unit_test(h403_a_watch_list_ends_its_initial_events_and_goes_on),
+		cmocka_unit_test(h409_a_watch_that_times_out_keeps_the_connection),
+		cmocka_unit_test(r631_errors_before_the_stream_are_answers),
+		cmocka_unit_test(h624_a_stalled_watch_delays_nobody),
+		cmocka_unit_test(only_loopback_is_served_without_authentication),
+		cmocka_unit_test(draining_ends_watches_cleanly),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,222 @@
+/* Query parameters: parsing, defaulting, and the validation table with its exact texts. */
+#include "vdtest.h"
+
+#include "http_params.h"
+
+static struct vdi_params parse(const char *query)
+{
+	struct vdi_params params;
+
+	assert_status(vdi_params_parse(vd_bytes_of(query), &params), VD_OK);
+	return params;
+}
+
+static void check(struct vd_bytes got, const char *wanted)
+{
+	assert_int_equal(got.size, strlen(wanted));
+	assert_memory_equal(got.data, wanted, got.size);
+}
+
+static void r602_booleans_are_true_unless_0_or_false(void **state)
+{
+	static const struct {
+		const char *query;
+		bool	    watch;
+	} rows[] = { { "watch=true", true }, { "watch=1", true }, { "watch", true },	  { "watch=", true }, { "watch=x", true },
+		     { "watch=0", false },   { "watch=false", false }, { "watch=FALSE", false }, { "", false }, { "Watch=1", false } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params params = parse(rows[i].query);
+
+		assert_int_equal(params.watch, rows[i].watch);
+		vdi_params_fini(&params);
+	}
+}
+
+static void h104_values_are_decoded_and_unknown_ones_ignored(void **state)
+{
+	struct vdi_params params = parse("labelSelector=a%3Db%2Cc%21%3Dd&fieldSelector=x+y&nonsense=1&limit=5&limit=6&bad=%zz&timeout=32s&dryRun=All");
+
+	check(params.label_selector, "a=b,c!=d");
+	check(params.field_selector, "x y");
+	check(params.limit, "5");
+	check(params.timeout, "32s");
+	assert_true(params.has_dry_run);
+	assert_false(params.dry_run_other);
+	vdi_params_fini(&params);
+}
+
+struct row {
+	const char *query;
+	const char *message; /* NULL: valid */
+};
+
+#define PREFIX "ListOptions.meta.k8s.io \"\" is invalid: "
+
+static void r607_list_options_are_validated_with_the_exact_texts(void **state)
+{
+	static const struct row rows[] = {
+		{ "", NULL },
+		{ "resourceVersion=5&resourceVersionMatch=Exact", NULL },
+		{ "resourceVersionMatch=Exact",
+		  PREFIX "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided" },
+		{ "resourceVersion=1&resourceVersionMatch=Exact&continue=x",
+		  PREFIX "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided" },
+		{ "resourceVersion=1&resourceVersionMatch=Foo",
+		  PREFIX "resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\"" },
+		{ "resourceVersion=0&resourceVersionMatch=Exact",
+		  PREFIX "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"" },
+		{ "sendInitialEvents=false", PREFIX "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list" },
+		{ "resourceVersionMatch=Foo&sendInitialEvents=1",
+		  PREFIX "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, "
+			 "resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\", "
+			 "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]" },
+		{ "watch=1", NULL },
+		{ "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", NULL },
+		{ "watch=1&sendInitialEvents=true",
+		  PREFIX "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan" },
+		{ "watch=1&resourceVersion=5&resourceVersionMatch=NotOlderThan",
+		  PREFIX "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided" },
+		{ "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x",
+		  PREFIX "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided" },
+		{ "watch=1&resourceVersion=5&resourceVersionMatch=Exact",
+		  PREFIX "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided, "
+			 "resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]" },
+	};
+	struct vdi_http_status *status = vdi_alloc(sizeof *status);
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params params = parse(rows[i].query);
+
+		assert_int_equal(vdi_params_validate_list(&params, status), rows[i].message == NULL);
+		if (rows[i].message) {
+			assert_string_equal(status->message, rows[i].message);
+			assert_int_equal(status->code, 422);
+			assert_string_equal(status->reason, "Invalid");
+			assert_string_equal(status->kind, "ListOptions");
+		}
+		vdi_params_fini(&params);
+	}
+	vdi_free(status);
+}
+
+static void r606_a_plain_watch_becomes_a_watch_list(void **state)
+{
+	static const struct {
+		const char	*query;
+		enum vd_tristate send;
+	} rows[] = { { "watch=1", VD_TRUE },
+		     { "watch=1&resourceVersion=0", VD_TRUE },
+		     { "watch=1&resourceVersion=5", VD_UNSET },
+		     { "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", VD_FALSE },
+		     { "watch=1&resourceVersionMatch=NotOlderThan", VD_UNSET },
+		     { "", VD_UNSET } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params params = parse(rows[i].query);
+
+		vdi_params_default(&params);
+		assert_int_equal(params.send_initial_events, rows[i].send);
+		vdi_params_fini(&params);
+	}
+}
+
+static void r101_resource_versions_are_decimal(void **state)
+{
+	static const struct {
+		const char *text;
+		vd_rev	    revision;
+	} good[] = { { "", VD_REVISION_UNSET }, { "0", 0 }, { "00", 0 }, { "01", 1 }, { "42", 42 }, { "18446744073709551615", INT64_MAX } };
+	static const char *const bad[] = { "-1", "+1", "1.0", "abc", "18446744073709551616", " 1" };
+	struct vdi_http_status	*status = vdi_alloc(sizeof *status);
+	vd_rev			 revision;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(good); i++) {
+		assert_true(vdi_params_revision(vd_bytes_of(good[i].text), &revision, status));
+		assert_int_equal(revision, good[i].revision);
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
+		assert_false(vdi_params_revision(vd_bytes_of(bad[i]), &revision, status));
+		assert_int_equal(status->code, 400);
+	}
+	assert_false(vdi_params_revision(vd_bytes_of("abc"), &revision, status));
+	assert_string_equal(status->message, "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax");
+	vdi_free(status);
+}
+
+static void r604_limits_are_int64(void **state)
+{
+	struct vdi_http_status *status = vdi_alloc(sizeof *status);
+	int64_t			number;
+
+	assert_true(vdi_params_int(vd_bytes_of(""), &number, status));
+	assert_int_equal(number, 0);
+	assert_true(vdi_params_int(vd_bytes_of("-5"), &number, status));
+	assert_int_equal(number, -5);
+	assert_true(vdi_params_int(vd_bytes_of("9223372036854775807"), &number, status));
+	assert_false(vdi_params_int(vd_bytes_of("9223372036854775808"), &number, status));
+	assert_false(vdi_params_int(vd_bytes_of("x"), &number, status));
+	assert_string_equal(status->message, "strconv.ParseInt: parsing \"x\": invalid syntax");
+	vdi_free(status);
+}
+
+static void r610_to_r613_writes_are_validated(void **state)
+{
+	static const struct row rows[] = {
+		{ "dryRun=All&fieldValidation=Strict&fieldManager=me", NULL },
+		{ "dryRun=Some", "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\"" },
+		{ "force=true", "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch" },
+		{ "fieldManager=%01", "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: should only contain printable characters" },
+	};
+	struct vdi_http_status *status = vdi_alloc(sizeof *status);
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params params = parse(rows[i].query);
+
+		assert_int_equal(vdi_params_validate_write(&params, true, false, status), rows[i].message == NULL);
+		if (rows[i].message)
+			assert_string_equal(status->message, rows[i].message);
+		vdi_params_fini(&params);
+	}
+	vdi_free(status);
+}
+
+static void h416_only_declared_fields_can_be_selected(void **state)
+{
+	static const struct {
+		const char *query;
+		bool	    valid;
+	} rows[] = { { "fieldSelector=spec.nodeName%3Dx,metadata.name%21%3Dy,metadata.namespace%3Dz", true },
+		     { "fieldSelector=spec.foo%3Dx", false } };
+	struct vdi_http_status *status = vdi_alloc(sizeof *status);
+	struct vdi_resources	resources;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params params = parse(rows[i].query);
+
+		assert_int_equal(vdi_params_validate_fields(&params,
+							    vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("pods")),
+							    status),
+				 rows[i].valid);
+		vdi_params_fini(&params);
+	}
+	assert_string_equal(status->message, "field label not supported: spec.foo");
+	vdi_resources_fini(&resources);
+	vdi_free(status);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r602_booleans_are_true_unless_0_or_false),
+		cmocka_unit_test(h104_values_are_decoded_and_unknown_ones_ignored),
+		cmocka_unit_test(r607_list_options_are_validated_with_the_exact_texts),
+		cmocka_unit_test(r606_a_plain_watch_becomes_a_watch_list),
+		cmocka_unit_test(r101_resource_versions_are_decimal),
+		cmocka_unit_test(r604_limits_are_int64),
+		cmocka_unit_test(r610_to_r613_writes_are_validated),
+		cmocka_unit_test(h416_only_declared_fields_can_be_selected),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

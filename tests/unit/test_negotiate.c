@@ -1,0 +1,63 @@
+/* Accept headers as the clients send them. */
+#include "vdtest.h"
+
+#include "negotiate.h"
+
+#define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io"
+#define V2    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+#define BETA  "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+#define PROTO "application/vnd.kubernetes.protobuf"
+
+static void clients_get_the_form_they_ask_for(void **state)
+{
+	static const struct {
+		const char *accept;
+		unsigned    forms;
+		int	    form; /* -1: 406 */
+	} rows[] = {
+		{ "", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ "*/*", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ "application/json, */*", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ PROTO ",application/json", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ PROTO, VDI_FORMS_LIST, -1 },
+		{ "text/html", VDI_FORMS_LIST, -1 },
+		{ TABLE ",application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ TABLE ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_OBJECT },
+		{ PROTO ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+			"application/json",
+		  VDI_FORMS_LIST, VDI_FORM_METADATA_LIST },
+		{ "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", VDI_FORMS_RESOURCE, VDI_FORM_METADATA },
+		{ V2 "," BETA ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_DISCOVERY_V2 },
+		{ BETA ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_DISCOVERY_V2BETA1 },
+		{ "application/json;q=0.5," TABLE ";q=0.9", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0", VDI_FORMS_LIST, -1 },
+		{ "application/json;as=Nonsense;g=meta.k8s.io;v=v1", VDI_FORMS_LIST, -1 },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_negotiated got;
+		bool		      fits = vdi_negotiate(vd_bytes_of(rows[i].accept), rows[i].forms, &got);
+
+		assert_int_equal(fits ? (int) got.form : -1, rows[i].form);
+	}
+}
+
+static void h110_v2_needs_its_exact_triple(void **state)
+{
+	struct vdi_negotiated got;
+
+	assert_true(vdi_negotiate(vd_bytes_of("application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList,application/json"),
+				  VDI_FORMS_DISCOVERY, &got));
+	assert_int_equal(got.form, VDI_FORM_OBJECT);
+	assert_true(vdi_media_type_is(vd_bytes_of("Application/JSON ; charset=utf-8"), "application/json"));
+	assert_false(vdi_media_type_is(vd_bytes_of("application/jsonx"), "application/json"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(clients_get_the_form_they_ask_for),
+		cmocka_unit_test(h110_v2_needs_its_exact_triple),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
