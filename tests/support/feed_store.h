@@ -1,0 +1,29 @@
+/* The cheapest store that can feed a cacher: a sorted array, and events that are handed out once, as they were put. For tests and benches of
+ * what lies above a store: it costs next to nothing and remembers no event. Any thread, lists only while nobody puts; one watch at a time. */
+#ifndef FEED_STORE_H
+#define FEED_STORE_H
+
+#include <vedette/store.h>
+
+#include "base.h"
+
+/* Stands at revision 1 and is empty. */
+struct vd_store *feed_store_new(const struct vd_env *env);
+/* Before anybody lists: keys must ascend. */
+void feed_load(struct vd_store *store, const char *key, struct vd_bytes value);
+/* One event of the next revision. */
+vd_rev feed_put(struct vd_store *store, const char *key, const char *value);
+vd_rev feed_delete(struct vd_store *store, const char *key);
+/* The revision moves, nothing else. */
+void feed_progress(struct vd_store *store);
+/* The present watch ends with this. */
+void feed_break(struct vd_store *store, vd_status status);
+/* Whether the store says that it can prove progress; true at first. */
+void feed_set_progress(struct vd_store *store, bool progress);
+/* While true, requests for progress go unanswered. */
+void feed_hold_progress(struct vd_store *store, bool hold);
+uint64_t feed_progress_requests(struct vd_store *store);
+uint64_t feed_watches(struct vd_store *store);
+void feed_store_free(struct vd_store *store);
+
+#endif
