@@ -1,0 +1,281 @@
+/* Reads: which are answered by the cache and which by the store, and what they say. */
+#include "cacher_fixture.h"
+
+#include "cacher.h"
+#include "delegator.h"
+#include "env.h"
+#include "feed_store.h"
+
+static struct vd_list_options list_all(void)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+
+	return options;
+}
+
+static const char *names_of(struct vd_list *list)
+{
+	static char	  text[4096];
+	size_t		  size = 0;
+	struct vd_object *object;
+
+	text[0] = 0;
+	while ((object = vd_list_next(list)))
+		size += (size_t) snprintf(text + size, sizeof text - size, "%s%.*s", size ? " " : "", (int) vd_object_name(object).size,
+					  (const char *) vd_object_name(object).data);
+	return text;
+}
+
+static void assert_list(struct cacher_fixture *f, const struct vd_list_options *options, vd_rev revision, const char *names)
+{
+	struct vd_list *list = NULL;
+	struct vd_error error;
+
+	assert_status(vd_cacher_list_wait(f->cacher, options, &list, &error), VD_OK);
+	assert_string_equal(names_of(list), names);
+	assert_int_equal(vd_list_revision(list), revision);
+	vd_list_free(list);
+}
+
+static void r471_r475_lists_and_pages(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_list_options options = list_all();
+	struct vd_list	      *list = NULL, *second = NULL;
+	struct vd_error	       error;
+	char		       token[512];
+	vd_rev		       last;
+
+	cacher_fixture_setup(&f, 3);
+	put_pod(&f, "a", "p1", "web", NULL);
+	put_pod(&f, "a", "p2", "db", NULL);
+	put_pod(&f, "b", "p3", "web", "n1");
+	last = put_pod(&f, "c", "p4", "web", "n2");
+	/* RV "": as new as the store. */
+	assert_list(&f, &options, last, "p1 p2 p3 p4");
+	options.namespace_name = vd_bytes_of("a");
+	assert_list(&f, &options, last, "p1 p2");
+	options.namespace_name = VD_BYTES_NONE;
+	options.label_selector = vd_bytes_of("app=web");
+	assert_list(&f, &options, last, "p1 p3 p4");
+	options.field_selector = vd_bytes_of("spec.nodeName=n1");
+	assert_list(&f, &options, last, "p3");
+	options.label_selector = options.field_selector = VD_BYTES_NONE;
+	options.name = vd_bytes_of("p3");
+	options.namespace_name = vd_bytes_of("b");
+	assert_list(&f, &options, last, "p3");
+	/* Pages at one revision, whatever happens between. */
+	options = list_all();
+	options.limit = 3;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_OK);
+	assert_int_equal(vd_list_remaining(list), 1);
+	assert_string_equal(names_of(list), "p1 p2 p3");
+	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+	vd_list_free(list);
+	delete_pod(&f, "c", "p4");
+	put_pod(&f, "d", "p5", "web", NULL);
+	cacher_fixture_settle(&f);
+	options.continue_token = vd_bytes_of(token);
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &second, &error), VD_OK);
+	assert_string_equal(names_of(second), "p4");
+	assert_int_equal(vd_list_revision(second), last);
+	assert_int_equal(vd_list_continue(second).size, 0);
+	vd_list_free(second);
+	/* A limit at RV "0" is ignored. */
+	options = list_all();
+	options.revision = VD_REVISION_ANY;
+	options.limit = 1;
+	assert_list(&f, &options, vd_cacher_revision(f.cacher), "p1 p2 p3 p5");
+	cacher_fixture_teardown(&f);
+}
+
+static void r472_r448_exact_revisions_are_rebuilt_from_the_history(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_list_options options = list_all();
+	vd_rev		       at[6];
+
+	cacher_fixture_setup(&f, 4);
+	at[0] = put_pod(&f, "a", "p1", "web", NULL);
+	at[1] = put_pod(&f, "a", "p2", "web", NULL);
+	at[2] = put_pod(&f, "a", "p1", "db", NULL);
+	at[3] = delete_pod(&f, "a", "p2");
+	at[4] = put_pod(&f, "a", "p3", "web", NULL);
+	at[5] = put_pod(&f, "a", "p2", "web", NULL);
+	cacher_fixture_settle(&f);
+	options.match = VD_MATCH_EXACT;
+	for (unsigned round = 0; round < 2; round++) {
+		options.label_selector = vd_bytes_of("app=web");
+		for (unsigned i = 0; i < 6; i++) {
+			static const char *const expected[] = { "p1", "p1 p2", "p2", "", "p3", "p2 p3" };
+
+			options.revision = at[round ? 5 - i : i];
+			assert_list(&f, &options, options.revision, expected[round ? 5 - i : i]);
+		}
+	}
+	/* The legacy rule: revision and limit without a match. */
+	options = list_all();
+	options.revision = at[1];
+	options.limit = 10;
+	assert_list(&f, &options, at[1], "p1 p2");
+	cacher_fixture_teardown(&f);
+}
+
+static void r124_r460_a_future_revision_waits_three_seconds(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_list_options options = list_all();
+	struct vd_list	      *list = NULL;
+	struct vd_object      *object = NULL;
+	struct vd_error	       error;
+	vd_mono		       before;
+	char		       message[128];
+
+	cacher_fixture_setup(&f, 5);
+	options.revision = put_pod(&f, "a", "p1", NULL, NULL) + 5;
+	cacher_fixture_settle(&f);
+	before = vd_env_now(f.env);
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_TOO_LARGE_REVISION);
+	assert_true(vd_mono_since(vd_env_now(f.env), before).ns >= VD_SECONDS(3).ns);
+	assert_true(vd_mono_since(vd_env_now(f.env), before).ns < VD_MS(3200).ns);
+	snprintf(message, sizeof message, "Too large resource version: %lld, current: %lld", (long long) options.revision,
+		 (long long) options.revision - 5);
+	assert_string_equal(error.message, message);
+	assert_int_equal(error.retry_after_s, 1);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), options.revision, &object, &error), VD_TOO_LARGE_REVISION);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_ANY, &object, &error), VD_OK);
+	vd_object_unref(object);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_UNSET, &object, &error), VD_OK);
+	vd_object_unref(object);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p9"), VD_REVISION_ANY, &object, &error), VD_NOT_FOUND);
+	assert_int_equal(error.current, vd_cacher_revision(f.cacher));
+	cacher_fixture_teardown(&f);
+}
+
+static void t110_which_source_answers(void **state)
+{
+	static const struct {
+		vd_rev		       revision;
+		enum vd_revision_match match;
+		int64_t		       limit;
+		vd_rev		       token;
+		bool		       recursive, has_progress, has_revision;
+		enum vdi_list_source   source;
+	} rows[] = {
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 0, 0, true, true, false, VDI_LIST_FROM_CACHE },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 0, 0, true, false, false, VDI_LIST_FROM_STORE },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 5, 0, true, true, false, VDI_LIST_FROM_CACHE },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 0, 0, false, true, false, VDI_LIST_FROM_CACHE },
+		{ 0, VD_MATCH_UNSET, 5, 0, true, false, false, VDI_LIST_FROM_CACHE },
+		{ 50, VD_MATCH_UNSET, 0, 0, true, false, false, VDI_LIST_FROM_CACHE },
+		{ 50, VD_MATCH_UNSET, 5, 0, true, false, true, VDI_LIST_FROM_CACHE },
+		{ 50, VD_MATCH_UNSET, 5, 0, true, false, false, VDI_LIST_FROM_STORE },
+		{ 50, VD_MATCH_NOT_OLDER_THAN, 5, 0, true, false, false, VDI_LIST_FROM_CACHE },
+		{ 50, VD_MATCH_EXACT, 0, 0, true, true, true, VDI_LIST_FROM_CACHE },
+		{ 50, VD_MATCH_EXACT, 0, 0, true, true, false, VDI_LIST_FROM_STORE },
+		{ 50, VD_MATCH_EXACT, 0, 0, false, true, true, VDI_LIST_FROM_STORE },
+		{ 150, VD_MATCH_EXACT, 0, 0, true, true, false, VDI_LIST_FROM_CACHE },
+		{ 150, VD_MATCH_EXACT, 0, 0, true, false, false, VDI_LIST_FROM_STORE },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 5, 50, true, true, true, VDI_LIST_FROM_CACHE },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 5, 50, true, true, false, VDI_LIST_FROM_STORE },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 5, -1, true, true, false, VDI_LIST_FROM_CACHE },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 5, -1, true, false, false, VDI_LIST_FROM_STORE },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_list_options options = list_all();
+		struct vdi_list_plan   plan;
+		struct vd_error	       error;
+
+		options.revision = rows[i].revision;
+		options.match = rows[i].match;
+		options.limit = rows[i].limit;
+		assert_status(vdi_list_plan_make(&options, rows[i].token, rows[i].recursive, &plan, &error), VD_OK);
+		assert_int_equal(vdi_list_source_of(&plan, 100, rows[i].has_progress, rows[i].has_revision), rows[i].source);
+	}
+}
+
+static void r150_options_that_make_no_sense(void **state)
+{
+	static const struct {
+		vd_rev		       revision;
+		enum vd_revision_match match;
+		vd_rev		       token;
+		vd_status	       status;
+	} rows[] = {
+		{ 5, VD_MATCH_UNSET, 7, VD_BAD_REQUEST },	{ 0, VD_MATCH_EXACT, 0, VD_INVALID },
+		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 0, VD_INVALID }, { VD_REVISION_UNSET, VD_MATCH_NOT_OLDER_THAN, 0, VD_INVALID },
+		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 7, VD_INVALID }, { -7, VD_MATCH_UNSET, 0, VD_BAD_REQUEST },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_list_options options = list_all();
+		struct vdi_list_plan   plan;
+		struct vd_error	       error;
+
+		options.revision = rows[i].revision;
+		options.match = rows[i].match;
+		assert_status(vdi_list_plan_make(&options, rows[i].token, true, &plan, &error), rows[i].status);
+	}
+}
+
+struct listed {
+	bool		done;
+	vd_status	status;
+	struct vd_list *list;
+};
+
+static void note_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	*(struct listed *) arg = (struct listed) { true, status, list };
+}
+
+/* The store moves without an event of ours: a consistent list asks for progress at once and then every 100 ms. */
+static void t153_r465_progress_is_asked_for_while_somebody_waits(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_store	      *feed;
+	struct vd_list_options options = list_all();
+	struct listed	       listed = { 0 };
+	struct vd_error	       error;
+	uint64_t	       asked;
+
+	cacher_fixture_init(&f, 6);
+	feed = feed_store_new(f.env);
+	cacher_fixture_open(&f, feed);
+	vdi_sim_advance(f.env, VD_SECONDS(10));
+	asked = feed_progress_requests(feed);
+	vdi_sim_advance(f.env, VD_SECONDS(10));
+	assert_int_equal(feed_progress_requests(feed), asked);
+	feed_hold_progress(feed, true);
+	feed_progress(feed);
+	assert_status(vd_cacher_list(f.cacher, &options, note_list, &listed, &error), VD_OK);
+	vdi_sim_run_until_idle(f.env);
+	assert_int_equal(feed_progress_requests(feed), asked + 1);
+	assert_false(listed.done);
+	vdi_sim_advance(f.env, VD_MS(1010));
+	assert_int_equal(feed_progress_requests(feed), asked + 11);
+	feed_hold_progress(feed, false);
+	vdi_sim_advance(f.env, VD_MS(5));
+	assert_true(listed.done);
+	assert_status(listed.status, VD_OK);
+	assert_int_equal(vd_list_revision(listed.list), 2);
+	vd_list_free(listed.list);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r471_r475_lists_and_pages),
+		cmocka_unit_test(r472_r448_exact_revisions_are_rebuilt_from_the_history),
+		cmocka_unit_test(r124_r460_a_future_revision_waits_three_seconds),
+		cmocka_unit_test(t110_which_source_answers),
+		cmocka_unit_test(r150_options_that_make_no_sense),
+		cmocka_unit_test(t153_r465_progress_is_asked_for_while_somebody_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* The ring of recent events: capacity by window, budget by bytes, and from where a watch may go on. */
+#include "vdtest.h"
+
+#include "history.h"
+#include "object.h"
+
+static struct vd_codec *codec;
+
+static struct vd_object *object_of(vd_rev revision, size_t padding)
+{
+	char		  value[4096];
+	struct vd_kv	 *kv;
+	struct vd_object *object;
+	struct vd_error	  error;
+
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"x\"},\"data\":\"%0*d\"}", (int) padding + 1, 0);
+	assert_status(vd_kv_new(vd_bytes_of("/registry/pods/x"), vd_bytes_of(value), &kv), VD_OK);
+	kv->mod_rev = revision;
+	assert_status(vd_object_new(codec, kv, &object, &error), VD_OK);
+	vd_kv_unref(kv);
+	return object;
+}
+
+static void append(struct vdi_history *history, vd_rev revision, int64_t second, size_t padding)
+{
+	struct vd_object *object = object_of(revision, padding);
+	struct vdi_event *event;
+
+	assert_status(vdi_event_new(revision, object, NULL, (vd_mono) { (1000 + second) * 1000000000 }, &event), VD_OK);
+	vd_object_unref(object);
+	vdi_history_append(history, event);
+}
+
+static struct vdi_history make(int64_t bytes)
+{
+	struct vdi_history history;
+
+	assert_status(vdi_history_init(&history, bytes, VD_SECONDS(75)), VD_OK);
+	return history;
+}
+
+static void t162_r483_from_where_a_watch_may_go_on(void **state)
+{
+	struct vdi_history history = make(1 << 20);
+	struct vd_error	   error;
+
+	assert_status(vdi_history_check(&history, 5, &error), VD_INTERNAL);
+	assert_string_equal(error.message, "watch cache isn't correctly initialized");
+	vdi_history_reset(&history, 9);
+	assert_status(vdi_history_check(&history, 8, &error), VD_EXPIRED);
+	assert_string_equal(error.message, "too old resource version: 8 (9)");
+	assert_status(vdi_history_check(&history, 9, &error), VD_OK);
+	assert_int_equal(vdi_history_after(&history, 9), history.end);
+	append(&history, 12, 0, 0);
+	assert_status(vdi_history_check(&history, 9, &error), VD_OK);
+	assert_int_equal(vdi_history_at(&history, vdi_history_after(&history, 9))->revision, 12);
+	assert_int_equal(vdi_history_after(&history, 12), history.end);
+	vdi_history_fini(&history);
+}
+
+static void t165_r402_capacity_follows_the_window(void **state)
+{
+	struct vdi_history history = make(1 << 24);
+	struct vd_error	   error;
+
+	vdi_history_reset(&history, 1);
+	for (int i = 0; i < 101; i++)
+		append(&history, 10 + i, i / 10, 0);
+	assert_int_equal(history.capacity, 200); /* full while the oldest was 10 s old */
+	assert_int_equal(history.increases, 1);
+	assert_int_equal(history.end - history.start, 101);
+	assert_status(vdi_history_check(&history, 1, &error), VD_OK);
+	/* Slow times: three quarters are older than the window. */
+	for (int i = 101; i < 202; i++)
+		append(&history, 10 + i, 1000 + i, 0);
+	assert_int_equal(history.capacity, 200);
+	append(&history, 300, 5000, 0);
+	assert_int_equal(history.capacity, 100);
+	assert_int_equal(history.decreases, 1);
+	assert_int_equal(history.end - history.start, 100);
+	assert_status(vdi_history_check(&history, 1, &error), VD_EXPIRED);
+	vdi_history_fini(&history);
+}
+
+static void t166_growing_does_not_bring_back_what_was_evicted(void **state)
+{
+	struct vdi_history history = make(1 << 24);
+	struct vd_error	   error;
+
+	vdi_history_reset(&history, 1);
+	for (int i = 0; i < 100; i++)
+		append(&history, 10 + i, i * 2, 0);
+	append(&history, 110, 1000, 0); /* evicts 10 */
+	assert_status(vdi_history_check(&history, 9, &error), VD_EXPIRED);
+	assert_status(vdi_history_check(&history, 10, &error), VD_OK);
+	for (int i = 1; i < 300; i++)
+		append(&history, 110 + i, 1001, 0);
+	assert_true(history.capacity > 100);
+	assert_status(vdi_history_check(&history, 9, &error), VD_EXPIRED);
+	vdi_history_fini(&history);
+}
+
+static void r404_upper_bound_of_the_capacity(void **state)
+{
+	assert_int_equal(vdi_history_capacity_upper(VD_SECONDS(75)), 102400);
+	assert_int_equal(vdi_history_capacity_upper(VD_SECONDS(76)), 204800);
+	assert_int_equal(vdi_history_capacity_upper(VD_SECONDS(300)), 409600);
+	assert_int_equal(vdi_history_capacity_upper(VD_SECONDS(600)), 819200);
+	assert_int_equal(vdi_history_capacity_upper(VD_SECONDS(100000000)), (size_t) 102400 << 14);
+}
+
+static void bytes_are_bounded_and_half_a_revision_is_none(void **state)
+{
+	struct vdi_history history = make(3000);
+	struct vd_error	   error;
+
+	vdi_history_reset(&history, 1);
+	append(&history, 10, 0, 1000);
+	append(&history, 11, 0, 1000);
+	append(&history, 11, 0, 1000);
+	append(&history, 12, 0, 1000); /* 10 and one half of 11 are gone */
+	assert_true(history.bytes <= 3000);
+	assert_int_equal(vdi_history_at(&history, history.start)->revision, 11);
+	assert_status(vdi_history_check(&history, 10, &error), VD_EXPIRED);
+	assert_status(vdi_history_check(&history, 11, &error), VD_OK);
+	/* Larger than the budget: still there for those who watch. */
+	append(&history, 13, 0, 3500);
+	assert_int_equal(history.end - history.start, 1);
+	assert_status(vdi_history_check(&history, 12, &error), VD_OK);
+	vdi_history_fini(&history);
+}
+
+static void out_of_memory_evicts_instead_of_growing(void **state)
+{
+	struct vdi_history history = make(1 << 20);
+	struct vd_object  *object = object_of(500, 0);
+	struct vdi_event  *event;
+
+	vdi_history_reset(&history, 1);
+	for (int i = 0; i < 100; i++)
+		append(&history, 10 + i, 0, 0);
+	assert_status(vdi_event_new(500, object, NULL, (vd_mono) { 1000 * INT64_C(1000000000) }, &event), VD_OK);
+	vdi_alloc_fail_nth(1, 1);
+	vdi_history_append(&history, event);
+	vdi_alloc_fail_nth(0, 0);
+	assert_int_equal(history.capacity, 100);
+	assert_int_equal(history.end - history.start, 100);
+	assert_int_equal(vdi_history_floor(&history), 10);
+	vd_object_unref(object);
+	vdi_history_fini(&history);
+}
+
+static int setup(void **state)
+{
+	return vd_codec_json_new(NULL, 0, &codec, NULL) == VD_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	vd_codec_free(codec);
+	return vdi_alloc_live() == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t162_r483_from_where_a_watch_may_go_on),
+		cmocka_unit_test(t165_r402_capacity_follows_the_window),
+		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),
+		cmocka_unit_test(r404_upper_bound_of_the_capacity),
+		cmocka_unit_test(bytes_are_bounded_and_half_a_revision_is_none),
+		cmocka_unit_test(out_of_memory_evicts_instead_of_growing),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
