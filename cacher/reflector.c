@@ -319,8 +319,7 @@ static bool take_bookmark(struct vd_cacher *cacher, const struct vdi_watchchan_e
 		vdi_metric_set(cacher->metrics.revision, event->revision % INT64_C(1000000000000000));
 	}
 	vdi_metric_add(cacher->metrics.events_dispatched, 1);
-	/* Answered: who waits for a later revision need not sit out the period, which is for requests that a store leaves unanswered. */
-	cacher->reflector.progress_at = (vd_mono) { 0 };
+	cacher->reflector.progress_answered = true;
 	return true;
 }
 
@@ -418,15 +417,20 @@ static bool take_some(struct vd_cacher *cacher, bool *ret_drained)
 	return consume(cacher, *ret_drained);
 }
 
+/* At once for whoever began to wait after the last answer, else once a period: that is for requests that a store leaves unanswered, and for those who wait
+ * for what is not there yet. */
 static vd_mono request_progress(struct vd_cacher *cacher, vd_mono now)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
+	uint64_t	      waits;
 
-	if (reflector->phase != VDI_REFLECTOR_WATCHING || !vdi_watch_cache_has_waiters(&cacher->watch_cache))
+	if (reflector->phase != VDI_REFLECTOR_WATCHING || !vdi_watch_cache_has_waiters(&cacher->watch_cache, &waits))
 		return VD_NEVER;
-	if (reflector->progress_at.ns <= now.ns) {
-		vdi_watchchan_progress(reflector->watchchan);
+	if (reflector->progress_at.ns <= now.ns || (reflector->progress_answered && reflector->waits_seen != waits)) {
 		reflector->progress_at = vd_mono_add(now, VDI_PROGRESS_PERIOD);
+		reflector->progress_answered = false;
+		reflector->waits_seen = waits;
+		vdi_watchchan_progress(reflector->watchchan);
 	}
 	return reflector->progress_at;
 }

@@ -38,6 +38,8 @@ struct vdi_reflector {
 	vd_dur	 backoff;
 	vd_mono	 last_backoff;
 	vd_mono	 progress_at;
+	bool	 progress_answered;
+	uint64_t waits_seen; /* when progress was asked for last */
 	uint64_t relists;
 	uint64_t resumes;
 	uint64_t undecodable;

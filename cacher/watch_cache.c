@@ -156,6 +156,7 @@ bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter
 	else
 		cache->waiters_first = waiter;
 	cache->waiters_last = waiter;
+	cache->waits++;
 	cache->waiters_revision_min = VDI_MIN(cache->waiters_revision_min, waiter->revision);
 	vdi_lock_release(&cache->lock);
 	return false;
@@ -221,11 +222,12 @@ void vdi_watch_cache_stop(struct vdi_watch_cache *cache)
 	(void) vdi_watch_cache_serve_waiters(cache);
 }
 
-bool vdi_watch_cache_has_waiters(struct vdi_watch_cache *cache)
+bool vdi_watch_cache_has_waiters(struct vdi_watch_cache *cache, uint64_t *ret_waits)
 {
 	bool has;
 
 	vdi_lock_acquire(&cache->lock);
+	*ret_waits = cache->waits;
 	has = cache->waiters_first != NULL;
 	vdi_lock_release(&cache->lock);
 	return has;

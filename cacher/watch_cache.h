@@ -39,6 +39,7 @@ struct vdi_watch_cache {
 	struct vdi_fresh_waiter *waiters_first; /* in the order of their deadlines, which all are 3 s */
 	struct vdi_fresh_waiter *waiters_last;
 	vd_rev			 waiters_revision_min; /* of all waiters; INT64_MAX when none waits */
+	uint64_t		 waits;
 	bool			 is_stopped;
 };
 
@@ -76,7 +77,8 @@ void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision);
 vd_mono vdi_watch_cache_serve_waiters(struct vdi_watch_cache *cache);
 /* Everybody who waits or will wait gets VD_CLOSED. */
 void vdi_watch_cache_stop(struct vdi_watch_cache *cache);
-bool vdi_watch_cache_has_waiters(struct vdi_watch_cache *cache);
+/* *ret_waits: how many waits there ever were. */
+bool vdi_watch_cache_has_waiters(struct vdi_watch_cache *cache, uint64_t *ret_waits);
 
 /* ---- Any thread ---- */
 

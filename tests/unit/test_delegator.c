@@ -261,6 +261,14 @@ static void t153_r465_progress_is_asked_for_while_somebody_waits(void **state)
 	assert_status(listed.status, VD_OK);
 	assert_int_equal(vd_list_revision(listed.list), 2);
 	vd_list_free(listed.list);
+	/* Answered: the next one does not sit out the period. */
+	listed = (struct listed) { 0 };
+	feed_progress(feed);
+	assert_status(vd_cacher_list(f.cacher, &options, note_list, &listed, &error), VD_OK);
+	vdi_sim_run_until_idle(f.env);
+	assert_true(listed.done);
+	assert_int_equal(vd_list_revision(listed.list), 3);
+	vd_list_free(listed.list);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	feed_store_free(feed);
 	cacher_fixture_teardown(&f);
