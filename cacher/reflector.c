@@ -4,6 +4,7 @@
  * Out of memory is a passing error everywhere: the events stay where they are and the round is repeated a little later. */
 #include "reflector.h"
 
+#include "backfill.h"
 #include "cacher.h"
 #include "dispatch.h"
 #include "env.h"
@@ -38,6 +39,7 @@ void vdi_reflector_fini(struct vdi_reflector *reflector)
 {
 	drop_events(reflector, reflector->event_count);
 	drop_loading(reflector);
+	vdi_btree_fini(&reflector->pending);
 	vdi_free(reflector->events);
 	reflector->events = NULL;
 	reflector->event_capacity = 0;
@@ -45,7 +47,7 @@ void vdi_reflector_fini(struct vdi_reflector *reflector)
 
 /* ---- The stream ---- */
 
-static void wake(void *arg)
+void vdi_reflector_wake(void *arg)
 {
 	struct vd_cacher *cacher = arg;
 
@@ -61,7 +63,7 @@ static void count_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const
 		(int) kv->key_size, kv->data, error ? error->message : "");
 }
 
-static void stream_closed(void *arg)
+void vdi_reflector_stream_closed(void *arg)
 {
 	vdi_cacher_call_end(arg);
 }
@@ -72,7 +74,7 @@ static void close_stream(struct vd_cacher *cacher)
 
 	cacher->reflector.watchchan = NULL;
 	if (watchchan)
-		vdi_watchchan_close(watchchan, stream_closed, cacher);
+		vdi_watchchan_close(watchchan, vdi_reflector_stream_closed, cacher);
 }
 
 static void back_off(struct vd_cacher *cacher)
@@ -106,7 +108,7 @@ static void open_stream(struct vd_cacher *cacher)
 		.decode_workers = cacher->options.decode_workers,
 		.undecodable = count_undecodable,
 		.undecodable_arg = cacher,
-		.ready = wake,
+		.ready = vdi_reflector_wake,
 		.ready_arg = cacher,
 	};
 	struct vd_error error = { 0 };
@@ -203,8 +205,21 @@ static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
 		return;
 	}
 	drop_loading(reflector);
-	vdi_watch_cache_replace(&cacher->watch_cache, &objects, revision, false);
-	vdi_btree_fini(&objects);
+	reflector->pending = objects;
+	reflector->pending_revision = revision;
+	if (vdi_backfill_begin(cacher))
+		reflector->phase = VDI_REFLECTOR_BACKFILLING;
+	else
+		vdi_reflector_fill(cacher, false);
+}
+
+void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	vd_rev		      revision = reflector->pending_revision;
+
+	vdi_watch_cache_replace(&cacher->watch_cache, &reflector->pending, revision, keep_history);
+	vdi_btree_fini(&reflector->pending);
 	reflector->phase = VDI_REFLECTOR_WATCHING;
 	reflector->backoff = VDI_BACKOFF_FIRST;
 	vdi_metric_add(cacher->metrics.initializations, 1);
@@ -328,7 +343,7 @@ static bool consume(struct vd_cacher *cacher, bool drained)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 
-	while (reflector->event_count) {
+	while (reflector->event_count && reflector->phase != VDI_REFLECTOR_BACKFILLING) {
 		struct vdi_watchchan_event *first = &reflector->events[0];
 		bool			    goes_on = true;
 		size_t			    changes;
@@ -451,8 +466,15 @@ vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
 	}
 	if (reflector->watchchan == NULL)
 		open_stream(cacher);
+	if (reflector->phase == VDI_REFLECTOR_BACKFILLING) {
+		vd_mono due = vdi_backfill_run(cacher);
+
+		if (reflector->phase == VDI_REFLECTOR_BACKFILLING)
+			return due;
+		(void) consume(cacher, false); /* what came behind the listed state */
+	}
 	for (unsigned rounds = 0; reflector->watchchan && !reflector->apply_failed && rounds < ROUNDS_MAX && !drained; rounds++)
-		if (!take_some(cacher, &drained))
+		if (reflector->phase == VDI_REFLECTOR_BACKFILLING || !take_some(cacher, &drained))
 			break;
 	if (reflector->watchchan == NULL) {
 		*ret_more = reflector->retry_at.ns <= now.ns;
@@ -461,10 +483,13 @@ vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
 	if (reflector->apply_failed)
 		return reflector->retry_at;
 	*ret_more = !drained;
+	if (reflector->phase == VDI_REFLECTOR_BACKFILLING)
+		return reflector->backfill_due;
 	return request_progress(cacher, now);
 }
 
 void vdi_reflector_stop(struct vd_cacher *cacher)
 {
+	vdi_backfill_stop(cacher);
 	close_stream(cacher);
 }

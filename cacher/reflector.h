@@ -1,6 +1,6 @@
 /* The reflector: keeps the watch cache equal to the store. Lists and watches in one stream, resumes it, starts over only when it must.
  *
- *   LISTING --annotated bookmark: replace, ready--> WATCHING --end of stream or a passing error--> (back off) --> WATCHING from the last revision
+ *   LISTING --annotated bookmark--> BACKFILLING (first fill only) --replace, ready--> WATCHING --end of stream or a passing error--> (back off) --> WATCHING from the last revision
  *      ^-------------- (back off) <-- Expired, undecodable, revisions going back: pending, all watches end --/
  *
  * Part of the cacher's actor. Mirrors client-go tools/cache/reflector.go as the cacher uses it (R-301..R-341); it keeps the cache over every error after
@@ -10,11 +10,12 @@
 #define VDI_REFLECTOR_H
 
 #include "base.h"
+#include "btree.h"
 #include "watchchan.h"
 
 struct vd_cacher;
 
-enum vdi_reflector_phase { VDI_REFLECTOR_LISTING, VDI_REFLECTOR_WATCHING };
+enum vdi_reflector_phase { VDI_REFLECTOR_LISTING, VDI_REFLECTOR_BACKFILLING, VDI_REFLECTOR_WATCHING };
 
 struct vdi_reflector {
 	enum vdi_reflector_phase phase;
@@ -33,6 +34,13 @@ struct vdi_reflector {
 	struct vd_object **loading;
 	size_t		   loading_count;
 	size_t		   loading_capacity;
+
+	/* BACKFILLING: the state that waits for its history (backfill.h). */
+	struct vdi_watchchan *backfill;
+	struct vdi_btree      pending;
+	vd_rev		      pending_revision;
+	bool		      backfill_asked;
+	vd_mono		      backfill_due;
 
 	vd_mono	 retry_at;
 	vd_dur	 backoff;
@@ -53,7 +61,12 @@ struct vdi_reflector {
 void vdi_reflector_init(struct vdi_reflector *reflector);
 /* A bounded round: takes what came, applies, dispatches. Returns when to call again at the latest; *ret_more: at once. */
 vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more);
-/* Closes the stream. */
+/* The listed state becomes the cache; the history goes on from the backfill or starts over. For backfill.c. */
+void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history);
+/* For watchChans of the cacher: wakes its actor; a stream of it is gone. */
+void vdi_reflector_wake(void *cacher);
+void vdi_reflector_stream_closed(void *cacher);
+/* Closes the streams. */
 void vdi_reflector_stop(struct vd_cacher *cacher);
 void vdi_reflector_fini(struct vdi_reflector *reflector);
 

@@ -37,11 +37,12 @@ struct vd_cacher_options {
 	unsigned	 decode_workers;    /* 0: decode on the feeding actor itself; default 0 */
 	bool		 skip_undecodable;  /* go on past an object that cannot be decoded (counted, quarantined) instead of starting over (R-221, O-20) */
 	const char *const *index_labels;    /* label keys with a list index; NULL-terminated or NULL; copied */
+	bool		   no_backfill;	    /* start with an empty history, though the store still has older revisions */
 };
 #define VD_CACHER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_cacher_options), 0, 0, 0, false, 0, 0, (int64_t) 64 << 20, { (int64_t) 75 * 1000000000 },       \
-			(int64_t) 16 << 20, 1000000, 0, false, 0                                                                 \
+			(int64_t) 16 << 20, 1000000, 0, false, 0, false                                                          \
 	}
 
 /* Returns at once; the cacher starts to fill itself. VD_INVALID_ARGUMENT with a sentence, VD_NOMEM. store outlives the cacher. */

@@ -131,6 +131,7 @@ static void t116_r483_too_old_is_an_error_event(void **state)
 	char			message[128];
 
 	cacher_fixture_init(&f, 1);
+	f.options.no_backfill = true;
 	put_pod(&f, "ns", "x", NULL, NULL);
 	put_pod(&f, "ns", "y", NULL, NULL);
 	cacher_fixture_open(&f, NULL);
@@ -150,6 +151,40 @@ static void t116_r483_too_old_is_an_error_event(void **state)
 	assert_opens(&f, &options, "");
 	cacher_fixture_teardown(&f);
 	free(r);
+}
+
+/* A cacher that starts on a store with older revisions hands them out as if it had never been away. */
+static void history_from_before_the_start_is_resumable(void **state)
+{
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct cacher_fixture	f;
+		struct vd_watch_options options = all();
+		struct recorder	       *r = calloc(1, sizeof *r);
+		char			expected[256];
+		long long		a, b, c, d, e;
+
+		cacher_fixture_init(&f, seed);
+		a = put_pod(&f, "ns", "x", "web", NULL);
+		b = put_pod(&f, "ns", "x", "db", NULL);
+		c = put_pod(&f, "ns", "y", "web", NULL);
+		d = delete_pod(&f, "ns", "y");
+		cacher_fixture_open(&f, NULL);
+		e = put_pod(&f, "ns", "z", "web", NULL);
+		cacher_fixture_settle(&f);
+		options.revision = a;
+		snprintf(expected, sizeof expected, "~ns/x@%lld +ns/y@%lld -ns/y@%lld +ns/z@%lld", b, c, d, e);
+		assert_status(recorder_open(&f, r, &options, vdi_env_runner(f.env)), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_string_equal(r->events[0].old_app, "web");
+		assert_string_equal(recorder_text(r), expected);
+		recorder_close(&f, r);
+		memset(r, 0, sizeof *r);
+		options.label_selector = vd_bytes_of("app=web");
+		snprintf(expected, sizeof expected, "-ns/x@%lld +ns/y@%lld -ns/y@%lld +ns/z@%lld", b, c, d, e);
+		assert_opens(&f, &options, "%s", expected);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
 }
 
 static void t127_r551_a_future_revision_is_waited_for_in_silence(void **state)
@@ -485,6 +520,7 @@ int main(void)
 		cmocka_unit_test(r552_selectors_turn_changes_into_additions_and_deletions),
 		cmocka_unit_test(t067_r480_where_a_watch_starts),
 		cmocka_unit_test(t116_r483_too_old_is_an_error_event),
+		cmocka_unit_test(history_from_before_the_start_is_resumable),
 		cmocka_unit_test(t127_r551_a_future_revision_is_waited_for_in_silence),
 		cmocka_unit_test(t131_r520_a_state_newer_than_the_store_times_out),
 		cmocka_unit_test(t122_t124_r558_bookmarks_and_the_deadline),

@@ -1,0 +1,115 @@
+/* How: the same watchChan that feeds the cache, opened at an old revision; a progress request tells when it has reached L even if nothing happened just before. */
+#include "backfill.h"
+
+#include "cacher.h"
+
+#define TAKE_MAX 64
+
+/* With a predicate watchChan decodes the state before each change, which nobody else can tell here. */
+static bool want_all(void *arg, const struct vd_object *object)
+{
+	return true;
+}
+
+bool vdi_backfill_begin(struct vd_cacher *cacher)
+{
+	struct vdi_reflector	    *reflector = &cacher->reflector;
+	struct vd_store_status	     store = { 0 };
+	struct vdi_watchchan_options options = {
+		.resource = cacher->options.resource,
+		.codec = cacher->codec,
+		.key = vdi_cacher_prefix(cacher),
+		.recursive = true,
+		.progress = true,
+		.predicate = want_all,
+		.ready = vdi_reflector_wake,
+		.ready_arg = cacher,
+	};
+
+	/* Only the first fill: later ones have watchers that ended for a reason. */
+	if (cacher->options.no_backfill || vdi_watch_cache_revision(&cacher->watch_cache) != 0)
+		return false;
+	if (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)
+		return false;
+	options.revision = VDI_MAX(VDI_MAX(store.compacted, 1), reflector->pending_revision - VDI_BACKFILL_REVISIONS_MAX);
+	if (options.revision >= reflector->pending_revision || !vdi_cacher_call_begin(cacher))
+		return false;
+	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {
+		reflector->backfill = NULL;
+		vdi_cacher_call_end(cacher);
+		return false;
+	}
+	vdi_watch_cache_backfill_begin(&cacher->watch_cache, options.revision);
+	reflector->backfill_asked = false;
+	reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_TIME_MAX);
+	vd_actor_wake(cacher->actor);
+	return true;
+}
+
+void vdi_backfill_stop(struct vd_cacher *cacher)
+{
+	struct vdi_watchchan *backfill = cacher->reflector.backfill;
+
+	cacher->reflector.backfill = NULL;
+	if (backfill)
+		vdi_watchchan_close(backfill, vdi_reflector_stream_closed, cacher);
+}
+
+static void finish(struct vd_cacher *cacher, bool is_complete)
+{
+	vdi_backfill_stop(cacher);
+	vdi_reflector_fill(cacher, is_complete);
+}
+
+enum verdict { GOES_ON, COMPLETE, FAILED };
+
+static enum verdict take(struct vd_cacher *cacher, const struct vdi_watchchan_event *event)
+{
+	vd_rev until = cacher->reflector.pending_revision;
+
+	switch (event->type) {
+	case VD_WATCH_BOOKMARK:
+		return event->revision >= until ? COMPLETE : GOES_ON;
+	case VD_WATCH_ERROR:
+		return FAILED;
+	case VD_WATCH_MODIFIED:
+		if (event->old_object == NULL && event->revision <= until)
+			return FAILED; /* a watcher would be told a wrong type */
+		break;
+	default:
+		break;
+	}
+	if (event->revision > until)
+		return COMPLETE;
+	return vdi_watch_cache_backfill(&cacher->watch_cache, event) == VD_OK ? GOES_ON : FAILED;
+}
+
+vd_mono vdi_backfill_run(struct vd_cacher *cacher)
+{
+	struct vdi_reflector	  *reflector = &cacher->reflector;
+	struct vdi_watchchan_event events[TAKE_MAX];
+	size_t			   count = 0;
+	vd_status		   status;
+
+	while ((status = vdi_watchchan_take(reflector->backfill, events, TAKE_MAX, &count)) == VD_OK) {
+		enum verdict verdict = GOES_ON;
+
+		for (size_t i = 0; i < count; i++) {
+			if (verdict == GOES_ON)
+				verdict = take(cacher, &events[i]);
+			vdi_watchchan_event_fini(&events[i]);
+		}
+		if (verdict != GOES_ON) {
+			finish(cacher, verdict == COMPLETE);
+			return VD_NEVER;
+		}
+	}
+	if (status != VD_AGAIN || vd_env_now(cacher->env).ns >= reflector->backfill_due.ns) {
+		finish(cacher, false);
+		return VD_NEVER;
+	}
+	if (!reflector->backfill_asked)
+		vdi_watchchan_progress(reflector->backfill);
+	reflector->backfill_asked = true;
+	return reflector->backfill_due;
+}

@@ -1,0 +1,22 @@
+/* Backfill: the history of a cacher that starts begins where the store's does, so watches from before a restart go on and nobody lists again.
+ *
+ * After the first listing (at revision L) a second stream runs from the oldest revision that the store still has, at most 102400 revisions back, to L; its events
+ * go into the history and nowhere else. Then the cacher is ready. Whatever goes wrong, or takes more than 5 s: the history just starts at L. The cacher's actor.
+ */
+#ifndef VDI_BACKFILL_H
+#define VDI_BACKFILL_H
+
+#include "base.h"
+
+struct vd_cacher;
+
+#define VDI_BACKFILL_REVISIONS_MAX (100 * 1024)
+#define VDI_BACKFILL_TIME_MAX VD_SECONDS(5)
+
+/* false: nothing to do. */
+bool vdi_backfill_begin(struct vd_cacher *cacher);
+/* Takes what came; calls vdi_reflector_fill at the end. Returns when to call again at the latest. */
+vd_mono vdi_backfill_run(struct vd_cacher *cacher);
+void	vdi_backfill_stop(struct vd_cacher *cacher);
+
+#endif
