@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <vedette/vedette.h>
 
+#include "buffer.h"
+#include "env.h"
+#include "metrics.h"
+
+#define METRICS_SIZE_MAX (64u << 20)
+
 static const char text_type[] = "text/plain; charset=utf-8";
 
 void vdi_handle_document(struct vdi_request *request)
@@ -103,27 +109,27 @@ static void reply_debug(struct vdi_request *request)
 static void reply_metrics(struct vdi_request *request)
 {
 	struct vd_server   *server = request->server;
-	struct vdi_out body = VDI_OUT_INIT;
+	struct vdi_out	   body = VDI_OUT_INIT;
+	struct vdi_buffer  registered;
 
+	vdi_buffer_init(&registered, METRICS_SIZE_MAX);
 	vdi_out_printf(&body,
-			"# HELP apiserver_longrunning_requests Watches that are open.\n# TYPE apiserver_longrunning_requests gauge\n"
-			"apiserver_longrunning_requests{verb=\"WATCH\"} %llu\n"
-			"# HELP vedette_http_connections Connections that are open.\n# TYPE vedette_http_connections gauge\n"
-			"vedette_http_connections %lld\n"
-			"# HELP vedette_http_requests_total Requests that were read.\n# TYPE vedette_http_requests_total counter\n"
-			"vedette_http_requests_total %llu\n"
-			"# HELP vedette_http_refused_total Requests and connections that were refused.\n# TYPE vedette_http_refused_total counter\n"
-			"vedette_http_refused_total %llu\n"
-			"# HELP apiserver_watch_events_total Events sent to watches.\n# TYPE apiserver_watch_events_total counter\n"
-			"apiserver_watch_events_total %llu\n",
-			(unsigned long long) server->watches_open, (long long) server->connections_open, (unsigned long long) server->request_total,
-			(unsigned long long) server->refused_total, (unsigned long long) server->watch_event_total);
-	vdi_out_raw(&body, "# HELP apiserver_watch_cache_resource_version The revision each cache stands at.\n"
-			    "# TYPE apiserver_watch_cache_resource_version gauge\n");
-	for (size_t i = 0; i < server->resources.count; i++)
-		vdi_out_printf(&body, "apiserver_watch_cache_resource_version{group=\"%s\",resource=\"%s\"} %lld\n", server->resources.items[i].group,
-				server->resources.items[i].plural,
-				(long long) (vd_cacher_revision(server->resources.items[i].cacher) % 1000000000000000));
+		       "# HELP vedette_http_connections Connections that are open.\n# TYPE vedette_http_connections gauge\n"
+		       "vedette_http_connections %lld\n"
+		       "# HELP vedette_http_watches Watches that are open.\n# TYPE vedette_http_watches gauge\nvedette_http_watches %llu\n"
+		       "# HELP vedette_http_requests_total Requests that were read.\n# TYPE vedette_http_requests_total counter\n"
+		       "vedette_http_requests_total %llu\n"
+		       "# HELP vedette_http_refused_total Requests and connections that were refused.\n# TYPE vedette_http_refused_total counter\n"
+		       "vedette_http_refused_total %llu\n"
+		       "# HELP vedette_http_watch_events_total Events sent to watches.\n# TYPE vedette_http_watch_events_total counter\n"
+		       "vedette_http_watch_events_total %llu\n",
+		       (long long) server->connections_open, (unsigned long long) server->watches_open, (unsigned long long) server->request_total,
+		       (unsigned long long) server->refused_total, (unsigned long long) server->watch_event_total);
+	if (vdi_metrics_render(vdi_env_metrics(server->env), &registered) == VD_OK)
+		vdi_out_bytes(&body, (struct vd_bytes) { registered.data, registered.size });
+	else
+		body.failed = true;
+	vdi_buffer_fini(&registered);
 	vdi_request_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", "", &body);
 }
 
