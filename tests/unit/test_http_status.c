@@ -1,0 +1,89 @@
+/* Status objects, byte for byte. */
+#include "vdtest.h"
+
+#include "http_status.h"
+#include "tree.h"
+
+static struct vdi_http_status status;
+
+static void check(const char *wanted)
+{
+	struct vdi_out out = VDI_OUT_INIT;
+
+	vdi_http_status_write(&out, &status);
+	vdi_out_printf(&out, "%c", 0);
+	assert_string_equal(out.data, wanted);
+	vdi_out_fini(&out);
+}
+
+static void of(const char *verb, vd_status code, const struct vd_error *error)
+{
+	vdi_http_status_of(&status, verb, "apps", "deployments", vd_bytes_of("d"), code, error);
+}
+
+static void r680_failures_look_as_upstream_writes_them(void **state)
+{
+	struct vd_error error = { .code = VD_TOO_LARGE_REVISION, .requested = 9, .current = 5, .retry_after_s = 1 };
+
+	of("get", VD_NOT_FOUND, NULL);
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"deployments.apps \\\"d\\\" not found\","
+	      "\"reason\":\"NotFound\",\"details\":{\"name\":\"d\",\"group\":\"apps\",\"kind\":\"deployments\"},\"code\":404}");
+	of("create", VD_EXISTS, NULL);
+	assert_string_equal(status.message, "deployments.apps \"d\" already exists");
+	of("update", VD_CONFLICT, NULL);
+	assert_string_equal(status.message, "Operation cannot be fulfilled on deployments.apps \"d\": the object has been modified; please apply your "
+					    "changes to the latest version and try again");
+	of("list", VD_TOO_LARGE_REVISION, &error);
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: Too large resource version: 9, current: 5\","
+	      "\"reason\":\"Timeout\",\"details\":{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}],"
+	      "\"retryAfterSeconds\":1},\"code\":504}");
+	of("list", VD_UNAVAILABLE, NULL);
+	assert_string_equal(status.message, "The list operation against deployments.apps could not be completed at this time, please try again.");
+	assert_int_equal(status.retry_after_s, 2);
+}
+
+static void r690_every_code_has_an_answer(void **state)
+{
+	for (int code = 1; code < VD_STATUS_COUNT; code++) {
+		of("get", (vd_status) code, NULL);
+		assert_true(status.code >= 400 && status.code < 600);
+		assert_true(status.message[0]);
+		assert_non_null(vdi_http_reason_phrase(status.code));
+		if (status.code == 429)
+			assert_true(status.retry_after_s > 0);
+	}
+	of("create", VD_REVISION_ON_CREATE, NULL);
+	assert_int_equal(status.code, 500);
+	assert_string_equal(status.reason, "");
+}
+
+static void r679_text_is_escaped(void **state)
+{
+	struct vdi_out out = VDI_OUT_INIT;
+
+	vdi_out_string(&out, (struct vd_bytes) { "<a>&\"\\\n\x01\xE2\x80\xA8\xFF\xC3\xA9", 14 });
+	vdi_out_printf(&out, "%c", 0);
+	assert_string_equal(out.data, "\"\\u003ca\\u003e\\u0026\\\"\\\\\\n\\u0001\\u2028\\ufffd\xC3\xA9\"");
+	vdi_out_fini(&out);
+}
+
+static void r609_pretty_is_indented_by_two(void **state)
+{
+	struct vdi_out out = VDI_OUT_INIT;
+
+	vdi_out_pretty(&out, vd_bytes_of("{\"a\":[1,{\"b\":\"x,{}:\\\"\"}],\"c\":{},\"d\":[]}\n"));
+	vdi_out_printf(&out, "%c", 0);
+	assert_string_equal(out.data, "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x,{}:\\\"\"\n    }\n  ],\n  \"c\": {},\n  \"d\": []\n}\n");
+	vdi_out_fini(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r680_failures_look_as_upstream_writes_them),
+		cmocka_unit_test(r690_every_code_has_an_answer),
+		cmocka_unit_test(r679_text_is_escaped),
+		cmocka_unit_test(r609_pretty_is_indented_by_two),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

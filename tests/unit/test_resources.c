@@ -1,0 +1,152 @@
+/* The served kinds: the built-in ones, the resources file, the documents made of them. */
+#include "vdtest.h"
+
+#include "discovery.h"
+#include "tree.h"
+
+static void built_in_kinds_keep_kubernetes_keys(void **state)
+{
+	static const char *const rows[][3] = { { "", "pods", "/registry/pods/" },
+					       { "", "nodes", "/registry/minions/" },
+					       { "", "services", "/registry/services/specs/" },
+					       { "", "endpoints", "/registry/services/endpoints/" },
+					       { "apps", "deployments", "/registry/deployments/" },
+					       { "coordination.k8s.io", "leases", "/registry/leases/" },
+					       { "apiextensions.k8s.io", "customresourcedefinitions",
+						 "/registry/apiextensions.k8s.io/customresourcedefinitions/" } };
+	struct vdi_resources	 resources;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_resource *found = vdi_resources_find(&resources, vd_bytes_of(rows[i][0]), vd_bytes_of("v1"), vd_bytes_of(rows[i][1]));
+
+		assert_non_null(found);
+		assert_string_equal(found->key_prefix, rows[i][2]);
+	}
+	vdi_resources_fini(&resources);
+}
+
+#define WIDGET "{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Widget\",\"plural\":\"widgets\""
+
+static void a_file_adds_and_replaces(void **state)
+{
+	static const char file[] = "[" WIDGET ",\"shortNames\":[\"wd\"],\"selectableFields\":[{\"jsonPath\":\".spec.size\"}],\"trigger\":\"spec.size\","
+				   "\"printerColumns\":[{\"name\":\"Size\",\"type\":\"integer\",\"jsonPath\":\".spec.size\",\"priority\":1}]},"
+				   "{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\",\"plural\":\"pods\",\"storagePrefix\":\"/registry/pods/\"}]";
+	struct vdi_resources	   resources;
+	const struct vdi_resource *widget;
+	size_t			   count;
+	struct vd_error		   error;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	count = resources.count;
+	assert_status(vdi_resources_load(&resources, vd_bytes_of(file), &error), VD_OK);
+	assert_int_equal(resources.count, count + 1);
+	widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+	assert_non_null(widget);
+	assert_true(widget->namespaced);
+	assert_string_equal(widget->key_prefix, "/registry/example.com/widgets/");
+	assert_string_equal(widget->list_kind, "WidgetList");
+	assert_string_equal(widget->singular, "widget");
+	assert_string_equal(widget->fields[0].name, "spec.size");
+	assert_int_equal(widget->column_count, 2);
+	assert_false(widget->built_in);
+	vdi_resources_fini(&resources);
+}
+
+static void faults_are_named_with_their_place(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "{", "resources: line 1" },
+		{ "{}", "resources: must be a JSON array" },
+		{ "[1]", "resources: entry 0: entry: must be an object" },
+		{ "[{\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: is required" },
+		{ "[" WIDGET ",\"nonsense\":1}]", "resources: entry 0 (widgets): nonsense: unknown key" },
+		{ "[" WIDGET "}," WIDGET ",\"namespaced\":1}]", "resources: entry 1 (widgets): namespaced: must be true or false" },
+		{ "[" WIDGET ",\"shortNames\":[\"ok\",5]}]", "resources: entry 0 (widgets): shortNames[1]: must be a string" },
+		{ "[" WIDGET ",\"trigger\":\"x\"}]", "resources: entry 0 (widgets): trigger: must be one of selectableFields" },
+		{ "[" WIDGET ",\"storagePrefix\":\"x\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
+		{ "[" WIDGET ",\"storagePrefix\":\"/registry/pods/\"}]", "resources: entry 0 (widgets): storagePrefix: is that of another resource" },
+		{ "[" WIDGET ",\"printerColumns\":[{\"name\":\"A\"}]}]", "resources: entry 0 (widgets): printerColumns[0]: needs name and jsonPath" },
+	};
+	struct vdi_resources resources;
+	struct vd_error	     error;
+	size_t		     count;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	count = resources.count;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		assert_status(vdi_resources_load(&resources, vd_bytes_of(rows[i][0]), &error), VD_INVALID);
+		assert_memory_equal(error.message, rows[i][1], strlen(rows[i][1]));
+		assert_int_equal(resources.count, count);
+	}
+	vdi_resources_fini(&resources);
+}
+
+static void h110_to_h115_documents_are_valid_and_complete(void **state)
+{
+	struct vdi_resources resources;
+	struct vdi_documents documents;
+	const struct vdi_document *v2, *beta, *plain;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	assert_status(vdi_documents_init(&documents, &resources), VD_OK);
+	for (size_t i = 0; i < documents.count; i++) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_node *root;
+
+		if (strcmp(documents.items[i].path, "/openapi/v2") != 0)
+			assert_status(vdi_tree_parse(&tree, vdi_out_slice(&documents.items[i].body), &root, NULL), VD_OK);
+		vdi_tree_fini(&tree);
+	}
+	plain = vdi_documents_find(&documents, vd_bytes_of("/apis"), VDI_FORM_OBJECT);
+	v2 = vdi_documents_find(&documents, vd_bytes_of("/apis"), VDI_FORM_DISCOVERY_V2);
+	beta = vdi_documents_find(&documents, vd_bytes_of("/apis"), VDI_FORM_DISCOVERY_V2BETA1);
+	assert_true(plain && v2 && beta && plain != v2 && v2 != beta);
+	assert_string_equal(v2->content_type, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+	assert_non_null(vdi_documents_find(&documents, vd_bytes_of("/openapi/v3/apis/apps/v1"), VDI_FORM_OBJECT));
+	assert_null(vdi_documents_find(&documents, vd_bytes_of("/apis/nope"), VDI_FORM_OBJECT));
+	vdi_documents_fini(&documents);
+	vdi_resources_fini(&resources);
+}
+
+static void out_of_memory_undoes_everything(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	for (uint64_t nth = 1;; nth++) {
+		struct vdi_resources resources = { 0 };
+		struct vdi_documents documents = { 0 };
+		vd_status	     status;
+		bool		     failed;
+
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vdi_resources_init(&resources);
+		if (status == VD_OK)
+			status = vdi_resources_load(&resources, vd_bytes_of("[" WIDGET ",\"shortNames\":[\"wd\"]}]"), NULL);
+		if (status == VD_OK)
+			status = vdi_documents_init(&documents, &resources);
+		failed = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		vdi_documents_fini(&documents);
+		vdi_resources_fini(&resources);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+		assert_status(status, VD_NOMEM);
+		if (nth > 200)
+			nth += 37; /* documents: every so many is enough */
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(built_in_kinds_keep_kubernetes_keys),
+		cmocka_unit_test(a_file_adds_and_replaces),
+		cmocka_unit_test(faults_are_named_with_their_place),
+		cmocka_unit_test(h110_to_h115_documents_are_valid_and_complete),
+		cmocka_unit_test(out_of_memory_undoes_everything),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* Cells as kubectl prints them. */
+#include "vdtest.h"
+
+#include "table.h"
+
+#define NOW ((vd_wall) { (int64_t) 1780000000 * 1000000000 }) /* 2026-05-28T20:26:40Z */
+
+static void check_row(const char *group, const char *plural, const char *object, const char *cells)
+{
+	struct vdi_resources	   resources;
+	const struct vdi_resource *resource;
+	struct vdi_tree		   tree = VDI_TREE_INIT;
+	struct vdi_node		  *root;
+	struct vdi_out		   out = VDI_OUT_INIT;
+	char			   wanted[1024];
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	resource = vdi_resources_find(&resources, vd_bytes_of(group), vd_bytes_of("v1"), vd_bytes_of(plural));
+	assert_non_null(resource);
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(object), &root, NULL), VD_OK);
+	vdi_table_row(&out, resource, &tree, root, vd_bytes_of(object), VDI_INCLUDE_NONE, false, NOW);
+	vdi_out_printf(&out, "%c", 0);
+	snprintf(wanted, sizeof wanted, "{\"cells\":[%s],\"object\":null}", cells);
+	assert_string_equal(out.data, wanted);
+	vdi_out_fini(&out);
+	vdi_tree_fini(&tree);
+	vdi_resources_fini(&resources);
+}
+
+static void h301_pods(void **state)
+{
+	check_row("", "pods",
+		  "{\"metadata\":{\"name\":\"p\",\"creationTimestamp\":\"2026-05-28T20:21:30Z\"},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{},{}]},"
+		  "\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.1\",\"containerStatuses\":[{\"ready\":true,\"state\":{\"running\":{}},"
+		  "\"restartCount\":2,\"lastState\":{\"terminated\":{\"finishedAt\":\"2026-05-28T20:25:40Z\"}}},"
+		  "{\"ready\":false,\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}}]}}",
+		  "\"p\",\"1/2\",\"CrashLoopBackOff\",\"2 (60s ago)\",\"5m10s\",\"10.0.0.1\",\"n1\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\"");
+	check_row("", "pods",
+		  "{\"metadata\":{\"name\":\"p\",\"deletionTimestamp\":\"2026-05-28T20:21:30Z\"},\"spec\":{\"containers\":[{}],\"initContainers\":[{},{}]},"
+		  "\"status\":{\"phase\":\"Pending\",\"initContainerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":0}}},{\"state\":{\"running\":{}}}]}}",
+		  "\"p\",\"0/1\",\"Terminating\",\"0\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\","
+		  "\"\\u003cnone\\u003e\"");
+}
+
+static void h301_other_kinds(void **state)
+{
+	check_row("", "configmaps", "{\"metadata\":{\"name\":\"c\",\"creationTimestamp\":\"2026-05-26T20:26:40Z\"},\"data\":{\"a\":\"\"},\"binaryData\":{\"b\":\"\"}}",
+		  "\"c\",\"2\",\"2d\"");
+	check_row("apps", "deployments",
+		  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\"}},\"template\":{\"spec\":{\"containers\":"
+		  "[{\"name\":\"x\",\"image\":\"i\"},{\"name\":\"y\",\"image\":\"j\"}]}}},\"status\":{\"readyReplicas\":1,\"updatedReplicas\":2}}",
+		  "\"d\",\"1/3\",\"2\",\"0\",\"\\u003cunknown\\u003e\",\"x,y\",\"i,j\",\"a=b\"");
+	check_row("", "nodes",
+		  "{\"metadata\":{\"name\":\"n\",\"labels\":{\"node-role.kubernetes.io/control-plane\":\"\"}},\"spec\":{\"unschedulable\":true},\"status\":"
+		  "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.0.9\"}],"
+		  "\"nodeInfo\":{\"kubeletVersion\":\"v1.36.0\"}}}",
+		  "\"n\",\"Ready,SchedulingDisabled\",\"control-plane\",\"\\u003cunknown\\u003e\",\"v1.36.0\",\"10.0.0.9\",\"\\u003cnone\\u003e\","
+		  "\"\\u003cunknown\\u003e\",\"\\u003cunknown\\u003e\",\"\\u003cunknown\\u003e\"");
+	check_row("", "services",
+		  "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"type\":\"NodePort\",\"ports\":[{\"port\":80,\"nodePort\":30080},{\"port\":53,\"protocol\":\"UDP\"}]}}",
+		  "\"s\",\"NodePort\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\",\"80:30080/TCP,53/UDP\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\"");
+}
+
+/* No object, however odd its types, may upset a cell. */
+static void cells_survive_objects_of_the_wrong_shape(void **state)
+{
+	static const char *const odd[] = { "{}", "[]", "1", "{\"metadata\":[],\"spec\":1,\"status\":\"x\"}",
+					   "{\"metadata\":{\"labels\":[1],\"creationTimestamp\":{}},\"spec\":{\"containers\":{\"a\":1},\"ports\":\"x\",\"selector\":[{}]},"
+					   "\"status\":{\"conditions\":{\"a\":{}},\"containerStatuses\":[1,null,{}],\"initContainerStatuses\":[{}]}}" };
+	struct vdi_resources	 resources;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	for (size_t i = 0; i < resources.count; i++) {
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(odd); k++) {
+			struct vdi_tree	 tree = VDI_TREE_INIT, check = VDI_TREE_INIT;
+			struct vdi_node *root, *row;
+			struct vdi_out	 out = VDI_OUT_INIT;
+
+			assert_status(vdi_tree_parse(&tree, vd_bytes_of(odd[k]), &root, NULL), VD_OK);
+			vdi_table_row(&out, &resources.items[i], &tree, root, vd_bytes_of(odd[k]), VDI_INCLUDE_METADATA, false, NOW);
+			assert_status(vdi_tree_parse(&check, vdi_out_slice(&out), &row, NULL), VD_OK);
+			assert_int_equal(vdi_tree_find(&check, row, "cells")->count, resources.items[i].column_count);
+			vdi_out_fini(&out);
+			vdi_tree_fini(&tree);
+			vdi_tree_fini(&check);
+		}
+	}
+	vdi_resources_fini(&resources);
+}
+
+static void durations_are_short(void **state)
+{
+	static const struct {
+		int64_t	    seconds;
+		const char *text;
+	} rows[] = { { -5, "<invalid>" }, { -1, "0s" },	   { 0, "0s" },		   { 119, "119s" },	 { 120, "2m" },	    { 125, "2m5s" },
+		     { 599, "9m59s" },	  { 600, "10m" },  { 10799, "179m" },	   { 10800, "3h" },	 { 11100, "3h5m" }, { 28800, "8h" },
+		     { 172799, "47h" },	  { 172800, "2d" }, { 180000, "2d2h" },	   { 691200, "8d" },	 { 63072000, "2y" }, { 63158400, "2y1d" },
+		     { 252288000, "8y" } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_out out = VDI_OUT_INIT;
+
+		vdi_human_duration(&out, rows[i].seconds);
+		vdi_out_printf(&out, "%c", 0);
+		assert_string_equal(out.data, rows[i].text);
+		vdi_out_fini(&out);
+	}
+}
+
+static void times_are_rfc_3339(void **state)
+{
+	int64_t seconds;
+	char	text[VDI_TIME_SIZE];
+
+	assert_true(vdi_time_parse(vd_bytes_of("2026-05-28T20:26:40Z"), &seconds));
+	assert_int_equal(seconds, 1780000000);
+	assert_true(vdi_time_parse(vd_bytes_of("2026-05-28T22:26:40.123456+02:00"), &seconds));
+	assert_int_equal(seconds, 1780000000);
+	assert_true(vdi_time_parse(vd_bytes_of("1970-01-01T00:00:00Z"), &seconds));
+	assert_int_equal(seconds, 0);
+	assert_false(vdi_time_parse(vd_bytes_of("2026-13-28T20:26:40Z"), &seconds));
+	assert_false(vdi_time_parse(vd_bytes_of("2026-05-28 20:26:40Z"), &seconds));
+	assert_false(vdi_time_parse(vd_bytes_of("yesterday, or so, at noon"), &seconds));
+	vdi_time_format(NOW, text);
+	assert_string_equal(text, "2026-05-28T20:26:40Z");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h301_pods),
+		cmocka_unit_test(h301_other_kinds),
+		cmocka_unit_test(cells_survive_objects_of_the_wrong_shape),
+		cmocka_unit_test(durations_are_short),
+		cmocka_unit_test(times_are_rfc_3339),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

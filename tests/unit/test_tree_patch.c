@@ -1,0 +1,154 @@
+/* The three patches, by example, and with every allocation failing in turn. */
+#include "vdtest.h"
+
+#include "tree_patch.h"
+
+enum kind { MERGE, OPERATIONS, STRATEGIC };
+
+static vd_status apply(enum kind kind, const char *target_text, const char *patch_text, struct vdi_out *out)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *target, *patch;
+	struct vd_error	 error;
+	vd_status	 status = vdi_tree_parse(&tree, vd_bytes_of(target_text), &target, &error);
+
+	if (status == VD_OK)
+		status = vdi_tree_parse(&tree, vd_bytes_of(patch_text), &patch, &error);
+	if (status == VD_OK && kind == MERGE)
+		status = vdi_patch_merge(&tree, &target, patch, &error);
+	else if (status == VD_OK && kind == OPERATIONS)
+		status = vdi_patch_operations(&tree, &target, patch, &error);
+	else if (status == VD_OK)
+		status = vdi_patch_strategic(&tree, target, patch, &error);
+	vdi_out_reset(out);
+	if (status == VD_OK)
+		vdi_tree_write(out, target);
+	if (status == VD_OK && out->failed)
+		status = VD_NOMEM;
+	vdi_tree_fini(&tree);
+	return status;
+}
+
+struct row {
+	enum kind   kind;
+	const char *target, *patch, *wanted; /* wanted NULL: refused */
+};
+
+static const struct row rows[] = {
+	{ MERGE, "{\"a\":1,\"b\":{\"c\":2,\"d\":3}}", "{\"a\":null,\"b\":{\"c\":null,\"e\":4},\"f\":[1]}", "{\"b\":{\"d\":3,\"e\":4},\"f\":[1]}" },
+	{ MERGE, "{\"a\":[1,2]}", "{\"a\":{\"x\":{\"y\":null,\"z\":1}}}", "{\"a\":{\"x\":{\"z\":1}}}" },
+	{ MERGE, "{\"n\":1.10,\"big\":12345678901234567890}", "{\"m\":1e2}", "{\"n\":1.10,\"big\":12345678901234567890,\"m\":1e2}" },
+	{ MERGE, "{}", "[1]", "[1]" },
+	{ OPERATIONS, "{\"a\":[1,2]}", "[{\"op\":\"add\",\"path\":\"/a/1\",\"value\":9},{\"op\":\"add\",\"path\":\"/a/-\",\"value\":8}]", "{\"a\":[1,9,2,8]}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/c\"},{\"op\":\"copy\",\"from\":\"/c\",\"path\":\"/a/d\"}]",
+	  "{\"a\":{\"d\":1},\"c\":1}" },
+	{ OPERATIONS, "{\"a/b\":1,\"m~n\":2}", "[{\"op\":\"remove\",\"path\":\"/a~1b\"},{\"op\":\"replace\",\"path\":\"/m~0n\",\"value\":3}]", "{\"m~n\":3}" },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":2}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/b\"}]", NULL },
+	{ OPERATIONS, "{\"a\":[1]}", "[{\"op\":\"add\",\"path\":\"/a/2\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":{}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "{\"op\":\"add\"}", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"nonsense\",\"path\":\"/a\",\"value\":2}]", NULL },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"1\"},{\"name\":\"b\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"c\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"b\"},{\"name\":\"c\"}]}}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}", "{\"spec\":{\"containers\":[{\"name\":\"a\",\"$patch\":\"delete\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"b\"}]}}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}",
+	  "{\"spec\":{\"$setElementOrder/containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}", "{\"spec\":{\"containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}" },
+	{ STRATEGIC, "{\"metadata\":{\"finalizers\":[\"x\",\"y\"]}}", "{\"metadata\":{\"$deleteFromPrimitiveList/finalizers\":[\"x\"],\"finalizers\":[\"z\"]}}",
+	  "{\"metadata\":{\"finalizers\":[\"y\",\"z\"]}}" },
+	{ STRATEGIC, "{\"spec\":{\"strategy\":{\"type\":\"A\",\"rollingUpdate\":{}}}}", "{\"spec\":{\"strategy\":{\"$retainKeys\":[\"type\"],\"type\":\"B\"}}}",
+	  "{\"spec\":{\"strategy\":{\"type\":\"B\"}}}" },
+	{ STRATEGIC, "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\",\"c\":2}}", "{\"a\":{\"c\":2}}" },
+	{ STRATEGIC, "{\"x\":{\"args\":[\"1\",\"2\"]}}", "{\"x\":{\"args\":[\"3\"]}}", "{\"x\":{\"args\":[\"3\"]}}" },
+	{ STRATEGIC, "{\"spec\":{\"ports\":[{\"port\":80,\"name\":\"a\"}]}}", "{\"spec\":{\"ports\":[{\"port\":80,\"targetPort\":1},{\"port\":81}]}}",
+	  "{\"spec\":{\"ports\":[{\"port\":80,\"name\":\"a\",\"targetPort\":1},{\"port\":81}]}}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[]}}", "{\"spec\":{\"containers\":[{\"image\":\"x\"}]}}", NULL },
+	{ STRATEGIC, "{}", "{\"$patch\":\"nonsense\"}", NULL },
+};
+
+static void h341_h342_patches_do_what_upstream_does(void **state)
+{
+	struct vdi_out out = VDI_OUT_INIT;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		vd_status status = apply(rows[i].kind, rows[i].target, rows[i].patch, &out);
+
+		assert_int_equal(status == VD_OK, rows[i].wanted != NULL);
+		if (rows[i].wanted) {
+			assert_int_equal(out.size, strlen(rows[i].wanted));
+			assert_memory_equal(out.data, rows[i].wanted, out.size);
+		}
+	}
+	vdi_out_fini(&out);
+}
+
+static void out_of_memory_is_an_answer(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		for (uint64_t nth = 1;; nth++) {
+			struct vdi_out out = VDI_OUT_INIT;
+			vd_status      status;
+			bool	       failed;
+
+			(void) vdi_alloc_fail_nth(nth, 1);
+			status = apply(rows[i].kind, rows[i].target, rows[i].patch, &out);
+			failed = vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			vdi_out_fini(&out);
+			if (!failed)
+				break;
+			assert_true(status == VD_NOMEM || rows[i].wanted == NULL);
+		}
+	}
+	assert_int_equal(vdi_alloc_live(), live);
+}
+
+/* Copies that double, nesting that grows: refused long before they hurt. */
+static void r654_a_patch_cannot_grow_out_of_bounds(void **state)
+{
+	struct vdi_out patch = VDI_OUT_INIT, out = VDI_OUT_INIT;
+
+	vdi_out_raw(&patch, "[");
+	for (int i = 0; i < 64; i++)
+		vdi_out_printf(&patch, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/%d\"}", i ? "," : "", i % 2);
+	vdi_out_printf(&patch, "]%c", 0);
+	assert_status(apply(OPERATIONS, "{\"a\":[1,2]}", patch.data, &out), VD_TOO_BIG);
+
+	vdi_out_reset(&patch);
+	vdi_out_raw(&patch, "[");
+	for (int i = 0; i <= VDI_PATCH_OPERATIONS_MAX; i++)
+		vdi_out_printf(&patch, "%s{}", i ? "," : "");
+	vdi_out_printf(&patch, "]%c", 0);
+	assert_status(apply(OPERATIONS, "{}", patch.data, &out), VD_TOO_BIG);
+	vdi_out_fini(&patch);
+	vdi_out_fini(&out);
+}
+
+static void strict_json_only(void **state)
+{
+	static const char *const bad[] = { "", "{", "{\"a\":1,}", "[1,]", "01", "1.", "+1", "nul", "\"\x01\"", "\"\\x\"", "\"\\ud800\"", "{\"a\":1,\"a\":2}",
+					   "1 2", "\"\xff\"", "{a:1}", "-", "[1 2]" };
+	struct vdi_out		 out = VDI_OUT_INIT;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++)
+		assert_status(apply(MERGE, bad[i], "{}", &out), VD_BAD_REQUEST);
+	assert_status(apply(MERGE, "{\"a\":\"\\u0041\\ud83d\\ude00\\/<\"}", "{}", &out), VD_OK);
+	assert_int_equal(out.size, strlen("{\"a\":\"A\xF0\x9F\x98\x80/\\u003c\"}"));
+	assert_memory_equal(out.data, "{\"a\":\"A\xF0\x9F\x98\x80/\\u003c\"}", out.size);
+	vdi_out_fini(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h341_h342_patches_do_what_upstream_does),
+		cmocka_unit_test(out_of_memory_is_an_answer),
+		cmocka_unit_test(r654_a_patch_cannot_grow_out_of_bounds),
+		cmocka_unit_test(strict_json_only),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
