@@ -143,3 +143,13 @@ vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel)
 		wheel->tick_next = VD_NEVER;
 	return wheel->soon_next.ns < wheel->tick_next.ns ? wheel->soon_next : wheel->tick_next;
 }
+
+bool vdi_bookmark_is_near(struct vdi_bookmark_wheel *wheel)
+{
+	int64_t second = wheel->second;
+
+	if (wheel->count == 0 || wheel->asked == second)
+		return false;
+	wheel->asked = second;
+	return wheel->buckets[(second + 1) % VDI_BOOKMARK_BUCKETS] || wheel->buckets[(second + 2) % VDI_BOOKMARK_BUCKETS];
+}

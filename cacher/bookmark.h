@@ -21,6 +21,7 @@ struct vdi_bookmark_wheel {
 	vd_mono		     soon_next;
 	vd_mono		     tick_next; /* VD_NEVER: the wheel is empty */
 	int64_t		     second;	/* everything up to here was looked at */
+	int64_t		     asked;	/* vdi_bookmark_is_near was answered for this second */
 	size_t		     count;
 };
 
@@ -32,5 +33,8 @@ void vdi_bookmark_add(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watch
 void vdi_bookmark_remove(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher);
 /* Posts what is due. Returns when to call again. */
 vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel);
+/* true, once a tick: somebody is due at one of the next ticks. The time to ask the store how far it is, so that the bookmark of an idle resource moves
+ * with writes to others (R-541). */
+bool vdi_bookmark_is_near(struct vdi_bookmark_wheel *wheel);
 
 #endif

@@ -163,6 +163,8 @@ static void run(void *arg)
 	due = earlier(due, vdi_watch_cache_serve_waiters(&cacher->watch_cache));
 	vdi_dispatch_opening(cacher);
 	due = earlier(due, vdi_bookmark_run(&cacher->bookmarks));
+	if (vdi_bookmark_is_near(&cacher->bookmarks))
+		vdi_reflector_ask_progress(cacher);
 	more |= vdi_outlet_run(cacher->inline_outlet);
 	vdi_dispatch_left(cacher);
 	due = earlier(due, vdi_dispatch_retire_frames(cacher));

@@ -450,6 +450,15 @@ static vd_mono request_progress(struct vd_cacher *cacher, vd_mono now)
 	return reflector->progress_at;
 }
 
+void vdi_reflector_ask_progress(struct vd_cacher *cacher)
+{
+	struct vd_store_status status;
+
+	if (cacher->reflector.phase == VDI_REFLECTOR_WATCHING && cacher->reflector.watchchan &&
+	    vd_store_status_get(cacher->store, &status) == VD_OK && status.current > vdi_watch_cache_revision(&cacher->watch_cache))
+		vdi_watchchan_progress(cacher->reflector.watchchan);
+}
+
 vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;

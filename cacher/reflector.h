@@ -67,6 +67,8 @@ void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history);
 void vdi_reflector_wake(void *cacher);
 void vdi_reflector_stream_closed(void *cacher);
 /* Closes the streams. */
+/* Asks the store for its progress if it is ahead of the cache. The cacher's actor. */
+void vdi_reflector_ask_progress(struct vd_cacher *cacher);
 void vdi_reflector_stop(struct vd_cacher *cacher);
 void vdi_reflector_fini(struct vdi_reflector *reflector);
 

@@ -288,6 +288,32 @@ static void t122_t124_r558_bookmarks_and_the_deadline(void **state)
 	free(r);
 }
 
+/* Writes to other resources only: the bookmark of this one follows them. */
+static void r541_the_bookmark_of_an_idle_resource_moves(void **state)
+{
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct cacher_fixture	f;
+		struct vd_watch_options options = all();
+		struct recorder	       *r = calloc(1, sizeof *r);
+		vd_rev			elsewhere = 0;
+
+		cacher_fixture_setup(&f, seed);
+		options.revision = put_pod(&f, "ns", "x", NULL, NULL);
+		options.allow_bookmarks = true;
+		options.deadline = vd_mono_add(vd_env_now(f.env), VD_SECONDS(4));
+		assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/secrets/ns/s"), vd_bytes_of("{}"), &elsewhere, NULL), VD_OK);
+		vdi_sim_advance(f.env, VD_MS(3900));
+		assert_true(r->count >= 1);
+		assert_int_equal(r->events[r->count - 1].type, VD_WATCH_BOOKMARK);
+		assert_int_equal(r->events[r->count - 1].revision, elsewhere);
+		recorder_close(&f, r);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
 static void t128_a_stuck_watcher_is_ended_and_delays_nobody(void **state)
 {
 	struct cacher_fixture	f;
@@ -524,6 +550,7 @@ int main(void)
 		cmocka_unit_test(t127_r551_a_future_revision_is_waited_for_in_silence),
 		cmocka_unit_test(t131_r520_a_state_newer_than_the_store_times_out),
 		cmocka_unit_test(t122_t124_r558_bookmarks_and_the_deadline),
+		cmocka_unit_test(r541_the_bookmark_of_an_idle_resource_moves),
 		cmocka_unit_test(t128_a_stuck_watcher_is_ended_and_delays_nobody),
 		cmocka_unit_test(t143_closing_inside_the_callbacks),
 		cmocka_unit_test(t119_r562_the_end_of_the_cacher_ends_watches),
