@@ -333,6 +333,11 @@ bool vdi_event_log_is_torn(const struct vdi_event_log *log)
 	return log->torn;
 }
 
+struct vd_bytes vdi_event_log_torn_text(const struct vdi_event_log *log)
+{
+	return log->torn ? (struct vd_bytes) { log->text + log->at, log->size - log->at } : VD_BYTES_NONE;
+}
+
 /* ---- Life ---- */
 
 static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)

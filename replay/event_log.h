@@ -57,6 +57,8 @@ VDI_MUST_USE vd_status vdi_event_log_open(const char *path, struct vdi_event_log
 VDI_MUST_USE vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr);
 /* Whether the file ended in a torn line, which was not returned. */
 bool		      vdi_event_log_is_torn(const struct vdi_event_log *log);
+/* That line, after the end was reached; empty when there is none. Lent until the log is closed. */
+struct vd_bytes	      vdi_event_log_torn_text(const struct vdi_event_log *log);
 struct vdi_event_log *vdi_event_log_close(struct vdi_event_log *log);
 
 #endif

@@ -25,9 +25,9 @@ static vd_status load_begin(void *arg, vd_rev compacted, vd_rev revision_min, in
 }
 
 /* The events gathered so far become history. */
-static vd_status flush(struct loader *loader)
+vd_status vdi_mvcc_load_flush(struct vdi_mvcc *mvcc, vd_mono now)
 {
-	struct vdi_group      *group = loader->group;
+	struct vdi_group      *group = &mvcc->writer.group;
 	struct vdi_mvcc_state *state;
 	vd_status	       status;
 
@@ -36,12 +36,12 @@ static vd_status flush(struct loader *loader)
 	status = vdi_mvcc_state_new(&state);
 	if (status != VD_OK)
 		return status;
-	status = vdi_mvcc_log_prepare(&loader->mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), loader->now);
+	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), now);
 	if (status == VD_OK) {
 		state->revision = group->events[group->event_count - 1].kv->mod_rev;
 		state->compacted = group->compacted;
 		vdi_btree_snapshot(&group->keys, &state->keys);
-		vdi_mvcc_log_commit(&loader->mvcc->log, state);
+		vdi_mvcc_log_commit(&mvcc->log, state);
 		group->event_count = 0;
 	}
 	vdi_mvcc_state_unref(state);
@@ -73,7 +73,7 @@ static vd_status load_change(void *arg, struct vd_kv *kv, bool is_delete)
 
 	/* Gathers a few thousand events, then stops at the border of a revision. */
 	if (group->event_count >= 4096 && group->events[group->event_count - 1].kv->mod_rev != kv->mod_rev)
-		status = flush(loader);
+		status = vdi_mvcc_load_flush(loader->mvcc, loader->now);
 	if (status == VD_OK) {
 		status = is_delete ? vdi_btree_remove(&group->keys, vd_kv_key(kv), &previous) : vdi_btree_put(&group->keys, kv, &previous);
 		if (status == VD_NOT_FOUND)
@@ -132,7 +132,7 @@ vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *
 	vd_status		status;
 
 	VDI_TRY(vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr));
-	status = flush(&loader);
+	status = vdi_mvcc_load_flush(mvcc, loader.now);
 	if (status == VD_OK)
 		status = attach_all(&loader);
 	if (status != VD_OK)

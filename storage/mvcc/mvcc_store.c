@@ -6,6 +6,7 @@
 #include "mvcc_store.h"
 
 #include "env.h"
+#include "mvcc_import.h"
 #include "mvcc_load.h"
 #include "wait.h"
 #include "store.h"
@@ -367,13 +368,16 @@ static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_m
 }
 
 /* The state before anything was published: what was loaded, or nothing at revision 1. */
-static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, struct vd_error *reterr)
+static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, const struct vdi_mvcc_importer *importer,
+			     struct vd_error *reterr)
 {
 	struct vdi_mvcc_state *state;
 	vd_status	       status = VD_OK;
 
 	if (mvcc->options.data_dir)
 		status = vdi_mvcc_load(mvcc, tuning, reterr);
+	if (status == VD_OK && importer)
+		status = vdi_mvcc_import_run(mvcc, importer, reterr);
 	if (status != VD_OK)
 		return status;
 	status = vdi_mvcc_state_new(&state);
@@ -445,6 +449,12 @@ vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_opti
 vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
 			      struct vd_store **ret_store, struct vd_error *reterr)
 {
+	return vdi_mvcc_open_importing(env, options, tuning, NULL, ret_store, reterr);
+}
+
+vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
+				  const struct vdi_mvcc_importer *importer, struct vd_store **ret_store, struct vd_error *reterr)
+{
 	struct vd_mvcc_options checked;
 	struct vdi_mvcc	      *mvcc;
 	vd_status	       status;
@@ -466,7 +476,7 @@ vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_opt
 	vdi_watchable_init(&mvcc->watchable, 1);
 	status = vdi_writer_init(&mvcc->writer, mvcc);
 	if (status == VD_OK)
-		status = first_state(mvcc, tuning, reterr);
+		status = first_state(mvcc, tuning, importer, reterr);
 	mvcc->options.data_dir = NULL;
 	if (status == VD_OK) {
 		status = vdi_mvcc_metrics_init(&mvcc->metrics, mvcc);

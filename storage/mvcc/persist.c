@@ -25,6 +25,9 @@ struct vdi_persist {
 	void *done_arg;
 };
 
+/* Exists from vdi_persist_mark to vdi_persist_unmark. */
+#define MARK_FILE "unfinished"
+
 #define CHECKPOINT_BYTES ((int64_t) 4 << 20)
 #define CHECKPOINT_INTERVAL VD_SECONDS(1)
 
@@ -100,6 +103,34 @@ static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint
 	return vdi_journal_start(persist->journal, reterr);
 }
 
+static vd_status check_mark(struct vdi_persist *persist, const char *path, struct vd_error *reterr)
+{
+	struct vdi_file *file;
+	vd_status	 status = vdi_file_open(persist->dir, MARK_FILE, VDI_FILE_READ, &file, reterr);
+
+	if (status == VD_NOT_FOUND)
+		return VD_OK;
+	if (status != VD_OK)
+		return status;
+	vdi_file_close(file);
+	return vd_error_set(reterr, VD_CORRUPT, "%s: loading a log into this directory was interrupted: remove the directory and load again", path);
+}
+
+vd_status vdi_persist_mark(struct vdi_persist *persist, struct vd_error *reterr)
+{
+	struct vdi_file *file;
+
+	VDI_TRY(vdi_file_open(persist->dir, MARK_FILE, VDI_FILE_CREATE, &file, reterr));
+	vdi_file_close(file);
+	return vdi_dir_sync(persist->dir, reterr);
+}
+
+vd_status vdi_persist_unmark(struct vdi_persist *persist, struct vd_error *reterr)
+{
+	VDI_TRY(vdi_dir_unlink(persist->dir, MARK_FILE, reterr));
+	return vdi_dir_sync(persist->dir, reterr);
+}
+
 static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
 			    struct vdi_load *load, struct vd_error *reterr)
 {
@@ -108,6 +139,7 @@ static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_op
 	bool		       is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
 
 	VDI_TRY(vdi_dir_open(vdi_env_disk(persist->env), options->data_dir, &persist->dir, reterr));
+	VDI_TRY(check_mark(persist, options->data_dir, reterr));
 	if (!is_journal_only)
 		status = vdi_checkpoint_open(persist->dir, options->no_sync, &checkpoint, reterr);
 	if (status == VD_OK || status == VD_NOT_FOUND)

@@ -21,6 +21,7 @@ struct vdi_change {
 	/* The live record of the same key that this one supersedes, lent like kv; NULL when the key had none (a create: version 1). By
 	 * it compaction finds what is dead without a map of all keys (E-1017): required for a delete and for a put of version > 1. */
 	const struct vd_kv *previous;
+	bool is_first; /* no earlier version is in this store, whatever its version says (mvcc_import.h) */
 };
 
 enum vdi_lease_change_kind { VDI_LEASE_GRANTED, VDI_LEASE_REVOKED, VDI_LEASE_RENEWED };
@@ -64,6 +65,10 @@ VDI_MUST_USE vd_status vdi_persist_sync(struct vdi_persist *persist, struct vd_e
 /* Forgets everything appended since the last good sync, as if it had never been appended; cannot fail. The store calls it when it gives up
  * a group of commits before its sync (memory, quota) and then appends again what still holds, with the same revisions. */
 void vdi_persist_discard(struct vdi_persist *persist);
+/* From mark to unmark (each durable when it returns) the directory is not to be opened again: vdi_persist_open answers VD_CORRUPT. For work that takes
+ * many syncs and means nothing in part. The writer only. */
+VDI_MUST_USE vd_status vdi_persist_mark(struct vdi_persist *persist, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_persist_unmark(struct vdi_persist *persist, struct vd_error *reterr);
 /* Bytes on disk, journal and checkpoint: what is in use. Room that is reserved, and journal bytes that the checkpoint has, are left out (two
  * journal files at most while the checkpoint keeps up). */
 int64_t vdi_persist_size_bytes(const struct vdi_persist *persist);

@@ -115,7 +115,7 @@ static void check_change(const struct vdi_commit *commit, size_t place)
 	VDI_CHECK(commit->revision > 0 && kv->mod_rev == commit->revision);
 	VDI_CHECK(place == 0 || kv->sub > commit->changes[place - 1].kv->sub);
 	VDI_CHECK(change->is_delete || (kv->create_rev > 0 && kv->create_rev <= kv->mod_rev && kv->version > 0));
-	VDI_CHECK(change->previous || !(change->is_delete || kv->version > 1));
+	VDI_CHECK(change->previous || (!change->is_delete && (kv->version == 1 || change->is_first)));
 	VDI_CHECK(change->previous == NULL || (change->previous->mod_rev > 0 && change->previous->mod_rev <= kv->mod_rev));
 }
 

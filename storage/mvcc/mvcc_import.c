@@ -1,0 +1,265 @@
+/* How: changes go into the writer's working trees and into the history, as a start does with what the directory holds (mvcc_load.c). When all of it is
+ * there, a walk over the history makes one journal record of each revision. The history keeps everything until the end, compacted revisions too, because
+ * the journal wants them in order; only then are they dropped. */
+#include "mvcc_import.h"
+
+#include <stdlib.h>
+
+#include "mvcc_load.h"
+
+/* Events gathered before they become history; bytes and changes between two syncs. */
+#define GATHER_MAX 4096
+#define SYNC_BYTES ((size_t) 8 << 20)
+#define PROGRESS_CHANGES 100000
+
+struct vdi_mvcc_import {
+	struct vdi_mvcc			 *mvcc;
+	struct vdi_group		 *group;
+	const struct vdi_mvcc_importer	 *importer;
+	vd_mono				  now;
+	vd_rev				  last;	     /* imported so far; 0: nothing */
+	vd_rev				  compacted; /* -1: never */
+	uint64_t			  change_count;
+};
+
+/* ---- Into memory ---- */
+
+static vd_status invalid_key(struct vd_error *reterr, const char *why, const struct vd_kv *kv)
+{
+	return vd_error_set(reterr, VD_INVALID, "%s: %.*s at revision %lld", why, (int) VDI_MIN(kv->key_size, 200), kv->data, (long long) kv->mod_rev);
+}
+
+static vd_status no_memory(struct vd_error *reterr)
+{
+	return vd_error_set(reterr, VD_NOMEM, "mvcc: no memory for what is imported");
+}
+
+/* Takes over previous. */
+static vd_status add_event(struct vdi_group *group, bool is_delete, struct vd_kv *kv, struct vd_kv *previous)
+{
+	if (!vdi_grow((void **) &group->events, &group->event_capacity, group->event_count + 1, sizeof group->events[0])) {
+		vd_kv_unref(previous);
+		return VD_NOMEM;
+	}
+	group->events[group->event_count++] = (struct vd_store_event) { is_delete, vd_kv_ref(kv), previous };
+	return VD_OK;
+}
+
+/* What is not given follows from the live record. */
+static vd_status stamp(struct vd_kv *kv, const struct vd_kv *live, uint32_t sub, struct vd_error *reterr)
+{
+	kv->sub = sub;
+	kv->lease = 0; /* the log knows no leases, only their numbers */
+	if (kv->create_rev == 0)
+		kv->create_rev = live ? live->create_rev : kv->mod_rev;
+	if (kv->version == 0)
+		kv->version = live ? live->version + 1 : 1;
+	if (kv->create_rev < 1 || kv->create_rev > kv->mod_rev || kv->version < 1)
+		return invalid_key(reterr, "a create revision above its own revision", kv);
+	return VD_OK;
+}
+
+static vd_status take(struct vdi_mvcc_import *import, const struct vdi_import_change *change, uint32_t sub, struct vd_error *reterr)
+{
+	struct vdi_group   *group = import->group;
+	struct vd_kv	   *kv = change->kv;
+	const struct vd_kv *live = vdi_btree_snapshot_get(vdi_btree_view(&group->keys), vd_kv_key(kv));
+	void		   *previous = NULL;
+	vd_status	    status;
+
+	if (live && live->mod_rev == kv->mod_rev)
+		return invalid_key(reterr, "one key twice in a transaction", kv);
+	if (change->is_delete) {
+		if (live == NULL)
+			return invalid_key(reterr, "a delete of a key that does not exist", kv);
+		kv->sub = sub;
+		kv->create_rev = kv->version = kv->lease = 0;
+		status = vdi_btree_remove(&group->keys, vd_kv_key(kv), &previous);
+	} else {
+		VDI_TRY(stamp(kv, live, sub, reterr));
+		status = vdi_btree_put(&group->keys, kv, &previous);
+	}
+	if (status == VD_OK)
+		status = add_event(group, change->is_delete, kv, previous);
+	import->change_count++;
+	return status == VD_OK ? VD_OK : no_memory(reterr);
+}
+
+vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import *import, const struct vdi_import_change *changes, size_t count, struct vd_error *reterr)
+{
+	vd_rev revision;
+
+	if (count == 0)
+		return VD_OK;
+	revision = changes[0].kv->mod_rev;
+	if (revision <= import->last)
+		return vd_error_set(reterr, VD_INVALID, "revision %lld does not follow %lld", (long long) revision, (long long) import->last);
+	if (import->group->event_count >= GATHER_MAX && vdi_mvcc_load_flush(import->mvcc, import->now) != VD_OK)
+		return no_memory(reterr);
+	for (size_t i = 0; i < count; i++) {
+		VDI_CHECK(changes[i].kv->mod_rev == revision);
+		VDI_TRY(take(import, &changes[i], (uint32_t) i, reterr));
+	}
+	import->last = revision;
+	import->group->revision = VDI_MAX(import->group->revision, revision);
+	return VD_OK;
+}
+
+static int order_changes(const void *a, const void *b)
+{
+	const struct vd_kv *left = ((const struct vdi_import_change *) a)->kv, *right = ((const struct vdi_import_change *) b)->kv;
+
+	if (left->mod_rev != right->mod_rev)
+		return left->mod_rev < right->mod_rev ? -1 : 1;
+	return vd_bytes_compare(vd_kv_key(left), vd_kv_key(right));
+}
+
+vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revision, struct vdi_import_change *changes, size_t count,
+				   struct vd_error *reterr)
+{
+	if (import->last != 0)
+		return vd_error_set(reterr, VD_INVALID, "a snapshot must come before all changes");
+	if (count)
+		qsort(changes, count, sizeof *changes, order_changes);
+	for (size_t first = 0, end; first < count; first = end) {
+		for (end = first + 1; end < count && changes[end].kv->mod_rev == changes[first].kv->mod_rev;)
+			end++;
+		if (changes[first].is_delete || changes[first].kv->mod_rev > revision)
+			return invalid_key(reterr, "not part of a snapshot", changes[first].kv);
+		for (size_t i = first; i < end; i++)
+			if (vdi_btree_snapshot_get(vdi_btree_view(&import->group->keys), vd_kv_key(changes[i].kv)))
+				return invalid_key(reterr, "one key twice in a snapshot", changes[i].kv);
+		VDI_TRY(vdi_mvcc_import_commit(import, changes + first, end - first, reterr));
+	}
+	import->last = VDI_MAX(import->last, revision);
+	/* Nothing is known below the last revision that is here: the store cannot stand at one that it holds no record of. */
+	import->compacted = import->group->revision;
+	return VD_OK;
+}
+
+vd_status vdi_mvcc_import_compact(struct vdi_mvcc_import *import, vd_rev revision, struct vd_error *reterr)
+{
+	if (revision > VDI_MAX(import->last, import->group->revision))
+		return vd_error_set(reterr, VD_INVALID, "compaction at %lld, beyond the last revision %lld", (long long) revision, (long long) import->last);
+	import->compacted = VDI_MAX(import->compacted, VDI_MIN(revision, import->group->revision));
+	return VD_OK;
+}
+
+/* ---- To the journal ---- */
+
+struct journal_walk {
+	struct vdi_mvcc_import *import;
+	size_t			unsynced_bytes;
+	uint64_t		done, said;
+};
+
+static vd_status sync_walk(struct journal_walk *walk, struct vd_error *reterr)
+{
+	walk->unsynced_bytes = 0;
+	return vdi_persist_sync(walk->import->mvcc->persist, reterr);
+}
+
+/* The events of one revision as one record. */
+static vd_status append_revision(struct journal_walk *walk, const struct vd_store_event *events, size_t count, struct vd_error *reterr)
+{
+	struct vdi_group *group = walk->import->group;
+	struct vdi_commit commit = { .revision = events[0].kv->mod_rev, .change_count = count };
+
+	if (!vdi_grow((void **) &group->changes, &group->change_capacity, count, sizeof group->changes[0]))
+		return no_memory(reterr);
+	for (size_t i = 0; i < count; i++) {
+		group->changes[i] = (struct vdi_change) { events[i].is_delete, events[i].kv, events[i].previous, events[i].previous == NULL };
+		walk->unsynced_bytes += events[i].kv->key_size + events[i].kv->value_size + 64;
+	}
+	commit.changes = group->changes;
+	VDI_TRY(vdi_persist_append(walk->import->mvcc->persist, &commit, reterr));
+	walk->done += count;
+	if (walk->import->importer->progress && walk->done - walk->said >= PROGRESS_CHANGES) {
+		walk->said = walk->done;
+		walk->import->importer->progress(walk->import->importer->arg, walk->done, walk->import->change_count);
+	}
+	return walk->unsynced_bytes >= SYNC_BYTES ? sync_walk(walk, reterr) : VD_OK;
+}
+
+static vd_status append_run(struct journal_walk *walk, const struct vd_store_event *events, size_t count, struct vd_error *reterr)
+{
+	for (size_t first = 0, end; first < count; first = end) {
+		for (end = first + 1; end < count && events[end].kv->mod_rev == events[first].kv->mod_rev;)
+			end++;
+		VDI_TRY(append_revision(walk, events + first, end - first, reterr));
+	}
+	return VD_OK;
+}
+
+static vd_status append_all(struct journal_walk *walk, struct vd_error *reterr)
+{
+	struct vdi_mvcc_log	   *log = &walk->import->mvcc->log;
+	struct vdi_mvcc_log_cursor  cursor = { 0 };
+	const struct vd_store_event *events;
+	uint32_t		    count;
+	vd_status		    status;
+
+	if (log->end_index == 0)
+		return VD_OK;
+	status = vdi_mvcc_log_seek_index(log, 0, &cursor);
+	while (status == VD_OK && (status = vdi_mvcc_log_run(log, &cursor, &events, &count)) == VD_OK) {
+		status = append_run(walk, events, count, reterr);
+		cursor.position += count;
+	}
+	vdi_mvcc_log_cursor_fini(&cursor);
+	return status == VD_AGAIN ? VD_OK : status;
+}
+
+static vd_status write_journal(struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	struct journal_walk walk = { .import = import };
+	struct vdi_commit   compaction = { .compact = import->compacted };
+
+	VDI_TRY(vdi_persist_mark(import->mvcc->persist, reterr));
+	VDI_TRY(append_all(&walk, reterr));
+	if (import->compacted > 0)
+		VDI_TRY(vdi_persist_append(import->mvcc->persist, &compaction, reterr));
+	VDI_TRY(sync_walk(&walk, reterr));
+	VDI_TRY(vdi_persist_unmark(import->mvcc->persist, reterr));
+	import->mvcc->size_bytes = vdi_persist_size_bytes(import->mvcc->persist);
+	return VD_OK;
+}
+
+/* ---- All of it ---- */
+
+static vd_status check_empty(const struct vdi_group *group, struct vd_error *reterr)
+{
+	if (vdi_btree_count(&group->keys) == 0 && vdi_btree_count(&group->leases) == 0 && group->revision <= 1 && group->compacted < 0)
+		return VD_OK;
+	return vd_error_set(reterr, VD_EXISTS, "the store is not empty: it holds %llu keys and stands at revision %lld",
+			    (unsigned long long) vdi_btree_count(&group->keys), (long long) group->revision);
+}
+
+static void drop_compacted(struct vdi_mvcc_import *import)
+{
+	struct vdi_mvcc_log_chunk *chunk, *next;
+
+	if (import->compacted <= 0)
+		return;
+	import->group->compacted = import->compacted;
+	for (chunk = vdi_mvcc_log_compact(&import->mvcc->log, import->compacted); chunk; chunk = next) {
+		next = chunk->next;
+		vdi_mvcc_log_chunk_unref(chunk);
+	}
+}
+
+vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_importer *importer, struct vd_error *reterr)
+{
+	struct vdi_mvcc_import import = {
+		.mvcc = mvcc, .group = &mvcc->writer.group, .importer = importer, .now = vd_env_now(mvcc->env), .compacted = -1
+	};
+
+	VDI_TRY(check_empty(import.group, reterr));
+	VDI_TRY(importer->run(importer->arg, &import, reterr));
+	if (vdi_mvcc_load_flush(mvcc, import.now) != VD_OK)
+		return no_memory(reterr);
+	if (mvcc->persist && import.change_count)
+		VDI_TRY(write_journal(&import, reterr));
+	drop_compacted(&import);
+	return VD_OK;
+}
