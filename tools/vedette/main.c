@@ -1,44 +1,66 @@
-/* vedette: one program, git-like subcommands. A new one is a row here and a file beside this one. */
+/* The program: finds the subcommand and runs it. */
 #include <stdio.h>
-#include <string.h>
 #include <vedette/vedette.h>
 
-#include "command.h"
+#include "command_line.h"
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} commands[] = {
-	{ "serve", vdi_command_serve, "REST list/watch server for kubectl, client-go and the like" },
+static const struct vdi_command *const commands[] = {
+	&vdi_command_serve,
+	&vdi_command_get,
+	&vdi_command_watch,
+	&vdi_command_kubeconfig,
 };
 
-static void help(FILE *to)
+static const struct vdi_command *find(const char *name)
 {
-	(void) fprintf(to, "usage: vedette COMMAND [OPTIONS]\n\ncommands:\n");
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-		(void) fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-	(void) fprintf(to, "\nvedette COMMAND --help says more; vedette --version.\n");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(commands); i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static void print_help(FILE *file)
+{
+	fprintf(file, "vedette: a Kubernetes-style watch cache and the store beneath it\n\n"
+		      "Usage: vedette COMMAND [options]\n\nCommands:\n");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(commands); i++)
+		fprintf(file, "  %-12s%s\n", commands[i]->name, commands[i]->summary);
+	fprintf(file, "  %-12s%s\n", "help", "Show the help of a command.");
+	fprintf(file, "\nvedette COMMAND --help shows its options. vedette --version shows the version. The manual: man vedette\n");
+}
+
+static int help(int argc, char **argv)
+{
+	static char		  flag[] = "--help";
+	const struct vdi_command *command = argc > 2 ? find(argv[2]) : NULL;
+
+	if (argc > 2 && command == NULL) {
+		fprintf(stderr, "vedette help: there is no command \"%s\"\n", argv[2]);
+		return VDI_EXIT_USAGE;
+	}
+	if (command) {
+		char *arguments[] = { argv[2], flag, NULL };
+
+		return command->run(command, 2, arguments);
+	}
+	print_help(stdout);
+	return VDI_EXIT_OK;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2) {
-		help(stderr);
-		return 2;
+	const struct vdi_command *command = argc > 1 ? find(argv[1]) : NULL;
+
+	if (command)
+		return command->run(command, argc - 1, argv + 1);
+	if (argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return help(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+		printf("vedette %s\n", vd_version());
+		return VDI_EXIT_OK;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-		help(stdout);
-		return 0;
-	}
-	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
-		(void) printf("vedette %s\n", vd_version());
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 2, argv + 2);
-	(void) fprintf(stderr, "vedette: unknown command \"%s\"\n", argv[1]);
-	help(stderr);
-	return 2;
+	if (argc > 1)
+		fprintf(stderr, "vedette: there is no command \"%s\"\n\n", argv[1]);
+	print_help(stderr);
+	return VDI_EXIT_USAGE;
 }

@@ -6,23 +6,25 @@
 #include <vedette/server.h>
 #include <vedette/vedette.h>
 
-#include "command.h"
-#include "options.h"
+#include "command_line.h"
+#include "log_load.h"
 
 #define DRAIN_TIMEOUT VD_SECONDS(8)
 
 struct serve {
+	const struct vdi_command *command;
 	const char *listen;
 	const char *data_dir;
 	const char *resources;
-	const char *log_level;
-	const char *log_format;
+	const char *load;
 	int64_t	    history_bytes;
 	vd_dur	    history_window;
 	unsigned    threads;
 	bool	    memory;
-	bool	    help;
-	bool	    version;
+
+	/* While a log is loaded. */
+	const struct vd_env *env;
+	vd_mono		     said;
 };
 
 static int fail(const char *what, const struct vd_error *error)
@@ -41,14 +43,38 @@ static void raise_file_limit(void)
 	}
 }
 
-static vd_status open_store(const struct serve *serve, const struct vd_env *env, struct vd_store **ret_store, struct vd_error *error)
+/* At most once a second. */
+static void say_progress(void *arg, uint64_t records, uint64_t all)
 {
+	struct serve *serve = arg;
+	vd_mono	      now = vd_env_now(serve->env);
+
+	if (vd_mono_since(now, serve->said).ns < VD_SECONDS(1).ns)
+		return;
+	serve->said = now;
+	if (all)
+		(void) fprintf(stderr, "vedette serve: loading %s: %llu of %llu records written\n", serve->load, (unsigned long long) records,
+			       (unsigned long long) all);
+	else
+		(void) fprintf(stderr, "vedette serve: loading %s: %llu records read\n", serve->load, (unsigned long long) records);
+}
+
+static vd_status open_store(struct serve *serve, const struct vd_env *env, struct vd_store **ret_store, struct vd_error *error)
+{
+	struct vdi_log_load_report report;
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
 	options.data_dir = serve->memory ? NULL : serve->data_dir;
 	options.history_bytes = serve->history_bytes;
 	options.history_window = serve->history_window;
-	return vd_store_open_mvcc(env, &options, ret_store, error);
+	if (serve->load == NULL)
+		return vd_store_open_mvcc(env, &options, ret_store, error);
+	serve->env = env;
+	serve->said = vd_env_now(env);
+	VDI_TRY(vdi_log_load_open(env, &options, serve->load, say_progress, serve, ret_store, &report, error));
+	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld%s\n", serve->load, (unsigned long long) report.records,
+		       (long long) report.revision, report.was_torn ? "; a torn transaction at its end was dropped" : "");
+	return VD_OK;
 }
 
 /* Until SIGTERM or SIGINT, which every thread has blocked. */
@@ -60,7 +86,7 @@ static void wait_for_signal(const sigset_t *signals)
 		;
 }
 
-static int run(const struct serve *serve, const struct vd_env *env, const sigset_t *signals)
+static int run_server(struct serve *serve, const struct vd_env *env, const sigset_t *signals)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 	struct vd_store		*store;
@@ -70,7 +96,7 @@ static int run(const struct serve *serve, const struct vd_env *env, const sigset
 
 	error.code = open_store(serve, env, &store, &error);
 	if (error.code != VD_OK)
-		return fail(serve->memory ? "memory" : serve->data_dir, &error);
+		return fail(serve->load ? "" : serve->memory ? "memory" : serve->data_dir, &error);
 	options.listen = serve->listen;
 	options.threads = serve->threads;
 	options.resources_path = serve->resources;
@@ -96,45 +122,32 @@ static int run(const struct serve *serve, const struct vd_env *env, const sigset
 	return result;
 }
 
-int vdi_command_serve(int argc, char **argv)
+static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	struct serve	      serve = { .listen = "127.0.0.1:8080",
-					.data_dir = "./vedette-data",
-					.log_level = "info",
-					.log_format = "text",
-					.history_bytes = (int64_t) 256 << 20,
-					.history_window = VD_SECONDS(600) };
-	struct vd_env_options env_options = VD_ENV_OPTIONS_INIT;
-	struct vd_env	     *env;
-	sigset_t	      signals;
-	int		      result;
-	const struct vdi_option options[] = {
-		{ "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (127.0.0.1:8080)", &serve.listen },
-		{ "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (./vedette-data)", &serve.data_dir },
-		{ "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
-		{ "resources", VDI_OPTION_TEXT, "FILE", "further kinds to serve (JSON)", &serve.resources },
-		{ "history-window", VDI_OPTION_DURATION, "DURATION", "how long old revisions stay (10m)", &serve.history_window },
-		{ "history-bytes", VDI_OPTION_BYTES, "SIZE", "and how much of them at most (256MiB)", &serve.history_bytes },
-		{ "threads", VDI_OPTION_COUNT, "N", "event loops (number of processors)", &serve.threads },
-		{ "log-level", VDI_OPTION_TEXT, "LEVEL", "error, warning, info or debug (info)", &serve.log_level },
-		{ "log-format", VDI_OPTION_TEXT, "FORMAT", "text or json (text)", &serve.log_format },
-		{ "help", VDI_OPTION_FLAG, NULL, "this text", &serve.help },
-		{ "version", VDI_OPTION_FLAG, NULL, "the version", &serve.version },
+	struct serve		serve = { .command = command,
+					  .listen = "127.0.0.1:8080",
+					  .data_dir = "./vedette-data",
+					  .history_bytes = (int64_t) 256 << 20,
+					  .history_window = VD_SECONDS(600) };
+	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
+	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	       *env;
+	sigset_t		signals;
+	size_t			operand_count;
+	int			result;
+	const struct vdi_option table[] = {
+		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:8080)", &serve.listen },
+		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data)", &serve.data_dir },
+		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
+		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "further kinds to serve (JSON)", &serve.resources },
+		{ 0, "history-window", VDI_OPTION_DURATION, "DURATION", "how long old revisions stay (default 10m)", &serve.history_window },
+		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE", "and how much of them at most (default 256MiB)", &serve.history_bytes },
+		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 
-	if (!vdi_options_parse("serve", options, VDI_ARRAY_SIZE(options), argc, argv, NULL, 0, NULL))
-		return 2;
-	if (serve.help || serve.version) {
-		(void) printf(serve.help ? "usage: vedette serve [OPTIONS]\n\n" : "vedette %s\n", vd_version());
-		if (serve.help)
-			vdi_options_help(options, VDI_ARRAY_SIZE(options));
-		return 0;
-	}
-	if (!vdi_parse_log_level(serve.log_level, &env_options.log_level) ||
-	    (strcmp(serve.log_format, "text") != 0 && strcmp(serve.log_format, "json") != 0)) {
-		(void) fprintf(stderr, "vedette serve: --log-level must be error, warning, info or debug, --log-format text or json\n");
-		return 2;
-	}
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
+		return result;
 	/* Blocked before any thread exists, so that only wait_for_signal sees them. */
 	(void) sigemptyset(&signals);
 	(void) sigaddset(&signals, SIGTERM);
@@ -143,12 +156,25 @@ int vdi_command_serve(int argc, char **argv)
 	(void) signal(SIGPIPE, SIG_IGN);
 	raise_file_limit();
 
-	env_options.log = strcmp(serve.log_format, "json") == 0 ? vdi_log_to_stderr_json : vdi_log_to_stderr;
-	if (vd_env_new_threads(&env_options, &env) != VD_OK) {
-		(void) fprintf(stderr, "vedette serve: cannot start threads\n");
-		return 1;
-	}
-	result = run(&serve, env, &signals);
+	env_options.log = vdi_command_log;
+	env_options.log_arg = &log;
+	env_options.log_level = vdi_command_log_level(&log);
+	if (vd_env_new_threads(&env_options, &env) != VD_OK)
+		return vdi_command_failed(command, "cannot start threads");
+	result = run_server(&serve, env, &signals);
 	(void) vd_env_free(env);
 	return result;
 }
+
+const struct vdi_command vdi_command_serve = {
+	.name = "serve",
+	.summary = "Serve list and watch to kubectl, client-go and the like.",
+	.usage = "vedette serve [options]",
+	.details = "Says one line on standard error when it accepts requests: \"vedette: ready http://127.0.0.1:8080\". SIGTERM or Ctrl-C ends it: watches end\n"
+		   "cleanly, what was acknowledged is on disk.\n"
+		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
+	.examples = "  vedette serve\n"
+		    "  vedette serve --listen 127.0.0.1:0 --memory --load examples/small-cluster.ndjson\n"
+		    "  vedette serve --data-dir /var/lib/vedette --history-window 1h --log-format json\n",
+	.run = run,
+};

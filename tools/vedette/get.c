@@ -1,0 +1,171 @@
+/* vedette get: one object, or a list, printed. */
+#include <stdio.h>
+
+#include "json_stream.h"
+#include "object_options.h"
+#include "table_print.h"
+
+struct get {
+	const struct vdi_object_query *query;
+	const char		      *output;
+	struct vdi_table_printer       table;
+	bool			       is_list;
+	int64_t			       count;
+};
+
+/* ---- Printing ---- */
+
+static void print_member(const char *name, struct vd_bytes value)
+{
+	printf("    \"%s\": \"%.*s\",\n", name, (int) value.size, value.size ? (const char *) value.data : "");
+}
+
+static vd_status page_begin(void *arg, const struct vdi_page *page)
+{
+	struct get *get = arg;
+
+	if (get->query->form == VDI_AS_TABLE)
+		return vdi_table_printer_columns(&get->table, page->columns);
+	if (get->query->form == VDI_AS_JSON && get->is_list && get->count == 0 && get->table.row_count++ == 0) {
+		printf("{\n");
+		print_member("kind", page->kind);
+		print_member("apiVersion", page->api_version);
+		printf("    \"metadata\": {\n        \"resourceVersion\": \"%.*s\"\n    },\n    \"items\": [", (int) page->revision.size,
+		       page->revision.size ? (const char *) page->revision.data : "");
+	}
+	return VD_OK;
+}
+
+static vd_status print_object(void *arg, const struct vdi_listed *listed)
+{
+	struct get *get = arg;
+
+	get->count++;
+	switch (get->query->form) {
+	case VDI_AS_TABLE:
+		return vdi_table_printer_row(&get->table, NULL, listed->namespace_name, listed->name, listed->cells);
+	case VDI_AS_NAMES:
+		vdi_resource_print_name(&get->query->resource, listed->name);
+		putchar('\n');
+		return VD_OK;
+	default:
+		if (!get->is_list) {
+			vdi_json_print(listed->text);
+			return VD_OK;
+		}
+		printf("%s\n        ", get->count > 1 ? "," : "");
+		vdi_json_print_at(listed->text, 2);
+		return VD_OK;
+	}
+}
+
+static vd_status page_end(void *arg, const struct vdi_page *page)
+{
+	struct get *get = arg;
+
+	(void) page;
+	if (get->query->form == VDI_AS_TABLE)
+		vdi_table_printer_flush(&get->table);
+	return VD_OK;
+}
+
+static void say_nothing_found(const struct get *get)
+{
+	if (get->query->namespace_name)
+		fprintf(stderr, "No resources found in %s namespace.\n", get->query->namespace_name);
+	else
+		fprintf(stderr, "No resources found.\n");
+}
+
+static int print_list(const struct vdi_command *command, struct vdi_http_client *client, struct vdi_object_query *query,
+		      const struct vdi_object_options *options)
+{
+	struct get	     get = { .query = query, .output = options->output, .is_list = query->name == NULL };
+	struct vdi_list_sink sink = { page_begin, print_object, page_end, &get };
+	struct vd_error	     error = { 0 };
+	vd_status	     status;
+
+	get.table.wide = strcmp(options->output, "wide") == 0;
+	get.table.no_header = options->no_headers;
+	get.table.with_namespace = options->all_namespaces && query->resource.namespaced;
+	status = vdi_object_list(client, query, &sink, NULL, &error);
+	vdi_table_printer_fini(&get.table);
+	if (status != VD_OK)
+		return vdi_command_failed(command, "%s", *error.message ? error.message : vd_status_sentence(status));
+	if (query->form == VDI_AS_JSON && get.is_list)
+		printf("%s]\n}\n", get.count ? "\n    " : "");
+	else if (get.count == 0)
+		say_nothing_found(&get);
+	return fflush(stdout) == 0 && !ferror(stdout) ? VDI_EXIT_OK : VDI_EXIT_FAILED;
+}
+
+static int print_raw(const struct vdi_command *command, struct vdi_http_client *client, const char *path)
+{
+	struct vdi_http_answer answer = { 0 };
+	struct vd_error	       error = { 0 };
+	vd_status	       status;
+
+	if (*path != '/')
+		return vdi_command_mistake(command, "the path must start with '/': --raw /readyz");
+	status = vdi_http_get_ok(client, path, "application/json, */*", &answer, &error);
+	if (status == VD_OK)
+		fwrite(answer.body, 1, answer.size, stdout);
+	vdi_http_answer_fini(&answer);
+	return status == VD_OK ? VDI_EXIT_OK : vdi_command_failed(command, "%s", error.message);
+}
+
+/* ---- The command ---- */
+
+static int run(const struct vdi_command *command, int argc, char **argv)
+{
+	struct vdi_object_options options = VDI_OBJECT_OPTIONS_INIT;
+	struct vdi_log_settings	  log = VDI_LOG_SETTINGS_INIT;
+	struct vdi_object_query	  query;
+	struct vdi_http_client	 *client;
+	struct vd_error		  error = { 0 };
+	const char		 *raw = NULL, *match = NULL, *operands[2];
+	int64_t			  limit = 0;
+	size_t			  operand_count;
+	int			  status;
+	const struct vdi_option	  table[] = {
+		  VDI_OBJECT_OPTION_TABLE(&options),
+		  { 0, "limit", VDI_OPTION_NUMBER, "N", "at most N objects", &limit },
+		  { 0, "resource-version", VDI_OPTION_TEXT, "N", "the list as of this version (see --resource-version-match); 0: whatever is cached", &options.revision },
+		  { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE", "Exact or NotOlderThan (default NotOlderThan)", &match, "Exact|NotOlderThan" },
+		  { 0, "raw", VDI_OPTION_TEXT, "PATH", "print what the server answers at this path", &raw },
+	};
+
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
+		return status;
+	if (raw && operand_count)
+		return vdi_command_mistake(command, "--raw takes no resource");
+	if (match && options.revision == NULL)
+		return vdi_command_mistake(command, "--resource-version-match needs --resource-version");
+	if (raw == NULL && operand_count == 0)
+		return vdi_command_mistake(command, "which resource? For instance: vedette get pods");
+	if (vdi_http_client_new(&options.client, &client, &error) != VD_OK)
+		return vdi_command_mistake(command, "%s", error.message);
+	if (raw) {
+		status = print_raw(command, client, raw);
+	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query, &status)) {
+		query.limit = limit;
+		if (options.revision && query.name == NULL && strcmp(options.revision, "0") != 0)
+			query.revision_match = match ? match : "NotOlderThan";
+		status = print_list(command, client, &query, &options);
+	}
+	vdi_http_client_free(client);
+	return status;
+}
+
+const struct vdi_command vdi_command_get = {
+	.name = "get",
+	.summary = "Print objects of an API server.",
+	.usage = "vedette get [options] RESOURCE [NAME]",
+	.details = "RESOURCE is a name that the server's discovery knows: pods, pod, po, deployments.apps, deployments.v1.apps.\n"
+		   "Exit status: 0 printed (also when there was nothing to print), 1 failed, 2 misused.\n",
+	.examples = "  vedette get pods -n shop\n"
+		    "  vedette get deploy web -n shop -o json\n"
+		    "  vedette get pods -A -l app=web --field-selector spec.nodeName=node-1\n"
+		    "  vedette get --raw /debug/vedette\n",
+	.run = run,
+};

@@ -1,0 +1,72 @@
+/* See the header. */
+#include "object_options.h"
+
+static char operand_copy[512]; /* of the main thread: "pods/web-1" taken apart */
+
+enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options)
+{
+	return strcmp(options->output, "json") == 0 ? VDI_AS_JSON : strcmp(options->output, "name") == 0 ? VDI_AS_NAMES : VDI_AS_TABLE;
+}
+
+/* False: said. */
+static bool take_apart(const struct vdi_command *command, const char **operands, size_t count, const char **ret_type, const char **ret_name)
+{
+	char *slash;
+
+	if (count == 0) {
+		(void) vdi_command_mistake(command, "which resource? For instance: vedette %s pods", command->name);
+		return false;
+	}
+	if (strlen(operands[0]) >= sizeof operand_copy) {
+		(void) vdi_command_mistake(command, "\"%.40s...\" is too long for a resource", operands[0]);
+		return false;
+	}
+	strcpy(operand_copy, operands[0]);
+	slash = strchr(operand_copy, '/');
+	if (slash)
+		*slash++ = 0;
+	if (slash && count > 1) {
+		(void) vdi_command_mistake(command, "either %s/%s or %s %s, not both", operand_copy, slash, operand_copy, operands[1]);
+		return false;
+	}
+	*ret_type = operand_copy;
+	*ret_name = slash ? slash : count > 1 ? operands[1] : NULL;
+	if (*ret_name && **ret_name == 0) {
+		(void) vdi_command_mistake(command, "the name is empty");
+		return false;
+	}
+	return true;
+}
+
+bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options, struct vdi_http_client *client,
+				const char **operands, size_t operand_count, struct vdi_object_query *ret_query, int *ret_exit)
+{
+	struct vdi_object_query query = { 0 };
+	struct vd_error		error = { 0 };
+	const char	       *type;
+
+	*ret_exit = VDI_EXIT_USAGE;
+	if (!take_apart(command, operands, operand_count, &type, &query.name))
+		return false;
+	if (query.name && options->all_namespaces) {
+		(void) vdi_command_mistake(command, "a name belongs to one namespace: -A does not go with it");
+		return false;
+	}
+	if (query.name && (options->label_selector || options->field_selector)) {
+		(void) vdi_command_mistake(command, "a name and a selector do not go together");
+		return false;
+	}
+	if (vdi_resource_lookup(client, type, &query.resource, &error) != VD_OK) {
+		*ret_exit = vdi_command_failed(command, "%s", error.message);
+		return false;
+	}
+	if (query.resource.namespaced && !options->all_namespaces)
+		query.namespace_name = options->namespace_name ? options->namespace_name : "default";
+	query.label_selector = options->label_selector;
+	query.field_selector = options->field_selector;
+	query.revision = options->revision;
+	query.chunk_size = options->chunk_size;
+	query.form = vdi_object_options_form(options);
+	*ret_query = query;
+	return true;
+}

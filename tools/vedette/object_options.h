@@ -1,0 +1,39 @@
+/* The options that get and watch share: where the server is, which objects, how they are printed. */
+#ifndef VDI_OBJECT_OPTIONS_H
+#define VDI_OBJECT_OPTIONS_H
+
+#include "command_line.h"
+#include "object_list.h"
+
+struct vdi_object_options {
+	struct vdi_http_client_options client;
+	const char		      *namespace_name;
+	bool			       all_namespaces;
+	const char		      *label_selector, *field_selector, *revision;
+	int64_t			       chunk_size;
+	const char		      *output;
+	bool			       no_headers;
+};
+#define VDI_OBJECT_OPTIONS_INIT { .client = { .server = VDI_DEFAULT_SERVER }, .chunk_size = 500, .output = "table" }
+
+#define VDI_OBJECT_OPTION_TABLE(options)                                                                                         \
+	{ 's', "server", VDI_OPTION_TEXT, "URL", "address of the API server (default " VDI_DEFAULT_SERVER ")", &(options)->client.server }, \
+		{ 'n', "namespace", VDI_OPTION_TEXT, "NAME", "objects of this namespace (default \"default\")", &(options)->namespace_name }, \
+		{ 'A', "all-namespaces", VDI_OPTION_FLAG, NULL, "objects of all namespaces", &(options)->all_namespaces },       \
+		{ 'l', "selector", VDI_OPTION_TEXT, "LABELS", "only objects with these labels: 'app=web,tier!=db,env in (a,b)'", &(options)->label_selector }, \
+		{ 0, "field-selector", VDI_OPTION_TEXT, "FIELDS", "only objects with these fields: 'spec.nodeName=node-1'", &(options)->field_selector }, \
+		{ 'o', "output", VDI_OPTION_CHOICE, "FORMAT", "table (default), wide, name or json", &(options)->output, "json|name|table|wide" }, \
+		{ 0, "no-headers", VDI_OPTION_FLAG, NULL, "no line with the names of the columns", &(options)->no_headers },     \
+		{ 0, "chunk-size", VDI_OPTION_NUMBER, "N", "objects per request of a long list; 0: all at once (default 500)", &(options)->chunk_size }, \
+		{ 0, "token", VDI_OPTION_TEXT, "TOKEN", "bearer token", &(options)->client.token },                                \
+		{ 0, "cacert", VDI_OPTION_TEXT, "FILE", "certificates of the authorities to trust", &(options)->client.ca_file },    \
+		{ 0, "cert", VDI_OPTION_TEXT, "FILE", "client certificate", &(options)->client.cert_file },                          \
+		{ 0, "key", VDI_OPTION_TEXT, "FILE", "key of the client certificate", &(options)->client.key_file },               \
+		{ 0, "insecure", VDI_OPTION_FLAG, NULL, "do not verify the server's certificate", &(options)->client.insecure }
+
+/* Puts together what was asked: "pods web-1", "pods/web-1" or "pods"; looks the resource up. False: it was said, *ret_exit is the exit status. */
+bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options, struct vdi_http_client *client,
+				const char **operands, size_t operand_count, struct vdi_object_query *ret_query, int *ret_exit);
+enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options);
+
+#endif
