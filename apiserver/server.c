@@ -133,15 +133,11 @@ static vd_status load_file(struct vdi_resources *resources, const char *path, st
 	return status;
 }
 
-/* Pods change most: they get eight shares of the history, every other kind one, those that name their own take it as it is. */
+/* Every kind may use the whole budget: what a cache keeps of old versions are the store's own bytes, it lets go what the store has compacted, and the store
+ * keeps to the budget for all kinds together. */
 static int64_t history_of(const struct vd_server *server, const struct vdi_resource *resource)
 {
-	int64_t shares = (int64_t) server->resources.count + 7;
-	int64_t share = server->options.history_bytes / shares;
-
-	if (resource->history_bytes)
-		return resource->history_bytes;
-	return VDI_MAX(strcmp(resource->plural, "pods") == 0 && !*resource->group ? share * 8 : share, (int64_t) 1 << 20);
+	return resource->history_bytes ? resource->history_bytes : VDI_MAX(server->options.history_bytes, (int64_t) 1 << 20);
 }
 
 static vd_status make_cacher(struct vd_server *server, struct vdi_resource *resource, struct vd_error *reterr)

@@ -148,6 +148,27 @@ static void update_gauges(struct vd_cacher *cacher)
 	cacher->decreases_seen = history->decreases;
 }
 
+/* R-455: what the store no longer keeps need not be kept here; the two share the bytes of old versions, so only together do they free them. An empty
+ * history asks for no timer. */
+static vd_mono follow_compaction(struct vd_cacher *cacher)
+{
+	struct vdi_watch_cache *cache = &cacher->watch_cache;
+	vd_mono			now = vd_env_now(cacher->env);
+	struct vd_store_status	status;
+
+	if (cache->history.start == cache->history.end) /* only this actor changes it */
+		return VD_NEVER;
+	if (cacher->compaction_poll.ns <= now.ns) {
+		cacher->compaction_poll = vd_mono_add(now, VDI_COMPACTION_POLL);
+		if (vd_store_status_get(cacher->store, &status) == VD_OK && status.compacted > 0) {
+			vdi_lock_acquire(&cache->lock);
+			(void) vdi_history_trim(&cache->history, status.compacted);
+			vdi_lock_release(&cache->lock);
+		}
+	}
+	return cacher->compaction_poll;
+}
+
 static void run(void *arg)
 {
 	struct vd_cacher *cacher = arg;
@@ -168,6 +189,7 @@ static void run(void *arg)
 	more |= vdi_outlet_run(cacher->inline_outlet);
 	vdi_dispatch_left(cacher);
 	due = earlier(due, vdi_dispatch_retire_frames(cacher));
+	due = earlier(due, follow_compaction(cacher));
 	update_gauges(cacher);
 	vd_actor_set_timer(cacher->actor, due);
 	if (more)

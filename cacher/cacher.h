@@ -40,6 +40,7 @@
 struct vdi_outlet;
 struct vdi_lane;
 
+#define VDI_COMPACTION_POLL VD_SECONDS(15)
 #define VDI_RECENT_EVENTS 256
 #define VDI_RECENT_BYTES ((int64_t) 16 << 20)
 
@@ -78,6 +79,7 @@ struct vd_cacher {
 		int64_t		  bytes;
 		vd_mono		  last;
 	} recent; /* their frames are kept */
+	vd_mono	 compaction_poll; /* when to ask the store next what it has compacted */
 	uint64_t visit; /* stamp of the event that is being matched */
 	bool	 is_finishing;
 	size_t	 capacity_seen; /* what the gauges show */

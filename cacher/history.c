@@ -139,6 +139,15 @@ void vdi_history_append(struct vdi_history *history, struct vdi_event *event)
 	history->end++;
 }
 
+size_t vdi_history_trim(struct vdi_history *history, vd_rev revision)
+{
+	size_t count = 0;
+
+	for (; history->start < history->end && vdi_history_at(history, history->start)->revision < revision; count++)
+		evict_oldest(history);
+	return count;
+}
+
 uint64_t vdi_history_after(const struct vdi_history *history, vd_rev revision)
 {
 	uint64_t low = history->start;

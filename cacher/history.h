@@ -74,6 +74,9 @@ void vdi_history_reset(struct vdi_history *history, vd_rev list_revision);
  * decrease. */
 void vdi_history_append(struct vdi_history *history, struct vdi_event *event);
 
+/* The store has compacted: events older than revision go, whatever window and budget say. Returns how many went. */
+size_t vdi_history_trim(struct vdi_history *history, vd_rev revision);
+
 /* Lent while the lock is held; position must be in [start, end). */
 static inline struct vdi_event *vdi_history_at(const struct vdi_history *history, uint64_t position)
 {

@@ -58,6 +58,27 @@ static void t162_r483_from_where_a_watch_may_go_on(void **state)
 	vdi_history_fini(&history);
 }
 
+static void r455_what_the_store_compacted_goes(void **state)
+{
+	struct vdi_history history = make(1 << 20);
+	struct vd_error	   error;
+
+	vdi_history_reset(&history, 1);
+	for (int i = 0; i < 10; i++)
+		append(&history, 10 + i, 0, 0); /* 10..19 */
+	assert_int_equal(vdi_history_trim(&history, 10), 0);
+	assert_int_equal(vdi_history_trim(&history, 15), 5);
+	assert_status(vdi_history_check(&history, 14, &error), VD_OK);
+	assert_int_equal(vdi_history_at(&history, vdi_history_after(&history, 14))->revision, 15);
+	assert_status(vdi_history_check(&history, 13, &error), VD_EXPIRED);
+	assert_int_equal(vdi_history_trim(&history, 100), 5);
+	assert_status(vdi_history_check(&history, 19, &error), VD_OK);
+	assert_status(vdi_history_check(&history, 18, &error), VD_EXPIRED);
+	append(&history, 30, 0, 0);
+	assert_int_equal(vdi_history_at(&history, vdi_history_after(&history, 19))->revision, 30);
+	vdi_history_fini(&history);
+}
+
 static void t165_r402_capacity_follows_the_window(void **state)
 {
 	struct vdi_history history = make(1 << 24);
@@ -165,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t162_r483_from_where_a_watch_may_go_on),
+		cmocka_unit_test(r455_what_the_store_compacted_goes),
 		cmocka_unit_test(t165_r402_capacity_follows_the_window),
 		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),
 		cmocka_unit_test(r404_upper_bound_of_the_capacity),
