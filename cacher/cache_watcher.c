@@ -14,8 +14,10 @@ const char *vd_watch_type_name(enum vd_watch_type type)
 
 void vdi_watch_start_free(struct vdi_watch_start *start)
 {
-	if (start)
+	if (start) {
 		vdi_predicate_unref(start->predicate);
+		vdi_free(start->error);
+	}
 	vdi_free(start);
 }
 
@@ -48,16 +50,20 @@ static void release_pulled(struct vdi_pull *pull)
 
 void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part)
 {
+	struct vd_cacher *cacher;
+
 	if ((atomic_fetch_or(&watcher->finished, part) | part) != (VDI_FINISHED_USER | VDI_FINISHED_CACHER))
 		return;
 	if (watcher->outlet->kind == VDI_OUTLET_PULLED && watcher->arg) {
 		release_pulled(watcher->arg);
 		vdi_free(watcher->arg);
 	}
+	cacher = watcher->outlet->cacher;
+	if (watcher->error_due)
+		vdi_free(watcher->error);
 	vdi_lane_unref(watcher->lane);
 	vdi_outlet_unref(watcher->outlet);
-	vdi_cacher_unref(watcher->cacher);
-	vdi_free(watcher->error);
+	vdi_cacher_unref(cacher);
 	vdi_free(watcher);
 }
 
@@ -168,7 +174,7 @@ vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 {
 	struct vdi_outlet *outlet = watcher->outlet;
 	struct vdi_pull	  *pull = watcher->arg;
-	const struct vd_env *env = watcher->cacher->env;
+	const struct vd_env *env = watcher->outlet->cacher->env;
 	vd_mono		   due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(env), timeout);
 	struct vdi_wait	   wait;
 	bool		   in_time;

@@ -27,6 +27,7 @@ struct vdi_watch_start {
 	vd_rev			required; /* R-520 step 6 */
 	enum vd_tristate	send_initial_events;
 	vd_status		status; /* not VD_OK: fails with this */
+	struct vd_error	       *error;	/* may be NULL for want of memory */
 };
 
 /* The initial state, walked lazily. */
@@ -55,11 +56,10 @@ struct vd_watcher {
 	size_t (*deliver)(void *arg, const struct vd_watch_event *events, size_t count);
 	void (*ended)(void *arg, vd_status reason);
 	void		  *arg;
-	struct vd_cacher  *cacher; /* a reference */
-	struct vdi_outlet *outlet; /* a reference */
+	struct vdi_outlet *outlet; /* a reference, and one of its cacher */
 	int64_t		   lag_bytes_max;
-	int64_t		   lag_events_max; /* 0: none */
 	vd_mono		   deadline;
+	uint32_t	   lag_events_max; /* 0: none */
 	bool		   allow_bookmarks;
 
 	/* The outlet's lock. */
@@ -88,10 +88,10 @@ struct vd_watcher {
 	bool		     in_busy;
 	bool		     error_due; /* an ERROR event goes first, then the end */
 	vd_status	     end_reason;
-	struct vd_error	    *error; /* may be NULL for want of memory */
 	union {
-		struct vdi_watch_start *start;
-		struct vdi_initial     *initial;
+		struct vdi_watch_start *start;	 /* OPENING */
+		struct vdi_initial     *initial; /* unless error_due; NULL when it was sent */
+		struct vd_error	       *error;	 /* error_due; NULL for want of memory */
 	};
 	vd_rev		     from_revision; /* events up to it are not wanted, though the cache did not have them yet */
 	uint64_t	     position;	   /* LAGGING: of the first event not taken; MEMBER: index in the lane */

@@ -347,15 +347,15 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 {
 	struct vdi_watch_start *start = VDI_CONTAINER_OF(waiter, struct vdi_watch_start, waiter);
 	struct vd_watcher      *watcher = start->watcher;
-	struct vd_cacher       *cacher = watcher->cacher;
+	struct vd_cacher       *cacher = watcher->outlet->cacher;
 
 	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
 	if (status == VD_TOO_LARGE_REVISION) {
 		struct vd_error error;
 
 		vdi_too_large_revision(&error, start->required, vdi_watch_cache_revision(&cacher->watch_cache));
-		if ((watcher->error = vdi_alloc(sizeof error)))
-			*watcher->error = error;
+		if ((start->error = vdi_alloc(sizeof error)))
+			*start->error = error;
 	}
 	start->status = status;
 	vdi_dispatch_enqueue(cacher, watcher);
@@ -365,7 +365,7 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 /* R-520 step 7: only a watch that wants the state waits for it. */
 static void start_when_fresh(struct vdi_watch_start *start)
 {
-	struct vd_cacher *cacher = start->watcher->cacher;
+	struct vd_cacher *cacher = start->watcher->outlet->cacher;
 
 	start->waiter = (struct vdi_fresh_waiter) { .revision = start->required, .done = start_is_fresh };
 	if (start->send_initial_events == VD_TRUE && start->required > 0 && vdi_cacher_call_begin(cacher)) {
@@ -382,12 +382,12 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 {
 	struct vdi_watch_start *start = arg;
 	struct vd_watcher      *watcher = start->watcher;
-	struct vd_cacher       *cacher = vdi_cacher_ref(watcher->cacher);
+	struct vd_cacher       *cacher = vdi_cacher_ref(watcher->outlet->cacher);
 
 	if (status != VD_OK) {
 		start->status = status;
-		if (error && (watcher->error = vdi_alloc(sizeof *error)))
-			*watcher->error = *error;
+		if (error && (start->error = vdi_alloc(sizeof *error)))
+			*start->error = *error;
 		vdi_dispatch_enqueue(cacher, watcher);
 	} else {
 		start->required = revision;
@@ -401,15 +401,15 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 static void start_watcher(struct vdi_watch_start *start)
 {
 	struct vd_watcher     *watcher = start->watcher;
-	struct vd_cacher      *cacher = watcher->cacher;
+	struct vd_cacher      *cacher = watcher->outlet->cacher;
 	struct vd_store_status store = { 0 };
 	vd_status	       status;
 
 	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks &&
 	    (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)) {
 		start->status = VD_INTERNAL;
-		if ((watcher->error = vdi_alloc(sizeof *watcher->error)))
-			vd_error_set(watcher->error, VD_INTERNAL,
+		if ((start->error = vdi_alloc(sizeof *start->error)))
+			vd_error_set(start->error, VD_INTERNAL,
 				     "a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled");
 		vdi_dispatch_enqueue(cacher, watcher);
 		return;
@@ -446,10 +446,10 @@ static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_opt
 	watcher->deliver = sink ? sink->deliver : vdi_pull_deliver;
 	watcher->ended = sink ? sink->ended : vdi_pull_ended;
 	watcher->arg = sink ? sink->arg : pull;
-	watcher->cacher = vdi_cacher_ref(cacher);
+	vdi_cacher_ref(cacher);
 	watcher->outlet = outlet;
 	watcher->lag_bytes_max = options->lag_bytes_max > 0 ? options->lag_bytes_max : cacher->options.lag_bytes_max;
-	watcher->lag_events_max = options->lag_events_max > 0 ? options->lag_events_max : 0;
+	watcher->lag_events_max = (uint32_t) (options->lag_events_max > 0 ? VDI_MIN(options->lag_events_max, (int64_t) UINT32_MAX) : 0);
 	watcher->deadline = options->deadline;
 	watcher->allow_bookmarks = options->allow_bookmarks;
 	*ret_watcher = watcher;

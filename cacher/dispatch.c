@@ -309,12 +309,16 @@ static void register_watcher(struct vd_cacher *cacher, struct vd_watcher *watche
 	struct vd_error		error = { 0 };
 	vd_status		status = enter(cacher, watcher, start, &initial, &error);
 
-	watcher->initial = initial; /* in place of start */
-	if (status != VD_OK) {
-		watcher->end_reason = status;
-		watcher->error_due = status != VD_CLOSED;
-		if (error.code != VD_OK && watcher->error == NULL && (watcher->error = vdi_alloc(sizeof error)))
-			*watcher->error = error;
+	if (status != VD_OK && error.code != VD_OK && start->error == NULL && (start->error = vdi_alloc(sizeof error)))
+		*start->error = error;
+	watcher->end_reason = status;
+	watcher->error_due = status != VD_OK && status != VD_CLOSED;
+	/* In place of start. */
+	if (watcher->error_due) {
+		watcher->error = start->error;
+		start->error = NULL;
+	} else {
+		watcher->initial = initial;
 	}
 	if (watcher->deadline.ns != INT64_MAX || (watcher->allow_bookmarks && status == VD_OK))
 		vdi_bookmark_add(&cacher->bookmarks, watcher);

@@ -355,7 +355,7 @@ static void list_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 /* Nothing of the outlet points at it any more: the cacher's actor may forget it. */
 static void leave_cacher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
-	struct vd_cacher *cacher = watcher->cacher;
+	struct vd_cacher *cacher = outlet->cacher;
 
 	vdi_lock_acquire(&cacher->lock);
 	outlet->attached--;
@@ -384,8 +384,10 @@ static void end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, v
 	if (watcher->state == VDI_WATCHER_ENDED)
 		return;
 	leave_lane(watcher);
-	vdi_initial_free(watcher->initial);
-	watcher->initial = NULL;
+	if (!watcher->error_due) {
+		vdi_initial_free(watcher->initial);
+		watcher->initial = NULL;
+	}
 	if (!atomic_load(&watcher->is_closing))
 		watcher->ended(watcher->arg, reason);
 	if (!watcher->in_busy)
@@ -399,11 +401,14 @@ static void fail_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, 
 		remove_member(watcher->lane, watcher->position);
 		add_lagging(watcher);
 	}
-	vdi_initial_free(watcher->initial);
-	watcher->initial = NULL;
+	if (!watcher->error_due)
+		vdi_initial_free(watcher->initial);
+	else
+		vdi_free(watcher->error);
 	watcher->error_due = true;
 	watcher->end_reason = reason;
-	if (error && watcher->error == NULL && (watcher->error = vdi_alloc(sizeof *watcher->error)))
+	watcher->error = vdi_alloc(sizeof *watcher->error);
+	if (watcher->error)
 		*watcher->error = *error;
 	if (!watcher->is_stuck)
 		make_busy(outlet, watcher);
@@ -411,7 +416,7 @@ static void fail_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, 
 
 static void expire_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
-	struct vdi_watch_cache *cache = &watcher->cacher->watch_cache;
+	struct vdi_watch_cache *cache = &watcher->outlet->cacher->watch_cache;
 	struct vd_error		error;
 	vd_rev			floor;
 
@@ -516,7 +521,7 @@ static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 			note_lag_limit(watcher);
 			continue;
 		}
-		vdi_metric_add(watcher->cacher->metrics.terminated_watchers, 1);
+		vdi_metric_add(watcher->outlet->cacher->metrics.terminated_watchers, 1);
 		end_watcher(outlet, watcher, VD_TOO_SLOW);
 	}
 }
@@ -560,7 +565,7 @@ static bool end_slow_puller(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	watcher->base_bytes = lane->taken_bytes;
 	if (is_expired || !lags_too_far(watcher, events, bytes))
 		return false;
-	vdi_metric_add(watcher->cacher->metrics.terminated_watchers, 1);
+	vdi_metric_add(watcher->outlet->cacher->metrics.terminated_watchers, 1);
 	end_watcher(outlet, watcher, VD_TOO_SLOW);
 	return true;
 }
@@ -692,7 +697,7 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 	} else {
 		make_busy(outlet, watcher);
 	}
-	vdi_metric_add(watcher->cacher->metrics.init_events, taken);
+	vdi_metric_add(watcher->outlet->cacher->metrics.init_events, taken);
 }
 
 /* A watch from a revision that the cache had not reached: what comes up to there is not for it. */
@@ -710,7 +715,7 @@ static size_t drop_early(const struct vd_watcher *watcher, struct vdi_match *mat
 /* It cannot be a member before everything up to its revision was handed out. */
 static bool is_early(struct vd_watcher *watcher)
 {
-	struct vdi_watch_cache *cache = &watcher->cacher->watch_cache;
+	struct vdi_watch_cache *cache = &watcher->outlet->cacher->watch_cache;
 	struct vdi_lane	       *lane = watcher->lane;
 
 	if (watcher->from_revision == 0)
