@@ -1,164 +1,184 @@
-/* What cached objects cost, and what reading them costs. One JSON line per case: bench_objects [COUNT].
+/* What 100,000 objects cost: memory, start, lists, gets. Each case has a process of its own, so that no memory of an earlier one is counted or missed.
  *
- * Pods of 1 and 4 KB with random, incompressible content. bytes is heap of the whole process per object while the cache holds it and the store
- * behind it keeps nothing else but the same shared record; lists are walked to the end. */
+ *   object-memory   growth of the private resident memory of a process that holds store and cache together, per object (ratio: to the object's bytes)
+ *   initial-sync    from nothing to ready over the embedded store: CPU of the cacher's thread per object, and wall time
+ *   list            all; 1 % by label, indexed and scanned; one namespace: CPU time until the last object was handed out
+ *   get             one object by name
+ */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <vedette/vedette.h>
+#include "base.h"
+#include "world.h"
 
-#include "feed_store.h"
+#define OBJECTS 100000
 
-#define CHECK(expression)                                                                                                        \
-	do {                                                                                                                     \
-		if ((expression) != VD_OK) {                                                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #expression);                                         \
-			exit(1);                                                                                                 \
-		}                                                                                                                \
-	} while (0)
-
-static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL }, { "status.phase", ".status.phase", NULL } };
-
-static double cpu_ns(void)
+static void run_apart(void (*run)(size_t size), const char *name, size_t size)
 {
-	struct timespec now;
+	pid_t child;
+	int   status = 0;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double) now.tv_sec * 1e9 + (double) now.tv_nsec;
-}
-
-static double resident_bytes(void)
-{
-	FILE *status = fopen("/proc/self/status", "r");
-	char  line[256];
-	double kilobytes = 0;
-
-	while (status && fgets(line, sizeof line, status))
-		if (sscanf(line, "RssAnon: %lf", &kilobytes) == 1)
-			break;
-	if (status)
-		fclose(status);
-	return kilobytes * 1024;
-}
-
-static void load(struct vd_store *store, size_t count, size_t size)
-{
-	char *value = malloc(size + 1);
-	char  key[128];
-
-	for (size_t i = 0; i < count; i++) {
-		size_t used = (size_t) snprintf(
-			value, size,
-			"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"pod-%06zu\",\"namespace\":\"ns-%03zu\",\"uid\":\"%08x-%08x\",\"labels\":{\"app\":\"a%zu\","
-			"\"tier\":\"t%zu\"}},\"spec\":{\"nodeName\":\"node-%zu\"},\"status\":{\"phase\":\"Running\"},\"data\":\"",
-			i, i / 1000, (unsigned) rand(), (unsigned) rand(), i % 100, i % 7, i % 1000);
-
-		while (used < size - 2)
-			value[used++] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"[rand() & 63];
-		value[used++] = '"';
-		value[used++] = '}';
-		snprintf(key, sizeof key, "/registry/pods/ns-%03zu/pod-%06zu", i / 1000, i);
-		feed_load(store, key, (struct vd_bytes) { value, used });
+	if (!measure_wanted(name))
+		return;
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		run(size);
+		exit(0);
 	}
-	free(value);
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+		fprintf(stderr, "bench_objects: %s: failed\n", name);
+		exit(1);
+	}
 }
 
-static void list_case(struct vd_cacher *cacher, const char *name, const char *label, const char *ns, size_t size)
+/* ---- Memory and start ---- */
+
+static void bench_memory(size_t size)
+{
+	uint64_t     count = measure_scaled(OBJECTS);
+	struct world world;
+	int64_t	     before, store, both, heap, trimmed, cpu, wall;
+	char	     parameters[256];
+
+	world_open(&world, NULL);
+	before = measure_memory(0);
+	world_fill(&world, 0, count, size);
+	store = measure_memory(0) - before;
+	wall = measure_wall_ns();
+	cpu = measure_threads_cpu_ns(&world.threads);
+	world_start(&world);
+	cpu = measure_threads_cpu_ns(&world.threads) - cpu;
+	wall = measure_wall_ns() - wall;
+	measure_nap_ns(300000000);
+	both = measure_memory(0) - before;
+	heap = (int64_t) (mallinfo2().uordblks + mallinfo2().hblkhd);
+	malloc_trim(0);
+	trimmed = measure_memory(0) - before;
+	snprintf(parameters, sizeof parameters,
+		 "\"bytes\":%zu,\"objects\":%llu,\"ratio\":%.3f,\"store_bytes\":%.0f,\"heap_bytes\":%.0f,\"trimmed_bytes\":%.0f", size,
+		 (unsigned long long) count, (double) both / (double) count / (double) size, (double) store / (double) count,
+		 (double) heap / (double) count, (double) trimmed / (double) count);
+	measure_report_value("object-memory", parameters, (double) both / (double) count, "bytes", 0, 0);
+	snprintf(parameters, sizeof parameters, "\"bytes\":%zu,\"objects\":%llu,\"wall_ms\":%.1f", size, (unsigned long long) count, (double) wall / 1e6);
+	measure_report_value("initial-sync", parameters, (double) cpu / 1e3 / (double) count, "us", (double) cpu / 1e9, (double) wall / 1e9);
+	world_close(&world);
+}
+
+/* ---- Reads ---- */
+
+static void open_lists(struct world *world, bool indexed)
+{
+	static const char *const labels[] = { "app", NULL };
+
+	world_open(world, NULL);
+	if (indexed)
+		world->options.index_labels = labels;
+	world_fill(world, 0, measure_scaled(OBJECTS), 1024);
+	world_start(world);
+}
+
+static void bench_one_list(struct world *world, const char *name, const struct vd_list_options *options, unsigned lists)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	uint64_t	      objects = 0;
+	char		      parameters[160];
+
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		int64_t cpu = measure_cpu_ns(), wall = measure_wall_ns();
+
+		objects = 0;
+		for (unsigned i = 0; i < lists; i++) {
+			struct vd_list *list;
+			struct vd_error error;
+
+			measure_check(vd_cacher_list_wait(world->cacher, options, &list, &error), &error, "list");
+			while (vd_list_next(list))
+				objects++;
+			vd_list_free(list);
+		}
+		cpu = measure_cpu_ns() - cpu;
+		wall = measure_wall_ns() - wall;
+		measure_add(&rounds, (double) cpu / 1e6 / lists, (double) cpu / 1e9, (double) wall / 1e9);
+	}
+	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"objects\":%llu,\"of\":%zu", name, (unsigned long long) (objects / lists),
+		 measure_scaled(OBJECTS));
+	measure_report("list", parameters, &rounds, "ms");
+}
+
+static void bench_lists(size_t indexed)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-	struct vd_list	      *list;
-	struct vd_error	       error;
-	double		       best = 1e18;
-	size_t		       count = 0;
+	struct world	       world;
 
+	open_lists(&world, indexed);
 	options.revision = VD_REVISION_ANY;
-	options.label_selector = vd_bytes_of(label);
-	options.namespace_name = vd_bytes_of(ns);
-	for (unsigned round = 0; round < 5; round++) {
-		double start = cpu_ns();
-
-		CHECK(vd_cacher_list_wait(cacher, &options, &list, &error));
-		for (count = 0; vd_list_next(list); count++)
-			;
-		vd_list_free(list);
-		start = cpu_ns() - start;
-		best = start < best ? start : best;
+	if (indexed) {
+		options.label_selector = vd_bytes_of("app=app-00042");
+		bench_one_list(&world, "1 % by label, indexed", &options, 100);
+		world_close(&world);
+		return;
 	}
-	printf("{\"bench\":\"objects\",\"case\":\"list\",\"by\":\"%s\",\"size\":%zu,\"objects\":%zu,\"ms\":%.3f}\n", name, size, count, best / 1e6);
+	bench_one_list(&world, "all", &options, 10);
+	options.label_selector = vd_bytes_of("app=app-00042");
+	bench_one_list(&world, "1 % by label, scanned", &options, 10);
+	options.label_selector = VD_BYTES_NONE;
+	options.field_selector = vd_bytes_of("spec.nodeName=node-00042");
+	bench_one_list(&world, "0.1 % by trigger field", &options, 100);
+	options.field_selector = VD_BYTES_NONE;
+	options.namespace_name = vd_bytes_of("ns-00042");
+	bench_one_list(&world, "one namespace of 100", &options, 1000);
+	options.namespace_name = VD_BYTES_NONE;
+	options.revision = VD_REVISION_UNSET;
+	bench_one_list(&world, "all, most recent", &options, 10);
+	world_close(&world);
 }
 
-static void note(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void got(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
 {
-	CHECK(status);
+	(void) revision;
+	measure_check(status, error, "get");
+	*(size_t *) arg += vd_object_kv(object)->value_size;
 }
 
-static void get_case(struct vd_cacher *cacher, size_t count, size_t size)
+static void bench_gets(size_t count)
 {
-	const size_t rounds = 1000000;
-	double	     start = cpu_ns();
+	struct measure_rounds rounds = { .count = 0 };
+	struct world	      world;
+	char		      namespaces[256][POD_KEY_MAX], names[256][POD_KEY_MAX];
+	struct vd_bytes	      keys[256][2];
+	size_t		      bytes = 0;
 
-	for (size_t i = 0; i < rounds; i++) {
-		size_t at = i * 7919 % count;
-		char   ns[16], name[24];
+	open_lists(&world, false);
+	for (size_t i = 0; i < 256; i++) {
+		struct pod pod = pod_number(measure_random(&world.seed) % measure_scaled(OBJECTS), 1024);
 
-		snprintf(ns, sizeof ns, "ns-%03zu", at / 1000);
-		snprintf(name, sizeof name, "pod-%06zu", at);
-		CHECK(vd_cacher_get(cacher, vd_bytes_of(ns), vd_bytes_of(name), VD_REVISION_ANY, note, NULL));
+		keys[i][0] = pod_namespace(namespaces[i], &pod);
+		keys[i][1] = pod_name(names[i], &pod);
 	}
-	printf("{\"bench\":\"objects\",\"case\":\"get\",\"size\":%zu,\"objects\":%zu,\"ns\":%.0f,\"note\":\"two snprintf included\"}\n", size, count,
-	       (cpu_ns() - start) / (double) rounds);
-}
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		int64_t cpu = measure_cpu_ns(), wall = measure_wall_ns();
 
-static void run(size_t count, size_t size)
-{
-	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
-	const char *const	 labels[] = { "app", NULL };
-	struct vd_env		*env;
-	struct vd_store		*store;
-	struct vd_codec		*codec;
-	struct vd_cacher	*cacher;
-	struct vd_error		 error;
-	double			 before, stored, start;
-
-	CHECK(vd_env_new_threads(NULL, &env));
-	store = feed_store_new(env);
-	CHECK(vd_codec_json_new(fields, 2, &codec, &error));
-	malloc_trim(0);
-	before = resident_bytes();
-	load(store, count, size);
-	stored = resident_bytes() - before;
-	options.resource = "pods";
-	options.key_prefix = "/registry/pods/";
-	options.codec = codec;
-	options.trigger = "spec.nodeName";
-	options.index_labels = labels;
-	start = cpu_ns();
-	CHECK(vd_cacher_new(env, store, &options, &cacher, &error));
-	CHECK(vd_cacher_ready_wait(cacher, VD_SECONDS(60), &error));
-	start = cpu_ns() - start;
-	malloc_trim(0);
-	printf("{\"bench\":\"objects\",\"case\":\"memory\",\"size\":%zu,\"objects\":%zu,\"record_bytes\":%.0f,\"bytes\":%.0f,\"ratio\":%.3f,\"fill_us\":%.2f}\n", size,
-	       count, stored / (double) count, (resident_bytes() - before) / (double) count,
-	       (resident_bytes() - before) / (double) count / (double) size, start / (double) count / 1e3);
-	list_case(cacher, "everything", "", "", size);
-	list_case(cacher, "label_indexed", "app=a7", "", size);
-	list_case(cacher, "label_scanned", "app in (a7,a207),tier!=x", "", size);
-	list_case(cacher, "namespace", "", "ns-007", size);
-	get_case(cacher, count, size);
-	vd_cacher_close_wait(cacher);
-	feed_store_free(store);
-	vd_codec_free(codec);
-	vd_env_free(env);
+		for (size_t i = 0; i < count; i++)
+			measure_check(vd_cacher_get(world.cacher, keys[i & 255][0], keys[i & 255][1], VD_REVISION_ANY, got, &bytes), NULL, "get");
+		cpu = measure_cpu_ns() - cpu;
+		wall = measure_wall_ns() - wall;
+		measure_add(&rounds, (double) cpu / 1e3 / (double) count, (double) cpu / 1e9, (double) wall / 1e9);
+	}
+	measure_report("get", bytes ? "\"of\":100000" : "", &rounds, "us");
+	world_close(&world);
 }
 
 int main(int argc, char **argv)
 {
-	size_t count = argc > 1 ? (size_t) atol(argv[1]) : 100000;
-
-	run(count, 1024);
-	run(count / 4, 4096);
+	measure_begin("objects", argc, argv);
+	run_apart(bench_memory, "object-memory", 1024);
+	run_apart(bench_memory, "object-memory", 4096);
+	run_apart(bench_lists, "list", false);
+	run_apart(bench_lists, "list", true);
+	run_apart(bench_gets, "get", 200000);
 	return 0;
 }

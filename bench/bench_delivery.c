@@ -1,0 +1,283 @@
+/* What an event costs in process: to take in, to find out who wants it, to hand out; and what an idle watcher costs.
+ *
+ *   ingest      one event from the embedded store through decoding, cache, index, history and dispatch; nobody watches. CPU of the cacher's thread
+ *   fan-out     all of W watchers want it: CPU of cacher and consumers, ingest included, divided by deliveries (beyond_ingest_ns: less what the same
+ *               events cost when nobody watches). sink "dispatching": called by the cacher's own actor; "consumer": by an actor of another thread
+ *   one-of      one of W watchers wants it, chosen by trigger, namespace, declared field or label; ingest included
+ *   idle        memory of one watcher that has nothing to do
+ *
+ * together: events that are written at once. */
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base.h"
+#include "env.h"
+#include "world.h"
+
+#define WATCHERS_MAX 10000
+#define TOGETHER_MAX 64
+#define POOL	     256
+
+static _Atomic uint64_t delivered;
+static atomic_size_t	closed_count;
+
+static size_t take(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	(void) events;
+	*(uint64_t *) arg += count;
+	/* One thread writes. */
+	atomic_store_explicit(&delivered, atomic_load_explicit(&delivered, memory_order_relaxed) + count, memory_order_release);
+	return count;
+}
+
+static void ended(void *arg, vd_status reason)
+{
+	(void) arg;
+	measure_check(reason, NULL, "a watcher ended");
+}
+
+static void note_closed(void *arg)
+{
+	(void) arg;
+	atomic_fetch_add(&closed_count, 1);
+}
+
+/* ---- Watchers ---- */
+
+enum by { BY_NOTHING, BY_TRIGGER, BY_NAMESPACE, BY_FIELD, BY_LABEL, BY_COUNT };
+static const char *const by_names[BY_COUNT] = { "nothing", "trigger", "namespace", "field", "label" };
+
+struct crowd {
+	struct vd_watcher *watchers[WATCHERS_MAX];
+	struct {
+		uint64_t count;
+		char	 padding[56];
+	} taken[WATCHERS_MAX];
+	size_t count;
+};
+static struct crowd crowd;
+
+static void choose(enum by by, size_t index, char *text, size_t size, struct vd_watch_options *options)
+{
+	static const char *const formats[BY_COUNT] = { "", "spec.nodeName=node-%05zu", "ns-%05zu", "status.phase=Phase-%zu", "app=app-%05zu" };
+
+	snprintf(text, size, formats[by], index);
+	if (by == BY_TRIGGER || by == BY_FIELD)
+		options->field_selector = vd_bytes_of(text);
+	else if (by == BY_NAMESPACE)
+		options->namespace_name = vd_bytes_of(text);
+	else if (by == BY_LABEL)
+		options->label_selector = vd_bytes_of(text);
+}
+
+static void open_watchers(struct world *world, size_t count, enum by by, bool consumer)
+{
+	struct vd_error error;
+	char		text[64];
+
+	atomic_store(&delivered, 0);
+	memset(&crowd, 0, sizeof crowd);
+	for (size_t i = 0; i < count; i++) {
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct vd_watch_sink	sink = { take, ended, &crowd.taken[i].count, consumer ? vdi_env_runner(world->consumer_env) : NULL };
+
+		options.revision = vd_cacher_revision(world->cacher);
+		choose(by, i, text, sizeof text, &options);
+		measure_check(vd_cacher_watch(world->cacher, &options, &sink, &crowd.watchers[i], &error), &error, "watch");
+	}
+	crowd.count = count;
+	measure_nap_ns(100000000); /* they join */
+}
+
+static void close_watchers(void)
+{
+	atomic_store(&closed_count, 0);
+	for (size_t i = 0; i < crowd.count; i++)
+		vd_watcher_close(crowd.watchers[i], note_closed, NULL);
+	while (atomic_load(&closed_count) < crowd.count)
+		measure_nap_ns(1000000);
+	crowd.count = 0;
+}
+
+/* ---- Events ---- */
+
+/* Made beforehand, so that making them costs nothing while others are measured. */
+struct pool {
+	char		 keys[POOL][POD_KEY_MAX];
+	char		 values[POOL][POD_SIZE_MAX];
+	struct world_put puts[POOL];
+	size_t		 next;
+};
+static struct pool pool;
+
+/* by: the pods are what watcher `target` wants. */
+static void fill_pool(struct world *world, enum by by, unsigned target, size_t key_count)
+{
+	char phase[32];
+
+	snprintf(phase, sizeof phase, "Phase-%u", target);
+	for (size_t i = 0; i < POOL; i++) {
+		struct pod pod = pod_number(measure_random(&world->seed) % key_count, 1024);
+
+		if (by == BY_TRIGGER)
+			pod.node = target;
+		else if (by == BY_NAMESPACE)
+			pod.namespace_number = target;
+		else if (by == BY_FIELD)
+			pod.phase = phase;
+		else if (by == BY_LABEL)
+			pod.app = target;
+		pool.puts[i] = (struct world_put) { pod_key(pool.keys[i], &pod), pod_json(pool.values[i], &pod, &world->seed) };
+	}
+}
+
+struct cost {
+	double	 cpu_ns; /* of the cacher's and the consumer's thread */
+	double	 wall_ns;
+	uint64_t events;
+};
+
+/* Writes events, `together` at a time; each group is delivered to `watchers` before the next is written. */
+static struct cost run_events(struct world *world, size_t events, size_t together, size_t watchers)
+{
+	uint64_t target = atomic_load(&delivered);
+	int64_t	 cpu = measure_threads_cpu_ns(&world->threads) + measure_threads_cpu_ns(&world->consumer_threads);
+	int64_t	 wall = measure_wall_ns();
+	size_t	 done = 0;
+
+	for (; done < events; done += together) {
+		if (pool.next + together > POOL)
+			pool.next = 0;
+		world_put(world, &pool.puts[pool.next], together);
+		pool.next += together;
+		target += together * watchers;
+		world_wait_revision(world, world->revision);
+		while (watchers && atomic_load_explicit(&delivered, memory_order_acquire) < target)
+			measure_nap_ns(20000);
+	}
+	return (struct cost) { (double) (measure_threads_cpu_ns(&world->threads) + measure_threads_cpu_ns(&world->consumer_threads) - cpu),
+			       (double) (measure_wall_ns() - wall), done };
+}
+
+/* ---- Cases ---- */
+
+static void bench_ingest(struct world *world, size_t together)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	char		      parameters[96];
+
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		struct cost cost = run_events(world, measure_scaled(together == 1 ? 4096 : 16384), together, 0);
+
+		measure_add(&rounds, cost.cpu_ns / 1e3 / (double) cost.events, cost.cpu_ns / 1e9, cost.wall_ns / 1e9);
+	}
+	snprintf(parameters, sizeof parameters, "\"bytes\":1024,\"together\":%zu", together);
+	measure_report("ingest", parameters, &rounds, "us");
+}
+
+static void bench_fan_out(struct world *world, size_t watchers, size_t together, bool consumer)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	struct measure_rounds beyond = { .count = 0 };
+	size_t		      events = measure_scaled(VDI_MAX((size_t) 512, VDI_MIN((size_t) 8192, 2000000 / watchers)));
+	char		      parameters[160];
+
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		struct cost idle = run_events(world, 4096, together, 0), cost;
+		double	    deliveries;
+
+		open_watchers(world, watchers, BY_NOTHING, consumer);
+		(void) run_events(world, together, together, watchers);
+		cost = run_events(world, events, together, watchers);
+		close_watchers();
+		deliveries = (double) cost.events * (double) watchers;
+		measure_add(&beyond, (cost.cpu_ns - idle.cpu_ns / (double) idle.events * (double) cost.events) / deliveries, 0, 0);
+		measure_add(&rounds, cost.cpu_ns / deliveries, cost.cpu_ns / 1e9, cost.wall_ns / 1e9);
+	}
+	snprintf(parameters, sizeof parameters, "\"watchers\":%zu,\"sink\":\"%s\",\"together\":%zu,\"beyond_ingest_ns\":%.1f", watchers,
+		 consumer ? "consumer" : "dispatching", together, measure_median(&beyond));
+	measure_report("fan-out", parameters, &rounds, "ns");
+}
+
+static void bench_one_of(struct world *world, enum by by, size_t watchers, size_t together)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	char		      parameters[160];
+
+	fill_pool(world, by, 7, 1000);
+	open_watchers(world, watchers, by, false);
+	(void) run_events(world, POOL, together, 1); /* whatever the pods were before, now the watcher has them all */
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		struct cost cost = run_events(world, measure_scaled(4096), together, 1);
+
+		measure_add(&rounds, cost.cpu_ns / 1e3 / (double) cost.events, cost.cpu_ns / 1e9, cost.wall_ns / 1e9);
+	}
+	close_watchers();
+	snprintf(parameters, sizeof parameters, "\"by\":\"%s\",\"watchers\":%zu,\"together\":%zu", by_names[by], watchers, together);
+	measure_report("one-of", parameters, &rounds, "us");
+}
+
+static int64_t heap_bytes(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return (int64_t) (info.uordblks + info.hblkhd);
+}
+
+static void bench_idle(struct world *world, enum by by, bool consumer)
+{
+	int64_t heap, memory;
+	char	parameters[160];
+
+	open_watchers(world, WATCHERS_MAX, by, consumer);
+	close_watchers();
+	malloc_trim(0);
+	heap = heap_bytes();
+	memory = measure_memory(0);
+	open_watchers(world, WATCHERS_MAX, by, consumer);
+	memory = measure_memory(0) - memory;
+	snprintf(parameters, sizeof parameters, "\"selectors\":\"%s\",\"watchers\":%d,\"resident_bytes\":%.0f", by == BY_NOTHING ? "equal" : "different",
+		 WATCHERS_MAX, (double) memory / WATCHERS_MAX);
+	measure_report_value("idle-watcher", parameters, (double) (heap_bytes() - heap) / WATCHERS_MAX, "bytes", 0, 0);
+	close_watchers();
+}
+
+int main(int argc, char **argv)
+{
+	static const size_t widths[] = { 1, 10, 100, 1000, 10000 };
+	struct world	    world;
+
+	measure_begin("delivery", argc, argv);
+	world_open(&world, NULL);
+	/* Resident, or the first case would pay for it. */
+	memset(&crowd, 1, sizeof crowd);
+	world_fill(&world, 0, measure_scaled(100000), 1024);
+	world_start(&world);
+	fill_pool(&world, BY_NOTHING, 0, measure_scaled(100000));
+	(void) run_events(&world, measure_scaled(65536), 64, 0); /* the history is full from now on */
+	if (measure_wanted("ingest")) {
+		bench_ingest(&world, 1);
+		bench_ingest(&world, 8);
+		bench_ingest(&world, 64);
+	}
+	if (measure_wanted("fan-out"))
+		for (unsigned consumer = 0; consumer < 2; consumer++)
+			for (size_t i = 0; i < VDI_ARRAY_SIZE(widths); i++) {
+				bench_fan_out(&world, widths[i], 1, consumer);
+				bench_fan_out(&world, widths[i], 8, consumer);
+			}
+	if (measure_wanted("one-of"))
+		for (enum by by = BY_TRIGGER; by < BY_COUNT; by++)
+			for (size_t i = 1; i < VDI_ARRAY_SIZE(widths); i++)
+				if (widths[i] != 100)
+					bench_one_of(&world, by, widths[i], 8);
+	if (measure_wanted("idle-watcher")) {
+		bench_idle(&world, BY_NOTHING, false);
+		bench_idle(&world, BY_LABEL, false);
+		bench_idle(&world, BY_NOTHING, true);
+	}
+	world_close(&world);
+	return 0;
+}
