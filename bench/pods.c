@@ -49,13 +49,16 @@ struct vd_bytes pod_json(char text[POD_SIZE_MAX], const struct pod *pod, uint64_
 	size_t	 tail_size = (size_t) snprintf(tail, sizeof tail, tail_format, (unsigned long long) measure_random(seed),
 					       (unsigned) (address >> 24 & 0xffff), pod->node, pod->phase ? pod->phase : "Running",
 					       (unsigned) (address & 255), (unsigned) (address >> 8 & 255), (unsigned) (address >> 16 & 255));
-	size_t	 size = (size_t) snprintf(text, POD_SIZE_MAX,
+	char	 uid[64] = "";
+	size_t	 size;
+
+	snprintf(uid, sizeof uid, "\"uid\":\"%016llx-%012llx\",", (unsigned long long) measure_random(seed), (unsigned long long) pod->number);
+	size = (size_t) snprintf(text, POD_SIZE_MAX,
 					  "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web-7d4b9c6f5-%07llu\",\"namespace\":"
-					  "\"ns-%05u\",\"uid\":\"%016llx-%012llx\",\"creationTimestamp\":\"2026-05-28T20:26:40Z\",\"labels\":{"
+					  "\"ns-%05u\",%s\"creationTimestamp\":\"2026-05-28T20:26:40Z\",\"labels\":{"
 					  "\"app\":\"app-%05u\",\"pod-template-hash\":\"7d4b9c6f5\",\"shard\":\"s%02u\"},\"annotations\":{"
 					  "\"checksum/config\":\"",
-					  (unsigned long long) pod->number, pod->namespace_number, (unsigned long long) measure_random(seed),
-					  (unsigned long long) pod->number, pod->app, (unsigned) (pod->number % 100));
+					  (unsigned long long) pod->number, pod->namespace_number, pod->without_uid ? "" : uid, pod->app, (unsigned) (pod->number % 100));
 
 	if (pod->size > POD_SIZE_MAX || pod->size < size + tail_size) {
 		fprintf(stderr, "a pod cannot have %zu bytes\n", pod->size);

@@ -14,6 +14,7 @@ struct pod {
 	unsigned    app;       /* label app=app-00000 */
 	unsigned    node;      /* spec.nodeName */
 	const char *phase;     /* NULL: Running */
+	bool	    without_uid; /* as a client writes it that leaves the uid to the server */
 	size_t	    size;      /* of the JSON; at least 900, at most POD_SIZE_MAX */
 };
 

@@ -1,0 +1,384 @@
+/* What `vedette serve` costs from outside: it runs as a process of its own, and only its CPU time and its memory are counted.
+ *
+ *   http-delivery  W raw connections watch the same; events written one by one or 8 at a time (by as many PUTs at once). Server CPU per delivered event,
+ *                  less what the same PUTs cost when nobody watches (with_put_us: not less)
+ *   http-idle      private memory of the server per idle watch, in user space
+ *   http-list      100,000 pods of 1 KB
+ *   http-lists     64 of them at once: the highest private memory above the resting state
+ *   http-latency   PUT sent -> event read, durable store, one idle watcher, 1 ms pause
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "http_client.h"
+#include "pods.h"
+
+#define OBJECTS	     100000
+#define WRITERS	     8
+#define PAGE	     262144
+#define WATCH_EVENTS "/api/v1/namespaces/ns-00000/pods?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
+
+static char program[512];
+static char folder[512]; /* of durable stores */
+
+static void start(struct http_server *server, const char *data_dir)
+{
+	const char *const memory[] = { "--memory", NULL };
+	const char *const durable[] = { "--data-dir", data_dir, NULL };
+
+	http_server_start(server, program, data_dir ? durable : memory);
+}
+
+static void put_path(char *path, size_t size, const struct pod *pod)
+{
+	char ns[POD_KEY_MAX], name[POD_KEY_MAX];
+
+	snprintf(path, size, "/api/v1/namespaces/%.*s/pods/%.*s", (int) pod_namespace(ns, pod).size, ns, (int) pod_name(name, pod).size, name);
+}
+
+static void create(const struct http_server *server, int connection, uint64_t count, uint64_t *seed)
+{
+	char	        path[256], value[POD_SIZE_MAX], text[256];
+	struct pod	pod = pod_number(0, 1024);
+	struct vd_bytes body;
+
+	(void) server;
+	body.data = text;
+	body.size = (size_t) snprintf(text, sizeof text, "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"ns-00000\"}}");
+	http_send(connection, "POST", "/api/v1/namespaces", body);
+	http_receive(connection);
+	for (uint64_t i = 0; i < count; i++) {
+		pod = pod_number(i, 1024);
+		pod.namespace_number = 0;
+		pod.without_uid = true;
+		snprintf(path, sizeof path, "/api/v1/namespaces/ns-00000/pods");
+		http_send(connection, "POST", path, pod_json(value, &pod, seed));
+		http_receive(connection);
+	}
+}
+
+/* ---- Delivery ---- */
+
+struct writers {
+	int		connections[WRITERS];
+	char		paths[WRITERS][256];
+	char		values[WRITERS][2][POD_SIZE_MAX];
+	struct vd_bytes bodies[WRITERS][2];
+	unsigned	turn;
+};
+
+static void writers_open(struct writers *writers, const struct http_server *server, uint64_t *seed)
+{
+	memset(writers, 0, sizeof *writers);
+	for (unsigned i = 0; i < WRITERS; i++) {
+		struct pod pod = pod_number(i, 1024);
+
+		pod.namespace_number = 0;
+		pod.without_uid = true;
+		writers->connections[i] = http_connect(server);
+		put_path(writers->paths[i], sizeof writers->paths[i], &pod);
+		for (unsigned j = 0; j < 2; j++)
+			writers->bodies[i][j] = pod_json(writers->values[i][j], &pod, seed);
+	}
+	create(server, writers->connections[0], WRITERS, seed);
+}
+
+/* Equal bytes write nothing, so two bodies take turns. */
+static void put_together(struct writers *writers, unsigned together)
+{
+	for (unsigned i = 0; i < together; i++)
+		http_send(writers->connections[i], "PUT", writers->paths[i], writers->bodies[i][writers->turn & 1]);
+	for (unsigned i = 0; i < together; i++)
+		http_receive(writers->connections[i]);
+	writers->turn++;
+}
+
+/* CPU of the server in ns for all of it. */
+static double write_events(const struct http_server *server, struct writers *writers, struct http_watches *watches, size_t events, unsigned together)
+{
+	int64_t cpu = measure_cpu_ns_of(server->pid);
+
+	for (size_t i = 0; i < events; i += together) {
+		put_together(writers, together);
+		if (watches)
+			http_watches_read(watches, watches->events + (uint64_t) together * watches->count - watches->events % watches->count);
+	}
+	return (double) (measure_cpu_ns_of(server->pid) - cpu);
+}
+
+static void bench_delivery(size_t watchers, unsigned together)
+{
+	struct measure_rounds rounds = { .count = 0 }, with_put = { .count = 0 };
+	static struct writers writers;
+	struct http_watches   watches;
+	struct http_server    server;
+	uint64_t	      seed = measure_options.seed;
+	size_t		      events = measure_scaled(watchers >= 1000 ? 320 : 2048);
+	char		      parameters[160];
+
+	start(&server, NULL);
+	writers_open(&writers, &server, &seed);
+	(void) write_events(&server, &writers, NULL, 2048, together);
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		double	idle = write_events(&server, &writers, NULL, 2048, together) / 2048;
+		int64_t wall;
+		double	cpu;
+
+		http_watches_open(&watches, &server, WATCH_EVENTS, watchers);
+		measure_nap_ns(100000000);
+		(void) write_events(&server, &writers, &watches, together, together);
+		wall = measure_wall_ns();
+		cpu = write_events(&server, &writers, &watches, events, together);
+		measure_add(&rounds, (cpu / (double) events - idle) / 1e3 / (double) watchers, cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+		measure_add(&with_put, cpu / 1e3 / (double) events / (double) watchers, 0, 0);
+		http_watches_close(&watches);
+		measure_nap_ns(200000000);
+	}
+	snprintf(parameters, sizeof parameters, "\"connections\":%zu,\"together\":%u,\"with_put_us\":%.3f", watchers, together, measure_median(&with_put));
+	measure_report("http-delivery", parameters, &rounds, "us");
+	for (unsigned i = 0; i < WRITERS; i++)
+		close(writers.connections[i]);
+	http_server_stop(&server);
+}
+
+/* ---- Idle watches ---- */
+
+static void bench_idle(size_t count, bool bookmarks)
+{
+	char		    path[256], parameters[96];
+	struct http_watches first, watches;
+	struct http_server  server;
+	int64_t		    before;
+
+	snprintf(path, sizeof path, "%s%s", WATCH_EVENTS, bookmarks ? "&allowWatchBookmarks=true" : "");
+	start(&server, NULL);
+	http_watches_open(&first, &server, path, 10); /* what comes once is not counted */
+	measure_nap_ns(200000000);
+	before = measure_memory(server.pid);
+	http_watches_open(&watches, &server, path, count);
+	measure_nap_ns(300000000);
+	snprintf(parameters, sizeof parameters, "\"connections\":%zu,\"bookmarks\":%s,\"server_bytes_before\":%lld", count, bookmarks ? "true" : "false",
+		 (long long) before);
+	measure_report_value("http-idle", parameters, (double) (measure_memory(server.pid) - before) / (double) count, "bytes", 0, 0);
+	http_watches_close(&watches);
+	http_watches_close(&first);
+	http_server_stop(&server);
+}
+
+/* ---- Lists ---- */
+
+struct reader {
+	int	 connection;
+	bool	 is_over;
+	char	 tail[5]; /* the last five bytes read */
+	uint64_t bytes;
+};
+
+/* Without an end in sight the last chunk tells it: "0\r\n\r\n". */
+static void read_some(struct reader *reader)
+{
+	static char text[PAGE];
+	ssize_t	    got = read(reader->connection, text, sizeof text);
+
+	if (got <= 0) {
+		fprintf(stderr, "bench_http: a list was cut\n");
+		exit(1);
+	}
+	reader->bytes += (uint64_t) got;
+	if (got >= 5) {
+		memcpy(reader->tail, text + got - 5, 5);
+	} else {
+		memmove(reader->tail, reader->tail + got, 5 - (size_t) got);
+		memcpy(reader->tail + 5 - got, text, (size_t) got);
+	}
+	reader->is_over = memcmp(reader->tail, "0\r\n\r\n", 5) == 0;
+}
+
+/* Returns the highest private memory of the server meanwhile. */
+static int64_t list_at_once(const struct http_server *server, unsigned count, uint64_t *ret_bytes)
+{
+	struct reader *readers = calloc(count, sizeof *readers);
+	int	       epoll = epoll_create1(EPOLL_CLOEXEC);
+	unsigned       open = count;
+	int64_t	       peak = 0, looked = 0;
+
+	*ret_bytes = 0;
+	for (unsigned i = 0; i < count; i++) {
+		struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
+
+		readers[i].connection = http_connect(server);
+		http_send(readers[i].connection, "GET", "/api/v1/pods?resourceVersion=0", VD_BYTES_NONE);
+		epoll_ctl(epoll, EPOLL_CTL_ADD, readers[i].connection, &event);
+	}
+	while (open) {
+		struct epoll_event events[64];
+		int		   ready = epoll_wait(epoll, events, 64, 1000);
+
+		for (int i = 0; i < ready; i++) {
+			struct reader *reader = &readers[events[i].data.u32];
+
+			read_some(reader);
+			if (reader->is_over) {
+				*ret_bytes += reader->bytes;
+				close(reader->connection);
+				open--;
+			}
+		}
+		if (measure_wall_ns() - looked > 2000000) {
+			int64_t now = measure_memory(server->pid);
+
+			peak = now > peak ? now : peak;
+			looked = measure_wall_ns();
+		}
+	}
+	close(epoll);
+	free(readers);
+	return peak;
+}
+
+static void answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	(void) result;
+	measure_check(status, error, "put");
+	__atomic_fetch_add((uint64_t *) arg, 1, __ATOMIC_RELEASE);
+}
+
+static void make_store(const char *data_dir, uint64_t count)
+{
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	uint64_t	       done = 0, seed = measure_options.seed;
+	struct vd_error	       error;
+	struct vd_store	      *store;
+	struct vd_env	      *env;
+
+	options.data_dir = data_dir;
+	options.no_sync = true;
+	measure_check(vd_env_new_threads(NULL, &env), NULL, "threads");
+	measure_check(vd_store_open_mvcc(env, &options, &store, &error), &error, "store");
+	for (uint64_t i = 0; i < count; i++) {
+		char		      key[POD_KEY_MAX], value[POD_SIZE_MAX];
+		struct pod	      pod = pod_number(i, 1024);
+		struct vd_op	      op = { .kind = VD_OP_PUT, .key = pod_key(key, &pod), .value = pod_json(value, &pod, &seed) };
+		struct vd_txn_request request = { .success = &op, .success_count = 1 };
+
+		measure_check(vd_store_txn(store, &request, answered, &done), NULL, "put");
+		while (i % 1024 == 1023 && __atomic_load_n(&done, __ATOMIC_ACQUIRE) <= i)
+			measure_nap_ns(100000);
+	}
+	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) < count)
+		measure_nap_ns(100000);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static void bench_lists(void)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	char		      path[600], parameters[256];
+	struct http_server    server;
+	uint64_t	      bytes;
+	int64_t		      cpu, wall, started, rest, peak;
+
+	snprintf(path, sizeof path, "%s/lists", folder);
+	make_store(path, measure_scaled(OBJECTS));
+	started = measure_wall_ns();
+	start(&server, path);
+	started = measure_wall_ns() - started;
+	(void) list_at_once(&server, 1, &bytes);
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		cpu = measure_cpu_ns_of(server.pid);
+		wall = measure_wall_ns();
+		(void) list_at_once(&server, 1, &bytes);
+		cpu = measure_cpu_ns_of(server.pid) - cpu;
+		wall = measure_wall_ns() - wall;
+		measure_add(&rounds, (double) cpu / 1e6, (double) cpu / 1e9, (double) wall / 1e9);
+	}
+	snprintf(parameters, sizeof parameters, "\"objects\":%zu,\"bytes\":%llu,\"wall_ms\":%.1f,\"start_ms\":%.0f", measure_scaled(OBJECTS),
+		 (unsigned long long) bytes, rounds.wall_s * 1e3 / rounds.count, (double) started / 1e6);
+	measure_report("http-list", parameters, &rounds, "ms");
+	measure_nap_ns(500000000);
+	rest = measure_memory(server.pid);
+	cpu = measure_cpu_ns_of(server.pid);
+	wall = measure_wall_ns();
+	peak = list_at_once(&server, 64, &bytes);
+	cpu = measure_cpu_ns_of(server.pid) - cpu;
+	wall = measure_wall_ns() - wall;
+	snprintf(parameters, sizeof parameters, "\"lists\":64,\"objects\":%zu,\"resting_mib\":%.1f", measure_scaled(OBJECTS), (double) rest / 1048576);
+	measure_report_value("http-lists", parameters, (double) (peak - rest) / 1048576, "MiB", (double) cpu / 1e9, (double) wall / 1e9);
+	http_server_stop(&server);
+}
+
+/* ---- Latency ---- */
+
+static void bench_latency(void)
+{
+	size_t		      count = measure_scaled(1000);
+	int64_t		     *latencies = calloc(count, sizeof *latencies);
+	static struct writers writers;
+	struct http_watches   watches;
+	struct http_server    server;
+	uint64_t	      seed = measure_options.seed;
+	char		      path[600], parameters[96];
+	int64_t		      cpu, wall;
+
+	snprintf(path, sizeof path, "%s/latency", folder);
+	start(&server, path);
+	writers_open(&writers, &server, &seed);
+	http_watches_open(&watches, &server, WATCH_EVENTS, 1);
+	measure_nap_ns(100000000);
+	cpu = measure_cpu_ns_of(server.pid);
+	wall = measure_wall_ns();
+	for (size_t i = 0; i < count; i++) {
+		int64_t begin = measure_wall_ns();
+
+		http_send(writers.connections[0], "PUT", writers.paths[0], writers.bodies[0][i & 1]);
+		http_watches_read(&watches, watches.events + 1);
+		latencies[i] = measure_wall_ns() - begin;
+		http_receive(writers.connections[0]);
+		measure_nap_ns(1000000);
+	}
+	cpu = measure_cpu_ns_of(server.pid) - cpu;
+	wall = measure_wall_ns() - wall;
+	qsort(latencies, count, sizeof *latencies, measure_compare);
+	snprintf(parameters, sizeof parameters, "\"puts\":%zu,\"p99_us\":%.0f", count, (double) latencies[count * 99 / 100] / 1e3);
+	measure_report_value("http-latency", parameters, (double) latencies[count / 2] / 1e3, "us", (double) cpu / 1e9, (double) wall / 1e9);
+	http_watches_close(&watches);
+	http_server_stop(&server);
+	free(latencies);
+}
+
+int main(int argc, char **argv)
+{
+	static const size_t widths[] = { 1, 100, 1000 };
+	const char	   *slash = strrchr(argv[0], '/');
+	const char	   *temporary = getenv("TMPDIR");
+	char		    command[600];
+	int		    failed;
+
+	measure_begin("http", argc, argv);
+	snprintf(program, sizeof program, "%.*s/../tools/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
+	snprintf(folder, sizeof folder, "%s/vedette-bench-http-XXXXXX", temporary ? temporary : "/tmp");
+	if (mkdtemp(folder) == NULL) {
+		perror(folder);
+		return 1;
+	}
+	for (size_t i = 0; measure_wanted("http-delivery") && i < 3; i++) {
+		bench_delivery(widths[i], 1);
+		bench_delivery(widths[i], 8);
+	}
+	if (measure_wanted("http-idle")) {
+		bench_idle(1000, false);
+		bench_idle(1000, true);
+		bench_idle(measure_scaled(10000), false);
+	}
+	if (measure_wanted("http-list"))
+		bench_lists();
+	if (measure_wanted("http-latency"))
+		bench_latency();
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	failed = system(command);
+	return failed != 0;
+}
