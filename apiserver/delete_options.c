@@ -72,8 +72,12 @@ static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct 
 	VDI_TRY(check_policy(tree, root, status));
 	dry_run = vdi_tree_find(tree, root, "dryRun");
 	for (const struct vdi_node *value = dry_run ? dry_run->first : NULL; value; value = value->next)
-		if (!vd_bytes_equal(vdi_tree_string_of(value), vd_bytes_of("All")))
-			return bad(status, "dryRun: Unsupported value, supported values: \"All\"");
+		if (!vd_bytes_equal(vdi_tree_string_of(value), vd_bytes_of("All"))) {
+			vdi_http_status_set(status, 422, "Invalid", "%s", "");
+			vdi_http_status_cause(status, "FieldValueNotSupported", "dryRun", "Unsupported value: supported values: \"All\"");
+			vdi_http_status_invalid(status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
+			return VD_INVALID;
+		}
 	return take(options, vdi_tree_string_of(vdi_tree_find(tree, root, "preconditions.uid")),
 		    vdi_tree_string_of(vdi_tree_find(tree, root, "preconditions.resourceVersion")), dry_run && dry_run->count > 0);
 }

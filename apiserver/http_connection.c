@@ -52,6 +52,11 @@ static void clear_deadline(struct vdi_http_connection *connection)
 	vdi_timer_heap_remove(&connection->loop->timers, &connection->timer);
 }
 
+void vdi_http_connection_limit(struct vdi_http_connection *connection, vd_dur timeout)
+{
+	set_deadline(connection, timeout);
+}
+
 void vdi_http_connection_open(struct vdi_http_loop *loop, int fd)
 {
 	struct vdi_http_connection *connection = VDI_NEW(struct vdi_http_connection);

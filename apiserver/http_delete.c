@@ -191,7 +191,8 @@ static bool begin(struct vdi_request *request)
 	protobuf = vdi_media_type_is(type, "application/vnd.kubernetes.protobuf");
 	if (!protobuf && request->body_size && !vdi_write_is_json(request))
 		return false;
-	if (vdi_delete_options_parse(write->edit.body, protobuf, &options, &request->status) != VD_OK) {
+	if (!vdi_params_validate_delete(&request->params, &request->status) ||
+	    vdi_delete_options_parse(write->edit.body, protobuf, &options, &request->status) != VD_OK) {
 		vdi_request_fail(request, &request->status);
 		return false;
 	}
@@ -269,7 +270,8 @@ void vdi_handle_delete_collection(struct vdi_request *request)
 
 	if (!begin(request))
 		return;
-	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_fields(params, request->resource, &request->status) ||
+	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
+	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
 	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
 		vdi_request_fail(request, &request->status);

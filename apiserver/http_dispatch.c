@@ -146,6 +146,25 @@ static void dispatch_subresource(struct vdi_request *request)
 	}
 }
 
+static bool is_long_running(const struct vdi_request *request)
+{
+	return request->route.watch_prefix || (request->params.watch && request->route.name.size == 0);
+}
+
+/* timeout lowers what a request may take. */
+static bool limit_time(struct vdi_request *request)
+{
+	vd_dur timeout;
+
+	if (!vdi_params_duration(request->params.timeout, &timeout, &request->status)) {
+		vdi_request_fail(request, &request->status);
+		return false;
+	}
+	if (timeout.ns > 0 && timeout.ns < request->server->options.request_timeout.ns)
+		vdi_http_connection_limit(request->connection, timeout);
+	return true;
+}
+
 static void dispatch_resource(struct vdi_request *request)
 {
 	struct vdi_route *route = &request->route;
@@ -157,6 +176,8 @@ static void dispatch_resource(struct vdi_request *request)
 		fail_unknown(request);
 		return;
 	}
+	if (!is_long_running(request) && !limit_time(request))
+		return;
 	if (route->subresource.size)
 		dispatch_subresource(request);
 	else if (route->name.size)

@@ -284,14 +284,10 @@ void vdi_handle_list(struct vdi_request *request)
 	struct vd_error	       error = { 0 };
 	vd_status	       status;
 
-	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_fields(params, request->resource, &request->status) ||
+	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
+	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
 	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
-		vdi_request_fail(request, &request->status);
-		return;
-	}
-	if (params->shard_selector.size) {
-		vdi_http_status_set(&request->status, 400, "BadRequest", "shardSelector is not supported");
 		vdi_request_fail(request, &request->status);
 		return;
 	}

@@ -208,6 +208,103 @@ bool vdi_params_validate_list(const struct vdi_params *params, struct vdi_http_s
 	return false;
 }
 
+bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_status *ret_status)
+{
+	struct vd_bytes include = params->include_object;
+	int64_t		timeout_s;
+
+	if (!vdi_params_int(params->timeout_seconds, &timeout_s, ret_status))
+		return false;
+	if (include.size && !is(include, "None") && !is(include, "Metadata") && !is(include, "Object")) {
+		vdi_http_status_set(ret_status, 400, "BadRequest", "Invalid value: \"%.*s\": supported values: \"Metadata\", \"None\", \"Object\"",
+				    (int) VDI_MIN(include.size, (size_t) 100), (const char *) include.data);
+		return false;
+	}
+	if (params->shard_selector.size) {
+		vdi_http_status_set(ret_status, 400, "BadRequest", "shardSelector is not supported");
+		return false;
+	}
+	return true;
+}
+
+bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http_status *ret_status)
+{
+	struct vd_bytes policy = params->propagation_policy;
+	int64_t		seconds;
+
+	if (!vdi_params_int(params->grace_period_seconds, &seconds, ret_status))
+		return false;
+	vdi_http_status_set(ret_status, 422, "Invalid", "%s", "");
+	if (policy.size && !is(policy, "Background") && !is(policy, "Foreground") && !is(policy, "Orphan"))
+		unsupported(ret_status, "propagationPolicy", policy, "\"Background\", \"Foreground\", \"Orphan\"");
+	if (policy.size && params->has_orphan_dependents)
+		vdi_http_status_cause(ret_status, "FieldValueInvalid", "propagationPolicy",
+				      "Invalid value: orphanDependents and deletionPropagation cannot be both set");
+	if (ret_status->cause_count == 0)
+		return true;
+	vdi_http_status_invalid(ret_status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
+	return false;
+}
+
+/* Number and unit, several times; the number may have a fraction. */
+static bool parse_duration(struct vd_bytes text, double *ret_seconds)
+{
+	static const struct {
+		const char *name;
+		double	    seconds;
+	} units[] = { { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "m", 60 }, { "h", 3600 } };
+	const char *at = text.data;
+	const char *end = at + text.size;
+	bool	    negative = text.size && *at == '-';
+	double	    total = 0;
+
+	at += text.size && (*at == '-' || *at == '+');
+	if (end - at == 1 && *at == '0') {
+		*ret_seconds = 0;
+		return true;
+	}
+	if (at == end)
+		return false;
+	while (at < end) {
+		double number = 0, scale = 1;
+		bool   digits = false, found = false;
+
+		for (; at < end && *at >= '0' && *at <= '9'; at++, digits = true)
+			number = number * 10 + (*at - '0');
+		if (at < end && *at == '.')
+			for (at++; at < end && *at >= '0' && *at <= '9'; at++, digits = true)
+				number += (*at - '0') * (scale /= 10);
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(units) && !found; i++) {
+			size_t size = strlen(units[i].name);
+
+			if ((size_t) (end - at) < size || memcmp(at, units[i].name, size) != 0 ||
+			    ((size_t) (end - at) > size && ((at[size] < '0' || at[size] > '9') && at[size] != '.')))
+				continue;
+			found = true;
+			total += number * units[i].seconds;
+			at += size;
+		}
+		if (!digits || !found)
+			return false;
+	}
+	*ret_seconds = negative ? -total : total;
+	return true;
+}
+
+bool vdi_params_duration(struct vd_bytes text, vd_dur *ret_duration, struct vdi_http_status *ret_status)
+{
+	double seconds = 0;
+
+	if (text.size && !parse_duration(text, &seconds)) {
+		vdi_http_status_set(ret_status, 400, "BadRequest",
+				    "invalid timeout specified in the request URL - time: invalid duration \"%.*s\"",
+				    (int) VDI_MIN(text.size, (size_t) 100), (const char *) text.data);
+		return false;
+	}
+	ret_duration->ns = seconds > 0 && seconds < 1e9 ? (int64_t) (seconds * 1e9) : 0;
+	return true;
+}
+
 static bool is_printable(struct vd_bytes text)
 {
 	const unsigned char *at = text.data;

@@ -47,6 +47,10 @@ void		       vdi_params_fini(struct vdi_params *params);
 void vdi_params_default(struct vdi_params *params);
 /* R-607; false with *ret_status set. Looks at the query parameter watch only. */
 bool vdi_params_validate_list(const struct vdi_params *params, struct vdi_http_status *ret_status);
+/* The rest that a list or a watch can get wrong: timeoutSeconds, includeObject, shardSelector. */
+bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_status *ret_status);
+/* R-614, for what a delete brings in its query. */
+bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http_status *ret_status);
 /* R-610..R-613; is_apply: a PATCH of the apply type. */
 bool vdi_params_validate_write(const struct vdi_params *params, bool is_patch, bool is_apply, struct vdi_http_status *ret_status);
 
@@ -56,6 +60,8 @@ bool vdi_params_validate_fields(const struct vdi_params *params, const struct vd
 
 /* "" is VD_REVISION_UNSET, "0" VD_REVISION_ANY. Not a number: 400. */
 bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_http_status *ret_status);
+/* Go's durations: "32s", "6m21s", "1.5h". Empty: 0. 400 on anything else. */
+bool vdi_params_duration(struct vd_bytes text, vd_dur *ret_duration, struct vdi_http_status *ret_status);
 /* Empty: 0. 400 on anything but an int64. */
 bool vdi_params_int(struct vd_bytes text, int64_t *ret_number, struct vdi_http_status *ret_status);
 

@@ -157,6 +157,8 @@ void vdi_http_connection_pump(struct vdi_http_connection *connection);
 VDI_MUST_USE vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const struct iovec *parts, size_t count, size_t *ret_sent);
 /* Sends an answer whose size is known; what the socket does not take is kept. body may be empty. Ends the request. */
 void vdi_http_connection_answer(struct vdi_http_connection *connection, struct vd_bytes head, struct vd_bytes body);
+/* The request under way is answered 504 after this time at the latest. */
+void vdi_http_connection_limit(struct vdi_http_connection *connection, vd_dur timeout);
 /* The connection owns stream from now on and pumps it until it is done; ends the request. */
 void vdi_http_connection_stream(struct vdi_http_connection *connection, struct vdi_http_stream *stream);
 /* The stream has something to write again. */

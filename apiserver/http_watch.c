@@ -360,15 +360,12 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 	int64_t		   timeout_s, limit;
 
 	vdi_params_default(params);
-	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_fields(params, request->resource, &request->status) ||
+	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
+	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
 	    !vdi_params_int(params->timeout_seconds, &timeout_s, &request->status) ||
 	    !vdi_params_int(params->limit, &limit, &request->status))
 		return false;
-	if (params->shard_selector.size) {
-		vdi_http_status_set(&request->status, 400, "BadRequest", "shardSelector is not supported");
-		return false;
-	}
 	if (request->head.version_1_0) {
 		vdi_http_status_set(&request->status, 400, "BadRequest", "a watch needs HTTP/1.1");
 		return false;

@@ -114,6 +114,35 @@ static void reply_object(struct vdi_request *request, int code)
 
 static void try_create(struct vdi_request *request);
 
+static bool is_terminating(struct vdi_request *request)
+{
+	struct vdi_out  text = VDI_OUT_INIT;
+	struct vdi_tree tree = VDI_TREE_INIT;
+	struct vdi_node	    *root;
+	bool		     terminating = false;
+
+	vdi_object_write(&text, request->object, vd_object_revision(request->object));
+	if (!text.failed && vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK)
+		terminating = vdi_tree_find(&tree, root, "metadata.deletionTimestamp") != NULL;
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&text);
+	return terminating;
+}
+
+/* Whether what exists is about to go. */
+static void got_existing(struct vdi_request *request)
+{
+	char message[VDI_STATUS_MESSAGE_SIZE];
+	bool terminating = request->result == VD_OK && is_terminating(request);
+
+	vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural, vd_bytes_of(request->write->edited.name));
+	if (terminating) {
+		memcpy(message, request->status.message, sizeof message);
+		(void) snprintf(request->status.message, sizeof request->status.message, "object is being deleted: %.900s", message);
+	}
+	vdi_request_fail(request, &request->status);
+}
+
 static void created(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -125,6 +154,14 @@ static void created(struct vdi_request *request)
 	if (request->result == VD_EXISTS && write->edited.generated && ++write->tries < VDI_WRITE_TRIES_MAX) {
 		vdi_write_shuffle(request);
 		try_create(request);
+		return;
+	}
+	if (request->result == VD_EXISTS && !write->edited.generated) {
+		vdi_request_await(request, got_existing);
+		vdi_request_awaited(request,
+				    vd_cacher_get(request->resource->cacher, write->edit.namespace_name, vd_bytes_of(write->edited.name),
+						  VD_REVISION_UNSET, vdi_request_got_object, request),
+				    NULL);
 		return;
 	}
 	vdi_http_status_of(&request->status, "create", request->resource->group, request->resource->plural, vd_bytes_of(write->edited.name),
@@ -171,21 +208,6 @@ static void try_create(struct vdi_request *request)
 					  request->resource->ttl_s, vdi_request_got_object, request);
 	}
 	vdi_request_awaited(request, status, NULL);
-}
-
-static bool is_terminating(struct vdi_request *request)
-{
-	struct vdi_out  text = VDI_OUT_INIT;
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
-	bool		     terminating = false;
-
-	vdi_object_write(&text, request->object, vd_object_revision(request->object));
-	if (!text.failed && vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK)
-		terminating = vdi_tree_find(&tree, root, "metadata.deletionTimestamp") != NULL;
-	vdi_tree_fini(&tree);
-	vdi_out_fini(&text);
-	return terminating;
 }
 
 static void look_for_namespace(struct vdi_request *request, vd_rev revision);

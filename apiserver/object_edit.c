@@ -73,6 +73,11 @@ static vd_status check_type(struct edit_state *state, struct vdi_node *root, con
 				    (int) VDI_MIN(given_kind.size, (size_t) 200), (const char *) given_kind.data, state->edit->resource->version, kind);
 		return VD_INVALID;
 	}
+	/* Kubernetes' own kinds are filled in by upstream's decoder, others are not. */
+	if ((given_kind.size == 0 || given_version.size == 0) && !state->edit->resource->built_in) {
+		vdi_http_status_set(state->status, 400, "BadRequest", "Object '%s' is missing in the body", given_kind.size ? "apiVersion" : "Kind");
+		return VD_INVALID;
+	}
 	if (given_version.size == 0)
 		VDI_TRY(set_text(state, root, "apiVersion", key(api_version)));
 	return given_kind.size ? VD_OK : set_text(state, root, "kind", key(kind));
@@ -91,6 +96,45 @@ static vd_status check_namespace(struct edit_state *state, struct vdi_node *meta
 	return given.size ? VD_OK : set_text(state, metadata, "namespace", state->edit->namespace_name);
 }
 
+static vd_status wrong_type(struct edit_state *state, const char *field, const char *wanted)
+{
+	vdi_http_status_set(state->status, 400, "BadRequest", "the object provided is unrecognized (must be of type %s): metadata.%s must be %s",
+			    state->edit->resource->kind, field, wanted);
+	return VD_INVALID;
+}
+
+static bool all_strings(const struct vdi_node *node, enum vdi_node_kind kind)
+{
+	if (node == NULL || node->kind == VDI_NODE_NULL)
+		return true;
+	if (node->kind != kind)
+		return false;
+	for (const struct vdi_node *child = node->first; child; child = child->next)
+		if (child->kind != VDI_NODE_STRING)
+			return false;
+	return true;
+}
+
+/* What a typed decoder would refuse. */
+static vd_status check_types(struct edit_state *state, const struct vdi_node *metadata)
+{
+	static const char *const texts[] = { "name", "generateName", "namespace", "uid", "resourceVersion" };
+	static const char *const maps[] = { "labels", "annotations" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
+		const struct vdi_node *node = vdi_tree_get(state->tree, metadata, key(texts[i]));
+
+		if (node && node->kind != VDI_NODE_STRING && node->kind != VDI_NODE_NULL)
+			return wrong_type(state, texts[i], "a string");
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(maps); i++)
+		if (!all_strings(vdi_tree_get(state->tree, metadata, key(maps[i])), VDI_NODE_OBJECT))
+			return wrong_type(state, maps[i], "a map of strings");
+	if (!all_strings(vdi_tree_get(state->tree, metadata, key("finalizers")), VDI_NODE_ARRAY))
+		return wrong_type(state, "finalizers", "a list of strings");
+	return VD_OK;
+}
+
 /* Both are objects afterwards. */
 static vd_status take_metadata(struct edit_state *state, struct vdi_node *root, struct vdi_node **ret_metadata)
 {
@@ -98,6 +142,7 @@ static vd_status take_metadata(struct edit_state *state, struct vdi_node *root, 
 
 	if (metadata && metadata->kind != VDI_NODE_OBJECT && metadata->kind != VDI_NODE_NULL)
 		return bad(state, "metadata must be an object");
+	VDI_TRY(check_types(state, metadata));
 	*ret_metadata = vdi_tree_object_at(state->tree, root, "metadata");
 	return *ret_metadata ? VD_OK : no_memory(state);
 }

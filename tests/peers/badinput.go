@@ -230,7 +230,6 @@ func (b *badInput) bodies() {
 		bad["no body"] = ""
 		bad["null"] = "null"
 		bad["only blanks"] = "  \r\n\t "
-		bad["no kind"] = `{"apiVersion":"v1","metadata":{"name":"x"}}`
 		bad["byte order mark"] = "\xef\xbb\xbf" + valid
 		bad["1000 arrays deep"] = strings.Replace(valid, `"v"`, strings.Repeat("[", 1000)+strings.Repeat("]", 1000), 1)
 	}
