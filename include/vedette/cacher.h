@@ -117,7 +117,7 @@ VD_API struct vd_list *vd_list_free(struct vd_list *list);
 /* ---- Watch ---- */
 
 /* Direct errors (R-520): VD_NOT_READY, VD_BAD_REQUEST (selectors), VD_FULL, VD_NOMEM. Later ones come as an ERROR event. sink NULL: a pulled
- * watcher (vd_watcher_next). The sink is copied; it is not called before this function returned. */
+ * watcher (vd_watcher_next). The sink is copied; it is never called inside this function, and not before *ret_watcher is written. */
 VD_API VD_MUST_USE vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
 					     struct vd_watcher **ret_watcher, struct vd_error *reterr);
 

@@ -1,0 +1,53 @@
+/* The ready state: messages, generation, and how long clients are told to stay away. */
+#include "vdtest.h"
+
+#include "actor_sim.h"
+#include "ready.h"
+
+static void t148_r512_states_and_words(void **state)
+{
+	struct vd_env	*env;
+	struct vdi_ready ready;
+	struct vd_error	 error;
+	uint64_t	 generation = 0;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	vdi_ready_init(&ready, env);
+	assert_status(vdi_ready_check(&ready, NULL, &error), VD_NOT_READY);
+	assert_string_equal(error.message, "storage is (re)initializing");
+	vdi_ready_set_ready(&ready);
+	assert_status(vdi_ready_check(&ready, &generation, &error), VD_OK);
+	assert_int_equal(generation, 1);
+	vdi_ready_set_ready(&ready);
+	assert_status(vdi_ready_check(&ready, &generation, &error), VD_OK);
+	assert_int_equal(generation, 1);
+	vdi_ready_set_pending(&ready, "the disk is on fire");
+	vdi_sim_advance(env, VD_SECONDS(14));
+	assert_status(vdi_ready_check(&ready, NULL, &error), VD_NOT_READY);
+	assert_string_equal(error.message, "storage is (re)initializing: the disk is on fire");
+	assert_int_equal(error.retry_after_s, 2);
+	vdi_ready_set_ready(&ready);
+	assert_status(vdi_ready_check(&ready, &generation, &error), VD_OK);
+	assert_int_equal(generation, 2);
+	vdi_ready_stop(&ready);
+	vdi_ready_set_ready(&ready);
+	assert_status(vdi_ready_check(&ready, &generation, &error), VD_CLOSED);
+	assert_string_equal(error.message, "apiserver cacher is stopped");
+	vdi_ready_fini(&ready);
+	vd_env_free(env);
+}
+
+static void t137_r514_retry_after(void **state)
+{
+	static const uint32_t table[][2] = { { 0, 1 }, { 14, 2 }, { 20, 3 }, { 30, 6 }, { 40, 11 }, { 50, 20 }, { 57, 30 }, { 100000, 30 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(table); i++)
+		assert_int_equal(vdi_ready_retry_after_s(VD_SECONDS(table[i][0])), table[i][1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(t148_r512_states_and_words), cmocka_unit_test(t137_r514_retry_after) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
