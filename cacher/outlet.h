@@ -12,12 +12,11 @@
 #include <stdatomic.h>
 
 #include "base.h"
+#include "lane.h"
 #include "lock.h"
 #include "wait.h"
-#include "watch_group.h"
 
 struct vd_cacher;
-struct vd_watcher;
 
 enum vdi_outlet_kind { VDI_OUTLET_ACTOR, VDI_OUTLET_INLINE, VDI_OUTLET_PULLED };
 
@@ -26,45 +25,6 @@ enum vdi_outlet_kind { VDI_OUTLET_ACTOR, VDI_OUTLET_INLINE, VDI_OUTLET_PULLED };
 #define VDI_MESSAGE_CLOSE 4
 #define VDI_MESSAGE_BOOKMARK 8
 #define VDI_MESSAGE_DEADLINE 16
-
-struct vdi_lane_member {
-	size_t (*deliver)(void *arg, const struct vd_watch_event *events, size_t count);
-	void		  *arg;
-	struct vd_watcher *watcher;
-};
-
-struct vdi_lane {
-	_Atomic uint32_t	references;
-	struct vdi_watch_group *group;	/* a reference */
-	struct vdi_outlet      *outlet; /* a reference */
-
-	/* The cacher's actor. */
-	struct vdi_lane *group_next;
-	struct vdi_lane *batch_next;
-	uint64_t	 batch_from;
-	bool		 in_batch;
-	size_t		 watcher_count;
-
-	/* The outlet's lock. */
-	bool		 is_dirty;
-	uint64_t	 dirty_from; /* no match since the lane was clean lies before */
-	struct vdi_lane *dirty_next;
-
-	/* The outlet (before the first join: the cacher's actor). */
-	uint64_t		position; /* matches before it were handed to the members */
-	uint64_t		taken_events; /* the group's sums up to there */
-	uint64_t		taken_bytes;
-	uint64_t		check_events; /* when the group's sums pass these, somebody lags too far */
-	uint64_t		check_bytes;
-	struct vdi_lane_member *members;
-	size_t			member_count;
-	size_t			member_capacity;
-	struct vd_watcher      *lagging;
-	bool			is_listed;
-	bool			has_early; /* a lagging watcher waits for a later revision */
-	struct vdi_lane	       *outlet_next;
-	struct vdi_lane	      **outlet_place;
-};
 
 struct vdi_outlet {
 	_Atomic uint32_t     references;
@@ -125,10 +85,5 @@ bool vdi_outlet_try_run(struct vdi_outlet *outlet, bool *ret_more);
 void vdi_outlet_shut(struct vdi_outlet *outlet);
 /* Whether a run would find anything. Any thread. */
 bool vdi_outlet_has_work(struct vdi_outlet *outlet);
-
-/* Takes references. VD_NOMEM. The cacher's actor. */
-VDI_MUST_USE vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane);
-struct vdi_lane *vdi_lane_ref(struct vdi_lane *lane);
-struct vdi_lane *vdi_lane_unref(struct vdi_lane *lane);
 
 #endif

@@ -1,0 +1,567 @@
+/* How: a member costs one indirect call per array of events and the 24 bytes that hold it; the array is made once per lane. Only a sink that takes less makes
+ * its watcher's own memory be touched. `closing` says whether any watcher of the outlet wants to be left alone; only then flags are looked at.
+ *
+ * A watcher that is behind (parked, catching up, or still at its initial state) is served one array at a time, in turn with the others, until it stands where
+ * its lane stands and becomes a member.
+ */
+#include "lane.h"
+
+#include "cache_watcher.h"
+#include "outlet.h"
+
+#define TAKE_MAX 64
+#define LANE_TAKES_MAX 16
+#define BUSY_TURNS_MAX 64
+
+vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
+{
+	struct vdi_lane *lane = VDI_NEW(struct vdi_lane);
+
+	if (lane == NULL)
+		return VD_NOMEM;
+	atomic_init(&lane->references, 1);
+	lane->group = vdi_watch_group_ref(group);
+	lane->outlet = vdi_outlet_ref(outlet);
+	lane->check_events = lane->check_bytes = UINT64_MAX;
+	*ret_lane = lane;
+	return VD_OK;
+}
+
+struct vdi_lane *vdi_lane_ref(struct vdi_lane *lane)
+{
+	atomic_fetch_add_explicit(&lane->references, 1, memory_order_relaxed);
+	return lane;
+}
+
+struct vdi_lane *vdi_lane_unref(struct vdi_lane *lane)
+{
+	if (lane && atomic_fetch_sub_explicit(&lane->references, 1, memory_order_acq_rel) == 1) {
+		vdi_watch_group_unref(lane->group);
+		vdi_outlet_unref(lane->outlet);
+		vdi_free(lane->members);
+		vdi_free(lane);
+	}
+	return NULL;
+}
+
+/* ---- A watcher's places: busy queue, lane ---- */
+
+void vdi_lane_make_busy(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	if (watcher->in_busy)
+		return;
+	watcher->in_busy = true;
+	watcher->busy_next = NULL;
+	if (outlet->busy_last)
+		outlet->busy_last->busy_next = watcher;
+	else
+		outlet->busy_first = watcher;
+	outlet->busy_last = watcher;
+}
+
+static struct vd_watcher *pop_busy(struct vdi_outlet *outlet)
+{
+	struct vd_watcher *watcher = outlet->busy_first;
+
+	if (watcher) {
+		outlet->busy_first = watcher->busy_next;
+		if (outlet->busy_first == NULL)
+			outlet->busy_last = NULL;
+		watcher->in_busy = false;
+	}
+	return watcher;
+}
+
+static void remove_member(struct vdi_lane *lane, size_t index)
+{
+	lane->members[index] = lane->members[--lane->member_count];
+	lane->members[index].watcher->position = index;
+}
+
+void vdi_lane_add_lagging(struct vd_watcher *watcher)
+{
+	/* Without a lane it failed before it had one. */
+	struct vd_watcher **first = watcher->lane ? &watcher->lane->lagging : &watcher->outlet->failed;
+
+	watcher->state = VDI_WATCHER_LAGGING;
+	watcher->lagging_next = *first;
+	watcher->lagging_place = first;
+	if (*first)
+		(*first)->lagging_place = &watcher->lagging_next;
+	*first = watcher;
+}
+
+static void remove_lagging(struct vd_watcher *watcher)
+{
+	*watcher->lagging_place = watcher->lagging_next;
+	if (watcher->lagging_next)
+		watcher->lagging_next->lagging_place = watcher->lagging_place;
+}
+
+static void leave_lane(struct vd_watcher *watcher)
+{
+	struct vdi_lane *lane = watcher->lane;
+
+	if (watcher->state == VDI_WATCHER_MEMBER)
+		remove_member(lane, watcher->position);
+	else if (watcher->state == VDI_WATCHER_LAGGING)
+		remove_lagging(watcher);
+	watcher->state = VDI_WATCHER_ENDED;
+	if (lane && lane->is_listed && lane->member_count == 0 && lane->lagging == NULL) {
+		*lane->outlet_place = lane->outlet_next;
+		if (lane->outlet_next)
+			lane->outlet_next->outlet_place = lane->outlet_place;
+		lane->is_listed = false;
+		vdi_lane_unref(lane);
+	}
+}
+
+void vdi_lane_list(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	if (lane->is_listed)
+		return;
+	lane->is_listed = true;
+	lane->outlet_next = outlet->lanes;
+	lane->outlet_place = &outlet->lanes;
+	if (outlet->lanes)
+		outlet->lanes->outlet_place = &lane->outlet_next;
+	outlet->lanes = vdi_lane_ref(lane);
+}
+
+/* ---- The end of a watcher ---- */
+
+/* Nothing of the outlet points at it any more: the cacher's actor may forget it. */
+void vdi_lane_leave_cacher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	struct vd_cacher *cacher = outlet->cacher;
+
+	vdi_lock_acquire(&cacher->lock);
+	outlet->attached--;
+	watcher->queue_next = cacher->left;
+	cacher->left = watcher;
+	vd_actor_wake(cacher->actor);
+	vdi_lock_release(&cacher->lock);
+}
+
+/* No message is accepted from now on; one that is in the inbox is handled first. */
+static void detach(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	bool in_inbox;
+
+	vdi_lock_acquire(&outlet->lock);
+	watcher->is_detached = true;
+	in_inbox = watcher->in_inbox;
+	vdi_lock_release(&outlet->lock);
+	if (!in_inbox)
+		vdi_lane_leave_cacher(outlet, watcher);
+}
+
+/* The sink hears of it unless it does not want to. The watcher may be gone afterwards. */
+void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason)
+{
+	if (watcher->state == VDI_WATCHER_ENDED)
+		return;
+	leave_lane(watcher);
+	if (!watcher->error_due) {
+		vdi_initial_free(watcher->initial);
+		watcher->initial = NULL;
+	}
+	if (!atomic_load(&watcher->is_closing))
+		watcher->ended(watcher->arg, reason);
+	if (!watcher->in_busy)
+		detach(outlet, watcher);
+}
+
+/* The last event is an ERROR; then the end. */
+static void fail_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason, const struct vd_error *error)
+{
+	if (watcher->state == VDI_WATCHER_MEMBER) {
+		remove_member(watcher->lane, watcher->position);
+		vdi_lane_add_lagging(watcher);
+	}
+	if (!watcher->error_due)
+		vdi_initial_free(watcher->initial);
+	else
+		vdi_free(watcher->error);
+	watcher->error_due = true;
+	watcher->end_reason = reason;
+	watcher->error = vdi_alloc(sizeof *watcher->error);
+	if (watcher->error)
+		*watcher->error = *error;
+	if (!watcher->is_stuck)
+		vdi_lane_make_busy(outlet, watcher);
+}
+
+static void expire_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	struct vdi_watch_cache *cache = &watcher->outlet->cacher->watch_cache;
+	struct vd_error		error;
+	vd_rev			floor;
+
+	vdi_lock_acquire(&cache->lock);
+	floor = vdi_history_floor(&cache->history);
+	vdi_lock_release(&cache->lock);
+	vd_error_set(&error, VD_EXPIRED, "too old resource version: the watch fell behind the history, which starts after %lld", (long long) floor);
+	error.compacted = floor;
+	fail_watcher(outlet, watcher, VD_EXPIRED, &error);
+}
+
+static void deliver_error(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	struct vd_error	      plain;
+	struct vd_watch_event event = { .type = VD_WATCH_ERROR, .error = watcher->error };
+
+	if (event.error == NULL) {
+		vd_error_set(&plain, watcher->end_reason, "%s", vd_status_sentence(watcher->end_reason));
+		event.error = &plain;
+	}
+	if (watcher->deliver(watcher->arg, &event, 1) == 1)
+		vdi_lane_end_watcher(outlet, watcher, watcher->end_reason);
+	else
+		watcher->is_stuck = true;
+}
+
+/* ---- Lanes: live events ---- */
+
+void vdi_lane_note_lag_limit(struct vd_watcher *watcher)
+{
+	struct vdi_lane *lane = watcher->lane;
+
+	lane->check_bytes = VDI_MIN(lane->check_bytes, watcher->base_bytes + (uint64_t) watcher->lag_bytes_max);
+	if (watcher->lag_events_max)
+		lane->check_events = VDI_MIN(lane->check_events, watcher->base_events + (uint64_t) watcher->lag_events_max);
+}
+
+/* A member took `taken` of the matches: it stays behind at the next one. */
+static void park_member(struct vdi_lane *lane, size_t index, const struct vdi_match *matches, size_t taken)
+{
+	struct vd_watcher *watcher = lane->members[index].watcher;
+
+	remove_member(lane, index);
+	vdi_lane_add_lagging(watcher);
+	watcher->is_stuck = true;
+	watcher->position = matches[taken].position;
+	watcher->counted_from = 0;
+	watcher->base_events = lane->taken_events + taken;
+	watcher->base_bytes = lane->taken_bytes;
+	for (size_t i = 0; i < taken; i++)
+		watcher->base_bytes += matches[i].event->size_bytes;
+	vdi_lane_note_lag_limit(watcher);
+}
+
+static void deliver_to_members(struct vdi_lane *lane, const struct vdi_match *matches, size_t count)
+{
+	struct vd_watch_event events[TAKE_MAX];
+	atomic_uint	     *closing = &lane->outlet->closing;
+
+	for (size_t i = 0; i < count; i++)
+		vdi_match_to_event(&matches[i], &events[i]);
+	for (size_t i = 0; i < lane->member_count;) {
+		struct vdi_lane_member *member = &lane->members[i];
+		size_t			taken;
+
+		if (__builtin_expect(atomic_load_explicit(closing, memory_order_acquire) && atomic_load(&member->watcher->is_closing), 0)) {
+			i++;
+			continue;
+		}
+		taken = member->deliver(member->arg, events, count);
+		if (__builtin_expect(taken >= count, 1))
+			i++;
+		else
+			park_member(lane, i, matches, taken);
+	}
+}
+
+static bool lags_too_far(const struct vd_watcher *watcher, uint64_t events, uint64_t bytes)
+{
+	if (events > watcher->base_events && watcher->lag_events_max && events - watcher->base_events > (uint64_t) watcher->lag_events_max)
+		return true;
+	return bytes > watcher->base_bytes && bytes - watcher->base_bytes > (uint64_t) watcher->lag_bytes_max;
+}
+
+/* Ends those parked too far behind, and finds out when to look again. */
+static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	uint64_t		events;
+	uint64_t		bytes;
+
+	vdi_lock_acquire(&cache->lock);
+	events = lane->group->matched_events;
+	bytes = lane->group->matched_bytes;
+	vdi_lock_release(&cache->lock);
+	if (events <= lane->check_events && bytes <= lane->check_bytes)
+		return;
+	lane->check_events = lane->check_bytes = UINT64_MAX;
+	for (struct vd_watcher *watcher = lane->lagging, *next; watcher; watcher = next) {
+		next = watcher->lagging_next;
+		if (watcher->error_due || !lags_too_far(watcher, events, bytes)) {
+			vdi_lane_note_lag_limit(watcher);
+			continue;
+		}
+		vdi_metric_add(watcher->outlet->cacher->metrics.terminated_watchers, 1);
+		vdi_lane_end_watcher(outlet, watcher, VD_TOO_SLOW);
+	}
+}
+
+static void wake_lagging(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	lane->has_early = false;
+	for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next)
+		if (!watcher->is_stuck)
+			vdi_lane_make_busy(outlet, watcher);
+}
+
+/* Nobody listens directly: what was matched is behind the lane at once. */
+static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+
+	vdi_lock_acquire(&cache->lock);
+	lane->position = atomic_load(&cache->matched_position);
+	lane->taken_events = lane->group->matched_events;
+	lane->taken_bytes = lane->group->matched_bytes;
+	vdi_lock_release(&cache->lock);
+	wake_lagging(outlet, lane);
+}
+
+/* A pulled watcher nobody asked for long: its lag is known only here. */
+static bool end_slow_puller(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	struct vd_watcher      *watcher = lane->members[0].watcher;
+	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	uint64_t		events;
+	uint64_t		bytes;
+	bool			is_expired;
+
+	vdi_lock_acquire(&cache->lock);
+	events = lane->group->matched_events;
+	bytes = lane->group->matched_bytes;
+	is_expired = lane->position < cache->history.start;
+	vdi_lock_release(&cache->lock);
+	watcher->base_events = lane->taken_events;
+	watcher->base_bytes = lane->taken_bytes;
+	if (is_expired || !lags_too_far(watcher, events, bytes))
+		return false;
+	vdi_metric_add(watcher->outlet->cacher->metrics.terminated_watchers, 1);
+	vdi_lane_end_watcher(outlet, watcher, VD_TOO_SLOW);
+	return true;
+}
+
+static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t from)
+{
+	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	uint64_t		limit = atomic_load_explicit(&cache->matched_position, memory_order_acquire);
+	struct vdi_match	matches[TAKE_MAX];
+	size_t			count = 0;
+	vd_status		status = VD_OK;
+
+	lane->position = VDI_MAX(lane->position, from);
+	if (lane->member_count && outlet->kind == VDI_OUTLET_PULLED && end_slow_puller(outlet, lane))
+		return;
+	for (unsigned takes = 0; lane->member_count && lane->position < limit && takes < LANE_TAKES_MAX; takes++) {
+		status = vdi_watch_group_take(lane->group, cache, &lane->position, limit, matches, TAKE_MAX, &count);
+		if (status != VD_OK)
+			break;
+		if (count == 0)
+			continue;
+		deliver_to_members(lane, matches, count);
+		lane->taken_events += count;
+		for (size_t i = 0; i < count; i++)
+			lane->taken_bytes += matches[i].event->size_bytes;
+		vdi_matches_release(matches, count);
+	}
+	if (status == VD_EXPIRED)
+		while (lane->member_count)
+			expire_watcher(outlet, lane->members[0].watcher);
+	if (lane->member_count == 0)
+		skip_lane(outlet, lane);
+	else if (lane->position < limit)
+		vdi_outlet_post_dirty(lane, lane->position);
+	if (lane->has_early)
+		wake_lagging(outlet, lane);
+	if (lane->lagging)
+		check_lag(outlet, lane);
+}
+
+void vdi_lane_run_dirty(struct vdi_outlet *outlet)
+{
+	struct vdi_lane *lane;
+
+	vdi_lock_acquire(&outlet->lock);
+	lane = outlet->dirty_first;
+	outlet->dirty_first = outlet->dirty_last = NULL;
+	vdi_lock_release(&outlet->lock);
+	while (lane) {
+		struct vdi_lane *next;
+		uint64_t	 from;
+
+		vdi_lock_acquire(&outlet->lock);
+		next = lane->dirty_next;
+		from = lane->dirty_from;
+		lane->is_dirty = false;
+		vdi_lock_release(&outlet->lock);
+		run_lane(outlet, lane, from);
+		vdi_lane_unref(lane);
+		lane = next;
+	}
+}
+
+/* ---- Watchers that are behind ---- */
+
+/* A lane that has nothing to hand out stands wherever its newest watcher wants it. */
+static void advance_clean_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t position)
+{
+	vdi_lock_acquire(&outlet->lock);
+	if (lane->position < position && (!lane->is_dirty || lane->dirty_from >= position))
+		lane->position = position;
+	vdi_lock_release(&outlet->lock);
+}
+
+/* true: it is a member now. */
+static bool become_member(struct vd_watcher *watcher)
+{
+	struct vdi_lane *lane = watcher->lane;
+	void		*members = lane->members;
+
+	if (!vdi_grow(&members, &lane->member_capacity, lane->member_count + 1, sizeof *lane->members))
+		return false; /* it goes on by itself, which costs time, not events */
+	lane->members = members;
+	remove_lagging(watcher);
+	watcher->state = VDI_WATCHER_MEMBER;
+	watcher->position = lane->member_count;
+	lane->members[lane->member_count++] = (struct vdi_lane_member) { watcher->deliver, watcher->arg, watcher };
+	return true;
+}
+
+static void deliver_end_bookmark(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	struct vdi_initial   *initial = watcher->initial;
+	struct vd_watch_event event = { .type = VD_WATCH_BOOKMARK, .revision = initial->revision, .initial_events_end = true };
+
+	if (initial->end_bookmark && watcher->deliver(watcher->arg, &event, 1) == 0) {
+		watcher->is_stuck = true;
+		return;
+	}
+	vdi_initial_free(initial);
+	watcher->initial = NULL;
+	vdi_lane_make_busy(outlet, watcher);
+}
+
+static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	struct vdi_initial     *initial = watcher->initial;
+	struct vdi_btree_cursor before = initial->candidates.cursor;
+	struct vd_watch_event	events[TAKE_MAX];
+	struct vd_object       *object;
+	size_t			count = 0;
+	size_t			taken;
+
+	while (count < TAKE_MAX && (object = vdi_initial_next(initial)))
+		events[count++] = (struct vd_watch_event) {
+			.type = VD_WATCH_ADDED, .revision = vd_object_revision(object), .object = object, .initial = true
+		};
+	if (count == 0) {
+		deliver_end_bookmark(outlet, watcher);
+		return;
+	}
+	taken = watcher->deliver(watcher->arg, events, count);
+	if (taken < count) {
+		/* The walk starts over behind what was taken. */
+		watcher->is_stuck = true;
+		initial->candidates.cursor = before;
+		for (size_t i = 0; i < taken; i++)
+			(void) vdi_initial_next(initial);
+	} else {
+		vdi_lane_make_busy(outlet, watcher);
+	}
+	vdi_metric_add(watcher->outlet->cacher->metrics.init_events, taken);
+}
+
+/* A watch from a revision that the cache had not reached: what comes up to there is not for it. */
+static size_t drop_early(const struct vd_watcher *watcher, struct vdi_match *matches, size_t count)
+{
+	size_t early = 0;
+
+	while (early < count && matches[early].event->revision <= watcher->from_revision)
+		early++;
+	vdi_matches_release(matches, early);
+	memmove(matches, matches + early, (count - early) * sizeof *matches);
+	return count - early;
+}
+
+/* It cannot be a member before everything up to its revision was handed out. */
+static bool is_early(struct vd_watcher *watcher)
+{
+	struct vdi_watch_cache *cache = &watcher->outlet->cacher->watch_cache;
+	struct vdi_lane	       *lane = watcher->lane;
+
+	if (watcher->from_revision == 0)
+		return false;
+	vdi_lock_acquire(&cache->lock);
+	if (cache->matched_revision >= watcher->from_revision && lane->taken_events == lane->group->matched_events)
+		watcher->from_revision = 0;
+	vdi_lock_release(&cache->lock);
+	return watcher->from_revision != 0;
+}
+
+static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	struct vdi_lane	     *lane = watcher->lane;
+	struct vdi_match      matches[TAKE_MAX];
+	struct vd_watch_event events[TAKE_MAX];
+	size_t		      count = 0;
+	size_t		      taken;
+
+	advance_clean_lane(outlet, lane, watcher->position);
+	if (watcher->position < lane->position &&
+	    vdi_watch_group_take(lane->group, &outlet->cacher->watch_cache, &watcher->position, lane->position, matches, TAKE_MAX, &count) != VD_OK) {
+		expire_watcher(outlet, watcher);
+		return;
+	}
+	if (watcher->from_revision)
+		count = drop_early(watcher, matches, count);
+	for (size_t i = 0; i < count; i++)
+		vdi_match_to_event(&matches[i], &events[i]);
+	taken = count ? watcher->deliver(watcher->arg, events, count) : 0;
+	for (size_t i = 0; i < VDI_MIN(taken, count); i++)
+		if (matches[i].position >= watcher->counted_from) {
+			watcher->base_events++;
+			watcher->base_bytes += matches[i].event->size_bytes;
+		}
+	if (taken < count) {
+		watcher->is_stuck = true;
+		watcher->position = matches[taken].position;
+		vdi_lane_note_lag_limit(watcher);
+	}
+	vdi_matches_release(matches, count);
+	if (watcher->is_stuck)
+		return;
+	if (watcher->position == lane->position && is_early(watcher)) {
+		lane->has_early = true;
+		return;
+	}
+	/* Behind the lane, or before a lane that still has to hand out what this watcher must not see: another turn. */
+	if (watcher->position != lane->position || !become_member(watcher))
+		vdi_lane_make_busy(outlet, watcher);
+}
+
+void vdi_lane_serve_busy(struct vdi_outlet *outlet)
+{
+	for (unsigned turns = 0; turns < BUSY_TURNS_MAX; turns++) {
+		struct vd_watcher *watcher = pop_busy(outlet);
+
+		if (watcher == NULL)
+			return;
+		if (watcher->state == VDI_WATCHER_ENDED)
+			detach(outlet, watcher);
+		else if (watcher->state == VDI_WATCHER_MEMBER || watcher->is_stuck || atomic_load(&watcher->is_closing))
+			continue;
+		else if (watcher->error_due)
+			deliver_error(outlet, watcher);
+		else if (watcher->initial)
+			serve_initial(outlet, watcher);
+		else
+			serve_catch_up(outlet, watcher);
+	}
+}

@@ -1,0 +1,79 @@
+/* A lane: a watch group's share at one outlet. The watchers there that are caught up (members, without a position of their own), and those that lag.
+ *
+ * Belongs to its outlet's thread, but for the parts that say otherwise. Events are taken from the group once per lane and handed to every member.
+ */
+#ifndef VDI_LANE_H
+#define VDI_LANE_H
+
+#include <stdatomic.h>
+
+#include "base.h"
+#include "watch_group.h"
+
+struct vd_watcher;
+struct vdi_outlet;
+
+struct vdi_lane_member {
+	size_t (*deliver)(void *arg, const struct vd_watch_event *events, size_t count);
+	void		  *arg;
+	struct vd_watcher *watcher;
+};
+
+struct vdi_lane {
+	_Atomic uint32_t	references;
+	struct vdi_watch_group *group;	/* a reference */
+	struct vdi_outlet      *outlet; /* a reference */
+
+	/* The cacher's actor. */
+	struct vdi_lane *group_next;
+	struct vdi_lane *batch_next;
+	uint64_t	 batch_from;
+	bool		 in_batch;
+	size_t		 watcher_count;
+
+	/* The outlet's lock. */
+	bool		 is_dirty;
+	uint64_t	 dirty_from; /* no match since the lane was clean lies before */
+	struct vdi_lane *dirty_next;
+
+	/* The outlet (before the first join: the cacher's actor). */
+	uint64_t		position; /* matches before it were handed to the members */
+	uint64_t		taken_events; /* the group's sums up to there */
+	uint64_t		taken_bytes;
+	uint64_t		check_events; /* when the group's sums pass these, somebody lags too far */
+	uint64_t		check_bytes;
+	struct vdi_lane_member *members;
+	size_t			member_count;
+	size_t			member_capacity;
+	struct vd_watcher      *lagging;
+	bool			is_listed;
+	bool			has_early; /* a lagging watcher waits for a later revision */
+	struct vdi_lane	       *outlet_next;
+	struct vdi_lane	      **outlet_place;
+};
+
+/* Takes references. VD_NOMEM. The cacher's actor. */
+VDI_MUST_USE vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane);
+struct vdi_lane *vdi_lane_ref(struct vdi_lane *lane);
+struct vdi_lane *vdi_lane_unref(struct vdi_lane *lane);
+
+/* ---- For outlet.c, on the outlet's thread ---- */
+
+/* Live events to the members of all dirty lanes. */
+void vdi_lane_run_dirty(struct vdi_outlet *outlet);
+/* Some turns for the watchers that are behind. */
+void vdi_lane_serve_busy(struct vdi_outlet *outlet);
+/* The watcher has work: it gets a turn. */
+void vdi_lane_make_busy(struct vdi_outlet *outlet, struct vd_watcher *watcher);
+/* The watcher joins its lane, behind (or, without a lane, the failed ones). */
+void vdi_lane_add_lagging(struct vd_watcher *watcher);
+/* The outlet knows the lane from now on. */
+void vdi_lane_list(struct vdi_outlet *outlet, struct vdi_lane *lane);
+/* Its lag is watched from where it stands. */
+void vdi_lane_note_lag_limit(struct vd_watcher *watcher);
+/* The sink hears of it unless it does not want to. Afterwards the watcher may be gone. */
+void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason);
+/* Nothing of the outlet points at it any more: the cacher's actor may forget it. */
+void vdi_lane_leave_cacher(struct vdi_outlet *outlet, struct vd_watcher *watcher);
+
+#endif
