@@ -359,7 +359,7 @@ int main(int argc, char **argv)
 	int		    failed;
 
 	measure_begin("http", argc, argv);
-	snprintf(program, sizeof program, "%.*s/../tools/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
+	snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
 	snprintf(folder, sizeof folder, "%s/vedette-bench-http-XXXXXX", temporary ? temporary : "/tmp");
 	if (mkdtemp(folder) == NULL) {
 		perror(folder);
