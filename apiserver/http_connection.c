@@ -97,7 +97,9 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 	if (connection->in_turns)
 		TAILQ_REMOVE(&loop->turns, connection, turns);
 	connection->in_turns = false;
+	/* Its stream lives until the graveyard is emptied and may be given events before: they must not reach whoever gets this number next. */
 	(void) close(connection->fd);
+	connection->fd = -1;
 	if (connection->request)
 		vdi_request_detach(connection->request);
 	connection->request = NULL;
@@ -131,6 +133,8 @@ vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const
 	ssize_t	      sent;
 
 	*ret_sent = 0;
+	if (connection->fd < 0)
+		return VD_IO;
 	for (size_t i = 0; i < count; i++)
 		total += parts[i].iov_len;
 	if (total == 0)

@@ -192,7 +192,8 @@ void vdi_outlet_post_dirty(struct vdi_lane *lane, uint64_t from)
 
 	vdi_lock_acquire(&outlet->lock);
 	was_empty = outlet->dirty_first == NULL;
-	if (!lane->is_dirty) {
+	/* Shut: nobody runs it again, and the reference would keep lane and outlet alive for ever. */
+	if (!lane->is_dirty && !outlet->is_shut) {
 		lane->is_dirty = true;
 		lane->dirty_from = from;
 		lane->dirty_next = NULL;
