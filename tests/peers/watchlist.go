@@ -161,6 +161,8 @@ func runWatchList(args []string) int {
 	flags, verbose, _ := newFlags("watchlist")
 	server := flags.String("server", "", "URL of the server")
 	custom := flags.String("custom", "example.com/v1/widgets/Widget", "custom resource with the selectable field spec.colour: GROUP/VERSION/PLURAL/KIND")
+	only := flags.String("only", "", "run only this part, such as watch-starts")
+	repeat := flags.Int("repeat", 1, "run that often, until a check fails")
 	expire := flags.Bool("expire", false, "only check what happens to revisions that history no longer holds; the server must keep little of it")
 	expireLimit := flags.Duration("expire-limit", 90*time.Second, "write at most this long until the revision is gone")
 	upstream := flags.Bool("upstream", false, "the server is a kube-apiserver: leave out where vedette differs on purpose")
@@ -187,16 +189,21 @@ func runWatchList(args []string) int {
 		t.expiry(*expireLimit)
 		return report.finish()
 	}
-	t.getsAndLists(*upstream)
-	t.listModes(*upstream)
-	t.tokens(*upstream)
-	t.representations()
-	t.watchStarts(*upstream)
-	t.watchSelectors()
-	t.watchRepresentations()
-	t.watchEnds(*upstream)
-	t.watchWrites()
-	t.customFields()
+	for round := 0; round < *repeat && !report.violated(); round++ {
+		for _, part := range []struct {
+			name string
+			run  func()
+		}{
+			{"gets-and-lists", func() { t.getsAndLists(*upstream) }}, {"list-modes", func() { t.listModes(*upstream) }}, {"tokens", func() { t.tokens(*upstream) }},
+			{"representations", t.representations}, {"watch-starts", func() { t.watchStarts(*upstream) }}, {"watch-selectors", t.watchSelectors},
+			{"watch-representations", t.watchRepresentations}, {"watch-ends", func() { t.watchEnds(*upstream) }}, {"watch-writes", t.watchWrites},
+			{"custom-fields", t.customFields},
+		} {
+			if *only == "" || *only == part.name {
+				part.run()
+			}
+		}
+	}
 	t.client.close()
 	return report.finish()
 }
