@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#include "continue_token.h"
+
 #define BATCH_OBJECTS 128
 #define BATCH_BYTES   131072
 #define TURN_BYTES    (1 << 20)
@@ -237,12 +239,44 @@ static struct list_stream *new_stream(struct vdi_request *request)
 	return list;
 }
 
+/* the client may go on where it was, in the newest state. */
+static void fail_expired_page(struct vdi_request *request)
+{
+	static const char message[] =
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
+		"parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token "
+		"results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned "
+		"and now may show up in the list.";
+	struct vd_bytes prefix = vd_bytes_of("/");
+	char	       *key, *token = NULL;
+	size_t		size;
+	vd_rev		revision;
+
+	if (vdi_continue_token_decode(request->params.continue_token, prefix, &key, &size, &revision, NULL) != VD_OK) {
+		vdi_request_fail_result(request, "list", request->result, &request->error);
+		return;
+	}
+	if (vdi_continue_token_encode((struct vd_bytes) { key, size }, prefix, VDI_CONTINUE_LATEST, &token, NULL) == VD_OK) {
+		vdi_http_status_set(&request->status, 410, "Expired", "%s", message);
+		request->status.continue_token = vd_bytes_of(token);
+		vdi_request_fail(request, &request->status);
+	} else {
+		vdi_request_fail_nomem(request);
+	}
+	vdi_free(token);
+	vdi_free(key);
+}
+
 static void listed(struct vdi_request *request)
 {
 	struct list_stream *list;
 	struct vdi_out opening = VDI_OUT_INIT;
 	size_t		    head_size;
 
+	if (request->result == VD_EXPIRED && request->params.continue_token.size) {
+		fail_expired_page(request);
+		return;
+	}
 	if (request->result != VD_OK) {
 		vdi_request_fail_result(request, "list", request->result, &request->error);
 		return;
@@ -282,12 +316,14 @@ void vdi_handle_list(struct vdi_request *request)
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct vdi_params     *params = &request->params;
 	struct vd_error	       error = { 0 };
+	int64_t		       timeout_s; /* only checked: lists are short */
 	vd_status	       status;
 
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
-	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
+	    !vdi_params_int(params->limit, &options.limit, &request->status) ||
+	    !vdi_params_int(params->timeout_seconds, &timeout_s, &request->status)) {
 		vdi_request_fail(request, &request->status);
 		return;
 	}

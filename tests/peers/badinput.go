@@ -262,6 +262,11 @@ func (b *badInput) bodies() {
 	if !b.upstream {
 		b.refused("H-701", refusal{code: 400, reason: "BadRequest"}, "POST", path, deep(200), jsonType)
 	}
+	b.refused("R-661", refusal{code: 400, reason: "BadRequest", contains: "Object 'Kind' is missing"}, "POST", path,
+		fmt.Sprintf(`{"apiVersion":"%s","metadata":{"name":"x"}}`, b.custom.resource.GroupVersion()), jsonType)
+	// A built-in kind has a default for it.
+	b.wants(201, "POST", badPath, `{"metadata":{"name":"kindless"}}`, jsonType)
+	b.wants(200, "DELETE", badPath+"/kindless", "")
 	// Good ones that look odd: escapes in strings and keys keep their meaning.
 	odd := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"odd"},"data":{"a":"\u0041\ud83d\ude00\"\\\/\b\f\n\r\t","é":"<>&"}}`
 	b.ask("DELETE", badPath+"/odd", "")

@@ -222,6 +222,8 @@ func (t *wireTest) makeSeven() []uint64 {
 	for i := 1; i < len(revisions); i++ {
 		t.report.check(revisions[i] > revisions[i-1], "H-419", "creations got the revisions %v", revisions)
 	}
+	// Revision 0 takes the cache as it is: make sure that it is not behind us.
+	t.wants(200, "GET", wirePath+"?resourceVersionMatch=NotOlderThan&resourceVersion="+text(revisions[6]), "")
 	return revisions
 }
 
