@@ -167,13 +167,14 @@ static void other_files_are_refused(void **state)
 
 static void long_lines_cross_the_buffer(void **state)
 {
-	size_t		      size = 300000;
-	char		     *text = malloc(size + 200);
-	int		      head = sprintf(text, "{\"vedetteLog\":1}\n{\"rev\":1,\"type\":\"PUT\",\"key\":\"a\",\"value\":\"");
+	enum { size = 300000 };
+	static char	      text[size + 200];
+	int		      head;
 	struct vdi_event_log *log;
 	struct vdi_log_record record;
 
 	(void) state;
+	head = sprintf(text, "{\"vedetteLog\":1}\n{\"rev\":1,\"type\":\"PUT\",\"key\":\"a\",\"value\":\"");
 	memset(text + head, 'x', size);
 	strcpy(text + head + size, "\"}\n{\"commit\":1}\n");
 	log = open_text(text);
@@ -184,7 +185,6 @@ static void long_lines_cross_the_buffer(void **state)
 	assert_status(vdi_event_log_next(log, &record, NULL), VD_CLOSED);
 	assert_false(vdi_event_log_is_torn(log));
 	vdi_event_log_close(log);
-	free(text);
 }
 
 static void every_failed_allocation_is_reported(void **state)

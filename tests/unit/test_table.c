@@ -65,8 +65,8 @@ static void h301_other_kinds(void **state)
 static void cells_survive_objects_of_the_wrong_shape(void **state)
 {
 	static const char *const odd[] = { "{}", "[]", "1", "{\"metadata\":[],\"spec\":1,\"status\":\"x\"}",
-					   "{\"metadata\":{\"labels\":[1],\"creationTimestamp\":{}},\"spec\":{\"containers\":{\"a\":1},\"ports\":\"x\",\"selector\":[{}]},"
-					   "\"status\":{\"conditions\":{\"a\":{}},\"containerStatuses\":[1,null,{}],\"initContainerStatuses\":[{}]}}" };
+					   ("{\"metadata\":{\"labels\":[1],\"creationTimestamp\":{}},\"spec\":{\"containers\":{\"a\":1},\"ports\":\"x\",\"selector\":[{}]},"
+					   "\"status\":{\"conditions\":{\"a\":{}},\"containerStatuses\":[1,null,{}],\"initContainerStatuses\":[{}]}}") };
 	struct vdi_resources	 resources;
 
 	assert_status(vdi_resources_init(&resources), VD_OK);
