@@ -63,7 +63,18 @@ static void finish(struct vd_cacher *cacher, bool is_complete)
 
 enum verdict { GOES_ON, COMPLETE, FAILED };
 
-static enum verdict take(struct vd_cacher *cacher, const struct vdi_watchchan_event *event)
+/* The newest state of an object was decoded for the list already: the history shares that header. */
+static void share_object(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
+{
+	struct vd_object *listed = vdi_btree_snapshot_get(&cacher->reflector.pending.live, vd_object_key(event->object));
+
+	if (listed && vd_object_kv(listed) == vd_object_kv(event->object)) {
+		vd_object_unref(event->object);
+		event->object = vd_object_ref(listed);
+	}
+}
+
+static enum verdict take(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 {
 	vd_rev until = cacher->reflector.pending_revision;
 
@@ -81,6 +92,8 @@ static enum verdict take(struct vd_cacher *cacher, const struct vdi_watchchan_ev
 	}
 	if (event->revision > until)
 		return COMPLETE;
+	if (event->object && event->type != VD_WATCH_DELETED)
+		share_object(cacher, event);
 	return vdi_watch_cache_backfill(&cacher->watch_cache, event) == VD_OK ? GOES_ON : FAILED;
 }
 
