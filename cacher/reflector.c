@@ -181,6 +181,7 @@ static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
 	/* A server's own timeout: go on at once. Very short watches are a symptom and wait a little. */
 	if (error || (lasted.ns < VD_SECONDS(1).ns && !reflector->has_events))
 		back_off(cacher);
+	drop_events(reflector, reflector->event_count); /* the beginning of a revision; the next stream brings it whole */
 	close_stream(cacher);
 }
 
@@ -293,14 +294,22 @@ static size_t leading_changes(const struct vdi_reflector *reflector)
 	return count;
 }
 
-/* Applies what is complete. drained: nothing is on its way, so everything is. */
-static bool apply_changes(struct vd_cacher *cacher, size_t available, bool drained)
+/* Whether more of the last of the leading changes' revision is to come; a bookmark behind them says that it is over. */
+static bool is_incomplete(const struct vdi_reflector *reflector, size_t available)
+{
+	return available > 0 && reflector->events[available - 1].more_in_revision &&
+	       (available == reflector->event_count || reflector->events[available].type != VD_WATCH_BOOKMARK);
+}
+
+/* Applies what is complete: a revision of which more is on its way waits. */
+static bool apply_changes(struct vd_cacher *cacher, size_t available)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 	vd_rev		      current = vdi_watch_cache_revision(&cacher->watch_cache);
+	vd_rev		      last = available ? reflector->events[available - 1].revision : 0;
 
-	if (!drained && available == reflector->event_count)
-		while (available > 0 && reflector->events[available - 1].revision == reflector->events[reflector->event_count - 1].revision)
+	if (is_incomplete(reflector, available))
+		while (available > 0 && reflector->events[available - 1].revision == last)
 			available--;
 	while (available) {
 		size_t count;
@@ -339,7 +348,7 @@ static bool take_bookmark(struct vd_cacher *cacher, const struct vdi_watchchan_e
 }
 
 /* Works off what was taken. false: stop for now (stream gone, out of memory). */
-static bool consume(struct vd_cacher *cacher, bool drained)
+static bool consume(struct vd_cacher *cacher)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 
@@ -371,9 +380,12 @@ static bool consume(struct vd_cacher *cacher, bool drained)
 		} else {
 			changes = leading_changes(reflector);
 			reflector->has_events = true;
-			goes_on = apply_changes(cacher, changes, drained);
-			if (goes_on && reflector->event_count && reflector->events[0].type <= VD_WATCH_DELETED)
-				return true; /* an incomplete revision */
+			goes_on = apply_changes(cacher, changes);
+			changes = leading_changes(reflector);
+			if (goes_on && changes == reflector->event_count)
+				return true; /* all done, or the rest of a revision is on its way */
+			if (goes_on && changes)
+				drop_events(reflector, changes); /* ...or will never come: the stream broke in the middle of it */
 		}
 		if (!goes_on)
 			return false;
@@ -423,13 +435,13 @@ static bool take_some(struct vd_cacher *cacher, bool *ret_drained)
 	if (status == VD_OK)
 		reflector->event_count += count;
 	else if (status != VD_AGAIN) {
-		if (consume(cacher, true) && reflector->watchchan)
+		if (consume(cacher) && reflector->watchchan)
 			stream_ended(cacher, NULL);
 		return false;
 	}
 	if (reflector->phase == VDI_REFLECTOR_LISTING && !consume_listing(cacher))
 		return false;
-	return consume(cacher, *ret_drained);
+	return consume(cacher);
 }
 
 /* At once for whoever began to wait after the last answer, else once a period: that is for requests that a store leaves unanswered, and for those who wait
@@ -480,7 +492,7 @@ vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
 
 		if (reflector->phase == VDI_REFLECTOR_BACKFILLING)
 			return due;
-		(void) consume(cacher, false); /* what came behind the listed state */
+		(void) consume(cacher); /* what came behind the listed state */
 	}
 	for (unsigned rounds = 0; reflector->watchchan && !reflector->apply_failed && rounds < ROUNDS_MAX && !drained; rounds++)
 		if (reflector->phase == VDI_REFLECTOR_BACKFILLING || !take_some(cacher, &drained))

@@ -15,6 +15,7 @@ struct vdi_raw_event {
 	enum vdi_raw_kind kind;
 	bool		  is_delete;
 	bool		  initial_events_end;
+	bool		  more_in_revision;
 	vd_rev		  revision;
 	struct vd_kv	 *kv;	    /* reference or NULL */
 	struct vd_kv	 *previous; /* reference or NULL */

@@ -135,6 +135,23 @@ static bool handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot 
 	return false;
 }
 
+/* The last event of a revision was dropped: a bookmark takes its place where the receiver waits for the end of the revision, or would not learn
+ * otherwise that the store has passed an undecodable object. */
+static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
+{
+	bool wanted = watchchan->revision_open || (slot->status == VD_UNDECODABLE && watchchan->options.progress);
+
+	if (!slot->emit && slot->raw.kind == VDI_RAW_CHANGE && !slot->raw.more_in_revision && wanted) {
+		memset(&slot->event, 0, sizeof slot->event);
+		slot->event.type = VD_WATCH_BOOKMARK;
+		slot->event.revision = slot->raw.revision;
+		slot->event.received = slot->raw.received;
+		slot->emit = true;
+	}
+	if (slot->emit)
+		watchchan->revision_open = slot->event.more_in_revision;
+}
+
 /* Moves decoded slots, in order, into the result queue. */
 static bool collect(struct vdi_watchchan *watchchan)
 {
@@ -158,11 +175,12 @@ static bool collect(struct vdi_watchchan *watchchan)
 		vdi_lock_release(&watchchan->lock);
 		if (slot->status != VD_OK)
 			(void) handle_undecodable(watchchan, slot); /* tells by slot->event what to send */
+		close_revision(watchchan, slot);
 		last = slot->emit && slot->event.type == VD_WATCH_ERROR;
 		if (last)
 			slot->event.error = &watchchan->error;
 		vdi_lock_acquire(&watchchan->lock);
-		if (slot->status == VD_UNDECODABLE && !slot->emit)
+		if (slot->status == VD_UNDECODABLE && slot->event.type != VD_WATCH_ERROR)
 			watchchan->stats.undecodable++;
 		if (slot->emit)
 			push_result_locked(watchchan, &slot->event);

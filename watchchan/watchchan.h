@@ -51,6 +51,7 @@ struct vdi_watchchan_event {
 	struct vd_object  *old_object; /* MODIFIED: the state before when known */
 	bool		   initial;
 	bool		   initial_events_end;
+	bool		   more_in_revision; /* another event, or a bookmark, of the same revision follows: do not show this state yet */
 	vd_mono		   received; /* when the raw event was parsed */
 	const struct vd_error *error;  /* ERROR; lent until the watchChan is closed */
 };

@@ -103,6 +103,7 @@ void vdi_watchchan_decode_slot(struct vdi_watchchan *watchchan, struct vdi_slot 
 	memset(&slot->event, 0, sizeof slot->event);
 	memset(&slot->error, 0, sizeof slot->error);
 	slot->event.revision = raw->revision;
+	slot->event.more_in_revision = raw->more_in_revision;
 	slot->event.received = raw->received;
 	slot->emit = true;
 	slot->status = VD_OK;

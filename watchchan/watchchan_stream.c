@@ -37,10 +37,14 @@ static bool open_watch(struct vdi_watchchan *watchchan)
 	return true;
 }
 
-static void push_change(struct vdi_watchchan *watchchan, const struct vd_store_event *event, vd_mono now)
+/* The store hands out whole revisions, so the batch knows whether one goes on. */
+static void push_change(struct vdi_watchchan *watchchan, vd_mono now)
 {
-	struct vdi_raw_event raw = {
+	const struct vd_store_batch *batch = &watchchan->batch;
+	const struct vd_store_event *event = &batch->events[watchchan->batch_next++];
+	struct vdi_raw_event	     raw = {
 		.kind = VDI_RAW_CHANGE,
+		.more_in_revision = watchchan->batch_next < batch->event_count && event[1].kv->mod_rev == event->kv->mod_rev,
 		.is_delete = event->is_delete,
 		.revision = event->kv->mod_rev,
 		.kv = vd_kv_ref(event->kv),
@@ -83,7 +87,7 @@ bool vdi_watchchan_stream(struct vdi_watchchan *watchchan)
 	now = vd_env_now(watchchan->env);
 	while (!vdi_slots_full(watchchan)) {
 		if (watchchan->batch_next < watchchan->batch.event_count) {
-			push_change(watchchan, &watchchan->batch.events[watchchan->batch_next++], now);
+			push_change(watchchan, now);
 		} else if (!next_batch(watchchan)) {
 			return moved || watchchan->phase == VDI_PHASE_ENDED;
 		} else if (watchchan->batch.event_count == 0) {

@@ -408,6 +408,55 @@ static void r225_a_full_queue_stops_reading_and_loses_nothing(void **state)
 	world_free(&world);
 }
 
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	(void) arg;
+	(void) result;
+	(void) error;
+	assert_status(status, VD_OK);
+}
+
+/* The receiver knows where a revision ends, also when its last event is not for it. */
+static void e459_the_end_of_a_revision_is_told(void **state)
+{
+	static const char *const     values[] = { "{\"metadata\":{\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"b\"}}", "junk" };
+	struct world		     world = world_new(13);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vd_op		     ops[3] = { 0 };
+	struct vd_txn_request	     txn = { .success = ops, .success_count = 3 };
+	struct vdi_watchchan_event   event;
+
+	(void) state;
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const keys[] = { "/registry/pods/a", "/registry/pods/b", "/registry/pods/c" };
+
+		ops[i] = (struct vd_op) { .kind = VD_OP_PUT, .key = vd_bytes_of(keys[i]), .value = vd_bytes_of(values[i]) };
+	}
+	options.revision = 1;
+	options.skip_undecodable = true;
+	open_watch(&world, &options);
+	assert_status(vd_store_txn(world.store, &txn, on_txn, NULL), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	for (int i = 0; i < 2; i++) {
+		assert_status(vdi_watchchan_next(world.watchchan, &event), VD_OK);
+		assert_true(event.more_in_revision);
+		vdi_watchchan_event_fini(&event);
+	}
+	assert_status(vdi_watchchan_next(world.watchchan, &event), VD_OK);
+	assert_int_equal(event.type, VD_WATCH_BOOKMARK);
+	assert_int_equal(event.revision, 2);
+	assert_false(event.more_in_revision);
+	txn.success_count = 2;
+	assert_status(vd_store_txn(world.store, &txn, on_txn, NULL), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	for (int i = 0; i < 2; i++) {
+		assert_status(vdi_watchchan_next(world.watchchan, &event), VD_OK);
+		assert_int_equal(event.more_in_revision, i == 0);
+		vdi_watchchan_event_fini(&event);
+	}
+	world_free(&world);
+}
+
 static void r228_close_at_any_moment(void **state)
 {
 	(void) state;
@@ -510,6 +559,7 @@ int main(void)
 		cmocka_unit_test(o20_undecodable_may_be_skipped),
 		cmocka_unit_test(r223_workers_keep_the_order),
 		cmocka_unit_test(r225_a_full_queue_stops_reading_and_loses_nothing),
+		cmocka_unit_test(e459_the_end_of_a_revision_is_told),
 		cmocka_unit_test(r228_close_at_any_moment),
 		cmocka_unit_test(r201_bad_options_are_refused),
 		cmocka_unit_test(r214_the_end_of_the_store_is_quiet),
