@@ -194,15 +194,16 @@ static void say_written(void *arg, uint64_t done, uint64_t all)
 		load->progress(load->progress_arg, done, all);
 }
 
-vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options, const char *path, vdi_log_load_fn progress,
-			    void *progress_arg, struct vd_store **ret_store, struct vdi_log_load_report *ret_report, struct vd_error *reterr)
+vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
+			    const char *path, vdi_log_load_fn progress, void *progress_arg, struct vd_store **ret_store,
+			    struct vdi_log_load_report *ret_report, struct vd_error *reterr)
 {
 	struct load		 load = { .path = path, .progress = progress, .progress_arg = progress_arg };
 	struct vdi_mvcc_importer importer = { run, say_written, &load };
 	vd_status		 status;
 
 	VDI_TRY(vdi_event_log_open(path, &load.log, reterr));
-	status = vdi_mvcc_open_importing(env, options, NULL, &importer, ret_store, reterr);
+	status = vdi_mvcc_open_importing(env, options, tuning, &importer, ret_store, reterr);
 	drop_changes(&load);
 	vdi_free(load.changes);
 	vdi_event_log_close(load.log);

@@ -7,6 +7,7 @@
 #include "disk_sim.h"
 #include "env.h"
 #include "log_load.h"
+#include "mvcc_store.h"
 
 static char path[] = "/tmp/vedette-log-load-XXXXXX";
 
@@ -14,6 +15,9 @@ static char path[] = "/tmp/vedette-log-load-XXXXXX";
 #define PUT(rev, key, value) "{\"rev\":" #rev ",\"type\":\"PUT\",\"key\":\"" key "\",\"value\":" value "}\n"
 #define DELETE(rev, key) "{\"rev\":" #rev ",\"type\":\"DELETE\",\"key\":\"" key "\"}\n"
 #define COMMIT(rev) "{\"commit\":" #rev "}\n"
+
+/* The simulated disk keeps files in memory: small ones. */
+static const struct vdi_persist_tuning tuning = { .segment_size = 1 << 20 };
 
 struct world {
 	struct vd_env	      *env;
@@ -60,12 +64,12 @@ static vd_status load(struct world *world, const char *text)
 {
 	write_log(text);
 	world->error.message[0] = 0;
-	return vdi_log_load_open(world->env, &world->options, path, NULL, NULL, &world->store, &world->report, &world->error);
+	return vdi_log_load_open(world->env, &world->options, &tuning, path, NULL, NULL, &world->store, &world->report, &world->error);
 }
 
 static vd_status open_store(struct world *world)
 {
-	return vd_store_open_mvcc(world->env, &world->options, &world->store, &world->error);
+	return vdi_mvcc_open_tuned(world->env, &world->options, &tuning, &world->store, &world->error);
 }
 
 static void assert_loads(struct world *world, const char *text)
@@ -311,7 +315,7 @@ static void a_store_that_is_not_empty_is_refused(void **state)
 	assert_key(&world, "b", "absent");
 	world_close(&world);
 	assert_int_equal(unlink(path), 0);
-	assert_status(vdi_log_load_open(world.env, &world.options, path, NULL, NULL, &world.store, NULL, &world.error), VD_NOT_FOUND);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, NULL, NULL, &world.store, NULL, &world.error), VD_NOT_FOUND);
 	world_fini(&world);
 }
 
@@ -328,7 +332,7 @@ static void many_revisions(void **state)
 		fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":%d}\n", 10 + 2 * i, i % 777, i);
 	fclose(file);
 	world_init(&world, true);
-	assert_status(vdi_log_load_open(world.env, &world.options, path, NULL, NULL, &world.store, &world.report, &world.error), VD_OK);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, NULL, NULL, &world.store, &world.report, &world.error), VD_OK);
 	BOTH(&world, {
 		assert_stands(&world, 10 + 2 * 19999, -1, 777);
 		for (int i = 0; i < 777; i++) {
@@ -399,7 +403,7 @@ static void every_allocation_may_fail(void **state)
 		world_init(&world, false);
 		write_log(small);
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_log_load_open(world.env, &world.options, path, NULL, NULL, &world.store, &world.report, &world.error);
+		status = vdi_log_load_open(world.env, &world.options, &tuning, path, NULL, NULL, &world.store, &world.report, &world.error);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);

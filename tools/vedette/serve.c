@@ -71,7 +71,7 @@ static vd_status open_store(struct serve *serve, const struct vd_env *env, struc
 		return vd_store_open_mvcc(env, &options, ret_store, error);
 	serve->env = env;
 	serve->said = vd_env_now(env);
-	VDI_TRY(vdi_log_load_open(env, &options, serve->load, say_progress, serve, ret_store, &report, error));
+	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->load, say_progress, serve, ret_store, &report, error));
 	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld%s\n", serve->load, (unsigned long long) report.records,
 		       (long long) report.revision, report.was_torn ? "; a torn transaction at its end was dropped" : "");
 	return VD_OK;
