@@ -7,7 +7,6 @@
 
 struct get {
 	const struct vdi_object_query *query;
-	const char		      *output;
 	struct vdi_table_printer       table;
 	bool			       is_list;
 	int64_t			       count;
@@ -80,7 +79,7 @@ static void say_nothing_found(const struct get *get)
 static int print_list(const struct vdi_command *command, struct vdi_http_client *client, struct vdi_object_query *query,
 		      const struct vdi_object_options *options)
 {
-	struct get	     get = { .query = query, .output = options->output, .is_list = query->name == NULL };
+	struct get	     get = { .query = query, .is_list = query->name == NULL };
 	struct vdi_list_sink sink = { page_begin, print_object, page_end, &get };
 	struct vd_error	     error = { 0 };
 	vd_status	     status;

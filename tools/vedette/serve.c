@@ -12,7 +12,6 @@
 #define DRAIN_TIMEOUT VD_SECONDS(8)
 
 struct serve {
-	const struct vdi_command *command;
 	const char *listen;
 	const char *data_dir;
 	const char *resources;
@@ -124,8 +123,7 @@ static int run_server(struct serve *serve, const struct vd_env *env, const sigse
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	struct serve		serve = { .command = command,
-					  .listen = "127.0.0.1:8080",
+	struct serve		serve = { .listen = "127.0.0.1:8080",
 					  .data_dir = "./vedette-data",
 					  .history_bytes = (int64_t) 256 << 20,
 					  .history_window = VD_SECONDS(600) };
