@@ -316,14 +316,12 @@ void vdi_handle_list(struct vdi_request *request)
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct vdi_params     *params = &request->params;
 	struct vd_error	       error = { 0 };
-	int64_t		       timeout_s; /* only checked: lists are short */
 	vd_status	       status;
 
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
-	    !vdi_params_int(params->limit, &options.limit, &request->status) ||
-	    !vdi_params_int(params->timeout_seconds, &timeout_s, &request->status)) {
+	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
 		vdi_request_fail(request, &request->status);
 		return;
 	}
