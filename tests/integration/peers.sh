@@ -57,7 +57,7 @@ crashloop)
 	;;
 badinput)
 	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" badinput \
-		$(sized '--idle 500 --slow 60 --unread 10 --unread-bytes 33554432' '--slow-deadline 150s')
+		$(sized '--idle 500 --slow 60 --unread 10 --unread-bytes 50331648' '--slow-deadline 150s')
 	;;
 watchlist)
 	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" watchlist

@@ -375,7 +375,6 @@ func (b *badInput) unreadWatches(count, bytes int) {
 		if !b.report.check(err == nil, "H-624", "watch client %d: %v", i, err) {
 			return
 		}
-		_ = conn.Conn.(*net.TCPConn).SetReadBuffer(4096)
 		stuck = append(stuck, conn)
 		_, _ = conn.Write(rawRequest{method: "GET", target: path + "?watch=1&resourceVersion=" + text(revisionOf(created))}.bytes(b.address))
 	}
@@ -383,7 +382,7 @@ func (b *badInput) unreadWatches(count, bytes int) {
 	if reader == nil {
 		return
 	}
-	defer reader.close()
+	defer func() { reader.close() }() // it may be another one by then
 	rounds := bytes / size
 	var wg sync.WaitGroup
 	wg.Add(1)
@@ -422,7 +421,6 @@ func (b *badInput) unreadWatches(count, bytes int) {
 	// What became of the stuck ones: ended by the server, or still open; what they read now is a prefix without a gap.
 	ended := 0
 	for i, conn := range stuck {
-		_ = conn.Conn.(*net.TCPConn).SetReadBuffer(1 << 20)
 		s := &stream{conn: conn, events: make(chan streamEvent), ended: make(chan error, 1), quit: make(chan struct{})}
 		head, err := conn.readHead(10 * time.Second)
 		if !b.report.check(err == nil && head.status == 200, "H-624", "stuck watch %d: %v", i, err) {
@@ -431,12 +429,14 @@ func (b *badInput) unreadWatches(count, bytes int) {
 		_ = conn.SetReadDeadline(time.Time{})
 		go s.decode()
 		n := int64(1)
-		for {
-			event, err := s.next(500 * time.Millisecond)
+		for n <= int64(rounds) {
+			event, err := s.next(10 * time.Second)
+			if err == errNothing {
+				b.report.violation("H-624", "stuck watch %d, reading again: nothing after event %d of %d, and no end", i, n-1, rounds)
+				break
+			}
 			if err != nil {
-				if err != errNothing {
-					ended++
-				}
+				ended++
 				break
 			}
 			if event.kind == "ERROR" {
