@@ -99,9 +99,16 @@ void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), voi
 size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct vdi_pull *pull = arg;
+	size_t		 whole = VDI_MIN(count, VDI_PULL_EVENTS - pull->count);
 	size_t		 taken;
 
-	for (taken = 0; taken < count && pull->count < VDI_PULL_EVENTS; taken++) {
+	/* Whole revisions, if they fit at all: the watch may end before the rest is asked for. */
+	if (whole < count && !events[0].initial)
+		while (whole > 0 && events[whole].revision == events[whole - 1].revision)
+			whole--;
+	if (whole == 0 && pull->count == 0)
+		whole = VDI_MIN(count, (size_t) VDI_PULL_EVENTS);
+	for (taken = 0; taken < whole; taken++) {
 		struct vd_watch_event *event = &pull->events[pull->count++];
 
 		*event = events[taken];

@@ -89,6 +89,21 @@ static unsigned find_entry(const struct vdi_watch_group *group, uint64_t positio
 	return low;
 }
 
+/* What was taken ends in front of an event of next_revision: a revision that would be cut is left for the next time, so that a client that
+ * goes on from the last revision it saw misses nothing. Only a revision that is larger than the whole array is handed out in parts. */
+static size_t whole_revisions(struct vdi_match *matches, size_t count, vd_rev next_revision, uint64_t *position)
+{
+	size_t whole = count;
+
+	while (whole > 0 && matches[whole - 1].event->revision == next_revision)
+		whole--;
+	if (whole == 0 || whole == count)
+		return count;
+	*position = matches[whole].position;
+	vdi_matches_release(matches + whole, count - whole);
+	return whole;
+}
+
 static size_t take_from_ring(struct vdi_watch_group *group, struct vdi_watch_cache *cache, uint64_t *position, uint64_t limit,
 			     struct vdi_match *matches, size_t max)
 {
@@ -100,7 +115,7 @@ static size_t take_from_ring(struct vdi_watch_group *group, struct vdi_watch_cac
 		if (entry / 4 >= limit)
 			break;
 		if (count == max)
-			return count;
+			return whole_revisions(matches, count, vdi_history_at(&cache->history, entry / 4)->revision, position);
 		matches[count].event = vdi_event_ref(vdi_history_at(&cache->history, entry / 4));
 		matches[count].position = entry / 4;
 		matches[count++].type = entry % 4;
@@ -149,6 +164,8 @@ vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_c
 			matches[count].event = vdi_event_ref(vdi_history_at(history, *position));
 			matches[count].position = *position;
 		}
+		if (*position < limit)
+			count = whole_revisions(matches, count, vdi_history_at(history, *position)->revision, position);
 		vdi_lock_release(&cache->lock);
 		count = evaluate(group, matches, count);
 	}
