@@ -84,6 +84,8 @@ void vdi_history_reset(struct vdi_history *history, vd_rev list_revision)
 {
 	while (history->start < history->end)
 		evict_oldest(history);
+	/* One position is left out: who stands at the end of the old generation finds that it is gone, and not the first event of the new one. */
+	history->start = ++history->end;
 	history->list_revision = list_revision;
 	history->evicted_revision = 0;
 }

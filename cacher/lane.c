@@ -295,7 +295,8 @@ static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	lane->check_events = lane->check_bytes = UINT64_MAX;
 	for (struct vd_watcher *watcher = lane->lagging, *next; watcher; watcher = next) {
 		next = watcher->lagging_next;
-		if (watcher->error_due || !lags_too_far(watcher, events, bytes)) {
+		/* Who takes everything is not slow: it is served before the round ends. */
+		if (watcher->error_due || !watcher->is_stuck || !lags_too_far(watcher, events, bytes)) {
 			vdi_lane_note_lag_limit(watcher);
 			continue;
 		}
@@ -384,14 +385,8 @@ static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t 
 		check_lag(outlet, lane);
 }
 
-void vdi_lane_run_dirty(struct vdi_outlet *outlet)
+void vdi_lane_run_dirty(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
-	struct vdi_lane *lane;
-
-	vdi_lock_acquire(&outlet->lock);
-	lane = outlet->dirty_first;
-	outlet->dirty_first = outlet->dirty_last = NULL;
-	vdi_lock_release(&outlet->lock);
 	while (lane) {
 		struct vdi_lane *next;
 		uint64_t	 from;
@@ -479,12 +474,15 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 }
 
 /* A watch from a revision that the cache had not reached: what comes up to there is not for it. */
-static size_t drop_early(const struct vd_watcher *watcher, struct vdi_match *matches, size_t count)
+static size_t drop_early(struct vd_watcher *watcher, struct vdi_match *matches, size_t count)
 {
 	size_t early = 0;
 
-	while (early < count && matches[early].event->revision <= watcher->from_revision)
-		early++;
+	for (; early < count && matches[early].event->revision <= watcher->from_revision; early++)
+		if (matches[early].position >= watcher->counted_from) {
+			watcher->base_events++;
+			watcher->base_bytes += matches[early].event->size_bytes;
+		}
 	vdi_matches_release(matches, early);
 	memmove(matches, matches + early, (count - early) * sizeof *matches);
 	return count - early;

@@ -59,8 +59,8 @@ struct vdi_lane *vdi_lane_unref(struct vdi_lane *lane);
 
 /* ---- For outlet.c, on the outlet's thread ---- */
 
-/* Live events to the members of all dirty lanes. */
-void vdi_lane_run_dirty(struct vdi_outlet *outlet);
+/* Live events to the members of the dirty lanes, a list that was taken from the outlet with its references. */
+void vdi_lane_run_dirty(struct vdi_outlet *outlet, struct vdi_lane *lane);
 /* Some turns for the watchers that are behind. */
 void vdi_lane_serve_busy(struct vdi_outlet *outlet);
 /* The watcher has work: it gets a turn. */

@@ -330,6 +330,33 @@ static void end_generation_of(struct vdi_outlet *outlet, uint32_t generation)
 	}
 }
 
+/* The end of a generation was posted before anything of the next one: who finds something of the next one finds the end too, in the same hold of
+ * the lock, and handles it first. Else a watcher would go on across the gap between the two. */
+static bool take_end_locked(struct vdi_outlet *outlet, uint32_t *ret_generation)
+{
+	bool end_wanted = outlet->end_wanted;
+
+	outlet->end_wanted = false;
+	*ret_generation = outlet->end_generation;
+	return end_wanted;
+}
+
+static void run_dirty(struct vdi_outlet *outlet)
+{
+	struct vdi_lane *lanes;
+	uint32_t	 end_generation;
+	bool		 end_wanted;
+
+	vdi_lock_acquire(&outlet->lock);
+	end_wanted = take_end_locked(outlet, &end_generation);
+	lanes = outlet->dirty_first;
+	outlet->dirty_first = outlet->dirty_last = NULL;
+	vdi_lock_release(&outlet->lock);
+	if (end_wanted)
+		end_generation_of(outlet, end_generation);
+	vdi_lane_run_dirty(outlet, lanes);
+}
+
 static void handle_inbox(struct vdi_outlet *outlet)
 {
 	struct vd_watcher *last;
@@ -343,6 +370,7 @@ static void handle_inbox(struct vdi_outlet *outlet)
 		uint32_t	   end_generation;
 		uint8_t		   messages;
 		bool		   is_detached;
+		bool		   end_wanted;
 
 		vdi_lock_acquire(&outlet->lock);
 		watcher = outlet->inbox_first;
@@ -353,9 +381,11 @@ static void handle_inbox(struct vdi_outlet *outlet)
 		messages = watcher->pending;
 		watcher->pending = 0;
 		is_detached = watcher->is_detached;
-		end_generation = outlet->end_generation;
+		end_wanted = take_end_locked(outlet, &end_generation);
 		vdi_lock_release(&outlet->lock);
 		more = watcher != last;
+		if (end_wanted)
+			end_generation_of(outlet, end_generation);
 		handle(outlet, watcher, messages, end_generation);
 		if (is_detached)
 			vdi_lane_leave_cacher(outlet, watcher);
@@ -433,19 +463,10 @@ static void drop_dirty(struct vdi_outlet *outlet)
 
 bool vdi_outlet_run(struct vdi_outlet *outlet)
 {
-	bool	 end_wanted;
-	uint32_t end_generation;
 	struct vd_watcher *closed;
 
-	vdi_lane_run_dirty(outlet);
+	run_dirty(outlet);
 	handle_inbox(outlet);
-	vdi_lock_acquire(&outlet->lock);
-	end_wanted = outlet->end_wanted;
-	outlet->end_wanted = false;
-	end_generation = outlet->end_generation;
-	vdi_lock_release(&outlet->lock);
-	if (end_wanted)
-		end_generation_of(outlet, end_generation);
 	vdi_lane_serve_busy(outlet);
 	if (outlet->busy_first == NULL && shut_if_unused(outlet)) {
 		drop_dirty(outlet);
