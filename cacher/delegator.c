@@ -476,14 +476,20 @@ static void list_from_cache(struct list_call *call)
 
 /* ---- The door ---- */
 
-static vd_status prepare_scope(struct list_call *call, struct vd_error *reterr)
+static vd_status prepare_scope(struct list_call *call, const struct vd_list_options *options, struct vd_error *reterr)
 {
 	struct vd_cacher     *cacher = call->cacher;
 	struct vdi_predicate *predicate = call->predicate;
 	struct vd_bytes	      scope;
+	bool		      is_fitting;
 
-	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, predicate->namespace_name, predicate->name, call->scope, &scope,
-			   &call->is_single))
+	is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, predicate->namespace_name, predicate->name, call->scope,
+				   &scope, &call->is_single);
+	/* Tokens are relative to the scope of the request: all pages have that one, whatever the field selector would narrow it to. */
+	if (is_fitting && !call->is_single && options->limit > 0)
+		is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, options->namespace_name, options->name,
+					   call->scope, &scope, &call->is_single);
+	if (!is_fitting)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "namespace and name are too long");
 	call->scope_size = scope.size;
 	return VD_OK;
@@ -498,7 +504,7 @@ static vd_status prepare(struct list_call *call, const struct vd_list_options *o
 	vd_rev			     token_revision = 0;
 
 	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate, &call->predicate, reterr));
-	VDI_TRY(prepare_scope(call, reterr));
+	VDI_TRY(prepare_scope(call, options, reterr));
 	if (is_continued)
 		VDI_TRY(vdi_continue_token_decode(options->continue_token, scope_of(call), &call->start, &call->start_size, &token_revision, reterr));
 	return vdi_list_plan_make(options, token_revision, !call->is_single, &call->plan, reterr);
