@@ -116,7 +116,10 @@ static void run_stopping(struct vd_cacher *cacher)
 	vdi_reflector_stop(cacher);
 	vdi_watch_cache_stop(&cacher->watch_cache);
 	vdi_dispatch_opening(cacher);
-	vdi_dispatch_end_all(cacher);
+	/* Once: it wakes this actor too. Who opens later finds the ready state stopped. */
+	if (!cacher->is_ending)
+		vdi_dispatch_end_all(cacher);
+	cacher->is_ending = true;
 	while (vdi_outlet_run(cacher->inline_outlet))
 		;
 	if (run_pulled(cacher))

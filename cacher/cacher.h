@@ -81,6 +81,7 @@ struct vd_cacher {
 	} recent; /* their frames are kept */
 	vd_mono	 compaction_poll; /* when to ask the store next what it has compacted */
 	uint64_t visit; /* stamp of the event that is being matched */
+	bool	 is_ending; /* every watcher was told */
 	bool	 is_finishing;
 	size_t	 capacity_seen; /* what the gauges show */
 	uint64_t increases_seen;

@@ -324,6 +324,15 @@ static void register_watcher(struct vd_cacher *cacher, struct vd_watcher *watche
 		vdi_bookmark_add(&cacher->bookmarks, watcher);
 	vdi_watch_start_free(start);
 	(void) vdi_outlet_post(watcher, VDI_MESSAGE_JOIN); /* not detached: it is not even joined */
+	/* Who pulled has closed it already and does not come back: the close waits for this. */
+	if (watcher->outlet->kind == VDI_OUTLET_PULLED && atomic_load(&watcher->is_closing)) {
+		struct vdi_outlet *outlet = vdi_outlet_ref(watcher->outlet);
+		bool		   more = true;
+
+		while (more && vdi_outlet_try_run(outlet, &more))
+			;
+		vdi_outlet_unref(outlet);
+	}
 }
 
 void vdi_dispatch_opening(struct vd_cacher *cacher)
@@ -369,6 +378,9 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 				outlet->next->place = outlet->place;
 		}
 		vdi_lock_release(&cacher->lock);
+		/* Nobody will run it again: what it still wanted to look at holds it. */
+		if (outlet->kind == VDI_OUTLET_PULLED)
+			vdi_outlet_shut(outlet);
 		vdi_watcher_finish(watcher, VDI_FINISHED_CACHER);
 		watcher = next;
 	}
