@@ -10,6 +10,8 @@ struct chaos {
 	struct chaos_options options;
 	struct chaos_marks   marks;
 	size_t		     pending;
+	struct chaos_watch  *watches;
+	bool		     hides_death;
 };
 
 enum call_kind { CALL_RANGE, CALL_TXN };
@@ -33,6 +35,7 @@ struct chaos_watch {
 	struct vd_store_watch *inner;
 	struct vd_actor	      *actor; /* late news */
 	bool		       cut;
+	struct chaos_watch    *next;
 	void (*ready)(void *arg);
 	void *ready_arg;
 };
@@ -57,6 +60,11 @@ static vd_mono later(struct chaos *chaos)
 static void refused(struct vd_error *error)
 {
 	vd_error_set(error, VD_UNAVAILABLE, "the line was cut");
+}
+
+static vd_status hide_death(const struct chaos *chaos, vd_status status)
+{
+	return chaos->hides_death && (status == VD_CLOSED || status == VD_IO) ? VD_UNAVAILABLE : status;
 }
 
 /* ---- Copies of requests ---- */
@@ -127,7 +135,7 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 {
 	struct call *call = arg;
 
-	call->range_done(call->arg, status, result, error);
+	call->range_done(call->arg, hide_death(call->chaos, status), result, error);
 	if (call->actor == NULL)
 		call_free(call);
 }
@@ -142,7 +150,7 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 		refused(&lost);
 		call->txn_done(call->arg, VD_UNAVAILABLE, NULL, &lost);
 	} else {
-		call->txn_done(call->arg, status, result, error);
+		call->txn_done(call->arg, hide_death(call->chaos, status), result, error);
 	}
 	if (call->actor == NULL)
 		call_free(call);
@@ -154,8 +162,11 @@ static void issue(struct call *call)
 	vd_status	status = VD_UNAVAILABLE;
 
 	refused(&error);
-	if (call->refuse)
+	if (call->refuse) {
 		call->chaos->marks.refusals++;
+		call->chaos->marks.refused_ranges += call->kind == CALL_RANGE;
+	} else if (call->chaos->inner == NULL)
+		status = VD_UNAVAILABLE;
 	else if (call->kind == CALL_RANGE)
 		status = vd_store_range(call->chaos->inner, &call->range, on_range, call);
 	else
@@ -236,27 +247,27 @@ static vd_status chaos_txn(struct vd_store *store, const struct vd_txn_request *
 
 static vd_status chaos_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
 {
-	return vd_store_compact(chaos_of(store)->inner, revision, physical, done, arg);
+	return chaos_of(store)->inner ? vd_store_compact(chaos_of(store)->inner, revision, physical, done, arg) : VD_UNAVAILABLE;
 }
 
 static vd_status chaos_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
 {
-	return vd_store_lease_grant(chaos_of(store)->inner, id, ttl_s, done, arg);
+	return chaos_of(store)->inner ? vd_store_lease_grant(chaos_of(store)->inner, id, ttl_s, done, arg) : VD_UNAVAILABLE;
 }
 
 static vd_status chaos_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
 {
-	return vd_store_lease_revoke(chaos_of(store)->inner, id, done, arg);
+	return chaos_of(store)->inner ? vd_store_lease_revoke(chaos_of(store)->inner, id, done, arg) : VD_UNAVAILABLE;
 }
 
 static vd_status chaos_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
 {
-	return vd_store_lease_keep_alive(chaos_of(store)->inner, id, done, arg);
+	return chaos_of(store)->inner ? vd_store_lease_keep_alive(chaos_of(store)->inner, id, done, arg) : VD_UNAVAILABLE;
 }
 
 static vd_status chaos_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
 {
-	return vd_store_lease_time_to_live(chaos_of(store)->inner, id, keys, done, arg);
+	return chaos_of(store)->inner ? vd_store_lease_time_to_live(chaos_of(store)->inner, id, keys, done, arg) : VD_UNAVAILABLE;
 }
 
 /* ---- Watches ---- */
@@ -290,8 +301,8 @@ static vd_status chaos_watch(struct vd_store *store, const struct vd_store_watch
 	struct vd_actor_options	      options = { .name = "chaos_watch", .run = late_news };
 	vd_status		      status;
 
-	if (happens(chaos, chaos->options.refuse_watch)) {
-		chaos->marks.refused_watches++;
+	if (happens(chaos, chaos->options.refuse_watch) || chaos->inner == NULL) {
+		chaos->marks.refused_watches += chaos->inner != NULL;
 		refused(reterr);
 		return VD_UNAVAILABLE;
 	}
@@ -309,6 +320,8 @@ static vd_status chaos_watch(struct vd_store *store, const struct vd_store_watch
 		vd_actor_close(watch->actor, free, watch);
 		return status;
 	}
+	watch->next = chaos->watches;
+	chaos->watches = watch;
 	*ret_watch = &watch->base;
 	return VD_OK;
 }
@@ -326,25 +339,31 @@ static vd_status chaos_watch_next(struct vd_store_watch *base, size_t event_coun
 		refused(reterr);
 		return VD_UNAVAILABLE;
 	}
-	return vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr);
+	return hide_death(chaos, vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr));
 }
 
 static vd_status chaos_watch_progress(struct vd_store_watch *base)
 {
-	return vd_store_watch_progress(VDI_CONTAINER_OF(base, struct chaos_watch, base)->inner);
+	struct chaos_watch *watch = VDI_CONTAINER_OF(base, struct chaos_watch, base);
+
+	return watch->cut ? VD_UNAVAILABLE : vd_store_watch_progress(watch->inner);
 }
 
 static void chaos_watch_close(struct vd_store_watch *base)
 {
-	struct chaos_watch *watch = VDI_CONTAINER_OF(base, struct chaos_watch, base);
+	struct chaos_watch  *watch = VDI_CONTAINER_OF(base, struct chaos_watch, base);
+	struct chaos_watch **place = &chaos_of(base->store)->watches;
 
+	while (*place != watch)
+		place = &(*place)->next;
+	*place = watch->next;
 	vd_store_watch_close(watch->inner);
 	vd_actor_close(watch->actor, free, watch);
 }
 
 static vd_status chaos_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
-	return vd_store_status_get(chaos_of(store)->inner, ret_status);
+	return chaos_of(store)->inner ? vd_store_status_get(chaos_of(store)->inner, ret_status) : VD_UNAVAILABLE;
 }
 
 static void chaos_close(struct vd_store *store, void (*done)(void *arg), void *arg)
@@ -384,6 +403,26 @@ struct vd_store *chaos_store_new(const struct vd_env *env, struct vd_store *inne
 void chaos_set(struct vd_store *store, const struct chaos_options *options)
 {
 	chaos_of(store)->options = options ? *options : (struct chaos_options) { 0 };
+}
+
+void chaos_set_inner(struct vd_store *store, struct vd_store *inner)
+{
+	struct chaos *chaos = chaos_of(store);
+
+	for (struct chaos_watch *watch = chaos->watches; watch; watch = watch->next) {
+		watch->cut = true;
+		vd_store_watch_close(watch->inner);
+		watch->inner = NULL;
+		watch->ready(watch->ready_arg);
+	}
+	chaos->hides_death = true;
+	chaos->inner = inner;
+}
+
+void chaos_replace_inner(struct vd_store *store, struct vd_store *inner)
+{
+	VDI_CHECK(chaos_of(store)->watches == NULL);
+	chaos_of(store)->inner = inner;
 }
 
 const struct chaos_marks *chaos_marks(struct vd_store *store)

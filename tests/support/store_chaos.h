@@ -26,12 +26,18 @@ struct chaos_options {
 /* What happened, so that a test can prove that it happened. */
 struct chaos_marks {
 	uint64_t delays, refusals, lost_answers, cuts, stalls, refused_watches;
+	uint64_t refused_ranges; /* of the refusals */
 };
 
 struct vd_store *chaos_store_new(const struct vd_env *env, struct vd_store *inner, const struct chaos_options *options);
 /* All zero: a calm sea. */
 void			  chaos_set(struct vd_store *chaos, const struct chaos_options *options);
 const struct chaos_marks *chaos_marks(struct vd_store *chaos);
+/* The peer dies (NULL): its watches break, calls are refused; or it comes back as another store. From now on the death of the inner store (VD_CLOSED,
+ * VD_IO) reads as VD_UNAVAILABLE, as it does over a network. The old one may be closed afterwards. */
+void chaos_set_inner(struct vd_store *chaos, struct vd_store *inner);
+/* Replaces the inner store without hiding anything: for those who were closed before it. Nothing may be open. */
+void chaos_replace_inner(struct vd_store *chaos, struct vd_store *inner);
 /* Calls that were delayed and not yet issued. */
 size_t chaos_pending(struct vd_store *chaos);
 /* After everything that used it was closed; the inner store is left alone. */

@@ -1,0 +1,102 @@
+/* sim: the whole pipeline from seeds.
+ *
+ *	sim --seed N		one seed, and what happened in it
+ *	sim --seeds A-B		many
+ *	sim --twice		each seed twice: the schedules must be equal
+ *	sim --require-marks	every rare thing must have happened at least once
+ *	sim --file FILE		seeds of fixed bugs: a number, then why
+ *	--writes N (2000), --verbose
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+struct run {
+	uint64_t first, last, writes;
+	bool	 is_verbose, is_twice, needs_marks;
+	struct sim_marks marks;
+};
+
+static void run_one(struct run *run, uint64_t seed)
+{
+	uint64_t hash = world_run_seed(seed, run->writes, run->is_verbose, &run->marks);
+
+	if (run->is_twice && world_run_seed(seed, run->writes, run->is_verbose, &run->marks) != hash) {
+		fprintf(stderr, "seed %llu has another schedule the second time\n", (unsigned long long) seed);
+		exit(1);
+	}
+}
+
+static void run_file(struct run *run, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char  line[512];
+
+	if (file == NULL) {
+		perror(path);
+		exit(2);
+	}
+	while (fgets(line, sizeof line, file)) {
+		char	*end;
+		uint64_t seed = strtoull(line, &end, 10);
+
+		if (end != line)
+			run_one(run, seed);
+	}
+	fclose(file);
+}
+
+static int show_marks(const struct run *run)
+{
+	int missing = 0;
+
+#define SIM_MARK_SHOW(name, text)                                                                                                \
+	printf("%10llu %s: %s\n", (unsigned long long) run->marks.name, #name, text);                                             \
+	missing += run->marks.name == 0;
+	SIM_MARKS(SIM_MARK_SHOW)
+#undef SIM_MARK_SHOW
+	if (missing && run->needs_marks)
+		fprintf(stderr, "%d marks were never reached\n", missing);
+	return missing;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: sim [--seed N | --seeds A-B | --file FILE] [--writes N] [--twice] [--require-marks] [--verbose]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	struct run  run = { .first = 1, .last = 1, .writes = 2000 };
+	const char *file = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (strcmp(argv[i], "--verbose") == 0)
+			run.is_verbose = true;
+		else if (strcmp(argv[i], "--twice") == 0)
+			run.is_twice = true;
+		else if (strcmp(argv[i], "--require-marks") == 0)
+			run.needs_marks = true;
+		else if (strcmp(argv[i], "--seed") == 0 && *value)
+			run.first = run.last = strtoull(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--seeds") == 0 && sscanf(value, "%lu-%lu", &run.first, &run.last) == 2)
+			i++;
+		else if (strcmp(argv[i], "--writes") == 0 && *value)
+			run.writes = strtoull(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--file") == 0 && *value)
+			file = argv[++i];
+		else
+			return usage();
+	}
+	if (file)
+		run_file(&run, file);
+	else
+		for (uint64_t seed = run.first; seed <= run.last; seed++)
+			run_one(&run, seed);
+	return show_marks(&run) && run.needs_marks ? 1 : 0;
+}

@@ -1,0 +1,642 @@
+/* How: the main program is one loop of small random acts, each followed by a little simulated time. Trouble is one of the acts. After the wanted number
+ * of writes the sea is calm: everyone must catch up, and then everything is closed in a random order and nothing may be left. */
+#include "world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cacher.h"
+#include "env.h"
+#include "mvcc_store.h"
+#include "reader.h"
+#include "viewer.h"
+#include "writer.h"
+
+#define TRACE_LINES 400
+#define TRACE_LINE_SIZE 160
+#define CALM_LIMIT VD_SECONDS(300)
+
+static char	trace_lines[TRACE_LINES][TRACE_LINE_SIZE];
+static uint64_t trace_count;
+
+/* ---- Small things ---- */
+
+uint64_t roll(struct world *world, uint64_t below)
+{
+	return vdi_rand_below(&world->rand, below);
+}
+
+bool chance(struct world *world, unsigned permille)
+{
+	return vdi_rand_below(&world->rand, 1000) < permille;
+}
+
+vd_mono world_now(const struct world *world)
+{
+	return vd_env_now(world->env);
+}
+
+void sim_trace(struct world *world, const char *format, ...)
+{
+	char   *line = trace_lines[trace_count++ % TRACE_LINES];
+	int	size = snprintf(line, TRACE_LINE_SIZE, "%10.6f r%lld ", world->env ? (double) world_now(world).ns / 1e9 : 0,
+				(long long) world->oracle.revision);
+	va_list arguments;
+
+	va_start(arguments, format);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	vsnprintf(line + size, TRACE_LINE_SIZE - (size_t) size, format, arguments);
+#pragma GCC diagnostic pop
+	va_end(arguments);
+	if (world->is_verbose)
+		printf("%s\n", line);
+}
+
+static void report(struct world *world)
+{
+	uint64_t first = trace_count > TRACE_LINES ? trace_count - TRACE_LINES : 0;
+
+	/* As much as a screen holds; with --verbose it was all said. */
+	if (trace_count - first > 60)
+		first = trace_count - 60;
+	for (uint64_t i = first; i < trace_count && !world->is_verbose; i++)
+		fprintf(stderr, "  %s\n", trace_lines[i % TRACE_LINES]);
+	fprintf(stderr, "replay: build/tests/sim/sim --seed %llu --writes %llu\n", (unsigned long long) world->seed,
+		(unsigned long long) world->writes_wanted);
+}
+
+void sim_fail(struct world *world, const char *property, const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "seed %llu violates \"%s\": ", (unsigned long long) world->seed, property);
+	va_start(arguments, format);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	vfprintf(stderr, format, arguments);
+#pragma GCC diagnostic pop
+	va_end(arguments);
+	fprintf(stderr, "\n");
+	report(world);
+	exit(1);
+}
+
+static void log_record(void *arg, const struct vd_log_record *record)
+{
+	sim_trace(arg, "log %s: %s", record->module, record->message);
+}
+
+/* ---- Steps ---- */
+
+static void look_at_cachers(struct world *world)
+{
+	for (unsigned i = 0; i < SIM_CACHERS; i++) {
+		struct sim_cacher  *at = &world->cachers[i];
+		struct vdi_history *history;
+
+		if (at->cacher == NULL)
+			continue;
+		history = &at->cacher->watch_cache.history;
+		world->marks.relist += at->cacher->reflector.relists - at->relists;
+		if (world->restarts && at->cacher->reflector.relists == at->relists && at->cacher->reflector.resumes > at->resumes)
+			world->marks.resumed_after_restart++;
+		at->relists = at->cacher->reflector.relists;
+		at->resumes = at->cacher->reflector.resumes;
+		at->stood[at->stood_next].time = world_now(world);
+		at->stood[at->stood_next].revision = vd_cacher_revision(at->cacher);
+		at->stood_next = (at->stood_next + 1) % VDI_ARRAY_SIZE(at->stood);
+		if (history->bytes > history->bytes_max && history->end - history->start > 1)
+			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %lld bytes", at->options.resource,
+				 (long long) history->bytes);
+		if (history->end - history->start > history->capacity_upper)
+			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %llu events", at->options.resource,
+				 (unsigned long long) (history->end - history->start));
+		if (at->cacher->watcher_count > at->options.watcher_count_max)
+			sim_fail(world, "nothing exceeds its maximum", "%zu watchers of %s", at->cacher->watcher_count, at->options.resource);
+		if (vd_cacher_revision(at->cacher) > world->oracle.revision)
+			oracle_reach(&world->oracle, vd_cacher_revision(at->cacher), "a cacher");
+	}
+	if (world->store && vdi_mvcc_of(world->store)->writer.in_flight > world->swarm.in_flight_max)
+		sim_fail(world, "nothing exceeds its maximum", "%zu submissions in flight", (size_t) vdi_mvcc_of(world->store)->writer.in_flight);
+}
+
+/* Between two steps. true: the power is gone. */
+static bool tick(void *arg)
+{
+	struct world *world = arg;
+
+	if (world->oracle.has_news)
+		oracle_drain(&world->oracle);
+	return world->crash_armed && vdi_disk_sim_failed(world->disk);
+}
+
+void world_run(struct world *world, vd_dur by)
+{
+	(void) vdi_sim_run_until(world->env, tick, world, by);
+}
+
+static void run_steps(struct world *world, uint64_t steps)
+{
+	while (steps-- && !tick(world))
+		if (!vdi_sim_step(world->env))
+			break;
+}
+
+/* ---- Building ---- */
+
+static void choose_swarm(struct world *world)
+{
+	struct sim_swarm *swarm = &world->swarm;
+	bool		  is_rough = chance(world, 750);
+
+	swarm->crashes = chance(world, 600);
+	swarm->clean_restarts = chance(world, 400) || !swarm->crashes;
+	swarm->remote = chance(world, 500);
+	swarm->compactions = chance(world, 800);
+	swarm->closes = chance(world, 600);
+	swarm->stalls = chance(world, 700);
+	swarm->disk_trouble = chance(world, 250);
+	swarm->leases = chance(world, 400);
+	swarm->multi_key = chance(world, 600);
+	if (is_rough) {
+		swarm->chaos.delay = chance(world, 500) ? (unsigned) roll(world, 300) : 0;
+		swarm->chaos.delay_max = VD_MS(1 + (int64_t) roll(world, chance(world, 200) ? 4000 : 60));
+		swarm->chaos.refuse = chance(world, 400) ? (unsigned) roll(world, 60) : 0;
+		swarm->chaos.lose_answer = chance(world, 400) ? (unsigned) roll(world, 80) : 0;
+		swarm->chaos.cut = chance(world, 500) ? (unsigned) roll(world, 30) : 0;
+		swarm->chaos.stall = chance(world, 400) ? (unsigned) roll(world, 200) : 0;
+		swarm->chaos.refuse_watch = chance(world, 400) ? (unsigned) roll(world, 300) : 0;
+	}
+	swarm->step_delay = chance(world, 500) ? VD_US(1 + (int64_t) roll(world, 60)) : VD_US(0);
+	swarm->history_bytes = chance(world, 500) ? 64 << 20 : (int64_t) 3000 << roll(world, 8);
+	swarm->store_history_bytes = chance(world, 600) ? 64 << 20 : (int64_t) 100000 << roll(world, 3);
+	swarm->store_history_window = chance(world, 700) ? VD_SECONDS(600) : VD_SECONDS(1 + (int64_t) roll(world, 20));
+	swarm->segment_size = (int64_t) 16384 << roll(world, 4);
+	swarm->lag_bytes_max = chance(world, 700) ? 16 << 20 : (int64_t) 4000 << roll(world, 5);
+	swarm->watcher_count_max = chance(world, 850) ? 1000 : 10;
+	swarm->decode_workers = chance(world, 700) ? 0 : 1 + (unsigned) roll(world, 3);
+	swarm->in_flight_max = chance(world, 900) ? 1024 : 2 + (unsigned) roll(world, 4);
+	swarm->writers_max = 1 + (unsigned) roll(world, 24);
+	swarm->namespaces = 1 + (unsigned) roll(world, 4);
+	swarm->names = 2 + (unsigned) roll(world, chance(world, 500) ? 4 : 14);
+}
+
+static void open_store(struct world *world)
+{
+	struct vd_mvcc_options	  options = VD_MVCC_OPTIONS_INIT;
+	struct vdi_persist_tuning tuning = { .is_journal_only = true, .segment_size = world->swarm.segment_size };
+	struct vd_error		  error;
+	vd_status		  status;
+
+	options.data_dir = "data";
+	options.history_bytes = world->swarm.store_history_bytes;
+	options.history_window = world->swarm.store_history_window;
+	options.in_flight_max = world->swarm.in_flight_max;
+	while ((status = vdi_mvcc_open_tuned(world->env, &options, &tuning, &world->store, &error)) != VD_OK) {
+		if (!world->crash_armed || !vdi_disk_sim_failed(world->disk))
+			sim_fail(world, "a store opens after every crash", "%s: %s", vd_status_name(status), error.message);
+		world->marks.crash_in_recovery++;
+		sim_trace(world, "crash in recovery");
+		world->crash_armed = false;
+		vdi_disk_sim_crash(world->disk);
+	}
+}
+
+static void open_cachers(struct world *world)
+{
+	for (unsigned i = 0; i < SIM_CACHERS; i++) {
+		struct sim_cacher *at = &world->cachers[i];
+		struct vd_error	   error;
+
+		at->is_closed = false;
+		at->relists = at->resumes = 0;
+		memset(at->stood, 0, sizeof at->stood);
+		if (vd_cacher_new(world->env, world->chaos, &at->options, &at->cacher, &error) != VD_OK)
+			sim_fail(world, "harness", "no cacher: %s", error.message);
+	}
+}
+
+static void build(struct world *world)
+{
+	static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL }, { "status.phase", ".status.phase", NULL } };
+	static struct vd_runner_ops	  other_ops;
+	struct vd_error			  error;
+
+	if (vdi_env_new_sim(world->seed, world->is_verbose ? log_record : NULL, world, &world->env) != VD_OK ||
+	    vdi_disk_sim_new(world->seed, &world->disk) != VD_OK || vd_codec_json_new(fields, 2, &world->codec, &error) != VD_OK)
+		sim_fail(world, "harness", "no world");
+	vdi_env_set_disk(world->env, world->disk);
+	vdi_sim_set_step_delay(world->env, world->swarm.step_delay);
+	/* The same simulator under a second name: watchers there live on an actor of their own. */
+	world->runners[0] = *vdi_env_runner(world->env);
+	other_ops = *world->runners[0].ops;
+	world->runners[1] = (struct vd_runner) { &other_ops, world->runners[0].runner };
+	oracle_init(&world->oracle, world);
+	world->writers = writers_new(world);
+	world->viewers = viewers_new(world);
+	world->readers = readers_new(world);
+	open_store(world);
+	oracle_open(&world->oracle, world->store);
+	world->chaos = chaos_store_new(world->env, world->store, &world->swarm.chaos);
+	for (unsigned i = 0; i < SIM_CACHERS; i++) {
+		struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
+
+		options.resource = i ? "widgets" : "pods";
+		options.group = i ? "example.org" : "";
+		options.key_prefix = i ? SIM_WIDGETS : SIM_PODS;
+		options.cluster_scoped = i != 0;
+		options.codec = world->codec;
+		options.trigger = i ? NULL : "spec.nodeName";
+		options.history_bytes = world->swarm.history_bytes;
+		options.lag_bytes_max = world->swarm.lag_bytes_max;
+		options.watcher_count_max = world->swarm.watcher_count_max;
+		options.decode_workers = world->swarm.decode_workers;
+		world->cachers[i].options = options;
+	}
+	open_cachers(world);
+}
+
+/* ---- Restarts ---- */
+
+static void cacher_closed(void *arg)
+{
+	((struct sim_cacher *) arg)->is_closed = true;
+}
+
+static bool cachers_are_closed(void *arg)
+{
+	struct world *world = arg;
+
+	if (world->oracle.has_news)
+		oracle_drain(&world->oracle);
+	viewers_tend(world);
+	return world->cachers[0].is_closed && world->cachers[1].is_closed;
+}
+
+static void close_cachers(struct world *world)
+{
+	unsigned first = (unsigned) roll(world, SIM_CACHERS);
+
+	world->is_closing = true;
+	for (unsigned i = 0; i < SIM_CACHERS; i++) {
+		struct sim_cacher *at = &world->cachers[(first + i) % SIM_CACHERS];
+
+		vd_cacher_close(at->cacher, cacher_closed, at);
+		run_steps(world, roll(world, 30));
+	}
+	if (!vdi_sim_run_until(world->env, cachers_are_closed, world, VD_SECONDS(120)))
+		sim_fail(world, "everything ends", "the cachers do not close: %d %d", world->cachers[0].is_closed, world->cachers[1].is_closed);
+	for (unsigned i = 0; i < SIM_CACHERS; i++)
+		world->cachers[i].cacher = NULL;
+}
+
+static void check_recovered(struct world *world, vd_rev shown)
+{
+	struct vd_store_status status;
+
+	if (vd_store_status_get(world->store, &status) != VD_OK)
+		sim_fail(world, "harness", "no status");
+	world->compacted_max = VDI_MAX(world->compacted_max, status.compacted);
+	if (status.current < shown)
+		sim_fail(world, "nothing visible before it is durable", "the store comes back at %lld, it had shown %lld", (long long) status.current,
+			 (long long) shown);
+	if (status.current > shown)
+		world->marks.unpublished_survived++;
+	oracle_compare_store(&world->oracle, world->store, shown);
+	if (shown > 10)
+		oracle_compare_store(&world->oracle, world->store, 1 + (vd_rev) roll(world, (uint64_t) shown));
+}
+
+static void restart(struct world *world, bool is_crash)
+{
+	bool   is_remote = world->swarm.remote && chance(world, 700);
+	vd_rev shown;
+
+	sim_trace(world, "restart: crash %d remote %d", is_crash, is_remote);
+	world->restarts++;
+	world->is_down = true;
+	if (is_crash && !world->crash_armed) {
+		world->marks.crash_at_rest++;
+		world->crash_armed = true;
+		vdi_disk_sim_fail_nth(world->disk, 1, VDI_DISK_SIM_CRASH);
+	} else if (is_crash) {
+		world->marks.crash_in_operation++;
+	} else {
+		world->marks.clean_restart++;
+	}
+	if (is_remote) {
+		world->marks.restart_under_cachers++;
+		chaos_set_inner(world->chaos, NULL);
+	} else {
+		world->marks.restart_with_cachers++;
+		close_cachers(world);
+	}
+	oracle_drain(&world->oracle);
+	shown = world->oracle.revision;
+	oracle_close(&world->oracle);
+	if (!is_remote)
+		chaos_replace_inner(world->chaos, NULL);
+	world->store = vd_store_close_wait(world->store);
+	if (is_crash)
+		vdi_disk_sim_crash(world->disk);
+	world->crash_armed = is_crash && chance(world, 300);
+	world->trouble_armed = false;
+	vdi_disk_sim_fail_nth(world->disk, world->crash_armed ? 1 + roll(world, 6) : 0, VDI_DISK_SIM_CRASH);
+	open_store(world);
+	vdi_disk_sim_fail_nth(world->disk, 0, VDI_DISK_SIM_CRASH);
+	world->crash_armed = false;
+	check_recovered(world, shown);
+	oracle_open(&world->oracle, world->store);
+	oracle_drain(&world->oracle);
+	writers_check_pending(world);
+	if (is_remote) {
+		chaos_set_inner(world->chaos, world->store);
+	} else {
+		chaos_replace_inner(world->chaos, world->store);
+		open_cachers(world);
+	}
+	world->is_closing = false;
+	world->is_down = false;
+}
+
+/* ---- The day ---- */
+
+static void disk_trouble(struct world *world)
+{
+	if (world->trouble_armed || world->crash_armed)
+		return;
+	world->trouble_armed = true;
+	if (chance(world, 600)) {
+		sim_trace(world, "the disk has no room for a moment");
+		vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 20), chance(world, 500) ? VDI_DISK_SIM_NO_SPACE : VDI_DISK_SIM_SHORT_WRITE);
+	} else {
+		/* After this the store refuses writes until it is opened anew. */
+		vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 20), VDI_DISK_SIM_IO);
+		world_run(world, VD_MS(50));
+		if (vdi_disk_sim_failed(world->disk))
+			world->marks.disk_error++;
+		restart(world, true);
+	}
+	world->trouble_armed = false;
+}
+
+static void trouble(struct world *world)
+{
+	const struct sim_swarm *swarm = &world->swarm;
+
+	if (swarm->compactions && chance(world, 5))
+		writers_compact(world);
+	if (swarm->crashes && !world->crash_armed && !world->trouble_armed && chance(world, 2)) {
+		if (chance(world, 300)) {
+			restart(world, true);
+		} else {
+			world->crash_armed = true;
+			vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 40), VDI_DISK_SIM_CRASH);
+		}
+	}
+	if (swarm->clean_restarts && !world->crash_armed && chance(world, 1))
+		restart(world, false);
+	if (swarm->disk_trouble && chance(world, 2))
+		disk_trouble(world);
+	if (world->crash_armed && vdi_disk_sim_failed(world->disk))
+		restart(world, true);
+	/* A store whose disk failed refuses to write until it is opened anew. */
+	if (world->oracle.revision != world->moved_revision) {
+		world->moved_revision = world->oracle.revision;
+		world->moved_at = world_now(world);
+	} else if ((swarm->disk_trouble || world->crash_armed) && vd_mono_since(world_now(world), world->moved_at).ns > VD_SECONDS(20).ns) {
+		world->marks.disk_error++;
+		world->moved_at = world_now(world);
+		restart(world, chance(world, 500));
+	}
+	if (chance(world, 1))
+		vdi_sim_jump_wall(world->env, VD_SECONDS((int64_t) roll(world, 20) - 10));
+}
+
+void world_note_compaction(struct world *world)
+{
+	struct vd_store_status status;
+
+	if (world->store && vd_store_status_get(world->store, &status) == VD_OK && status.compacted > world->compacted_max) {
+		world->compacted_max = status.compacted;
+		world->marks.own_compaction++;
+	}
+}
+
+static void pass_time(struct world *world)
+{
+	unsigned which = (unsigned) roll(world, 100);
+
+	if (which < 60)
+		run_steps(world, roll(world, 40));
+	else if (which < 95)
+		world_run(world, VD_US((int64_t) roll(world, 20000)));
+	else if (which < 99)
+		world_run(world, VD_MS((int64_t) roll(world, 300)));
+	else
+		world_run(world, VD_MS((int64_t) roll(world, 4000)));
+}
+
+static void act(struct world *world)
+{
+	unsigned bursts = chance(world, 50) ? 20 : 1 + (unsigned) roll(world, 3);
+
+	while (bursts--)
+		writers_start_one(world);
+	if (chance(world, 250))
+		readers_start_one(world);
+	viewers_nudge(world);
+	viewers_nudge(world);
+	if (chance(world, 150))
+		viewers_tend(world);
+	readers_walk(world, false);
+	pass_time(world);
+	world_note_compaction(world);
+	trouble(world);
+	look_at_cachers(world);
+	if (chance(world, 100))
+		viewers_check_progress(world);
+}
+
+/* ---- The evening ---- */
+
+struct evening {
+	struct world *world;
+	char	      why[256];
+};
+
+static bool all_caught_up(struct world *world, char *why, size_t size)
+{
+	if (writers_outstanding(world) || readers_outstanding(world) || chaos_pending(world->chaos)) {
+		snprintf(why, size, "%u writes, %u reads, %zu delayed calls are unanswered", writers_outstanding(world), readers_outstanding(world),
+			 chaos_pending(world->chaos));
+		return false;
+	}
+	for (unsigned i = 0; i < SIM_CACHERS; i++)
+		if (vd_cacher_ready(world->cachers[i].cacher, NULL) != VD_OK) {
+			snprintf(why, size, "%s is not ready", world->cachers[i].options.resource);
+			return false;
+		}
+	return viewers_caught_up(world, why, size);
+}
+
+static void calm_down(struct world *world)
+{
+	char	why[256] = "";
+	vd_mono limit;
+
+	sim_trace(world, "calm");
+	chaos_set(world->chaos, NULL);
+	if (world->crash_armed && vdi_disk_sim_failed(world->disk))
+		restart(world, true);
+	vdi_disk_sim_fail_nth(world->disk, 0, VDI_DISK_SIM_CRASH);
+	world->crash_armed = false;
+	world->is_calm = true;
+	world->calm_since = world_now(world);
+	limit = vd_mono_add(world->calm_since, CALM_LIMIT);
+	for (;;) {
+		viewers_tend(world);
+		readers_walk(world, true);
+		world_run(world, VD_MS(100));
+		look_at_cachers(world);
+		viewers_check_progress(world);
+		world_note_compaction(world);
+		if (all_caught_up(world, why, sizeof why))
+			break;
+		if (world_now(world).ns > limit.ns)
+			sim_fail(world, "after the faults stop, everyone catches up", "%s", why);
+	}
+}
+
+/* A consistent list makes an idle cache catch up with the store's revision; what it then holds is what the store holds. */
+static void final_reads(struct world *world)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		readers_start_one(world);
+		world_run(world, VD_MS(200));
+		viewers_tend(world);
+	}
+	world_run(world, VD_SECONDS(10));
+	readers_walk(world, true);
+	world_run(world, VD_SECONDS(10));
+	readers_walk(world, true);
+	if (readers_outstanding(world))
+		sim_fail(world, "one answer", "%u reads are unanswered", readers_outstanding(world));
+	oracle_drain(&world->oracle);
+	oracle_compare_store(&world->oracle, world->store, world->oracle.revision);
+}
+
+static bool leases_are_gone(const struct world *world)
+{
+	const struct oracle *oracle = &world->oracle;
+
+	for (int i = 0; i < oracle->key_count; i++) {
+		const struct oracle_record *record = oracle_at(oracle, i, oracle->revision);
+
+		if (record && record->lease)
+			return false;
+	}
+	return true;
+}
+
+static void wait_for_leases(struct world *world)
+{
+	vd_mono limit = vd_mono_add(world_now(world), VD_SECONDS(100));
+
+	if (leases_are_gone(world))
+		return;
+	while (!leases_are_gone(world)) {
+		viewers_tend(world);
+		world_run(world, VD_MS(500));
+		oracle_drain(&world->oracle);
+		if (world_now(world).ns > limit.ns)
+			sim_fail(world, "leases end", "a key still has a lease that nobody keeps");
+	}
+	world->marks.lease_expired++;
+}
+
+static bool all_viewers_idle(void *arg)
+{
+	return viewers_open(arg) == 0;
+}
+
+static void close_down(struct world *world)
+{
+	bool viewers_first = chance(world, 500);
+
+	/* Somebody may be listing right now. */
+	world_run(world, VD_SECONDS(5));
+	if (viewers_first) {
+		world->is_closing = true; /* nobody opens again */
+		viewers_close_all(world, true);
+		run_steps(world, roll(world, 50));
+	} else {
+		viewers_close_all(world, false);
+	}
+	close_cachers(world);
+	viewers_close_all(world, true);
+	if (!vdi_sim_run_until(world->env, all_viewers_idle, world, VD_SECONDS(60)))
+		sim_fail(world, "everything ends", "%zu viewers do not close", viewers_open(world));
+	oracle_drain(&world->oracle);
+	oracle_close(&world->oracle);
+	world->store = vd_store_close_wait(world->store);
+}
+
+static void take_chaos_marks(struct world *world)
+{
+	const struct chaos_marks *chaos = chaos_marks(world->chaos);
+
+	world->marks.late_call += chaos->delays;
+	world->marks.refused_call += chaos->refusals;
+	world->marks.lost_answer += chaos->lost_answers;
+	world->marks.cut_feed += chaos->cuts;
+	world->marks.stalled_feed += chaos->stalls;
+	world->marks.refused_watch += chaos->refused_watches;
+}
+
+static void add_marks(struct sim_marks *total, const struct sim_marks *more)
+{
+#define SIM_MARK_ADD(name, text) total->name += more->name;
+	SIM_MARKS(SIM_MARK_ADD)
+#undef SIM_MARK_ADD
+}
+
+uint64_t world_run_seed(uint64_t seed, uint64_t writes, bool is_verbose, struct sim_marks *marks)
+{
+	struct world *world = calloc(1, sizeof *world);
+	uint64_t      hash;
+
+	trace_count = 0;
+	world->seed = seed;
+	world->writes_wanted = writes;
+	world->is_verbose = is_verbose;
+	world->live_before = vdi_alloc_live();
+	vdi_rand_init(&world->rand, seed);
+	choose_swarm(world);
+	build(world);
+	while ((uint64_t) world->oracle.revision < writes)
+		act(world);
+	calm_down(world);
+	wait_for_leases(world);
+	calm_down(world);
+	final_reads(world);
+	close_down(world);
+	take_chaos_marks(world);
+	hash = vdi_sim_schedule_hash(world->env);
+	chaos_store_free(world->chaos);
+	vd_codec_free(world->codec);
+	vd_env_free(world->env);
+	world->env = NULL;
+	vdi_disk_sim_free(world->disk);
+	if (vdi_alloc_live() != world->live_before)
+		sim_fail(world, "nothing leaks", "%lld blocks are left", (long long) (vdi_alloc_live() - world->live_before));
+	add_marks(marks, &world->marks);
+	writers_free(world->writers);
+	viewers_free(world->viewers);
+	readers_free(world->readers);
+	oracle_fini(&world->oracle);
+	free(world);
+	return hash;
+}

@@ -1,0 +1,110 @@
+/* The simulated world: one env, one disk, the embedded store on it, a store that misbehaves around that, two cachers, writers, viewers, readers and
+ * the oracle. Everything random comes from the seed; the seed also decides which kinds of trouble this world knows at all (swarm testing).
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <vedette/cacher.h>
+
+#include "actor_sim.h"
+#include "disk_sim.h"
+#include "marks.h"
+#include "oracle.h"
+#include "rand.h"
+#include "store_chaos.h"
+
+#define SIM_PODS "/registry/pods/"
+#define SIM_WIDGETS "/registry/widgets/"
+#define SIM_CACHERS 2
+#define SIM_RUNNERS 2
+
+struct writers;
+struct viewers;
+struct readers;
+
+/* Which troubles there are, and how much. */
+struct sim_swarm {
+	bool crashes, clean_restarts, remote, compactions, closes, stalls, disk_trouble, leases, multi_key;
+	struct chaos_options chaos;
+	vd_dur	 step_delay;
+	int64_t	 history_bytes;	 /* of the cachers */
+	int64_t	 store_history_bytes;
+	vd_dur	 store_history_window;
+	int64_t	 segment_size;
+	int64_t	 lag_bytes_max;
+	uint32_t watcher_count_max;
+	unsigned decode_workers;
+	unsigned in_flight_max;
+	unsigned writers_max;
+	unsigned namespaces, names; /* size of the keyspace */
+};
+
+struct sim_cacher {
+	struct vd_cacher	*cacher; /* NULL while the world restarts */
+	struct vd_cacher_options options;
+	bool			 is_closed;
+	uint64_t		 relists, resumes; /* when we last looked */
+	uint64_t		 changes_seen;
+	/* Where it stood a while ago, for "a slow client never delays others". */
+	struct {
+		vd_mono time;
+		vd_rev	revision;
+	} stood[64];
+	unsigned stood_next;
+};
+
+struct world {
+	uint64_t	 seed;
+	uint64_t	 writes_wanted;
+	bool		 is_verbose;
+	int64_t		 live_before;
+	struct vdi_rand	 rand;
+	struct sim_swarm swarm;
+
+	struct vd_env	*env;
+	struct vdi_disk *disk;
+	struct vd_store *store; /* the embedded one */
+	struct vd_store *chaos;
+	struct vd_codec *codec;
+	struct sim_cacher cachers[SIM_CACHERS];
+	struct vd_runner  runners[SIM_RUNNERS]; /* two of them, so that watchers live on different ones */
+
+	struct oracle	oracle;
+	struct writers *writers;
+	struct viewers *viewers;
+	struct readers *readers;
+
+	bool   is_down;	      /* the store is away or the world restarts */
+	bool   is_closing;    /* the cachers are being closed */
+	bool   is_calm;	      /* no more trouble */
+	bool   crash_armed;
+	bool   trouble_armed; /* a disk fault that is not a crash */
+	vd_rev acknowledged;  /* newest revision a writer was told */
+	vd_rev compacted_max; /* that the store may have reached */
+	vd_mono calm_since;
+	vd_rev	moved_revision; /* when the store last got on */
+	vd_mono moved_at;
+	uint64_t restarts;
+	struct sim_marks marks;
+};
+
+/* Runs one seed to its end; the process ends when a property is violated. Returns the schedule hash. Adds to marks. */
+uint64_t world_run_seed(uint64_t seed, uint64_t writes, bool is_verbose, struct sim_marks *marks);
+
+/* [0, below). */
+uint64_t roll(struct world *world, uint64_t below);
+/* True in `permille` of 1000 cases. */
+bool	chance(struct world *world, unsigned permille);
+vd_mono world_now(const struct world *world);
+/* Lets at most `by` pass. */
+void world_run(struct world *world, vd_dur by);
+
+/* Asks the store how far it is compacted: it does that by itself too. */
+void world_note_compaction(struct world *world);
+
+/* A fact for the report. */
+void sim_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A property is violated: prints which, the last facts and the command that replays it; ends the process. */
+void sim_fail(struct world *world, const char *property, const char *format, ...) __attribute__((format(printf, 3, 4), noreturn));
+
+#endif
