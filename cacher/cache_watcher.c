@@ -38,6 +38,23 @@ struct vd_object *vdi_initial_next(struct vdi_initial *initial)
 	return object;
 }
 
+struct vdi_pull *vdi_pull_new(void)
+{
+	struct vdi_pull *pull = VDI_NEW(struct vdi_pull);
+
+	if (pull)
+		vdi_lock_init(&pull->lock, VDI_LOCK_LEAF);
+	return pull;
+}
+
+void vdi_pull_free(struct vdi_pull *pull)
+{
+	if (pull) {
+		vdi_lock_fini(&pull->lock);
+		vdi_free(pull);
+	}
+}
+
 static void release_pulled(struct vdi_pull *pull)
 {
 	for (size_t i = 0; i < pull->count; i++) {
@@ -56,7 +73,7 @@ void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part)
 		return;
 	if (watcher->outlet->kind == VDI_OUTLET_PULLED && watcher->arg) {
 		release_pulled(watcher->arg);
-		vdi_free(watcher->arg);
+		vdi_pull_free(watcher->arg);
 	}
 	cacher = watcher->outlet->cacher;
 	if (watcher->error_due)
@@ -99,9 +116,10 @@ void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), voi
 size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct vdi_pull *pull = arg;
-	size_t		 whole = VDI_MIN(count, VDI_PULL_EVENTS - pull->count);
-	size_t		 taken;
+	size_t		 whole, taken;
 
+	vdi_lock_acquire(&pull->lock);
+	whole = VDI_MIN(count, VDI_PULL_EVENTS - pull->count);
 	/* Whole revisions, if they fit at all: the watch may end before the rest is asked for. */
 	if (whole < count && !events[0].initial)
 		while (whole > 0 && events[whole].revision == events[whole - 1].revision)
@@ -123,6 +141,7 @@ size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t c
 			event->error = &pull->error;
 		}
 	}
+	vdi_lock_release(&pull->lock);
 	return taken;
 }
 
@@ -130,8 +149,30 @@ void vdi_pull_ended(void *arg, vd_status reason)
 {
 	struct vdi_pull *pull = arg;
 
+	vdi_lock_acquire(&pull->lock);
 	pull->is_ended = true;
 	pull->end_reason = reason;
+	vdi_lock_release(&pull->lock);
+}
+
+/* Nothing to take, and more may come. */
+static bool pull_is_idle(struct vdi_pull *pull)
+{
+	bool is_idle;
+
+	vdi_lock_acquire(&pull->lock);
+	is_idle = pull->next == pull->count && !pull->is_ended;
+	vdi_lock_release(&pull->lock);
+	return is_idle;
+}
+
+/* What was taken is let go of once all of it was. */
+static void pull_release_taken(struct vdi_pull *pull)
+{
+	vdi_lock_acquire(&pull->lock);
+	if (pull->next == pull->count)
+		release_pulled(pull);
+	vdi_lock_release(&pull->lock);
 }
 
 static void clear_fd(struct vdi_outlet *outlet)
@@ -150,31 +191,36 @@ static void fill(struct vd_watcher *watcher)
 	struct vdi_pull *pull = watcher->arg;
 	bool		 more = true;
 
-	release_pulled(pull);
-	if (!pull->is_ended)
+	pull_release_taken(pull);
+	if (pull_is_idle(pull))
 		(void) vdi_outlet_post(watcher, VDI_MESSAGE_RESUME);
-	/* Someone else (the end of the cacher) may be at it: that leaves an end reason, next time. */
-	while (pull->count == 0 && !pull->is_ended && more && vdi_outlet_try_run(watcher->outlet, &more))
+	/* Someone else (the end of the cacher) may be at it: who waits is told when that is over. */
+	while (more && pull_is_idle(pull) && vdi_outlet_try_run(watcher->outlet, &more))
 		;
 }
 
 vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret_event)
 {
 	struct vdi_pull *pull = watcher->arg;
+	vd_status	 status = VD_AGAIN;
 
 	VDI_CHECK(watcher->outlet->kind == VDI_OUTLET_PULLED);
-	if (pull->next == pull->count)
+	if (pull_is_idle(pull))
 		fill(watcher);
-	if (pull->next == pull->count && !pull->is_ended) {
+	if (pull_is_idle(pull)) {
 		clear_fd(watcher->outlet);
 		if (vdi_outlet_has_work(watcher->outlet))
 			fill(watcher);
 	}
+	vdi_lock_acquire(&pull->lock);
 	if (pull->next < pull->count) {
 		*ret_event = pull->events[pull->next++];
-		return VD_OK;
+		status = VD_OK;
+	} else if (pull->is_ended) {
+		status = pull->end_reason;
 	}
-	return pull->is_ended ? pull->end_reason : VD_AGAIN;
+	vdi_lock_release(&pull->lock);
+	return status;
 }
 
 vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
@@ -188,13 +234,13 @@ vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 
 	VDI_CHECK(outlet->kind == VDI_OUTLET_PULLED);
 	for (;;) {
-		if (pull->next == pull->count)
+		if (pull_is_idle(pull))
 			fill(watcher);
-		if (pull->next < pull->count || pull->is_ended)
+		if (!pull_is_idle(pull))
 			return VD_OK;
 		vdi_wait_init(&wait, env);
 		vdi_lock_acquire(&outlet->lock);
-		if (outlet->inbox_first || outlet->dirty_first || outlet->end_wanted)
+		if (outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || !pull_is_idle(pull))
 			vdi_wait_signal(&wait);
 		else
 			outlet->waiter = &wait;
@@ -217,8 +263,7 @@ int vd_watcher_fd(struct vd_watcher *watcher)
 	VDI_CHECK(outlet->kind == VDI_OUTLET_PULLED);
 	vdi_lock_acquire(&outlet->lock);
 	if (outlet->fd < 0) {
-		bool has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || pull->next < pull->count || pull->is_ended ||
-			   outlet->busy_first;
+		bool has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || outlet->busy_first || !pull_is_idle(pull);
 
 		outlet->fd = eventfd(has, EFD_NONBLOCK | EFD_CLOEXEC);
 	}

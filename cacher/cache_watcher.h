@@ -40,7 +40,9 @@ struct vdi_initial {
 
 #define VDI_PULL_EVENTS 32
 
+/* What was taken from the outlet and not yet from the watcher. Filled by whoever runs the outlet: the pulling thread, or the end of the cacher. */
 struct vdi_pull {
+	struct vdi_lock	      lock; /* VDI_LOCK_LEAF: all below; events before count stay as they are until they are released by the pulling thread */
 	struct vd_watch_event events[VDI_PULL_EVENTS];
 	size_t		      count;
 	size_t		      next;
@@ -108,6 +110,9 @@ struct vd_watcher {
 
 /* The user or the cacher is done with it; the second frees. */
 void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part);
+/* NULL when out of memory. */
+struct vdi_pull *vdi_pull_new(void);
+void		 vdi_pull_free(struct vdi_pull *pull);
 /* The sink of a pulled watcher; arg is its struct vdi_pull. */
 size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t count);
 void   vdi_pull_ended(void *arg, vd_status reason);

@@ -101,6 +101,7 @@ static bool run_pulled(struct vd_cacher *cacher)
 		while (more && vdi_outlet_try_run(outlet, &more))
 			;
 		some_left |= more;
+		vdi_outlet_tell(outlet);
 		vdi_lock_acquire(&cacher->lock);
 		outlet = outlet->next;
 		vdi_lock_release(&cacher->lock);
@@ -439,11 +440,11 @@ static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_opt
 			     struct vdi_outlet *outlet, struct vd_watcher **ret_watcher)
 {
 	struct vd_watcher *watcher = VDI_NEW(struct vd_watcher);
-	struct vdi_pull	  *pull = sink ? NULL : VDI_NEW(struct vdi_pull);
+	struct vdi_pull	  *pull = sink ? NULL : vdi_pull_new();
 
 	if (watcher == NULL || (sink == NULL && pull == NULL)) {
 		vdi_free(watcher);
-		vdi_free(pull);
+		vdi_pull_free(pull);
 		return VD_NOMEM;
 	}
 	watcher->deliver = sink ? sink->deliver : vdi_pull_deliver;

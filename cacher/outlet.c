@@ -130,10 +130,19 @@ vd_status vdi_outlet_get(struct vd_cacher *cacher, const struct vd_runner *runne
 
 /* ---- Posting ---- */
 
-static void wake_locked(struct vdi_outlet *outlet)
+static void tell_locked(struct vdi_outlet *outlet)
 {
 	uint64_t one = 1;
 
+	if (outlet->waiter)
+		vdi_wait_signal(outlet->waiter);
+	outlet->waiter = NULL;
+	if (outlet->fd >= 0 && write(outlet->fd, &one, sizeof one) < 0)
+		return; /* a counter that is full is readable already */
+}
+
+static void wake_locked(struct vdi_outlet *outlet)
+{
 	if (outlet->is_shut)
 		return;
 	switch (outlet->kind) {
@@ -144,12 +153,7 @@ static void wake_locked(struct vdi_outlet *outlet)
 		vd_actor_wake(outlet->cacher->actor);
 		break;
 	case VDI_OUTLET_PULLED:
-		if (outlet->waiter)
-			vdi_wait_signal(outlet->waiter);
-		outlet->waiter = NULL;
-		/* A counter that is full is readable already. */
-		if (outlet->fd >= 0 && write(outlet->fd, &one, sizeof one) < 0)
-			break;
+		tell_locked(outlet);
 		break;
 	}
 }
@@ -216,6 +220,13 @@ void vdi_outlet_post_end(struct vdi_outlet *outlet, uint32_t generation)
 	outlet->end_wanted = true;
 	outlet->end_generation = VDI_MAX(outlet->end_generation, generation);
 	wake_locked(outlet);
+	vdi_lock_release(&outlet->lock);
+}
+
+void vdi_outlet_tell(struct vdi_outlet *outlet)
+{
+	vdi_lock_acquire(&outlet->lock);
+	tell_locked(outlet);
 	vdi_lock_release(&outlet->lock);
 }
 

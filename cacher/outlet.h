@@ -84,6 +84,8 @@ bool vdi_outlet_try_run(struct vdi_outlet *outlet, bool *ret_more);
 /* Nothing is accepted any more; the cacher's end. */
 void vdi_outlet_shut(struct vdi_outlet *outlet);
 /* Whether a run would find anything. Any thread. */
+/* A pulled outlet was run by somebody else: whoever waits for it looks again. */
+void vdi_outlet_tell(struct vdi_outlet *outlet);
 bool vdi_outlet_has_work(struct vdi_outlet *outlet);
 
 #endif
