@@ -87,6 +87,18 @@ vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_obje
 	return status;
 }
 
+void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_snapshot *before, struct vdi_event *const *events, size_t count)
+{
+	struct vdi_btree undone = store->objects;
+
+	store->objects.live = *before;
+	*before = (struct vdi_btree_snapshot) { 0 };
+	while (count-- > 0)
+		for (size_t i = 0; events[count] && i < store->index_count; i++)
+			vdi_object_index_change(&store->indexes[i], events[count]->object, events[count]->old_object);
+	vdi_btree_fini(&undone);
+}
+
 void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects)
 {
 	struct vdi_btree old = store->objects;

@@ -1,5 +1,6 @@
 /* How: the lock is taken once per batch. Objects and history move together under it, so a reader that holds it sees one revision. What may allocate
- * (the events) is made before; the only thing that can fail inside is a copy of tree nodes, and then the batch stops between two events.
+ * (the events) is made before; the only thing that can fail inside is a copy of tree nodes, and then the batch stops between two revisions: nobody
+ * is shown a part of one.
  *
  * An exact read of an older revision takes events back, newest first, in a private copy-on-write tree, some at a time so that the writer is never
  * held up; if the history loses one of them meanwhile, the revision is too old by then. */
@@ -68,7 +69,7 @@ vd_status vdi_watch_cache_backfill(struct vdi_watch_cache *cache, const struct v
 }
 
 /* The event takes the cache's own previous object, whatever the store said. *ret_made: false for a deletion of something never seen. */
-static vd_status apply_locked(struct vdi_watch_cache *cache, struct vdi_event *event, bool *ret_made)
+static vd_status change_locked(struct vdi_watch_cache *cache, struct vdi_event *event, bool *ret_made)
 {
 	struct vd_object *object = event->object;
 	struct vd_object *old_object = vdi_object_store_get(&cache->store, vd_object_key(object ? object : event->old_object));
@@ -85,8 +86,33 @@ static vd_status apply_locked(struct vdi_watch_cache *cache, struct vdi_event *e
 	}
 	vd_object_unref(event->old_object);
 	event->old_object = old_object;
-	vdi_history_append(&cache->history, vdi_event_ref(event));
 	return VD_OK;
+}
+
+/* The events of one revision, all or none; those that change nothing become NULL. */
+static vd_status apply_revision_locked(struct vdi_watch_cache *cache, struct vdi_event **made, size_t count)
+{
+	struct vdi_btree_snapshot before = { 0 };
+	vd_status		  status = VD_OK;
+	size_t			  done;
+	bool			  is_made;
+
+	if (count > 1) /* one change alone leaves all as it was when it fails */
+		vdi_object_store_snapshot(&cache->store, &before);
+	for (done = 0; done < count; done++) {
+		status = change_locked(cache, made[done], &is_made);
+		if (status != VD_OK)
+			break;
+		if (!is_made)
+			made[done] = vdi_event_unref(made[done]);
+	}
+	if (status != VD_OK && done > 0)
+		vdi_object_store_restore(&cache->store, &before, made, done);
+	vdi_btree_snapshot_release(&before);
+	for (size_t i = 0; status == VD_OK && i < count; i++)
+		if (made[i])
+			vdi_history_append(&cache->history, vdi_event_ref(made[i]));
+	return status;
 }
 
 static vd_status make_event(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *from, struct vdi_event **ret_event)
@@ -97,34 +123,47 @@ static vd_status make_event(struct vdi_watch_cache *cache, const struct vdi_watc
 	return vdi_event_new(from->revision, is_delete ? NULL : from->object, is_delete ? from->object : NULL, time, ret_event);
 }
 
+static size_t revision_size(const struct vdi_watchchan_event *events, size_t count)
+{
+	size_t size = 1;
+
+	while (size < count && events[size].revision == events[0].revision)
+		size++;
+	return size;
+}
+
 vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *events, size_t count,
 				struct vdi_applied *applied)
 {
 	struct vdi_event **made = applied->made;
 	size_t		   prepared = 0;
+	size_t		   taken = 0;
 	size_t		   kept = 0;
-	size_t		   i;
-	bool		   is_made;
 
 	while (prepared < count && make_event(cache, &events[prepared], &made[prepared]) == VD_OK)
 		prepared++;
 	vdi_lock_acquire(&cache->lock);
 	applied->position = cache->history.end;
-	for (i = 0; i < prepared && apply_locked(cache, made[i], &is_made) == VD_OK; i++)
-		if (is_made)
-			made[kept++] = made[i];
-		else
-			vdi_event_unref(made[i]);
-	if (i == count)
-		publish_locked(cache, events[count - 1].revision);
+	while (taken < prepared) {
+		size_t size = revision_size(events + taken, count - taken);
+
+		if (taken + size > prepared || apply_revision_locked(cache, made + taken, size) != VD_OK)
+			break;
+		for (size_t i = taken; i < taken + size; i++)
+			if (made[i])
+				made[kept++] = made[i];
+		taken += size;
+	}
+	if (taken > 0)
+		publish_locked(cache, events[taken - 1].revision);
 	if (cache->history.evicted_revision && cache->store.retained_count)
 		vdi_object_store_forget(&cache->store, vdi_history_floor(&cache->history));
 	vdi_lock_release(&cache->lock);
-	for (size_t rest = i; rest < prepared; rest++)
+	for (size_t rest = taken; rest < prepared; rest++)
 		vdi_event_unref(made[rest]);
-	applied->taken = i;
+	applied->taken = taken;
 	applied->made_count = kept;
-	return i == count ? VD_OK : VD_NOMEM;
+	return taken == count ? VD_OK : VD_NOMEM;
 }
 
 void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision)

@@ -67,8 +67,8 @@ struct vdi_applied {
 	size_t		   made_count;
 	struct vdi_event **made; /* room for count; a reference each, for the caller to drop */
 };
-/* Applies whole revisions, in order, all newer than the published one. The published revision is the last event's. taken is less than count
- * only with VD_NOMEM, and the rest may be tried again. */
+/* Applies whole revisions, in order, all newer than the published one. The published revision is the last taken event's. taken is less than count
+ * only with VD_NOMEM, ends between two revisions, and the rest may be tried again. */
 VDI_MUST_USE vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *events, size_t count,
 					     struct vdi_applied *applied);
 /* Nothing happened up to revision. */
