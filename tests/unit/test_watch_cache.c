@@ -71,13 +71,13 @@ static void t160_r433_the_previous_object_is_the_caches_own(void **state)
 	assert_int_equal(taken, 4);
 	assert_int_equal(made, 3);
 	assert_int_equal(vdi_watch_cache_revision(&world.cache), 5);
-	event = vdi_history_at(&world.cache.history, 0);
+	event = vdi_history_at(&world.cache.history, world.cache.history.start + 0);
 	assert_null(event->old_object);
-	event = vdi_history_at(&world.cache.history, 1);
+	event = vdi_history_at(&world.cache.history, world.cache.history.start + 1);
 	assert_int_equal(vd_object_revision(event->old_object), 2);
-	event = vdi_history_at(&world.cache.history, 2);
+	event = vdi_history_at(&world.cache.history, world.cache.history.start + 2);
 	assert_null(event->object);
-	assert_ptr_equal(event->old_object, vdi_history_at(&world.cache.history, 1)->object);
+	assert_ptr_equal(event->old_object, vdi_history_at(&world.cache.history, world.cache.history.start + 1)->object);
 	assert_int_equal(vdi_btree_count(&world.cache.store.objects), 0);
 	for (size_t i = 0; i < 4; i++)
 		vdi_watchchan_event_fini(&events[i]);
