@@ -132,7 +132,8 @@ class ClientTest(unittest.TestCase):
                           ["get", "pods", "a", "b"], ["get", "pods", "--server"], ["get", "--server", "ftp://x", "pods"],
                           ["get", "pods/a", "b"], ["get", "--raw", "readyz"], ["get", "--raw", "/x", "pods"], ["get", "pods", "--all-namespaces=yes"],
                           ["get", "pods", "--resource-version-match", "Exact"], ["watch"], ["watch", "pods", "--initial", "--resource-version", "1"],
-                          ["kubeconfig", "x"], ["kubeconfig", "--cert", "a"], ["help", "x"], []):
+                          ["kubeconfig", "x"], ["kubeconfig", "--cert", "a"], ["help", "x"], [],
+                          ["serve", "--memory", "--data-dir", "/nonexistent"], ["serve", "--history-bytes", "many"], ["serve", "x"]):
             result = self.run_program(*arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertNotEqual(result.stderr, "")

@@ -124,7 +124,6 @@ static int run_server(struct serve *serve, const struct vd_env *env, const sigse
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
 	struct serve		serve = { .listen = "127.0.0.1:8080",
-					  .data_dir = "./vedette-data",
 					  .history_bytes = (int64_t) 256 << 20,
 					  .history_window = VD_SECONDS(600) };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
@@ -146,6 +145,10 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
 		return result;
+	if (serve.memory && serve.data_dir)
+		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
+	if (serve.data_dir == NULL)
+		serve.data_dir = "./vedette-data";
 	/* Blocked before any thread exists, so that only wait_for_signal sees them. */
 	(void) sigemptyset(&signals);
 	(void) sigaddset(&signals, SIGTERM);
