@@ -1,0 +1,194 @@
+/* What a list or watch asks for: scope, selectors, and what a change is for it. */
+#include "predicate.h"
+
+#include "pod_objects.h"
+
+static struct vd_codec *codec;
+
+static struct vdi_predicate *make(const char *ns, const char *name, const char *labels, const char *fields, bool narrow, bool cluster)
+{
+	struct vdi_predicate_options options = { vd_bytes_of(ns), vd_bytes_of(name), vd_bytes_of(labels), vd_bytes_of(fields), narrow, cluster };
+	struct vdi_predicate	    *predicate;
+
+	assert_status(vdi_predicate_new(codec, &options, &predicate, NULL), VD_OK);
+	return predicate;
+}
+
+static void r525_r620_the_scope_comes_from_the_request_then_from_the_fields(void **state)
+{
+	static const struct {
+		const char *ns, *name, *fields;
+		bool	    narrow, cluster;
+		const char *scope_ns, *scope_name;
+	} rows[] = {
+		{ "", "", "", true, false, "", "" },
+		{ "a", "x", "", true, false, "a", "x" },
+		{ "", "", "metadata.name=x", true, false, "", "x" },
+		{ "", "", "metadata.namespace=a,metadata.name=x", true, false, "a", "x" },
+		{ "b", "", "metadata.namespace=a", true, false, "b", "" },
+		{ "", "y", "metadata.name=x", true, false, "", "y" },
+		{ "", "", "metadata.name!=x", true, false, "", "" },
+		{ "", "", "metadata.name=x", false, false, "", "" },
+		{ "a", "a", "", true, true, "", "a" }, /* core namespaces */
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_predicate *p = make(rows[i].ns, rows[i].name, "", rows[i].fields, rows[i].narrow, rows[i].cluster);
+
+		assert_true(vd_bytes_equal(p->namespace_name, vd_bytes_of(rows[i].scope_ns)));
+		assert_true(vd_bytes_equal(p->name, vd_bytes_of(rows[i].scope_name)));
+		assert_int_equal(p->is_empty, rows[i].fields[0] == 0);
+		vdi_predicate_unref(p);
+	}
+}
+
+static void t142_r552_every_combination_of_before_and_after(void **state)
+{
+	struct vdi_predicate *p = make("", "", "app=web", "spec.nodeName=n1", true, false);
+	struct vd_object     *objects[4] = { NULL, pod_new(codec, "ns", "x", "web", "n1", 1), pod_new(codec, "ns", "x", "web", "n2", 2),
+					     pod_new(codec, "ns", "x", NULL, "n1", 3) };
+
+	for (unsigned before = 0; before < 4; before++)
+		for (unsigned after = 0; after < 4; after++) {
+			enum vd_watch_type type = VD_WATCH_ERROR;
+			bool		   is = vdi_predicate_transition(p, objects[before], objects[after], &type);
+
+			assert_int_equal(is, before == 1 || after == 1);
+			if (is)
+				assert_int_equal(type, before != 1 ? VD_WATCH_ADDED : after == 1 ? VD_WATCH_MODIFIED : VD_WATCH_DELETED);
+		}
+	for (unsigned i = 1; i < 4; i++)
+		vd_object_unref(objects[i]);
+	vdi_predicate_unref(p);
+}
+
+static void t103_r621_matches(void **state)
+{
+	static const struct {
+		const char *ns, *name, *labels, *fields;
+		bool	    matches; /* a/x with app=web on n1 */
+	} rows[] = {
+		{ "", "", "", "", true },
+		{ "a", "", "", "", true },
+		{ "b", "", "", "", false },
+		{ "a", "x", "", "", true },
+		{ "a", "y", "", "", false },
+		{ "", "", "app", "", true },
+		{ "", "", "!app", "", false },
+		{ "", "", "app in (db,web)", "", true },
+		{ "", "", "app notin (db,web)", "", false },
+		{ "", "", "tier!=front", "", true },
+		{ "", "", "", "spec.nodeName=n1", true },
+		{ "", "", "", "spec.nodeName!=n1", false },
+		{ "", "", "", "status.phase=", true }, /* absent reads as empty */
+		{ "", "", "", "nosuch=", true },
+		{ "", "", "", "nosuch=1", false },
+		{ "a", "", "", "metadata.namespace=b", false }, /* selectors count beside the scope */
+		{ "", "", "", "metadata.name=x,metadata.namespace=a", true },
+		{ "", "", "app=web", "metadata.name!=x", false },
+	};
+	struct vd_object *object = pod_new(codec, "a", "x", "web", "n1", 1);
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_predicate *p = make(rows[i].ns, rows[i].name, rows[i].labels, rows[i].fields, true, false);
+
+		assert_int_equal(vdi_predicate_matches(p, object), rows[i].matches);
+		vdi_predicate_unref(p);
+	}
+	vd_object_unref(object);
+}
+
+static void r694_exact_requirements(void **state)
+{
+	struct vdi_predicate *p = make("", "", "app in (web),tier", "spec.nodeName=n1,status.phase!=Failed", true, false);
+	struct vd_bytes	      value;
+
+	assert_true(vdi_predicate_exact_field(p, 0, &value));
+	assert_true(vd_bytes_equal(value, vd_bytes_of("n1")));
+	assert_false(vdi_predicate_exact_field(p, 1, &value));
+	assert_true(vdi_predicate_exact_label(p, vd_bytes_of("app"), &value));
+	assert_true(vd_bytes_equal(value, vd_bytes_of("web")));
+	assert_false(vdi_predicate_exact_label(p, vd_bytes_of("tier"), &value));
+	vdi_predicate_unref(p);
+}
+
+static void equal_predicates_are_one_group_and_others_are_not(void **state)
+{
+	static const char *const different[][4] = { { "a", "", "", "" },      { "", "a", "", "" },	     { "", "", "app=a", "" },
+						    { "", "", "app!=a", "" }, { "", "", "", "status.phase=a" }, { "", "", "", "" } };
+	struct vdi_predicate *a = make("a", "", "x=1,y=2", "", true, false);
+	struct vdi_predicate *b = make("a", "", "y=2, x=1", "", true, false);
+
+	assert_true(vdi_predicate_equal(a, b));
+	assert_int_equal(a->hash, b->hash);
+	vdi_predicate_unref(b);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(different); i++)
+		for (size_t j = 0; j < VDI_ARRAY_SIZE(different); j++) {
+			struct vdi_predicate *c = make(different[i][0], different[i][1], different[i][2], different[i][3], true, false);
+			struct vdi_predicate *d = make(different[j][0], different[j][1], different[j][2], different[j][3], true, false);
+
+			assert_int_equal(vdi_predicate_equal(c, d), i == j);
+			vdi_predicate_unref(c);
+			vdi_predicate_unref(d);
+		}
+	assert_ptr_equal(vdi_predicate_ref(a), a);
+	assert_null(vdi_predicate_unref(a));
+	assert_null(vdi_predicate_unref(a));
+	assert_null(vdi_predicate_unref(NULL));
+}
+
+static void bad_selectors_say_why(void **state)
+{
+	struct vdi_predicate_options options = { .label_selector = vd_bytes_of("a==") };
+	struct vdi_predicate	    *predicate = NULL;
+	struct vd_error		     error;
+
+	options.label_selector = vd_bytes_of("a in");
+	assert_status(vdi_predicate_new(codec, &options, &predicate, &error), VD_BAD_REQUEST);
+	assert_true(error.message[0] != 0);
+	options.label_selector = VD_BYTES_NONE;
+	options.field_selector = vd_bytes_of("nonsense");
+	assert_status(vdi_predicate_new(codec, &options, &predicate, &error), VD_BAD_REQUEST);
+	assert_null(predicate);
+}
+
+static void torture_making_one(void **state)
+{
+	struct vdi_predicate_options options = { vd_bytes_of("ns"), VD_BYTES_NONE, vd_bytes_of("app in (a,b),x"), vd_bytes_of("spec.nodeName=n"), true,
+						 false };
+	int64_t			     live = vdi_alloc_live();
+	bool			     failed = true;
+
+	for (unsigned nth = 1; failed; nth++) {
+		struct vdi_predicate *predicate = NULL;
+		vd_status	      status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_predicate_new(codec, &options, &predicate, NULL);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, failed ? VD_NOMEM : VD_OK);
+		vdi_predicate_unref(predicate);
+		assert_int_equal(vdi_alloc_live(), live);
+		assert_true(nth > 2 || failed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r525_r620_the_scope_comes_from_the_request_then_from_the_fields),
+		cmocka_unit_test(t142_r552_every_combination_of_before_and_after),
+		cmocka_unit_test(t103_r621_matches),
+		cmocka_unit_test(r694_exact_requirements),
+		cmocka_unit_test(equal_predicates_are_one_group_and_others_are_not),
+		cmocka_unit_test(bad_selectors_say_why),
+		cmocka_unit_test(torture_making_one),
+	};
+	int failures;
+
+	codec = pod_codec_new();
+	failures = cmocka_run_group_tests(tests, NULL, NULL);
+	vd_codec_free(codec);
+	return failures;
+}
