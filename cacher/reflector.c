@@ -23,7 +23,8 @@ static void drop_events(struct vdi_reflector *reflector, size_t count)
 	for (size_t i = 0; i < count; i++)
 		vdi_watchchan_event_fini(&reflector->events[i]);
 	reflector->event_count -= count;
-	memmove(reflector->events, reflector->events + count, reflector->event_count * sizeof *reflector->events);
+	if (count && reflector->event_count)
+		memmove(reflector->events, reflector->events + count, reflector->event_count * sizeof *reflector->events);
 }
 
 static void drop_loading(struct vdi_reflector *reflector)
