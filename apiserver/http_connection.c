@@ -100,8 +100,13 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 	/* Its stream lives until the graveyard is emptied and may be given events before: they must not reach whoever gets this number next. */
 	(void) close(connection->fd);
 	connection->fd = -1;
-	if (connection->request)
+	if (connection->request) {
+		struct vdi_request_labels labels;
+
+		vdi_request_labels_of(connection->request, &labels);
+		vdi_request_labels_aborted(&labels);
 		vdi_request_detach(connection->request);
+	}
 	connection->request = NULL;
 	LIST_REMOVE(connection, siblings);
 	LIST_INSERT_HEAD(&loop->graveyard, connection, siblings);
@@ -506,6 +511,7 @@ static void on_ready(evutil_socket_t fd, short events, void *arg)
 void vdi_http_connection_expire(struct vdi_http_connection *connection)
 {
 	struct vdi_http_refusal late = { 408, "Timeout: the request did not arrive in time" };
+	struct vdi_request_labels labels;
 	struct vdi_http_status *status;
 
 	switch ((enum vdi_http_state) connection->state) {
@@ -520,6 +526,9 @@ void vdi_http_connection_expire(struct vdi_http_connection *connection)
 		refuse(connection, &late);
 		break;
 	case VDI_HTTP_HANDLE:
+		vdi_request_labels_of(connection->request, &labels);
+		vdi_request_labels_terminated(&labels, 504);
+		connection->request->is_late = true;
 		status = &connection->request->status;
 		vdi_http_status_set(status, 504, "Timeout", "Timeout: request did not complete within the allotted timeout");
 		vdi_request_fail(connection->request, status);

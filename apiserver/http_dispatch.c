@@ -188,6 +188,7 @@ static void dispatch_resource(struct vdi_request *request)
 
 void vdi_request_dispatch(struct vdi_request *request)
 {
+	vdi_http_metrics_begin(request, &request->inflight);
 	request->pretty = wants_pretty(request);
 	if (is_from_elsewhere(request)) {
 		vdi_http_status_set(&request->status, 403, "Forbidden", "requests from other sites are not served on a loopback address");

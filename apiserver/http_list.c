@@ -20,6 +20,9 @@ struct list_stream {
 	struct vd_server      *server;
 	struct vdi_resource   *resource;
 	struct vd_list	      *list;
+	struct vdi_request_labels labels;
+	int64_t		       sent;	/* bytes; counted when the stream has begun */
+	bool		       streams;
 	struct vdi_negotiated  form;
 	enum vdi_include       include;
 	bool		       chunked;
@@ -141,6 +144,7 @@ static vd_status flush(struct list_stream *list, struct vdi_http_connection *con
 	vd_status status = vdi_http_connection_send(connection, list->parts + list->part_at, list->part_count - list->part_at, &sent);
 
 	*turn += sent;
+	list->sent += (int64_t) sent;
 	while (list->part_at < list->part_count && sent >= list->parts[list->part_at].iov_len)
 		sent -= list->parts[list->part_at++].iov_len;
 	if (list->part_at < list->part_count) {
@@ -169,6 +173,8 @@ static void free_list(struct vdi_http_stream *stream)
 {
 	struct list_stream *list = VDI_CONTAINER_OF(stream, struct list_stream, stream);
 
+	if (list->streams)
+		vdi_request_labels_answered(&list->labels, 200, list->sent);
 	(void) vd_list_free(list->list);
 	vdi_out_fini(&list->text);
 	vdi_out_fini(&list->scratch);
@@ -228,6 +234,7 @@ static struct list_stream *new_stream(struct vdi_request *request)
 	list->resource = request->resource;
 	list->list = request->list;
 	request->list = NULL;
+	vdi_request_labels_of(request, &list->labels);
 	list->form = request->form;
 	if (list->form.form == VDI_FORM_METADATA)
 		list->form.form = VDI_FORM_METADATA_LIST;
@@ -308,6 +315,7 @@ static void listed(struct vdi_request *request)
 		vdi_http_connection_close(request->connection);
 		return;
 	}
+	list->streams = true;
 	vdi_http_connection_stream(request->connection, &list->stream);
 }
 

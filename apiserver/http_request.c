@@ -38,6 +38,7 @@ struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, stru
 static void free_request(struct vdi_request *request)
 {
 	request->server->requests_open--;
+	vdi_metric_subtract(request->inflight, 1);
 	vdi_request_drop_result(request);
 	vdi_write_free(request->write);
 	vdi_params_fini(&request->params);
@@ -58,6 +59,8 @@ void vdi_request_continue(struct vdi_request *request)
 	void (*resume)(struct vdi_request *) = request->resume;
 
 	request->resume = NULL;
+	if (request->is_late)
+		vdi_http_metrics_late(request->server->metrics, request->result);
 	if (request->connection == NULL)
 		free_request(request);
 	else
@@ -205,6 +208,7 @@ void vdi_request_reply(struct vdi_request *request, int code, const char *conten
 		*body = pretty;
 	}
 	content = vdi_out_slice(body);
+	vdi_http_metrics_answered(request, code, (int64_t) content.size);
 	write_head(request, &head, code, content_type, headers);
 	if (code != 304)
 		vdi_out_printf(&head, "Content-Length: %zu\r\n", content.size);

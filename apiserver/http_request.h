@@ -35,7 +35,9 @@ struct vdi_request {
 	struct vdi_http_status	    status; /* room for what goes wrong */
 	struct vdi_write	   *write;  /* of writes */
 	vd_mono			    started;
+	struct vdi_metric	   *inflight; /* to be lowered at the end */
 	bool			    pretty;
+	bool			    is_late;  /* it was answered 504, and its handler goes on */
 
 	/* What was waited for. Written by whoever completes it, read after that. */
 	void (*resume)(struct vdi_request *request);

@@ -14,6 +14,7 @@
 
 #include "actor_loop.h"
 #include "discovery.h"
+#include "http_metrics.h"
 #include "http_parser.h"
 #include "lock.h"
 #include "resources.h"
@@ -106,6 +107,7 @@ struct vd_server {
 	struct vdi_resource	*namespaces;
 	struct vdi_http_loop	*loops;
 	size_t			 loop_count;
+	struct vdi_http_metrics	*metrics;
 	int			 listen_fd;
 	char			 address[80];
 

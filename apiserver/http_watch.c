@@ -34,6 +34,9 @@ struct watch_stream {
 	struct vdi_resource	   *resource;
 	struct vd_watcher	   *watcher;
 	struct backlog		   *backlog;
+	struct vdi_watch_counts	   *counts;
+	struct vdi_metric	   *running; /* a gauge */
+	struct vdi_request_labels  labels;
 	struct vdi_negotiated	    form;
 	uint8_t			    include;
 	bool			    opened;	 /* the connection pumps this stream */
@@ -42,6 +45,7 @@ struct watch_stream {
 	bool			    ended;	 /* no more events come */
 	bool			    closing;	 /* the last chunk is in the backlog or sent */
 	bool			    failed;
+	bool			    state_due;	 /* the initial events were not all sent yet */
 };
 
 /* ---- Frames ---- */
@@ -264,6 +268,16 @@ static void end_stream(struct watch_stream *watch)
 	watch->failed |= !enqueue(watch, last);
 }
 
+/* Bytes of a frame without those of its chunk. */
+static size_t content_size(const struct vd_blob *frame)
+{
+	size_t size = vd_blob_bytes(frame).size - 4, digits = 1;
+
+	while (digits < 8 && (size - digits) >> (4 * digits))
+		digits++;
+	return size - digits;
+}
+
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct watch_stream *watch = arg;
@@ -278,6 +292,11 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 			if (frame_of(watch, &events[taken], &frame) != VD_OK || !enqueue(watch, frame)) {
 				watch->failed = true; /* a hole must not appear: the stream is cut instead */
 				break;
+			}
+			vdi_watch_counts_frame(watch->counts, content_size(frame));
+			if (__builtin_expect(watch->state_due && events[taken].initial_events_end, 0)) {
+				watch->state_due = false;
+				vdi_request_labels_state_sent(&watch->labels);
 			}
 			taken++;
 		}
@@ -346,6 +365,9 @@ static void free_watch(struct vdi_http_stream *stream)
 	if (watch->watcher)
 		vd_watcher_close(watch->watcher, NULL, NULL);
 	drop_backlog(watch);
+	if (watch->opened)
+		vdi_request_labels_answered(&watch->labels, 200, -1);
+	vdi_metric_subtract(watch->running, 1);
 	watch->server->watches_open--;
 	vdi_free(watch);
 }
@@ -401,6 +423,11 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 												: VDI_INCLUDE_METADATA;
 	watch->header_due = watch->form.form == VDI_FORM_TABLE;
 	watch->server->watches_open++;
+	watch->counts = vdi_http_metrics_watch(request->loop, request->resource);
+	vdi_request_labels_of(request, &watch->labels);
+	watch->running = vdi_request_labels_running(&watch->labels);
+	watch->state_due = request->params.send_initial_events == VD_TRUE;
+	vdi_metric_add(watch->running, 1);
 	return watch;
 }
 

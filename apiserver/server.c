@@ -198,9 +198,13 @@ static vd_status make_loops(struct vd_server *server, struct vd_error *reterr)
 
 static vd_status build(struct vd_server *server, struct vd_error *reterr)
 {
+	vd_status status;
+
 	VDI_TRY(bind_address(server, reterr));
 	VDI_TRY(make_resources(server, reterr));
-	return make_loops(server, reterr);
+	VDI_TRY(make_loops(server, reterr));
+	status = vdi_http_metrics_new(server, &server->metrics);
+	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "metrics: %s", vd_status_sentence(status));
 }
 
 vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
@@ -339,6 +343,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	}
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_fini(&server->loops[i]);
+	server->metrics = vdi_http_metrics_free(server->metrics);
 	vdi_free(server->loops);
 	if (server->listen_fd >= 0)
 		(void) close(server->listen_fd);

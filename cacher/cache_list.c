@@ -8,6 +8,7 @@ struct vd_list *vd_list_free(struct vd_list *list)
 {
 	if (list == NULL)
 		return NULL;
+	vdi_metric_add(list->returned_metric, list->predicate ? list->returned : list->next);
 	for (size_t i = 0; list->owns_objects && i < list->object_count; i++)
 		vd_object_unref(list->objects[i]);
 	vdi_free(list->objects);
@@ -88,6 +89,7 @@ struct vd_object *vd_list_next(struct vd_list *list)
 	do {
 		object = vdi_btree_cursor_range_next(&list->candidates.cursor);
 	} while (object && (!list->predicate->is_empty || list->predicate->name.size) && !vdi_predicate_matches(list->predicate, object));
+	list->returned += object != NULL;
 	return object;
 }
 

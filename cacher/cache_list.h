@@ -5,6 +5,7 @@
 #include <vedette/cacher.h>
 
 #include "candidates.h"
+#include "metrics.h"
 
 struct vd_list {
 	vd_rev	revision;
@@ -22,6 +23,9 @@ struct vd_list {
 	size_t		   object_capacity;
 	size_t		   next;
 	bool		   owns_objects;
+
+	struct vdi_metric *returned_metric; /* counts what was handed out; NULL: nobody does */
+	uint64_t	   returned; /* walking */
 };
 
 /* Takes over the candidates. limit 0: none. prefix: what tokens are relative to. VD_NOMEM (then the candidates are released too). */

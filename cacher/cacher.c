@@ -3,6 +3,7 @@
 
 #include "cache_watcher.h"
 #include "dispatch.h"
+#include "env.h"
 #include "outlet.h"
 
 #define STOP_POLL VD_MS(10)
@@ -25,6 +26,8 @@ static void free_options(struct vd_cacher_options *options)
 
 static void free_cacher(struct vd_cacher *cacher)
 {
+	if (cacher->is_collected)
+		vdi_metrics_remove_collector(vdi_env_metrics(cacher->env), &cacher->collector);
 	vdi_reflector_fini(&cacher->reflector);
 	vdi_dispatch_fini(cacher);
 	vdi_watch_index_fini(&cacher->watcher_index);
@@ -141,6 +144,7 @@ static void update_gauges(struct vd_cacher *cacher)
 {
 	struct vdi_history *history = &cacher->watch_cache.history;
 
+	vdi_metric_set(cacher->metrics.groups, (int64_t) cacher->watcher_index.group_count);
 	/* Only this actor changes the history. */
 	if (cacher->capacity_seen == history->capacity)
 		return;
@@ -258,7 +262,11 @@ static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options 
 	VDI_TRY(vdi_cacher_metrics_init(&cacher->metrics, cacher->env, cacher->options.group, options->resource));
 	VDI_TRY(vdi_storage_new(cacher->env, cacher->store, &storage, &cacher->storage, reterr));
 	VDI_TRY(vdi_outlet_new(cacher, VDI_OUTLET_INLINE, &cacher->inline_outlet));
-	return vd_actor_new(cacher->env, &actor, &cacher->actor);
+	VDI_TRY(vd_actor_new(cacher->env, &actor, &cacher->actor));
+	cacher->collector = (struct vdi_metrics_collector) { .collect = vdi_cacher_metrics_collect, .arg = cacher };
+	vdi_metrics_add_collector(vdi_env_metrics(cacher->env), &cacher->collector);
+	cacher->is_collected = true;
+	return VD_OK;
 }
 
 vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const struct vd_cacher_options *options, struct vd_cacher **ret_cacher,

@@ -87,6 +87,12 @@ struct vd_cacher {
 	uint64_t increases_seen;
 	uint64_t decreases_seen;
 
+	/* Collectors of metrics, which run one at a time. */
+	struct vdi_metrics_collector collector;
+	bool			     is_collected;
+	uint64_t		     raw_full_seen;
+	uint64_t		     result_full_seen;
+
 	/* Registry lock. */
 	struct vdi_lock	   lock; /* VDI_LOCK_CACHER */
 	struct vdi_outlet *outlets;

@@ -1,15 +1,18 @@
 /* One table of instances. */
 #include "cacher_metrics.h"
 
+#include "cacher.h"
 #include "env.h"
 
 struct row {
 	size_t		   offset;
 	enum vdi_metric_id id;
 	const char	  *more[2]; /* labels behind group and resource */
+	const char	  *queue;   /* not NULL: the labels are queue and resource */
 };
 
-#define ROW(member, id, ...) { offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { __VA_ARGS__ } }
+#define ROW(member, id, ...) { offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { __VA_ARGS__ }, NULL }
+#define QUEUE_ROW(member, id, queue) { offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { NULL }, queue }
 
 static const struct row rows[] = {
 	ROW(list_total, CACHE_LIST_TOTAL, ""),
@@ -29,7 +32,38 @@ static const struct row rows[] = {
 	ROW(read_wait, WATCH_CACHE_READ_WAIT_SECONDS, NULL),
 	ROW(consistent_reads, WATCH_CACHE_CONSISTENT_READ_TOTAL, "true", "false"),
 	ROW(consistent_reads_fallback, WATCH_CACHE_CONSISTENT_READ_TOTAL, "true", "true"),
-	ROW(consistent_reads_failed, WATCH_CACHE_CONSISTENT_READ_TOTAL, "false", "true"),
+	ROW(consistent_reads_skipped, WATCH_CACHE_CONSISTENT_READ_TOTAL, "true", "skipped"),
+	ROW(consistent_reads_failed, WATCH_CACHE_CONSISTENT_READ_TOTAL, "false", "false"),
+	ROW(consistent_reads_failed_fallback, WATCH_CACHE_CONSISTENT_READ_TOTAL, "false", "true"),
+	ROW(consistent_reads_failed_skipped, WATCH_CACHE_CONSISTENT_READ_TOTAL, "false", "skipped"),
+	ROW(dispatch_total, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "total"),
+	ROW(dispatch_storage_to_cache, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "storage_to_cache"),
+	ROW(dispatch_cache_to_watcher, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "cache_to_watcher"),
+	ROW(history_events, HISTORY_EVENTS, NULL),
+	ROW(history_bytes, HISTORY_BYTES, NULL),
+	ROW(history_oldest, HISTORY_OLDEST_REVISION, NULL),
+	ROW(history_span, HISTORY_SPAN_SECONDS, NULL),
+	ROW(objects, CACHE_OBJECTS, NULL),
+	ROW(object_bytes, CACHE_BYTES, NULL),
+	ROW(watchers, WATCHERS, NULL),
+	ROW(groups, WATCH_GROUPS, NULL),
+	ROW(quarantined, QUARANTINED_KEYS, NULL),
+	ROW(resumes, WATCH_RESTARTS_TOTAL, "resume"),
+	ROW(relists, WATCH_RESTARTS_TOTAL, "relist"),
+	ROW(ends[VDI_END_CLOSED], WATCH_ENDS_TOTAL, "closed"),
+	ROW(ends[VDI_END_CANCELED], WATCH_ENDS_TOTAL, "canceled"),
+	ROW(ends[VDI_END_TIMEOUT], WATCH_ENDS_TOTAL, "timeout"),
+	ROW(ends[VDI_END_EXPIRED], WATCH_ENDS_TOTAL, "expired"),
+	ROW(ends[VDI_END_TOO_SLOW], WATCH_ENDS_TOTAL, "too_slow"),
+	ROW(ends[VDI_END_ERROR], WATCH_ENDS_TOTAL, "error"),
+	QUEUE_ROW(raw_depth, QUEUE_DEPTH, "watchchan_raw"),
+	QUEUE_ROW(raw_depth_max, QUEUE_DEPTH_MAX, "watchchan_raw"),
+	QUEUE_ROW(raw_full, QUEUE_FULL_TOTAL, "watchchan_raw"),
+	QUEUE_ROW(raw_capacity, QUEUE_CAPACITY, "watchchan_raw"),
+	QUEUE_ROW(result_depth, QUEUE_DEPTH, "watchchan_result"),
+	QUEUE_ROW(result_depth_max, QUEUE_DEPTH_MAX, "watchchan_result"),
+	QUEUE_ROW(result_full, QUEUE_FULL_TOTAL, "watchchan_result"),
+	QUEUE_ROW(result_capacity, QUEUE_CAPACITY, "watchchan_result"),
 };
 
 static struct vdi_metric **place_of(struct vdi_cacher_metrics *metrics, const struct row *row)
@@ -41,7 +75,8 @@ vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const stru
 {
 	*metrics = (struct vdi_cacher_metrics) { 0 };
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		const char *values[4] = { group, resource, rows[i].more[0], rows[i].more[1] };
+		const char *queue = rows[i].queue;
+		const char *values[4] = { queue ? queue : group, resource, rows[i].more[0], rows[i].more[1] };
 		vd_status   status = vdi_metric_get(vdi_env_metrics(env), rows[i].id, values, place_of(metrics, &rows[i]));
 
 		if (status != VD_OK) {
@@ -58,4 +93,81 @@ void vdi_cacher_metrics_fini(struct vdi_cacher_metrics *metrics)
 		vdi_metric_release(*place_of(metrics, &rows[i]));
 		*place_of(metrics, &rows[i]) = NULL;
 	}
+}
+
+/* ---- Ends ---- */
+
+static const char *const end_names[VDI_END_COUNT] = { "closed", "canceled", "timeout", "expired", "too_slow", "error" };
+
+const char *vdi_end_name(enum vdi_end end)
+{
+	return end_names[end];
+}
+
+void vdi_cacher_metrics_count_end(struct vdi_cacher_metrics *metrics, vd_status reason)
+{
+	enum vdi_end end;
+
+	switch (reason) {
+	case VD_CLOSED: end = VDI_END_CLOSED; break;
+	case VD_CANCELED: end = VDI_END_CANCELED; break;
+	case VD_TIMEOUT: end = VDI_END_TIMEOUT; break;
+	case VD_EXPIRED: end = VDI_END_EXPIRED; break;
+	case VD_TOO_SLOW: end = VDI_END_TOO_SLOW; break;
+	default: end = VDI_END_ERROR;
+	}
+	vdi_metric_add(metrics->ends[end], 1);
+}
+
+/* ---- Gauges ---- */
+
+static void collect_cache(struct vd_cacher *cacher)
+{
+	struct vdi_cacher_metrics *metrics = &cacher->metrics;
+	struct vdi_watch_cache	  *cache = &cacher->watch_cache;
+	struct vdi_history	  *history = &cache->history;
+	vd_mono			   now = vd_env_now(cacher->env), oldest = now;
+
+	vdi_lock_acquire(&cache->lock);
+	vdi_metric_set(metrics->history_events, (int64_t) (history->end - history->start));
+	vdi_metric_set(metrics->history_bytes, history->bytes);
+	vdi_metric_set(metrics->history_oldest, history->list_revision ? vdi_history_floor(history) : 0);
+	if (history->start != history->end)
+		oldest = vdi_history_at(history, history->start)->record_time;
+	vdi_metric_set(metrics->objects, (int64_t) vdi_btree_count(&cache->store.objects));
+	vdi_metric_set(metrics->object_bytes, cache->store.bytes);
+	vdi_lock_release(&cache->lock);
+	vdi_metric_set(metrics->history_span, vd_mono_since(now, oldest).ns / 1000000000);
+}
+
+/* A stream counts from 0; collectors never run side by side. */
+static void count_full(struct vdi_metric *counter, uint64_t *seen, uint64_t now)
+{
+	if (now < *seen)
+		*seen = 0;
+	vdi_metric_add(counter, now - *seen);
+	*seen = now;
+}
+
+void vdi_cacher_metrics_collect(void *arg)
+{
+	struct vd_cacher	   *cacher = arg;
+	struct vdi_cacher_metrics  *metrics = &cacher->metrics;
+	struct vdi_watchchan_stats  stats = { 0 };
+
+	collect_cache(cacher);
+	vdi_lock_acquire(&cacher->lock);
+	vdi_metric_set(metrics->watchers, (int64_t) cacher->watcher_count);
+	/* Under the lock, which the reflector takes to exchange it. */
+	if (cacher->reflector.watchchan)
+		vdi_watchchan_stats_get(cacher->reflector.watchchan, &stats);
+	vdi_lock_release(&cacher->lock);
+	vdi_metric_set(metrics->raw_depth, (int64_t) stats.raw_len);
+	vdi_metric_set_max(metrics->raw_depth_max, (int64_t) stats.raw_high);
+	vdi_metric_set(metrics->raw_capacity, VDI_WATCHCHAN_QUEUE_LEN);
+	vdi_metric_set(metrics->result_depth, (int64_t) stats.result_len);
+	vdi_metric_set_max(metrics->result_depth_max, (int64_t) stats.result_high);
+	vdi_metric_set(metrics->result_capacity, VDI_WATCHCHAN_QUEUE_LEN);
+	count_full(metrics->raw_full, &cacher->raw_full_seen, stats.raw_full);
+	count_full(metrics->result_full, &cacher->result_full_seen, stats.result_full);
 }

@@ -1,9 +1,12 @@
-/* The metrics of one cacher (R-701..R-717); instances of lib/metrics with the labels group and resource. */
+/* The metrics of one cacher (R-701..R-717 and vedette's own); instances of lib/metrics with the labels group and resource. */
 #ifndef VDI_CACHER_METRICS_H
 #define VDI_CACHER_METRICS_H
 
 #include "base.h"
 #include "metrics.h"
+
+/* Why watches end. */
+enum vdi_end { VDI_END_CLOSED, VDI_END_CANCELED, VDI_END_TIMEOUT, VDI_END_EXPIRED, VDI_END_TOO_SLOW, VDI_END_ERROR, VDI_END_COUNT };
 
 struct vdi_cacher_metrics {
 	struct vdi_metric *list_total;
@@ -23,11 +26,47 @@ struct vdi_cacher_metrics {
 	struct vdi_metric *read_wait;
 	struct vdi_metric *consistent_reads;
 	struct vdi_metric *consistent_reads_fallback;
+	struct vdi_metric *consistent_reads_skipped;
 	struct vdi_metric *consistent_reads_failed;
+	struct vdi_metric *consistent_reads_failed_fallback;
+	struct vdi_metric *consistent_reads_failed_skipped;
+	struct vdi_metric *dispatch_total;
+	struct vdi_metric *dispatch_storage_to_cache;
+	struct vdi_metric *dispatch_cache_to_watcher;
+	struct vdi_metric *history_events;
+	struct vdi_metric *history_bytes;
+	struct vdi_metric *history_oldest;
+	struct vdi_metric *history_span;
+	struct vdi_metric *objects;
+	struct vdi_metric *object_bytes;
+	struct vdi_metric *watchers;
+	struct vdi_metric *groups;
+	struct vdi_metric *quarantined;
+	struct vdi_metric *resumes;
+	struct vdi_metric *relists;
+	struct vdi_metric *ends[VDI_END_COUNT];
+	struct vdi_metric *raw_depth;
+	struct vdi_metric *raw_depth_max;
+	struct vdi_metric *raw_full;
+	struct vdi_metric *raw_capacity;
+	struct vdi_metric *result_depth;
+	struct vdi_metric *result_depth_max;
+	struct vdi_metric *result_full;
+	struct vdi_metric *result_capacity;
 };
 
 /* VD_NOMEM, VD_FULL. */
 VDI_MUST_USE vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource);
 void		       vdi_cacher_metrics_fini(struct vdi_cacher_metrics *metrics);
+
+struct vd_cacher;
+
+/* A watch has ended for reason. Any thread. */
+void vdi_cacher_metrics_count_end(struct vdi_cacher_metrics *metrics, vd_status reason);
+/* "closed", "too_slow", ... */
+const char *vdi_end_name(enum vdi_end end);
+/* Sets the gauges that are not kept up to date otherwise; a collector of the registry (arg: the cacher). Any thread; takes the cacher's locks one
+ * after the other, each for some numbers. */
+void vdi_cacher_metrics_collect(void *cacher);
 
 #endif

@@ -199,6 +199,7 @@ struct list_call {
 	bool			page_more;
 	bool			is_single;
 	bool			reads_store;
+	bool			fell_back;
 	struct vd_error		error;
 	char		       *start; /* of a continued list; owned */
 	size_t			start_size;
@@ -219,6 +220,19 @@ static struct vd_bytes scope_of(const struct list_call *call)
 	return (struct vd_bytes) { call->scope, call->scope_size };
 }
 
+/* Skipped: the cache was not asked at all. */
+static void count_consistent_read(const struct list_call *call, bool success)
+{
+	struct vdi_cacher_metrics *metrics = &call->cacher->metrics;
+
+	if (call->fell_back)
+		vdi_metric_add(success ? metrics->consistent_reads_fallback : metrics->consistent_reads_failed_fallback, 1);
+	else if (call->reads_store)
+		vdi_metric_add(success ? metrics->consistent_reads_skipped : metrics->consistent_reads_failed_skipped, 1);
+	else
+		vdi_metric_add(success ? metrics->consistent_reads : metrics->consistent_reads_failed, 1);
+}
+
 /* The end of every list that did not fail at once. */
 static void answer(struct list_call *call, vd_status status, struct vd_list *list, const struct vd_error *error)
 {
@@ -227,6 +241,8 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 	void		 *arg = call->arg;
 	struct vd_error	  copy;
 
+	if (call->plan.is_consistent)
+		count_consistent_read(call, status == VD_OK);
 	if (status != VD_OK) {
 		if (error)
 			copy = *error;
@@ -378,7 +394,7 @@ static void cache_failed(struct list_call *call, vd_status status)
 {
 	if (status == VD_EXPIRED || (status == VD_TOO_LARGE_REVISION && call->plan.is_consistent)) {
 		if (call->plan.is_consistent) {
-			vdi_metric_add(call->cacher->metrics.consistent_reads_fallback, 1);
+			call->fell_back = true;
 			call->plan.revision = 0;
 		}
 		list_from_store(call);
@@ -415,13 +431,13 @@ static void snapshot_list(struct list_call *call)
 	}
 	vdi_metric_add(call->cacher->metrics.list_total, 1);
 	vdi_metric_add(call->cacher->metrics.list_fetched, candidates.count);
-	if (call->plan.is_consistent)
-		vdi_metric_add(call->cacher->metrics.consistent_reads, 1);
 	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision, &list, &call->error);
-	if (status == VD_OK)
+	if (status == VD_OK) {
+		list->returned_metric = call->cacher->metrics.list_returned;
 		answer(call, VD_OK, list, NULL);
-	else
+	} else {
 		answer(call, status, NULL, &call->error);
+	}
 }
 
 static void list_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)

@@ -162,6 +162,7 @@ void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher,
 	if (watcher->state == VDI_WATCHER_ENDED)
 		return;
 	leave_lane(watcher);
+	vdi_cacher_metrics_count_end(&outlet->cacher->metrics, reason);
 	if (!watcher->error_due) {
 		vdi_initial_free(watcher->initial);
 		watcher->initial = NULL;

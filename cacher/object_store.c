@@ -68,16 +68,38 @@ static void rebuild_lost_indexes(struct vdi_object_store *store)
 			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
 }
 
+static int64_t size_of(const struct vd_object *object)
+{
+	return object ? (int64_t) vd_object_json_size(object, vd_object_revision(object)) : 0;
+}
+
+static int64_t size_of_all(struct vdi_btree *objects)
+{
+	struct vdi_key_range	everything = VDI_KEY_RANGE_ALL;
+	struct vdi_btree_cursor cursor;
+	struct vd_object       *object;
+	int64_t			bytes = 0;
+
+	vdi_btree_cursor_init(&cursor, vdi_btree_view(objects));
+	(void) vdi_btree_cursor_range(&cursor, &everything);
+	while ((object = vdi_btree_cursor_range_next(&cursor)))
+		bytes += size_of(object);
+	return bytes;
+}
+
 vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_object *old_object, struct vd_object *object)
 {
 	/* The tree may drop the last reference of the old object, whose values the indexes still need. */
 	struct vd_object *kept = old_object && store->index_count ? vd_object_ref(old_object) : NULL;
+	int64_t		  grown = size_of(object) - size_of(old_object);
 	vd_status	  status = VD_OK;
 
 	if (object)
 		status = vdi_btree_put(&store->objects, object, NULL);
 	else if (old_object)
 		status = vdi_btree_remove(&store->objects, vd_object_key(old_object), NULL);
+	if (status == VD_OK)
+		store->bytes += grown;
 	if (status == VD_OK && store->index_count) {
 		for (size_t i = 0; i < store->index_count; i++)
 			vdi_object_index_change(&store->indexes[i], kept, object);
@@ -106,6 +128,7 @@ void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *
 	while (store->retained_count)
 		drop_retained(store, store->retained_count - 1);
 	store->objects = *objects;
+	store->bytes = size_of_all(&store->objects);
 	*objects = old;
 	vdi_btree_clear(objects);
 	for (size_t i = 0; i < store->index_count; i++)

@@ -27,6 +27,7 @@ struct vdi_object_store {
 	struct vdi_object_index *indexes;
 	size_t			 index_count;
 	unsigned		 changes_until_rebuild;
+	int64_t			 bytes; /* serialized, of the objects */
 
 	/* Sorted by position. When full the oldest goes. */
 	struct vdi_retained_snapshot retained[VDI_SNAPSHOT_COUNT_MAX];

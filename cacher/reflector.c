@@ -73,7 +73,9 @@ static void close_stream(struct vd_cacher *cacher)
 {
 	struct vdi_watchchan *watchchan = cacher->reflector.watchchan;
 
+	vdi_lock_acquire(&cacher->lock);
 	cacher->reflector.watchchan = NULL;
+	vdi_lock_release(&cacher->lock);
 	if (watchchan)
 		vdi_watchchan_close(watchchan, vdi_reflector_stream_closed, cacher);
 }
@@ -112,7 +114,8 @@ static void open_stream(struct vd_cacher *cacher)
 		.ready = vdi_reflector_wake,
 		.ready_arg = cacher,
 	};
-	struct vd_error error = { 0 };
+	struct vdi_watchchan *watchchan = NULL;
+	struct vd_error	      error = { 0 };
 
 	if (!vdi_cacher_call_begin(cacher))
 		return;
@@ -120,13 +123,16 @@ static void open_stream(struct vd_cacher *cacher)
 	reflector->opened = vd_env_now(cacher->env);
 	if (is_listing)
 		reflector->started = reflector->opened;
-	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->watchchan, &error) != VD_OK) {
+	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &watchchan, &error) != VD_OK) {
 		vdi_cacher_call_end(cacher);
-		reflector->watchchan = NULL;
 		if (is_listing)
 			vdi_ready_set_pending(&cacher->ready, error.message);
 		back_off(cacher);
+		return;
 	}
+	vdi_lock_acquire(&cacher->lock);
+	reflector->watchchan = watchchan;
+	vdi_lock_release(&cacher->lock);
 }
 
 /* The cache is worth nothing any more: everybody watches again after the next fill. */
@@ -139,6 +145,7 @@ static void start_over(struct vd_cacher *cacher, const char *why)
 	drop_loading(reflector);
 	if (reflector->phase == VDI_REFLECTOR_WATCHING) {
 		reflector->relists++;
+		vdi_metric_add(cacher->metrics.relists, 1);
 		vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: listing again: %s", cacher->options.resource, why);
 	}
 	reflector->phase = VDI_REFLECTOR_LISTING;
@@ -179,6 +186,7 @@ static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
 		return;
 	}
 	reflector->resumes++;
+	vdi_metric_add(cacher->metrics.resumes, 1);
 	/* A server's own timeout: go on at once. Very short watches are a symptom and wait a little. */
 	if (error || (lasted.ns < VD_SECONDS(1).ns && !reflector->has_events))
 		back_off(cacher);
@@ -251,20 +259,46 @@ static bool take_initial(struct vd_cacher *cacher, struct vdi_watchchan_event *e
 	return true;
 }
 
+static double seconds_between(vd_mono from, vd_mono to)
+{
+	return to.ns > from.ns ? (double) (to.ns - from.ns) / 1e9 : 0;
+}
+
+/* the first count events were received, then applied, then handed to the watchers' groups. Events of one batch share their times. */
+static void observe_stages(struct vd_cacher *cacher, size_t count, vd_mono applied)
+{
+	const struct vdi_watchchan_event *events = cacher->reflector.events;
+	struct vdi_cacher_metrics	 *metrics = &cacher->metrics;
+	vd_mono				  dispatched = vd_env_now(cacher->env);
+	size_t				  from = 0;
+
+	for (size_t i = 1; i <= count; i++) {
+		if (i < count && events[i].received.ns == events[from].received.ns)
+			continue;
+		vdi_metric_observe_many(metrics->dispatch_storage_to_cache, seconds_between(events[from].received, applied), i - from);
+		vdi_metric_observe_many(metrics->dispatch_total, seconds_between(events[from].received, dispatched), i - from);
+		from = i;
+	}
+	vdi_metric_observe_many(metrics->dispatch_cache_to_watcher, seconds_between(applied, dispatched), count);
+}
+
 /* Applies and dispatches count events of whole revisions. */
 static bool apply(struct vd_cacher *cacher, size_t count)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 	struct vdi_event     *few[VDI_APPLY_BATCH];
 	struct vdi_applied    applied = { .made = few };
+	vd_mono		      time;
 	vd_status	      status;
 
 	if (count > VDI_APPLY_BATCH && (applied.made = vdi_calloc(count, sizeof *applied.made)) == NULL)
 		return false;
 	status = vdi_watch_cache_apply(&cacher->watch_cache, reflector->events, count, &applied);
+	time = vd_env_now(cacher->env);
 	vdi_metric_add(cacher->metrics.events_received, applied.taken);
-	drop_events(reflector, applied.taken);
 	vdi_dispatch_events(cacher, &applied);
+	observe_stages(cacher, applied.taken, time);
+	drop_events(reflector, applied.taken);
 	if (applied.made != few)
 		vdi_free(applied.made);
 	return status == VD_OK;

@@ -22,6 +22,11 @@ vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clo
 		vdi_free(env);
 		return VD_NOMEM;
 	}
+	if (vdi_metric_get(env->metrics, VDI_METRIC_LOG_RECORDS_SUPPRESSED_TOTAL, NULL, &env->suppressed) != VD_OK) {
+		vdi_metrics_free(env->metrics);
+		vdi_free(env);
+		return VD_NOMEM;
+	}
 	env->clock = clock;
 	env->log = options->log;
 	env->log_arg = options->log_arg;
@@ -62,6 +67,7 @@ struct vd_env *vd_env_free(struct vd_env *env)
 		return NULL;
 	if (env->runner_free)
 		env->runner_free(env->runner.runner);
+	vdi_metric_release(env->suppressed);
 	vdi_metrics_free(env->metrics);
 	vdi_free(env);
 	return NULL;
@@ -195,6 +201,7 @@ bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, u
 	/* Of several threads that find the gate open, the one that moves it passes. */
 	if (now < open_at || !atomic_compare_exchange_strong(&limit->open_at_ns, &open_at, now + limit->interval.ns)) {
 		atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
+		vdi_metric_add(env->suppressed, 1);
 		return false;
 	}
 	*ret_suppressed = atomic_exchange_explicit(&limit->suppressed, 0, memory_order_relaxed);

@@ -20,6 +20,7 @@ struct vd_env {
 	struct vd_runner	runner;
 	void (*runner_free)(void *runner); /* blocks until nothing of the runner is left */
 	struct vdi_metrics	*metrics;
+	struct vdi_metric	*suppressed; /* log records */
 	struct vdi_sim		*sim;	 /* NULL outside the simulator */
 	struct vdi_disk		*disk;	 /* NULL: the real one */
 

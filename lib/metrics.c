@@ -319,16 +319,30 @@ static uint64_t as_bits(double value)
 
 void vdi_metric_observe(struct vdi_metric *histogram, double value)
 {
+	vdi_metric_observe_many(histogram, value, 1);
+}
+
+void vdi_metric_set_histogram(struct vdi_metric *histogram, const uint64_t *counts, double sum)
+{
+	if (histogram == NULL)
+		return;
+	for (size_t i = 0; i <= histogram->bucket_count; i++)
+		atomic_store_explicit(&histogram->counts[i], counts[i], memory_order_relaxed);
+	atomic_store_explicit(&histogram->value, as_bits(sum), memory_order_relaxed);
+}
+
+void vdi_metric_observe_many(struct vdi_metric *histogram, double value, uint64_t count)
+{
 	size_t	 bucket = 0;
 	uint64_t sum;
 
-	if (histogram == NULL || isnan(value))
+	if (histogram == NULL || isnan(value) || count == 0)
 		return;
 	while (bucket < histogram->bucket_count && value > histogram->buckets[bucket])
 		bucket++;
-	atomic_fetch_add_explicit(&histogram->counts[bucket], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&histogram->counts[bucket], count, memory_order_relaxed);
 	sum = atomic_load_explicit(&histogram->value, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&histogram->value, &sum, as_bits(as_double(sum) + value), memory_order_relaxed,
+	while (!atomic_compare_exchange_weak_explicit(&histogram->value, &sum, as_bits(as_double(sum) + value * (double) count), memory_order_relaxed,
 						      memory_order_relaxed))
 		continue;
 }

@@ -77,6 +77,10 @@ static inline void vdi_metric_set(struct vdi_metric *gauge, int64_t value)
 void vdi_metric_set_max(struct vdi_metric *gauge, int64_t value);
 /* Histograms. A value that is not a number is not counted. */
 void vdi_metric_observe(struct vdi_metric *histogram, double value);
+/* The same value count times. */
+void vdi_metric_observe_many(struct vdi_metric *histogram, double value, uint64_t count);
+/* A histogram whose values are counted elsewhere, as gauges are: one number per bucket and one for what lies above all. */
+void vdi_metric_set_histogram(struct vdi_metric *histogram, const uint64_t *counts, double sum);
 /* In seconds; negative durations count as 0. */
 void vdi_metric_observe_duration(struct vdi_metric *histogram, vd_dur duration);
 
