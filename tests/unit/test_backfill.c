@@ -1,0 +1,154 @@
+/* The history from before the start: all of it, or none, and never late. */
+#include "backfill.h"
+
+#include "cacher.h"
+#include "cacher_fixture.h"
+#include "env.h"
+#include "feed_store.h"
+#include "store_chaos.h"
+
+static vd_rev floor_of(struct cacher_fixture *f)
+{
+	return vdi_history_floor(&f->cacher->watch_cache.history);
+}
+
+static void compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+}
+
+static void the_history_begins_where_the_stores_does(void **state)
+{
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct cacher_fixture f;
+		vd_rev		      at = 0, last;
+
+		cacher_fixture_init(&f, seed);
+		for (unsigned i = 0; i < 40; i++) {
+			vd_rev revision = put_pod(&f, "ns", i % 3 ? "x" : "y", "a", NULL);
+
+			if (i == 15)
+				at = revision;
+			if (i == 20)
+				(void) delete_pod(&f, "ns", "x"); /* its state before lies before the compaction */
+		}
+		last = put_pod(&f, "ns", "z", NULL, NULL);
+		if (seed % 2) {
+			assert_status(vd_store_compact(f.store, at, false, compacted, NULL), VD_OK);
+			vdi_sim_run_until_idle(f.env);
+		}
+		cacher_fixture_open(&f, NULL);
+		assert_int_equal(floor_of(&f), seed % 2 ? at : 1);
+		assert_int_equal(f.cacher->watch_cache.history.end - f.cacher->watch_cache.history.start, last - floor_of(&f));
+		assert_int_equal(vd_cacher_revision(f.cacher), last);
+		assert_null(f.cacher->reflector.backfill);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* The store of the feed says that it can tell its progress and then says nothing. */
+static void a_silent_store_delays_the_start_by_five_seconds_only(void **state)
+{
+	struct cacher_fixture f;
+	struct vd_store	     *feed;
+	vd_mono		      before;
+
+	cacher_fixture_init(&f, 2);
+	feed = feed_store_new(f.env);
+	feed_load(feed, "/registry/pods/ns/x", vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"));
+	feed_hold_progress(feed, true);
+	before = vd_env_now(f.env);
+	cacher_fixture_open(&f, feed);
+	assert_in_range(vd_mono_since(vd_env_now(f.env), before).ns, VD_SECONDS(5).ns, VD_MS(5100).ns);
+	assert_int_equal(floor_of(&f), vd_cacher_revision(f.cacher));
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+}
+
+static void a_store_without_progress_is_not_asked(void **state)
+{
+	struct cacher_fixture f;
+	struct vd_store	     *feed;
+
+	cacher_fixture_init(&f, 3);
+	feed = feed_store_new(f.env);
+	feed_load(feed, "/registry/pods/ns/x", vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"));
+	feed_set_progress(feed, false);
+	cacher_fixture_open(&f, feed);
+	assert_int_equal(feed_watches(feed), 1);
+	assert_int_equal(floor_of(&f), vd_cacher_revision(f.cacher));
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+}
+
+/* Cuts and refusals: all or nothing, and a watch from any revision in it sees all. */
+static void a_broken_backfill_leaves_no_hole(void **state)
+{
+	unsigned whole = 0, none = 0;
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct cacher_fixture f;
+		struct vd_store	     *chaos;
+		vd_rev		      first = 0, last = 0, floor;
+		struct vdi_history   *history;
+
+		cacher_fixture_init(&f, seed);
+		for (unsigned i = 0; i < 200; i++) {
+			last = put_pod(&f, "ns", i % 3 ? "x" : "y", "a", NULL);
+			first = first ? first : last;
+		}
+		chaos = chaos_store_new(f.env, f.store,
+					&(struct chaos_options) { .delay = 200, .delay_max = VD_MS(20), .cut = 200, .stall = 200, .refuse_watch = 200 });
+		cacher_fixture_open(&f, chaos);
+		floor = floor_of(&f);
+		history = &f.cacher->watch_cache.history;
+		whole += floor < first;
+		none += floor == last;
+		assert_true(floor < first || floor == last);
+		for (uint64_t i = history->start; i < history->end; i++)
+			assert_int_equal(vdi_history_at(history, i)->revision, floor + 1 + (vd_rev) (i - history->start));
+		chaos_set(chaos, &(struct chaos_options) { 0 });
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		chaos_store_free(chaos);
+		cacher_fixture_teardown(&f);
+	}
+	assert_true(whole > 3);
+	assert_true(none > 3);
+}
+
+static void torture_the_history_is_whole_or_not_there(void **state)
+{
+	for (unsigned nth = 1; nth < 400; nth += 7) {
+		struct cacher_fixture f;
+		vd_rev		      last = 0;
+		struct vdi_history   *history;
+
+		cacher_fixture_init(&f, nth);
+		for (unsigned i = 0; i < 60; i++)
+			last = put_pod(&f, "ns", i % 3 ? "x" : "y", "a", NULL);
+		assert_status(vd_cacher_new(f.env, f.store, &f.options, &f.cacher, NULL), VD_OK);
+		vdi_alloc_fail_nth(nth, 1 + nth % 3);
+		vdi_sim_advance(f.env, VD_SECONDS(10));
+		vdi_alloc_fail_nth(0, 0);
+		vdi_sim_advance(f.env, VD_SECONDS(10));
+		assert_status(vd_cacher_ready(f.cacher, NULL), VD_OK);
+		history = &f.cacher->watch_cache.history;
+		assert_int_equal(history->end - history->start, last - floor_of(&f));
+		cacher_fixture_teardown(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_history_begins_where_the_stores_does),
+		cmocka_unit_test(a_silent_store_delays_the_start_by_five_seconds_only),
+		cmocka_unit_test(a_store_without_progress_is_not_asked),
+		cmocka_unit_test(a_broken_backfill_leaves_no_hole),
+		cmocka_unit_test(torture_the_history_is_whole_or_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* The objects a list has to look at: never too few, and as few as an index allows. */
+#include "candidates.h"
+
+#include "actor_sim.h"
+#include "pod_objects.h"
+
+static const char prefix[] = "/registry/pods/";
+
+static void r525_the_key_of_a_scope(void **state)
+{
+	static const struct {
+		const char *ns, *name;
+		bool	    cluster;
+		const char *key;
+		bool	    single;
+	} rows[] = {
+		{ "", "", false, "/registry/pods/", false },	{ "a", "", false, "/registry/pods/a/", false },
+		{ "a", "x", false, "/registry/pods/a/x", true }, { "", "x", false, "/registry/pods/", false },
+		{ "", "x", true, "/registry/pods/x", true },	{ "", "", true, "/registry/pods/", false },
+	};
+	static char	long_name[VDI_STORAGE_KEY_MAX];
+	char		buffer[VDI_STORAGE_KEY_MAX];
+	struct vd_bytes key;
+	bool		single;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		assert_true(vdi_scope_key(vd_bytes_of(prefix), rows[i].cluster, vd_bytes_of(rows[i].ns), vd_bytes_of(rows[i].name), buffer, &key,
+					  &single));
+		assert_true(vd_bytes_equal(key, vd_bytes_of(rows[i].key)));
+		assert_int_equal(single, rows[i].single);
+	}
+	memset(long_name, 'x', sizeof long_name);
+	for (size_t size = sizeof long_name - 40; size < sizeof long_name; size++) {
+		bool fits = vdi_scope_key(vd_bytes_of(prefix), false, vd_bytes_of("a"), (struct vd_bytes) { long_name, size }, buffer, &key, &single);
+
+		assert_int_equal(fits, sizeof prefix - 1 + 2 + size <= VDI_STORAGE_KEY_MAX);
+	}
+}
+
+#define KEYS 60
+
+struct world {
+	struct vd_env	      *env;
+	struct vd_codec	      *codec;
+	struct vdi_watch_cache cache;
+	struct vd_object      *objects[KEYS];
+};
+
+static void world_init(struct world *world)
+{
+	static const char *const labels[] = { "app", NULL };
+	uint64_t		 random = 11;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
+	world->codec = pod_codec_new();
+	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 20, VD_SECONDS(75), 0, labels), VD_OK);
+	for (unsigned i = 0; i < KEYS; i++) {
+		char ns[4], name[4], app[4], node[4];
+
+		random = random * UINT64_C(6364136223846793005) + 1;
+		snprintf(ns, sizeof ns, "n%u", i / 20);
+		snprintf(name, sizeof name, "p%u", 10 + i % 20);
+		snprintf(app, sizeof app, "a%u", (unsigned) (random >> 40) % 6);
+		snprintf(node, sizeof node, "h%u", (unsigned) (random >> 50) % 9);
+		world->objects[i] = pod_new(world->codec, ns, name, app, node, i + 1);
+		assert_status(vdi_object_store_change(&world->cache.store, NULL, world->objects[i]), VD_OK);
+	}
+}
+
+static void world_fini(struct world *world)
+{
+	for (unsigned i = 0; i < KEYS; i++)
+		vd_object_unref(world->objects[i]);
+	vdi_watch_cache_fini(&world->cache);
+	vd_codec_free(world->codec);
+	vd_env_free(world->env);
+}
+
+/* Walks the candidates; what matches must be what a scan of everything gives, from start on, in key order. */
+static uint64_t check(struct world *world, const char *ns, const char *labels, const char *fields, const char *start, bool *ret_indexed)
+{
+	struct vdi_predicate_options options = { vd_bytes_of(ns), VD_BYTES_NONE, vd_bytes_of(labels), vd_bytes_of(fields), true, false };
+	struct vdi_predicate	    *predicate;
+	struct vdi_candidates	     candidates;
+	char			     buffer[VDI_STORAGE_KEY_MAX];
+	struct vd_bytes		     scope;
+	struct vd_object	    *object;
+	unsigned		     at = 0;
+	uint64_t		     looked = 0;
+	bool			     single;
+
+	assert_status(vdi_predicate_new(world->codec, &options, &predicate, NULL), VD_OK);
+	assert_true(vdi_scope_key(vd_bytes_of(prefix), false, predicate->namespace_name, predicate->name, buffer, &scope, &single));
+	vdi_lock_acquire(&world->cache.lock);
+	vdi_candidates_newest_locked(&world->cache, predicate, scope, single, vd_bytes_of(start), &candidates);
+	vdi_lock_release(&world->cache.lock);
+	while ((object = vdi_btree_cursor_range_next(&candidates.cursor))) {
+		looked++;
+		if (!vdi_predicate_matches(predicate, object))
+			continue;
+		while (at < KEYS && (!vdi_predicate_matches(predicate, world->objects[at]) ||
+				     (!single && vd_bytes_compare(vd_object_key(world->objects[at]), vd_bytes_of(start)) < 0)))
+			at++;
+		assert_true(at < KEYS);
+		assert_ptr_equal(object, world->objects[at]);
+		at++;
+	}
+	for (; at < KEYS; at++)
+		assert_true(!vdi_predicate_matches(predicate, world->objects[at]) ||
+			    vd_bytes_compare(vd_object_key(world->objects[at]), vd_bytes_of(start)) < 0);
+	assert_int_equal(looked, candidates.count);
+	*ret_indexed = candidates.is_indexed;
+	vdi_candidates_release(&candidates);
+	vdi_predicate_unref(predicate);
+	return looked;
+}
+
+static void r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken(void **state)
+{
+	static const char *const starts[] = { "", "/registry/pods/n1/p15", "/registry/pods/n2/", "/registry/pods/zz", "/registry/" };
+	static const char *const spaces[] = { "", "n0", "n1", "n2", "n3" };
+	static const char *const labels[] = { "", "app=a1", "app=a2,app=a3", "app=nobody", "app!=a1" };
+	static const char *const fields[] = { "", "spec.nodeName=h1", "spec.nodeName=none", "spec.nodeName!=h1", "metadata.namespace=n1",
+					      "metadata.name=p15,metadata.namespace=n1" };
+	struct world world;
+	bool	     indexed, plain;
+
+	world_init(&world);
+	for (size_t a = 0; a < VDI_ARRAY_SIZE(starts); a++)
+		for (size_t b = 0; b < VDI_ARRAY_SIZE(spaces); b++)
+			for (size_t c = 0; c < VDI_ARRAY_SIZE(labels); c++)
+				for (size_t d = 0; d < VDI_ARRAY_SIZE(fields); d++) {
+					uint64_t looked = check(&world, spaces[b], labels[c], fields[d], d == 5 ? "" : starts[a], &indexed);
+
+					assert_true(looked <= check(&world, spaces[b], "", "", "", &plain));
+				}
+	/* W-02: the smaller index, and none where the namespace is smaller. */
+	assert_int_equal(check(&world, "", "app=a1", "spec.nodeName=none", "", &indexed), 0);
+	assert_true(indexed);
+	assert_true(check(&world, "", "", "spec.nodeName=h1", "", &indexed) < KEYS / 2);
+	assert_true(indexed);
+	assert_int_equal(check(&world, "n3", "app=a1", "", "", &indexed), 0);
+	assert_false(indexed);
+	assert_int_equal(check(&world, "", "", "metadata.name=p15,metadata.namespace=n1", "", &indexed), 1); /* R-481, T-069 */
+	/* an index that is out of order is passed over. */
+	world.cache.store.indexes[0].is_usable = false;
+	assert_int_equal(check(&world, "", "", "spec.nodeName=h1", "", &indexed), KEYS);
+	assert_false(indexed);
+	world_fini(&world);
+}
+
+static void r449_an_older_state_is_walked_by_its_keys(void **state)
+{
+	struct world		  world;
+	struct vdi_btree_snapshot snapshot;
+	struct vdi_candidates	  candidates;
+
+	world_init(&world);
+	vdi_object_store_snapshot(&world.cache.store, &snapshot);
+	vdi_candidates_of(&snapshot, vd_bytes_of("/registry/pods/n1/"), false, vd_bytes_of("/registry/pods/n1/p25"), &candidates);
+	assert_null(snapshot.root); /* taken over */
+	assert_int_equal(candidates.count, 5);
+	assert_ptr_equal(vdi_btree_cursor_range_next(&candidates.cursor), world.objects[35]);
+	vdi_candidates_release(&candidates);
+	world_fini(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r525_the_key_of_a_scope),
+		cmocka_unit_test(r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken),
+		cmocka_unit_test(r449_an_older_state_is_walked_by_its_keys),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
