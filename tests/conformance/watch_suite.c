@@ -1,0 +1,521 @@
+/* How: each test opens a target, lets a script of writes run and compares what came with a text, "+ns/x@5 ~ns/x@6 -ns/x@7 *@8 *END@8 !expired". */
+#include "watch_suite.h"
+
+#include "actor_sim.h"
+#include "env.h"
+
+static const struct watch_target *target;
+
+struct viewer {
+	struct vd_watcher *watcher;
+	size_t		   room;
+	size_t		   count;
+	struct {
+		enum vd_watch_type type;
+		vd_rev		   revision, object_revision;
+		bool		   end;
+		char		   name[40];
+	} events[600];
+	unsigned  ended;
+	vd_status reason, error;
+	bool	  closed;
+};
+
+static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	struct viewer *viewer = arg;
+	size_t	       taken;
+
+	assert_int_equal(viewer->ended, 0);
+	for (taken = 0; taken < count && viewer->room; taken++, viewer->room--) {
+		struct vd_object *object = events[taken].object;
+
+		assert_true(viewer->count < VDI_ARRAY_SIZE(viewer->events));
+		assert_int_equal(viewer->error, VD_OK); /* an error is the last event */
+		viewer->events[viewer->count].type = events[taken].type;
+		viewer->events[viewer->count].revision = events[taken].revision;
+		viewer->events[viewer->count].object_revision = object ? vd_object_revision(object) : 0;
+		viewer->events[viewer->count].end = events[taken].initial_events_end;
+		viewer->events[viewer->count].name[0] = 0;
+		if (object)
+			snprintf(viewer->events[viewer->count].name, sizeof viewer->events[0].name, "%.*s/%.*s",
+				 (int) vd_object_namespace(object).size, (const char *) vd_object_namespace(object).data,
+				 (int) vd_object_name(object).size, (const char *) vd_object_name(object).data);
+		if (events[taken].error)
+			viewer->error = events[taken].error->code;
+		viewer->count++;
+	}
+	return taken;
+}
+
+static void note_ended(void *arg, vd_status reason)
+{
+	struct viewer *viewer = arg;
+
+	viewer->ended++;
+	viewer->reason = reason;
+}
+
+static void note_closed(void *arg)
+{
+	((struct viewer *) arg)->closed = true;
+}
+
+struct scene {
+	void		    *target;
+	const struct vd_env *env;
+	uint64_t	     seed;
+};
+
+static struct scene begin(uint64_t seed)
+{
+	struct scene scene = { .seed = seed };
+
+	scene.target = target->open(seed, &scene.env);
+	return scene;
+}
+
+static void pass(struct scene *scene, int64_t ms)
+{
+	vdi_sim_advance((struct vd_env *) (uintptr_t) scene->env, VD_MS(ms));
+}
+
+static struct viewer *open_viewer(struct scene *scene, const struct vd_watch_options *options)
+{
+	struct viewer	    *viewer = calloc(1, sizeof *viewer);
+	struct vd_watch_sink sink = { deliver, note_ended, viewer, scene->seed % 2 ? vdi_env_runner(scene->env) : NULL };
+
+	viewer->room = SIZE_MAX;
+	assert_status(target->watch(scene->target, options, &sink, &viewer->watcher), VD_OK);
+	return viewer;
+}
+
+static const char *text_of(struct viewer *viewer)
+{
+	static char text[32768];
+	size_t	    size = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < viewer->count; i++)
+		if (viewer->events[i].type == VD_WATCH_ERROR)
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s!%s", i ? " " : "", vd_status_name(viewer->error));
+		else
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s%c%s%s@%lld", i ? " " : "", "+~-*"[viewer->events[i].type],
+						  viewer->events[i].name, viewer->events[i].end ? "END" : "", (long long) viewer->events[i].revision);
+	viewer->count = 0;
+	return text;
+}
+
+static struct viewer *close_viewer(struct scene *scene, struct viewer *viewer)
+{
+	vd_watcher_close(viewer->watcher, note_closed, viewer);
+	pass(scene, 5);
+	assert_true(viewer->closed);
+	free(viewer);
+	return NULL;
+}
+
+#define ASSERT_TEXT(viewer, ...)                                                                                                  \
+	do {                                                                                                                      \
+		char expected_[2048];                                                                                             \
+		snprintf(expected_, sizeof expected_, __VA_ARGS__);                                                               \
+		assert_string_equal(text_of(viewer), expected_);                                                                  \
+	} while (0)
+
+#define EACH_SEED(seed) for (uint64_t seed = 1; seed <= 4; seed++)
+
+static void t050_r219_add_modify_enter_leave_delete(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *v;
+		long long		a, b, c, d;
+
+		options.revision = target->revision(s.target);
+		options.field_selector = vd_bytes_of("spec.nodeName=n1");
+		v = open_viewer(&s, &options);
+		target->put(s.target, "ns", "x", NULL, NULL);
+		a = target->put(s.target, "ns", "x", NULL, "n1");
+		b = target->put(s.target, "ns", "x", "web", "n1");
+		c = target->put(s.target, "ns", "x", "web", "n2");
+		target->remove(s.target, "ns", "x");
+		target->put(s.target, "ns", "y", NULL, "n1");
+		d = target->remove(s.target, "ns", "y");
+		pass(&s, 20);
+		/* T-061, R-130: a deletion carries its own revision and the last state. */
+		assert_int_equal(v->events[4].object_revision, d - 1);
+		ASSERT_TEXT(v, "+ns/x@%lld ~ns/x@%lld -ns/x@%lld +ns/y@%lld -ns/y@%lld", a, b, c, d - 1, d);
+		close_viewer(&s, v);
+		target->close(s.target);
+	}
+}
+
+/* namespace x name x nodeName, live and as initial state, against plain comparison. */
+static void t052_r525_r543_scopes_and_selectors(void **state)
+{
+	static const char *const spaces[] = { "", "a", "b" };
+	static const char *const names[] = { "", "x", "y" };
+	static const char *const nodes[] = { "", "n1", "n2" };
+
+	for (unsigned combination = 0; combination < 27; combination++)
+		for (unsigned by_field = 0; by_field < 2; by_field++)
+			for (unsigned initial = 0; initial < 2; initial++) {
+				struct scene		s = begin(combination);
+				struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+				const char	       *ns = spaces[combination % 3], *name = names[combination / 3 % 3];
+				const char	       *node = nodes[combination / 9];
+				char			field[96], expected[256] = "";
+				struct viewer	       *v = NULL;
+				size_t			size = 0;
+
+				snprintf(field, sizeof field, "%s%s%s%s%s%s", *node ? "spec.nodeName=" : "spec.nodeName!=none", node,
+					 by_field && *ns ? ",metadata.namespace=" : "", by_field ? ns : "", by_field && *name ? ",metadata.name=" : "",
+					 by_field ? name : "");
+				options.field_selector = vd_bytes_of(field);
+				if (!by_field) {
+					options.namespace_name = vd_bytes_of(ns);
+					options.name = vd_bytes_of(name);
+				}
+				options.revision = initial ? VD_REVISION_ANY : target->revision(s.target);
+				if (!initial)
+					v = open_viewer(&s, &options);
+				for (unsigned i = 0; i < 8; i++) {
+					const char *in = i & 4 ? "b" : "a", *called = i & 2 ? "y" : "x", *on = i & 1 ? "n2" : "n1";
+					char	    unique[8];
+					vd_rev	    revision;
+
+					/* Two objects of one name cannot be: the node is part of the state, so only the last one counts. */
+					snprintf(unique, sizeof unique, "%s", called);
+					if (initial && !(i & 1))
+						continue;
+					revision = target->put(s.target, in, unique, NULL, on);
+					if ((*ns && strcmp(ns, in)) || (*name && strcmp(name, called)))
+						continue;
+					if (initial ? !*node || !strcmp(node, on) : !*node || !strcmp(node, on) || (i & 1))
+						size += (size_t) snprintf(expected + size, sizeof expected - size, "%s%s%s/%s@%lld", size ? " " : "",
+									  initial || !(i & 1) || (*node && !strcmp(node, "n2")) ? "+" :
+									  *node					    ? "-" :
+													      "~",
+									  in, called, (long long) revision);
+				}
+				pass(&s, 20);
+				if (initial) {
+					v = open_viewer(&s, &options);
+					pass(&s, 20);
+				}
+				assert_string_equal(text_of(v), expected);
+				close_viewer(&s, v);
+				target->close(s.target);
+			}
+}
+
+static void t053_t055_r480_from_zero_and_from_a_revision(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *zero, *later;
+		long long		a, b, c;
+
+		a = target->put(s.target, "ns", "x", NULL, NULL);
+		b = target->put(s.target, "ns", "y", NULL, NULL);
+		pass(&s, 20);
+		options.revision = VD_REVISION_ANY;
+		zero = open_viewer(&s, &options);
+		options.revision = a;
+		later = open_viewer(&s, &options);
+		pass(&s, 20);
+		c = target->put(s.target, "ns", "x", "web", NULL);
+		pass(&s, 20);
+		ASSERT_TEXT(zero, "+ns/x@%lld +ns/y@%lld ~ns/x@%lld", a, b, c);
+		ASSERT_TEXT(later, "+ns/y@%lld ~ns/x@%lld", b, c);
+		close_viewer(&s, zero);
+		close_viewer(&s, later);
+		target->close(s.target);
+	}
+}
+
+static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *stuck[50], *reader;
+		vd_rev			first;
+
+		options.revision = first = target->revision(s.target);
+		reader = open_viewer(&s, &options);
+		for (unsigned i = 0; i < 50; i++) {
+			stuck[i] = open_viewer(&s, &options);
+			stuck[i]->room = i % 12;
+		}
+		for (unsigned i = 0; i < 22; i++) {
+			target->put(s.target, "ns", "x", NULL, NULL);
+			if (i % 7 == 0)
+				pass(&s, 10);
+		}
+		pass(&s, 10);
+		assert_int_equal(reader->count, 22);
+		for (unsigned i = 0; i < 50; i++) {
+			assert_int_equal(stuck[i]->count, i % 12);
+			if (i % 2) { /* it goes on where it stopped */
+				stuck[i]->room = SIZE_MAX;
+				vd_watcher_resume(stuck[i]->watcher);
+			}
+		}
+		pass(&s, 10);
+		for (unsigned i = 0; i < 50; i++) {
+			assert_int_equal(stuck[i]->count, i % 2 ? 22 : i % 12);
+			for (size_t k = 0; k < stuck[i]->count; k++)
+				assert_int_equal(stuck[i]->events[k].revision, first + 1 + (vd_rev) k);
+			close_viewer(&s, stuck[i]);
+		}
+		close_viewer(&s, reader);
+		target->close(s.target);
+	}
+}
+
+static void t064_t122_r558_a_bookmark_before_the_deadline_if_it_is_allowed(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *with, *without;
+		vd_rev			seen;
+
+		options.revision = seen = target->put(s.target, "ns", "x", NULL, NULL);
+		options.deadline = vd_mono_add(vd_env_now(s.env), VD_SECONDS(3));
+		without = open_viewer(&s, &options);
+		options.allow_bookmarks = true;
+		with = open_viewer(&s, &options);
+		pass(&s, 2900);
+		assert_true(with->count >= 1);
+		assert_int_equal(with->events[0].type, VD_WATCH_BOOKMARK);
+		assert_true(with->events[0].revision >= seen);
+		assert_false(with->events[0].end);
+		assert_int_equal(without->count, 0);
+		pass(&s, 200);
+		assert_status(with->reason, VD_TIMEOUT); /* T-059: the end is no error event */
+		assert_status(without->reason, VD_TIMEOUT);
+		assert_status(with->error, VD_OK);
+		close_viewer(&s, with);
+		close_viewer(&s, without);
+		target->close(s.target);
+	}
+}
+
+static void t065_r551_r619_bookmarks_stand_where_they_say(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *v;
+		vd_rev			last = 0;
+		unsigned		bookmarks = 0;
+
+		options.revision = target->revision(s.target);
+		options.allow_bookmarks = true;
+		options.deadline = vd_mono_add(vd_env_now(s.env), VD_SECONDS(3));
+		v = open_viewer(&s, &options);
+		for (unsigned i = 0; i < 100; i++) {
+			target->put(s.target, "ns", "x", NULL, NULL);
+			pass(&s, 29);
+		}
+		for (size_t i = 0; i < v->count; i++) {
+			if (v->events[i].type == VD_WATCH_BOOKMARK) {
+				bookmarks++;
+				assert_true(v->events[i].revision >= last);
+			} else {
+				assert_true(v->events[i].revision > last);
+			}
+			last = v->events[i].revision;
+		}
+		assert_true(bookmarks >= 1);
+		close_viewer(&s, v);
+		target->close(s.target);
+	}
+}
+
+static void t066_t067_t123_t132_initial_events(void **state)
+{
+	EACH_SEED(seed)
+	{
+		static const enum vd_tristate sends[] = { VD_UNSET, VD_FALSE, VD_TRUE };
+		struct scene		      s = begin(seed);
+		long long		      a, b, now;
+
+		a = target->put(s.target, "ns", "x", NULL, NULL);
+		b = target->put(s.target, "ns", "y", NULL, NULL);
+		now = b;
+		pass(&s, 20);
+		for (unsigned revision = 0; revision < 4; revision++)
+			for (unsigned send = 0; send < 3; send++)
+				for (unsigned bookmarks = 0; bookmarks < 2; bookmarks++) {
+					struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+					struct viewer	       *v;
+					char			expected[256] = "";
+					bool			state_first = send == 2 || (send == 0 && revision < 2);
+
+					options.revision = revision == 0 ? VD_REVISION_UNSET : revision == 1 ? VD_REVISION_ANY : revision == 2 ? a : now;
+					options.send_initial_events = sends[send];
+					options.allow_bookmarks = bookmarks;
+					v = open_viewer(&s, &options);
+					pass(&s, 20);
+					if (state_first)
+						snprintf(expected, sizeof expected, "+ns/x@%lld +ns/y@%lld", a, b);
+					else if (revision == 2)
+						snprintf(expected, sizeof expected, "+ns/y@%lld", b);
+					if (send == 2 && bookmarks)
+						snprintf(expected + strlen(expected), 64, " *END@%lld", now);
+					assert_string_equal(text_of(v), expected);
+					close_viewer(&s, v);
+				}
+		/* Later events follow the bookmark. An empty scope gets its bookmark all the same. */
+		{
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+			struct viewer	       *v, *empty;
+			long long		c;
+
+			options.send_initial_events = VD_TRUE;
+			options.allow_bookmarks = true;
+			v = open_viewer(&s, &options);
+			options.namespace_name = vd_bytes_of("nobody");
+			empty = open_viewer(&s, &options);
+			pass(&s, 20);
+			c = target->put(s.target, "ns", "x", "web", NULL);
+			pass(&s, 20);
+			ASSERT_TEXT(v, "+ns/x@%lld +ns/y@%lld *END@%lld ~ns/x@%lld", a, b, now, c);
+			ASSERT_TEXT(empty, "*END@%lld", now);
+			close_viewer(&s, v);
+			close_viewer(&s, empty);
+		}
+		target->close(s.target);
+	}
+}
+
+static void t068_r524_the_end_bookmark_knows_of_writes_elsewhere(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *v;
+		long long		a, global;
+
+		a = target->put(s.target, "ns", "x", NULL, NULL);
+		global = target->write_elsewhere(s.target);
+		options.send_initial_events = VD_TRUE;
+		options.allow_bookmarks = true;
+		v = open_viewer(&s, &options);
+		pass(&s, 3500);
+		ASSERT_TEXT(v, "+ns/x@%lld *END@%lld", a, global);
+		close_viewer(&s, v);
+		target->close(s.target);
+	}
+}
+
+static void t069_r481_one_name(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *v;
+		long long		b;
+
+		target->put(s.target, "ns", "x", NULL, NULL);
+		target->put(s.target, "ns", "xx", NULL, NULL);
+		b = target->put(s.target, "other", "y", NULL, NULL);
+		options.field_selector = vd_bytes_of("metadata.name=y");
+		options.send_initial_events = VD_TRUE;
+		options.allow_bookmarks = true;
+		v = open_viewer(&s, &options);
+		pass(&s, 200);
+		ASSERT_TEXT(v, "+other/y@%lld *END@%lld", b, b);
+		close_viewer(&s, v);
+		target->close(s.target);
+	}
+}
+
+static void t070_r226_an_error_is_the_last_event(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene		s = begin(seed);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct viewer	       *v[10];
+
+		options.send_initial_events = VD_TRUE;
+		options.revision = target->revision(s.target) + 1000; /* never comes: R-124 */
+		for (unsigned i = 0; i < 10; i++)
+			v[i] = open_viewer(&s, &options);
+		for (unsigned i = 0; i < 20; i++) {
+			target->put(s.target, "ns", "x", NULL, NULL);
+			pass(&s, 250);
+		}
+		for (unsigned i = 0; i < 10; i++) {
+			assert_int_equal(v[i]->ended, 1);
+			ASSERT_TEXT(v[i], "!%s", vd_status_name(VD_TOO_LARGE_REVISION));
+			close_viewer(&s, v[i]);
+		}
+		target->close(s.target);
+	}
+}
+
+static void t118_t144_r522_no_event_twice_and_none_missing(void **state)
+{
+	EACH_SEED(seed)
+	{
+		struct scene	s = begin(seed);
+		struct viewer  *v[40];
+		vd_rev		first = target->revision(s.target);
+
+		for (unsigned i = 0; i < 40; i++) { /* opened between writes, with state */
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+			target->put(s.target, "ns", "x", NULL, NULL);
+			options.revision = i % 2 ? VD_REVISION_ANY : VD_REVISION_UNSET;
+			v[i] = open_viewer(&s, &options);
+			v[i]->room = 1 + i % 5;
+		}
+		for (unsigned i = 0; i < 40; i++) {
+			v[i]->room = SIZE_MAX;
+			vd_watcher_resume(v[i]->watcher);
+		}
+		pass(&s, 20);
+		for (unsigned i = 0; i < 40; i++) {
+			assert_true(v[i]->count >= 1);
+			for (size_t k = 1; k < v[i]->count; k++)
+				assert_int_equal(v[i]->events[k].revision, v[i]->events[k - 1].revision + 1);
+			assert_int_equal(v[i]->events[v[i]->count - 1].revision, first + 40);
+			close_viewer(&s, v[i]);
+		}
+		target->close(s.target);
+	}
+}
+
+int watch_suite_run(const struct watch_target *suite_target)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t050_r219_add_modify_enter_leave_delete),
+		cmocka_unit_test(t052_r525_r543_scopes_and_selectors),
+		cmocka_unit_test(t053_t055_r480_from_zero_and_from_a_revision),
+		cmocka_unit_test(t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody),
+		cmocka_unit_test(t064_t122_r558_a_bookmark_before_the_deadline_if_it_is_allowed),
+		cmocka_unit_test(t065_r551_r619_bookmarks_stand_where_they_say),
+		cmocka_unit_test(t066_t067_t123_t132_initial_events),
+		cmocka_unit_test(t068_r524_the_end_bookmark_knows_of_writes_elsewhere),
+		cmocka_unit_test(t069_r481_one_name),
+		cmocka_unit_test(t070_r226_an_error_is_the_last_event),
+		cmocka_unit_test(t118_t144_r522_no_event_twice_and_none_missing),
+	};
+
+	target = suite_target;
+	return cmocka_run_group_tests_name(target->name, tests, NULL, NULL);
+}
