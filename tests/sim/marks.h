@@ -12,7 +12,7 @@
 	X(clean_restart, "the store was closed and opened")                                                                      \
 	X(restart_under_cachers, "the store came back under living caches, as a remote one does")                                \
 	X(restart_with_cachers, "store and caches died together")                                                                \
-	X(torn_tail, "recovery found more or less in the journal than had been published: a tail was cut or kept")               \
+	X(torn_write, "a crash left some sectors of a write in the journal and not others")                                      \
 	X(unpublished_survived, "a commit that nobody had seen survived a crash")                                                \
 	X(resumed_after_restart, "a cache went on after a restart without listing again")                                        \
 	X(compaction, "the history was compacted by request")                                                                    \
@@ -39,7 +39,7 @@
 	X(closed_by_client, "a client closed its watch at a random moment")                                                      \
 	X(took_less, "a sink took less than it was offered")                                                                     \
 	X(stalled_client, "a client took nothing for long")                                                                      \
-	X(lagging_rescan, "a watch was far behind and went on through the history")                                              \
+	X(lagging_rescan, "a watch was so far behind that it had to look through the history itself")                            \
 	X(filter_entered, "a change made an object match: ADDED of something old")                                               \
 	X(filter_left, "a change made an object stop matching: DELETED of something that lives")                                 \
 	X(multi_key_revision, "one revision with several events of one watch")                                                   \

@@ -5,16 +5,20 @@
  *	sim --twice		each seed twice: the schedules must be equal
  *	sim --require-marks	every rare thing must have happened at least once
  *	sim --file FILE		seeds of fixed bugs: a number, then why
- *	--writes N (2000), --verbose
+ *	--writes N (2000), --jobs N (1), --verbose
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "world.h"
 
+#define JOBS_MAX 64
+
 struct run {
-	uint64_t first, last, writes;
+	uint64_t first, last, writes, jobs;
 	bool	 is_verbose, is_twice, needs_marks;
 	struct sim_marks marks;
 };
@@ -48,6 +52,50 @@ static void run_file(struct run *run, const char *path)
 	fclose(file);
 }
 
+static void add_marks(struct sim_marks *total, const struct sim_marks *more)
+{
+#define SIM_MARK_ADD(name, text) total->name += more->name;
+	SIM_MARKS(SIM_MARK_ADD)
+#undef SIM_MARK_ADD
+}
+
+/* Each process takes every jobs-th seed and sends its marks. false: one of them failed, and said why. */
+static bool run_jobs(struct run *run)
+{
+	int  pipes[JOBS_MAX][2];
+	bool is_good = true;
+
+	fflush(NULL);
+	for (uint64_t job = 0; job < run->jobs; job++) {
+		pid_t child;
+
+		if (pipe(pipes[job]) != 0 || (child = fork()) < 0) {
+			perror("sim");
+			exit(2);
+		}
+		if (child > 0) {
+			close(pipes[job][1]);
+			continue;
+		}
+		for (uint64_t seed = run->first + job; seed <= run->last; seed += run->jobs)
+			run_one(run, seed);
+		exit(write(pipes[job][1], &run->marks, sizeof run->marks) == (ssize_t) sizeof run->marks ? 0 : 1);
+	}
+	for (uint64_t job = 0; job < run->jobs; job++) {
+		struct sim_marks marks;
+		int		 status;
+
+		if (read(pipes[job][0], &marks, sizeof marks) == (ssize_t) sizeof marks)
+			add_marks(&run->marks, &marks);
+		else
+			is_good = false;
+		close(pipes[job][0]);
+		if (wait(&status) < 0 || status != 0)
+			is_good = false;
+	}
+	return is_good;
+}
+
 static int show_marks(const struct run *run)
 {
 	int missing = 0;
@@ -64,13 +112,13 @@ static int show_marks(const struct run *run)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N | --seeds A-B | --file FILE] [--writes N] [--twice] [--require-marks] [--verbose]\n");
+	fprintf(stderr, "usage: sim [--seed N | --seeds A-B | --file FILE] [--writes N] [--jobs N] [--twice] [--require-marks] [--verbose]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	struct run  run = { .first = 1, .last = 1, .writes = 2000 };
+	struct run  run = { .first = 1, .last = 1, .writes = 2000, .jobs = 1 };
 	const char *file = NULL;
 
 	for (int i = 1; i < argc; i++) {
@@ -88,6 +136,8 @@ int main(int argc, char **argv)
 			i++;
 		else if (strcmp(argv[i], "--writes") == 0 && *value)
 			run.writes = strtoull(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--jobs") == 0 && *value)
+			run.jobs = VDI_MAX(VDI_MIN(strtoull(argv[++i], NULL, 10), (unsigned long long) JOBS_MAX), 1ull);
 		else if (strcmp(argv[i], "--file") == 0 && *value)
 			file = argv[++i];
 		else
@@ -95,7 +145,10 @@ int main(int argc, char **argv)
 	}
 	if (file)
 		run_file(&run, file);
-	else
+	else if (run.jobs > 1) {
+		if (!run_jobs(&run))
+			return 1;
+	} else
 		for (uint64_t seed = run.first; seed <= run.last; seed++)
 			run_one(&run, seed);
 	return show_marks(&run) && run.needs_marks ? 1 : 0;

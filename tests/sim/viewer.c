@@ -689,15 +689,30 @@ void viewers_tend(struct world *world)
 		tend(&world->viewers->all[i]);
 }
 
+static void stall(struct viewer *viewer)
+{
+	struct world *world = viewer->world;
+
+	world->marks.stalled_client++;
+	viewer->stalled_until = vd_mono_add(world_now(world), VD_MS((int64_t) roll(world, 8000)));
+	viewer->free_since.ns = 0;
+}
+
+void viewers_stall_one(struct world *world)
+{
+	for (unsigned i = 0; i < world->viewers->count; i++)
+		if (world->viewers->all[i].phase == OPEN) {
+			stall(&world->viewers->all[i]);
+			return;
+		}
+}
+
 void viewers_nudge(struct world *world)
 {
 	struct viewer *viewer = &world->viewers->all[roll(world, world->viewers->count)];
 
-	if (viewer->pace == PACE_STALLS && viewer->phase == OPEN && chance(world, 100)) {
-		world->marks.stalled_client++;
-		viewer->stalled_until = vd_mono_add(world_now(world), VD_MS((int64_t) roll(world, 8000)));
-		viewer->free_since.ns = 0;
-	}
+	if (viewer->pace == PACE_STALLS && viewer->phase == OPEN && chance(world, 100))
+		stall(viewer);
 	if (world->swarm.closes && viewer->phase == OPEN && chance(world, 15)) {
 		world->marks.closed_by_client++;
 		close_viewer(viewer);

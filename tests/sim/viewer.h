@@ -32,6 +32,8 @@ struct viewers *viewers_new(struct world *world);
 void viewers_free(struct viewers *viewers);
 /* One of them does something: opens, resumes, pulls, closes, stalls. */
 void viewers_nudge(struct world *world);
+/* One that is open takes nothing for a while. */
+void viewers_stall_one(struct world *world);
 /* All that must be done for things to go on: pulls, closes what ended, opens again. */
 void viewers_tend(struct world *world);
 /* Called now and then: nobody healthy waits for what the cache has had for a second. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cache_watcher.h"
 #include "cacher.h"
 #include "env.h"
 #include "mvcc_store.h"
@@ -102,6 +103,11 @@ static void look_at_cachers(struct world *world)
 		world->marks.relist += at->cacher->reflector.relists - at->relists;
 		if (world->restarts && at->cacher->reflector.relists == at->relists && at->cacher->reflector.resumes > at->resumes)
 			world->marks.resumed_after_restart++;
+		for (struct vdi_outlet *outlet = at->cacher->outlets; outlet; outlet = outlet->next)
+			for (struct vdi_lane *lane = outlet->lanes; lane; lane = lane->outlet_next)
+				for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next)
+					world->marks.lagging_rescan += !watcher->initial && !watcher->error_due && watcher->position >= history->start &&
+								       watcher->position < lane->group->ring_floor;
 		at->relists = at->cacher->reflector.relists;
 		at->resumes = at->cacher->reflector.resumes;
 		at->stood[at->stood_next].time = world_now(world);
@@ -126,6 +132,15 @@ static void look_at_cachers(struct world *world)
 static bool tick(void *arg)
 {
 	struct world *world = arg;
+	uint64_t      refused = chaos_marks(world->chaos)->refused_ranges;
+
+	/* Nobody else reads ranges for a cacher that lists: the others want few keys, or are turned away. */
+	if (refused != world->refused_ranges) {
+		world->refused_ranges = refused;
+		for (unsigned i = 0; i < SIM_CACHERS; i++)
+			if (world->cachers[i].cacher && world->cachers[i].cacher->reflector.phase == VDI_REFLECTOR_LISTING)
+				world->marks.cut_initial_sync++;
+	}
 
 	if (world->oracle.has_news)
 		oracle_drain(&world->oracle);
@@ -260,6 +275,63 @@ static void build(struct world *world)
 
 /* ---- Restarts ---- */
 
+struct journal_file {
+	char	 name[VDI_DISK_NAME_MAX];
+	uint8_t *now, *durable;
+	int64_t	 now_size, durable_size;
+};
+
+static uint8_t *copy_of(const uint8_t *bytes, int64_t size)
+{
+	uint8_t *copy = malloc((size_t) size + 1);
+
+	if (size)
+		memcpy(copy, bytes, (size_t) size);
+	return copy;
+}
+
+/* The newest journal file: a crash can only touch what was not synced. */
+static bool find_newest(struct world *world, struct journal_file *file)
+{
+	const uint8_t *bytes;
+
+	for (unsigned long long sequence = 1000; sequence-- > 0;) {
+		snprintf(file->name, sizeof file->name, "journal-%016llu.vdj", sequence);
+		bytes = vdi_disk_sim_content(world->disk, file->name, &file->now_size);
+		if (bytes == NULL)
+			continue;
+		file->now = copy_of(bytes, file->now_size);
+		bytes = vdi_disk_sim_durable(world->disk, file->name, &file->durable_size);
+		file->durable = copy_of(bytes, bytes ? file->durable_size : 0);
+		file->durable_size = bytes ? file->durable_size : 0;
+		return true;
+	}
+	return false;
+}
+
+static void crash_disk(struct world *world)
+{
+	struct journal_file file;
+	const uint8_t	   *after;
+	int64_t		    size, old = 0, new = 0;
+
+	if (!find_newest(world, &file)) {
+		vdi_disk_sim_crash(world->disk);
+		return;
+	}
+	vdi_disk_sim_crash(world->disk);
+	after = vdi_disk_sim_content(world->disk, file.name, &size);
+	for (int64_t i = 0; after && i < size && i < file.now_size; i++) {
+		uint8_t before = i < file.durable_size ? file.durable[i] : 0;
+
+		old += after[i] == before && before != file.now[i];
+		new += after[i] == file.now[i] && before != file.now[i];
+	}
+	world->marks.torn_write += old && new;
+	free(file.now);
+	free(file.durable);
+}
+
 static void cacher_closed(void *arg)
 {
 	((struct sim_cacher *) arg)->is_closed = true;
@@ -340,7 +412,7 @@ static void restart(struct world *world, bool is_crash)
 		chaos_replace_inner(world->chaos, NULL);
 	world->store = vd_store_close_wait(world->store);
 	if (is_crash)
-		vdi_disk_sim_crash(world->disk);
+		crash_disk(world);
 	world->crash_armed = is_crash && chance(world, 300);
 	world->trouble_armed = false;
 	vdi_disk_sim_fail_nth(world->disk, world->crash_armed ? 1 + roll(world, 6) : 0, VDI_DISK_SIM_CRASH);
@@ -380,6 +452,46 @@ static void disk_trouble(struct world *world)
 		restart(world, true);
 	}
 	world->trouble_armed = false;
+}
+
+/* Whatever the swarm leaves out: each of these happens in every world at least once. */
+static void certain_trouble(struct world *world)
+{
+	if ((uint64_t) world->oracle.revision < world->writes_wanted * (world->certain + 1) / 6 || world->crash_armed || world->trouble_armed)
+		return;
+	/* Again until it worked: there may be nothing to cut just now. */
+	switch (world->certain) {
+	case 0:
+		chaos_cut(world->chaos);
+		world->certain += chaos_marks(world->chaos)->cuts > 0;
+		break;
+	case 1:
+		viewers_stall_one(world);
+		world->certain += world->marks.stalled_client > 0;
+		break;
+	case 2:
+		if (world->marks.compaction + world->marks.own_compaction == 0)
+			writers_compact(world);
+		else
+			world->certain++;
+		break;
+	case 3:
+		world->certain++;
+		restart(world, chance(world, 700));
+		break;
+	default:
+		break;
+	}
+}
+
+static void check_certain(struct world *world)
+{
+	const struct sim_marks *marks = &world->marks;
+
+	if (chaos_marks(world->chaos)->cuts == 0 || marks->stalled_client == 0 || marks->compaction + marks->own_compaction == 0 || world->restarts == 0)
+		sim_fail(world, "harness", "cuts %llu, stalled clients %llu, compactions %llu, restarts %llu: each must happen",
+			 (unsigned long long) chaos_marks(world->chaos)->cuts, (unsigned long long) marks->stalled_client,
+			 (unsigned long long) (marks->compaction + marks->own_compaction), (unsigned long long) world->restarts);
 }
 
 static void trouble(struct world *world)
@@ -455,6 +567,7 @@ static void act(struct world *world)
 	pass_time(world);
 	world_note_compaction(world);
 	trouble(world);
+	certain_trouble(world);
 	look_at_cachers(world);
 	if (chance(world, 100))
 		viewers_check_progress(world);
@@ -616,8 +729,9 @@ uint64_t world_run_seed(uint64_t seed, uint64_t writes, bool is_verbose, struct 
 	vdi_rand_init(&world->rand, seed);
 	choose_swarm(world);
 	build(world);
-	while ((uint64_t) world->oracle.revision < writes)
+	while ((uint64_t) world->oracle.revision < writes || world->certain < 4)
 		act(world);
+	check_certain(world);
 	calm_down(world);
 	wait_for_leases(world);
 	calm_down(world);

@@ -85,6 +85,8 @@ struct world {
 	vd_rev	moved_revision; /* when the store last got on */
 	vd_mono moved_at;
 	uint64_t restarts;
+	unsigned certain;	 /* what happens in every world once, so far */
+	uint64_t refused_ranges; /* when we last looked */
 	struct sim_marks marks;
 };
 

@@ -405,6 +405,15 @@ void chaos_set(struct vd_store *store, const struct chaos_options *options)
 	chaos_of(store)->options = options ? *options : (struct chaos_options) { 0 };
 }
 
+void chaos_cut(struct vd_store *store)
+{
+	for (struct chaos_watch *watch = chaos_of(store)->watches; watch; watch = watch->next) {
+		chaos_of(store)->marks.cuts += !watch->cut;
+		watch->cut = true;
+		watch->ready(watch->ready_arg);
+	}
+}
+
 void chaos_set_inner(struct vd_store *store, struct vd_store *inner)
 {
 	struct chaos *chaos = chaos_of(store);

@@ -38,6 +38,8 @@ const struct chaos_marks *chaos_marks(struct vd_store *chaos);
 void chaos_set_inner(struct vd_store *chaos, struct vd_store *inner);
 /* Replaces the inner store without hiding anything: for those who were closed before it. Nothing may be open. */
 void chaos_replace_inner(struct vd_store *chaos, struct vd_store *inner);
+/* Breaks every watch now. */
+void chaos_cut(struct vd_store *chaos);
 /* Calls that were delayed and not yet issued. */
 size_t chaos_pending(struct vd_store *chaos);
 /* After everything that used it was closed; the inner store is left alone. */
