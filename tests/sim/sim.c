@@ -137,12 +137,14 @@ int main(int argc, char **argv)
 		else if (strcmp(argv[i], "--writes") == 0 && *value)
 			run.writes = strtoull(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--jobs") == 0 && *value)
-			run.jobs = VDI_MAX(VDI_MIN(strtoull(argv[++i], NULL, 10), (unsigned long long) JOBS_MAX), 1ull);
+			run.jobs = strtoull(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--file") == 0 && *value)
 			file = argv[++i];
 		else
 			return usage();
 	}
+	if (run.jobs < 1 || run.jobs > JOBS_MAX)
+		return usage();
 	if (file)
 		run_file(&run, file);
 	else if (run.jobs > 1) {
