@@ -219,6 +219,8 @@ static void explain(struct viewer *viewer, const struct vd_watch_event *event, i
 
 	if (real == NULL)
 		property = "right object";
+	else if (event->revision <= viewer->floor)
+		property = "resumable";
 	else if (!is_for(viewer, real, &was, &is))
 		property = "right filter";
 	else if (event->revision < viewer->last)

@@ -8,6 +8,7 @@
 
 #include "cache_watcher.h"
 #include "cacher.h"
+#include "direct.h"
 #include "env.h"
 #include "mvcc_store.h"
 #include "reader.h"
@@ -531,9 +532,15 @@ void world_note_compaction(struct world *world)
 {
 	struct vd_store_status status;
 
-	if (world->store && vd_store_status_get(world->store, &status) == VD_OK && status.compacted > world->compacted_max) {
+	if (world->store == NULL || vd_store_status_get(world->store, &status) != VD_OK)
+		return;
+	if (status.compacted > world->compacted_max) {
 		world->compacted_max = status.compacted;
 		world->marks.own_compaction++;
+	}
+	if (status.compacted > world->compacted_seen && !world->is_down) {
+		world->compacted_seen = status.compacted;
+		direct_check_compaction(world, status.compacted);
 	}
 }
 
@@ -564,6 +571,8 @@ static void act(struct world *world)
 	if (chance(world, 150))
 		viewers_tend(world);
 	readers_walk(world, false);
+	if (chance(world, 50))
+		direct_look(world);
 	pass_time(world);
 	world_note_compaction(world);
 	trouble(world);

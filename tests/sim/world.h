@@ -81,6 +81,7 @@ struct world {
 	bool   trouble_armed; /* a disk fault that is not a crash */
 	vd_rev acknowledged;  /* newest revision a writer was told */
 	vd_rev compacted_max; /* that the store may have reached */
+	vd_rev	compacted_seen; /* that was checked */
 	vd_mono calm_since;
 	vd_rev	moved_revision; /* when the store last got on */
 	vd_mono moved_at;

@@ -246,6 +246,18 @@ static void finish(struct op *op, vd_status status, vd_rev revision, bool wrote)
 
 /* ---- Through a cacher ---- */
 
+/* What an update without change answers was the present state at some time since it began. */
+static void check_present(struct op *op, vd_rev revision)
+{
+	const struct oracle	*oracle = &op->world->oracle;
+	const struct oracle_key *key = &oracle->keys[op->keys[0]];
+
+	for (size_t i = 1; i < key->record_count; i++)
+		if (oracle->records[key->records[i - 1]].revision == revision && oracle->records[key->records[i]].revision <= op->started)
+			sim_fail(op->world, "consistent reads", "update %llu without change answers %lld, which had been replaced by %lld before",
+				 (unsigned long long) op->seq, (long long) revision, (long long) oracle->records[key->records[i]].revision);
+}
+
 static void answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
 {
 	struct op    *op = arg;
@@ -256,8 +268,10 @@ static void answered(void *arg, vd_status status, struct vd_object *object, vd_r
 	if (status == VD_OK && op->kind == OP_NO_OP) {
 		/* What is there was answered, and nothing was written. */
 		world->marks.no_op_update++;
-		if (object)
+		if (object) {
 			oracle_reach(&world->oracle, vd_object_revision(object), "a write without change");
+			check_present(op, vd_object_revision(object));
+		}
 		finish(op, status, object ? vd_object_revision(object) : 1, false);
 		return;
 	}
