@@ -47,7 +47,7 @@ static vd_mono next_due(const struct vd_watcher *watcher, vd_mono now)
 	vd_mono last = watcher->deadline.ns == INT64_MAX ? VD_NEVER :
 							   (vd_mono) { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
 
-	if (!watcher->allow_bookmarks || last.ns <= now.ns)
+	if (!watcher->allow_bookmarks || watcher->had_last_bookmark || last.ns <= now.ns)
 		return watcher->deadline;
 	return regular.ns < last.ns ? regular : last;
 }
@@ -94,9 +94,12 @@ static void run_bucket(struct vdi_bookmark_wheel *wheel, struct vd_watcher **buc
 		if (watcher->deadline.ns <= now.ns) {
 			(void) vdi_outlet_post(watcher, VDI_MESSAGE_DEADLINE);
 		} else {
-			/* Between the last bookmark and the deadline nothing more is due. */
-			if (watcher->allow_bookmarks && (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX))
+			/* Between the last bookmark and the deadline nothing more is due. A tick may come up to a second early for it, or late. */
+			if (watcher->allow_bookmarks && !watcher->had_last_bookmark &&
+			    (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX)) {
 				(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
+				watcher->had_last_bookmark = watcher->deadline.ns != INT64_MAX && vd_mono_add(now, VD_SECONDS(1)).ns > last.ns;
+			}
 			file(wheel, watcher, now);
 		}
 		watcher = next;

@@ -78,6 +78,7 @@ struct vd_watcher {
 
 	/* The cacher's actor; before, whoever opens it. */
 	bool		     in_wheel;
+	bool		     had_last_bookmark; /* the one before the deadline */
 	uint32_t	     generation;
 	struct vd_watcher   *queue_next; /* opening, then left */
 	struct vd_watcher   *wheel_next;

@@ -1,0 +1,168 @@
+/* The wheel of bookmarks and deadlines, with watchers of a real Cacher: who is due what when. */
+#include "bookmark.h"
+
+#include "cacher.h"
+#include "cacher_fixture.h"
+#include "env.h"
+
+#define WATCHERS 60
+
+static int64_t ms_until(const struct cacher_fixture *f, vd_mono time)
+{
+	return vd_mono_since(time, vd_env_now(f->env)).ns / 1000000;
+}
+
+/* each deadline is met to the millisecond, whichever second and bucket it falls into; bookmarks stop before it. */
+static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **state)
+{
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		struct cacher_fixture f;
+		struct recorder	     *r = calloc(WATCHERS, sizeof *r);
+		vd_mono		      deadlines[WATCHERS];
+
+		cacher_fixture_setup(&f, seed);
+		for (unsigned i = 0; i < WATCHERS; i++) {
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+			options.revision = vd_cacher_revision(f.cacher);
+			options.allow_bookmarks = i % 3 != 0;
+			deadlines[i] = options.deadline = vd_mono_add(vd_env_now(f.env), VD_MS(300 + 3137 * i * (i % 5 ? 1 : 7)));
+			assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
+		}
+		cacher_fixture_settle(&f);
+		assert_int_equal(f.cacher->bookmarks.count, WATCHERS);
+		for (unsigned i = 0; i < WATCHERS; i++) {
+			unsigned least = WATCHERS;
+
+			for (unsigned k = 0; k < WATCHERS; k++)
+				if (!r[k].ended && (least == WATCHERS || deadlines[k].ns < deadlines[least].ns))
+					least = k;
+			if (least == WATCHERS)
+				break;
+			if (ms_until(&f, deadlines[least]) > 1)
+				vdi_sim_advance(f.env, VD_MS(ms_until(&f, deadlines[least]) - 1));
+			assert_int_equal(r[least].ended, 0);
+			vdi_sim_advance(f.env, VD_MS(2));
+			assert_int_equal(r[least].ended, 1);
+			assert_status(r[least].reason, VD_TIMEOUT);
+			if (least % 3 == 0)
+				assert_int_equal(r[least].count, 0);
+			else if (least > 3)
+				assert_true(r[least].count >= 1);
+		}
+		assert_int_equal(f.cacher->bookmarks.count, 0);
+		for (unsigned i = 0; i < WATCHERS; i++)
+			recorder_close(&f, &r[i]);
+		assert_int_equal(f.cacher->bookmarks.tick_next.ns, INT64_MAX);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
+/* T-124: every 60 s, each tick at most 1.25 s late; none of them early. */
+static void t124_r558_the_period(void **state)
+{
+	struct cacher_fixture	f;
+	struct recorder	       *r = calloc(1, sizeof *r);
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	vd_mono			last;
+
+	cacher_fixture_setup(&f, 4);
+	options.revision = vd_cacher_revision(f.cacher);
+	options.allow_bookmarks = true;
+	assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	last = vd_env_now(f.env);
+	for (unsigned i = 1; i <= 10; i++) {
+		while (r->count < i)
+			vdi_sim_advance(f.env, VD_MS(50));
+		assert_in_range(vd_mono_since(vd_env_now(f.env), last).ns / 1000000, 58900, 62400);
+		last = vd_env_now(f.env);
+	}
+	recorder_close(&f, r);
+	cacher_fixture_teardown(&f);
+	free(r);
+}
+
+/* A bookmark never overtakes an event: a watcher that is behind gets none until it has caught up. */
+static void t125_r541_no_bookmark_before_what_is_owed(void **state)
+{
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct cacher_fixture	f;
+		struct recorder	       *r = calloc(1, sizeof *r);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		vd_rev			first;
+
+		cacher_fixture_setup(&f, seed);
+		options.revision = first = vd_cacher_revision(f.cacher);
+		options.allow_bookmarks = true;
+		options.deadline = vd_mono_add(vd_env_now(f.env), VD_SECONDS(20));
+		r->room = 3;
+		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		for (unsigned i = 0; i < 10; i++)
+			put_pod(&f, "ns", "x", NULL, NULL);
+		vdi_sim_advance(f.env, VD_MS(17000));
+		assert_int_equal(r->count, 3);
+		r->room = SIZE_MAX;
+		vd_watcher_resume(r->watcher);
+		vdi_sim_advance(f.env, VD_MS(2900));
+		assert_int_equal(r->count, 11);
+		for (unsigned i = 0; i < 10; i++)
+			assert_int_equal(r->events[i].revision, first + 1 + i);
+		assert_int_equal(r->events[10].type, VD_WATCH_BOOKMARK);
+		assert_int_equal(r->events[10].revision, first + 10);
+		recorder_close(&f, r);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
+static void t125_closing_at_any_moment_of_a_tick(void **state)
+{
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct cacher_fixture	f;
+		struct recorder	       *r = calloc(4, sizeof *r);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+		cacher_fixture_setup(&f, seed);
+		options.revision = vd_cacher_revision(f.cacher);
+		options.allow_bookmarks = true;
+		options.deadline = vd_mono_add(vd_env_now(f.env), VD_MS(2000 + 13 * (int64_t) seed));
+		for (unsigned i = 0; i < 4; i++)
+			assert_status(recorder_open(&f, &r[i], &options, i % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		for (uint64_t step = 0; step < seed % 40; step++)
+			if (!vdi_sim_step(f.env))
+				(void) vdi_sim_advance_to_next_timer(f.env);
+		for (unsigned i = 0; i < 4; i++)
+			recorder_close(&f, &r[i]);
+		vdi_sim_advance(f.env, VD_SECONDS(10));
+		assert_int_equal(f.cacher->bookmarks.count, 0);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
+static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void **state)
+{
+	struct cacher_fixture	  f;
+	struct vdi_bookmark_wheel wheel;
+
+	cacher_fixture_init(&f, 1);
+	vdi_bookmark_init(&wheel, f.env);
+	assert_false(vdi_bookmark_is_near(&wheel));
+	assert_int_equal(vdi_bookmark_run(&wheel).ns, INT64_MAX);
+	cacher_fixture_teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t145_r558_deadlines_are_exact_and_bookmarks_come_before_them),
+		cmocka_unit_test(t124_r558_the_period),
+		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),
+		cmocka_unit_test(t125_closing_at_any_moment_of_a_tick),
+		cmocka_unit_test(the_store_is_asked_once_a_tick_and_only_when_somebody_is_near),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
