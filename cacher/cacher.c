@@ -263,6 +263,7 @@ static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options 
 	VDI_TRY(vdi_storage_new(cacher->env, cacher->store, &storage, &cacher->storage, reterr));
 	VDI_TRY(vdi_outlet_new(cacher, VDI_OUTLET_INLINE, &cacher->inline_outlet));
 	VDI_TRY(vd_actor_new(cacher->env, &actor, &cacher->actor));
+	cacher->watch_cache.actor = cacher->actor;
 	cacher->collector = (struct vdi_metrics_collector) { .collect = vdi_cacher_metrics_collect, .arg = cacher };
 	vdi_metrics_add_collector(vdi_env_metrics(cacher->env), &cacher->collector);
 	cacher->is_collected = true;
@@ -381,10 +382,8 @@ static void start_when_fresh(struct vdi_watch_start *start)
 
 	start->waiter = (struct vdi_fresh_waiter) { .revision = start->required, .done = start_is_fresh };
 	if (start->send_initial_events == VD_TRUE && start->required > 0 && vdi_cacher_call_begin(cacher)) {
-		if (!vdi_watch_cache_wait(&cacher->watch_cache, &start->waiter)) {
-			vd_actor_wake(cacher->actor);
+		if (!vdi_watch_cache_wait(&cacher->watch_cache, &start->waiter))
 			return;
-		}
 		vdi_cacher_call_end(cacher);
 	}
 	vdi_dispatch_enqueue(cacher, start->watcher);

@@ -78,8 +78,6 @@ static vd_status get_when_fresh(struct vd_cacher *cacher, struct vd_bytes key, v
 		vdi_free(call);
 		vdi_cacher_call_end(cacher);
 		get_from_cache(cacher, key, done, arg);
-	} else {
-		vd_actor_wake(cacher->actor);
 	}
 	return VD_OK;
 }
@@ -462,8 +460,6 @@ static void list_when_fresh(struct list_call *call, vd_rev revision)
 	call->waiter = (struct vdi_fresh_waiter) { .revision = revision, .done = list_is_fresh };
 	if (vdi_watch_cache_wait(&call->cacher->watch_cache, &call->waiter))
 		snapshot_list(call);
-	else
-		vd_actor_wake(call->cacher->actor);
 }
 
 /* as new as the store is now. */

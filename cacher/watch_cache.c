@@ -197,6 +197,9 @@ bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter
 	cache->waiters_last = waiter;
 	cache->waits++;
 	cache->waiters_revision_min = VDI_MIN(cache->waiters_revision_min, waiter->revision);
+	/* Under the lock: once it is released the waiter may be served, and what keeps the actor there may be gone with it. */
+	if (cache->actor)
+		vd_actor_wake(cache->actor);
 	vdi_lock_release(&cache->lock);
 	return false;
 }

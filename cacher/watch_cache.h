@@ -28,6 +28,7 @@ struct vdi_fresh_waiter {
 
 struct vdi_watch_cache {
 	const struct vd_env *env;
+	struct vd_actor	    *actor; /* the cacher's, woken for new waiters; set once before anybody waits; NULL: nobody to wake */
 	struct vdi_lock	     lock; /* VDI_LOCK_WATCH_CACHE */
 
 	/* Under lock; revision and matched_position may be read without. */
@@ -82,7 +83,7 @@ bool vdi_watch_cache_has_waiters(struct vdi_watch_cache *cache, uint64_t *ret_wa
 
 /* ---- Any thread ---- */
 
-/* true: revision is there already, done is not called. Else waiter is queued and the caller wakes the cacher's actor. */
+/* true: revision is there already, done is not called. Else waiter is queued, the cacher's actor is woken, and waiter may be gone already. */
 VDI_MUST_USE bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter *waiter);
 /* the words of a revision that did not come. */
 vd_status vdi_too_large_revision(struct vd_error *reterr, vd_rev requested, vd_rev current);
