@@ -274,6 +274,99 @@ static void t153_r465_progress_is_asked_for_while_somebody_waits(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* T-114, R-583, R-587: a cache that is not ready sends gets and cheap lists to the store and refuses the rest. */
+static void t114_r583_r587_reads_while_the_cache_is_filled_again(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_store	      *feed;
+	struct vd_list_options options = list_all();
+	struct vd_list	      *list = NULL;
+	struct vd_object      *object = NULL;
+	struct vd_error	       error;
+
+	cacher_fixture_init(&f, 7);
+	f.options.no_backfill = true; /* the feed knows one watch */
+	feed = feed_store_new(f.env);
+	feed_load(feed, "/registry/pods/a/p1", vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
+	cacher_fixture_open(&f, feed);
+	feed_break(feed, VD_EXPIRED);
+	cacher_fixture_settle(&f);
+	assert_status(vd_cacher_ready(f.cacher, &error), VD_NOT_READY);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_UNSET, &object, &error), VD_OK);
+	assert_int_equal(vd_object_revision(object), 2);
+	vd_object_unref(object);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_ANY, &object, &error), VD_OK);
+	vd_object_unref(object);
+	/* only a page that costs little. */
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_NOT_READY);
+	options.limit = 5;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_OK);
+	assert_string_equal(names_of(list), "p1");
+	vd_list_free(list);
+	options.label_selector = vd_bytes_of("app=web");
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_NOT_READY);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+}
+
+/* T-111, R-589: a store that cannot prove its progress answers consistent reads itself; T-113: so do single keys from the cache when it can. */
+static void t111_t113_r589_consistent_reads_with_and_without_progress(void **state)
+{
+	for (unsigned progress = 0; progress < 2; progress++) {
+		struct cacher_fixture  f;
+		struct vd_store	      *feed;
+		struct vd_list_options options = list_all();
+		uint64_t	       asked;
+
+		cacher_fixture_init(&f, 8);
+		feed = feed_store_new(f.env);
+		feed_set_progress(feed, progress);
+		feed_load(feed, "/registry/pods/a/p1", vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
+		cacher_fixture_open(&f, feed);
+		asked = feed_progress_requests(feed);
+		feed_progress(feed); /* the store is at 3, the cache at 2 */
+		assert_list(&f, &options, 3, "p1");
+		options.name = vd_bytes_of("p1");
+		options.namespace_name = vd_bytes_of("a");
+		assert_list(&f, &options, 3, "p1");
+		assert_int_equal(feed_progress_requests(feed) > asked, progress);
+		assert_int_equal(vd_cacher_revision(f.cacher), progress ? 3 : 2);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		feed_store_free(feed);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* T-112, R-589: the cache forgot the revision, the store still has it; when that forgot it too the answer is Expired. */
+static void note_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+}
+
+static void t112_r589_an_exact_read_falls_back_to_the_store(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_list_options options = list_all();
+	struct vd_list	      *list = NULL;
+	struct vd_error	       error;
+	vd_rev		       first, last;
+
+	cacher_fixture_init(&f, 9);
+	f.options.no_backfill = true;
+	first = put_pod(&f, "a", "p1", NULL, NULL);
+	last = put_pod(&f, "a", "p2", NULL, NULL);
+	cacher_fixture_open(&f, NULL);
+	assert_false(vdi_watch_cache_has_revision(&f.cacher->watch_cache, first));
+	options.match = VD_MATCH_EXACT;
+	options.revision = first;
+	assert_list(&f, &options, first, "p1");
+	assert_status(vd_store_compact(f.store, last, false, note_compacted, NULL), VD_OK);
+	vdi_sim_run_until_idle(f.env);
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_EXPIRED);
+	cacher_fixture_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +375,9 @@ int main(void)
 		cmocka_unit_test(r124_r460_a_future_revision_waits_three_seconds),
 		cmocka_unit_test(t110_which_source_answers),
 		cmocka_unit_test(r150_options_that_make_no_sense),
+		cmocka_unit_test(t114_r583_r587_reads_while_the_cache_is_filled_again),
+		cmocka_unit_test(t111_t113_r589_consistent_reads_with_and_without_progress),
+		cmocka_unit_test(t112_r589_an_exact_read_falls_back_to_the_store),
 		cmocka_unit_test(t153_r465_progress_is_asked_for_while_somebody_waits),
 	};
 

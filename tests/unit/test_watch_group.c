@@ -181,6 +181,39 @@ static void r552_what_the_receiver_is_told(void **state)
 	world_fini(&world);
 }
 
+/* A revision that does not fit any more is left for the next time; only one that is larger than the array comes in parts. */
+static void e459_a_revision_is_not_cut_where_that_can_be_helped(void **state)
+{
+	for (unsigned other_way = 0; other_way < 2; other_way++) {
+		struct world	 world;
+		struct vdi_match matches[8];
+		uint64_t	 position;
+		size_t		 count;
+		static const struct {
+			size_t max, count;
+			vd_rev last;
+		} takes[] = { { 4, 3, 3 }, { 4, 4, 4 }, { 2, 2, 5 }, { 2, 2, 5 }, { 2, 1, 5 } };
+
+		world_init(&world);
+		position = world.cache.history.end;
+		add_event(&world, 2, NULL, "web");
+		for (unsigned i = 0; i < 11; i++)
+			add_event(&world, i < 2 ? 3 : i < 6 ? 4 : 5, NULL, "web");
+		if (other_way)
+			world.group->ring_floor = world.cache.history.end;
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(takes); i++) {
+			assert_status(vdi_watch_group_take(world.group, &world.cache, &position, world.cache.history.end, matches, takes[i].max,
+							   &count),
+				      VD_OK);
+			assert_int_equal(count, takes[i].count);
+			assert_int_equal(matches[count - 1].event->revision, takes[i].last);
+			vdi_matches_release(matches, count);
+		}
+		assert_int_equal(position, world.cache.history.end);
+		world_fini(&world);
+	}
+}
+
 static void torture_without_memory_the_ring_is_short_never_wrong(void **state)
 {
 	for (unsigned nth = 1; nth < 8; nth++) {
@@ -209,6 +242,7 @@ int main(void)
 		cmocka_unit_test(a_group_that_never_matched_has_no_ring),
 		cmocka_unit_test(t130_r485_what_was_evicted_is_expired),
 		cmocka_unit_test(r552_what_the_receiver_is_told),
+		cmocka_unit_test(e459_a_revision_is_not_cut_where_that_can_be_helped),
 		cmocka_unit_test(torture_without_memory_the_ring_is_short_never_wrong),
 	};
 
