@@ -77,6 +77,7 @@ void vdi_http_connection_open(struct vdi_http_loop *loop, int fd)
 	connection->keep_alive = true;
 	LIST_INSERT_HEAD(&loop->connections, connection, siblings);
 	loop->connection_count++;
+	loop->connections_open++;
 	set_deadline(connection, loop->server->options.head_timeout);
 	set_events(connection, EV_READ);
 	if (loop->server->draining)
@@ -111,6 +112,7 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 	LIST_REMOVE(connection, siblings);
 	LIST_INSERT_HEAD(&loop->graveyard, connection, siblings);
 	loop->connection_count--;
+	loop->connections_open--;
 	vd_actor_wake(loop->actor);
 }
 

@@ -1,4 +1,4 @@
-/* What is not about objects: discovery and OpenAPI documents, version, health, metrics, the dump, the page for people. */
+/* What is not about objects: discovery and OpenAPI documents, version, health, metrics, the page for people. */
 #include "http_request.h"
 
 #include <stdio.h>
@@ -71,39 +71,6 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 	body.failed |= list.failed;
 	vdi_out_fini(&list);
 	vdi_request_reply(request, ready ? 200 : 500, text_type, "X-Content-Type-Options: nosniff\r\n", &body);
-}
-
-static void reply_debug(struct vdi_request *request)
-{
-	struct vd_server   *server = request->server;
-	struct vdi_out body = VDI_OUT_INIT;
-
-	vdi_out_printf(&body,
-			"{\"version\":\"%s\",\"address\":\"%s\",\"connections\":%lld,\"watches\":%llu,\"requests\":%llu,\"refused\":%llu,"
-			"\"watchEvents\":%llu,\"loops\":%zu,\"resources\":[",
-			vd_version(), server->address, (long long) server->connections_open, (unsigned long long) server->watches_open,
-			(unsigned long long) server->request_total, (unsigned long long) server->refused_total,
-			(unsigned long long) server->watch_event_total, server->loop_count);
-	for (size_t i = 0; i < server->resources.count; i++) {
-		struct vdi_resource *resource = &server->resources.items[i];
-		struct vd_error	     error;
-		char		     text[VDI_RESOURCE_NAME_MAX];
-		vd_status	     status = vd_cacher_ready(resource->cacher, &error);
-
-		vdi_out_comma(&body);
-		vdi_out_raw(&body, "{");
-		vdi_out_member(&body, "resource", vd_bytes_of(vdi_resource_name(resource, text)));
-		vdi_out_member(&body, "storagePrefix", vd_bytes_of(resource->key_prefix));
-		vdi_out_key(&body, "ready");
-		vdi_out_raw(&body, status == VD_OK ? "true" : "false");
-		if (status != VD_OK)
-			vdi_out_member(&body, "reason", vd_bytes_of(error.message));
-		vdi_out_key(&body, "resourceVersion");
-		vdi_out_int(&body, vd_cacher_revision(resource->cacher));
-		vdi_out_raw(&body, "}");
-	}
-	vdi_out_raw(&body, "]}\n");
-	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
 static void reply_metrics(struct vdi_request *request)
@@ -196,7 +163,7 @@ void vdi_handle_plain(struct vdi_request *request)
 	} else if (vd_bytes_equal(path, vd_bytes_of("/metrics"))) {
 		reply_metrics(request);
 	} else if (vd_bytes_equal(path, vd_bytes_of("/debug/vedette"))) {
-		reply_debug(request);
+		vdi_handle_debug(request);
 	} else {
 		request->form.form = VDI_FORM_OBJECT;
 		vdi_handle_document(request);

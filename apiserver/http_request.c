@@ -41,6 +41,7 @@ static void free_request(struct vdi_request *request)
 	vdi_metric_subtract(request->inflight, 1);
 	vdi_request_drop_result(request);
 	vdi_write_free(request->write);
+	vdi_debug_free(request->debug);
 	vdi_params_fini(&request->params);
 	vdi_free(request->body);
 	vdi_free(request->head_text);

@@ -15,6 +15,7 @@
 #include "http_status.h"
 #include "table.h"
 
+struct vdi_debug;
 struct vdi_write;
 
 struct vdi_request {
@@ -34,6 +35,7 @@ struct vdi_request {
 	size_t			    body_capacity;
 	struct vdi_http_status	    status; /* room for what goes wrong */
 	struct vdi_write	   *write;  /* of writes */
+	struct vdi_debug	   *debug;  /* of the dump */
 	vd_mono			    started;
 	struct vdi_metric	   *inflight; /* to be lowered at the end */
 	bool			    pretty;
@@ -96,6 +98,8 @@ void vdi_object_write(struct vdi_out *out, const struct vd_object *object, vd_re
 void vdi_request_dispatch(struct vdi_request *request); /* http_dispatch.c */
 void vdi_handle_document(struct vdi_request *request);	/* http_meta.c */
 void vdi_handle_plain(struct vdi_request *request);
+void vdi_handle_debug(struct vdi_request *request);	/* http_debug.c */
+void vdi_debug_free(struct vdi_debug *debug);
 void vdi_handle_get(struct vdi_request *request);	/* http_get.c */
 void vdi_handle_list(struct vdi_request *request);	/* http_list.c */
 void vdi_handle_watch(struct vdi_request *request);	/* http_watch.c */

@@ -80,6 +80,8 @@ struct vdi_http_loop {
 	struct vdi_timer_heap timers;
 	vd_mono		      timer_due;
 	uint32_t	      connection_count;
+	_Atomic int64_t	      connections_open; /* the same, and watches, for other threads to read */
+	_Atomic int64_t	      watches_open;
 	char		      date[40];
 	int64_t		      date_second;
 	struct event	      accept_event; /* the first loop only */

@@ -369,6 +369,7 @@ static void free_watch(struct vdi_http_stream *stream)
 		vdi_request_labels_answered(&watch->labels, 200, -1);
 	vdi_metric_subtract(watch->running, 1);
 	watch->server->watches_open--;
+	watch->labels.loop->watches_open--;
 	vdi_free(watch);
 }
 
@@ -423,6 +424,7 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 												: VDI_INCLUDE_METADATA;
 	watch->header_due = watch->form.form == VDI_FORM_TABLE;
 	watch->server->watches_open++;
+	request->loop->watches_open++;
 	watch->counts = vdi_http_metrics_watch(request->loop, request->resource);
 	vdi_request_labels_of(request, &watch->labels);
 	watch->running = vdi_request_labels_running(&watch->labels);

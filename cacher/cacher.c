@@ -2,6 +2,7 @@
 #include "cacher.h"
 
 #include "cache_watcher.h"
+#include "cacher_dump.h"
 #include "dispatch.h"
 #include "env.h"
 #include "outlet.h"
@@ -35,6 +36,7 @@ static void free_cacher(struct vd_cacher *cacher)
 	vdi_outlet_unref(cacher->inline_outlet);
 	vdi_storage_free(cacher->storage);
 	vdi_cacher_metrics_fini(&cacher->metrics);
+	vdi_quarantine_fini(&cacher->quarantine);
 	vdi_ready_fini(&cacher->ready);
 	vdi_lock_fini(&cacher->lock);
 	vdi_free(cacher->matches.matches);
@@ -183,6 +185,7 @@ static void run(void *arg)
 	vd_mono		  due;
 	bool		  more = false;
 
+	vdi_cacher_dump_run(cacher);
 	if (atomic_load(&cacher->is_stopping)) {
 		if (!cacher->is_finishing)
 			run_stopping(cacher);
@@ -291,6 +294,7 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 	cacher->trigger_index = trigger_index;
 	vdi_lock_init(&cacher->lock, VDI_LOCK_CACHER);
 	vdi_ready_init(&cacher->ready, env);
+	vdi_quarantine_init(&cacher->quarantine);
 	vdi_reflector_init(&cacher->reflector);
 	vdi_watch_index_init(&cacher->watcher_index, options->codec, trigger_index);
 	vdi_bookmark_init(&cacher->bookmarks, env);

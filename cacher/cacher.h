@@ -31,12 +31,14 @@
 #include "cacher_metrics.h"
 #include "lock.h"
 #include "predicate.h"
+#include "quarantine.h"
 #include "ready.h"
 #include "reflector.h"
 #include "storage.h"
 #include "watch_cache.h"
 #include "watch_index.h"
 
+struct vdi_dump;
 struct vdi_outlet;
 struct vdi_lane;
 
@@ -61,6 +63,7 @@ struct vd_cacher {
 
 	struct vdi_ready       ready;	    /* has its own lock */
 	struct vdi_watch_cache watch_cache; /* has its own lock */
+	struct vdi_quarantine  quarantine;  /* has its own lock */
 
 	/* The cacher's actor only. */
 	struct vdi_reflector	 reflector;
@@ -101,6 +104,7 @@ struct vd_cacher {
 	struct vd_watcher *opening_last;
 	struct vd_watcher *left;
 	struct vdi_outlet *pulled; /* of all attached pulled watchers */
+	struct vdi_dump   *dumps;
 	size_t		   watcher_count;
 	size_t		   call_count; /* calls into the store that have not answered */
 	void (*closed)(void *arg);

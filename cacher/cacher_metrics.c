@@ -156,6 +156,7 @@ void vdi_cacher_metrics_collect(void *arg)
 	struct vdi_watchchan_stats  stats = { 0 };
 
 	collect_cache(cacher);
+	vdi_metric_set(metrics->quarantined, (int64_t) vdi_quarantine_count(&cacher->quarantine));
 	vdi_lock_acquire(&cacher->lock);
 	vdi_metric_set(metrics->watchers, (int64_t) cacher->watcher_count);
 	/* Under the lock, which the reflector takes to exchange it. */

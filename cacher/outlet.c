@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cache_watcher.h"
+#include "cacher_dump.h"
 
 /* ---- Outlets and lanes as such ---- */
 
@@ -235,7 +236,7 @@ bool vdi_outlet_has_work(struct vdi_outlet *outlet)
 	bool has;
 
 	vdi_lock_acquire(&outlet->lock);
-	has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted;
+	has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || atomic_load(&outlet->dumps);
 	vdi_lock_release(&outlet->lock);
 	return has;
 }
@@ -442,7 +443,8 @@ static bool shut_if_unused(struct vdi_outlet *outlet)
 		return false;
 	vdi_lock_acquire(&cacher->lock);
 	vdi_lock_acquire(&outlet->lock);
-	is_unused = outlet->attached == 0 && outlet->inbox_first == NULL && !outlet->is_shut;
+	is_unused = outlet->attached == 0 && outlet->inbox_first == NULL && !outlet->is_shut &&
+		    atomic_load(&outlet->dumps) == NULL;
 	if (is_unused) {
 		struct vdi_outlet **place = &cacher->outlets;
 
@@ -479,6 +481,8 @@ bool vdi_outlet_run(struct vdi_outlet *outlet)
 	run_dirty(outlet);
 	handle_inbox(outlet);
 	vdi_lane_serve_busy(outlet);
+	if (__builtin_expect(atomic_load_explicit(&outlet->dumps, memory_order_relaxed) != NULL, 0))
+		vdi_cacher_dump_outlet(outlet);
 	if (outlet->busy_first == NULL && shut_if_unused(outlet)) {
 		drop_dirty(outlet);
 		vd_actor_close(outlet->actor, after_shut, outlet);

@@ -17,6 +17,7 @@
 #include "wait.h"
 
 struct vd_cacher;
+struct vdi_dump_part;
 
 enum vdi_outlet_kind { VDI_OUTLET_ACTOR, VDI_OUTLET_INLINE, VDI_OUTLET_PULLED };
 
@@ -33,6 +34,7 @@ struct vdi_outlet {
 	struct vd_runner     runner;
 	struct vd_actor	    *actor;
 	atomic_uint	     closing; /* CLOSE messages posted and not handled */
+	struct vdi_dump_part *_Atomic dumps; /* who wants to know what is here; posted under the registry lock */
 
 	/* Registry lock. */
 	struct vdi_outlet  *next;
@@ -77,6 +79,8 @@ bool vdi_outlet_post(struct vd_watcher *watcher, uint8_t message);
 void vdi_outlet_post_dirty(struct vdi_lane *lane, uint64_t from);
 /* Everything up to generation ends with VD_CLOSED. */
 void vdi_outlet_post_end(struct vdi_outlet *outlet, uint32_t generation);
+/* Fills in part (cacher_dump.c). The registry lock is held. */
+void vdi_outlet_post_dump(struct vdi_outlet *outlet, struct vdi_dump_part *part);
 /* One bounded round; true: there is more to do. Not at the same time from two threads. */
 bool vdi_outlet_run(struct vdi_outlet *outlet);
 /* The same for a pulled outlet, which two threads may want to run: false when another one is at it. */

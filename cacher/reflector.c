@@ -59,7 +59,13 @@ static void count_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const
 {
 	struct vd_cacher *cacher = arg;
 
+	struct vd_bytes	  key = { kv->data, kv->key_size };
+
 	__atomic_fetch_add(&cacher->reflector.undecodable, 1, __ATOMIC_RELAXED);
+	if (is_delete)
+		vdi_quarantine_remove(&cacher->quarantine, key);
+	else
+		vdi_quarantine_add(&cacher->quarantine, key, kv->mod_rev, error ? error->message : "");
 	vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: %.*s cannot be decoded and is left out: %s", cacher->options.resource,
 		(int) kv->key_size, kv->data, error ? error->message : "");
 }
@@ -121,8 +127,10 @@ static void open_stream(struct vd_cacher *cacher)
 		return;
 	reflector->has_events = false;
 	reflector->opened = vd_env_now(cacher->env);
-	if (is_listing)
+	if (is_listing) {
 		reflector->started = reflector->opened;
+		vdi_quarantine_clear(&cacher->quarantine);
+	}
 	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &watchchan, &error) != VD_OK) {
 		vdi_cacher_call_end(cacher);
 		if (is_listing)
@@ -296,6 +304,10 @@ static bool apply(struct vd_cacher *cacher, size_t count)
 	status = vdi_watch_cache_apply(&cacher->watch_cache, reflector->events, count, &applied);
 	time = vd_env_now(cacher->env);
 	vdi_metric_add(cacher->metrics.events_received, applied.taken);
+	/* Readable again. */
+	for (size_t i = 0; vdi_quarantine_count(&cacher->quarantine) && i < applied.taken; i++)
+		if (reflector->events[i].object)
+			vdi_quarantine_remove(&cacher->quarantine, vd_object_key(reflector->events[i].object));
 	vdi_dispatch_events(cacher, &applied);
 	observe_stages(cacher, applied.taken, time);
 	drop_events(reflector, applied.taken);

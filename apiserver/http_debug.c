@@ -1,0 +1,126 @@
+/* /debug/vedette: the whole server as JSON, for people.
+ *
+ * Every cache writes its own part, on its own threads (cacher_dump.h); the request waits for the last of them, its loop does not.
+ */
+#include "http_request.h"
+
+#include <stdatomic.h>
+#include <vedette/vedette.h>
+
+#include "cacher_dump.h"
+
+struct part {
+	struct vdi_debug *debug;
+	struct vdi_out	  json; /* of one cache; empty: it did not answer */
+};
+
+struct vdi_debug {
+	struct vdi_request *request;
+	_Atomic size_t	    left;
+	size_t		    part_count;
+	struct part	    parts[];
+};
+
+void vdi_debug_free(struct vdi_debug *debug)
+{
+	for (size_t i = 0; debug && i < debug->part_count; i++)
+		vdi_out_fini(&debug->parts[i].json);
+	vdi_free(debug);
+}
+
+static void part_is_done(struct vdi_debug *debug)
+{
+	if (atomic_fetch_sub(&debug->left, 1) == 1)
+		vdi_request_got_object(debug->request, VD_OK, NULL, 0, NULL);
+}
+
+static void dumped(void *arg, vd_status status, struct vd_bytes json)
+{
+	struct part *part = arg;
+
+	if (status == VD_OK)
+		vdi_out_bytes(&part->json, json);
+	part_is_done(part->debug);
+}
+
+static void write_loops(struct vdi_out *body, struct vd_server *server)
+{
+	vdi_out_raw(body, ",\"loops\":[");
+	for (size_t i = 0; i < server->loop_count; i++) {
+		vdi_out_comma(body);
+		vdi_out_printf(body, "{\"runner\":\"%p\",\"connections\":%lld,\"watches\":%lld}", vdi_loop_runner(server->loops[i].loop)->runner,
+				(long long) server->loops[i].connections_open, (long long) server->loops[i].watches_open);
+	}
+	vdi_out_raw(body, "]");
+}
+
+static void write_store(struct vdi_out *body, struct vd_server *server)
+{
+	struct vd_store_status store;
+
+	if (vd_store_status_get(server->store, &store) != VD_OK)
+		return;
+	vdi_out_printf(body, ",\"store\":{\"current\":%lld,\"compacted\":%lld,\"keys\":%lld,\"bytes\":%lld,\"watches\":%zu}",
+			(long long) store.current, (long long) store.compacted, (long long) store.key_count, (long long) store.size_bytes,
+			server->resources.count);
+}
+
+static void write_resource(struct vdi_out *body, const struct vdi_resource *resource, const struct part *part)
+{
+	char	       text[VDI_RESOURCE_NAME_MAX];
+	struct vd_bytes json = vdi_out_slice(&part->json);
+
+	vdi_out_comma(body);
+	vdi_out_raw(body, "{");
+	vdi_out_member(body, "resource", vd_bytes_of(vdi_resource_name(resource, text)));
+	vdi_out_member(body, "storagePrefix", vd_bytes_of(resource->key_prefix));
+	if (json.size > 2 && !part->json.failed) {
+		/* The members of one object go on in the other. */
+		vdi_out_raw(body, ",");
+		vdi_out_bytes(body, (struct vd_bytes) { (const char *) json.data + 1, json.size - 2 });
+	}
+	vdi_out_raw(body, "}");
+}
+
+static void all_dumped(struct vdi_request *request)
+{
+	struct vd_server *server = request->server;
+	struct vdi_out	  body = VDI_OUT_INIT;
+
+	vdi_out_printf(&body,
+			"{\"version\":\"%s\",\"address\":\"%s\",\"connections\":%lld,\"watches\":%llu,\"requestsUnderWay\":%lld,\"requests\":%llu,"
+			"\"refused\":%llu,\"watchEvents\":%llu,\"memoryBlocks\":%lld,\"draining\":%s",
+			vd_version(), server->address, (long long) server->connections_open, (unsigned long long) server->watches_open,
+			(long long) server->requests_open, (unsigned long long) server->request_total, (unsigned long long) server->refused_total,
+			(unsigned long long) server->watch_event_total, (long long) vdi_alloc_live(), server->draining ? "true" : "false");
+	write_loops(&body, server);
+	write_store(&body, server);
+	vdi_out_raw(&body, ",\"resources\":[");
+	for (size_t i = 0; i < server->resources.count; i++)
+		write_resource(&body, &server->resources.items[i], &request->debug->parts[i]);
+	vdi_out_raw(&body, "]}\n");
+	vdi_request_reply(request, 200, "application/json", "", &body);
+}
+
+void vdi_handle_debug(struct vdi_request *request)
+{
+	struct vd_server *server = request->server;
+	size_t		  count = server->resources.count;
+	struct vdi_debug *debug = vdi_calloc(1, sizeof *debug + count * sizeof debug->parts[0]);
+
+	if (debug == NULL) {
+		vdi_request_fail_nomem(request);
+		return;
+	}
+	debug->request = request;
+	debug->part_count = count;
+	atomic_init(&debug->left, count);
+	request->debug = debug;
+	for (size_t i = 0; i < count; i++)
+		debug->parts[i].debug = debug;
+	vdi_request_await(request, all_dumped);
+	for (size_t i = 0; i < count; i++)
+		if (vdi_cacher_dump(server->resources.items[i].cacher, dumped, &debug->parts[i]) != VD_OK)
+			part_is_done(debug);
+	vdi_request_awaited(request, VD_OK, NULL);
+}
