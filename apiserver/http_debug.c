@@ -54,15 +54,22 @@ static void write_loops(struct vdi_out *body, struct vd_server *server)
 	vdi_out_raw(body, "]");
 }
 
-static void write_store(struct vdi_out *body, struct vd_server *server)
+/* watches: the streams that the caches have open. */
+static void write_store(struct vdi_out *body, struct vd_server *server, const struct vdi_debug *debug)
 {
 	struct vd_store_status store;
+	size_t		       watches = 0;
 
 	if (vd_store_status_get(server->store, &store) != VD_OK)
 		return;
+	for (size_t i = 0; i < debug->part_count; i++) {
+		struct vd_bytes json = vdi_out_slice(&debug->parts[i].json);
+
+		watches += json.size && memmem(json.data, json.size, ",\"watchChan\":{", 14) != NULL;
+	}
 	vdi_out_printf(body, ",\"store\":{\"current\":%lld,\"compacted\":%lld,\"keys\":%lld,\"bytes\":%lld,\"watches\":%zu}",
 			(long long) store.current, (long long) store.compacted, (long long) store.key_count, (long long) store.size_bytes,
-			server->resources.count);
+			watches);
 }
 
 static void write_resource(struct vdi_out *body, const struct vdi_resource *resource, const struct part *part)
@@ -94,7 +101,7 @@ static void all_dumped(struct vdi_request *request)
 			(long long) server->requests_open, (unsigned long long) server->request_total, (unsigned long long) server->refused_total,
 			(unsigned long long) server->watch_event_total, (long long) vdi_alloc_live(), server->draining ? "true" : "false");
 	write_loops(&body, server);
-	write_store(&body, server);
+	write_store(&body, server, request->debug);
 	vdi_out_raw(&body, ",\"resources\":[");
 	for (size_t i = 0; i < server->resources.count; i++)
 		write_resource(&body, &server->resources.items[i], &request->debug->parts[i]);

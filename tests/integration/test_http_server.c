@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <vedette/server.h>
 
+#include "json_scan.h"
 #include "vdtest.h"
 
 #define PATIENCE_MS 20000
@@ -519,6 +520,115 @@ static void draining_ends_watches_cleanly(void **state)
 	close_client(&client);
 }
 
+/* The value of the series that begins with name; -1 when there is none. The whole exposition is looked at: comments and `name value`. */
+static double metric_of(const char *name)
+{
+	struct answer answer = request("GET", "/metrics", "", "");
+	double	      value = -1;
+
+	assert_int_equal(answer.code, 200);
+	for (char *line = answer.body, *end; *line; line = end + 1) {
+		char *number, *rest;
+
+		end = strchr(line, '\n');
+		assert_non_null(end);
+		*end = 0;
+		if (strncmp(line, "# HELP ", 7) == 0 || strncmp(line, "# TYPE ", 7) == 0)
+			continue;
+		number = strrchr(line, ' ');
+		assert_non_null(number);
+		(void) strtod(number + 1, &rest);
+		assert_true(rest == end && rest > number + 1);
+		if (strncmp(line, name, strlen(name)) == 0 && value < 0)
+			value = strtod(number + 1, NULL);
+	}
+	free_answer(&answer);
+	return value;
+}
+
+#define SECRETS "/api/v1/namespaces/default/secrets"
+#define LABELS(verb, scope) "verb=\"" verb "\",group=\"\",version=\"v1\",resource=\"secrets\",subresource=\"\",scope=\"" scope "\",component=\"apiserver\""
+#define LABELS_DRY(verb, scope) \
+	"verb=\"" verb "\",dry_run=\"\",group=\"\",version=\"v1\",resource=\"secrets\",subresource=\"\",scope=\"" scope "\",component=\"apiserver\""
+#define OF_SECRETS "{group=\"\",version=\"v1\",resource=\"secrets\""
+
+static void r745_requests_are_counted_by_verb_and_code(void **state)
+{
+	expect("POST", SECRETS, JSON, "{\"metadata\":{\"name\":\"m\"}}", 201, "\"name\":\"m\"");
+	expect("GET", SECRETS "/m", "", "", 200, "\"name\":\"m\"");
+	expect("GET", SECRETS "/none", "", "", 404, "NotFound");
+	expect("GET", SECRETS, "", "", 200, "\"name\":\"m\"");
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("POST", "resource") ",code=\"201\"}") == 1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("GET", "resource") ",code=\"200\"}") == 1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("GET", "resource") ",code=\"404\"}") == 1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("LIST", "namespace") ",code=\"200\"}") == 1);
+	assert_true(metric_of("apiserver_request_duration_seconds_count{" LABELS_DRY("GET", "resource") "}") == 2);
+	assert_true(metric_of("apiserver_request_sli_duration_seconds_count{" LABELS("LIST", "namespace") "}") == 1);
+	assert_true(metric_of("apiserver_response_sizes_sum{" LABELS("LIST", "namespace") "}") > 100);
+	assert_true(metric_of("apiserver_request_body_size_bytes_sum{resource=\"secrets\",verb=\"POST\"}") == 25);
+	assert_true(metric_of("apiserver_current_inflight_requests{request_kind=\"readOnly\"}") == 1); /* the one that asks */
+	assert_true(metric_of("apiserver_current_inflight_requests{request_kind=\"mutating\"}") == 0);
+	assert_true(metric_of("apiserver_cache_list_returned_objects_total{group=\"\",resource=\"secrets\"}") == 1); /* */
+	assert_true(metric_of("vedette_memory_blocks") > 0);
+	assert_true(metric_of("vedette_cache_objects{group=\"\",resource=\"secrets\"}") == 1);
+}
+
+static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
+{
+	struct client client = open_client();
+	char	     *text;
+
+	send_text(&client, "GET " SECRETS "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true HTTP/1.1\r\n"
+			   "Host: localhost\r\n\r\n");
+	text = read_until(&client, "\r\n\r\n");
+	free(text);
+	for (int i = 0; i < 2; i++) { /* the secret of above, the bookmark */
+		text = read_chunk(&client);
+		assert_non_null(text);
+		free(text);
+	}
+	assert_true(metric_of("apiserver_watch_events_total" OF_SECRETS "}") == 2);
+	assert_true(metric_of("apiserver_watch_events_sizes_count" OF_SECRETS "}") == 2);
+	assert_true(metric_of("apiserver_watch_events_sizes_bucket" OF_SECRETS ",le=\"1024\"}") == 2);
+	assert_true(metric_of("apiserver_watch_list_duration_seconds_count" OF_SECRETS ",scope=\"namespace\"}") == 1); /* */
+	assert_true(metric_of("apiserver_longrunning_requests{" LABELS("WATCH", "namespace") "}") == 1);
+	close_client(&client);
+	while (metric_of("apiserver_longrunning_requests{" LABELS("WATCH", "namespace") "}") != 0)
+		continue;
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("WATCH", "namespace") ",code=\"200\"}") == 1);
+}
+
+static void the_dump_is_valid_under_load(void **state)
+{
+	struct client watches[8], writer = open_client();
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(watches); i++) {
+		watches[i] = open_client();
+		send_text(&watches[i], "GET " CM "?watch=1&labelSelector=load HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		free(read_until(&watches[i], "\r\n\r\n"));
+	}
+	for (int i = 0; i < 40; i++) {
+		char	      body[128];
+		struct answer answer;
+
+		sprintf(body, "{\"metadata\":{\"name\":\"load%d\",\"labels\":{\"load\":\"1\"}}}", i);
+		answer = request_on(&writer, "POST", CM, JSON, body);
+		assert_int_equal(answer.code, 201);
+		free_answer(&answer);
+		if (i == 20)
+			close_client(&watches[0]);
+		answer = request("GET", "/debug/vedette", "", "");
+		assert_int_equal(answer.code, 200);
+		assert_int_equal(vdi_json_validate(vd_bytes_of(answer.body), NULL, NULL), VD_OK);
+		assert_non_null(strstr(answer.body, "\"labelSelector\":\"load\""));
+		assert_non_null(strstr(answer.body, "\"store\":{\"current\":"));
+		free_answer(&answer);
+	}
+	for (size_t i = 1; i < VDI_ARRAY_SIZE(watches); i++)
+		close_client(&watches[i]);
+	close_client(&writer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,6 +647,9 @@ int main(void)
 		cmocka_unit_test(h409_a_watch_that_times_out_keeps_the_connection),
 		cmocka_unit_test(r631_errors_before_the_stream_are_answers),
 		cmocka_unit_test(h624_a_stalled_watch_delays_nobody),
+		cmocka_unit_test(r745_requests_are_counted_by_verb_and_code),
+		cmocka_unit_test(r741_events_sizes_and_r744_running_watches_are_counted),
+		cmocka_unit_test(the_dump_is_valid_under_load),
 		cmocka_unit_test(only_loopback_is_served_without_authentication),
 		cmocka_unit_test(draining_ends_watches_cleanly),
 	};

@@ -1,0 +1,155 @@
+/* The dump of a cacher: valid JSON whatever happens meanwhile, rows of those who lag, undecodable keys, and no leak when memory fails. */
+#include "cacher_fixture.h"
+
+#include "cacher.h"
+#include "cacher_dump.h"
+#include "json_scan.h"
+
+struct dumped {
+	unsigned  count;
+	vd_status status;
+	char	  text[65536];
+};
+
+static void dumped(void *arg, vd_status status, struct vd_bytes json)
+{
+	struct dumped *dump = arg;
+
+	dump->count++;
+	dump->status = status;
+	assert_true(json.size < sizeof dump->text);
+	memcpy(dump->text, json.data ? json.data : "", json.size);
+	dump->text[json.size] = 0;
+}
+
+static const char *dump_of(struct cacher_fixture *f, struct dumped *dump)
+{
+	*dump = (struct dumped) { 0 };
+	assert_int_equal(vdi_cacher_dump(f->cacher, dumped, dump), VD_OK);
+	cacher_fixture_settle(f);
+	assert_int_equal(dump->count, 1);
+	assert_int_equal(dump->status, VD_OK);
+	assert_int_equal(vdi_json_validate(vd_bytes_of(dump->text), NULL, NULL), VD_OK);
+	return dump->text;
+}
+
+static int64_t ends(struct cacher_fixture *f, enum vdi_end end)
+{
+	return vdi_metric_value(f->cacher->metrics.ends[end]);
+}
+
+static void the_dump_names_who_lags(void **state)
+{
+	static struct recorder	recorders[3];
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct cacher_fixture	f;
+	struct dumped	       *dump = malloc(sizeof *dump);
+
+	cacher_fixture_setup(&f, 5);
+	memset(recorders, 0, sizeof recorders);
+	put_pod(&f, "a", "x", "web", "n1");
+	cacher_fixture_settle(&f);
+	options.revision = vd_cacher_revision(f.cacher);
+	options.label_selector = vd_bytes_of("app=web");
+	for (size_t i = 0; i < 3; i++) {
+		recorders[i].room = i == 1 ? 1 : 100;
+		assert_int_equal(recorder_open(&f, &recorders[i], &options, NULL), VD_OK);
+	}
+	cacher_fixture_settle(&f);
+	for (int i = 0; i < 5; i++)
+		put_pod(&f, "a", "x", "web", i % 2 ? "n1" : "n2");
+	cacher_fixture_settle(&f);
+	dump_of(&f, dump);
+	assert_non_null(strstr(dump->text, "\"ready\":true"));
+	assert_non_null(strstr(dump->text, "\"objects\":1,"));
+	assert_non_null(strstr(dump->text, "\"live\":2,\"behind\":1,\"blocked\":1"));
+	assert_non_null(strstr(dump->text, "\"slowest\":[{\"state\":\"blocked\",\"watchers\":1,\"lagEvents\":4,"));
+	assert_non_null(strstr(dump->text, "\"labelSelector\":\"app=web\""));
+	assert_int_equal(ends(&f, VDI_END_CANCELED), 0);
+	for (size_t i = 0; i < 3; i++)
+		recorder_close(&f, &recorders[i]);
+	assert_int_equal(ends(&f, VDI_END_CANCELED), 3);
+	cacher_fixture_teardown(&f);
+	free(dump);
+}
+
+static void o20_undecodable_keys_are_listed_until_they_are_readable(void **state)
+{
+	struct cacher_fixture f;
+	struct dumped	     *dump = malloc(sizeof *dump);
+	vd_rev		      revision;
+	char		      key[64];
+
+	cacher_fixture_init(&f, 6);
+	f.options.skip_undecodable = true;
+	cacher_fixture_open(&f, NULL);
+	snprintf(key, sizeof key, "%sa/bad", f.options.key_prefix);
+	assert_int_equal(vd_store_put_wait(f.store, vd_bytes_of(key), vd_bytes_of("{"), &revision, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	dump_of(&f, dump);
+	assert_non_null(strstr(dump->text, "\"quarantined\":{\"count\":1,\"total\":1,\"keys\":[{\"key\":\""));
+	assert_non_null(strstr(dump->text, "a/bad"));
+	put_pod(&f, "a", "bad", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_non_null(strstr(dump_of(&f, dump), "\"quarantined\":{\"count\":0,\"total\":1,\"keys\":[]}"));
+	cacher_fixture_teardown(&f);
+	free(dump);
+}
+
+static void r717_stages_and_r703_returned_objects_are_counted(void **state)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct cacher_fixture  f;
+	struct vd_list	      *list;
+
+	cacher_fixture_setup(&f, 7);
+	put_pod(&f, "a", "x", NULL, NULL);
+	put_pod(&f, "a", "y", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.dispatch_total), 2);
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.dispatch_storage_to_cache), 2);
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.dispatch_cache_to_watcher), 2);
+	assert_int_equal(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+	while (vd_list_next(list))
+		continue;
+	vd_list_free(list);
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.list_returned), 2);
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.consistent_reads), 1); /* R-714 */
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.consistent_reads_failed), 0);
+	cacher_fixture_teardown(&f);
+}
+
+static void torture_a_dump_without_memory_answers_all_the_same(void **state)
+{
+	struct cacher_fixture f;
+	struct dumped	     *dump = malloc(sizeof *dump);
+
+	cacher_fixture_setup(&f, 8);
+	for (uint64_t nth = 1; nth < 40; nth++) {
+		vd_status status;
+
+		*dump = (struct dumped) { 0 };
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_cacher_dump(f.cacher, dumped, dump);
+		cacher_fixture_settle(&f);
+		vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(dump->count, status == VD_OK);
+		if (status == VD_OK && dump->status == VD_OK)
+			assert_int_equal(vdi_json_validate(vd_bytes_of(dump->text), NULL, NULL), VD_OK);
+		else
+			assert_int_equal(status == VD_OK ? dump->status : status, VD_NOMEM);
+	}
+	cacher_fixture_teardown(&f);
+	free(dump);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_dump_names_who_lags),
+		cmocka_unit_test(o20_undecodable_keys_are_listed_until_they_are_readable),
+		cmocka_unit_test(r717_stages_and_r703_returned_objects_are_counted),
+		cmocka_unit_test(torture_a_dump_without_memory_answers_all_the_same),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
