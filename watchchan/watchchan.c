@@ -45,6 +45,7 @@ static void set_error(struct vd_error *ret, vd_status status, const struct vd_er
 	case VD_TOO_LARGE_REVISION:
 	case VD_NOMEM:
 	case VD_INTERNAL:
+	case VD_CORRUPT: /* no use in going on from there: the reflector lists again */
 	case VD_UNDECODABLE:
 		if (error && error->message[0])
 			*ret = *error;
