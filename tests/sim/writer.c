@@ -177,12 +177,17 @@ static void check_refusal(struct op *op, vd_status status)
 	struct oracle *oracle = &world->oracle;
 
 	oracle_drain(oracle);
+	/* While the store closes it may answer what the oracle sees only when it is open again. */
 	switch (status) {
 	case VD_EXISTS:
+		if (oracle->watch == NULL)
+			break;
 		if (op->kind != OP_CREATE || !oracle_existed(oracle, op->keys[0], op->started, oracle->revision, true))
 			sim_fail(world, "errors are true", "write %llu: exists, but it did not", (unsigned long long) op->seq);
 		break;
 	case VD_NOT_FOUND:
+		if (oracle->watch == NULL)
+			break;
 		if (op->kind == OP_CREATE || op->kind == OP_UPSERT || !oracle_existed(oracle, op->keys[0], op->started, oracle->revision, false))
 			sim_fail(world, "errors are true", "write %llu: not found, but it was there all the time", (unsigned long long) op->seq);
 		break;
