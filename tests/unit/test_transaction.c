@@ -81,9 +81,12 @@ static unsigned round_at(const struct world *world, vd_rev revision)
 static unsigned round_of(const struct vd_object *object)
 {
 	struct vd_bytes app;
+	char		text[16] = "";
 
 	assert_true(vd_object_label_get(object, vd_bytes_of("app"), &app));
-	return (unsigned) atoi((const char *) app.data + 1);
+	assert_true(app.size > 1 && app.size < sizeof text);
+	memcpy(text, app.data, app.size);
+	return (unsigned) atoi(text + 1);
 }
 
 /* All of one round, and the one its revision says. */
