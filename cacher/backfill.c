@@ -31,7 +31,7 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 		return false;
 	if (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)
 		return false;
-	options.revision = VDI_MAX(VDI_MAX(store.compacted, 1), reflector->pending_revision - VDI_BACKFILL_REVISIONS_MAX);
+	options.revision = VDI_MAX(VDI_MAX(store.compacted, 1), reflector->pending_revision - (vd_rev) cacher->watch_cache.history.capacity_upper);
 	if (options.revision >= reflector->pending_revision || !vdi_cacher_call_begin(cacher))
 		return false;
 	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {
@@ -41,7 +41,7 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 	}
 	vdi_watch_cache_backfill_begin(&cacher->watch_cache, options.revision);
 	reflector->backfill_asked = false;
-	reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_TIME_MAX);
+	reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
 	vd_actor_wake(cacher->actor);
 	return true;
 }
@@ -107,6 +107,8 @@ vd_mono vdi_backfill_run(struct vd_cacher *cacher)
 	while ((status = vdi_watchchan_take(reflector->backfill, events, TAKE_MAX, &count)) == VD_OK) {
 		enum verdict verdict = GOES_ON;
 
+		/* A store that goes on telling may take its time; one that falls silent may not. */
+		reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
 		for (size_t i = 0; i < count; i++) {
 			if (verdict == GOES_ON)
 				verdict = take(cacher, &events[i]);

@@ -1,7 +1,7 @@
 /* Backfill: the history of a cacher that starts begins where the store's does, so watches from before a restart go on and nobody lists again.
  *
- * After the first listing (at revision L) a second stream runs from the oldest revision that the store still has, at most 102400 revisions back, to L; its events
- * go into the history and nowhere else. Then the cacher is ready. Whatever goes wrong, or takes more than 5 s: the history just starts at L. The cacher's actor.
+ * After the first listing (at revision L) a second stream runs from the oldest revision that the store still has, at most as many revisions back as the history can grow to, to L; its events
+ * go into the history and nowhere else. Then the cacher is ready. Whatever goes wrong, or falls silent for more than 5 s: the history just starts at L. The cacher's actor.
  */
 #ifndef VDI_BACKFILL_H
 #define VDI_BACKFILL_H
@@ -10,8 +10,7 @@
 
 struct vd_cacher;
 
-#define VDI_BACKFILL_REVISIONS_MAX (100 * 1024)
-#define VDI_BACKFILL_TIME_MAX VD_SECONDS(5)
+#define VDI_BACKFILL_SILENCE_MAX VD_SECONDS(5)
 
 /* false: nothing to do. */
 bool vdi_backfill_begin(struct vd_cacher *cacher);
