@@ -280,11 +280,11 @@ vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *serve
 
 void vdi_http_loop_fini(struct vdi_http_loop *loop)
 {
-	if (loop->actor)
-		vd_actor_close(loop->actor, NULL, NULL);
-	loop->actor = NULL;
 	if (loop->server == NULL)
 		return;
+	/* The last run may still be under way on the loop's thread, and uses the actor: it is forgotten when that thread has ended. */
+	if (loop->actor)
+		vd_actor_close(loop->actor, NULL, NULL);
 	loop->loop = vdi_loop_free(loop->loop);
 	close_arrivals(loop->arrived);
 	bury(loop);
