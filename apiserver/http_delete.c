@@ -263,29 +263,6 @@ static void listed(struct vdi_request *request)
 
 void vdi_handle_delete_collection(struct vdi_request *request)
 {
-	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-	struct vdi_params     *params = &request->params;
-	struct vd_error	       error = { 0 };
-	vd_status	       status;
-
-	if (!begin(request))
-		return;
-	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
-	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
-	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
-	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
-		vdi_request_fail(request, &request->status);
-		return;
-	}
-	options.namespace_name = request->route.namespace_name;
-	options.label_selector = params->label_selector;
-	options.field_selector = params->field_selector;
-	options.limit = VDI_MAX(options.limit, 0);
-	options.continue_token = params->continue_token;
-	options.match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact"))	     ? VD_MATCH_EXACT
-			: vd_bytes_equal(params->resource_version_match, vd_bytes_of("NotOlderThan")) ? VD_MATCH_NOT_OLDER_THAN
-												       : VD_MATCH_UNSET;
-	vdi_request_await(request, listed);
-	status = vd_cacher_list(request->resource->cacher, &options, vdi_request_got_list, request, &error);
-	vdi_request_awaited(request, status, &error);
+	if (begin(request))
+		vdi_request_list(request, listed);
 }

@@ -319,7 +319,7 @@ static void listed(struct vdi_request *request)
 	vdi_http_connection_stream(request->connection, &list->stream);
 }
 
-void vdi_handle_list(struct vdi_request *request)
+void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_request *request))
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct vdi_params     *params = &request->params;
@@ -341,7 +341,12 @@ void vdi_handle_list(struct vdi_request *request)
 	options.match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact"))	     ? VD_MATCH_EXACT
 			: vd_bytes_equal(params->resource_version_match, vd_bytes_of("NotOlderThan")) ? VD_MATCH_NOT_OLDER_THAN
 												       : VD_MATCH_UNSET;
-	vdi_request_await(request, listed);
+	vdi_request_await(request, resume);
 	status = vd_cacher_list(request->resource->cacher, &options, vdi_request_got_list, request, &error);
 	vdi_request_awaited(request, status, &error);
+}
+
+void vdi_handle_list(struct vdi_request *request)
+{
+	vdi_request_list(request, listed);
 }

@@ -72,6 +72,8 @@ void vdi_request_awaited(struct vdi_request *request, vd_status status, const st
 /* The callbacks to give: arg is the request. */
 void vdi_request_got_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error);
 void vdi_request_got_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error);
+/* Checks the list parameters, answers what is wrong with them, else lists what they select and goes on with resume. */
+void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_request *request));
 void vdi_request_drop_result(struct vdi_request *request);
 
 /* ---- Answering ---- */
