@@ -1,0 +1,85 @@
+/* Serving remote calls: accept, receive, queue a message, end. The etcd server sits on this and knows nothing of gRPC.
+ *
+ * Threads: handlers are called on a thread of the transport, one at a time for one call; they must not block and should hand work over (an actor). All
+ * functions may be called from any thread and none blocks.
+ *
+ * Life of a call: accepted (the service sees method, peer, metadata) -> messages arrive one for each vdi_rpc_server_receive -> the service sends any number and finishes
+ * with a status -> ended, exactly once, whoever ended it (client gone, deadline, finish). After ended the service frees the call; until then everything
+ * may still be called and is ignored where it is too late.
+ *
+ * Bounds: each call has at most send_bytes_max of unsent messages: beyond it vdi_rpc_server_send answers VD_FULL and writable() comes when there is room again, so a
+ * client that does not read costs that much and no more.
+ */
+#ifndef VDI_RPC_SERVER_H
+#define VDI_RPC_SERVER_H
+
+#include "rpc_client.h"
+
+struct vdi_rpc_server;
+struct vdi_rpc_server_call;
+
+struct vdi_rpc_server_handlers {
+	/* A new call. Sets the call's arg (vdi_rpc_server_call_set_arg) and asks for messages. method and metadata are lent for the call's life. */
+	void (*accepted)(void *arg, struct vdi_rpc_server_call *call, const char *method);
+	/* message->bytes.data NULL: the client has half-closed. Taken over. */
+	void (*message)(void *call_arg, struct vdi_rpc_server_call *call, struct vdi_rpc_message *message);
+	/* Room again after VD_FULL. */
+	void (*writable)(void *call_arg, struct vdi_rpc_server_call *call);
+	/* Exactly once, the last of all. cancelled: the client did not wait for the status. */
+	void (*ended)(void *call_arg, struct vdi_rpc_server_call *call, bool cancelled);
+};
+
+struct vdi_rpc_server_tls {
+	const char *cert_path;
+	const char *key_path;
+	const char *client_ca_path; /* with require_client_cert: mutual TLS */
+	bool	    require_client_cert;
+};
+
+struct vdi_rpc_server_options {
+	const char *const		*listen; /* addr:port; port 0 chooses */
+	size_t				 listen_count;
+	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
+	size_t				 receive_size_max; /* request limit + 512 KiB (E-150) */
+	size_t				 send_bytes_max; /* unsent bytes of one call; default 4 MiB when 0 */
+	unsigned			 streams_max; /* of one connection; 0: no bound */
+	unsigned			 threads; /* of unary calls; 0: chosen. Streams get completion queues of at most 1,000 each */
+	vd_dur				 ping_interval_min; /* E-151: 5 s */
+	vd_dur				 keepalive_time; /* 2 h */
+	vd_dur				 keepalive_timeout; /* 20 s */
+	const struct vdi_rpc_server_handlers *handlers; /* lent for ever */
+	void				*arg; /* of accepted */
+};
+
+VDI_MUST_USE vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
+					   struct vd_error *reterr);
+/* "127.0.0.1:2379", the real port; lent. */
+const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index);
+/* No new calls (GOAWAY); running ones go on. */
+void vdi_rpc_server_drain(struct vdi_rpc_server *server);
+/* Cuts what is left; done when the last ended has been called and the memory is gone. */
+void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg);
+
+void	    vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg);
+const char *vdi_rpc_server_call_peer(const struct vdi_rpc_server_call *call);
+/* The first value of that key; false: none. Lent for the call's life. */
+bool vdi_rpc_server_call_metadata(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value);
+/* Common name of the verified client certificate; "" when there is none. */
+const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *call);
+
+void vdi_rpc_server_receive(struct vdi_rpc_server_call *call);
+
+/* Bytes that many calls share: encoded once, reference counted, any thread. */
+struct vdi_rpc_blob;
+VDI_MUST_USE vd_status vdi_rpc_blob_new(size_t size, struct vdi_rpc_blob **ret_blob, char **ret_bytes);
+struct vdi_rpc_blob *vdi_rpc_blob_ref(struct vdi_rpc_blob *blob);
+struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob);
+
+/* Queues one message: head (copied, at most 32 bytes) followed by the blob (a reference is taken; may be NULL). VD_FULL: nothing was queued. VD_CLOSED: too late. */
+VDI_MUST_USE vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
+/* Status after everything queued. Idempotent; message is copied. */
+void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message);
+/* After ended, once. */
+void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call);
+
+#endif
