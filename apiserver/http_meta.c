@@ -7,6 +7,7 @@
 #include "buffer.h"
 #include "env.h"
 #include "metrics.h"
+#include "status_page.h"
 
 #define METRICS_SIZE_MAX (64u << 20)
 
@@ -100,33 +101,20 @@ static void reply_metrics(struct vdi_request *request)
 	vdi_request_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", "", &body);
 }
 
-static void reply_page(struct vdi_request *request)
+/* The page and what it loads. It may run its own script and read this server, and nothing else. */
+static bool reply_page(struct vdi_request *request, struct vd_bytes path)
 {
-	struct vd_server   *server = request->server;
-	struct vdi_out body = VDI_OUT_INIT;
+	const struct vdi_page_file *file = vdi_page_find(path);
+	struct vdi_out		    body = VDI_OUT_INIT;
 
-	vdi_out_printf(&body,
-			"<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>vedette</title><style>body{font:15px/1.5 system-ui,"
-			"sans-serif;margin:2em auto;max-width:60em;padding:0 1em}table{border-collapse:collapse;width:100%%}td,th{text-align:left;"
-			"padding:.25em .75em .25em 0;border-bottom:1px solid #ddd}code{background:#f4f4f4;padding:.1em .3em}</style></head><body>"
-			"<h1>vedette %s</h1><p>%s: %lld connections, %llu watches, %llu requests.</p>"
-			"<p><code>kubectl --server %s get pods -A</code></p><table><tr><th>Kind</th><th>Resource</th><th>State</th>"
-			"<th>Revision</th></tr>",
-			vd_version(), server->address, (long long) server->connections_open, (unsigned long long) server->watches_open,
-			(unsigned long long) server->request_total, server->address);
-	for (size_t i = 0; i < server->resources.count; i++) {
-		struct vdi_resource *resource = &server->resources.items[i];
-		char		     version[VDI_RESOURCE_NAME_MAX];
-
-		vdi_out_printf(&body, "<tr><td>%s</td><td><a href=\"/api%s/%s/%s\">%s</a></td><td>%s</td><td>%lld</td></tr>", resource->kind,
-				*resource->group ? "s" : "", vdi_resource_api_version(resource, version), resource->plural, resource->plural,
-				vd_cacher_ready(resource->cacher, NULL) == VD_OK ? "ready" : "not ready",
-				(long long) vd_cacher_revision(resource->cacher));
-	}
-	vdi_out_raw(&body, "</table><p><a href=\"/debug/vedette\">dump</a> <a href=\"/metrics\">metrics</a> <a href=\"/readyz?verbose\">readyz"
-			    "</a> <a href=\"/version\">version</a></p></body></html>\n");
-	vdi_request_reply(request, 200, "text/html; charset=utf-8",
-			  "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n", &body);
+	if (file == NULL)
+		return false;
+	vdi_out_bytes(&body, (struct vd_bytes) { file->data, file->size });
+	vdi_request_reply(request, 200, file->content_type,
+			  "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; "
+			  "script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'\r\n",
+			  &body);
+	return true;
 }
 
 /* Asked for by clients that want JSON: the paths there are. */
@@ -151,7 +139,7 @@ void vdi_handle_plain(struct vdi_request *request)
 
 	if (request->route.kind == VDI_ROUTE_ROOT) {
 		if (vdi_http_header_get(&request->head, "Accept", &accept) && memmem(accept.data, accept.size, "text/html", 9))
-			reply_page(request);
+			(void) reply_page(request, vd_bytes_of("/")); /* it is there */
 		else
 			reply_paths(request);
 	} else if (vd_bytes_equal(path, vd_bytes_of("/version"))) {
@@ -164,7 +152,7 @@ void vdi_handle_plain(struct vdi_request *request)
 		reply_metrics(request);
 	} else if (vd_bytes_equal(path, vd_bytes_of("/debug/vedette"))) {
 		vdi_handle_debug(request);
-	} else {
+	} else if (!reply_page(request, path)) {
 		request->form.form = VDI_FORM_OBJECT;
 		vdi_handle_document(request);
 	}

@@ -201,7 +201,8 @@ static enum vdi_http_verb verb_of(const struct vdi_request *request)
 /* Only texts that are served: a label must not be chosen by a client. */
 static const char *subresource_of(const struct vdi_request *request)
 {
-	static const char *const plain[] = { "/healthz", "/livez", "/readyz", "/metrics", "/version", "/debug/vedette", "/openapi/v2", "/openapi/v3" };
+	static const char *const plain[] = { "/healthz", "/livez", "/readyz", "/metrics", "/version", "/debug/vedette", "/openapi/v2", "/openapi/v3",
+					     "/status.js", "/status.css" };
 
 	if (request->resource) {
 		if (vd_bytes_equal(request->route.subresource, vd_bytes_of("status")))
