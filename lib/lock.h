@@ -26,8 +26,9 @@
 	X(VDI_LOCK_WATCHCHAN, "watchchan")                                                                                       \
 	X(VDI_LOCK_DECODE, "decode")                                                                                             \
 	X(VDI_LOCK_STORE, "store")                                                                                               \
-	X(VDI_LOCK_ETCD_CHANNEL, "etcd_channel")                                                                                 \
 	X(VDI_LOCK_ETCD_WATCH, "etcd_watch")                                                                                     \
+	X(VDI_LOCK_ETCD_CLIENT, "etcd_client")                                                                                   \
+	X(VDI_LOCK_ETCD_CHANNEL, "etcd_channel") /* the transport below the client */                                            \
 	X(VDI_LOCK_MVCC, "mvcc")                                                                                                 \
 	X(VDI_LOCK_WATCHABLE, "watchable")                                                                                       \
 	X(VDI_LOCK_JOURNAL, "journal")                                                                                           \
