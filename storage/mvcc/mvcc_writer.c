@@ -141,6 +141,35 @@ static vd_status execute_lease(struct vdi_submission *submission, vd_mono now)
 	}
 }
 
+/* At the recorded revision, or the next one when the store has passed it. */
+static vd_status execute_replay(struct vdi_submission *submission)
+{
+	struct vdi_group *group = &submission->mvcc->writer.group;
+
+	group->unit_revision = VDI_MAX(submission->replay.revision, group->unit_revision);
+	for (size_t i = 0; i < submission->replay.count; i++) {
+		const struct vdi_replay_change *change = &submission->replay.changes[i];
+		struct vdi_key_range		range = { .single = true, .from = vd_kv_key(change->kv) };
+		struct vd_kv		       *previous;
+		size_t				first, count;
+
+		if (change->is_delete) {
+			VDI_TRY(vdi_group_delete(group, &range, &first, &count));
+			continue;
+		}
+		VDI_TRY(vdi_group_put(group, change->kv, 0, &previous));
+		if (change->create_rev > 0 && change->create_rev <= change->kv->mod_rev)
+			change->kv->create_rev = change->create_rev;
+		if (change->version > 0)
+			change->kv->version = change->version;
+	}
+	if (submission->replay.count == 0 && submission->replay.revision > group->revision) {
+		group->revision = submission->replay.revision;
+		group->is_changed = true;
+	}
+	return VD_OK;
+}
+
 /* Appends the unit at work to the journal. */
 static vd_status append_unit(struct vdi_writer *writer, vd_rev compact, bool *ret_appended)
 {
@@ -161,6 +190,11 @@ static bool is_rejection(vd_status status)
 	       status == VD_NOT_FOUND;
 }
 
+static bool is_of_lease(enum vdi_submission_kind kind)
+{
+	return kind == VDI_SUBMIT_LEASE_GRANT || kind == VDI_SUBMIT_LEASE_REVOKE || kind == VDI_SUBMIT_LEASE_KEEP_ALIVE;
+}
+
 /* VD_OK: executed or rejected. Anything else: the group must be restored. */
 static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submission *submission, vd_mono now, bool *ret_appended)
 {
@@ -172,6 +206,8 @@ static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submis
 		status = execute_txn(submission);
 	else if (submission->kind == VDI_SUBMIT_COMPACT)
 		status = execute_compact(submission, &compact);
+	else if (submission->kind == VDI_SUBMIT_REPLAY)
+		status = execute_replay(submission);
 	else
 		status = execute_lease(submission, now);
 	submission->status = status;
@@ -180,7 +216,7 @@ static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submis
 		return is_rejection(status) && vdi_group_unit_change_count(&writer->group) == 0 ? VD_OK : status;
 	status = append_unit(writer, compact, ret_appended);
 	submission->current = writer->group.revision;
-	if (submission->kind != VDI_SUBMIT_TXN && submission->kind != VDI_SUBMIT_COMPACT)
+	if (is_of_lease(submission->kind))
 		submission->lease.result.revision = writer->group.revision;
 	submission->status = status;
 	return status;
@@ -375,6 +411,9 @@ static void count_submission(struct vdi_mvcc_metrics *metrics, const struct vdi_
 	case VDI_SUBMIT_LEASE_KEEP_ALIVE:
 		vdi_metric_add(metrics->leases_renewed, submission->lease.result.ttl_s > 0);
 		break;
+	case VDI_SUBMIT_REPLAY:
+		vdi_metric_add(metrics->commit_txns, 1);
+		break;
 	case VDI_SUBMIT_COMPACT:
 		break;
 	}
@@ -425,6 +464,9 @@ static void free_submission(struct vdi_submission *submission)
 {
 	if (submission->kind == VDI_SUBMIT_TXN)
 		vdi_txn_fini(&submission->txn.txn);
+	if (submission->kind == VDI_SUBMIT_REPLAY)
+		for (size_t i = 0; i < submission->replay.count; i++)
+			vd_kv_unref(submission->replay.changes[i].kv);
 	vdi_free(submission);
 }
 
@@ -457,6 +499,9 @@ static void answer(struct vdi_submission *submission)
 		break;
 	case VDI_SUBMIT_COMPACT:
 		submission->compact.done(submission->arg, submission->status, submission->current, error);
+		break;
+	case VDI_SUBMIT_REPLAY:
+		submission->replay.done(submission->arg, submission->status, submission->current, error);
 		break;
 	case VDI_SUBMIT_LEASE_REVOKE:
 		submission->lease.revoked(submission->arg, submission->status, submission->current, error);

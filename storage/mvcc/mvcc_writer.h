@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "compact.h"
+#include "mvcc_replay.h"
 #include "mvcc_txn.h"
 
 struct vdi_mvcc;
@@ -29,6 +30,7 @@ enum vdi_submission_kind {
 	VDI_SUBMIT_LEASE_GRANT,
 	VDI_SUBMIT_LEASE_REVOKE,
 	VDI_SUBMIT_LEASE_KEEP_ALIVE,
+	VDI_SUBMIT_REPLAY,
 };
 
 struct vdi_submission {
@@ -62,6 +64,12 @@ struct vdi_submission {
 			int64_t		       wanted_ttl_s;
 			struct vd_lease_result result;
 		} lease;
+		struct {
+			vd_done_fn		  done;
+			vd_rev			  revision; /* recorded; answered with current */
+			struct vdi_replay_change *changes;  /* behind the submission */
+			size_t			  count;
+		} replay;
 	};
 };
 

@@ -5,6 +5,7 @@
 #include "actor_sim.h"
 #include "env.h"
 #include "metrics.h"
+#include "mvcc_replay.h"
 #include "vdtest.h"
 #include "wait.h"
 
@@ -685,9 +686,81 @@ static void torture_expiry_is_tried_again(void **state)
 	}
 }
 
+/* ---- Recorded transactions ---- */
+
+static struct vdi_replay_change change(const char *key, const char *value)
+{
+	struct vdi_replay_change made = { .is_delete = value == NULL };
+
+	assert_status(vd_kv_new(K(key), value ? K(value) : VD_BYTES_NONE, &made.kv), VD_OK);
+	return made;
+}
+
+static void replay(struct vd_env *env, struct vd_store *store, vd_rev revision, const struct vdi_replay_change *changes, size_t count, vd_rev expected)
+{
+	struct call call = { 0 };
+
+	assert_status(vdi_mvcc_replay(store, revision, changes, count, got_done, &call), VD_OK);
+	(void) vdi_sim_run_until_idle(env);
+	assert_int_equal(call.answers, 1);
+	assert_status(call.status, VD_OK);
+	assert_int_equal(call.revision, expected);
+}
+
+static void recorded_transactions_keep_their_revisions(void **state)
+{
+	struct vd_env		*env = new_env();
+	struct vd_store		*store = new_store(env, NULL);
+	struct vdi_replay_change changes[2] = { change("a", "1"), change("b", "2") };
+	struct vd_kv		*kv;
+
+	(void) state;
+	changes[0].create_rev = 4;
+	changes[0].version = 7;
+	replay(env, store, 10, changes, 2, 10);
+	changes[0] = change("b", NULL);
+	changes[1] = change("never", NULL);
+	replay(env, store, 15, changes, 2, 15);
+	assert_string_equal(all_text(store, 0).bytes, "a=1@10/0");
+	assert_string_equal(all_text(store, 12).bytes, "a=1@10/0 b=2@10/0");
+	assert_status(vd_store_get_wait(store, K("a"), &kv, NULL), VD_OK);
+	assert_int_equal(kv->create_rev, 4);
+	assert_int_equal(kv->version, 7);
+	vd_kv_unref(kv);
+	replay(env, store, 20, NULL, 0, 20);
+	replay(env, store, 19, NULL, 0, 20);
+	assert_int_equal(all_text(store, 0).revision, 20);
+	/* Deletes of what is not there are no revision. */
+	changes[0] = change("never", NULL);
+	replay(env, store, 25, changes, 1, 20);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static void a_recorded_transaction_that_was_passed_gets_the_next_revision(void **state)
+{
+	struct vd_env		*env = new_env();
+	struct vd_store		*store = new_store(env, NULL);
+	struct vdi_replay_change one = change("a", "1");
+
+	(void) state;
+	replay(env, store, 3, &one, 1, 3);
+	put(store, "mine", "x"); /* 4, which the log has too */
+	one = change("a", "2");
+	replay(env, store, 4, &one, 1, 5);
+	one = change("a", "3");
+	replay(env, store, 9, &one, 1, 9);
+	assert_string_equal(all_text(store, 0).bytes, "a=3@9/0 mine=x@4/0");
+	assert_string_equal(all_text(store, 5).bytes, "a=2@5/0 mine=x@4/0");
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(recorded_transactions_keep_their_revisions),
+		cmocka_unit_test(a_recorded_transaction_that_was_passed_gets_the_next_revision),
 		cmocka_unit_test(options_are_checked),
 		cmocka_unit_test(too_many_in_flight_is_full),
 		cmocka_unit_test(a_group_sees_itself_and_is_published_together),
