@@ -1,0 +1,373 @@
+/* How: records are gathered until their transaction is known to be complete: its commit line, or the next revision in a log without commit lines (then the
+ * first record of that one is already here and waits). A mark that comes behind an open transaction waits the same way. */
+#include "log_steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct vdi_log_steps {
+	char		     *path;
+	struct vdi_event_log *log;
+
+	struct vdi_log_change *changes; /* of the step at work: first what was given, then what is gathered */
+	size_t		       count, capacity;
+	size_t		       given;	 /* the first ones, of the step that was given: dropped by the next call */
+	vd_rev		       revision; /* of the transaction at work; 0: none */
+	uint64_t	       line;
+	size_t		       bytes;
+	vd_wall		       time;
+
+	bool		    mark_waits;
+	struct vdi_log_step mark;
+	char		   *text; /* of a failure */
+
+	bool	 in_snapshot, has_commits, at_end, was_torn;
+	uint64_t records;
+};
+
+vd_status vdi_log_steps_broken(const struct vdi_log_steps *steps, uint64_t line, const char *why, struct vd_error *reterr)
+{
+	struct vd_error said = { 0 };
+	vd_status	status = vd_error_set(&said, VD_BAD_REQUEST, "%s:%llu: %s", steps->path, (unsigned long long) line, why);
+
+	if (reterr)
+		*reterr = said;
+	return status;
+}
+
+static void drop(struct vdi_log_steps *steps, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		vd_kv_unref(steps->changes[i].kv);
+	if (count < steps->count)
+		memmove(steps->changes, steps->changes + count, (steps->count - count) * sizeof *steps->changes);
+	steps->count -= count;
+}
+
+/* The gathered ones become the step. waiting: so many at the end are of the next one. */
+static vd_status give(struct vdi_log_steps *steps, enum vdi_log_step_kind kind, vd_rev revision, size_t waiting, struct vdi_log_step *ret_step)
+{
+	steps->given = steps->count - waiting;
+	steps->records += steps->given;
+	*ret_step = (struct vdi_log_step) { .kind = kind, .revision = revision, .changes = steps->changes, .count = steps->given,
+					    .bytes = steps->bytes, .time = steps->time, .text = "", .line = steps->line };
+	steps->revision = 0;
+	steps->bytes = 0;
+	steps->time = (vd_wall) { 0 };
+	return VD_OK;
+}
+
+static void begin(struct vdi_log_steps *steps, vd_rev revision, uint64_t line)
+{
+	steps->revision = revision;
+	steps->line = line;
+}
+
+/* ---- Records ---- */
+
+static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+{
+	struct vdi_log_change change = { .is_delete = record->kind == VDI_LOG_DELETE };
+	vd_status	      status;
+
+	if (!vdi_grow((void **) &steps->changes, &steps->capacity, steps->count + 1, sizeof *steps->changes))
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	status = vd_kv_new(record->key, record->value, &change.kv);
+	if (status != VD_OK)
+		return status == VD_TOO_BIG ? vdi_log_steps_broken(steps, record->line, "key or value are too large", reterr) :
+					      vd_error_set(reterr, status, "out of memory");
+	change.kv->mod_rev = record->revision;
+	change.kv->create_rev = record->create_rev;
+	change.kv->version = record->version;
+	steps->changes[steps->count++] = change;
+	return VD_OK;
+}
+
+static void count_in(struct vdi_log_steps *steps, const struct vdi_log_record *record)
+{
+	steps->bytes += record->key.size + record->value.size;
+	if (steps->time.ns == 0)
+		(void) vdi_log_time_parse(record->time, &steps->time); /* a strange one counts as none */
+}
+
+/* *ret_complete: the transaction before is whole, and record waits behind it. */
+static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_record *record, bool *ret_complete, struct vd_error *reterr)
+{
+	*ret_complete = false;
+	if (steps->in_snapshot) {
+		if (record->kind == VDI_LOG_DELETE)
+			return vdi_log_steps_broken(steps, record->line, "a DELETE within a snapshot", reterr);
+	} else if (steps->revision && steps->revision != record->revision) {
+		if (steps->has_commits)
+			return vdi_log_steps_broken(steps, record->line, "a new revision begins, and the one before has no commit", reterr);
+		*ret_complete = true;
+	}
+	VDI_TRY(gather(steps, record, reterr));
+	if (*ret_complete)
+		return VD_OK;
+	if (steps->revision == 0)
+		begin(steps, record->revision, record->line);
+	count_in(steps, record);
+	return VD_OK;
+}
+
+/* The record that waited begins the next transaction. */
+static vd_status complete_before(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step)
+{
+	vd_status status = give(steps, VDI_STEP_TXN, steps->revision, 1, ret_step);
+
+	begin(steps, record->revision, record->line);
+	count_in(steps, record);
+	return status;
+}
+
+/* ---- Marks ---- */
+
+static vd_status mark_of(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+{
+	static const enum vdi_log_step_kind kinds[] = { [VDI_LOG_COMPACT] = VDI_STEP_COMPACT,
+							[VDI_LOG_PROGRESS] = VDI_STEP_PROGRESS,
+							[VDI_LOG_DISCONNECT] = VDI_STEP_DISCONNECT,
+							[VDI_LOG_FAILURE] = VDI_STEP_FAILURE };
+
+	vdi_free(steps->text);
+	steps->text = vdi_strndup(record->text.size ? record->text.data : "", record->text.size);
+	if (steps->text == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	steps->mark = (struct vdi_log_step) { .kind = kinds[record->kind], .revision = record->revision, .text = steps->text, .line = record->line };
+	return VD_OK;
+}
+
+/* A line that belongs to no transaction: the one before must be complete. */
+static vd_status settle(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+{
+	if (steps->in_snapshot)
+		return vdi_log_steps_broken(steps, record->line, "only records may stand within a snapshot", reterr);
+	if (steps->revision && steps->has_commits)
+		return vdi_log_steps_broken(steps, record->line, "the transaction before has no commit", reterr);
+	return VD_OK;
+}
+
+static vd_status take_mark(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step, struct vd_error *reterr)
+{
+	VDI_TRY(settle(steps, record, reterr));
+	VDI_TRY(mark_of(steps, record, reterr));
+	if (steps->revision) {
+		steps->mark_waits = true;
+		return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step);
+	}
+	*ret_step = steps->mark;
+	return VD_OK;
+}
+
+/* ---- The end ---- */
+
+/* Whether the torn line certainly began another transaction than the one at work. */
+static bool torn_line_is_of_another(const struct vdi_log_steps *steps)
+{
+	struct vd_bytes torn = vdi_event_log_torn_text(steps->log);
+	char		start[48], ours[48];
+	size_t		size = VDI_MIN(torn.size, sizeof start - 1);
+
+	if (size)
+		memcpy(start, torn.data, size);
+	start[size] = 0;
+	snprintf(ours, sizeof ours, "{\"rev\":%lld,", (long long) steps->revision);
+	return strncmp(start, "{\"rev\":", 7) == 0 && strchr(start, ',') && strncmp(start, ours, strlen(ours)) != 0;
+}
+
+static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr)
+{
+	steps->at_end = true;
+	steps->was_torn = vdi_event_log_is_torn(steps->log);
+	if (steps->in_snapshot)
+		return vdi_log_steps_broken(steps, steps->line, "the log ends within the snapshot that begins here", reterr);
+	if (steps->revision == 0)
+		return VD_CLOSED;
+	/* In a log with commit lines the last transaction is torn; so it may be in one without, when the last line is. */
+	if (steps->has_commits || (steps->was_torn && !torn_line_is_of_another(steps))) {
+		steps->was_torn = true;
+		drop(steps, steps->count);
+		return VD_CLOSED;
+	}
+	return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step);
+}
+
+/* ---- Steps ---- */
+
+/* VD_AGAIN: gathered, nothing is complete yet. */
+static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step, struct vd_error *reterr)
+{
+	bool complete;
+
+	switch (record->kind) {
+	case VDI_LOG_PUT:
+	case VDI_LOG_DELETE:
+		VDI_TRY(take_change(steps, record, &complete, reterr));
+		return complete ? complete_before(steps, record, ret_step) : VD_AGAIN;
+	case VDI_LOG_COMMIT:
+		steps->has_commits = true;
+		if (steps->in_snapshot || (steps->revision && steps->revision != record->revision))
+			return vdi_log_steps_broken(steps, record->line, "the commit is of another revision than the records before it", reterr);
+		return steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step) : VD_AGAIN;
+	case VDI_LOG_SNAPSHOT:
+		VDI_TRY(settle(steps, record, reterr));
+		steps->in_snapshot = true;
+		if (steps->revision)
+			return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step);
+		begin(steps, 0, record->line);
+		return VD_AGAIN;
+	case VDI_LOG_SNAPSHOT_END:
+		if (!steps->in_snapshot)
+			return vdi_log_steps_broken(steps, record->line, "a snapshot ends that did not begin", reterr);
+		steps->in_snapshot = false;
+		steps->line = record->line;
+		return give(steps, VDI_STEP_SNAPSHOT, record->revision, 0, ret_step);
+	default:
+		return take_mark(steps, record, ret_step, reterr);
+	}
+}
+
+vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr)
+{
+	struct vdi_log_record record;
+	vd_status	      status;
+
+	drop(steps, steps->given);
+	steps->given = 0;
+	if (steps->mark_waits) {
+		steps->mark_waits = false;
+		*ret_step = steps->mark;
+		return VD_OK;
+	}
+	while (!steps->at_end) {
+		status = vdi_event_log_next(steps->log, &record, reterr);
+		if (status == VD_CLOSED)
+			return take_end(steps, ret_step, reterr);
+		if (status == VD_OK)
+			status = take(steps, &record, ret_step, reterr);
+		if (status != VD_AGAIN)
+			return status;
+	}
+	return VD_CLOSED;
+}
+
+bool vdi_log_steps_was_torn(const struct vdi_log_steps *steps)
+{
+	return steps->was_torn;
+}
+
+uint64_t vdi_log_steps_records(const struct vdi_log_steps *steps)
+{
+	return steps->records;
+}
+
+vd_status vdi_log_steps_open(const char *path, struct vdi_log_steps **ret_steps, struct vd_error *reterr)
+{
+	struct vdi_log_steps *steps = VDI_NEW(struct vdi_log_steps);
+	vd_status	      status;
+
+	if (steps == NULL || (steps->path = vdi_strdup(path)) == NULL) {
+		vdi_free(steps);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	status = vdi_event_log_open(path, &steps->log, reterr);
+	if (status != VD_OK) {
+		vdi_log_steps_close(steps);
+		return status;
+	}
+	*ret_steps = steps;
+	return VD_OK;
+}
+
+struct vdi_log_steps *vdi_log_steps_close(struct vdi_log_steps *steps)
+{
+	if (steps) {
+		drop(steps, steps->count);
+		vdi_free(steps->changes);
+		vdi_free(steps->text);
+		vdi_event_log_close(steps->log);
+		vdi_free(steps->path);
+		vdi_free(steps);
+	}
+	return NULL;
+}
+
+/* ---- Time ---- */
+
+static bool digits(const char **at, const char *end, int count, int *ret_number)
+{
+	int number = 0;
+
+	for (int i = 0; i < count; i++, ++*at) {
+		if (*at == end || **at < '0' || **at > '9')
+			return false;
+		number = number * 10 + (**at - '0');
+	}
+	*ret_number = number;
+	return true;
+}
+
+static bool letter(const char **at, const char *end, const char *wanted)
+{
+	if (*at == end || strchr(wanted, **at) == NULL)
+		return false;
+	++*at;
+	return true;
+}
+
+/* ".123456789" -> nanoseconds; further digits count for nothing. */
+static bool fraction(const char **at, const char *end, int64_t *ret_ns)
+{
+	int64_t unit = 100000000;
+
+	*ret_ns = 0;
+	if (*at == end || **at != '.')
+		return true;
+	++*at;
+	if (*at == end || **at < '0' || **at > '9')
+		return false;
+	for (; *at < end && **at >= '0' && **at <= '9'; ++*at, unit /= 10)
+		*ret_ns += (**at - '0') * unit;
+	return true;
+}
+
+/* "Z", "+02:00" -> seconds east. */
+static bool offset_of(const char **at, const char *end, int *ret_seconds)
+{
+	int sign, hours, minutes;
+
+	*ret_seconds = 0;
+	if (letter(at, end, "Zz"))
+		return true;
+	if (*at == end || (**at != '+' && **at != '-'))
+		return false;
+	sign = **at == '+' ? 1 : -1;
+	++*at;
+	if (!digits(at, end, 2, &hours) || !letter(at, end, ":") || !digits(at, end, 2, &minutes) || hours > 23 || minutes > 59)
+		return false;
+	*ret_seconds = sign * (hours * 3600 + minutes * 60);
+	return true;
+}
+
+bool vdi_log_time_parse(struct vd_bytes text, vd_wall *ret_time)
+{
+	const char *at = text.data, *end = at + text.size;
+	struct tm   tm = { 0 };
+	int64_t	    nanoseconds;
+	int	    offset;
+
+	if (text.size < 20 || !digits(&at, end, 4, &tm.tm_year) || !letter(&at, end, "-") || !digits(&at, end, 2, &tm.tm_mon) ||
+	    !letter(&at, end, "-") || !digits(&at, end, 2, &tm.tm_mday) || !letter(&at, end, "Tt ") || !digits(&at, end, 2, &tm.tm_hour) ||
+	    !letter(&at, end, ":") || !digits(&at, end, 2, &tm.tm_min) || !letter(&at, end, ":") || !digits(&at, end, 2, &tm.tm_sec) ||
+	    !fraction(&at, end, &nanoseconds) || !offset_of(&at, end, &offset) || at != end)
+		return false;
+	if (tm.tm_year < 1970 || tm.tm_year > 2261 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 ||
+	    tm.tm_min > 59 || tm.tm_sec > 60)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	ret_time->ns = ((int64_t) timegm(&tm) - offset) * 1000000000 + nanoseconds;
+	return true;
+}

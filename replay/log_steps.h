@@ -1,0 +1,56 @@
+/* An event log as its steps: whole transactions, snapshots, and the marks between them. What makes a transaction complete, and what is torn at the
+ * end, is decided here and nowhere else.
+ *
+ * Memory: the largest transaction or snapshot. One thread at a time; reads the file, so it may block.
+ */
+#ifndef VDI_LOG_STEPS_H
+#define VDI_LOG_STEPS_H
+
+#include "event_log.h"
+
+enum vdi_log_step_kind {
+	VDI_STEP_TXN,	     /* changes of one revision */
+	VDI_STEP_SNAPSHOT,   /* puts, each with its own revision; revision is that of the snapshot */
+	VDI_STEP_COMPACT,
+	VDI_STEP_PROGRESS,
+	VDI_STEP_DISCONNECT,
+	VDI_STEP_FAILURE,
+};
+
+/* mod_rev, create_rev and version are set as recorded, 0 where they were not; lease is 0. */
+struct vdi_log_change {
+	bool	      is_delete;
+	struct vd_kv *kv; /* a reference of the step's; whoever takes it over sets it to NULL */
+};
+
+/* All lent until the next call. */
+struct vdi_log_step {
+	enum vdi_log_step_kind kind;
+	vd_rev		       revision;
+	struct vdi_log_change *changes;
+	size_t		       count;
+	size_t		       bytes; /* of keys and values */
+	vd_wall		       time;  /* of the first record that has one; 0: none has */
+	const char	      *text;  /* of FAILURE; never NULL */
+	uint64_t	       line;  /* where it began */
+};
+
+struct vdi_log_steps;
+
+/* As vdi_event_log_open. */
+VDI_MUST_USE vd_status vdi_log_steps_open(const char *path, struct vdi_log_steps **ret_steps, struct vd_error *reterr);
+/* VD_OK; VD_CLOSED at the end. VD_BAD_REQUEST names file and line; nothing can be read after it. */
+VDI_MUST_USE vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr);
+/* After the end: something there was torn and dropped. */
+bool vdi_log_steps_was_torn(const struct vdi_log_steps *steps);
+/* Puts and deletes of the steps given so far. */
+uint64_t vdi_log_steps_records(const struct vdi_log_steps *steps);
+/* VD_BAD_REQUEST with file and line before why, which may be reterr's own message. */
+vd_status vdi_log_steps_broken(const struct vdi_log_steps *steps, uint64_t line, const char *why, struct vd_error *reterr);
+/* NULL is fine. Returns NULL. */
+struct vdi_log_steps *vdi_log_steps_close(struct vdi_log_steps *steps);
+
+/* RFC 3339, with or without fractions, Z or an offset. False: it is none. */
+bool vdi_log_time_parse(struct vd_bytes text, vd_wall *ret_time);
+
+#endif
