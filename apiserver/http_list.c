@@ -201,6 +201,12 @@ static void write_opening(struct list_stream *list, struct vdi_out *out)
 		vdi_out_key(out, "remainingItemCount");
 		vdi_out_int(out, vd_list_remaining(list->list));
 	}
+	if (vd_list_shard_selector(list->list).size && list->form.form != VDI_FORM_TABLE) {
+		vdi_out_key(out, "shardInfo");
+		vdi_out_raw(out, "{\"selector\":");
+		vdi_out_string(out, vd_list_shard_selector(list->list));
+		vdi_out_raw(out, "}");
+	}
 	vdi_out_raw(out, "}");
 	if (list->form.form == VDI_FORM_TABLE)
 		vdi_table_columns(out, list->resource);
@@ -336,6 +342,7 @@ void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_req
 	options.namespace_name = request->route.namespace_name;
 	options.label_selector = params->label_selector;
 	options.field_selector = params->field_selector;
+	options.shard_selector = params->shard_selector;
 	options.limit = VDI_MAX(options.limit, 0);
 	options.continue_token = params->continue_token;
 	options.match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact"))	     ? VD_MATCH_EXACT

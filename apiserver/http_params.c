@@ -220,10 +220,6 @@ bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_
 				    (int) VDI_MIN(include.size, (size_t) 100), (const char *) include.data);
 		return false;
 	}
-	if (params->shard_selector.size) {
-		vdi_http_status_set(ret_status, 400, "BadRequest", "shardSelector is not supported");
-		return false;
-	}
 	return true;
 }
 

@@ -47,7 +47,7 @@ void		       vdi_params_fini(struct vdi_params *params);
 void vdi_params_default(struct vdi_params *params);
 /* R-607; false with *ret_status set. Looks at the query parameter watch only. */
 bool vdi_params_validate_list(const struct vdi_params *params, struct vdi_http_status *ret_status);
-/* The rest that a list or a watch can get wrong: timeoutSeconds, includeObject, shardSelector. */
+/* The rest that a list or a watch can get wrong: timeoutSeconds, includeObject. The cacher reads the selectors itself. */
 bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_status *ret_status);
 /* R-614, for what a delete brings in its query. */
 bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http_status *ret_status);

@@ -401,6 +401,7 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 	options->name = request->route.name;
 	options->label_selector = params->label_selector;
 	options->field_selector = params->field_selector;
+	options->shard_selector = params->shard_selector;
 	options->send_initial_events = params->send_initial_events;
 	options->allow_bookmarks = params->allow_bookmarks;
 	return true;

@@ -14,6 +14,7 @@ struct vd_list *vd_list_free(struct vd_list *list)
 	vdi_free(list->objects);
 	vdi_candidates_release(&list->candidates);
 	vdi_predicate_unref(list->predicate);
+	vdi_predicate_unref(list->sharded);
 	vdi_free(list->continue_token);
 	vdi_free(list);
 	return NULL;
@@ -106,6 +107,11 @@ struct vd_bytes vd_list_continue(const struct vd_list *list)
 int64_t vd_list_remaining(const struct vd_list *list)
 {
 	return list->remaining;
+}
+
+struct vd_bytes vd_list_shard_selector(const struct vd_list *list)
+{
+	return list->sharded ? vdi_shard_selector_text(list->sharded->shards) : VD_BYTES_NONE;
 }
 
 int64_t vd_list_candidate_count(const struct vd_list *list)

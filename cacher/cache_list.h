@@ -24,6 +24,8 @@ struct vd_list {
 	size_t		   next;
 	bool		   owns_objects;
 
+	struct vdi_predicate *sharded; /* NULL: all shards */
+
 	struct vdi_metric *returned_metric; /* counts what was handed out; NULL: nobody does */
 	uint64_t	   returned; /* walking */
 };

@@ -36,6 +36,8 @@ static const struct row rows[] = {
 	ROW(consistent_reads_failed, WATCH_CACHE_CONSISTENT_READ_TOTAL, "false", "false"),
 	ROW(consistent_reads_failed_fallback, WATCH_CACHE_CONSISTENT_READ_TOTAL, "false", "true"),
 	ROW(consistent_reads_failed_skipped, WATCH_CACHE_CONSISTENT_READ_TOTAL, "false", "skipped"),
+	ROW(sharded_watches, WATCH_SHARDS_TOTAL, NULL),
+	ROW(shard_filtered, WATCH_FILTERED_EVENTS_TOTAL, NULL),
 	ROW(dispatch_total, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "total"),
 	ROW(dispatch_storage_to_cache, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "storage_to_cache"),
 	ROW(dispatch_cache_to_watcher, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "cache_to_watcher"),

@@ -247,6 +247,8 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 		else
 			vd_error_set(&copy, status, "%s", vd_status_sentence(status));
 	}
+	if (list && call->predicate->shards)
+		list->sharded = vdi_predicate_ref(call->predicate);
 	free_call(call);
 	done(arg, status, list, status == VD_OK ? NULL : &copy);
 	vdi_cacher_call_end(cacher);
@@ -512,7 +514,8 @@ static vd_status prepare(struct list_call *call, const struct vd_list_options *o
 	struct vd_cacher	    *cacher = call->cacher;
 	bool			     is_continued = options->continue_token.size > 0 && options->name.size == 0;
 	struct vdi_predicate_options predicate = { options->namespace_name, options->name,	 options->label_selector,
-						   options->field_selector, !is_continued,	 cacher->options.cluster_scoped };
+						   options->field_selector, !is_continued,	 cacher->options.cluster_scoped,
+						   options->shard_selector };
 	vd_rev			     token_revision = 0;
 
 	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate, &call->predicate, reterr));

@@ -10,6 +10,19 @@
 
 /* ---- Events ---- */
 
+/* once for each watch that another shard's event was kept from. */
+static void count_filtered(struct vd_cacher *cacher, const struct vdi_watch_group *group, const struct vdi_event *event)
+{
+	const struct vd_object *object = event->object ? event->object : event->old_object;
+	size_t			watches = 0;
+
+	if (vdi_shard_selector_matches(group->predicate->shards, object))
+		return;
+	for (const struct vdi_lane *lane = group->lanes; lane; lane = lane->group_next)
+		watches += lane->watcher_count;
+	vdi_metric_add(cacher->metrics.shard_filtered, watches);
+}
+
 static void note_candidate(void *arg, struct vdi_watch_group *group)
 {
 	struct match_search {
@@ -19,8 +32,11 @@ static void note_candidate(void *arg, struct vdi_watch_group *group)
 	struct vdi_match_buffer *buffer = &search->cacher->matches;
 	enum vd_watch_type	 type;
 
-	if (!vdi_predicate_transition(group->predicate, search->event->old_object, search->event->object, &type))
+	if (!vdi_predicate_transition(group->predicate, search->event->old_object, search->event->object, &type)) {
+		if (group->predicate->shards)
+			count_filtered(search->cacher, group, search->event);
 		return;
+	}
 	buffer->matches[buffer->count++] = (struct vdi_group_match) { group, type };
 }
 
@@ -299,6 +315,8 @@ static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher, con
 	}
 	watcher->lane = vdi_lane_ref(lane);
 	lane->watcher_count++;
+	if (start->predicate->shards)
+		vdi_metric_add(cacher->metrics.sharded_watches, 1);
 	return begin(cacher, watcher, start, ret_initial, reterr);
 }
 
@@ -368,6 +386,8 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 		vdi_bookmark_remove(&cacher->bookmarks, watcher);
 		if (watcher->lane) {
 			watcher->lane->watcher_count--;
+			if (watcher->lane->group->predicate->shards)
+				vdi_metric_subtract(cacher->metrics.sharded_watches, 1);
 			drop_lane_if_unused(cacher, watcher->lane);
 		}
 		vdi_lock_acquire(&cacher->lock);

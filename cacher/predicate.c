@@ -36,7 +36,7 @@ static struct vd_bytes copy_bytes(char **place, struct vd_bytes bytes)
 }
 
 static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_options *options, struct vdi_label_selector *labels,
-		       struct vdi_field_selector *fields, struct vdi_predicate **ret_predicate)
+		       struct vdi_field_selector *fields, struct vdi_shard_selector *shards, struct vdi_predicate **ret_predicate)
 {
 	struct vd_bytes		     namespace_name = scope_of(options->namespace_name, options, fields, "metadata.namespace");
 	struct vd_bytes		     name = scope_of(options->name, options, fields, "metadata.name");
@@ -57,15 +57,18 @@ static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_
 	predicate->name = copy_bytes(&text, name);
 	predicate->labels = labels;
 	predicate->fields = fields;
+	predicate->shards = shards;
 	predicate->requirements = vdi_label_selector_requirements(labels, &predicate->requirement_count);
 	predicate->terms = terms;
 	predicate->term_count = term_count;
-	predicate->is_empty = vdi_label_selector_empty(labels) && vdi_field_selector_empty(fields);
+	predicate->is_empty = vdi_label_selector_empty(labels) && vdi_field_selector_empty(fields) && shards == NULL;
 	for (size_t i = 0; i < term_count; i++)
 		predicate->bound[i] = bind_field(codec, terms[i].field);
 	predicate->hash = XXH3_64bits_withSeed(namespace_name.size ? namespace_name.data : "", namespace_name.size,
 					       vdi_label_selector_hash(labels) * 31 + vdi_field_selector_hash(fields));
 	predicate->hash = XXH3_64bits_withSeed(name.size ? name.data : "", name.size, predicate->hash);
+	if (shards)
+		predicate->hash = XXH3_64bits_withSeed(shards->text, shards->text_size, predicate->hash);
 	*ret_predicate = predicate;
 	return VD_OK;
 }
@@ -75,15 +78,19 @@ vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predi
 {
 	struct vdi_label_selector *labels = NULL;
 	struct vdi_field_selector *fields = NULL;
+	struct vdi_shard_selector *shards = NULL;
 	vd_status		   status = vdi_label_selector_parse(options->label_selector, &labels, reterr);
 
 	if (status == VD_OK)
 		status = vdi_field_selector_parse(options->field_selector, &fields, reterr);
-	if (status == VD_OK && (status = build(codec, options, labels, fields, ret_predicate)) != VD_OK)
+	if (status == VD_OK)
+		status = vdi_shard_selector_parse(options->shard_selector, &shards, reterr);
+	if (status == VD_OK && (status = build(codec, options, labels, fields, shards, ret_predicate)) != VD_OK)
 		vd_error_set(reterr, status, "out of memory for a selector");
 	if (status != VD_OK) {
 		vdi_label_selector_unref(labels);
 		vdi_field_selector_unref(fields);
+		vdi_shard_selector_free(shards);
 	}
 	return status;
 }
@@ -99,6 +106,7 @@ struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate)
 	if (predicate && atomic_fetch_sub_explicit(&predicate->references, 1, memory_order_acq_rel) == 1) {
 		vdi_label_selector_unref(predicate->labels);
 		vdi_field_selector_unref(predicate->fields);
+		vdi_shard_selector_free(predicate->shards);
 		vdi_free(predicate);
 	}
 	return NULL;
@@ -124,6 +132,8 @@ bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct v
 		return false;
 	if (predicate->name.size && !vd_bytes_equal(predicate->name, vd_object_name(object)))
 		return false;
+	if (predicate->shards && !vdi_shard_selector_matches(predicate->shards, object))
+		return false;
 	for (size_t i = 0; i < predicate->term_count; i++)
 		if (vd_bytes_equal(predicate->terms[i].value, field_value(object, predicate->bound[i])) == predicate->terms[i].negated)
 			return false;
@@ -141,7 +151,8 @@ bool vdi_predicate_equal(const struct vdi_predicate *a, const struct vdi_predica
 {
 	return a->hash == b->hash && vd_bytes_equal(a->namespace_name, b->namespace_name) && vd_bytes_equal(a->name, b->name) &&
 	       vd_bytes_equal(vdi_label_selector_text(a->labels), vdi_label_selector_text(b->labels)) &&
-	       vd_bytes_equal(vdi_field_selector_text(a->fields), vdi_field_selector_text(b->fields));
+	       vd_bytes_equal(vdi_field_selector_text(a->fields), vdi_field_selector_text(b->fields)) &&
+	       vd_bytes_equal(vdi_shard_selector_text(a->shards), vdi_shard_selector_text(b->shards));
 }
 
 bool vdi_predicate_transition(const struct vdi_predicate *predicate, const struct vd_object *old_object, const struct vd_object *object,

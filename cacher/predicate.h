@@ -1,4 +1,4 @@
-/* What a list or watch asks for: a scope (namespace, name) and two selectors, parsed and bound to a codec's fields once.
+/* What a list or watch asks for: a scope (namespace, name), two selectors and a shard of the objects, parsed and bound to a codec's fields once.
  *
  * Immutable, reference counted, any thread; matching allocates nothing. The scope comes from the request, else from exact requirements on
  * metadata.namespace and metadata.name (R-525, R-620, R-621); the selectors are evaluated in full all the same.
@@ -13,6 +13,7 @@
 
 #include "base.h"
 #include "selector.h"
+#include "shard_selector.h"
 
 struct vdi_predicate_options {
 	struct vd_bytes namespace_name;
@@ -21,6 +22,7 @@ struct vdi_predicate_options {
 	struct vd_bytes field_selector;
 	bool		narrow_scope; /* take namespace and name from the field selector when the request has none */
 	bool		cluster_scoped;
+	struct vd_bytes shard_selector;
 };
 
 #define VDI_TERM_NAME (-1)
@@ -29,11 +31,12 @@ struct vdi_predicate_options {
 
 struct vdi_predicate {
 	_Atomic uint32_t	   references;
-	bool			   is_empty; /* both selectors */
+	bool			   is_empty; /* all selectors */
 	struct vd_bytes		   namespace_name; /* empty: all */
 	struct vd_bytes		   name;
 	struct vdi_label_selector *labels;
 	struct vdi_field_selector *fields;
+	struct vdi_shard_selector *shards; /* NULL: all */
 	const struct vdi_label_requirement *requirements;
 	size_t			   requirement_count;
 	const struct vdi_field_term *terms;
@@ -48,7 +51,7 @@ VDI_MUST_USE vd_status vdi_predicate_new(const struct vd_codec *codec, const str
 struct vdi_predicate *vdi_predicate_ref(struct vdi_predicate *predicate);
 struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate);
 
-/* Scope and selectors. */
+/* Scope, shard and selectors. */
 bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object);
 bool vdi_predicate_equal(const struct vdi_predicate *a, const struct vdi_predicate *b);
 /* What a change from old_object to object (either may be NULL) is for this predicate (R-219, R-552): VD_WATCH_ADDED, _MODIFIED, _DELETED. false:

@@ -27,6 +27,7 @@ struct vd_object {
 	struct vd_kv *kv;
 	struct slice  name;
 	struct slice  namespace_name;
+	struct slice  uid;
 	uint32_t      metadata_offset;
 	uint32_t      metadata_size;
 	uint32_t      revision_offset;
@@ -106,7 +107,7 @@ static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_
 	struct vd_object *object;
 	size_t		  own;
 
-	own = own_need(value, facts->name) + own_need(value, facts->namespace_name);
+	own = own_need(value, facts->name) + own_need(value, facts->namespace_name) + own_need(value, facts->uid);
 	for (size_t i = 0; i < facts->label_count; i++)
 		own += own_need(value, facts->labels[i].key) + own_need(value, facts->labels[i].value);
 	for (size_t i = 0; i < facts->field_count; i++)
@@ -121,6 +122,7 @@ static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_
 	object->own_size = 0;
 	object->name = place_slice(object, value, facts->name);
 	object->namespace_name = place_slice(object, value, facts->namespace_name);
+	object->uid = place_slice(object, value, facts->uid);
 	object->metadata_offset = facts->metadata_offset;
 	object->metadata_size = facts->metadata_size;
 	object->revision_offset = facts->revision_offset;
@@ -188,6 +190,11 @@ struct vd_bytes vd_object_name(const struct vd_object *object)
 struct vd_bytes vd_object_namespace(const struct vd_object *object)
 {
 	return bytes_of(object, object->namespace_name.offset, object->namespace_name.size);
+}
+
+struct vd_bytes vdi_object_uid(const struct vd_object *object)
+{
+	return bytes_of(object, object->uid.offset, object->uid.size);
 }
 
 vd_rev vd_object_revision(const struct vd_object *object)

@@ -9,6 +9,8 @@
 /* Bytes that the object's own header takes, without the shared kv. */
 size_t vdi_object_header_size(const struct vd_object *object);
 size_t vdi_object_field_count(const struct vd_object *object);
+/* Empty when it has none. Good while the object is. */
+struct vd_bytes vdi_object_uid(const struct vd_object *object);
 /* The object's metadata value with its braces, as stored (no resourceVersion unless the stored bytes hold one). Lent. */
 struct vd_bytes vdi_object_metadata(const struct vd_object *object);
 /* Offset of the value of "metadata" and where in the value the resourceVersion goes: for derived views (PartialObjectMetadata). */

@@ -83,11 +83,12 @@ struct vd_list_options {
 	enum vd_revision_match match;
 	int64_t		       limit; /* 0: none */
 	struct vd_bytes	       continue_token;
+	struct vd_bytes	       shard_selector; /* KEP-5866: "shardRange(object.metadata.uid, '0x...', '0x...') || ..."; empty: everything */
 };
 #define VD_LIST_OPTIONS_INIT                                                                                                     \
 	{                                                                                                                        \
 		sizeof(struct vd_list_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, VD_REVISION_UNSET, VD_MATCH_UNSET, 0,    \
-			{ 0, 0 }                                                                                                 \
+			{ 0, 0 }, { 0, 0 }                                                                                                 \
 	}
 
 /* A list is a snapshot, walked lazily and without locks; one owner, one thread at a time. Key order. */
@@ -110,6 +111,8 @@ VD_API vd_rev		 vd_list_revision(const struct vd_list *list);
 VD_API struct vd_bytes vd_list_continue(const struct vd_list *list);
 /* -1: not given. */
 VD_API int64_t	       vd_list_remaining(const struct vd_list *list);
+/* What of the objects it is: the canonical text of the shard selector, empty without one (R-5B0). Lent while the list lives. */
+VD_API struct vd_bytes vd_list_shard_selector(const struct vd_list *list);
 /* Objects the list will walk over (an upper bound of what next gives). */
 VD_API int64_t	       vd_list_candidate_count(const struct vd_list *list);
 VD_API struct vd_list *vd_list_free(struct vd_list *list);

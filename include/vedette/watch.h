@@ -50,11 +50,12 @@ struct vd_watch_options {
 	vd_mono		 deadline;	 /* VD_NEVER: none. The watch ends with VD_TIMEOUT; a bookmark comes 2 s before */
 	int64_t		 lag_bytes_max;	 /* undelivered bytes before VD_TOO_SLOW; 0: the cacher's default (16 MiB) */
 	int64_t		 lag_events_max; /* the same in events; 0: no limit of its own */
+	struct vd_bytes	 shard_selector; /* as of a list: only objects of these hash ranges (KEP-5866); empty: all */
 };
 #define VD_WATCH_OPTIONS_INIT                                                                                                    \
 	{                                                                                                                        \
 		sizeof(struct vd_watch_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, VD_REVISION_UNSET, VD_UNSET, false,     \
-			{ INT64_MAX }, 0, 0                                                                                      \
+			{ INT64_MAX }, 0, 0, { 0, 0 }                                                                                      \
 	}
 
 /* Where events go. Both functions are called by one actor, one at a time, and must not block. */

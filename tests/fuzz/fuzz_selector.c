@@ -1,6 +1,7 @@
-/* Label and field selectors: what parses has a canonical text that parses to itself and matches the same. */
+/* Label, field and shard selectors: what parses has a canonical text that parses to itself and matches the same. */
 #include "fuzz.h"
 #include "selector.h"
+#include "shard_selector.h"
 
 static const struct vd_pair sets[][3] = {
 	{ { { "a", 1 }, { "b", 1 } }, { { "x", 1 }, { "5", 1 } }, { { "app", 3 }, { "web", 3 } } },
@@ -31,6 +32,24 @@ static void check_labels(struct vd_bytes text)
 	}
 	vdi_label_selector_unref(selector);
 	vdi_label_selector_unref(again);
+}
+
+static void check_shards(struct vd_bytes text)
+{
+	struct vdi_shard_selector *selector = NULL;
+	struct vdi_shard_selector *again = NULL;
+	struct vd_error		   error = { 0 };
+
+	if (vdi_shard_selector_parse(text, &selector, &error) != VD_OK) {
+		VDI_CHECK(selector == NULL && error.message[0]);
+		return;
+	}
+	VDI_CHECK(vdi_shard_selector_parse(vdi_shard_selector_text(selector), &again, NULL) == VD_OK);
+	VDI_CHECK(vd_bytes_equal(vdi_shard_selector_text(selector), vdi_shard_selector_text(again)));
+	for (size_t i = 0; selector && i < selector->range_count; i++)
+		VDI_CHECK(selector->ranges[i].first <= selector->ranges[i].last);
+	vdi_shard_selector_free(selector);
+	vdi_shard_selector_free(again);
 }
 
 static void check_fields(struct vd_bytes text)
@@ -64,5 +83,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	check_labels((struct vd_bytes) { data, size });
 	check_fields((struct vd_bytes) { data, size });
+	check_shards((struct vd_bytes) { data, size });
 	return 0;
 }

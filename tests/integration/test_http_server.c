@@ -465,7 +465,18 @@ static void r631_errors_before_the_stream_are_answers(void **state)
 	expect("GET", CM "?watch=1&sendInitialEvents=true", "", "", 422, "sendInitialEvents requires setting resourceVersionMatch");
 	expect("GET", CM "?watch=1&labelSelector=(", "", "", 400, "BadRequest");
 	expect("GET", CM "?watch=1&fieldSelector=x%3Dy", "", "", 400, "field label not supported: x");
-	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "shardSelector");
+	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "invalid shard selector: unsupported function");
+}
+
+#define SHARD "shardRange(object.metadata.uid,%20%270x0000000000000000%27,%20%270x8000000000000000%27)"
+
+static void r608_r622_shards_over_http(void **state)
+{
+	expect("GET", CM "?shardSelector=" SHARD, "", "", 200,
+	       "\"shardInfo\":{\"selector\":\"shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')\"}},\"items\":[");
+	expect("GET", CM "?limit=1&shardSelector=" SHARD "%20%7C%7C%20" SHARD, "", "", 200, "') || shardRange(object.metadata.uid, '0x0");
+	expect("GET", CM "?shardSelector=%20", "", "", 400, "invalid shard selector: empty shard selector is not allowed");
+	expect("GET", CM "?shardSelector=shardRange(object.metadata.uid,%270x0%27,%270x8%27)", "", "", 400, "16-digit hex value");
 }
 
 /* A client that does not read gets what fits, and costs nobody else anything. */
@@ -646,6 +657,7 @@ int main(void)
 		cmocka_unit_test(h403_a_watch_list_ends_its_initial_events_and_goes_on),
 		cmocka_unit_test(h409_a_watch_that_times_out_keeps_the_connection),
 		cmocka_unit_test(r631_errors_before_the_stream_are_answers),
+		cmocka_unit_test(r608_r622_shards_over_http),
 		cmocka_unit_test(h624_a_stalled_watch_delays_nobody),
 		cmocka_unit_test(r745_requests_are_counted_by_verb_and_code),
 		cmocka_unit_test(r741_events_sizes_and_r744_running_watches_are_counted),

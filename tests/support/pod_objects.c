@@ -18,7 +18,7 @@ struct vd_object *pod_new(const struct vd_codec *codec, const char *namespace_na
 	struct vd_object *object;
 
 	snprintf(key, sizeof key, "/registry/pods/%s/%s", namespace_name, name);
-	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"%s%s%s},\"spec\":{%s%s%s}}", name, namespace_name,
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"u-%s\"%s%s%s},\"spec\":{%s%s%s}}", name, namespace_name, name,
 		 app ? ",\"labels\":{\"app\":\"" : "", app ? app : "", app ? "\"}" : "", node ? "\"nodeName\":\"" : "", node ? node : "",
 		 node ? "\"" : "");
 	assert_status(vd_kv_new(vd_bytes_of(key), vd_bytes_of(value), &kv), VD_OK);
