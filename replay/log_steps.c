@@ -182,7 +182,7 @@ static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_
 	steps->at_end = true;
 	steps->was_torn = vdi_event_log_is_torn(steps->log);
 	if (steps->in_snapshot)
-		return vdi_log_steps_broken(steps, steps->line, "the log ends within the snapshot that begins here", reterr);
+		return vdi_log_steps_broken(steps, steps->line, "the log ends within a snapshot", reterr);
 	if (steps->revision == 0)
 		return VD_CLOSED;
 	/* In a log with commit lines the last transaction is torn; so it may be in one without, when the last line is. */
