@@ -1,5 +1,5 @@
-// Command peers holds the programs that test vedette's HTTP server with real clients (client-go) and with clients that
-// no well-behaved library would write (raw sockets). Each subcommand prints one JSON summary on stdout and exits 0 when
+// Command peers holds the programs that test vedette with its real counterparts: its HTTP server with client-go and with clients that no
+// well-behaved library would write (raw sockets), its etcd client with real etcd servers and with one that follows a script. Each test prints one JSON summary on stdout and exits 0 when
 // every check held, 1 when one did not (each violation names the rule of the specification it breaks), 2 on wrong use.
 package main
 
@@ -25,6 +25,9 @@ var subcommands = map[string]subcommand{
 	"crashloop":     {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
 	"badinput":      {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
 	"watchlist":     {"list and watch semantics on the wire", runWatchList},
+	"etcd-run":      {"starts an etcd (3.7 or 3.4, one or more members), runs a command with it, and ends both", runEtcd},
+	"control":       {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
+	"fault-proxy":   {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
 }
 
 func usage() {

@@ -1,0 +1,20 @@
+#!/bin/bash
+# Usage: with-etcd.sh BUILD-DIR SOURCE-DIR [FLAG...] -- COMMAND [ARG...]
+# Builds tests/peers (SOURCE-DIR) and etcd 3.7 with its etcdctl into BUILD-DIR when needed, starts an etcd and runs COMMAND with it: see
+# `peers etcd-run` and docs/HACKING.md for the flags and for what COMMAND finds in its environment. Exits as COMMAND did; 77 with the reason
+# when something is missing.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1
+source=$2
+shift 2
+"$here/build-peers.sh" "$source" "$build/peers" || exit $?
+case " $* " in
+*" --version 3.4 "* | *" --version=3.4 "*) ;;
+*)
+	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcd" etcd || exit $?
+	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcdctl" etcdctl || exit $?
+	;;
+esac
+exec "$build/peers" etcd-run "$@"

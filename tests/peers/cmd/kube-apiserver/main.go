@@ -1,0 +1,18 @@
+// Command kube-apiserver is Kubernetes' own API server, built from its modules: the test whether vedette and upstream can share one etcd
+// runs it. Its build takes minutes, so nothing builds it on its own: see docs/HACKING.md.
+package main
+
+import (
+	"os"
+	_ "time/tzdata"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() {
+	os.Exit(cli.Run(app.NewAPIServerCommand()))
+}
