@@ -154,6 +154,8 @@ static vd_status make_cacher(struct vd_server *server, struct vdi_resource *reso
 	options.trigger = resource->trigger;
 	options.history_bytes = history_of(server, resource);
 	options.history_window = server->options.history_window;
+	options.consistency_interval = server->options.consistency_interval;
+	options.on_inconsistency = (enum vd_on_inconsistency) server->options.on_inconsistency;
 	options.skip_undecodable = true;
 	return vd_cacher_new(server->env, server->store, &options, &resource->cacher, reterr);
 }

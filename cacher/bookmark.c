@@ -59,13 +59,13 @@ static void file(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher, v
 
 	if (due.ns == INT64_MAX)
 		return;
-	if (due.ns == watcher->deadline.ns && due.ns <= vd_mono_add(now, VD_MS(1500)).ns) {
+	if (due.ns == watcher->deadline.ns && due.ns <= vd_mono_add(now, VD_SECONDS(3)).ns) {
 		put(wheel, &wheel->soon, watcher);
 		wheel->soon_next = VDI_MIN(wheel->soon_next.ns, due.ns) == due.ns ? due : wheel->soon_next;
 		return;
 	}
-	/* A deadline is looked at a tick early, so that it can move to the list of exact ones. */
-	second = second_of(due) - (due.ns == watcher->deadline.ns ? 1 : 0);
+	/* A deadline is looked at before, so that it can move to the list of exact ones: two seconds, as ticks are up to 1.25 s apart. */
+	second = second_of(due) - (due.ns == watcher->deadline.ns ? 2 : 0);
 	second = VDI_MAX(second, wheel->second + 1);
 	second = VDI_MIN(second, wheel->second + VDI_BOOKMARK_BUCKETS - 1);
 	put(wheel, &wheel->buckets[second % VDI_BOOKMARK_BUCKETS], watcher);

@@ -29,6 +29,7 @@ static void free_cacher(struct vd_cacher *cacher)
 {
 	if (cacher->is_collected)
 		vdi_metrics_remove_collector(vdi_env_metrics(cacher->env), &cacher->collector);
+	vdi_consistency_fini(&cacher->consistency);
 	vdi_reflector_fini(&cacher->reflector);
 	vdi_dispatch_fini(cacher);
 	vdi_watch_index_fini(&cacher->watcher_index);
@@ -201,6 +202,7 @@ static void run(void *arg)
 	vdi_dispatch_left(cacher);
 	due = earlier(due, vdi_dispatch_retire_frames(cacher));
 	due = earlier(due, follow_compaction(cacher));
+	due = earlier(due, vdi_consistency_run(cacher));
 	update_gauges(cacher);
 	vd_actor_set_timer(cacher->actor, due);
 	if (more)
@@ -298,6 +300,7 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 	vdi_reflector_init(&cacher->reflector);
 	vdi_watch_index_init(&cacher->watcher_index, options->codec, trigger_index);
 	vdi_bookmark_init(&cacher->bookmarks, env);
+	vdi_consistency_init(&cacher->consistency, env, options->consistency_interval);
 	status = build(cacher, options, reterr);
 	if (status != VD_OK) {
 		if (reterr && reterr->code == VD_OK)

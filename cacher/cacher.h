@@ -29,6 +29,7 @@
 #include "base.h"
 #include "bookmark.h"
 #include "cacher_metrics.h"
+#include "consistency.h"
 #include "lock.h"
 #include "predicate.h"
 #include "quarantine.h"
@@ -82,6 +83,7 @@ struct vd_cacher {
 		int64_t		  bytes;
 		vd_mono		  last;
 	} recent; /* their frames are kept */
+	struct vdi_consistency consistency;
 	vd_mono	 compaction_poll; /* when to ask the store next what it has compacted */
 	uint64_t visit; /* stamp of the event that is being matched */
 	bool	 is_ending; /* every watcher was told */

@@ -42,6 +42,12 @@ struct vdi_dump {
 	uint64_t		   relists;
 	uint64_t		   resumes;
 	size_t			   groups;
+	struct {
+		uint64_t		     counts[4];
+		enum vdi_consistency_verdict verdict;
+		vd_rev			     revision;
+		uint64_t		     digest;
+	} consistency;
 	bool			   has_stream;
 	struct vdi_watchchan_stats stream;
 };
@@ -202,6 +208,18 @@ static void write_stream(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 			  (unsigned long long) stats->bookmarks, (unsigned long long) stats->undecodable);
 }
 
+static void write_consistency(struct vdi_buffer *buffer, const struct vdi_dump *dump)
+{
+	vdi_buffer_printf(buffer, ",\"consistency\":{\"status\":\"%s\"", vdi_consistency_verdict_name(dump->consistency.verdict));
+	if (dump->consistency.verdict != VDI_CONSISTENCY_NONE)
+		vdi_buffer_printf(buffer, ",\"resourceVersion\":%lld,\"digest\":\"%llx\"", (long long) dump->consistency.revision,
+				  (unsigned long long) dump->consistency.digest);
+	for (int i = VDI_CONSISTENCY_SUCCESS; i <= VDI_CONSISTENCY_ERROR; i++)
+		vdi_buffer_printf(buffer, ",\"%s\":%llu", vdi_consistency_verdict_name((enum vdi_consistency_verdict) i),
+				  (unsigned long long) dump->consistency.counts[i]);
+	vdi_buffer_append_char(buffer, '}');
+}
+
 static void write_row(struct vdi_buffer *buffer, const struct row *row)
 {
 	vdi_buffer_printf(buffer, "{\"state\":\"%s\",\"watchers\":%zu,\"lagEvents\":%llu,\"lagBytes\":%llu", row->state, row->watchers,
@@ -216,6 +234,8 @@ static void write_row(struct vdi_buffer *buffer, const struct row *row)
 		write_string(buffer, "labelSelector", vdi_label_selector_text(row->predicate->labels));
 	if (row->predicate && !vdi_field_selector_empty(row->predicate->fields))
 		write_string(buffer, "fieldSelector", vdi_field_selector_text(row->predicate->fields));
+	if (row->predicate && row->predicate->shards)
+		write_string(buffer, "shardSelector", vdi_shard_selector_text(row->predicate->shards));
 	vdi_buffer_append_char(buffer, '}');
 }
 
@@ -294,6 +314,7 @@ static void finish(struct vdi_dump *dump, vd_status status)
 		write_ready(&buffer, cacher);
 		write_cache(&buffer, cacher);
 		write_stream(&buffer, dump);
+		write_consistency(&buffer, dump);
 		write_watchers(&buffer, dump);
 		vdi_buffer_append_text(&buffer, ",\"quarantined\":");
 		vdi_quarantine_dump(&cacher->quarantine, VDI_DUMP_QUARANTINED_MAX, &buffer);
@@ -341,6 +362,10 @@ static void note_actor(struct vdi_dump *dump)
 	dump->relists = cacher->reflector.relists;
 	dump->resumes = cacher->reflector.resumes;
 	dump->groups = cacher->watcher_index.group_count;
+	memcpy(dump->consistency.counts, cacher->consistency.counts, sizeof dump->consistency.counts);
+	dump->consistency.verdict = cacher->consistency.verdict;
+	dump->consistency.revision = cacher->consistency.verdict_revision;
+	dump->consistency.digest = cacher->consistency.verdict_digest;
 	dump->has_stream = cacher->reflector.watchchan != NULL;
 	if (dump->has_stream)
 		vdi_watchchan_stats_get(cacher->reflector.watchchan, &dump->stream);

@@ -30,6 +30,7 @@ struct vdi_cacher_metrics {
 	struct vdi_metric *consistent_reads_failed;
 	struct vdi_metric *consistent_reads_failed_fallback;
 	struct vdi_metric *consistent_reads_failed_skipped;
+	struct vdi_metric *consistency_checks[4]; /* by verdict; the first is unused */
 	struct vdi_metric *sharded_watches;
 	struct vdi_metric *shard_filtered;
 	struct vdi_metric *dispatch_total;

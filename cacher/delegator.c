@@ -424,7 +424,7 @@ static void snapshot_list(struct list_call *call)
 		vdi_lock_acquire(&cache->lock);
 		revision = vdi_watch_cache_revision(cache);
 		/* The next pages ask for exactly this state. */
-		if (call->plan.limit > 0)
+		if (call->plan.limit > 0 && !cache->is_inconsistent)
 			vdi_object_store_retain(&cache->store, vdi_btree_view(&cache->store.objects), revision, cache->history.end);
 		vdi_candidates_newest_locked(cache, call->predicate, scope_of(call), call->is_single, start, &candidates);
 		vdi_lock_release(&cache->lock);

@@ -163,6 +163,12 @@ static void start_over(struct vd_cacher *cacher, const char *why)
 	back_off(cacher);
 }
 
+void vdi_reflector_relist(struct vd_cacher *cacher, const char *why)
+{
+	if (cacher->reflector.phase == VDI_REFLECTOR_WATCHING)
+		start_over(cacher, why);
+}
+
 static bool is_passing(vd_status code)
 {
 	switch (code) {

@@ -66,9 +66,11 @@ void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history);
 /* For watchChans of the cacher: wakes its actor; a stream of it is gone. */
 void vdi_reflector_wake(void *cacher);
 void vdi_reflector_stream_closed(void *cacher);
-/* Closes the streams. */
 /* Asks the store for its progress if it is ahead of the cache. The cacher's actor. */
 void vdi_reflector_ask_progress(struct vd_cacher *cacher);
+/* What is cached is not to be trusted: everybody's watch ends, and it is listed again. The cacher's actor. */
+void vdi_reflector_relist(struct vd_cacher *cacher, const char *why);
+/* Closes the streams. */
 void vdi_reflector_stop(struct vd_cacher *cacher);
 void vdi_reflector_fini(struct vdi_reflector *reflector);
 

@@ -41,6 +41,7 @@ void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *ob
 		vdi_history_reset(&cache->history, revision);
 	vdi_object_store_replace(&cache->store, objects);
 	cache->matched_revision = revision;
+	cache->is_inconsistent = false;
 	atomic_store_explicit(&cache->matched_position, cache->history.end, memory_order_release);
 	publish_locked(cache, revision);
 	vdi_lock_release(&cache->lock);
@@ -177,6 +178,16 @@ void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision)
 	vdi_lock_release(&cache->lock);
 }
 
+/* One lock for the mark and the snapshots: none can appear in between (W-25). */
+void vdi_watch_cache_mark_consistent(struct vdi_watch_cache *cache, bool is_consistent)
+{
+	vdi_lock_acquire(&cache->lock);
+	cache->is_inconsistent = !is_consistent;
+	if (!is_consistent)
+		vdi_object_store_forget(&cache->store, INT64_MAX);
+	vdi_lock_release(&cache->lock);
+}
+
 /* ---- Waiting for a revision ---- */
 
 bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter *waiter)
@@ -306,6 +317,8 @@ static const struct vdi_retained_snapshot *find_exact_locked(const struct vdi_wa
 
 static bool has_revision_locked(const struct vdi_watch_cache *cache, vd_rev revision)
 {
+	if (cache->is_inconsistent)
+		return false;
 	return revision >= vdi_history_floor(&cache->history) || find_exact_locked(cache, revision) != NULL;
 }
 
@@ -354,7 +367,7 @@ vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revi
 
 	vdi_btree_init(&objects, &vdi_object_btree_ops);
 	vdi_lock_acquire(&cache->lock);
-	nearest = find_exact_locked(cache, revision);
+	nearest = cache->is_inconsistent ? NULL : find_exact_locked(cache, revision);
 	if (nearest) {
 		vdi_btree_snapshot_ref(&nearest->snapshot, ret_snapshot);
 		vdi_lock_release(&cache->lock);
@@ -379,7 +392,7 @@ vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revi
 	}
 	vdi_lock_acquire(&cache->lock);
 	/* Not across a new generation: there the history starts over behind our positions. */
-	if (to >= cache->history.start && revision >= vdi_history_floor(&cache->history))
+	if (!cache->is_inconsistent && to >= cache->history.start && revision >= vdi_history_floor(&cache->history))
 		vdi_object_store_retain(&cache->store, &objects.live, revision, to);
 	vdi_lock_release(&cache->lock);
 	*ret_snapshot = objects.live;

@@ -42,6 +42,7 @@ struct vdi_watch_cache {
 	vd_rev			 waiters_revision_min; /* of all waiters; INT64_MAX when none waits */
 	uint64_t		 waits;
 	bool			 is_stopped;
+	bool			 is_inconsistent; /* exact revisions are not given out */
 };
 
 /* trigger_index, index_labels as in object_store.h. VD_NOMEM. */
@@ -72,6 +73,8 @@ struct vdi_applied {
  * only with VD_NOMEM, ends between two revisions, and the rest may be tried again. */
 VDI_MUST_USE vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *events, size_t count,
 					     struct vdi_applied *applied);
+/* Whether the cache was found equal to the store (R-5A2): if not, retained snapshots go and no exact revision is given out until it is again. Any thread. */
+void vdi_watch_cache_mark_consistent(struct vdi_watch_cache *cache, bool is_consistent);
 /* Nothing happened up to revision. */
 void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision);
 /* Calls those who waited for what is now published, and those whose time is over. Returns when the next one is due. */

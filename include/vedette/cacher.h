@@ -22,6 +22,14 @@ extern "C" {
 
 struct vd_cacher;
 
+/* What follows when the cache was found to differ from the store at the same revision. Always: it is counted and logged with the first object that differs, and
+ * exact revisions are read from the store until a later comparison finds no difference. */
+enum vd_on_inconsistency {
+	VD_ON_INCONSISTENCY_REPORT, /* that is all, as upstream does it */
+	VD_ON_INCONSISTENCY_RELIST, /* the cache is filled anew; all watches end (VD_CLOSED) and cannot be resumed across it */
+	VD_ON_INCONSISTENCY_PANIC,  /* the program stops: for tests */
+};
+
 struct vd_cacher_options {
 	size_t		 size;		/* sizeof(struct vd_cacher_options) */
 	const char	*resource;	/* "pods", "deployments.apps": for messages and metrics; copied */
@@ -38,11 +46,14 @@ struct vd_cacher_options {
 	bool		 skip_undecodable;  /* go on past an object that cannot be decoded (counted, quarantined) instead of starting over (R-221, O-20) */
 	const char *const *index_labels;    /* label keys with a list index; NULL-terminated or NULL; copied */
 	bool		   no_backfill;	    /* start with an empty history, though the store still has older revisions */
+	vd_dur		   consistency_interval; /* between two comparisons with the store (R-5A0); default 5 min; 0: never */
+	enum vd_on_inconsistency on_inconsistency;
 };
 #define VD_CACHER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_cacher_options), 0, 0, 0, false, 0, 0, (int64_t) 64 << 20, { (int64_t) 75 * 1000000000 },       \
-			(int64_t) 16 << 20, 1000000, 0, false, 0, false                                                          \
+			(int64_t) 16 << 20, 1000000, 0, false, 0, false, { (int64_t) 300 * 1000000000 },                         \
+			VD_ON_INCONSISTENCY_REPORT                                                                               \
 	}
 
 /* Returns at once; the cacher starts to fill itself. VD_INVALID_ARGUMENT with a sentence, VD_NOMEM. store outlives the cacher. */

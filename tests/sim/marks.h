@@ -61,6 +61,8 @@
 	X(list_unavailable, "a list failed because the store was away")                                                          \
 	X(list_walked_late, "a list was walked after further writes")                                                            \
 	X(get_not_found, "a get of something absent")                                                                            \
+	X(cache_compared, "a cache was compared with its store and found equal")                                                 \
+	X(cache_not_compared, "a cache could not be compared: not ready, no answer, or compacted")                               \
 	X(disk_full, "the disk had no room and the store went on afterwards")                                                    \
 	X(disk_error, "the disk failed and the store was opened anew")
 

@@ -269,6 +269,9 @@ static void build(struct world *world)
 		options.lag_bytes_max = world->swarm.lag_bytes_max;
 		options.watcher_count_max = world->swarm.watcher_count_max;
 		options.decode_workers = world->swarm.decode_workers;
+		/* Often, and a difference is a broken promise like any other. */
+		options.consistency_interval = VD_SECONDS(5);
+		options.on_inconsistency = VD_ON_INCONSISTENCY_PANIC;
 		world->cachers[i].options = options;
 	}
 	open_cachers(world);
@@ -356,6 +359,8 @@ static void close_cachers(struct world *world)
 	for (unsigned i = 0; i < SIM_CACHERS; i++) {
 		struct sim_cacher *at = &world->cachers[(first + i) % SIM_CACHERS];
 
+		world->marks.cache_compared += at->cacher->consistency.counts[VDI_CONSISTENCY_SUCCESS];
+		world->marks.cache_not_compared += at->cacher->consistency.counts[VDI_CONSISTENCY_ERROR];
 		vd_cacher_close(at->cacher, cacher_closed, at);
 		run_steps(world, roll(world, 30));
 	}

@@ -15,7 +15,7 @@ static int64_t ms_until(const struct cacher_fixture *f, vd_mono time)
 /* each deadline is met to the millisecond, whichever second and bucket it falls into; bookmarks stop before it. */
 static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **state)
 {
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct cacher_fixture f;
 		struct recorder	     *r = calloc(WATCHERS, sizeof *r);
 		vd_mono		      deadlines[WATCHERS];

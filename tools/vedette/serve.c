@@ -18,6 +18,8 @@ struct serve {
 	const char *load;
 	int64_t	    history_bytes;
 	vd_dur	    history_window;
+	vd_dur	    consistency_interval;
+	const char *on_inconsistency;
 	unsigned    threads;
 	bool	    memory;
 
@@ -101,6 +103,10 @@ static int run_server(struct serve *serve, const struct vd_env *env, const sigse
 	options.resources_path = serve->resources;
 	options.history_bytes = serve->history_bytes;
 	options.history_window = serve->history_window;
+	options.consistency_interval = serve->consistency_interval;
+	options.on_inconsistency = strcmp(serve->on_inconsistency, "panic") == 0    ? VD_ON_INCONSISTENCY_PANIC
+				   : strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST
+										     : VD_ON_INCONSISTENCY_REPORT;
 	error.code = vd_server_new(env, store, &options, &server, &error);
 	if (error.code != VD_OK) {
 		result = fail("", &error);
@@ -125,7 +131,9 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 {
 	struct serve		serve = { .listen = "127.0.0.1:8080",
 					  .history_bytes = (int64_t) 256 << 20,
-					  .history_window = VD_SECONDS(600) };
+					  .history_window = VD_SECONDS(600),
+					  .consistency_interval = VD_SECONDS(300),
+					  .on_inconsistency = "report" };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
 	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
 	struct vd_env	       *env;
@@ -140,6 +148,10 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "further kinds to serve (JSON)", &serve.resources },
 		{ 0, "history-window", VDI_OPTION_DURATION, "DURATION", "how long old revisions stay (default 10m)", &serve.history_window },
 		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE", "and how much of them at most (default 256MiB)", &serve.history_bytes },
+		{ 0, "consistency-interval", VDI_OPTION_DURATION, "DURATION",
+		  "how often each cache is compared with the store; 0: never (default 5m)", &serve.consistency_interval },
+		{ 0, "on-inconsistency", VDI_OPTION_CHOICE, "ACTION", "what to do when they differ: report, relist or panic (default report)",
+		  &serve.on_inconsistency, "report|relist|panic" },
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 

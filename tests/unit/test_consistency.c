@@ -1,0 +1,364 @@
+/* The consistency checker: when it runs, what it compares, what follows a difference. */
+#include "consistency.h"
+
+#include "cacher.h"
+#include "cacher_dump.h"
+#include "cacher_fixture.h"
+#include "env.h"
+#include "expect_panic.h"
+#include "pod_objects.h"
+#include "store_chaos.h"
+
+#define PERIOD 300
+
+static uint64_t count_of(const struct cacher_fixture *f, enum vdi_consistency_verdict verdict)
+{
+	assert_int_equal(vdi_metric_value(f->cacher->metrics.consistency_checks[verdict]), f->cacher->consistency.counts[verdict]);
+	return f->cacher->consistency.counts[verdict];
+}
+
+static void pass(struct cacher_fixture *f, int64_t seconds)
+{
+	vdi_sim_advance(f->env, VD_SECONDS(seconds));
+}
+
+/* Changes what the cache holds behind everybody's back. */
+static void corrupt(struct cacher_fixture *f, struct vd_object *old_object, struct vd_object *object)
+{
+	struct vdi_watch_cache *cache = &f->cacher->watch_cache;
+
+	vdi_lock_acquire(&cache->lock);
+	assert_status(vdi_object_store_change(&cache->store, old_object, object), VD_OK);
+	vdi_lock_release(&cache->lock);
+}
+
+static struct vd_object *cached(struct cacher_fixture *f, const char *key)
+{
+	return vdi_object_store_get(&f->cacher->watch_cache.store, vd_bytes_of(key));
+}
+
+/* First after 5 minutes and up to half of that, then again, counted from the end of the last one. */
+static void r5a0_it_runs_every_five_minutes_and_something(void **state)
+{
+	struct cacher_fixture f;
+	uint64_t	      before;
+
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		cacher_fixture_setup(&f, seed);
+		put_pod(&f, "a", "x", NULL, NULL);
+		pass(&f, PERIOD - 2);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 0);
+		pass(&f, PERIOD / 2 + 3);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
+		before = (uint64_t) f.cacher->consistency.checked.ns;
+		pass(&f, PERIOD * 3 / 2 + 1);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 2);
+		assert_in_range((uint64_t) f.cacher->consistency.checked.ns - before, (uint64_t) PERIOD * 1000000000,
+				(uint64_t) (PERIOD * 3 / 2 + 1) * 1000000000);
+		assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_SUCCESS);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+static void r5a0_it_can_be_switched_off(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 1);
+	f.options.consistency_interval = (vd_dur) { 0 };
+	cacher_fixture_open(&f, NULL);
+	pass(&f, 10 * PERIOD);
+	for (int i = 1; i <= 3; i++)
+		assert_int_equal(count_of(&f, (enum vdi_consistency_verdict) i), 0);
+	cacher_fixture_teardown(&f);
+}
+
+/* The digest is upstream's: FNV-1 over namespace/name/revision of every item, nothing between items. */
+static void r5a1_the_digest_is_upstreams(void **state)
+{
+	struct cacher_fixture f;
+	char		      text[128];
+	uint64_t	      digest = UINT64_C(0xcbf29ce484222325);
+	vd_rev		      first, second;
+
+	cacher_fixture_setup(&f, 2);
+	first = put_pod(&f, "a", "y", NULL, NULL);
+	second = put_pod(&f, "a", "x", NULL, NULL);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	snprintf(text, sizeof text, "a/x/%llda/y/%lld", (long long) second, (long long) first);
+	for (const char *at = text; *at; at++)
+		digest = (digest * UINT64_C(0x100000001b3)) ^ (unsigned char) *at;
+	assert_true(f.cacher->consistency.verdict_digest == digest);
+	assert_int_equal(f.cacher->consistency.verdict_revision, second);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
+	cacher_fixture_teardown(&f);
+}
+
+/* Many pages at one revision, while others write. */
+static void r5a1_pages_are_read_at_one_revision(void **state)
+{
+	struct cacher_fixture f;
+	char		      name[16];
+
+	cacher_fixture_setup(&f, 3);
+	for (unsigned i = 0; i < 3 * VDI_CONSISTENCY_PAGE + 7; i++) {
+		snprintf(name, sizeof name, "p%u", i);
+		put_pod(&f, i % 2 ? "a" : "b", name, NULL, NULL);
+	}
+	cacher_fixture_settle(&f);
+	for (unsigned i = 0; i < 500; i++) {
+		snprintf(name, sizeof name, "p%u", (i * 37) % (3 * VDI_CONSISTENCY_PAGE));
+		if (i % 3)
+			put_pod(&f, (i * 37) % 2 ? "a" : "b", name, "new", NULL);
+		else
+			delete_pod(&f, (i * 37) % 2 ? "a" : "b", name);
+		pass(&f, 1);
+	}
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 0);
+	cacher_fixture_teardown(&f);
+}
+
+static void r5a2_r5a3_every_kind_of_difference_is_found(void **state)
+{
+	static const char *const expected[] = { "only in the cache: /registry/pods/a/extra", "only in storage: /registry/pods/a/x",
+						"another revision: /registry/pods/a/x", "another content: /registry/pods/a/x" };
+
+	for (int kind = 0; kind < 4; kind++) {
+		struct cacher_fixture f;
+		struct vd_object     *forged = NULL;
+		vd_rev		      revision;
+
+		cacher_fixture_setup(&f, 4);
+		put_pod(&f, "a", "w", NULL, NULL);
+		revision = put_pod(&f, "a", "x", "web", NULL);
+		put_pod(&f, "a", "y", NULL, NULL);
+		cacher_fixture_settle(&f);
+		if (kind == 0)
+			forged = pod_new(f.codec, "a", "extra", NULL, NULL, 2);
+		else if (kind > 1)
+			forged = pod_new(f.codec, "a", "x", "web", NULL, kind == 2 ? revision - 1 : revision);
+		corrupt(&f, kind ? cached(&f, "/registry/pods/a/x") : NULL, forged);
+		vd_object_unref(forged);
+		pass(&f, PERIOD * 3 / 2 + 1);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 0);
+		if (strstr(f.cacher->consistency.difference, expected[kind]) == NULL)
+			fail_msg("%s", f.cacher->consistency.difference);
+		/* Reported, nothing else. */
+		assert_status(vd_cacher_ready(f.cacher, NULL), VD_OK);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+static size_t list_at(struct cacher_fixture *f, vd_rev revision)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *list;
+	struct vd_error	       error;
+	size_t		       count = 0;
+
+	options.revision = revision;
+	options.match = VD_MATCH_EXACT;
+	assert_status(vd_cacher_list_wait(f->cacher, &options, &list, &error), VD_OK);
+	assert_int_equal(vd_list_revision(list), revision);
+	while (vd_list_next(list))
+		count++;
+	vd_list_free(list);
+	return count;
+}
+
+/* a failure drops the snapshots and sends exact reads to the store; a success gives them back. */
+static void r447_r452_r5a2_exact_reads_need_a_consistent_cache(void **state)
+{
+	struct cacher_fixture f;
+	vd_rev		      one, two;
+	struct vd_object     *lost;
+
+	cacher_fixture_setup(&f, 5);
+	one = put_pod(&f, "a", "x", NULL, NULL);
+	two = put_pod(&f, "a", "y", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(list_at(&f, one), 1);
+	assert_int_equal(f.cacher->watch_cache.store.retained_count, 1);
+	assert_true(vdi_watch_cache_has_revision(&f.cacher->watch_cache, one));
+	/* The cache loses x: what it says of any revision is wrong. */
+	lost = vd_object_ref(cached(&f, "/registry/pods/a/x"));
+	corrupt(&f, lost, NULL);
+	assert_int_equal(list_at(&f, two), 1);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
+	assert_int_equal(f.cacher->watch_cache.store.retained_count, 0);
+	assert_false(vdi_watch_cache_has_revision(&f.cacher->watch_cache, one));
+	assert_false(vdi_watch_cache_has_revision(&f.cacher->watch_cache, two));
+	assert_int_equal(list_at(&f, one), 1);
+	assert_int_equal(list_at(&f, two), 2);
+	assert_int_equal(f.cacher->watch_cache.store.retained_count, 0);
+	corrupt(&f, NULL, lost);
+	vd_object_unref(lost);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
+	assert_true(vdi_watch_cache_has_revision(&f.cacher->watch_cache, two));
+	assert_int_equal(list_at(&f, two), 2);
+	assert_true(f.cacher->watch_cache.store.retained_count > 0);
+	cacher_fixture_teardown(&f);
+}
+
+static void r5a2_a_relist_repairs(void **state)
+{
+	struct cacher_fixture	f;
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct recorder	       *recorder = calloc(1, sizeof *recorder);
+
+	cacher_fixture_init(&f, 6);
+	f.options.on_inconsistency = VD_ON_INCONSISTENCY_RELIST;
+	cacher_fixture_open(&f, NULL);
+	put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_status(recorder_open(&f, recorder, &options, NULL), VD_OK);
+	corrupt(&f, cached(&f, "/registry/pods/a/x"), NULL);
+	pass(&f, PERIOD * 3 / 2 + 5);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
+	assert_int_equal(recorder->ended, 1);
+	assert_status(recorder->reason, VD_CLOSED);
+	assert_non_null(cached(&f, "/registry/pods/a/x"));
+	assert_status(vd_cacher_ready(f.cacher, NULL), VD_OK);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
+	assert_true(count_of(&f, VDI_CONSISTENCY_SUCCESS) >= 1);
+	recorder_close(&f, recorder);
+	cacher_fixture_teardown(&f);
+	free(recorder);
+}
+
+static struct cacher_fixture *doomed;
+
+static void find_difference(void)
+{
+	corrupt(doomed, cached(doomed, "/registry/pods/a/x"), NULL);
+	pass(doomed, PERIOD * 3 / 2 + 1);
+}
+
+static void r5a2_or_stops_the_program(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 7);
+	f.options.on_inconsistency = VD_ON_INCONSISTENCY_PANIC;
+	cacher_fixture_open(&f, NULL);
+	put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	doomed = &f;
+	expect_panic(find_difference, "the watch cache equals storage");
+	cacher_fixture_teardown(&f);
+}
+
+/* No answer, no verdict: nothing changes but a counter. */
+static void r5a2_errors_change_nothing(void **state)
+{
+	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };
+	struct cacher_fixture f;
+	struct vd_store	     *chaos;
+	vd_rev		      one;
+
+	cacher_fixture_init(&f, 8);
+	chaos = chaos_store_new(f.env, f.store, &calm);
+	cacher_fixture_open(&f, chaos);
+	one = put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	chaos_set(chaos, &down);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 1);
+	assert_true(vdi_watch_cache_has_revision(&f.cacher->watch_cache, one));
+	chaos_set(chaos, &calm);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 1);
+	/* Neither does a cache that is not ready. */
+	vdi_ready_set_pending(&f.cacher->ready, "test");
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 2);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	vd_store_close_wait(chaos);
+	cacher_fixture_teardown(&f);
+}
+
+/* An object that nobody can decode is left out of the cache on purpose. */
+static void r5a1_what_cannot_be_decoded_is_no_difference(void **state)
+{
+	struct cacher_fixture f;
+	struct vd_error	      error;
+	vd_rev		      revision;
+
+	cacher_fixture_init(&f, 9);
+	f.options.skip_undecodable = true;
+	cacher_fixture_open(&f, NULL);
+	put_pod(&f, "a", "x", NULL, NULL);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/a/bad"), vd_bytes_of("nonsense"), &revision, &error), VD_OK);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/z/bad"), vd_bytes_of("nonsense"), &revision, &error), VD_OK);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
+	cacher_fixture_teardown(&f);
+}
+
+/* The end of the cacher in the middle of a check. */
+static void r5a0_it_may_end_in_the_middle(void **state)
+{
+	struct chaos_options slow = { .delay = 1000, .delay_max = VD_SECONDS(40) };
+
+	for (unsigned round = 0; round < 12; round++) {
+		struct chaos_options  calm = { 0 };
+		struct cacher_fixture f;
+		struct vd_store	     *chaos;
+
+		cacher_fixture_init(&f, 10 + round);
+		chaos = chaos_store_new(f.env, f.store, &calm);
+		cacher_fixture_open(&f, chaos);
+		put_pod(&f, "a", "x", NULL, NULL);
+		pass(&f, 290);
+		chaos_set(chaos, &slow);
+		pass(&f, 20 * round);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		vd_store_close_wait(chaos);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* Without memory at any point there is a verdict all the same, and never a wrong one. */
+static void r5a2_torture(void **state)
+{
+	for (unsigned nth = 1; nth < 40; nth++) {
+		struct cacher_fixture f;
+
+		cacher_fixture_setup(&f, 30);
+		put_pod(&f, "a", "x", NULL, NULL);
+		pass(&f, 290);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		pass(&f, PERIOD);
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 0);
+		pass(&f, 2 * PERIOD);
+		assert_true(count_of(&f, VDI_CONSISTENCY_SUCCESS) > 0);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r5a0_it_runs_every_five_minutes_and_something),
+		cmocka_unit_test(r5a0_it_can_be_switched_off),
+		cmocka_unit_test(r5a1_the_digest_is_upstreams),
+		cmocka_unit_test(r5a1_pages_are_read_at_one_revision),
+		cmocka_unit_test(r5a2_r5a3_every_kind_of_difference_is_found),
+		cmocka_unit_test(r447_r452_r5a2_exact_reads_need_a_consistent_cache),
+		cmocka_unit_test(r5a2_a_relist_repairs),
+		cmocka_unit_test(r5a2_or_stops_the_program),
+		cmocka_unit_test(r5a2_errors_change_nothing),
+		cmocka_unit_test(r5a1_what_cannot_be_decoded_is_no_difference),
+		cmocka_unit_test(r5a0_it_may_end_in_the_middle),
+		cmocka_unit_test(r5a2_torture),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
