@@ -3,6 +3,20 @@
 #include <vedette/store.h>
 
 #include "base.h"
+#include "kv.h"
+
+struct vd_kv *vdi_kv_alloc(uint32_t key_size, uint32_t value_size)
+{
+	struct vd_kv *kv = vdi_alloc(VDI_MAX(sizeof *kv, offsetof(struct vd_kv, data) + key_size + value_size));
+
+	if (kv == NULL)
+		return NULL;
+	memset(kv, 0, offsetof(struct vd_kv, data));
+	kv->references = 1;
+	kv->key_size = key_size;
+	kv->value_size = value_size;
+	return kv;
+}
 
 vd_status vd_kv_new(struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv)
 {
@@ -10,13 +24,9 @@ vd_status vd_kv_new(struct vd_bytes key, struct vd_bytes value, struct vd_kv **r
 
 	if (key.size > VD_KEY_SIZE_MAX || value.size > VD_VALUE_SIZE_MAX)
 		return VD_TOO_BIG;
-	kv = vdi_alloc(VDI_MAX(sizeof *kv, offsetof(struct vd_kv, data) + key.size + value.size));
+	kv = vdi_kv_alloc((uint32_t) key.size, (uint32_t) value.size);
 	if (kv == NULL)
 		return VD_NOMEM;
-	memset(kv, 0, offsetof(struct vd_kv, data));
-	kv->references = 1;
-	kv->key_size = (uint32_t) key.size;
-	kv->value_size = (uint32_t) value.size;
 	if (key.size)
 		memcpy(kv->data, key.data, key.size);
 	if (value.size)
