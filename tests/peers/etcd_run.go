@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -57,30 +58,41 @@ func runEtcd(args []string) int {
 	}
 	defer control.Close()
 
-	child := exec.Command(command[0], command[1:]...)
+	return runCommand(context.Background(), "etcd-run", command, cluster.environment(*version, control.Addr().String()), func(failed bool) {
+		if *verbose || failed {
+			fmt.Fprint(os.Stderr, cluster.logTails(20))
+		}
+	})
+}
+
+// runCommand runs a command with that environment besides ours, hands signals on to it, and returns its exit status. ended is called before
+// the return.
+func runCommand(ctx context.Context, program string, command, environment []string, ended func(failed bool)) int {
+	child := exec.CommandContext(ctx, command[0], command[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	child.Env = append(os.Environ(), cluster.environment(*version, control.Addr().String())...)
+	child.Env = append(os.Environ(), environment...)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	if err := child.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, "peers etcd-run:", err)
+		fmt.Fprintf(os.Stderr, "peers %s: %v\n", program, err)
 		return 1
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
+	done := make(chan error, 1)
+	go func() { done <- child.Wait() }()
 	for {
 		select {
 		case received := <-signals:
 			_ = child.Process.Signal(received)
-		case <-ended:
+		case <-done:
 			status := child.ProcessState.ExitCode()
 			if status < 0 {
-				fmt.Fprintf(os.Stderr, "peers etcd-run: %s: %v\n", command[0], child.ProcessState)
+				fmt.Fprintf(os.Stderr, "peers %s: %s: %v\n", program, command[0], child.ProcessState)
 				status = 1
 			}
-			if *verbose || (status != 0 && status != exitSkipped) {
-				fmt.Fprint(os.Stderr, cluster.logTails(20))
+			if ended != nil {
+				ended(status != 0 && status != exitSkipped)
 			}
 			return status
 		}

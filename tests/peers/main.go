@@ -27,6 +27,7 @@ var subcommands = map[string]subcommand{
 	"watchlist":     {"list and watch semantics on the wire", runWatchList},
 	"etcd-run":      {"starts an etcd (3.7 or 3.4, one or more members), runs a command with it, and ends both", runEtcd},
 	"control":       {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
+	"etcd-fake":     {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},
 	"fault-proxy":   {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
 }
 
