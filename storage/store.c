@@ -94,3 +94,38 @@ void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 	else if (done)
 		done(arg);
 }
+
+#define HAS(store, operation) ((store)->ops->size > offsetof(struct vd_store_ops, operation) && (store)->ops->operation)
+
+vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+{
+	if (store == NULL || request == NULL || request->ready == NULL || ret_stream == NULL)
+		return VD_INVALID_ARGUMENT;
+	VDI_TRY(vdi_store_check_range(&request->range, NULL));
+	return HAS(store, stream) ? store->ops->stream(store, request, ret_stream) : VD_UNSUPPORTED;
+}
+
+vd_status vd_store_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr)
+{
+	if (stream == NULL || ret_part == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "stream: an argument is missing");
+	return stream->store->ops->stream_next(stream, ret_part, reterr);
+}
+
+void vd_store_stream_close(struct vd_store_stream *stream)
+{
+	if (stream)
+		stream->store->ops->stream_close(stream);
+}
+
+void vd_store_shut(struct vd_store *store)
+{
+	if (store && HAS(store, shut))
+		store->ops->shut(store);
+}
+
+void vd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
+{
+	if (store && HAS(store, dump))
+		store->ops->dump(store, write, arg);
+}

@@ -296,6 +296,7 @@ static void close_step(struct vdi_watchchan *watchchan)
 	if (!watchchan->resources_closed) {
 		watchchan->resources_closed = true;
 		vdi_watchchan_workers_close(watchchan);
+		vdi_watchchan_sync_close(watchchan);
 		vdi_lock_acquire(&watchchan->lock);
 		watch = watchchan->watch;
 		watchchan->watch = NULL;

@@ -37,6 +37,9 @@ struct vdi_watchchan {
 	struct vd_kv	       **page_kvs;	       /* the page at hand; references */
 	size_t			 page_count, page_next;
 	bool			 page_more;
+	struct vd_store_stream	*stream;	       /* the initial state comes in one long read; NULL: in pages */
+	struct vd_store_part	 part;		       /* of the stream, lent until the next; page_next counts in it too */
+	bool			 has_part;
 	struct vd_store_batch	 batch;		       /* lent by the store until the next call */
 	size_t			 batch_next;
 	bool			 waiting_for_store;
@@ -94,6 +97,7 @@ void vdi_watchchan_push_error(struct vdi_watchchan *watchchan, vd_status status,
 bool vdi_watchchan_start(struct vdi_watchchan *watchchan);
 bool vdi_watchchan_sync(struct vdi_watchchan *watchchan);
 void vdi_watchchan_page_release(struct vdi_watchchan *watchchan);
+void vdi_watchchan_sync_close(struct vdi_watchchan *watchchan);
 /* watchchan_stream.c */
 bool vdi_watchchan_stream(struct vdi_watchchan *watchchan);
 /* watchchan_decode.c: raw to typed, in place; any thread that owns the slot. */

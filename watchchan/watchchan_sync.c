@@ -1,4 +1,5 @@
-/* The initial state: which revision to start from, then pages of the prefix pinned to the first page's revision. */
+/* The initial state: which revision to start from (R-202, R-206), then the prefix in one long read where the store has that (R-208), else in pages pinned
+ * to the first page's revision (R-207). */
 #include "watchchan_state.h"
 
 static bool wants_initial(const struct vdi_watchchan *watchchan)
@@ -95,11 +96,38 @@ static void ask_page(struct vdi_watchchan *watchchan, struct vd_bytes start)
 	read_store(watchchan, &request);
 }
 
+/* More of the long read: everything after the open is asynchronous. */
+static void on_stream_ready(void *arg)
+{
+	struct vdi_watchchan *watchchan = arg;
+
+	vd_actor_wake(watchchan->actor);
+}
+
+static vd_status open_stream(struct vdi_watchchan *watchchan)
+{
+	struct vd_store_stream_request request = {
+		.range = { .key = watchchan->options.key, .range_end = watchchan->range_end },
+		.ready = on_stream_ready,
+		.ready_arg = watchchan,
+	};
+
+	if (!watchchan->options.recursive)
+		return VD_UNSUPPORTED;
+	return vd_store_stream_open(watchchan->store, &request, &watchchan->stream);
+}
+
 static void begin_sync(struct vdi_watchchan *watchchan)
 {
+	vd_status status;
+
 	watchchan->phase = VDI_PHASE_SYNCING;
 	watchchan->base_revision = 0;
-	ask_page(watchchan, watchchan->options.key);
+	status = open_stream(watchchan);
+	if (status == VD_UNSUPPORTED)
+		ask_page(watchchan, watchchan->options.key);
+	else if (status != VD_OK)
+		vdi_watchchan_push_error(watchchan, status, NULL);
 }
 
 bool vdi_watchchan_start(struct vdi_watchchan *watchchan)
@@ -200,11 +228,64 @@ static void push_initial(struct vdi_watchchan *watchchan, struct vd_kv *kv)
 	vdi_watchchan_push_raw(watchchan, &raw);
 }
 
+void vdi_watchchan_sync_close(struct vdi_watchchan *watchchan)
+{
+	vd_store_stream_close(watchchan->stream);
+	watchchan->stream = NULL;
+	watchchan->has_part = false;
+}
+
+/* The next part of the long read; false when there is none now. */
+static bool next_part(struct vdi_watchchan *watchchan, bool *ret_moved)
+{
+	struct vd_error error = { 0 };
+	vd_status	status = vd_store_stream_next(watchchan->stream, &watchchan->part, &error);
+
+	if (status == VD_OK) {
+		watchchan->has_part = true;
+		watchchan->page_next = 0;
+		watchchan->base_revision = watchchan->part.range.revision;
+		return true;
+	}
+	if (status == VD_AGAIN)
+		return false;
+	vdi_watchchan_sync_close(watchchan);
+	*ret_moved = true;
+	if (status == VD_UNSUPPORTED && watchchan->base_revision == 0)
+		ask_page(watchchan, watchchan->options.key);
+	else
+		vdi_watchchan_push_error(watchchan, status, &error);
+	return false;
+}
+
+static bool sync_streamed(struct vdi_watchchan *watchchan)
+{
+	const struct vd_range_result *range = &watchchan->part.range;
+	bool			      moved = false;
+
+	if (!watchchan->has_part && !next_part(watchchan, &moved))
+		return moved;
+	while (watchchan->page_next < range->kv_count && !vdi_slots_full(watchchan))
+		push_initial(watchchan, range->kvs[watchchan->page_next++]);
+	/* The end bookmark needs a slot too. */
+	if (watchchan->page_next == range->kv_count && !vdi_slots_full(watchchan)) {
+		watchchan->has_part = false;
+		watchchan->page_next = 0;
+		if (watchchan->part.last) {
+			vdi_watchchan_sync_close(watchchan);
+			end_sync(watchchan);
+		}
+	}
+	return true;
+}
+
 bool vdi_watchchan_sync(struct vdi_watchchan *watchchan)
 {
 	bool	  moved = false;
 	vd_status status;
 
+	if (watchchan->stream)
+		return sync_streamed(watchchan);
 	if (watchchan->page_kvs == NULL) {
 		if (!read_answer(watchchan, &status))
 			return false;

@@ -165,9 +165,10 @@ typedef void (*vd_done_fn)(void *arg, vd_status status, vd_rev revision, const s
 struct vd_store_status {
 	vd_rev	current;   /* newest visible (and so durable) revision */
 	vd_rev	compacted; /* -1: never */
-	int64_t size_bytes;
-	int64_t key_count;
+	int64_t size_bytes; /* -1: not known */
+	int64_t key_count;  /* -1: not known */
 	bool	progress;  /* request_progress works: consistent reads may be served from a cache */
+	bool	unreachable; /* a store elsewhere that does not answer now */
 };
 
 /* ---- Watch ---- */
@@ -207,6 +208,25 @@ struct vd_store_batch {
 	size_t			     event_count;
 };
 
+/* ---- Long reads ---- */
+
+/* One range, answered piece by piece at one revision: for lists that are too long for one answer. Pulled like a watch; not pulling is back-pressure. */
+struct vd_store_stream;
+
+struct vd_store_stream_request {
+	struct vd_range_request range; /* copied */
+	/* As vd_store_watch_request: after VD_AGAIN, from any thread, until vd_store_stream_close returned. */
+	void (*ready)(void *arg);
+	void *ready_arg;
+};
+
+/* range: records in key order, lent until the next call for this stream; its revision is the one that was read at, the same in every part; more: the limit
+ * cut the list (in the last part). Parts may be empty. */
+struct vd_store_part {
+	struct vd_range_result range;
+	bool		       last;
+};
+
 /* ---- The store ---- */
 
 struct vd_store;
@@ -228,6 +248,14 @@ struct vd_store_ops {
 	void (*watch_close)(struct vd_store_watch *watch);
 	vd_status (*status)(struct vd_store *store, struct vd_store_status *ret_status);
 	void (*close)(struct vd_store *store, void (*done)(void *arg), void *arg);
+
+	/* What a store need not offer. NULL, or beyond size: it does not. */
+	vd_status (*stream)(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream);
+	vd_status (*stream_next)(struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr);
+	void (*stream_close)(struct vd_store_stream *stream);
+	void (*shut)(struct vd_store *store);
+	/* Members of a JSON object, ",\"a\":1", for people. */
+	void (*dump)(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);
 };
 
 /* First member of every implementation; likewise struct vd_store_watch. */
@@ -236,6 +264,9 @@ struct vd_store {
 	const struct vd_env	  *env;
 };
 struct vd_store_watch {
+	struct vd_store *store;
+};
+struct vd_store_stream {
 	struct vd_store *store;
 };
 
@@ -270,8 +301,24 @@ VD_API vd_status vd_store_watch_progress(struct vd_store_watch *watch);
 /* ready() is not called any more when it returns. NULL is fine. Not from inside ready(). */
 VD_API void vd_store_watch_close(struct vd_store_watch *watch);
 
+/* Begins a long read; never blocks. VD_UNSUPPORTED: this store (or its peer, as it said not long ago) has only vd_store_range; read in pages. */
+VD_API VD_MUST_USE vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_stream_request *request,
+						  struct vd_store_stream **ret_stream);
+/* The next part, in order. VD_AGAIN: nothing now, ready() will be called. Anything else ends it: VD_CLOSED after the last part, VD_UNSUPPORTED before the first
+ * (read in pages), VD_EXPIRED, VD_TOO_LARGE_REVISION, VD_UNAVAILABLE, VD_TIMEOUT, VD_NOMEM. One caller at a time; never blocks. */
+VD_API VD_MUST_USE vd_status vd_store_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr);
+/* Any moment; ready() is not called any more when it returns. NULL is fine. Not from inside ready(). */
+VD_API void vd_store_stream_close(struct vd_store_stream *stream);
+
 /* What is known here and now, without asking a peer. */
 VD_API VD_MUST_USE vd_status vd_store_status_get(struct vd_store *store, struct vd_store_status *ret_status);
+/* The first half of the end, for stores elsewhere: nothing new is started (VD_CLOSED), outstanding calls are given up and answer VD_CLOSED or their result,
+ * watches end. The store stays valid, so that what is built on it can be taken down without waiting for a peer that is gone. A store without a peer
+ * ignores it. */
+VD_API void vd_store_shut(struct vd_store *store);
+/* Appends what the store knows of itself and its peers to a JSON object: calls write, on this thread, with its members, each with a comma before it; or not at
+ * all. */
+VD_API void vd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);
 /* Ends everything: outstanding calls answer VD_CLOSED or their result, watches end with VD_CLOSED. done is called when the store's memory is
  * gone; watches must have been closed by then or are closed by their owners afterwards (they stay valid until closed). */
 VD_API void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg);
