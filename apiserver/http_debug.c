@@ -54,6 +54,11 @@ static void write_loops(struct vdi_out *body, struct vd_server *server)
 	vdi_out_raw(body, "]");
 }
 
+static void write_more(void *arg, struct vd_bytes json)
+{
+	vdi_out_bytes(arg, json);
+}
+
 /* watches: the streams that the caches have open. */
 static void write_store(struct vdi_out *body, struct vd_server *server, const struct vdi_debug *debug)
 {
@@ -67,9 +72,11 @@ static void write_store(struct vdi_out *body, struct vd_server *server, const st
 
 		watches += json.size && memmem(json.data, json.size, ",\"watchChan\":{", 14) != NULL;
 	}
-	vdi_out_printf(body, ",\"store\":{\"current\":%lld,\"compacted\":%lld,\"keys\":%lld,\"bytes\":%lld,\"watches\":%zu}",
+	vdi_out_printf(body, ",\"store\":{\"current\":%lld,\"compacted\":%lld,\"keys\":%lld,\"bytes\":%lld,\"watches\":%zu",
 			(long long) store.current, (long long) store.compacted, (long long) store.key_count, (long long) store.size_bytes,
 			watches);
+	vd_store_dump(server->store, write_more, body);
+	vdi_out_raw(body, "}");
 }
 
 static void write_resource(struct vdi_out *body, const struct vdi_resource *resource, const struct part *part)

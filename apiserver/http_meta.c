@@ -45,7 +45,15 @@ static void reply_version(struct vdi_request *request)
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
-/* Ready when started and every cache is. verbose lists each. */
+/* A store elsewhere that does not answer; one that is here always does. */
+static bool store_answers(const struct vd_server *server)
+{
+	struct vd_store_status status;
+
+	return vd_store_status_get(server->store, &status) == VD_OK && !status.unreachable;
+}
+
+/* Ready when started, the store answers and every cache is ready. verbose lists each. */
 static void reply_health(struct vdi_request *request, bool ready_only, const char *name)
 {
 	struct vd_server   *server = request->server;
@@ -55,6 +63,12 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 	bool		    ready = !server->draining;
 
 	vdi_out_printf(&list, "%sshutdown %s\n", ready ? "[+]" : "[-]", ready ? "ok" : "failed: shutting down");
+	if (ready_only) {
+		bool is_reachable = store_answers(server);
+
+		ready &= is_reachable;
+		vdi_out_printf(&list, "%sstore %s\n", is_reachable ? "[+]" : "[-]", is_reachable ? "ok" : "failed: it does not answer");
+	}
 	for (size_t i = 0; ready_only && i < server->resources.count; i++) {
 		struct vdi_resource *resource = &server->resources.items[i];
 		bool		     is_ready = vd_cacher_ready(resource->cacher, NULL) == VD_OK;

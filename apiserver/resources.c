@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-
 /* Where an entry of this group and version goes: behind its likes. */
 static size_t place_of(const struct vdi_resources *resources, const struct vdi_resource *resource)
 {
@@ -43,6 +42,94 @@ void vdi_resources_fini(struct vdi_resources *resources)
 	vdi_free(resources->owned);
 	vdi_free(resources->items);
 	memset(resources, 0, sizeof *resources);
+}
+
+/* Remembers memory that the collection owns from now on; frees it when that fails. */
+void *vdi_resources_own(struct vdi_resources *resources, void *memory)
+{
+	if (memory == NULL)
+		return NULL;
+	if (!vdi_grow((void **) &resources->owned, &resources->owned_capacity, resources->owned_count + 1, sizeof *resources->owned)) {
+		vdi_free(memory);
+		return NULL;
+	}
+	resources->owned[resources->owned_count++] = memory;
+	return memory;
+}
+
+/* ---- Where keys begin ---- */
+
+static const char usual_root[] = "/registry/";
+
+/* path.Join("/", root) and a slash behind. What path.Join would clean away is refused instead. */
+static vd_status clean_root(const char *root, char **ret_clean, struct vd_error *reterr)
+{
+	size_t size;
+	char  *clean;
+
+	while (*root == '/')
+		root++;
+	size = strlen(root);
+	while (size && root[size - 1] == '/')
+		size--;
+	if (size > 256)
+		return vd_error_set(reterr, VD_INVALID, "key prefix: longer than 256 bytes");
+	for (const char *at = root; at < root + size;) {
+		const char *end = memchr(at, '/', (size_t) (root + size - at));
+		size_t	    length = (size_t) ((end ? end : root + size) - at);
+
+		if (length == 0 || (length == 1 && *at == '.') || (length == 2 && memcmp(at, "..", 2) == 0))
+			return vd_error_set(reterr, VD_INVALID, "key prefix \"%s\": \"%.*s\" is no part of a path", root, (int) length, at);
+		at += length + (end != NULL);
+	}
+	clean = vdi_alloc(size + 3);
+	if (clean == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	(void) snprintf(clean, size + 3, size ? "/%.*s/" : "/", (int) size, root);
+	*ret_clean = clean;
+	return VD_OK;
+}
+
+static char *join(struct vdi_resources *resources, const char *root, const char *rest)
+{
+	size_t size = strlen(root) + strlen(rest) + 1;
+	char  *text = vdi_resources_own(resources, vdi_alloc(size));
+
+	if (text)
+		(void) snprintf(text, size, "%s%s", root, rest);
+	return text;
+}
+
+static vd_status refuse_equal_prefixes(const struct vdi_resources *resources, struct vd_error *reterr)
+{
+	for (size_t i = 0; i < resources->count; i++)
+		for (size_t j = i + 1; j < resources->count; j++)
+			if (strcmp(resources->items[i].key_prefix, resources->items[j].key_prefix) == 0)
+				return vd_error_set(reterr, VD_INVALID, "key prefix: %s and %s would both be kept under %s", resources->items[i].plural,
+						    resources->items[j].plural, resources->items[i].key_prefix);
+	return VD_OK;
+}
+
+vd_status vdi_resources_set_root(struct vdi_resources *resources, const char *root, struct vd_error *reterr)
+{
+	char	 *clean = NULL;
+
+	VDI_TRY(clean_root(root, &clean, reterr));
+	for (size_t i = 0; i < resources->count; i++) {
+		struct vdi_resource *item = &resources->items[i];
+		char		    *text;
+
+		if (strncmp(item->key_prefix, usual_root, sizeof usual_root - 1) != 0)
+			continue;
+		text = join(resources, clean, item->key_prefix + sizeof usual_root - 1);
+		if (text == NULL) {
+			vdi_free(clean);
+			return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+		}
+		item->key_prefix = text;
+	}
+	vdi_free(clean);
+	return refuse_equal_prefixes(resources, reterr);
 }
 
 struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version,

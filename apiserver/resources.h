@@ -100,6 +100,13 @@ void		       vdi_resources_fini(struct vdi_resources *resources);
  * unchanged then. */
 VDI_MUST_USE vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes json, struct vd_error *reterr);
 
+/* The keys of what would lie under "/registry/" lie under root instead ("/registry", "cluster-a/registry", "/"); a storagePrefix that leads elsewhere stays. After
+ * everything was loaded, once. VD_INVALID: root is no path, or two kinds would share their keys. VD_NOMEM. After a failure only vdi_resources_fini is of use. */
+VDI_MUST_USE vd_status vdi_resources_set_root(struct vdi_resources *resources, const char *root, struct vd_error *reterr);
+
+/* memory is freed with the collection; NULL when there is no memory, for it or for remembering it (then it is freed). For the files of this module. */
+void *vdi_resources_own(struct vdi_resources *resources, void *memory);
+
 /* NULL when there is none. */
 struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version,
 					struct vd_bytes plural);

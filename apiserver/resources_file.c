@@ -21,24 +21,11 @@ static vd_status fault(struct reader *reader, const char *member, const char *wh
 			    reader->plural ? reader->plural : "", reader->plural ? ")" : "", member, what);
 }
 
-/* Remembers memory that the collection owns from now on; frees it when that fails. */
-static void *own(struct vdi_resources *resources, void *memory)
-{
-	if (memory == NULL)
-		return NULL;
-	if (!vdi_grow((void **) &resources->owned, &resources->owned_capacity, resources->owned_count + 1, sizeof *resources->owned)) {
-		vdi_free(memory);
-		return NULL;
-	}
-	resources->owned[resources->owned_count++] = memory;
-	return memory;
-}
-
 static vd_status take_text(struct reader *reader, const char *member, const json_t *value, const char **ret_text)
 {
 	if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
 		return fault(reader, member, "must be a string");
-	*ret_text = own(reader->resources, vdi_strdup(json_string_value(value)));
+	*ret_text = vdi_resources_own(reader->resources, vdi_strdup(json_string_value(value)));
 	return *ret_text ? VD_OK : VD_NOMEM;
 }
 
@@ -86,7 +73,7 @@ static vd_status take_fields(struct reader *reader, const json_t *value, struct 
 		return fault(reader, "selectableFields", "must be an array of {name, jsonPath}");
 	if (count > VD_FIELDS_MAX)
 		return fault(reader, "selectableFields", "has too many entries");
-	specs = own(reader->resources, vdi_calloc(count ? count : 1, sizeof *specs));
+	specs = vdi_resources_own(reader->resources, vdi_calloc(count ? count : 1, sizeof *specs));
 	if (specs == NULL)
 		return VD_NOMEM;
 	for (size_t i = 0; i < count; i++) {
@@ -173,7 +160,7 @@ static vd_status take_columns(struct reader *reader, const json_t *value, struct
 		return fault(reader, "printerColumns", "must be an array");
 	if (count > 32)
 		return fault(reader, "printerColumns", "has too many entries");
-	columns = own(reader->resources, vdi_calloc(count + 2, sizeof *columns));
+	columns = vdi_resources_own(reader->resources, vdi_calloc(count + 2, sizeof *columns));
 	if (columns == NULL)
 		return VD_NOMEM;
 	columns[0] = name_column;
@@ -269,17 +256,17 @@ static vd_status complete(struct reader *reader, struct vdi_resource *resource)
 		found = strcmp(resource->trigger, resource->fields[i].name) == 0;
 	if (!found)
 		return fault(reader, "trigger", "must be one of selectableFields");
-	if (!resource->singular && !(resource->singular = own(reader->resources, lower(resource->kind))))
+	if (!resource->singular && !(resource->singular = vdi_resources_own(reader->resources, lower(resource->kind))))
 		return VD_NOMEM;
 	size = strlen(resource->kind) + strlen(resource->group) + strlen(resource->plural) + 32;
 	if (!resource->list_kind) {
-		if (!(text = own(reader->resources, vdi_alloc(size))))
+		if (!(text = vdi_resources_own(reader->resources, vdi_alloc(size))))
 			return VD_NOMEM;
 		(void) snprintf(text, size, "%sList", resource->kind);
 		resource->list_kind = text;
 	}
 	if (!resource->key_prefix) {
-		if (!(text = own(reader->resources, vdi_alloc(size))))
+		if (!(text = vdi_resources_own(reader->resources, vdi_alloc(size))))
 			return VD_NOMEM;
 		(void) snprintf(text, size, "/registry/%s%s%s/", resource->group, *resource->group ? "/" : "", resource->plural);
 		resource->key_prefix = text;

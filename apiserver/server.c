@@ -168,6 +168,8 @@ static vd_status make_resources(struct vd_server *server, struct vd_error *reter
 		VDI_TRY(load_file(&server->resources, server->options.resources_path, reterr));
 	if (status == VD_OK && server->options.resources.size)
 		VDI_TRY(vdi_resources_load(&server->resources, server->options.resources, reterr));
+	if (status == VD_OK && server->options.key_prefix)
+		VDI_TRY(vdi_resources_set_root(&server->resources, server->options.key_prefix, reterr));
 	if (status == VD_OK)
 		status = vdi_documents_init(&server->documents, &server->resources);
 	if (status != VD_OK)

@@ -110,6 +110,48 @@ static void h110_to_h115_documents_are_valid_and_complete(void **state)
 	vdi_resources_fini(&resources);
 }
 
+static void r109_the_keys_lie_under_the_given_path(void **state)
+{
+	static const char *const rows[][2] = { { "/registry", "/registry/minions/" }, { "registry/", "/registry/minions/" },	{ "a/b", "/a/b/minions/" },
+					       { "/a/b//", "/a/b/minions/" },	      { "/", "/minions/" },		{ "", "/minions/" } };
+	static const char *const bad[][2] = { { "/a/../b", "\"..\" is no part of a path" }, { "a/./b", "\".\" is no part" }, { "/a//b", "\"\" is no part" } };
+	static const char	 file[] = "[" WIDGET ",\"storagePrefix\":\"/elsewhere/\"}]";
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_resources resources;
+		struct vdi_resource *widget;
+
+		assert_status(vdi_resources_init(&resources), VD_OK);
+		assert_status(vdi_resources_load(&resources, vd_bytes_of(file), NULL), VD_OK);
+		assert_status(vdi_resources_set_root(&resources, rows[i][0], NULL), VD_OK);
+		assert_string_equal(vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("nodes"))->key_prefix, rows[i][1]);
+		widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+		assert_string_equal(widget->key_prefix, "/elsewhere/");
+		vdi_resources_fini(&resources);
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
+		struct vdi_resources resources;
+		struct vd_error	     error = { 0 };
+
+		assert_status(vdi_resources_init(&resources), VD_OK);
+		assert_status(vdi_resources_set_root(&resources, bad[i][0], &error), VD_INVALID);
+		assert_non_null(strstr(error.message, bad[i][1]));
+		vdi_resources_fini(&resources);
+	}
+	/* Two kinds in one place. */
+	{
+		static const char    two[] = "[" WIDGET ",\"storagePrefix\":\"/a/minions/\"}]";
+		struct vdi_resources resources;
+		struct vd_error	     error = { 0 };
+
+		assert_status(vdi_resources_init(&resources), VD_OK);
+		assert_status(vdi_resources_load(&resources, vd_bytes_of(two), NULL), VD_OK);
+		assert_status(vdi_resources_set_root(&resources, "/a", &error), VD_INVALID);
+		assert_non_null(strstr(error.message, "would both be kept under /a/minions/"));
+		vdi_resources_fini(&resources);
+	}
+}
+
 static void out_of_memory_undoes_everything(void **state)
 {
 	int64_t live = vdi_alloc_live();
@@ -124,6 +166,8 @@ static void out_of_memory_undoes_everything(void **state)
 		status = vdi_resources_init(&resources);
 		if (status == VD_OK)
 			status = vdi_resources_load(&resources, vd_bytes_of("[" WIDGET ",\"shortNames\":[\"wd\"]}]"), NULL);
+		if (status == VD_OK)
+			status = vdi_resources_set_root(&resources, "/a", NULL);
 		if (status == VD_OK)
 			status = vdi_documents_init(&documents, &resources);
 		failed = vdi_alloc_failed();
@@ -146,6 +190,7 @@ int main(void)
 		cmocka_unit_test(a_file_adds_and_replaces),
 		cmocka_unit_test(faults_are_named_with_their_place),
 		cmocka_unit_test(h110_to_h115_documents_are_valid_and_complete),
+		cmocka_unit_test(r109_the_keys_lie_under_the_given_path),
 		cmocka_unit_test(out_of_memory_undoes_everything),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
