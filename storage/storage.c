@@ -50,6 +50,9 @@ struct op {
 	struct vd_object *wanted_object;
 	int64_t	      ttl_s;
 	int64_t	      lease;
+	vd_mono	      lease_asked_at;
+	bool	      lease_was_gone; /* once is enough */
+	struct op    *lease_next;     /* of those who wait for a grant */
 
 	/* The answer. */
 	vd_status	  status;
@@ -276,6 +279,24 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 	op_meet(op);
 }
 
+/* The grant under way is over, one way or the other: those who waited for it look again. */
+static void wake_lease_waiters(struct vdi_storage *storage)
+{
+	struct op *waiters;
+
+	vdi_lock_acquire(&storage->lease_lock);
+	storage->lease_asked = false;
+	waiters = storage->lease_waiters;
+	storage->lease_waiters = NULL;
+	vdi_lock_release(&storage->lease_lock);
+	while (waiters) {
+		struct op *op = waiters;
+
+		waiters = op->lease_next;
+		op_meet(op);
+	}
+}
+
 static void on_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
 {
 	struct op	   *op = arg;
@@ -287,12 +308,31 @@ static void on_lease(void *arg, vd_status status, const struct vd_lease_result *
 		op->lease = result->id;
 		vdi_lock_acquire(&storage->lease_lock);
 		storage->lease_id = result->id;
-		storage->lease_expiry = (vd_wall) { vd_env_wall(storage->env).ns + VD_SECONDS(result->ttl_s).ns };
+		/* Counted from before it was asked for: the store may have granted it at once. */
+		storage->lease_expiry = vd_mono_add(op->lease_asked_at, VD_SECONDS(result->ttl_s));
 		storage->lease_uses = 1;
 		vdi_lock_release(&storage->lease_lock);
 		op->step = STEP_WRITE;
 	}
+	wake_lease_waiters(storage);
 	op_meet(op);
+}
+
+/* The lease that was to be used again is gone, revoked or lost with the store's past: another one, once. */
+static bool lease_was_lost(struct op *op, vd_status status)
+{
+	struct vdi_storage *storage = op->storage;
+
+	if (status != VD_LEASE_NOT_FOUND || op->lease == 0 || op->lease_was_gone)
+		return false;
+	vdi_lock_acquire(&storage->lease_lock);
+	if (storage->lease_id == op->lease)
+		storage->lease_id = 0;
+	vdi_lock_release(&storage->lease_lock);
+	op->lease_was_gone = true;
+	op->lease = 0;
+	op->step = STEP_LEASE;
+	return true;
 }
 
 /* The record that the transaction wrote. It shares nothing with the store, which keeps its own copy; the object over it was made before the
@@ -341,7 +381,9 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 {
 	struct op *op = arg;
 
-	if (status != VD_OK) {
+	if (lease_was_lost(op, status)) {
+		/* with another one */
+	} else if (status != VD_OK) {
 		op_finish_error(op, status, error);
 	} else if (result->succeeded) {
 		on_written(op, result);
@@ -543,23 +585,47 @@ static int64_t lease_extra_s(int64_t ttl_s)
 	return VDI_MIN(ttl_s / 20, (int64_t) 60);
 }
 
+/* R-146; kubernetes/apiserver pkg/storage/etcd3/lease_manager.go. (Where no time has passed since the grant, which a real clock does not know, it serves too.) */
 static bool reuse_lease(struct op *op)
 {
 	struct vdi_storage *storage = op->storage;
-	int64_t		    now_ns = vd_env_wall(storage->env).ns;
+	int64_t		    now_ns = vd_env_now(storage->env).ns;
 	int64_t		    least_ns = now_ns + VD_SECONDS(op->ttl_s).ns;
 	int64_t		    most_ns = least_ns + VD_SECONDS(lease_extra_s(op->ttl_s)).ns;
 	bool		    reused;
 
 	vdi_lock_acquire(&storage->lease_lock);
-	reused = storage->lease_id && least_ns < storage->lease_expiry.ns && storage->lease_expiry.ns < most_ns &&
+	reused = storage->lease_id && least_ns < storage->lease_expiry.ns && storage->lease_expiry.ns <= most_ns &&
 		 storage->lease_uses < LEASE_USES_MAX;
-	if (reused) {
-		storage->lease_uses++;
+	storage->lease_uses++;
+	if (reused)
 		op->lease = storage->lease_id;
-	}
 	vdi_lock_release(&storage->lease_lock);
 	return reused;
+}
+
+/* One grant at a time: who comes while one is under way can most likely use that one too. */
+static vd_status issue_lease(struct op *op)
+{
+	struct vdi_storage *storage = op->storage;
+	bool		    is_asked;
+	vd_status	    status;
+
+	vdi_lock_acquire(&storage->lease_lock);
+	is_asked = storage->lease_asked;
+	if (is_asked) {
+		op->lease_next = storage->lease_waiters;
+		storage->lease_waiters = op;
+	}
+	storage->lease_asked = true;
+	vdi_lock_release(&storage->lease_lock);
+	if (is_asked)
+		return VD_OK;
+	op->lease_asked_at = vd_env_now(storage->env);
+	status = vd_store_lease_grant(storage->store, 0, op->ttl_s + lease_extra_s(op->ttl_s), on_lease, op);
+	if (status != VD_OK)
+		wake_lease_waiters(storage);
+	return status;
 }
 
 static vd_status issue(struct op *op)
@@ -570,7 +636,7 @@ static vd_status issue(struct op *op)
 	case STEP_READ:
 		return vd_store_range(op->storage->store, &range, on_range, op);
 	case STEP_LEASE:
-		return vd_store_lease_grant(op->storage->store, 0, op->ttl_s + lease_extra_s(op->ttl_s), on_lease, op);
+		return issue_lease(op);
 	case STEP_WRITE:
 		return issue_write(op);
 	default:

@@ -5,6 +5,8 @@
 #include "lock.h"
 #include "storage.h"
 
+struct op;
+
 struct vdi_storage {
 	const struct vd_env *env;
 	struct vd_store	    *store;
@@ -16,8 +18,10 @@ struct vdi_storage {
 	/* Under lease_lock. */
 	struct vdi_lock lease_lock;
 	int64_t lease_id;
-	vd_wall lease_expiry;
-	int	lease_uses;
+	vd_mono lease_expiry; /* at the earliest */
+	int	lease_uses;   /* calls since it was granted, failed ones too */
+	bool	lease_asked;  /* a grant is under way; lease_waiters wait for it */
+	struct op *lease_waiters;
 };
 
 #endif

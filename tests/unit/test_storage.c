@@ -65,6 +65,11 @@ static void on_object(void *arg, vd_status status, struct vd_object *object, vd_
 		answer->error = *error;
 }
 
+static bool is_true(void *arg)
+{
+	return *(bool *) arg;
+}
+
 static bool is_done(void *arg)
 {
 	return ((struct answer *) arg)->done;
@@ -340,6 +345,105 @@ static void r133_an_update_without_ttl_removes_the_lease(void **state)
 	world_free(&world);
 }
 
+/* The lease under which an object was created that lives for ttl_s. */
+static int64_t lease_of_new(struct world *world, const char *name, int64_t ttl_s)
+{
+	char	      key[64];
+	struct answer answer = { 0 };
+	struct vd_kv *kv = NULL;
+	int64_t	      lease;
+
+	snprintf(key, sizeof key, "/registry/pods/ns/%s", name);
+	assert_status(vdi_storage_create(world->storage, vd_bytes_of(key), vd_bytes_of(VALUE("u", 1)), ttl_s, on_object, &answer), VD_OK);
+	settle(world, &answer);
+	assert_status(answer.status, VD_OK);
+	assert_status(vd_store_get_wait(world->store, vd_bytes_of(key), &kv, NULL), VD_OK);
+	lease = kv->lease;
+	vd_kv_unref(kv);
+	return lease;
+}
+
+/* T-085. */
+static void r146_a_lease_serves_a_thousand_objects_of_one_age(void **state)
+{
+	struct world world = world_new(21);
+	int64_t	     first = lease_of_new(&world, "a", 1000), second, short_lived;
+	char	     name[16];
+
+	assert_int_equal(lease_of_new(&world, "b", 1000), first);
+	vdi_sim_advance(world.env, VD_SECONDS(49));
+	assert_int_equal(lease_of_new(&world, "c", 1000), first);
+	/* The 5 % are used up. */
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	second = lease_of_new(&world, "d", 1000);
+	assert_int_not_equal(second, first);
+	/* Would live too long. */
+	short_lived = lease_of_new(&world, "e", 100);
+	assert_int_not_equal(short_lived, second);
+	for (int i = 1; i < 1000; i++) {
+		snprintf(name, sizeof name, "n%d", i);
+		assert_int_equal(lease_of_new(&world, name, 100), short_lived);
+	}
+	assert_int_not_equal(lease_of_new(&world, "f", 100), short_lived);
+	world_free(&world);
+}
+
+/* The wall clock may jump; the store's leases do not. */
+static void r146_a_jump_of_the_wall_clock_changes_nothing(void **state)
+{
+	struct world world = world_new(22);
+	int64_t	     first = lease_of_new(&world, "a", 1000);
+
+	vdi_sim_jump_wall(world.env, VD_SECONDS(-3600));
+	assert_int_equal(lease_of_new(&world, "b", 1000), first);
+	vdi_sim_advance(world.env, VD_SECONDS(60));
+	assert_int_not_equal(lease_of_new(&world, "c", 1000), first);
+	world_free(&world);
+}
+
+/* Upstream holds a lock while it asks. */
+static void r146_many_at_once_ask_for_one_lease(void **state)
+{
+	struct world  world = world_new(23);
+	struct answer answers[20] = { 0 };
+	int64_t	      lease = 0;
+	char	      key[64];
+
+	for (int i = 0; i < 20; i++) {
+		snprintf(key, sizeof key, "/registry/pods/ns/%d", i);
+		assert_status(vdi_storage_create(world.storage, vd_bytes_of(key), vd_bytes_of(VALUE("u", 1)), 600, on_object, &answers[i]), VD_OK);
+	}
+	for (int i = 0; i < 20; i++) {
+		struct vd_kv *kv = NULL;
+
+		settle(&world, &answers[i]);
+		assert_status(answers[i].status, VD_OK);
+		snprintf(key, sizeof key, "/registry/pods/ns/%d", i);
+		assert_status(vd_store_get_wait(world.store, vd_bytes_of(key), &kv, NULL), VD_OK);
+		assert_true(lease == 0 || lease == kv->lease);
+		lease = kv->lease;
+		vd_kv_unref(kv);
+	}
+	world_free(&world);
+}
+
+static void on_revoked(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	*(bool *) arg = status == VD_OK;
+}
+
+static void r146_a_lease_that_is_gone_is_replaced(void **state)
+{
+	struct world world = world_new(24);
+	int64_t	     lease = lease_of_new(&world, "a", 1000);
+	bool	     is_revoked = false;
+
+	assert_status(vd_store_lease_revoke(world.store, lease, on_revoked, &is_revoked), VD_OK);
+	assert_true(vdi_sim_run_until(world.env, is_true, &is_revoked, VD_SECONDS(1)));
+	assert_int_not_equal(lease_of_new(&world, "b", 1000), lease);
+	world_free(&world);
+}
+
 /* ---- Delete ---- */
 
 struct removal {
@@ -568,6 +672,10 @@ int main(void)
 		cmocka_unit_test(r131_verdict_on_a_stale_suggestion_is_not_final),
 		cmocka_unit_test(r126_preconditions),
 		cmocka_unit_test(r133_an_update_without_ttl_removes_the_lease),
+		cmocka_unit_test(r146_a_lease_serves_a_thousand_objects_of_one_age),
+		cmocka_unit_test(r146_a_jump_of_the_wall_clock_changes_nothing),
+		cmocka_unit_test(r146_many_at_once_ask_for_one_lease),
+		cmocka_unit_test(r146_a_lease_that_is_gone_is_replaced),
 		cmocka_unit_test(r129_delete),
 		cmocka_unit_test(r107_keys),
 		cmocka_unit_test(r138_pages_counts_and_the_current_revision),
