@@ -1,0 +1,689 @@
+/* vd_store over a vd_etcd: each operation is one call of the client, its answer noted and handed on.
+ *
+ * A call is counted twice: "inside" while it uses the client on the caller's thread, so that the client is closed behind the last of them; "in flight"
+ * until its answer, for people. What the client answers comes on the client's actor and is handed on right there.
+ */
+#include "etcd_store.h"
+
+#include <stdio.h>
+
+static struct vdi_etcd_store *store_of(struct vd_store *store)
+{
+	return VDI_CONTAINER_OF(store, struct vdi_etcd_store, base);
+}
+
+struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
+{
+	if (known && atomic_fetch_sub(&known->references, 1) == 1)
+		vdi_free(known);
+	return NULL;
+}
+
+/* ---- What answers say ---- */
+
+/* The gate counts who is inside and knows whether it is shut; the last one out of a shut gate tells the keeper, and only then may the client go. */
+#define GATE_SHUT UINT64_C(1)
+#define GATE_ONE UINT64_C(2)
+
+bool vdi_etcd_store_is_shut(const struct vdi_etcd_store *store)
+{
+	return atomic_load(&store->gate) & GATE_SHUT;
+}
+
+static void gate_is_empty_locked(struct vdi_etcd_store *store)
+{
+	store->is_empty = true;
+	vd_actor_wake(store->keeper);
+}
+
+bool vdi_etcd_store_enter(struct vdi_etcd_store *store)
+{
+	if (!(atomic_fetch_add(&store->gate, GATE_ONE) & GATE_SHUT))
+		return true;
+	vdi_etcd_store_leave(store);
+	return false;
+}
+
+void vdi_etcd_store_leave(struct vdi_etcd_store *store)
+{
+	if (atomic_fetch_sub(&store->gate, GATE_ONE) != (GATE_ONE | GATE_SHUT))
+		return;
+	vdi_lock_acquire(&store->lock);
+	gate_is_empty_locked(store);
+	vdi_lock_release(&store->lock);
+}
+
+void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation operation, bool failed)
+{
+	vdi_metric_add(failed ? store->call_errors[operation] : store->calls[operation], 1);
+}
+
+void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_header *header)
+{
+	if (header)
+		vdi_etcd_known_raise(&store->known->current, header->revision);
+	atomic_store_explicit(&store->heard_ns, vd_env_now(store->env).ns, memory_order_relaxed);
+	if (!atomic_load_explicit(&store->is_unreachable, memory_order_relaxed))
+		return;
+	vdi_lock_acquire(&store->lock);
+	store->failure.code = VD_OK;
+	if (atomic_exchange(&store->is_unreachable, false))
+		vdi_log(store->env, VD_LOG_INFO, "etcd", "etcd answers again");
+	vdi_lock_release(&store->lock);
+	vdi_metric_set(store->reachable_metric, 1);
+}
+
+static void note_unreachable(struct vdi_etcd_store *store, const struct vd_error *error)
+{
+	vdi_lock_acquire(&store->lock);
+	store->failure = *error;
+	if (!atomic_exchange(&store->is_unreachable, true) && store->has_begun)
+		vdi_log(store->env, VD_LOG_WARNING, "etcd", "etcd does not answer: %s", error->message);
+	vdi_lock_release(&store->lock);
+	vdi_metric_set(store->reachable_metric, 0);
+}
+
+void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct vd_error *error)
+{
+	if (error->code != VD_EXPIRED && error->code != VD_TOO_LARGE_REVISION)
+		return;
+	error->requested = requested;
+	error->current = VDI_MAX(error->current, atomic_load(&known->current));
+	if (error->code == VD_EXPIRED) {
+		vdi_etcd_known_raise(&known->compacted, error->compacted);
+		error->compacted = VDI_MAX(error->compacted, VDI_MAX(atomic_load(&known->compacted), 0));
+	}
+}
+
+/* A write that may have happened must not look as if it had not: only VD_UNAVAILABLE, VD_TIMEOUT and VD_CLOSED leave that open. */
+static bool leaves_it_open(vd_status code)
+{
+	return code == VD_UNAVAILABLE || code == VD_TIMEOUT || code == VD_CLOSED;
+}
+
+vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error, vd_rev requested, struct vd_error *ret_error)
+{
+	*ret_error = error->error;
+	if (error->error.message[0] == 0)
+		vd_error_set(ret_error, error->error.code, "%s", vd_status_sentence(error->error.code));
+	if (error->maybe_applied && !leaves_it_open(ret_error->code))
+		ret_error->code = VD_UNAVAILABLE;
+	if (error->error.code == VD_UNAVAILABLE || error->error.code == VD_TIMEOUT)
+		note_unreachable(store, ret_error);
+	else if (error->error.code != VD_CLOSED && error->error.code != VD_CANCELED && error->error.code != VD_NOMEM)
+		vdi_etcd_store_heard(store, NULL);
+	vdi_etcd_known_fill(store->known, requested, ret_error);
+	return ret_error->code;
+}
+
+/* ---- Calls ---- */
+
+struct call {
+	struct vdi_etcd_store  *store;
+	enum vdi_etcd_operation operation;
+	union {
+		vd_range_fn range;
+		vd_txn_fn   txn;
+		vd_done_fn  done;
+		vd_lease_fn lease;
+	} answer;
+	void   *arg;
+	vd_rev	revision; /* asked for */
+	int64_t lease;
+};
+
+/* NULL: *ret_status says why not. Otherwise the client may be used until began. */
+static struct call *begin(struct vd_store *base, enum vdi_etcd_operation operation, void *arg, vd_status *ret_status)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct call	      *call = VDI_NEW(struct call);
+
+	if (call == NULL) {
+		*ret_status = VD_NOMEM;
+		return NULL;
+	}
+	if (!vdi_etcd_store_enter(store)) {
+		vdi_free(call);
+		*ret_status = VD_CLOSED;
+		return NULL;
+	}
+	atomic_fetch_add_explicit(&store->in_flight, 1, memory_order_relaxed);
+	call->store = store;
+	call->operation = operation;
+	call->arg = arg;
+	return call;
+}
+
+/* status: what the client's function returned; the call may be over already when it is VD_OK. */
+static vd_status began(struct vdi_etcd_store *store, struct call *call, vd_status status)
+{
+	if (status != VD_OK) {
+		vdi_etcd_store_count(store, call->operation, true);
+		atomic_fetch_sub_explicit(&store->in_flight, 1, memory_order_relaxed);
+		vdi_free(call);
+	}
+	vdi_etcd_store_leave(store);
+	return status;
+}
+
+/* Takes the call apart: its memory goes before the user's callback, which may close what it likes. */
+static struct call ended(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, struct vd_error *ret_error)
+{
+	struct call call = *(struct call *) arg;
+
+	vdi_free(arg);
+	atomic_fetch_sub_explicit(&call.store->in_flight, 1, memory_order_relaxed);
+	vdi_etcd_store_count(call.store, call.operation, error != NULL);
+	if (error)
+		(void) vdi_etcd_store_failed(call.store, error, call.revision, ret_error);
+	else
+		vdi_etcd_store_heard(call.store, header);
+	return call;
+}
+
+static void on_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+{
+	struct vd_error failure = { 0 };
+	struct call	call = ended(arg, error, header, &failure);
+
+	call.answer.range(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
+}
+
+static vd_status store_range(struct vd_store *base, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	struct vd_etcd_range_request range = { .range = *request };
+	struct vdi_etcd_store	    *store = store_of(base);
+	struct vd_etcd_call	     options = { .timeout = store->call_timeout };
+	vd_status		     status = VD_OK;
+	struct call		    *call = begin(base, VDI_ETCD_CALL_RANGE, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.range = done;
+	call->revision = request->revision;
+	return began(store, call, vd_etcd_range(store->client, &options, &range, on_range, call));
+}
+
+static void on_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *result)
+{
+	struct vd_error failure = { 0 };
+	struct call	call = ended(arg, error, header, &failure);
+
+	call.answer.txn(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
+}
+
+static vd_status store_txn(struct vd_store *base, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct vd_etcd_call    options = { .timeout = store->call_timeout };
+	vd_status	       status = VD_OK;
+	struct call	      *call = begin(base, VDI_ETCD_CALL_TXN, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.txn = done;
+	return began(store, call, vd_etcd_txn(store->client, &options, request, on_txn, call));
+}
+
+static void on_compact(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header)
+{
+	struct vd_error failure = { 0 };
+	struct call	call = ended(arg, error, header, &failure);
+
+	if (error == NULL)
+		vdi_etcd_known_raise(&call.store->known->compacted, call.revision);
+	call.answer.done(call.arg, failure.code, error ? 0 : header->revision, error ? &failure : NULL);
+}
+
+static vd_status store_compact(struct vd_store *base, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct vd_etcd_call    options = { .timeout = store->call_timeout };
+	vd_status	       status = VD_OK;
+	struct call	      *call = begin(base, VDI_ETCD_CALL_COMPACT, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.done = done;
+	call->revision = revision;
+	return began(store, call, vd_etcd_compact(store->client, &options, revision, physical, on_compact, call));
+}
+
+static void on_lease(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+{
+	struct vd_error failure = { 0 };
+	struct call	call = ended(arg, error, header, &failure);
+
+	call.answer.lease(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
+}
+
+/* E-503: the renewal of an unknown lease is an answer, with nothing left of it. */
+static void on_renewed(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+{
+	struct vd_error	       failure = { 0 };
+	struct call	       call = ended(arg, error, header, &failure);
+	struct vd_lease_result gone = { .id = call.lease, .revision = atomic_load(&call.store->known->current) };
+
+	if (error && error->error.code == VD_LEASE_NOT_FOUND)
+		call.answer.lease(call.arg, VD_OK, &gone, NULL);
+	else
+		call.answer.lease(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
+}
+
+static void on_revoked(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header)
+{
+	struct vd_error failure = { 0 };
+	struct call	call = ended(arg, error, header, &failure);
+
+	call.answer.done(call.arg, failure.code, error ? 0 : header->revision, error ? &failure : NULL);
+}
+
+static vd_status store_lease_grant(struct vd_store *base, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct vd_etcd_call    options = { .timeout = store->call_timeout };
+	vd_status	       status = VD_OK;
+	struct call	      *call = begin(base, VDI_ETCD_CALL_LEASE, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.lease = done;
+	return began(store, call, vd_etcd_lease_grant(store->client, &options, id, ttl_s, on_lease, call));
+}
+
+static vd_status store_lease_revoke(struct vd_store *base, int64_t id, vd_done_fn done, void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct vd_etcd_call    options = { .timeout = store->call_timeout };
+	vd_status	       status = VD_OK;
+	struct call	      *call = begin(base, VDI_ETCD_CALL_LEASE, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.done = done;
+	return began(store, call, vd_etcd_lease_revoke(store->client, &options, id, on_revoked, call));
+}
+
+static vd_status store_lease_keep_alive(struct vd_store *base, int64_t id, vd_lease_fn done, void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct vd_etcd_call    options = { .timeout = store->call_timeout };
+	vd_status	       status = VD_OK;
+	struct call	      *call = begin(base, VDI_ETCD_CALL_LEASE, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.lease = done;
+	call->lease = id;
+	return began(store, call, vd_etcd_lease_keep_alive_once(store->client, &options, id, on_renewed, call));
+}
+
+static vd_status store_lease_time_to_live(struct vd_store *base, int64_t id, bool keys, vd_lease_fn done, void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct vd_etcd_call    options = { .timeout = store->call_timeout };
+	vd_status	       status = VD_OK;
+	struct call	      *call = begin(base, VDI_ETCD_CALL_LEASE, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.lease = done;
+	return began(store, call, vd_etcd_lease_time_to_live(store->client, &options, id, keys, on_lease, call));
+}
+
+static vd_status store_status(struct vd_store *base, struct vd_store_status *ret_status)
+{
+	struct vdi_etcd_store *store = store_of(base);
+
+	if (vdi_etcd_store_is_shut(store))
+		return VD_CLOSED;
+	*ret_status = (struct vd_store_status) {
+		.current = atomic_load(&store->known->current),
+		.compacted = atomic_load(&store->known->compacted),
+		.size_bytes = atomic_load(&store->size_bytes),
+		.key_count = -1,
+		.progress = atomic_load(&store->known->progress),
+		.unreachable = atomic_load(&store->is_unreachable),
+	};
+	return VD_OK;
+}
+
+/* ---- The keeper ---- */
+
+static vd_mono earlier(vd_mono a, vd_mono b)
+{
+	return a.ns < b.ns ? a : b;
+}
+
+/* Somebody waits for the beginning: is there anything to tell? */
+static void tell_starter_locked(struct vdi_etcd_store *store)
+{
+	struct vdi_wait *starter = store->starter;
+
+	if (starter == NULL || (store->refusal == VD_OK && !(store->has_begun && vdi_etcd_probe_is_settled_locked(&store->probe))))
+		return;
+	store->starter = NULL;
+	vdi_wait_signal(starter);
+}
+
+/* Asking the same again would be answered the same. */
+static bool is_final(const struct vd_etcd_error *error)
+{
+	switch (error->error.code) {
+	case VD_UNAVAILABLE:
+	case VD_TIMEOUT:
+	case VD_CANCELED:
+	case VD_CLOSED:
+	case VD_NOMEM:
+	case VD_FULL:
+	case VD_NOT_READY:
+	case VD_EXPIRED:
+	case VD_CONFLICT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* The first answer also tells how far others have compacted. Somebody who may not read the key has an etcd that answers. */
+static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+{
+	struct vdi_etcd_store *store = arg;
+	struct vd_error	       failure = { 0 };
+	bool		       is_refused = error && error->code != VD_ETCD_PERMISSION_DENIED && is_final(error);
+
+	if (error)
+		(void) vdi_etcd_store_failed(store, error, 0, &failure);
+	else
+		vdi_etcd_store_heard(store, header);
+	if (error == NULL && result->kv_count)
+		vdi_etcd_known_raise(&store->known->compacted, vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
+	vdi_lock_acquire(&store->lock);
+	store->is_asking = false;
+	if (error == NULL || error->code == VD_ETCD_PERMISSION_DENIED) {
+		store->has_begun = true;
+	} else if (is_refused) {
+		store->refusal = failure.code;
+		store->refusal_error = failure;
+	}
+	vd_actor_wake(store->keeper);
+	vdi_lock_release(&store->lock);
+}
+
+static vd_mono ask_for_life(struct vdi_etcd_store *store)
+{
+	static const char	     key[] = VDI_ETCD_COMPACT_KEY;
+	vd_mono			     now = vd_env_now(store->env);
+	struct vd_etcd_range_request request = { .range = { .key = { key, sizeof key - 1 }, .limit = 1 } };
+	struct vd_etcd_call	     options = { .timeout = VDI_ETCD_SIGN_OF_LIFE_TIMEOUT };
+	int64_t			     heard_ns = atomic_load_explicit(&store->heard_ns, memory_order_relaxed);
+	vd_mono			     due = { heard_ns + VDI_ETCD_SILENCE_MAX.ns };
+	bool			     is_asking, is_well = heard_ns != 0 && !atomic_load(&store->is_unreachable);
+
+	vdi_lock_acquire(&store->lock);
+	is_asking = store->is_asking;
+	if (!is_asking && (!is_well || due.ns <= now.ns || !store->has_begun))
+		store->is_asking = true;
+	else
+		is_asking = true;
+	vdi_lock_release(&store->lock);
+	if (is_asking)
+		return is_well ? due : VD_NEVER; /* the answer wakes the keeper */
+	if (vd_etcd_range(store->client, &options, &request, on_sign_of_life, store) == VD_OK)
+		return VD_NEVER;
+	vdi_lock_acquire(&store->lock);
+	store->is_asking = false;
+	vdi_lock_release(&store->lock);
+	return vd_mono_add(now, VD_SECONDS(1));
+}
+
+static void free_store(struct vdi_etcd_store *store)
+{
+	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++) {
+		vdi_metric_release(store->calls[i]);
+		vdi_metric_release(store->call_errors[i]);
+	}
+	vdi_metric_remove(store->reachable_metric);
+	vdi_etcd_probe_fini(&store->probe);
+	vdi_etcd_known_unref(store->known);
+	vdi_lock_fini(&store->lock);
+	vdi_free(store);
+}
+
+static void keeper_gone(void *arg)
+{
+	struct vdi_etcd_store *store = arg;
+	void (*closed)(void *) = store->closed;
+	void *closed_arg = store->closed_arg;
+
+	free_store(store);
+	if (closed)
+		closed(closed_arg);
+}
+
+/* The last of the client's callbacks. */
+static void client_gone(void *arg)
+{
+	struct vdi_etcd_store *store = arg;
+
+	vdi_lock_acquire(&store->lock);
+	store->is_client_gone = true;
+	vd_actor_wake(store->keeper);
+	vdi_lock_release(&store->lock);
+}
+
+/* One step of the end; each is taken once. */
+static void run_shut(struct vdi_etcd_store *store)
+{
+	bool close_client, close_keeper;
+
+	vdi_lock_acquire(&store->lock);
+	close_client = store->is_empty && !store->is_client_closing;
+	if (close_client)
+		store->is_client_closing = true;
+	close_keeper = store->is_client_gone && store->is_closing;
+	vdi_lock_release(&store->lock);
+	if (close_client) {
+		vdi_etcd_compactor_stop(&store->compactor);
+		vd_etcd_close(store->client, client_gone, store);
+	} else if (close_keeper) {
+		vd_actor_close(store->keeper, keeper_gone, store);
+	}
+}
+
+static void keeper_run(void *arg)
+{
+	struct vdi_etcd_store *store = arg;
+	vd_mono		       due;
+
+	if (vdi_etcd_store_is_shut(store)) {
+		run_shut(store);
+		return;
+	}
+	due = vdi_etcd_probe_run(&store->probe);
+	due = earlier(due, ask_for_life(store));
+	due = earlier(due, vdi_etcd_compactor_run(&store->compactor));
+	vdi_lock_acquire(&store->lock);
+	tell_starter_locked(store);
+	vdi_lock_release(&store->lock);
+	vd_actor_set_timer(store->keeper, due);
+}
+
+/* ---- Life ---- */
+
+static void shut_locked(struct vdi_etcd_store *store)
+{
+	uint64_t before = atomic_fetch_or(&store->gate, GATE_SHUT);
+
+	if (before == 0)
+		gate_is_empty_locked(store);
+}
+
+static void store_shut(struct vd_store *base)
+{
+	struct vdi_etcd_store *store = store_of(base);
+
+	vdi_lock_acquire(&store->lock);
+	shut_locked(store);
+	vdi_lock_release(&store->lock);
+}
+
+static void store_close(struct vd_store *base, void (*done)(void *arg), void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+
+	vdi_lock_acquire(&store->lock);
+	store->is_closing = true;
+	store->closed = done;
+	store->closed_arg = arg;
+	shut_locked(store);
+	vd_actor_wake(store->keeper);
+	vdi_lock_release(&store->lock);
+}
+
+static const struct vd_store_ops etcd_store_ops = {
+	.size = sizeof(struct vd_store_ops),
+	.range = store_range,
+	.txn = store_txn,
+	.compact = store_compact,
+	.lease_grant = store_lease_grant,
+	.lease_revoke = store_lease_revoke,
+	.lease_keep_alive = store_lease_keep_alive,
+	.lease_time_to_live = store_lease_time_to_live,
+	.watch = vdi_etcd_store_watch,
+	.watch_next = vdi_etcd_store_watch_next,
+	.watch_progress = vdi_etcd_store_watch_progress,
+	.watch_close = vdi_etcd_store_watch_close,
+	.status = store_status,
+	.close = store_close,
+	.stream = vdi_etcd_store_stream,
+	.stream_next = vdi_etcd_store_stream_next,
+	.stream_close = vdi_etcd_store_stream_close,
+	.shut = store_shut,
+	.dump = vdi_etcd_store_dump,
+};
+
+static vd_status make_metrics(struct vdi_etcd_store *store)
+{
+	static const char *const names[VDI_ETCD_CALL_COUNT] = { "range", "stream", "txn", "compact", "lease", "watch" };
+	struct vdi_metrics	*registry = vdi_env_metrics(store->env);
+
+	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++) {
+		const char *ok[] = { names[i], "ok" }, *failed[] = { names[i], "failed" };
+
+		VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_CALLS_TOTAL, ok, &store->calls[i]));
+		VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_CALLS_TOTAL, failed, &store->call_errors[i]));
+	}
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_REACHABLE, NULL, &store->reachable_metric));
+	return VD_OK;
+}
+
+static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_options *options, const char *const *endpoints, size_t count)
+{
+	struct vd_actor_options actor = { .name = "etcd_keeper", .run = keeper_run, .arg = store };
+
+	store->known = VDI_NEW(struct vdi_etcd_known);
+	if (store->known == NULL)
+		return VD_NOMEM;
+	atomic_init(&store->known->references, 1);
+	atomic_init(&store->known->compacted, -1);
+	atomic_init(&store->size_bytes, -1);
+	VDI_TRY(make_metrics(store));
+	VDI_TRY(vdi_etcd_probe_init(&store->probe, store, endpoints, count));
+	vdi_etcd_compactor_init(&store->compactor, store, options->compaction_interval);
+	return vd_actor_new(store->env, &actor, &store->keeper);
+}
+
+vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client, const struct vd_etcd_store_options *options,
+			     const char *const *endpoints, size_t endpoint_count, struct vdi_etcd_store **ret_store, struct vd_error *reterr)
+{
+	struct vdi_etcd_store *store = VDI_NEW(struct vdi_etcd_store);
+	vd_status	       status = VD_NOMEM;
+
+	if (store) {
+		store->base = (struct vd_store) { &etcd_store_ops, env };
+		store->env = env;
+		store->client = client;
+		store->call_timeout = options->call_timeout;
+		vdi_lock_init(&store->lock, VDI_LOCK_STORE);
+		status = build(store, options, endpoints, endpoint_count);
+		if (status != VD_OK)
+			free_store(store);
+	}
+	if (status != VD_OK) {
+		vd_etcd_close(client, NULL, NULL);
+		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	}
+	vd_actor_wake(store->keeper);
+	*ret_store = store;
+	return VD_OK;
+}
+
+/* "http://a:2379: connection refused; http://b:2379: ..." */
+static void describe_endpoints(struct vdi_etcd_store *store, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < store->probe.count && used < size; i++) {
+		char why[160] = "";
+		bool is_ready = false;
+
+		if (vd_etcd_endpoint_state(store->client, i, &is_ready, why, sizeof why) != VD_OK)
+			continue;
+		used += (size_t) snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", store->probe.endpoints[i].endpoint,
+					  is_ready ? "connected, no answer" : why[0] ? why : "not connected");
+	}
+}
+
+vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout, struct vd_error *reterr)
+{
+	struct vdi_wait wait;
+	char		text[VD_ERROR_MESSAGE_SIZE];
+	bool		has_begun, is_told;
+	vd_status	refusal;
+
+	vdi_wait_init(&wait, store->env);
+	vdi_lock_acquire(&store->lock);
+	store->starter = &wait;
+	vd_actor_wake(store->keeper);
+	vdi_lock_release(&store->lock);
+	is_told = vdi_wait_until(&wait, vd_mono_add(vd_env_now(store->env), timeout));
+	vdi_lock_acquire(&store->lock);
+	store->starter = NULL;
+	has_begun = store->has_begun; /* perhaps without all endpoints */
+	refusal = store->refusal;
+	vdi_lock_release(&store->lock);
+	vdi_wait_fini(&wait);
+	if (has_begun)
+		return VD_OK;
+	if (refusal != VD_OK) {
+		if (reterr)
+			*reterr = store->refusal_error;
+		return refusal;
+	}
+	VDI_CHECK(!is_told);
+	describe_endpoints(store, text, sizeof text);
+	return vd_error_set(reterr, VD_UNAVAILABLE, "no answer within %lld s from %s", (long long) (timeout.ns / 1000000000), text);
+}
+
+vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_store_options *options, struct vd_store **ret_store, struct vd_error *reterr)
+{
+	struct vdi_etcd_store *store = NULL;
+	struct vd_etcd	      *client = NULL;
+	vd_status	       status;
+
+	if (options == NULL || options->size != sizeof *options || options->etcd == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the options of an etcd store are not filled as this library knows them");
+	if (options->call_timeout.ns <= 0 || options->compaction_interval.ns < 0 || options->start_timeout.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the times of an etcd store must not be negative, and a call needs some");
+	VDI_TRY(vd_etcd_open(env, options->etcd, &client, reterr));
+	VDI_TRY(vdi_etcd_store_new(env, client, options, options->etcd->endpoints, options->etcd->endpoint_count, &store, reterr));
+	status = options->start_timeout.ns ? vdi_etcd_store_wait(store, options->start_timeout, reterr) : VD_OK;
+	if (status != VD_OK) {
+		(void) vd_store_close_wait(&store->base);
+		return status;
+	}
+	*ret_store = &store->base;
+	return VD_OK;
+}

@@ -1,0 +1,218 @@
+/* A watch of the store over a watch of the client.
+ *
+ * The client gives responses of whole revisions; they are handed out in batches of at most about as many events as were asked for, cut between revisions.
+ * Progress is handed out to who wants it (periodic, or asked for): on-demand progress comes to every watch of the stream (E-245), whoever asked.
+ *
+ * "From now on" begins behind the newest revision heard of, so that everything that is written through this store afterwards is seen, whenever the server
+ * gets the request (E-704 says what can be missed otherwise). When that revision is compacted already, which takes a store that has heard nothing for long,
+ * the server's own "now" is used.
+ */
+#include "etcd_store.h"
+
+struct etcd_watch {
+	struct vd_store_watch base;
+
+	/* Fixed at creation. */
+	struct vd_store	       stub; /* what base.store points at: it lives as long as the watch, whatever becomes of the store */
+	struct vdi_etcd_known *known;
+	struct vd_etcd	      *client; /* alive as long as the store; used only while opening again, which a closed client refuses */
+	bool		       wants_progress;
+
+	atomic_bool progress_asked;
+
+	/* The caller of next only. */
+	struct vd_etcd_watch		*watch;
+	struct vd_etcd_watch_response	 response; /* lent by the client until its next */
+	size_t				 next;	   /* the first event of response that was not handed out */
+	vd_rev				 start;	   /* first revision wanted; 0: whatever the server calls now */
+	vd_rev				 delivered; /* newest revision handed out */
+	struct vd_etcd_watch_request	*now;	   /* to open again from the server's "now"; NULL: not, or not any more */
+};
+
+static struct etcd_watch *watch_of(struct vd_store_watch *watch)
+{
+	return VDI_CONTAINER_OF(watch, struct etcd_watch, base);
+}
+
+static void free_watch(struct etcd_watch *watch)
+{
+	atomic_fetch_sub(&watch->known->watches, 1);
+	vdi_etcd_known_unref(watch->known);
+	vdi_free(watch->now);
+	vdi_free(watch);
+}
+
+/* A copy with its keys behind it. */
+static struct vd_etcd_watch_request *copy_request(const struct vd_etcd_watch_request *request)
+{
+	size_t			      keys_size = request->key.size + request->range_end.size;
+	struct vd_etcd_watch_request *copy = vdi_alloc(sizeof *copy + keys_size);
+	char			     *keys = (char *) (copy + 1);
+
+	if (copy == NULL)
+		return NULL;
+	*copy = *request;
+	memcpy(keys, request->key.data, request->key.size);
+	copy->key.data = keys;
+	if (request->range_end.size)
+		memcpy(keys + request->key.size, request->range_end.data, request->range_end.size);
+	copy->range_end.data = keys + request->key.size;
+	return copy;
+}
+
+vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
+			       struct vd_error *reterr)
+{
+	struct vdi_etcd_store	    *store = VDI_CONTAINER_OF(base, struct vdi_etcd_store, base);
+	struct etcd_watch	    *watch = VDI_NEW(struct etcd_watch);
+	vd_rev			     current = atomic_load(&store->known->current);
+	struct vd_etcd_watch_request etcd = {
+		.key = request->key,
+		.range_end = request->range_end,
+		.revision = request->start_revision,
+		.previous = request->previous,
+		.progress = request->progress,
+		.no_put = request->no_put,
+		.no_delete = request->no_delete,
+		.require_leader = true, /* */
+		.ready = request->ready,
+		.ready_arg = request->ready_arg,
+	};
+	vd_status status = VD_NOMEM;
+
+	if (watch == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
+	watch->stub = *base;
+	watch->base.store = &watch->stub;
+	watch->client = store->client;
+	watch->known = store->known;
+	watch->wants_progress = request->progress;
+	atomic_fetch_add(&watch->known->references, 1);
+	atomic_fetch_add(&watch->known->watches, 1);
+	if (etcd.revision == 0 && current > 0) {
+		watch->now = copy_request(&etcd);
+		if (watch->now == NULL) {
+			free_watch(watch);
+			return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
+		}
+		etcd.revision = current + 1;
+	}
+	watch->start = etcd.revision;
+	if (vdi_etcd_store_enter(store)) {
+		status = vd_etcd_watch_open(store->client, &etcd, &watch->watch, reterr);
+		vdi_etcd_store_leave(store);
+	} else {
+		status = vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
+	}
+	vdi_etcd_store_count(store, VDI_ETCD_CALL_WATCH, status != VD_OK);
+	if (status != VD_OK) {
+		free_watch(watch);
+		return status;
+	}
+	*ret_watch = &watch->base;
+	return VD_OK;
+}
+
+/* Whole revisions, at least one; the last of them may pass max. */
+static void cut_batch(struct etcd_watch *watch, size_t max, struct vd_store_batch *ret_batch)
+{
+	const struct vd_store_event *events = watch->response.events + watch->next;
+	size_t			     left = watch->response.event_count - watch->next, count = 1;
+
+	while (count < left && (count < max || events[count].kv->mod_rev == events[count - 1].kv->mod_rev))
+		count++;
+	*ret_batch = (struct vd_store_batch) { .revision = events[count - 1].kv->mod_rev, .events = events, .event_count = count };
+	watch->next += count;
+	watch->delivered = ret_batch->revision;
+}
+
+/* Whether anybody wants to hear it. Below the start it says nothing (E-340), and it never goes back. */
+static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_batch)
+{
+	vd_rev revision = watch->response.header.revision;
+
+	if (revision < watch->start || revision < watch->delivered)
+		return false;
+	if (!atomic_exchange(&watch->progress_asked, false) && !watch->wants_progress)
+		return false;
+	*ret_batch = (struct vd_store_batch) { .revision = revision };
+	watch->delivered = revision;
+	return true;
+}
+
+/* Opens once more, from the server's own "now". */
+static vd_status open_from_now(struct etcd_watch *watch, struct vd_error *reterr)
+{
+	struct vd_etcd_watch *again = NULL;
+	vd_status	      status = vd_etcd_watch_open(watch->client, watch->now, &again, reterr);
+
+	if (status != VD_OK)
+		return status;
+	vd_etcd_watch_close(watch->watch);
+	watch->watch = again;
+	watch->start = 0;
+	vdi_free(watch->now);
+	watch->now = NULL;
+	return VD_OK;
+}
+
+static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_error *error, struct vd_error *reterr)
+{
+	struct vd_error failure = error->error;
+
+	if (failure.message[0] == 0)
+		vd_error_set(&failure, failure.code, "%s", vd_status_sentence(failure.code));
+	vdi_etcd_known_fill(watch->known, watch->start, &failure);
+	if (reterr)
+		*reterr = failure;
+	return failure.code;
+}
+
+vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+{
+	struct etcd_watch *watch = watch_of(base);
+
+	for (;;) {
+		struct vd_etcd_error error = { 0 };
+		vd_status	     status;
+
+		if (watch->next < watch->response.event_count) {
+			cut_batch(watch, event_count_max, ret_batch);
+			return VD_OK;
+		}
+		watch->next = 0;
+		watch->response.event_count = 0;
+		status = vd_etcd_watch_next(watch->watch, &watch->response, &error);
+		if (status == VD_AGAIN)
+			return status;
+		if (status != VD_OK) {
+			watch->response.event_count = 0;
+			error.error.code = status;
+			if (status == VD_EXPIRED && watch->now && watch->delivered == 0 && open_from_now(watch, reterr) == VD_OK)
+				continue;
+			return watch_failed(watch, &error, reterr);
+		}
+		vdi_etcd_known_raise(&watch->known->current, watch->response.header.revision);
+		if (vd_etcd_watch_is_progress(&watch->response) && take_progress(watch, ret_batch))
+			return VD_OK;
+	}
+}
+
+vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
+{
+	struct etcd_watch *watch = watch_of(base);
+
+	/* Servers that cannot may answer ahead of events (E-708: 15220). */
+	if (!atomic_load(&watch->known->progress))
+		return VD_UNSUPPORTED;
+	atomic_store(&watch->progress_asked, true);
+	return vd_etcd_watch_progress(watch->watch);
+}
+
+void vdi_etcd_store_watch_close(struct vd_store_watch *base)
+{
+	struct etcd_watch *watch = watch_of(base);
+
+	vd_etcd_watch_close(watch->watch);
+	free_watch(watch);
+}
