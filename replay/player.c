@@ -1,0 +1,748 @@
+/* How: the actor takes one step of the log after another. A transaction is submitted to the inner store, which holds everything in memory and answers in order;
+ * what was submitted is remembered in a ring, so that the distance to the slowest watch is known in transactions and bytes without asking anybody. Faults are drawn
+ * when a transaction is submitted, in the order of the log, and happen when it was applied: the same seed and log give the same faults at the same places. */
+#include "player.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "mvcc_import.h"
+#include "mvcc_replay.h"
+
+#define STEPS_PER_RUN 256
+/* Transactions that pass between the cut and the compaction of a "compact" fault: a watch that had seen everything is then behind it (E-335). */
+#define BLACKOUT_TRANSACTIONS 2
+
+/* ---- Life ---- */
+
+void vdi_player_ref(struct vd_player *player)
+{
+	atomic_fetch_add_explicit(&player->references, 1, memory_order_relaxed);
+}
+
+void vdi_player_unref(struct vd_player *player)
+{
+	if (atomic_fetch_sub_explicit(&player->references, 1, memory_order_acq_rel) != 1)
+		return;
+	vdi_log_steps_close(player->steps);
+	vdi_fault_plan_fini(&player->faults);
+	vdi_lock_fini(&player->lock);
+	vdi_free(player->changes);
+	vdi_free(player->flights);
+	vdi_free(player);
+}
+
+/* ---- Who waits for the player ---- */
+
+static bool is_satisfied_locked(const struct vd_player *player, vd_rev revision)
+{
+	return player->position.ended || player->is_closing || (revision != VD_PLAYER_END && player->position.revision >= revision);
+}
+
+static void wake_waiters_locked(struct vd_player *player)
+{
+	struct vdi_player_waiter *waiter, *next;
+	SLIST_HEAD(, vdi_player_waiter) left = SLIST_HEAD_INITIALIZER(left);
+
+	for (waiter = SLIST_FIRST(&player->waiters); waiter; waiter = next) {
+		next = SLIST_NEXT(waiter, node);
+		if (is_satisfied_locked(player, waiter->revision))
+			vdi_wait_signal(&waiter->wait); /* it may be gone now */
+		else
+			SLIST_INSERT_HEAD(&left, waiter, node);
+	}
+	SLIST_FIRST(&player->waiters) = SLIST_FIRST(&left);
+}
+
+/* All that was submitted is applied, and nothing more will come. */
+static void look_at_the_end_locked(struct vd_player *player)
+{
+	if (player->log_ended && player->applied == player->submitted && !player->position.ended) {
+		player->position.ended = true;
+		wake_waiters_locked(player);
+	}
+}
+
+/* ---- Cuts ---- */
+
+static void cut_locked(struct vd_player *player, vd_rev revision, vd_status status, const char *text)
+{
+	struct vdi_player_watch *watch;
+
+	LIST_FOREACH(watch, &player->watches, node)
+		player->awaited += !watch->has_ended && watch->cut_seen == player->cut;
+	player->await_until = vd_mono_add(vd_env_now(player->env), VDI_PLAYER_AWAIT);
+	player->cut++;
+	player->cut_revision = revision;
+	player->cut_status = status;
+	snprintf(player->cut_text, sizeof player->cut_text, "%s", text);
+	LIST_FOREACH(watch, &player->watches, node)
+		watch->ready(watch->ready_arg);
+}
+
+static void on_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	struct vd_player *player = arg;
+
+	(void) revision;
+	(void) error;
+	vdi_lock_acquire(&player->lock);
+	player->compacting = false;
+	if (status == VD_OK)
+		player->position.compactions++;
+	vdi_lock_release(&player->lock);
+	vdi_player_unref(player);
+}
+
+/* Without the lock. */
+static void compact(struct vd_player *player, vd_rev revision)
+{
+	vdi_player_ref(player);
+	if (vd_store_compact(player->inner, revision, false, on_compacted, player) != VD_OK)
+		on_compacted(player, VD_FULL, 0, NULL);
+}
+
+static void inflict_locked(struct vd_player *player, const struct vdi_flight *flight)
+{
+	switch (flight->fault) {
+	case VDI_FAULT_DISCONNECT:
+		player->position.disconnects++;
+		cut_locked(player, flight->revision, VD_UNAVAILABLE, "the player disconnected the watch");
+		break;
+	case VDI_FAULT_ERROR:
+		player->position.errors++;
+		cut_locked(player, flight->revision, VD_INTERNAL, flight->text[0] ? flight->text : "an error of the player");
+		break;
+	case VDI_FAULT_COMPACT:
+		player->position.disconnects++;
+		if (player->blackout == 0 && !player->compacting)
+			player->blackout = BLACKOUT_TRANSACTIONS;
+		cut_locked(player, flight->revision, VD_UNAVAILABLE, "the player disconnected the watch");
+		break;
+	default:
+		break;
+	}
+}
+
+/* A transaction has passed, or none comes for now: whether it is time for the compaction. */
+static bool ends_blackout_locked(struct vd_player *player, bool nothing_comes)
+{
+	if (player->blackout == 0 || (--player->blackout && !nothing_comes))
+		return false;
+	player->blackout = 0;
+	player->compacting = true;
+	return true;
+}
+
+/* ---- Applied ---- */
+
+static void on_applied(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	struct vd_player  *player = arg;
+	struct vdi_flight *flight;
+	bool		   compacts = false;
+
+	vdi_lock_acquire(&player->lock);
+	flight = &player->flights[player->applied & (player->flight_capacity - 1)];
+	player->applied++;
+	player->applied_bytes += flight->bytes;
+	if (status == VD_OK) {
+		flight->revision = revision;
+		player->position.revision = VDI_MAX(player->position.revision, revision);
+		player->position.transactions += flight->is_transaction;
+		player->position.records += flight->records;
+		if (flight->time.ns)
+			player->position.time = flight->time;
+		if (flight->is_transaction)
+			compacts = ends_blackout_locked(player, false);
+		if (flight->has_fault)
+			inflict_locked(player, flight);
+		wake_waiters_locked(player);
+	} else if (player->error.code == VD_OK && status != VD_CLOSED) {
+		player->error = *error;
+		player->log_ended = true;
+	}
+	look_at_the_end_locked(player);
+	if (!player->is_closing)
+		vd_actor_wake(player->actor);
+	vdi_lock_release(&player->lock);
+	if (compacts)
+		compact(player, revision);
+	vdi_player_unref(player);
+}
+
+/* ---- Applying ---- */
+
+/* How far the slowest watch is behind what was submitted. */
+static bool leads_too_far_locked(const struct vd_player *player)
+{
+	const struct vdi_player_watch *watch;
+	uint64_t		       first, low, high;
+	vd_rev			       slowest = INT64_MAX;
+
+	LIST_FOREACH(watch, &player->watches, node)
+		if (!watch->has_ended)
+			slowest = VDI_MIN(slowest, watch->position);
+	if (slowest == INT64_MAX || player->submitted == 0)
+		return false;
+	first = player->submitted > player->flight_capacity ? player->submitted - player->flight_capacity : 0;
+	for (low = first, high = player->submitted; low < high;) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (player->flights[middle & (player->flight_capacity - 1)].revision <= slowest)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == player->submitted)
+		return false;
+	return player->submitted - low >= player->lead_max ||
+	       player->submitted_bytes - player->flights[low & (player->flight_capacity - 1)].bytes_before >= VDI_PLAYER_LEAD_BYTES_MAX;
+}
+
+static void draw_fault_locked(struct vd_player *player, struct vdi_flight *flight)
+{
+	flight->has_fault = vdi_fault_plan_point(&player->faults, flight->revision, &flight->fault);
+	/* The dice are thrown in any case: a point does not change what comes after it. */
+	for (int kind = 0; kind < VDI_FAULT_POINT_KINDS; kind++) {
+		bool hit = player->faults.after[kind] > 0 && vdi_player_dice(vdi_rand_next(&player->rand), player->faults.after[kind]);
+
+		if (hit && !flight->has_fault) {
+			flight->has_fault = true;
+			flight->fault = (enum vdi_fault_kind) kind;
+		}
+	}
+}
+
+static void launch_locked(struct vd_player *player, const struct vdi_log_step *step)
+{
+	struct vdi_flight *flight = &player->flights[player->submitted & (player->flight_capacity - 1)];
+
+	*flight = (struct vdi_flight) { .revision = step->revision, .bytes_before = player->submitted_bytes, .bytes = step->bytes,
+					.records = step->count, .time = step->time, .is_transaction = step->kind == VDI_STEP_TXN };
+	if (flight->is_transaction)
+		draw_fault_locked(player, flight);
+	player->has_cut |= flight->has_fault;
+	player->submitted++;
+	player->submitted_bytes += step->bytes;
+}
+
+static void unlaunch_locked(struct vd_player *player, const struct vdi_log_step *step)
+{
+	player->submitted--;
+	player->submitted_bytes -= step->bytes;
+}
+
+/* VD_FULL, VD_NOMEM: not submitted. */
+static vd_status submit(struct vd_player *player, struct vdi_log_step *step)
+{
+	vd_status status;
+
+	if (!vdi_grow((void **) &player->changes, &player->change_capacity, step->count, sizeof *player->changes))
+		return VD_NOMEM;
+	for (size_t i = 0; i < step->count; i++)
+		player->changes[i] = (struct vdi_replay_change) { step->changes[i].is_delete, step->changes[i].kv, step->changes[i].kv->create_rev,
+								  step->changes[i].kv->version };
+	vdi_lock_acquire(&player->lock);
+	launch_locked(player, step);
+	vdi_lock_release(&player->lock);
+	vdi_player_ref(player);
+	status = vdi_mvcc_replay(player->inner, step->revision, player->changes, step->count, on_applied, player);
+	if (status == VD_OK) {
+		for (size_t i = 0; i < step->count; i++)
+			step->changes[i].kv = NULL;
+		return VD_OK;
+	}
+	vdi_lock_acquire(&player->lock);
+	unlaunch_locked(player, step);
+	vdi_lock_release(&player->lock);
+	vdi_player_unref(player);
+	return status;
+}
+
+/* A recorded disconnect or error happens behind what was submitted last. */
+static void take_cut(struct vd_player *player, const struct vdi_log_step *step)
+{
+	struct vdi_flight  mark = { .fault = step->kind == VDI_STEP_FAILURE ? VDI_FAULT_ERROR : VDI_FAULT_DISCONNECT };
+	struct vdi_flight *flight;
+
+	snprintf(mark.text, sizeof mark.text, "%s", step->text);
+	vdi_lock_acquire(&player->lock);
+	if (player->applied == player->submitted) {
+		mark.revision = player->position.revision;
+		inflict_locked(player, &mark);
+	} else {
+		flight = &player->flights[(player->submitted - 1) & (player->flight_capacity - 1)];
+		flight->has_fault = player->has_cut = true;
+		flight->fault = mark.fault;
+		memcpy(flight->text, mark.text, sizeof flight->text);
+	}
+	vdi_lock_release(&player->lock);
+}
+
+static vd_status apply(struct vd_player *player, struct vdi_log_step *step, struct vd_error *reterr)
+{
+	vd_status status;
+
+	switch (step->kind) {
+	case VDI_STEP_TXN:
+	case VDI_STEP_PROGRESS:
+		status = submit(player, step);
+		return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	case VDI_STEP_COMPACT:
+		compact(player, step->revision);
+		return VD_OK;
+	case VDI_STEP_SNAPSHOT:
+		return vdi_log_steps_broken(player->steps, step->line, "a snapshot must come before all changes", reterr);
+	default:
+		take_cut(player, step);
+		return VD_OK;
+	}
+}
+
+/* ---- When ---- */
+
+enum decision { APPLY, WAIT, LATER };
+
+static bool is_fast_locked(const struct vd_player *player)
+{
+	const struct vdi_log_step *step = &player->step;
+
+	return step->revision <= player->seek_revision || (player->seek_time.ns && (step->time.ns == 0 || step->time.ns < player->seek_time.ns));
+}
+
+/* The moment of the step by the recorded clock. */
+static enum decision pace(struct vd_player *player, double speed, vd_mono *ret_due)
+{
+	const struct vdi_log_step *step = &player->step;
+	vd_mono			   now = vd_env_now(player->env);
+	double			   ahead_ns;
+
+	if (player->pace_recorded.ns == 0) {
+		player->pace_recorded = step->time;
+		player->pace_mono = now;
+	}
+	ahead_ns = (double) (step->time.ns - player->pace_recorded.ns) / speed;
+	if (ahead_ns <= 0)
+		return APPLY;
+	*ret_due = vd_mono_add(player->pace_mono, (vd_dur) { ahead_ns < 9e18 ? (int64_t) ahead_ns : INT64_MAX });
+	return ret_due->ns <= now.ns ? APPLY : LATER;
+}
+
+static enum decision decide_locked(struct vd_player *player, vd_mono *ret_due)
+{
+	bool fast = is_fast_locked(player);
+
+	if (player->awaited && !player->blackout) {
+		if (vd_env_now(player->env).ns < player->await_until.ns) {
+			*ret_due = player->await_until;
+			return LATER;
+		}
+		player->awaited = 0;
+	}
+	if (player->has_cut && player->applied < player->submitted)
+		return WAIT;
+	player->has_cut = false;
+	if (player->submitted - player->applied >= VDI_PLAYER_FLIGHTS_MAX ||
+	    player->submitted_bytes - player->applied_bytes >= VDI_PLAYER_FLIGHT_BYTES_MAX)
+		return WAIT; /* on_applied wakes */
+	player->waits_for_watches = leads_too_far_locked(player);
+	if (player->waits_for_watches)
+		return WAIT;
+	if (player->seek_time.ns && player->step.time.ns >= player->seek_time.ns)
+		player->seek_time.ns = 0;
+	if (fast || player->is_paused) {
+		player->pace_recorded.ns = 0;
+		if (fast)
+			return APPLY;
+		if (player->steps_allowed == 0)
+			return WAIT;
+		player->steps_allowed -= player->step.kind == VDI_STEP_TXN;
+		return APPLY;
+	}
+	return player->speed > 0 && player->step.time.ns ? pace(player, player->speed, ret_due) : APPLY;
+}
+
+/* Nothing comes for now: a compaction that waited for further transactions has waited enough. */
+static void rest(struct vd_player *player)
+{
+	bool   compacts;
+	vd_rev revision;
+
+	vdi_lock_acquire(&player->lock);
+	compacts = player->applied == player->submitted && ends_blackout_locked(player, true);
+	revision = player->position.revision;
+	vdi_lock_release(&player->lock);
+	if (compacts)
+		compact(player, revision);
+}
+
+static void end_log(struct vd_player *player, const struct vd_error *error)
+{
+	vdi_lock_acquire(&player->lock);
+	if (error && player->error.code == VD_OK)
+		player->error = *error;
+	player->log_ended = true;
+	player->position.was_torn = vdi_log_steps_was_torn(player->steps);
+	look_at_the_end_locked(player);
+	vdi_lock_release(&player->lock);
+}
+
+/* Reads the next step unless it is there. False: the log has ended. */
+static bool have_step(struct vd_player *player)
+{
+	struct vd_error error = { 0 };
+	vd_status	status;
+
+	if (player->has_step)
+		return true;
+	status = vdi_log_steps_next(player->steps, &player->step, &error);
+	player->has_step = status == VD_OK;
+	if (!player->has_step)
+		end_log(player, status == VD_CLOSED ? NULL : &error);
+	return player->has_step;
+}
+
+static void player_run(void *arg)
+{
+	struct vd_player *player = arg;
+	enum decision	  decision;
+	vd_mono		  due = VD_NEVER;
+	struct vd_error	  error = { 0 };
+	vd_status	  status;
+	bool		  stops, paused;
+
+	for (int i = 0; i < STEPS_PER_RUN; i++) {
+		vdi_lock_acquire(&player->lock);
+		stops = player->is_closing || player->log_ended;
+		vdi_lock_release(&player->lock);
+		if (stops || !have_step(player)) {
+			rest(player);
+			return;
+		}
+		vdi_lock_acquire(&player->lock);
+		decision = decide_locked(player, &due);
+		paused = player->is_paused;
+		vdi_lock_release(&player->lock);
+		if (decision != APPLY) {
+			if (decision == WAIT && paused)
+				rest(player);
+			if (decision == LATER)
+				vd_actor_set_timer(player->actor, due);
+			return;
+		}
+		status = apply(player, &player->step, &error);
+		if (status == VD_FULL || status == VD_CLOSED)
+			return; /* woken when something was applied; or about to close */
+		player->has_step = false;
+		if (status != VD_OK)
+			end_log(player, &error);
+	}
+	vd_actor_wake(player->actor);
+}
+
+/* ---- Controls ---- */
+
+#define CONTROL(player, change)                                                                                                  \
+	do {                                                                                                                     \
+		vdi_lock_acquire(&(player)->lock);                                                                               \
+		change;                                                                                                          \
+		if (!(player)->is_closing)                                                                                       \
+			vd_actor_wake((player)->actor);                                                                          \
+		vdi_lock_release(&(player)->lock);                                                                               \
+	} while (0)
+
+void vd_player_pause(struct vd_player *player)
+{
+	CONTROL(player, player->is_paused = true; player->steps_allowed = 0);
+}
+
+void vd_player_resume(struct vd_player *player)
+{
+	CONTROL(player, player->is_paused = false);
+}
+
+/* The pace starts anew with the next record. */
+void vd_player_set_speed(struct vd_player *player, double speed)
+{
+	CONTROL(player, player->speed = isfinite(speed) && speed > 0 ? speed : 0; player->pace_recorded.ns = 0);
+}
+
+void vd_player_step(struct vd_player *player, uint64_t count)
+{
+	CONTROL(player, player->steps_allowed += count);
+}
+
+void vd_player_seek(struct vd_player *player, vd_rev revision)
+{
+	CONTROL(player, player->seek_revision = revision);
+}
+
+void vd_player_seek_time(struct vd_player *player, vd_wall time)
+{
+	CONTROL(player, player->seek_time = time);
+}
+
+void vd_player_position_get(const struct vd_player *player, struct vd_player_position *ret_position)
+{
+	struct vd_player *mine = (struct vd_player *) (uintptr_t) player; /* only its lock is changed */
+
+	vdi_lock_acquire(&mine->lock);
+	*ret_position = player->position;
+	ret_position->paused = player->is_paused;
+	vdi_lock_release(&mine->lock);
+}
+
+static vd_status wait_result_locked(const struct vd_player *player, vd_rev revision, struct vd_error *reterr)
+{
+	if (revision != VD_PLAYER_END && player->position.revision >= revision)
+		return VD_OK;
+	if (player->error.code != VD_OK) {
+		if (reterr)
+			*reterr = player->error;
+		return player->error.code;
+	}
+	if (player->position.ended)
+		return revision == VD_PLAYER_END ? VD_OK :
+						   vd_error_set(reterr, VD_NOT_FOUND, "the log ends at revision %lld, before %lld",
+								(long long) player->position.revision, (long long) revision);
+	if (player->is_closing)
+		return vd_error_set(reterr, VD_CLOSED, "the player was closed");
+	return vd_error_set(reterr, VD_TIMEOUT, "the player stands at revision %lld", (long long) player->position.revision);
+}
+
+vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeout, struct vd_error *reterr)
+{
+	struct vdi_player_waiter waiter = { .revision = revision };
+	vd_status		 status;
+	bool			 signalled = true;
+
+	vdi_wait_init(&waiter.wait, player->env);
+	vdi_lock_acquire(&player->lock);
+	if (is_satisfied_locked(player, revision))
+		vdi_wait_signal(&waiter.wait);
+	else
+		SLIST_INSERT_HEAD(&player->waiters, &waiter, node);
+	vdi_lock_release(&player->lock);
+	if (timeout.ns < 0)
+		vdi_wait_wait(&waiter.wait);
+	else
+		signalled = vdi_wait_until(&waiter.wait, vd_mono_add(vd_env_now(player->env), timeout));
+	vdi_lock_acquire(&player->lock);
+	if (!signalled && !vdi_wait_is_done(&waiter.wait))
+		SLIST_REMOVE(&player->waiters, &waiter, vdi_player_waiter, node);
+	status = wait_result_locked(player, revision, reterr);
+	vdi_lock_release(&player->lock);
+	vdi_wait_fini(&waiter.wait);
+	return status;
+}
+
+/* ---- Opening ---- */
+
+/* A refusal of the import is about the log. */
+static vd_status import_step(struct vd_player *player, struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	struct vdi_log_step	 *step = &player->step;
+	struct vdi_import_change *changes = vdi_calloc(step->count + 1, sizeof *changes);
+	struct vd_error		  error = { 0 };
+	vd_status		  status = VD_OK;
+
+	if (changes == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	for (size_t i = 0; i < step->count; i++)
+		changes[i] = (struct vdi_import_change) { step->changes[i].is_delete, step->changes[i].kv };
+	if (step->kind == VDI_STEP_SNAPSHOT)
+		status = vdi_mvcc_import_snapshot(import, step->revision, changes, step->count, &error);
+	else if (step->kind == VDI_STEP_TXN)
+		status = vdi_mvcc_import_commit(import, changes, step->count, &error);
+	else if (step->kind == VDI_STEP_COMPACT)
+		status = vdi_mvcc_import_compact(import, step->revision, &error);
+	vdi_free(changes);
+	if (status == VD_INVALID)
+		return vdi_log_steps_broken(player->steps, step->line, error.message, reterr);
+	if (status != VD_OK && reterr)
+		*reterr = error;
+	player->position.transactions += step->kind == VDI_STEP_TXN;
+	player->position.records += step->count;
+	if (step->time.ns)
+		player->position.time = step->time;
+	return status;
+}
+
+struct opening {
+	struct vd_player *player;
+	vd_rev		  start_revision;
+};
+
+/* The snapshot, and what was asked for. The step behind it stays for the actor. */
+static vd_status run_import(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	struct opening	 *opening = arg;
+	struct vd_player *player = opening->player;
+	vd_status	  status;
+
+	while ((status = vdi_log_steps_next(player->steps, &player->step, reterr)) == VD_OK) {
+		if (player->step.kind != VDI_STEP_SNAPSHOT && player->step.revision > opening->start_revision) {
+			player->has_step = true;
+			return VD_OK;
+		}
+		VDI_TRY(import_step(player, import, reterr));
+	}
+	if (status != VD_CLOSED)
+		return status;
+	player->log_ended = true;
+	player->position.ended = true;
+	player->position.was_torn = vdi_log_steps_was_torn(player->steps);
+	return VD_OK;
+}
+
+static vd_status open_inner(struct vd_player *player, const struct vd_player_options *options, struct vd_error *reterr)
+{
+	struct opening		 opening = { player, options->start_revision };
+	struct vdi_mvcc_importer importer = { run_import, NULL, &opening };
+	struct vd_mvcc_options	 inner = VD_MVCC_OPTIONS_INIT;
+	struct vd_store_status	 status;
+
+	inner.history_bytes = options->history_bytes;
+	VDI_TRY(vdi_log_steps_open(options->path, &player->steps, reterr));
+	VDI_TRY(vdi_mvcc_open_importing(player->env, &inner, NULL, &importer, &player->inner, reterr));
+	VDI_TRY(vd_store_status_get(player->inner, &status));
+	player->position.revision = status.current;
+	return VD_OK;
+}
+
+static vd_status open_actors(struct vd_player *player, struct vd_error *reterr)
+{
+	struct vd_actor_options actor = { .name = "player", .run = player_run, .arg = player, .blocking = true };
+	struct vd_actor_options clock = { .name = "player clock", .run = vdi_player_clock, .arg = player };
+	vd_status		status = vd_actor_new(player->env, &actor, &player->actor);
+
+	if (status == VD_OK)
+		status = vd_actor_new(player->env, &clock, &player->clock);
+	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "the player cannot have an actor");
+}
+
+static vd_status check_options(const struct vd_player_options *options, struct vd_error *reterr)
+{
+	if (options == NULL || options->size != sizeof *options || options->path == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: options of an unknown size, or without a path");
+	if (!(options->speed >= 0) || !isfinite(options->speed))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: the speed must be 0 or more");
+	if (options->history_bytes < 0 || options->start_revision < 0 || options->lead_max == 0 || options->lead_max > VDI_PLAYER_LEAD_LIMIT / 2)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: an option is outside its range");
+	return VD_OK;
+}
+
+static vd_status prepare(struct vd_player *player, const struct vd_player_options *options, struct vd_error *reterr)
+{
+	player->flight_capacity = 2048;
+	while (player->flight_capacity < options->lead_max + VDI_PLAYER_FLIGHTS_MAX)
+		player->flight_capacity *= 2;
+	player->flights = vdi_calloc(player->flight_capacity, sizeof *player->flights);
+	if (player->flights == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	VDI_TRY(vdi_fault_plan_init(&player->faults, options->faults, reterr));
+	VDI_TRY(open_inner(player, options, reterr));
+	return open_actors(player, reterr);
+}
+
+vd_status vd_player_open(const struct vd_env *env, const struct vd_player_options *options, struct vd_player **ret_player, struct vd_error *reterr)
+{
+	struct vd_player *player;
+	vd_status	  status;
+
+	if (env == NULL || ret_player == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: an argument is missing");
+	VDI_TRY(check_options(options, reterr));
+	player = VDI_NEW(struct vd_player);
+	if (player == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	player->store.ops = &vdi_player_store_ops;
+	player->store.env = player->env = env;
+	player->references = 1;
+	player->writable = options->writable;
+	player->lead_max = options->lead_max;
+	player->seed = options->seed;
+	player->speed = options->speed;
+	player->is_paused = options->paused;
+	vdi_lock_init(&player->lock, VDI_LOCK_STORE);
+	vdi_rand_init(&player->rand, options->seed);
+	vdi_rand_shared_init(&player->call_rand, options->seed ^ 0x706c6179);
+	LIST_INIT(&player->watches);
+	SLIST_INIT(&player->waiters);
+	status = prepare(player, options, reterr);
+	if (status != VD_OK) {
+		vdi_wait_for_actor_close(env, player->actor);
+		vdi_wait_for_actor_close(env, player->clock);
+		if (player->inner)
+			(void) vd_store_close_wait(player->inner);
+		vdi_player_unref(player);
+		return status;
+	}
+	vd_actor_wake(player->actor);
+	*ret_player = player;
+	return VD_OK;
+}
+
+struct vd_store *vd_player_store(struct vd_player *player)
+{
+	return &player->store;
+}
+
+/* ---- Closing: the reader first, then the clock, then the store that both use ---- */
+
+static void on_inner_closed(void *arg)
+{
+	struct vd_player *player = arg;
+	void (*done)(void *arg) = player->close_done;
+	void *done_arg = player->close_done_arg;
+
+	vdi_player_unref(player);
+	if (done)
+		done(done_arg);
+}
+
+static void on_clock_closed(void *arg)
+{
+	struct vd_player *player = arg;
+
+	vd_store_close(player->inner, on_inner_closed, player);
+}
+
+static void on_actor_closed(void *arg)
+{
+	struct vd_player *player = arg;
+	struct vd_actor	 *clock = player->clock;
+
+	vd_actor_close(clock, on_clock_closed, player);
+}
+
+void vd_player_close(struct vd_player *player, void (*done)(void *arg), void *arg)
+{
+	if (player == NULL) {
+		if (done)
+			done(arg);
+		return;
+	}
+	vdi_lock_acquire(&player->lock);
+	VDI_CHECK(!player->is_closing);
+	player->is_closing = true;
+	player->close_done = done;
+	player->close_done_arg = arg;
+	wake_waiters_locked(player);
+	vdi_lock_release(&player->lock);
+	vd_actor_close(player->actor, on_actor_closed, player);
+}
+
+struct vd_player *vd_player_close_wait(struct vd_player *player)
+{
+	struct vdi_wait wait;
+
+	if (player) {
+		vdi_wait_init(&wait, player->env);
+		vd_player_close(player, vdi_wait_signal_arg, &wait);
+		vdi_wait_wait(&wait);
+		vdi_wait_fini(&wait);
+	}
+	return NULL;
+}

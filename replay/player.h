@@ -1,0 +1,152 @@
+/* The player as its own files see it: player.c reads the log and applies it, player_store.c is the store that others see.
+ *
+ *	player (actor, blocking: it reads a file)   log -> transactions -> inner store, at the right time, never too far ahead of the watches
+ *	clock (actor)				    wakes watches whose batch was held back
+ *	inner store's writer			    tells what was applied: position, cuts, waiters
+ *	callers					    read through player_store.c
+ *
+ * One lock ("store") for everything that they share; the inner store is called without it.
+ */
+#ifndef VDI_PLAYER_H
+#define VDI_PLAYER_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+#include <vedette/replay.h>
+
+#include "fault_plan.h"
+#include "lock.h"
+#include "log_steps.h"
+#include "rand.h"
+#include "timer.h"
+#include "wait.h"
+
+/* Transactions submitted and not yet applied. */
+#define VDI_PLAYER_FLIGHTS_MAX 1024
+#define VDI_PLAYER_FLIGHT_BYTES_MAX ((uint64_t) 8 << 20)
+/* How long the player waits for watches to come back after a cut: a reflector backs off for about a second. */
+#define VDI_PLAYER_AWAIT VD_SECONDS(3)
+/* Bytes that the player may be ahead of the slowest watch, besides lead_max. */
+#define VDI_PLAYER_LEAD_BYTES_MAX ((uint64_t) 32 << 20)
+#define VDI_PLAYER_LEAD_LIMIT 65536u
+
+/* One submitted transaction; kept after it was applied, as long as its place in the ring lasts, to know how far a watch is behind. */
+struct vdi_flight {
+	vd_rev		    revision; /* recorded; the real one once applied */
+	uint64_t	    bytes_before; /* submitted before it */
+	uint64_t	    bytes;
+	uint64_t	    records;
+	vd_wall		    time;
+	bool		    is_transaction; /* not a mere progress */
+	bool		    has_fault;
+	enum vdi_fault_kind fault; /* after it */
+	char		    text[96]; /* of a recorded error */
+};
+
+struct vdi_player_watch {
+	struct vd_store_watch	      base; /* first */
+	struct vd_store_watch	     *inner;
+	struct vd_player	     *player;
+	void (*ready)(void *arg);
+	void *ready_arg;
+	struct vdi_rand rand; /* reader only */
+
+	/* Under the lock. */
+	LIST_ENTRY(vdi_player_watch) node;
+	vd_rev		 position; /* everything up to it was given */
+	uint64_t	 cut_seen;
+	bool		 has_ended;
+	bool		 is_holding;
+	vd_mono		 held_until;
+	struct vdi_timer timer;
+
+	/* Reader only. */
+	struct vd_store_batch held;
+	vd_status	      end;
+	char		      end_text[160];
+};
+
+struct vdi_player_waiter {
+	SLIST_ENTRY(vdi_player_waiter) node;
+	struct vdi_wait wait;
+	vd_rev		revision;
+};
+
+struct vd_player {
+	struct vd_store store; /* first: the one that others see */
+
+	/* Fixed at the start. */
+	const struct vd_env *env;
+	struct vd_store	    *inner;
+	struct vd_actor	    *actor;
+	struct vd_actor	    *clock;
+	bool		     writable;
+	uint32_t	     lead_max;
+	uint64_t	     seed;
+
+	_Atomic uint32_t       references; /* 1 until closed, 1 for each watch and each call whose answer is changed */
+	struct vdi_rand_shared call_rand;
+
+	/* The actor's. */
+	struct vdi_log_steps *steps;
+	struct vdi_log_step   step; /* the next one */
+	bool		      has_step;
+	struct vdi_rand	      rand;
+	struct vdi_replay_change *changes;
+	size_t			  change_capacity;
+
+	struct vdi_lock lock;
+	/* Under lock. */
+	vd_wall			  pace_recorded; /* recorded time that was at pace_mono; 0: not known */
+	vd_mono			  pace_mono;
+	struct vdi_fault_plan	  faults; /* dice are thrown by the actor */
+	double			  speed;
+	bool			  is_paused;
+	uint64_t		  steps_allowed;
+	vd_rev			  seek_revision;
+	vd_wall			  seek_time;
+	bool			  is_closing;
+	struct vdi_flight	 *flights; /* ring of flight_capacity, a power of two */
+	uint32_t		  flight_capacity;
+	uint64_t		  submitted, applied; /* ever */
+	uint64_t		  submitted_bytes, applied_bytes;
+	bool			  waits_for_watches;
+	bool			  log_ended;
+	struct vd_error		  error; /* code VD_OK: none */
+	struct vd_player_position position;
+	LIST_HEAD(, vdi_player_watch) watches;
+	struct vdi_timer_heap	  timers;
+	uint64_t		  opened; /* watches, ever */
+	uint64_t		  cut; /* the last cut's number */
+	vd_rev			  cut_revision;
+	vd_status		  cut_status;
+	char			  cut_text[160];
+	bool		  has_cut;  /* something that was submitted ends in one: nothing follows before it has happened */
+	unsigned	  awaited;  /* watches that a cut ends and that have not come back */
+	vd_mono		  await_until;
+	unsigned	  blackout; /* transactions until the compaction; no watch can be opened meanwhile */
+	bool			  compacting; /* and until it is done */
+	SLIST_HEAD(, vdi_player_waiter) waiters;
+
+	void (*close_done)(void *arg);
+	void *close_done_arg;
+};
+
+extern const struct vd_store_ops vdi_player_store_ops;
+
+static inline struct vd_player *vdi_player_of(struct vd_store *store)
+{
+	return (struct vd_player *) store;
+}
+
+void vdi_player_ref(struct vd_player *player);
+void vdi_player_unref(struct vd_player *player);
+/* True with this probability. */
+static inline bool vdi_player_dice(uint64_t random, double probability)
+{
+	return probability > 0 && (double) (random >> 11) * 0x1p-53 < probability;
+}
+/* The clock's handler. */
+void vdi_player_clock(void *player);
+
+#endif
