@@ -46,6 +46,7 @@ struct vdi_http_metrics {
 	struct vdi_metric	    *inflight_mutating;
 	struct vdi_metric	    *inflight_reading;
 	struct vdi_metric	    *memory_blocks;
+	struct vdi_metric	    *storage_size;
 	struct vdi_metric	    *late_ok;
 	struct vdi_metric	    *late_error;
 };
@@ -60,8 +61,11 @@ static void collect(void *arg)
 {
 	struct vdi_http_metrics *metrics = arg;
 	struct vd_server	*server = metrics->server;
+	struct vd_store_status	 store;
 
 	vdi_metric_set(metrics->memory_blocks, vdi_alloc_live());
+	if (vd_store_status_get(server->store, &store) == VD_OK)
+		vdi_metric_set(metrics->storage_size, store.size_bytes);
 	for (size_t i = 0; i < server->resources.count; i++) {
 		struct resource_metrics *resource = &metrics->resources[i];
 		uint64_t		 sizes[VDI_EVENT_SIZE_BUCKETS + 1] = { 0 }, events = 0, bytes = 0;
@@ -84,6 +88,7 @@ static void collect(void *arg)
 
 static vd_status get_fixed(struct vdi_http_metrics *metrics)
 {
+	static const char *const storage_size[] = { "etcd-0" };
 	static const char *const late_ok[] = { "rest-handler", "ok" }, *const late_error[] = { "rest-handler", "error" };
 	static const char *const mutating[] = { "mutating" }, *const reading[] = { "readOnly" };
 	struct vdi_metrics	*registry = metrics->registry;
@@ -91,6 +96,7 @@ static vd_status get_fixed(struct vdi_http_metrics *metrics)
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, mutating, &metrics->inflight_mutating));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, reading, &metrics->inflight_reading));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_MEMORY_BLOCKS, NULL, &metrics->memory_blocks));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_STORAGE_SIZE_BYTES, storage_size, &metrics->storage_size));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_ok, &metrics->late_ok));
 	return vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_error, &metrics->late_error);
 }
@@ -170,6 +176,7 @@ struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics)
 	vdi_metric_release(metrics->inflight_mutating);
 	vdi_metric_release(metrics->inflight_reading);
 	vdi_metric_release(metrics->memory_blocks);
+	vdi_metric_release(metrics->storage_size);
 	vdi_metric_release(metrics->late_ok);
 	vdi_metric_release(metrics->late_error);
 	vdi_free(metrics->loops);

@@ -27,6 +27,7 @@ struct vd_list {
 	struct vdi_predicate *sharded; /* NULL: all shards */
 
 	struct vdi_metric *returned_metric; /* counts what was handed out; NULL: nobody does */
+	struct vdi_metric *returned_storage_metric; /* the same under its newer name */
 	uint64_t	   returned; /* walking */
 };
 

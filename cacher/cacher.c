@@ -36,6 +36,7 @@ static void free_cacher(struct vd_cacher *cacher)
 	vdi_watch_cache_fini(&cacher->watch_cache);
 	vdi_outlet_unref(cacher->inline_outlet);
 	vdi_storage_free(cacher->storage);
+	vdi_storage_metrics_free(cacher->storage_metrics);
 	vdi_cacher_metrics_fini(&cacher->metrics);
 	vdi_quarantine_fini(&cacher->quarantine);
 	vdi_ready_fini(&cacher->ready);
@@ -203,6 +204,7 @@ static void run(void *arg)
 	due = earlier(due, vdi_dispatch_retire_frames(cacher));
 	due = earlier(due, follow_compaction(cacher));
 	due = earlier(due, vdi_consistency_run(cacher));
+	due = earlier(due, vdi_object_count_run(cacher));
 	update_gauges(cacher);
 	vd_actor_set_timer(cacher->actor, due);
 	if (more)
@@ -257,14 +259,18 @@ static vd_status copy_options(struct vd_cacher_options *copy, const struct vd_ca
 
 static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options *options, struct vd_error *reterr)
 {
-	struct vdi_storage_options storage = { options->resource, options->key_prefix, options->codec };
+	struct vdi_storage_options storage = { options->resource, options->key_prefix, options->codec, NULL };
+	char			   resource[VDI_RESOURCE_LABEL_SIZE];
 	struct vd_actor_options	   actor = { .name = "cacher", .run = run, .arg = cacher };
 
 	VDI_TRY(copy_options(&cacher->options, options));
 	cacher->key_prefix_size = strlen(options->key_prefix);
 	VDI_TRY(vdi_watch_cache_init(&cacher->watch_cache, cacher->env, options->history_bytes, options->history_window, cacher->trigger_index,
 				     options->index_labels));
-	VDI_TRY(vdi_cacher_metrics_init(&cacher->metrics, cacher->env, cacher->options.group, options->resource));
+	vdi_resource_label(options->resource, cacher->options.group, resource);
+	VDI_TRY(vdi_cacher_metrics_init(&cacher->metrics, cacher->env, cacher->options.group, resource, &cacher->watch_cache.store, cacher->codec));
+	VDI_TRY(vdi_storage_metrics_new(cacher->env, cacher->options.group, resource, &cacher->storage_metrics));
+	storage.metrics = cacher->storage_metrics;
 	VDI_TRY(vdi_storage_new(cacher->env, cacher->store, &storage, &cacher->storage, reterr));
 	VDI_TRY(vdi_outlet_new(cacher, VDI_OUTLET_INLINE, &cacher->inline_outlet));
 	VDI_TRY(vd_actor_new(cacher->env, &actor, &cacher->actor));
@@ -300,6 +306,7 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 	vdi_reflector_init(&cacher->reflector);
 	vdi_watch_index_init(&cacher->watcher_index, options->codec, trigger_index);
 	vdi_bookmark_init(&cacher->bookmarks, env);
+	vdi_object_count_init(&cacher->object_count, env);
 	vdi_consistency_init(&cacher->consistency, env, options->consistency_interval);
 	status = build(cacher, options, reterr);
 	if (status != VD_OK) {

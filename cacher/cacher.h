@@ -31,11 +31,13 @@
 #include "cacher_metrics.h"
 #include "consistency.h"
 #include "lock.h"
+#include "object_count.h"
 #include "predicate.h"
 #include "quarantine.h"
 #include "ready.h"
 #include "reflector.h"
 #include "storage.h"
+#include "storage_metrics.h"
 #include "watch_cache.h"
 #include "watch_index.h"
 
@@ -53,6 +55,7 @@ struct vd_cacher {
 	struct vd_store	       *store;
 	struct vd_codec	       *codec;
 	struct vdi_storage     *storage;
+	struct vdi_storage_metrics *storage_metrics;
 	struct vd_cacher_options options; /* strings are our copies */
 	size_t			key_prefix_size;
 	int			trigger_index; /* of the codec's fields, -1: none */
@@ -84,6 +87,7 @@ struct vd_cacher {
 		vd_mono		  last;
 	} recent; /* their frames are kept */
 	struct vdi_consistency consistency;
+	struct vdi_object_count object_count;
 	vd_mono	 compaction_poll; /* when to ask the store next what it has compacted */
 	uint64_t visit; /* stamp of the event that is being matched */
 	bool	 is_ending; /* every watcher was told */

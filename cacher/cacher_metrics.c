@@ -1,6 +1,8 @@
 /* One table of instances. */
 #include "cacher_metrics.h"
 
+#include <stdio.h>
+
 #include "cacher.h"
 #include "env.h"
 
@@ -15,9 +17,9 @@ struct row {
 #define QUEUE_ROW(member, id, queue) { offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { NULL }, queue }
 
 static const struct row rows[] = {
-	ROW(list_total, CACHE_LIST_TOTAL, ""),
-	ROW(list_fetched, CACHE_LIST_FETCHED_OBJECTS_TOTAL, ""),
 	ROW(list_returned, CACHE_LIST_RETURNED_OBJECTS_TOTAL, NULL),
+	ROW(list_returned_storage, STORAGE_LIST_RETURNED_OBJECTS_TOTAL, "watchcache"),
+	ROW(list_evaluated, STORAGE_LIST_EVALUATED_OBJECTS_TOTAL, "watchcache"), /* stays 0, as upstream's */
 	ROW(init_events, INIT_EVENTS_TOTAL, NULL),
 	ROW(events_received, WATCH_CACHE_EVENTS_RECEIVED_TOTAL, NULL),
 	ROW(events_dispatched, WATCH_CACHE_EVENTS_DISPATCHED_TOTAL, NULL),
@@ -76,14 +78,61 @@ static struct vdi_metric **place_of(struct vdi_cacher_metrics *metrics, const st
 	return (struct vdi_metric **) ((char *) metrics + row->offset);
 }
 
-vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource)
+void vdi_resource_label(const char *resource, const char *group, char label[VDI_RESOURCE_LABEL_SIZE])
 {
+	size_t size = strlen(resource), group_size = strlen(group);
+
+	if (group_size && size > group_size + 1 && resource[size - group_size - 1] == '.' && strcmp(resource + size - group_size, group) == 0)
+		size -= group_size + 1;
+	size = VDI_MIN(size, (size_t) VDI_RESOURCE_LABEL_SIZE - 1);
+	memcpy(label, resource, size);
+	label[size] = 0;
+}
+
+static vd_status init_lists(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource,
+			    const struct vdi_object_store *store, const struct vd_codec *codec)
+{
+	static const enum vdi_metric_id ids[] = { VDI_METRIC_CACHE_LIST_TOTAL, VDI_METRIC_CACHE_LIST_FETCHED_OBJECTS_TOTAL, VDI_METRIC_STORAGE_LIST_TOTAL,
+						  VDI_METRIC_STORAGE_LIST_FETCHED_OBJECTS_TOTAL };
+
+	metrics->lists = vdi_calloc(store->index_count + 1, sizeof *metrics->lists);
+	if (metrics->lists == NULL)
+		return VD_NOMEM;
+	metrics->list_count = store->index_count + 1;
+	for (size_t i = 0; i < metrics->list_count; i++) {
+		const struct vdi_object_index *index = i ? &store->indexes[i - 1] : NULL;
+		struct vdi_metric	     **places[] = { &metrics->lists[i].total, &metrics->lists[i].fetched, &metrics->lists[i].storage_total,
+							    &metrics->lists[i].storage_fetched };
+		char			       name[VDI_RESOURCE_LABEL_SIZE + 2] = "";
+
+		if (index)
+			(void) snprintf(name, sizeof name, "%s%s", index->label_key ? "l:" : "f:",
+					index->label_key ? index->label_key : codec->field_names[index->field_index]);
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(places); k++) {
+			const char *values[4] = { group, resource, k < 2 ? name : "watchcache", name };
+
+			VDI_TRY(vdi_metric_get(vdi_env_metrics(env), ids[k], values, places[k]));
+		}
+	}
+	return VD_OK;
+}
+
+vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource,
+				  const struct vdi_object_store *store, const struct vd_codec *codec)
+{
+	vd_status status;
+
 	*metrics = (struct vdi_cacher_metrics) { 0 };
+	status = init_lists(metrics, env, group, resource, store, codec);
+	if (status != VD_OK) {
+		vdi_cacher_metrics_fini(metrics);
+		return status;
+	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		const char *queue = rows[i].queue;
 		const char *values[4] = { queue ? queue : group, resource, rows[i].more[0], rows[i].more[1] };
-		vd_status   status = vdi_metric_get(vdi_env_metrics(env), rows[i].id, values, place_of(metrics, &rows[i]));
 
+		status = vdi_metric_get(vdi_env_metrics(env), rows[i].id, values, place_of(metrics, &rows[i]));
 		if (status != VD_OK) {
 			vdi_cacher_metrics_fini(metrics);
 			return status;
@@ -94,10 +143,29 @@ vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const stru
 
 void vdi_cacher_metrics_fini(struct vdi_cacher_metrics *metrics)
 {
+	for (size_t i = 0; i < metrics->list_count; i++) {
+		vdi_metric_release(metrics->lists[i].total);
+		vdi_metric_release(metrics->lists[i].fetched);
+		vdi_metric_release(metrics->lists[i].storage_total);
+		vdi_metric_release(metrics->lists[i].storage_fetched);
+	}
+	vdi_free(metrics->lists);
+	metrics->lists = NULL;
+	metrics->list_count = 0;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		vdi_metric_release(*place_of(metrics, &rows[i]));
 		*place_of(metrics, &rows[i]) = NULL;
 	}
+}
+
+void vdi_cacher_metrics_count_list(struct vdi_cacher_metrics *metrics, size_t index, uint64_t fetched)
+{
+	struct vdi_list_metrics *list = &metrics->lists[index];
+
+	vdi_metric_add(list->total, 1);
+	vdi_metric_add(list->fetched, fetched);
+	vdi_metric_add(list->storage_total, 1);
+	vdi_metric_add(list->storage_fetched, fetched);
 }
 
 /* ---- Ends ---- */

@@ -4,14 +4,27 @@
 
 #include "base.h"
 #include "metrics.h"
+#include <vedette/codec.h>
 
 /* Why watches end. */
 enum vdi_end { VDI_END_CLOSED, VDI_END_CANCELED, VDI_END_TIMEOUT, VDI_END_EXPIRED, VDI_END_TOO_SLOW, VDI_END_ERROR, VDI_END_COUNT };
 
+/* of lists that walked one index. */
+struct vdi_list_metrics {
+	struct vdi_metric *total;
+	struct vdi_metric *fetched;
+	struct vdi_metric *storage_total;
+	struct vdi_metric *storage_fetched;
+};
+
+struct vdi_object_store;
+
 struct vdi_cacher_metrics {
-	struct vdi_metric *list_total;
-	struct vdi_metric *list_fetched;
+	struct vdi_list_metrics *lists; /* without an index, then one per list index */
+	size_t			 list_count;
 	struct vdi_metric *list_returned;
+	struct vdi_metric *list_returned_storage;
+	struct vdi_metric *list_evaluated;
 	struct vdi_metric *init_events;
 	struct vdi_metric *events_received;
 	struct vdi_metric *events_dispatched;
@@ -58,12 +71,19 @@ struct vdi_cacher_metrics {
 	struct vdi_metric *result_capacity;
 };
 
-/* VD_NOMEM, VD_FULL. */
-VDI_MUST_USE vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource);
+/* The label of a resource: its name without the group ("deployments.apps" of the group "apps": "deployments"), cut at the size. */
+#define VDI_RESOURCE_LABEL_SIZE 256
+void vdi_resource_label(const char *resource, const char *group, char label[VDI_RESOURCE_LABEL_SIZE]);
+
+/* resource: the label. store: its indexes are known. VD_NOMEM, VD_FULL. */
+VDI_MUST_USE vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource,
+					       const struct vdi_object_store *store, const struct vd_codec *codec);
 void		       vdi_cacher_metrics_fini(struct vdi_cacher_metrics *metrics);
 
 struct vd_cacher;
 
+/* A list of the cache looked at `fetched` objects. index: as of struct vdi_candidates. */
+void vdi_cacher_metrics_count_list(struct vdi_cacher_metrics *metrics, size_t index, uint64_t fetched);
 /* A watch has ended for reason. Any thread. */
 void vdi_cacher_metrics_count_end(struct vdi_cacher_metrics *metrics, vd_status reason);
 /* "closed", "too_slow", ... */

@@ -76,7 +76,7 @@ void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vd
 	if (best == NULL || !vdi_object_index_snapshot(best, best_value, &snapshot))
 		vdi_object_store_snapshot(&cache->store, &snapshot);
 	vdi_candidates_of(&snapshot, scope, single, start, ret_candidates);
-	ret_candidates->is_indexed = best != NULL;
+	ret_candidates->index = best ? (size_t) (best - cache->store.indexes) + 1 : 0;
 }
 
 void vdi_candidates_release(struct vdi_candidates *candidates)

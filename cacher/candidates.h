@@ -13,7 +13,7 @@ struct vdi_candidates {
 	struct vdi_btree_snapshot snapshot; /* a reference */
 	struct vdi_btree_cursor	  cursor;
 	uint64_t		  count;
-	bool			  is_indexed;
+	size_t			  index; /* which list index was walked, counted from 1; 0: none */
 };
 
 /* The key that all of the scope's objects start with, or (*ret_single) the one key. buffer takes VDI_STORAGE_KEY_MAX bytes. false: too long,

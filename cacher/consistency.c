@@ -125,6 +125,7 @@ static void page_came(void *arg, vd_status status, const struct vd_range_result 
 	struct vd_cacher       *cacher = arg;
 	struct vdi_consistency *check = &cacher->consistency;
 
+	vdi_storage_metrics_request(cacher->storage_metrics, VDI_OPERATION_LIST, check->issued, status);
 	for (size_t i = 0; status == VD_OK && i < result->kv_count; i++)
 		status = compare_item(cacher, result->kvs[i]);
 	check->more = status == VD_OK && result->more && result->kv_count > 0;
@@ -165,6 +166,7 @@ static void read_page(struct vd_cacher *cacher)
 	atomic_store_explicit(&check->answered, false, memory_order_relaxed);
 	if (!vdi_cacher_call_begin(cacher))
 		return;
+	check->issued = vd_env_now(cacher->env);
 	status = vd_store_range(cacher->store, &request, page_came, cacher);
 	if (status != VD_OK)
 		page_came(cacher, status, NULL, NULL);

@@ -37,6 +37,7 @@ struct vdi_consistency {
 	vd_rev			  revision;
 	uint64_t		  cache_digest;
 	uint64_t		  store_digest;
+	vd_mono			  issued;
 	bool			  differs;
 	bool			  more;
 	vd_status		  status;

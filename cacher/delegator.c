@@ -188,6 +188,9 @@ struct list_call {
 	struct vdi_fresh_waiter waiter;
 	struct vd_cacher       *cacher;
 	struct vdi_predicate   *predicate;
+	vd_mono			store_started; /* reads_store */
+	uint64_t		fetched;
+	uint64_t		evaluated;
 	struct vdi_list_plan	plan;
 	vd_list_fn		done;
 	void		       *arg;
@@ -241,6 +244,9 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 
 	if (call->plan.is_consistent)
 		count_consistent_read(call, status == VD_OK);
+	if (call->reads_store)
+		vdi_storage_metrics_list(cacher->storage_metrics, false, call->store_started, call->fetched, call->evaluated,
+					 list ? list->object_count : 0);
 	if (status != VD_OK) {
 		if (error)
 			copy = *error;
@@ -263,7 +269,9 @@ static vd_status take_page(struct list_call *call, const struct vdi_storage_page
 	int64_t limit = call->plan.store_limit;
 
 	call->page->candidate_count = VDI_MAX(call->page->candidate_count, page->count);
+	call->fetched += page->object_count;
 	for (size_t i = 0; i < page->object_count; i++) {
+		call->evaluated++;
 		if (page->objects[i] == NULL || !vdi_predicate_matches(call->predicate, page->objects[i]))
 			continue;
 		VDI_TRY(vdi_list_append(call->page, page->objects[i]));
@@ -353,6 +361,8 @@ static void single_came(void *arg, vd_status status, struct vd_object *object, v
 		answer(call, status, NULL, error);
 		return;
 	}
+	call->fetched += status == VD_OK;
+	call->evaluated += status == VD_OK;
 	if (status == VD_OK && vdi_predicate_matches(call->predicate, object)) {
 		status = vdi_list_append(call->page, object);
 		if (status != VD_OK) {
@@ -370,6 +380,7 @@ static void list_from_store(struct list_call *call)
 	vd_status status;
 
 	call->reads_store = true;
+	call->store_started = vd_env_now(call->cacher->env);
 	call->page = VDI_NEW(struct vd_list);
 	if (call->page == NULL) {
 		answer(call, VD_NOMEM, NULL, NULL);
@@ -429,11 +440,11 @@ static void snapshot_list(struct list_call *call)
 		vdi_candidates_newest_locked(cache, call->predicate, scope_of(call), call->is_single, start, &candidates);
 		vdi_lock_release(&cache->lock);
 	}
-	vdi_metric_add(call->cacher->metrics.list_total, 1);
-	vdi_metric_add(call->cacher->metrics.list_fetched, candidates.count);
+	vdi_cacher_metrics_count_list(&call->cacher->metrics, candidates.index, candidates.count);
 	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision, &list, &call->error);
 	if (status == VD_OK) {
 		list->returned_metric = call->cacher->metrics.list_returned;
+		list->returned_storage_metric = call->cacher->metrics.list_returned_storage;
 		answer(call, VD_OK, list, NULL);
 	} else {
 		answer(call, status, NULL, &call->error);

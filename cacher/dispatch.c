@@ -255,6 +255,7 @@ static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *w
 	initial->revision = vdi_watch_cache_revision(&cacher->watch_cache);
 	vdi_candidates_newest_locked(&cacher->watch_cache, predicate, scope, single, VD_BYTES_NONE, &initial->candidates);
 	vdi_lock_release(&cacher->watch_cache.lock);
+	vdi_metric_add(cacher->metrics.init_events, initial->candidates.count); /* what is read, before filtering */
 	*ret_initial = initial;
 	return VD_OK;
 }
@@ -269,6 +270,7 @@ static vd_status begin_after(struct vd_cacher *cacher, struct vd_watcher *watche
 	status = vdi_history_check(&cache->history, revision, reterr);
 	if (status == VD_OK) {
 		watcher->position = vdi_history_after(&cache->history, revision);
+		vdi_metric_add(cacher->metrics.init_events, cache->history.end - watcher->position);
 		if (revision > vdi_watch_cache_revision(cache))
 			watcher->from_revision = revision;
 	}

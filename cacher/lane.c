@@ -471,7 +471,6 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 	} else {
 		vdi_lane_make_busy(outlet, watcher);
 	}
-	vdi_metric_add(watcher->outlet->cacher->metrics.init_events, taken);
 }
 
 /* A watch from a revision that the cache had not reached: what comes up to there is not for it. */

@@ -117,6 +117,7 @@ static void open_stream(struct vd_cacher *cacher)
 		.decode_workers = cacher->options.decode_workers,
 		.undecodable = count_undecodable,
 		.undecodable_arg = cacher,
+		.metrics = cacher->storage_metrics,
 		.ready = vdi_reflector_wake,
 		.ready_arg = cacher,
 	};

@@ -27,6 +27,7 @@ struct op {
 	struct vdi_storage *storage;
 	enum op_kind	    kind;
 	enum op_step	    step;
+	vd_mono		    issued;  /* the request under way */
 	unsigned	    arrived; /* the issuer and the callback; the second goes on */
 
 	struct vd_bytes key; /* own copy */
@@ -119,6 +120,7 @@ vd_status vdi_storage_new(const struct vd_env *env, struct vd_store *store, cons
 	storage->env = env;
 	storage->store = store;
 	storage->codec = options->codec;
+	storage->metrics = options->metrics;
 	storage->key_prefix = vdi_strdup(options->key_prefix);
 	storage->resource = vdi_strdup(options->resource ? options->resource : "");
 	if (storage->key_prefix == NULL || storage->resource == NULL) {
@@ -144,6 +146,11 @@ struct vdi_storage *vdi_storage_free(struct vdi_storage *storage)
 struct vd_store *vdi_storage_store(const struct vdi_storage *storage)
 {
 	return storage->store;
+}
+
+struct vdi_storage_metrics *vdi_storage_metrics_of(const struct vdi_storage *storage)
+{
+	return storage->metrics;
 }
 
 /* ---- Keys ---- */
@@ -233,6 +240,16 @@ static void set_current(struct op *op, struct vd_object *object)
 	op->current = object;
 }
 
+/* What was issued has been answered. */
+static void count_answer(const struct op *op, vd_status status)
+{
+	static const enum vdi_storage_operation writes[] = { [OP_CREATE] = VDI_OPERATION_CREATE, [OP_UPDATE] = VDI_OPERATION_UPDATE,
+							      [OP_DELETE] = VDI_OPERATION_DELETE };
+
+	if (op->step != STEP_LEASE)
+		vdi_storage_metrics_request(op->storage->metrics, op->step == STEP_WRITE ? writes[op->kind] : VDI_OPERATION_GET, op->issued, status);
+}
+
 /* Decodes what was read into op->current; false when the operation is over. */
 static bool take_state(struct op *op, struct vd_kv *kv)
 {
@@ -246,6 +263,8 @@ static bool take_state(struct op *op, struct vd_kv *kv)
 			char inner[sizeof error.message];
 
 			snprintf(inner, sizeof inner, "%s", error.message);
+			if (status != VD_NOMEM)
+				vdi_storage_metrics_undecodable(op->storage->metrics);
 			if (status == VD_UNDECODABLE)
 				vd_error_set(&op->error, VD_UNDECODABLE, "Internal error occurred: object not decodable revision=%lld: %.250s",
 					     (long long) kv->mod_rev, inner);
@@ -264,6 +283,7 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 {
 	struct op *op = arg;
 
+	count_answer(op, status);
 	if (status != VD_OK) {
 		op_finish_error(op, status, error);
 	} else if (op->minimum > result->revision) {
@@ -305,13 +325,17 @@ static void on_lease(void *arg, vd_status status, const struct vd_lease_result *
 	if (status != VD_OK) {
 		op_finish_error(op, status, error);
 	} else {
+		uint64_t uses;
+
 		op->lease = result->id;
 		vdi_lock_acquire(&storage->lease_lock);
+		uses = (uint64_t) storage->lease_uses;
 		storage->lease_id = result->id;
 		/* Counted from before it was asked for: the store may have granted it at once. */
 		storage->lease_expiry = vd_mono_add(op->lease_asked_at, VD_SECONDS(result->ttl_s));
 		storage->lease_uses = 1;
 		vdi_lock_release(&storage->lease_lock);
+		vdi_storage_metrics_lease(storage->metrics, uses);
 		op->step = STEP_WRITE;
 	}
 	wake_lease_waiters(storage);
@@ -381,6 +405,7 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 {
 	struct op *op = arg;
 
+	count_answer(op, status);
 	if (lease_was_lost(op, status)) {
 		/* with another one */
 	} else if (status != VD_OK) {
@@ -668,8 +693,10 @@ static void op_run(struct op *op)
 			continue;
 		}
 		__atomic_store_n(&op->arrived, 0, __ATOMIC_RELAXED);
+		op->issued = vd_env_now(op->storage->env);
 		status = issue(op);
 		if (status != VD_OK) {
+			count_answer(op, status);
 			op_finish_error(op, status, NULL);
 			continue;
 		}

@@ -12,11 +12,13 @@
 #include "base.h"
 
 struct vdi_storage;
+struct vdi_storage_metrics;
 
 struct vdi_storage_options {
 	const char	*resource;   /* for messages; copied */
 	const char	*key_prefix; /* copied */
 	struct vd_codec *codec;	     /* lent */
+	struct vdi_storage_metrics *metrics; /* lent; NULL: nothing is counted */
 };
 
 VDI_MUST_USE vd_status vdi_storage_new(const struct vd_env *env, struct vd_store *store, const struct vdi_storage_options *options,
@@ -25,6 +27,7 @@ VDI_MUST_USE vd_status vdi_storage_new(const struct vd_env *env, struct vd_store
 struct vdi_storage *vdi_storage_free(struct vdi_storage *storage);
 
 struct vd_store *vdi_storage_store(const struct vdi_storage *storage);
+struct vdi_storage_metrics *vdi_storage_metrics_of(const struct vdi_storage *storage);
 
 /* traversal and empty names are refused with upstream's texts. Writes prefix + [namespace/] + name into buffer. */
 #define VDI_STORAGE_KEY_MAX 1024

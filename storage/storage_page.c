@@ -7,6 +7,7 @@ struct read_call {
 	vdi_storage_page_fn  page_done;
 	vdi_storage_count_fn count_done;
 	vd_done_fn	     revision_done;
+	vd_mono		     issued;
 	void		    *arg;
 };
 
@@ -17,6 +18,7 @@ static struct read_call *read_call_new(struct vdi_storage *storage, void *arg)
 	if (call) {
 		call->storage = storage;
 		call->arg = arg;
+		call->issued = vd_env_now(storage->env);
 	}
 	return call;
 }
@@ -35,6 +37,8 @@ static void answer_page(struct read_call *call, const struct vd_range_result *re
 	}
 	for (size_t i = 0; i < result->kv_count && status != VD_NOMEM; i++) {
 		status = vd_object_new(call->storage->codec, result->kvs[i], &page.objects[i], &error);
+		if (status != VD_OK && status != VD_NOMEM)
+			vdi_storage_metrics_undecodable(call->storage->metrics);
 		if (status != VD_OK && first_error.code == VD_OK)
 			first_error = error;
 	}
@@ -47,10 +51,20 @@ static void answer_page(struct read_call *call, const struct vd_range_result *re
 	vdi_free(page.objects);
 }
 
+static void count_answer(const struct read_call *call, vd_status status)
+{
+	vdi_storage_metrics_request(call->storage->metrics,
+				    call->page_done    ? VDI_OPERATION_LIST
+				    : call->count_done ? VDI_OPERATION_LIST_WITH_COUNT
+						       : VDI_OPERATION_CURRENT_REVISION,
+				    call->issued, status);
+}
+
 static void on_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
 {
 	struct read_call *call = arg;
 
+	count_answer(call, status);
 	if (call->page_done) {
 		if (status == VD_OK)
 			answer_page(call, result);
@@ -68,8 +82,10 @@ static vd_status read_issue(struct read_call *call, const struct vd_range_reques
 {
 	vd_status status = vd_store_range(call->storage->store, request, on_read, call);
 
-	if (status != VD_OK)
+	if (status != VD_OK) {
+		count_answer(call, status);
 		vdi_free(call);
+	}
 	return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "lock.h"
 #include "storage.h"
+#include "storage_metrics.h"
 
 struct op;
 
@@ -11,6 +12,7 @@ struct vdi_storage {
 	const struct vd_env *env;
 	struct vd_store	    *store;
 	struct vd_codec	    *codec;
+	struct vdi_storage_metrics *metrics;
 	char		    *resource;
 	char		    *key_prefix;
 	size_t		     key_prefix_size;

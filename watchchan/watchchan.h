@@ -39,6 +39,7 @@ struct vdi_watchchan_options {
 	/* An undecodable object was skipped (skip_undecodable); lent. May be NULL. */
 	void (*undecodable)(void *arg, struct vd_kv *kv, bool is_delete, const struct vd_error *error);
 	void *undecodable_arg;
+	struct vdi_storage_metrics *metrics; /* lent; NULL: nothing is counted */
 	void (*ready)(void *arg); /* next() may have something after it said VD_AGAIN; any thread; must not block nor call back */
 	void *ready_arg;
 };

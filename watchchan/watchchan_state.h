@@ -5,6 +5,7 @@
 #include "env.h"
 #include "lock.h"
 #include "raw_event.h"
+#include "storage_metrics.h"
 
 /*   STARTING --revision known--> SYNCING --last page queued--> STREAMING --store ended it--> ENDED
  *       \______ no initial state wanted ______________________/^             ^
@@ -60,6 +61,7 @@ struct vdi_watchchan {
 	struct vd_store_watch	  *watch;
 	bool			   progress_wanted;
 	bool			   reading;    /* a range of ours is in flight */
+	vd_mono			   read_issued;
 	bool			   read_ready; /* its answer is in the fields below */
 	vd_status		   read_status;
 	struct vd_error		   read_error;

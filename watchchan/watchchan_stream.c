@@ -52,6 +52,7 @@ static void push_change(struct vdi_watchchan *watchchan, vd_mono now)
 		.received = now,
 	};
 
+	vdi_storage_metrics_events(watchchan->options.metrics, 1);
 	vdi_watchchan_push_raw(watchchan, &raw);
 }
 
@@ -59,6 +60,7 @@ static void push_progress(struct vdi_watchchan *watchchan, vd_rev revision)
 {
 	struct vdi_raw_event raw = { .kind = VDI_RAW_BOOKMARK, .revision = revision, .received = vd_env_now(watchchan->env) };
 
+	vdi_storage_metrics_progress(watchchan->options.metrics);
 	vdi_watchchan_push_raw(watchchan, &raw);
 }
 

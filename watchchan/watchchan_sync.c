@@ -9,12 +9,22 @@ static bool wants_initial(const struct vdi_watchchan *watchchan)
 	return options->send_initial_events == VD_TRUE || (options->send_initial_events == VD_UNSET && options->revision == 0);
 }
 
+/* As upstream names them: the revision before the state, then pages of a prefix, or the one key. */
+static void count_read(struct vdi_watchchan *watchchan, vd_status status)
+{
+	vdi_storage_metrics_request(watchchan->options.metrics,
+				    watchchan->phase != VDI_PHASE_SYNCING   ? VDI_OPERATION_CURRENT_REVISION
+				    : watchchan->options.recursive ? VDI_OPERATION_LIST : VDI_OPERATION_GET,
+				    watchchan->read_issued, status);
+}
+
 /* The store's thread. The records are kept by reference until the actor has queued them. */
 static void on_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
 {
 	struct vdi_watchchan *watchchan = arg;
 	struct vd_kv	    **kvs = NULL;
 
+	count_read(watchchan, status);
 	if (status == VD_OK && result->kv_count && watchchan->phase == VDI_PHASE_SYNCING) {
 		kvs = vdi_calloc(result->kv_count, sizeof(struct vd_kv *));
 		if (kvs == NULL)
@@ -44,10 +54,12 @@ static void read_store(struct vdi_watchchan *watchchan, const struct vd_range_re
 
 	vdi_lock_acquire(&watchchan->lock);
 	watchchan->reading = true;
+	watchchan->read_issued = vd_env_now(watchchan->env);
 	watchchan->read_ready = false;
 	vdi_lock_release(&watchchan->lock);
 	status = vd_store_range(watchchan->store, request, on_read, watchchan);
 	if (status != VD_OK) {
+		count_read(watchchan, status);
 		vdi_lock_acquire(&watchchan->lock);
 		watchchan->reading = false;
 		vdi_lock_release(&watchchan->lock);

@@ -109,7 +109,7 @@ static uint64_t check(struct world *world, const char *ns, const char *labels, c
 		assert_true(!vdi_predicate_matches(predicate, world->objects[at]) ||
 			    vd_bytes_compare(vd_object_key(world->objects[at]), vd_bytes_of(start)) < 0);
 	assert_int_equal(looked, candidates.count);
-	*ret_indexed = candidates.is_indexed;
+	*ret_indexed = candidates.index != 0;
 	vdi_candidates_release(&candidates);
 	vdi_predicate_unref(predicate);
 	return looked;

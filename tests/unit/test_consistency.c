@@ -279,7 +279,7 @@ static void r5a2_errors_change_nothing(void **state)
 	pass(&f, PERIOD * 3 / 2 + 1);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 2);
 	f.cacher = vd_cacher_close_wait(f.cacher);
-	vd_store_close_wait(chaos);
+	chaos_store_free(chaos);
 	cacher_fixture_teardown(&f);
 }
 
@@ -319,7 +319,7 @@ static void r5a0_it_may_end_in_the_middle(void **state)
 		chaos_set(chaos, &slow);
 		pass(&f, 20 * round);
 		f.cacher = vd_cacher_close_wait(f.cacher);
-		vd_store_close_wait(chaos);
+		chaos_store_free(chaos);
 		cacher_fixture_teardown(&f);
 	}
 }

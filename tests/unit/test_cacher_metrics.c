@@ -1,0 +1,461 @@
+/* Every metric of the watch cache and of its storage moves, by as much as happened, under upstream's name. */
+#include "cacher_metrics.h"
+
+#include "cacher.h"
+#include "cacher_fixture.h"
+#include "env.h"
+#include "feed_store.h"
+#include "store_chaos.h"
+
+/* What /metrics says in the line that begins with start; -2: there is none. */
+static double shown(const struct cacher_fixture *f, const char *start)
+{
+	struct vdi_buffer buffer;
+	const char	 *text, *line;
+	double		  value = -2;
+
+	vdi_buffer_init(&buffer, SIZE_MAX);
+	assert_status(vdi_metrics_render(vdi_env_metrics(f->env), &buffer), VD_OK);
+	vdi_buffer_append_char(&buffer, 0);
+	text = vdi_buffer_bytes(&buffer).data;
+	for (line = strstr(text, start); line; line = strstr(line + 1, start))
+		if ((line == text || line[-1] == '\n') && line[strlen(start)] == ' ')
+			value = atof(line + strlen(start));
+	vdi_buffer_fini(&buffer);
+	return value;
+}
+
+#define POD "{group=\"\",resource=\"pods\"}"
+#define POD_AND(labels) "{group=\"\",resource=\"pods\"," labels "}"
+#define OPERATION(name) "{operation=\"" name "\",group=\"\",resource=\"pods\"}"
+#define assert_shown(f, line, expected)                                                                                          \
+	do {                                                                                                                     \
+		if (shown(f, line) != (double) (expected))                                                                       \
+			fail_msg("%s is %g, not %g", line, shown(f, line), (double) (expected));                                 \
+	} while (0)
+
+static vd_status list(struct cacher_fixture *f, const struct vd_list_options *options)
+{
+	struct vd_list *list = NULL;
+	struct vd_error error;
+	vd_status	status = vd_cacher_list_wait(f->cacher, options, &list, &error);
+
+	while (list && vd_list_next(list))
+		continue;
+	vd_list_free(list);
+	return status;
+}
+
+static void r701_r702_r703_r721_r722_lists_by_the_index_they_walk(void **state)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct cacher_fixture  f;
+	const char *const      labels[] = { "app", NULL };
+
+	cacher_fixture_init(&f, 1);
+	f.options.index_labels = labels;
+	cacher_fixture_open(&f, NULL);
+	for (unsigned i = 0; i < 10; i++) {
+		char name[8];
+
+		snprintf(name, sizeof name, "p%u", i);
+		put_pod(&f, "a", name, i < 4 ? "web" : "db", i < 2 ? "n1" : "n2");
+	}
+	cacher_fixture_settle(&f);
+	assert_status(list(&f, &options), VD_OK);
+	options.label_selector = vd_bytes_of("app=web");
+	assert_status(list(&f, &options), VD_OK);
+	options.field_selector = vd_bytes_of("spec.nodeName=n1");
+	assert_status(list(&f, &options), VD_OK);
+	assert_shown(&f, "apiserver_cache_list_total" POD_AND("index=\"\""), 1);
+	assert_shown(&f, "apiserver_cache_list_total" POD_AND("index=\"l:app\""), 1);
+	assert_shown(&f, "apiserver_cache_list_total" POD_AND("index=\"f:spec.nodeName\""), 1);
+	assert_shown(&f, "apiserver_cache_list_fetched_objects_total" POD_AND("index=\"\""), 10);
+	assert_shown(&f, "apiserver_cache_list_fetched_objects_total" POD_AND("index=\"l:app\""), 4);
+	assert_shown(&f, "apiserver_cache_list_fetched_objects_total" POD_AND("index=\"f:spec.nodeName\""), 2);
+	assert_shown(&f, "apiserver_cache_list_returned_objects_total" POD, 16);
+	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"watchcache\",index=\"l:app\""), 1);
+	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"watchcache\",index=\"\""), 10);
+	assert_shown(&f, "apiserver_storage_list_evaluated_objects_total" POD_AND("storage=\"watchcache\""), 0);
+	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"watchcache\""), 16);
+	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), -2);
+	cacher_fixture_teardown(&f);
+}
+
+/* A list that the store answers: what was read, tested and given; also when it fails. */
+static void t082_r162_r721_r732_lists_of_the_store(void **state)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct chaos_options   calm = { 0 }, down = { .refuse = 1000 };
+	struct cacher_fixture  f;
+	struct vd_store	      *chaos;
+	vd_rev		       old;
+
+	cacher_fixture_init(&f, 2);
+	chaos = chaos_store_new(f.env, f.store, &calm);
+	for (unsigned i = 0; i < 7; i++) {
+		char name[8];
+
+		snprintf(name, sizeof name, "p%u", i);
+		old = put_pod(&f, "a", name, i % 2 ? "web" : "db", NULL);
+	}
+	f.options.no_backfill = true;
+	put_pod(&f, "a", "later", NULL, NULL);
+	cacher_fixture_open(&f, chaos);
+	options.revision = old;
+	options.match = VD_MATCH_EXACT;
+	options.label_selector = vd_bytes_of("app=web");
+	assert_status(list(&f, &options), VD_OK);
+	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), 1);
+	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 7);
+	assert_shown(&f, "apiserver_storage_list_evaluated_objects_total" POD_AND("storage=\"etcd\""), 7);
+	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"etcd\""), 3);
+	assert_shown(&f, "apiserver_storage_list_duration_seconds_count{streamed=\"false\",group=\"\",resource=\"pods\"}", 1);
+	chaos_set(chaos, &down);
+	assert_status(list(&f, &options), VD_UNAVAILABLE);
+	chaos_set(chaos, &calm);
+	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), 2);
+	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"etcd\""), 3);
+	assert_shown(&f, "etcd_request_errors_total" OPERATION("list"), 1);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	chaos_store_free(chaos);
+	cacher_fixture_teardown(&f);
+}
+
+static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct recorder	       *recorder = calloc(1, sizeof *recorder);
+	struct cacher_fixture	f;
+	double			bookmarks;
+
+	cacher_fixture_init(&f, 3);
+	put_pod(&f, "a", "x", "web", NULL);
+	put_pod(&f, "a", "y", "db", NULL);
+	cacher_fixture_open(&f, NULL);
+	assert_shown(&f, "apiserver_watch_cache_initializations_total" POD, 1);
+	assert_shown(&f, "apiserver_watch_cache_initialization_errors_total" POD, 0);
+	assert_shown(&f, "apiserver_watch_cache_initialization_duration_seconds_count" POD, 1);
+	/* Before filtering; none for a watch from a revision. */
+	options.label_selector = vd_bytes_of("app=web");
+	assert_status(recorder_open(&f, recorder, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_int_equal(recorder->count, 1);
+	assert_shown(&f, "apiserver_init_events_total" POD, 2);
+	recorder_close(&f, recorder);
+	*recorder = (struct recorder) { 0 };
+	options.revision = vd_cacher_revision(f.cacher);
+	assert_status(recorder_open(&f, recorder, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_shown(&f, "apiserver_init_events_total" POD, 2);
+	put_pod(&f, "a", "x", "web", "n");
+	delete_pod(&f, "a", "y");
+	cacher_fixture_settle(&f);
+	/* Events out of the history count too. */
+	recorder_close(&f, recorder);
+	*recorder = (struct recorder) { 0 };
+	assert_status(recorder_open(&f, recorder, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_int_equal(recorder->count, 1);
+	assert_shown(&f, "apiserver_init_events_total" POD, 4);
+	assert_shown(&f, "apiserver_watch_cache_events_received_total" POD, 2);
+	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD, 2);
+	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, vd_cacher_revision(f.cacher));
+	assert_shown(&f, "apiserver_storage_events_received_total" POD, 2);
+	/* A consistent read asks for progress when the cache is behind; here a write of another resource put it there. */
+	bookmarks = shown(&f, "etcd_bookmark_total" POD);
+	{
+		struct vd_list_options all = VD_LIST_OPTIONS_INIT;
+		struct vd_error	       error;
+		vd_rev		       revision;
+
+		assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/other/x"), vd_bytes_of("{}"), &revision, &error), VD_OK);
+		assert_status(list(&f, &all), VD_OK);
+	}
+	assert_true(shown(&f, "etcd_bookmark_total" POD) >= VDI_MAX(bookmarks, 0) + 1);
+	assert_shown(&f, "etcd_bookmark_counts" POD, shown(&f, "etcd_bookmark_total" POD));
+	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD, 2 + shown(&f, "etcd_bookmark_total" POD));
+	assert_shown(&f, "apiserver_watch_cache_read_wait_seconds_count" POD, 1);
+	recorder_close(&f, recorder);
+	cacher_fixture_teardown(&f);
+	free(recorder);
+}
+
+static void r438_r708_the_gauge_is_cut_at_15_digits(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_setup(&f, 4);
+	vdi_metric_set(f.cacher->metrics.revision, 0);
+	f.cacher->reflector.pending_revision = INT64_C(7000000000000042);
+	vdi_btree_init(&f.cacher->reflector.pending, &vdi_object_btree_ops);
+	vdi_reflector_fill(f.cacher, false);
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.revision), 42);
+	cacher_fixture_teardown(&f);
+}
+
+static void r707_slow_watchers_are_counted(void **state)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct recorder	       *recorder = calloc(1, sizeof *recorder);
+	struct cacher_fixture	f;
+
+	cacher_fixture_setup(&f, 5);
+	options.revision = vd_cacher_revision(f.cacher);
+	options.lag_events_max = 5;
+	recorder->room = 1;
+	assert_status(recorder_open(&f, recorder, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	for (unsigned i = 0; i < 20; i++) {
+		put_pod(&f, "a", "x", "web", NULL);
+		cacher_fixture_settle(&f);
+	}
+	assert_status(recorder->reason, VD_TOO_SLOW);
+	assert_shown(&f, "apiserver_terminated_watchers_total" POD, 1);
+	recorder_close(&f, recorder);
+	cacher_fixture_teardown(&f);
+	free(recorder);
+}
+
+static void r403_r709_r710_the_capacity_is_shown(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_setup(&f, 6);
+	assert_shown(&f, "watch_cache_capacity" POD, 100);
+	assert_shown(&f, "watch_cache_capacity_increase_total" POD, 0);
+	for (unsigned i = 0; i < 150; i++)
+		put_pod(&f, "a", "x", i % 2 ? "web" : "db", NULL);
+	cacher_fixture_settle(&f);
+	assert_shown(&f, "watch_cache_capacity" POD, 200);
+	assert_shown(&f, "watch_cache_capacity_increase_total" POD, 1);
+	assert_shown(&f, "watch_cache_capacity_decrease_total" POD, 0);
+	/* Old enough: full again, it shrinks. */
+	vdi_sim_advance(f.env, VD_SECONDS(100));
+	for (unsigned i = 0; i < 50; i++)
+		put_pod(&f, "a", "x", i % 2 ? "web" : "db", NULL);
+	cacher_fixture_settle(&f);
+	assert_shown(&f, "watch_cache_capacity" POD, 200);
+	vdi_sim_advance(f.env, VD_SECONDS(100));
+	put_pod(&f, "a", "x", "web", NULL);
+	cacher_fixture_settle(&f);
+	assert_shown(&f, "watch_cache_capacity_decrease_total" POD, 1);
+	assert_shown(&f, "watch_cache_capacity" POD, 100);
+	cacher_fixture_teardown(&f);
+}
+
+static void r711_starts_that_fail_are_counted(void **state)
+{
+	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };
+	struct cacher_fixture f;
+	struct vd_store	     *chaos;
+
+	cacher_fixture_init(&f, 7);
+	chaos = chaos_store_new(f.env, f.store, &down);
+	{
+		struct vd_error error;
+
+		assert_status(vd_cacher_new(f.env, chaos, &f.options, &f.cacher, &error), VD_OK);
+	}
+	vdi_sim_advance(f.env, VD_MS(100));
+	assert_shown(&f, "apiserver_watch_cache_initialization_errors_total" POD, 1);
+	assert_shown(&f, "apiserver_watch_cache_initializations_total" POD, 0);
+	chaos_set(chaos, &calm);
+	vdi_sim_advance(f.env, VD_SECONDS(5));
+	assert_shown(&f, "apiserver_watch_cache_initializations_total" POD, 1);
+	assert_shown(&f, "apiserver_watch_cache_initialization_duration_seconds_count" POD, 1);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	chaos_store_free(chaos);
+	cacher_fixture_teardown(&f);
+}
+
+static void r714_consistent_reads_by_outcome(void **state)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct cacher_fixture  f;
+	struct vd_store	      *feed;
+
+	cacher_fixture_init(&f, 8);
+	feed = feed_store_new(f.env);
+	cacher_fixture_open(&f, feed);
+	assert_status(list(&f, &options), VD_OK);
+	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"false\""), 1);
+	/* The cache cannot catch up: after 3 s the store answers. */
+	feed_hold_progress(feed, true);
+	feed_progress(feed);
+	assert_status(list(&f, &options), VD_OK);
+	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"true\""), 1);
+	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"false\""), 1);
+	assert_shown(&f, "apiserver_watch_cache_read_wait_seconds_count" POD, 1);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+}
+
+static vd_status set_label(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+{
+	*ret_value = vd_bytes_of("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"namespace\":\"a\",\"labels\":{\"b\":\"c\"}}}");
+	return VD_OK;
+}
+
+struct finished {
+	bool	  is_done;
+	vd_status status;
+};
+
+static void note(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	*(struct finished *) arg = (struct finished) { true, status };
+}
+
+static vd_status wait_for(struct cacher_fixture *f, struct finished *finished)
+{
+	cacher_fixture_settle(f);
+	assert_true(finished->is_done);
+	finished->is_done = false;
+	return finished->status;
+}
+
+static void t099_r723_r724_requests_by_operation(void **state)
+{
+	struct vd_bytes	      ns = vd_bytes_of("a"), name = vd_bytes_of("x");
+	struct vd_object     *object = NULL;
+	struct cacher_fixture f;
+	struct finished	      finished = { 0 };
+	struct vd_error	      error;
+
+	cacher_fixture_setup(&f, 9);
+	assert_shown(&f, "etcd_requests_total" OPERATION("list"), 1); /* the first fill */
+	assert_shown(&f, "etcd_requests_total" OPERATION("create"), -2);
+	assert_status(vd_cacher_create(f.cacher, ns, name, vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}"), 0, note, &finished), VD_OK);
+	assert_status(wait_for(&f, &finished), VD_OK);
+	assert_shown(&f, "etcd_requests_total" OPERATION("create"), 1);
+	assert_status(vd_cacher_create(f.cacher, ns, name, vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}"), 0, note, &finished), VD_OK);
+	assert_status(wait_for(&f, &finished), VD_EXISTS);
+	assert_shown(&f, "etcd_requests_total" OPERATION("create"), 2);
+	assert_shown(&f, "etcd_request_errors_total" OPERATION("create"), -2); /* the store did answer */
+	assert_status(vd_cacher_update(f.cacher, ns, name, false, NULL, set_label, note, &finished), VD_OK);
+	assert_status(wait_for(&f, &finished), VD_OK);
+	assert_shown(&f, "etcd_requests_total" OPERATION("update"), 1);
+	assert_shown(&f, "etcd_request_duration_seconds_count" OPERATION("update"), 1);
+	assert_status(vd_cacher_get_wait(f.cacher, ns, name, VD_REVISION_UNSET, &object, &error), VD_OK);
+	vd_object_unref(object);
+	assert_shown(&f, "etcd_requests_total" OPERATION("get"), 1);
+	/* From the cache: no request. */
+	assert_status(vd_cacher_get_wait(f.cacher, ns, name, VD_REVISION_ANY, &object, &error), VD_OK);
+	vd_object_unref(object);
+	assert_shown(&f, "etcd_requests_total" OPERATION("get"), 1);
+	{
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+
+		assert_status(list(&f, &options), VD_OK);
+	}
+	assert_shown(&f, "etcd_requests_total" OPERATION("getCurrentResourceVersion"), 1);
+	assert_status(vd_cacher_delete(f.cacher, ns, name, NULL, NULL, note, &finished), VD_OK);
+	assert_status(wait_for(&f, &finished), VD_OK);
+	assert_shown(&f, "etcd_requests_total" OPERATION("delete"), 1);
+	cacher_fixture_teardown(&f);
+}
+
+static void r725_r726_stored_objects_are_counted_and_the_gauges_go(void **state)
+{
+	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };
+	struct cacher_fixture f;
+	struct vd_store	     *chaos;
+
+	cacher_fixture_init(&f, 10);
+	f.options.resource = "deployments.apps";
+	f.options.group = "apps";
+	chaos = chaos_store_new(f.env, f.store, &calm);
+	put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_open(&f, chaos);
+	put_pod(&f, "a", "y", NULL, NULL);
+	vdi_sim_advance(f.env, VD_SECONDS(133)); /* at the start, then after [1, 2.2) minutes */
+	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", 2);
+	assert_shown(&f, "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"}", 2);
+	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}", f.cacher->watch_cache.store.bytes);
+	assert_in_range((uint64_t) shown(&f, "etcd_requests_total{operation=\"listWithCount\",group=\"apps\",resource=\"deployments\"}"), 2, 3);
+	chaos_set(chaos, &down);
+	vdi_sim_advance(f.env, VD_SECONDS(133));
+	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", -1);
+	assert_shown(&f, "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"}", -1);
+	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}", -1);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", -2);
+	assert_shown(&f, "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"}", -2);
+	chaos_store_free(chaos);
+	cacher_fixture_teardown(&f);
+}
+
+static void r146_r730_replaced_leases_tell_how_often_they_were_used(void **state)
+{
+	struct cacher_fixture f;
+	struct finished	      finished = { 0 };
+	char		      name[16], value[96];
+
+	cacher_fixture_setup(&f, 11);
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(name, sizeof name, "p%u", i);
+		snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"a\"}}", i);
+		/* The last one asks for a longer life: a new lease. */
+		assert_status(vd_cacher_create(f.cacher, vd_bytes_of("a"), vd_bytes_of(name), vd_bytes_of(value), i < 3 ? 1000 : 5000, note, &finished), VD_OK);
+		assert_status(wait_for(&f, &finished), VD_OK);
+	}
+	assert_shown(&f, "etcd_lease_object_counts_count", 2);
+	assert_shown(&f, "etcd_lease_object_counts_sum", 3); /* 0 at first, then the three of the old one */
+	cacher_fixture_teardown(&f);
+}
+
+static void t099_r731_what_cannot_be_decoded_is_counted_by_reads(void **state)
+{
+	struct vd_object     *object = NULL;
+	struct cacher_fixture f;
+	struct vd_error	      error;
+	vd_rev		      revision;
+
+	cacher_fixture_init(&f, 12);
+	f.options.skip_undecodable = true;
+	cacher_fixture_open(&f, NULL);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/a/bad"), vd_bytes_of("{"), &revision, &error), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, -2); /* not for watches */
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("bad"), VD_REVISION_UNSET, &object, &error), VD_UNDECODABLE);
+	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, 1);
+	cacher_fixture_teardown(&f);
+}
+
+static void labels_of_resources(void **state)
+{
+	static const struct {
+		const char *resource, *group, *label;
+	} rows[] = { { "pods", "", "pods" }, { "deployments.apps", "apps", "deployments" }, { "deployments", "apps", "deployments" },
+		     { "a.b.example.org", "example.org", "a.b" }, { ".apps", "apps", ".apps" }, { "maps", "aps", "maps" } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char label[VDI_RESOURCE_LABEL_SIZE];
+
+		vdi_resource_label(rows[i].resource, rows[i].group, label);
+		assert_string_equal(label, rows[i].label);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r701_r702_r703_r721_r722_lists_by_the_index_they_walk),
+		cmocka_unit_test(t082_r162_r721_r732_lists_of_the_store),
+		cmocka_unit_test(r704_r705_r706_r708_r711_r728_r729_what_comes_in),
+		cmocka_unit_test(r438_r708_the_gauge_is_cut_at_15_digits),
+		cmocka_unit_test(r707_slow_watchers_are_counted),
+		cmocka_unit_test(r403_r709_r710_the_capacity_is_shown),
+		cmocka_unit_test(r711_starts_that_fail_are_counted),
+		cmocka_unit_test(r714_consistent_reads_by_outcome),
+		cmocka_unit_test(t099_r723_r724_requests_by_operation),
+		cmocka_unit_test(r725_r726_stored_objects_are_counted_and_the_gauges_go),
+		cmocka_unit_test(r146_r730_replaced_leases_tell_how_often_they_were_used),
+		cmocka_unit_test(t099_r731_what_cannot_be_decoded_is_counted_by_reads),
+		cmocka_unit_test(labels_of_resources),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
