@@ -41,7 +41,7 @@ void vdi_storage_metrics_events(struct vdi_storage_metrics *metrics, uint64_t co
 void vdi_storage_metrics_progress(struct vdi_storage_metrics *metrics);
 /* A read or a write met something that cannot be decoded. */
 void vdi_storage_metrics_undecodable(struct vdi_storage_metrics *metrics);
-/* A lease was replaced that had been used so often. */
+/* A lease was replaced that had been asked for so often, this time included. */
 void vdi_storage_metrics_lease(struct vdi_storage_metrics *metrics, uint64_t uses);
 /* The last count; -1: unknown. */
 void vdi_storage_metrics_objects(struct vdi_storage_metrics *metrics, int64_t count, int64_t bytes);
