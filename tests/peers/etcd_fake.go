@@ -278,6 +278,9 @@ func (f *fakeEtcd) next(method string) (string, error) {
 	found := -1
 	err := f.await(func() bool {
 		for i, id := range f.waiting {
+			if f.calls[id].canceled {
+				continue // of a client that has gone
+			}
 			if method == "" || f.calls[id].method == method {
 				found = i
 				return true

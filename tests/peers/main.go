@@ -28,6 +28,7 @@ var subcommands = map[string]subcommand{
 	"etcd-run":      {"starts an etcd (3.7 or 3.4, one or more members), runs a command with it, and ends both", runEtcd},
 	"control":       {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
 	"etcd-fake":     {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},
+	"etcd-faults":   {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
 	"fault-proxy":   {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
 	"proto-diff":    {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
 	"proto-vectors": {"prints the objects of tests/unit/k8s_proto_vectors.def", runProtoVectors},

@@ -1,0 +1,438 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// faultWorld is a cluster with trouble, and what every program that makes trouble needs: a client around the proxies, the history, and
+// conditions to wait for.
+type faultWorld struct {
+	report  *report
+	cluster *etcdCluster
+	client  *clientv3.Client // around the proxies
+	history *etcdHistory
+	random  *rand.Rand
+	verbose bool
+	full    bool
+	puts    int // by ourselves
+	prefix  string
+
+	mu        sync.Mutex
+	compacted int64 // up to here history was compacted
+}
+
+const faultPatience = 90 * time.Second // for anything to happen that must happen
+
+func newFaultWorld(report *report, options etcdOptions, verbose, full bool) (*faultWorld, error) {
+	cluster, err := startEtcd(options)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newEtcdClient(cluster, cluster.endpoints(true))
+	if err != nil {
+		cluster.stop()
+		return nil, err
+	}
+	return &faultWorld{report: report, cluster: cluster, client: client, history: watchHistory(client), random: rand.New(rand.NewSource(options.seed)),
+		verbose: verbose, full: full, prefix: "/witness/"}, nil
+}
+
+func (w *faultWorld) close() {
+	w.history.stop()
+	_ = w.client.Close()
+	w.cluster.stop()
+}
+
+func (w *faultWorld) say(format string, args ...any) {
+	if w.verbose {
+		fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05.000")}, args...)...)
+	}
+}
+
+// obey gives a command to the cluster; that it is refused is our own mistake or the end of etcd.
+func (w *faultWorld) obey(command string) string {
+	answer, err := w.cluster.obey(strings.Fields(command))
+	w.say("  %s: %s %v", command, answer, err)
+	if err != nil {
+		w.report.violation("etcd", "%s: %v", command, err)
+	}
+	return answer
+}
+
+// try repeats an operation of etcd's own client until it works.
+func (w *faultWorld) try(what string, operation func(ctx context.Context) error) bool {
+	deadline := time.Now().Add(faultPatience)
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err := operation(ctx)
+		cancel()
+		if err == nil {
+			return true
+		}
+		if time.Now().After(deadline) {
+			w.report.violation("etcd", "%s does not work for etcd's own client: %v", what, err)
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// put writes until it worked, and returns the revision.
+func (w *faultWorld) put(key, value string) (revision int64) {
+	w.try("put", func(ctx context.Context) error {
+		response, err := w.client.Put(ctx, key, value)
+		if err == nil {
+			revision = response.Header.Revision
+		}
+		return err
+	})
+	return
+}
+
+// pulse writes some keys by etcd's own client, so that something happens whatever the proxies do.
+func (w *faultWorld) pulse(n int) (revision int64) {
+	for range n {
+		w.puts++
+		revision = w.put(fmt.Sprintf("%s%03d", w.prefix, w.random.Intn(20)), fmt.Sprintf("pulse-%d", w.puts))
+	}
+	return
+}
+
+// compact forgets everything before the revision, once our own history has it.
+func (w *faultWorld) compact(revision int64) {
+	if err := w.history.await(revision, faultPatience); err != nil {
+		w.report.violation("history", "%v", err)
+		return
+	}
+	w.mu.Lock()
+	w.compacted = max(w.compacted, revision)
+	w.mu.Unlock()
+	w.try("compact", func(ctx context.Context) error {
+		_, err := w.client.Compact(ctx, revision, clientv3.WithCompactPhysical())
+		if err != nil && strings.Contains(err.Error(), "has been compacted") {
+			return nil
+		}
+		return err
+	})
+}
+
+func (w *faultWorld) compactedRevision() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.compacted
+}
+
+// awaitAccepted waits until clients have made n further connections through the proxies.
+func (w *faultWorld) awaitAccepted(n int) {
+	total := func() (sum int) {
+		for _, m := range w.cluster.members {
+			m.proxy.mu.Lock()
+			sum += m.proxy.accepted
+			m.proxy.mu.Unlock()
+		}
+		return
+	}
+	before := total()
+	deadline := time.Now().Add(faultPatience)
+	for total() < before+n {
+		if time.Now().After(deadline) {
+			w.report.violation("E-256", "no client connected again within %v", faultPatience)
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// heal ends all trouble and waits until etcd is well.
+func (w *faultWorld) heal() {
+	w.obey("proxy all heal")
+	for i, m := range w.cluster.members {
+		if m.running() && m.paused {
+			w.obey(fmt.Sprintf("resume %d", i))
+		}
+	}
+	w.obey("start all")
+	w.obey("wait")
+}
+
+// faults is the trouble there is. Each ends with the world possibly still broken; heal follows.
+func (w *faultWorld) faults() []fault {
+	several := len(w.cluster.members) > 1
+	list := []fault{
+		{"kill -9 of one member", func() {
+			w.obey("kill follower")
+			w.pulse(20)
+		}, several},
+		{"kill -9 of the leader", func() {
+			w.obey("kill leader")
+			w.pulse(20)
+		}, several},
+		{"kill -9 of all", func() {
+			w.pulse(5)
+			w.obey("restart all")
+		}, true},
+		{"no quorum", func() {
+			leader := w.obey("leader")
+			for i := range w.cluster.members {
+				if fmt.Sprint(i) != leader {
+					w.obey(fmt.Sprintf("kill %d", i))
+				}
+			}
+			w.awaitNoLeader()
+		}, several},
+		{"a frozen leader", func() {
+			w.obey("pause leader")
+			w.pulse(20)
+		}, several},
+		{"a frozen member", func() {
+			w.obey("pause follower")
+			w.pulse(20)
+		}, several},
+		{"another leader", w.moveLeader, several},
+		{"orderly restarts", func() {
+			for i := range w.cluster.members {
+				w.obey(fmt.Sprintf("stop %d", i))
+				if several {
+					w.pulse(5)
+				}
+				w.obey(fmt.Sprintf("start %d", i))
+				w.obey("wait")
+			}
+		}, true},
+		{"connections cut", func() {
+			for range 5 {
+				w.obey("proxy all cut")
+				w.pulse(5)
+			}
+			w.obey("proxy all cut fin")
+			w.pulse(5)
+		}, true},
+		{"connections cut in the middle of frames", func() {
+			w.obey("proxy all cut-after 200 20000")
+			w.obey("proxy all cut")
+			w.awaitAcceptedWhile(10, func() { w.pulse(3) })
+		}, true},
+		{"refused connections", func() {
+			w.obey("proxy all refuse on")
+			w.obey("proxy all cut")
+			w.pulse(20)
+		}, true},
+		{"delayed bytes", func() {
+			w.obey("proxy all delay 30ms")
+			w.pulse(20)
+		}, true},
+		{"small pieces", func() {
+			w.obey("proxy all pieces 7")
+			w.pulse(20)
+		}, true},
+		{"held bytes", func() {
+			for _, which := range []string{"down", "up", "both"} {
+				w.obey("proxy all hold " + which)
+				w.pulse(10)
+			}
+		}, true},
+		{"half-open connections", func() {
+			which := []string{"server", "client"}[w.random.Intn(2)]
+			w.obey("proxy all half-open " + which)
+			w.pulse(10)
+			w.awaitAccepted(1) // the client finds out by itself
+		}, true},
+		{"a network that swallows", func() {
+			w.obey("proxy all drop down")
+			w.pulse(10)
+			w.awaitAccepted(1)
+		}, true},
+		{"compaction while disconnected", func() {
+			w.obey("proxy all refuse on")
+			w.obey("proxy all cut")
+			w.pulse(10)
+			revision := w.pulse(1)
+			w.pulse(10)
+			w.compact(revision)
+		}, true},
+		{"compaction while writing", func() {
+			w.compact(w.pulse(10))
+			w.obey("proxy all cut")
+			w.compact(w.pulse(1))
+		}, true},
+		{"leases that end", w.leasesEnd, true},
+		{"defragmentation", func() {
+			for _, url := range w.cluster.endpoints(true) {
+				w.try("defragment", func(ctx context.Context) error {
+					_, err := w.client.Defragment(ctx, url)
+					return err
+				})
+			}
+			w.pulse(3)
+		}, true},
+		{"no space", w.noSpace, true},
+		{"large values", func() {
+			value := strings.Repeat("0123456789abcdef", 64<<10/16)
+			for i := range 120 {
+				w.put(fmt.Sprintf("%slarge-%d", w.prefix, i%3), fmt.Sprintf("large-%d-%s", i, value))
+			}
+			w.obey("proxy all cut")
+		}, true},
+	}
+	var usable []fault
+	for _, f := range list {
+		if f.usable {
+			usable = append(usable, f)
+		}
+	}
+	return usable
+}
+
+type fault struct {
+	name   string
+	make   func()
+	usable bool
+}
+
+// awaitAcceptedWhile keeps doing something until clients have made n further connections.
+func (w *faultWorld) awaitAcceptedWhile(n int, do func()) {
+	done := make(chan struct{})
+	go func() {
+		w.awaitAccepted(n)
+		close(done)
+	}()
+	for {
+		do()
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
+// awaitNoLeader waits until the members that run have lost their leader.
+func (w *faultWorld) awaitNoLeader() {
+	for deadline := time.Now().Add(faultPatience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		lost := true
+		for _, m := range w.cluster.members {
+			if m.running() {
+				_, leader, err := w.cluster.memberStatus(m)
+				lost = lost && err == nil && (leader == "" || leader == "0")
+			}
+		}
+		if lost {
+			return
+		}
+	}
+	w.report.violation("etcd", "a member without the others still knows a leader after %v", faultPatience)
+}
+
+func (w *faultWorld) moveLeader() {
+	var leader string
+	var ids []uint64
+	w.try("member list", func(ctx context.Context) error {
+		ids = nil
+		for i, url := range w.cluster.endpoints(true) {
+			status, err := w.client.Status(ctx, url)
+			if err != nil {
+				return err
+			}
+			if status.Leader == status.Header.MemberId {
+				leader = w.cluster.endpoints(true)[i]
+			} else {
+				ids = append(ids, status.Header.MemberId)
+			}
+		}
+		if leader == "" || len(ids) == 0 {
+			return errors.New("no leader")
+		}
+		return nil
+	})
+	// Another one may lead by now: then there is nothing to move, which is as good.
+	if client, err := newEtcdClient(w.cluster, []string{leader}); err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		_, err := client.MoveLeader(ctx, ids[w.random.Intn(len(ids))])
+		w.say("  move leader: %v", err)
+		cancel()
+		client.Close()
+	}
+	w.pulse(10)
+}
+
+func (w *faultWorld) leasesEnd() {
+	var id clientv3.LeaseID
+	w.try("grant", func(ctx context.Context) error {
+		granted, err := w.client.Grant(ctx, 2)
+		if err == nil {
+			id = granted.ID
+		}
+		return err
+	})
+	keys := []string{w.prefix + "leased-a", w.prefix + "leased-b", w.prefix + "000"}
+	for i, key := range keys {
+		w.try("put", func(ctx context.Context) error {
+			w.puts++
+			_, err := w.client.Put(ctx, key, fmt.Sprintf("leased-%d-%d", w.puts, i), clientv3.WithLease(id))
+			if err != nil && strings.Contains(err.Error(), "lease not found") {
+				return nil // it was faster
+			}
+			return err
+		})
+	}
+	w.obey("proxy all cut")
+	deadline := time.Now().Add(faultPatience)
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		answer, err := w.client.Get(ctx, keys[0])
+		cancel()
+		if err == nil && len(answer.Kvs) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.report.violation("etcd", "a lease did not end within %v", faultPatience)
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// noSpace raises the alarm that a full member raises, and takes it back.
+func (w *faultWorld) noSpace() {
+	maintenance := etcdserverpb.NewMaintenanceClient(w.client.ActiveConnection())
+	var member uint64
+	w.try("status", func(ctx context.Context) error {
+		status, err := w.client.Status(ctx, w.cluster.endpoints(true)[0])
+		if err == nil {
+			member = status.Header.MemberId
+		}
+		return err
+	})
+	alarm := func(action etcdserverpb.AlarmRequest_AlarmAction) {
+		w.try("alarm", func(ctx context.Context) error {
+			_, err := maintenance.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: action, MemberID: member, Alarm: etcdserverpb.AlarmType_NOSPACE})
+			return err
+		})
+	}
+	alarm(etcdserverpb.AlarmRequest_ACTIVATE)
+	for deadline := time.Now().Add(faultPatience); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		_, err := w.client.Put(ctx, w.prefix+"full", "full")
+		cancel()
+		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
+			break
+		}
+		if time.Now().After(deadline) {
+			w.report.violation("etcd", "the alarm does not stop writes: %v", err)
+			break
+		}
+	}
+	w.obey("proxy all cut")
+	alarm(etcdserverpb.AlarmRequest_DEACTIVATE)
+	w.pulse(3)
+}
