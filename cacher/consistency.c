@@ -1,6 +1,6 @@
 /* How: a walk over a snapshot of the cache and one over the store's keys at the snapshot's revision, merged. The store's values are not decoded: what
- * was read from the store is in the cache byte for byte. Only a key that the cache lacks is: it may be one that nobody can decode, which is left out on
- * purpose. */
+ * was read from the store is in the cache byte for byte, or as the codec translates it. Only a key that the cache lacks is: it may be one that nobody
+ * can decode, which is left out on purpose. */
 #include "consistency.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include "cacher.h"
 #include "env.h"
 #include "key_range.h"
+#include "object.h"
 
 #define FNV_OFFSET UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME UINT64_C(0x100000001b3)
@@ -91,6 +92,24 @@ static void skip_cached(struct vd_cacher *cacher, const struct vd_bytes *below)
 	}
 }
 
+/* The head of the cache against kv, of the same revision. Bytes that the codec translates are compared translated. */
+static vd_status compare_value(struct vd_cacher *cacher, struct vd_kv *kv)
+{
+	struct vdi_consistency *check = &cacher->consistency;
+	struct vd_kv	       *cached = vd_object_kv(check->head), *translated = NULL;
+	vd_status		status;
+
+	if (cached == kv || vd_bytes_equal(vd_kv_value(cached), vd_kv_value(kv)))
+		return VD_OK;
+	status = vdi_object_translate(cacher->codec, kv, &translated, NULL);
+	if (status == VD_NOMEM)
+		return status;
+	if (status != VD_OK || !vd_bytes_equal(vd_kv_value(cached), vd_kv_value(translated)))
+		note_difference(check, "another content", vd_kv_key(kv), cached->mod_rev, kv->mod_rev);
+	vd_kv_unref(translated);
+	return VD_OK;
+}
+
 static vd_status compare_item(struct vd_cacher *cacher, struct vd_kv *kv)
 {
 	struct vdi_consistency *check = &cacher->consistency;
@@ -112,8 +131,8 @@ static vd_status compare_item(struct vd_cacher *cacher, struct vd_kv *kv)
 		cached = vd_object_revision(check->head);
 		if (cached != kv->mod_rev)
 			note_difference(check, "another revision", key, cached, kv->mod_rev);
-		else if (vd_object_kv(check->head) != kv && !vd_bytes_equal(vd_kv_value(vd_object_kv(check->head)), vd_kv_value(kv)))
-			note_difference(check, "another content", key, cached, kv->mod_rev);
+		else
+			VDI_TRY(compare_value(cacher, kv));
 		next_head(cacher);
 	}
 	check->store_digest = digest_item(cacher, check->store_digest, key, kv->mod_rev);

@@ -2,16 +2,25 @@
  *
  * The scanner's arrays are kept in scratch blocks that go round: a codec holds a few idle ones, so inspection allocates only when more threads
  * inspect at once than ever before. Strings with escapes are unescaped into the scratch block's text.
+ *
+ * kube-apiserver stores its own kinds as protobuf. Such a value is told by its first bytes and made JSON once, when it comes in; everything behind
+ * sees JSON only. What we write is JSON, which kube-apiserver reads as well.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include <vedette/codec.h>
 
 #include "base.h"
 #include "json_scan.h"
 #include "json_text.h"
+#include "k8s_proto.h"
 
 #define IDLE_SCRATCH 16
+/* Bytes of JSON that a protobuf value may become: what the scanner accepts. */
+#define TRANSLATED_MAX ((size_t) 8 << 20)
+/* A scratch block keeps this much room for the next one. */
+#define TRANSLATED_KEPT_MAX ((size_t) 64 << 10)
 
 struct codec_json {
 	struct vd_codec	      codec;
@@ -28,6 +37,7 @@ struct scratch {
 	struct vd_bytes	       fields[VD_FIELDS_MAX];
 	char		      *text; /* unescaped strings */
 	size_t		       text_size, text_capacity;
+	struct vdi_buffer      translated;
 };
 
 static struct scratch *scratch_free(struct scratch *scratch)
@@ -36,6 +46,7 @@ static struct scratch *scratch_free(struct scratch *scratch)
 		vdi_json_object_fini(&scratch->object);
 		vdi_free(scratch->labels);
 		vdi_free(scratch->text);
+		vdi_buffer_fini(&scratch->translated);
 		vdi_free(scratch);
 	}
 	return NULL;
@@ -53,6 +64,8 @@ static struct scratch *scratch_take(struct codec_json *json)
 			return scratch;
 	}
 	scratch = VDI_NEW(struct scratch);
+	if (scratch)
+		vdi_buffer_init(&scratch->translated, TRANSLATED_MAX);
 	if (scratch && vdi_json_object_init(&scratch->object, json->plan) != VD_OK)
 		scratch = scratch_free(scratch);
 	return scratch;
@@ -136,6 +149,82 @@ static void find_revision(struct vd_bytes json, const struct vdi_json_object *ob
 	facts->revision_comma = false;
 }
 
+/* ---- Values that are not JSON ---- */
+
+/* kube-apiserver's prefix of values that it encrypted, with the names of provider and key behind it (kubernetes/apiserver pkg/storage/value). */
+static bool is_encrypted(struct vd_bytes value)
+{
+	return vd_bytes_has_prefix(value, vd_bytes_of("k8s:enc:"));
+}
+
+static vd_status encrypted(struct vd_bytes value, struct vd_error *reterr)
+{
+	const char *text = value.data;
+	size_t	    size = 8;
+
+	while (size < value.size && size < 80 && (text[size] == ':' || text[size] == '-' || (text[size] >= '0' && text[size] <= '9') ||
+						   (text[size] >= 'A' && text[size] <= 'Z') || (text[size] >= 'a' && text[size] <= 'z')))
+		size++;
+	while (text[size - 1] != ':') /* what is encrypted begins behind the last one */
+		size--;
+	return vd_error_set(reterr, VD_UNDECODABLE, "the value is encrypted (%.*s): only a kube-apiserver that has the key can read it", (int) size, text);
+}
+
+/* What can be said of an object whose kind has no table: its metadata lies where every object has it. */
+static vd_status unknown_kind(struct vd_bytes value, struct vd_error *reterr)
+{
+	struct vdi_k8s_envelope envelope;
+	struct vd_bytes		name, namespace_name;
+
+	if (vdi_k8s_proto_open(value, &envelope, reterr) != VD_OK)
+		return VD_UNDECODABLE;
+	vdi_k8s_proto_names(envelope.raw, &name, &namespace_name);
+	envelope.api_version = vdi_k8s_proto_shown(envelope.api_version);
+	envelope.kind = vdi_k8s_proto_shown(envelope.kind);
+	name = vdi_k8s_proto_shown(name);
+	namespace_name = vdi_k8s_proto_shown(namespace_name);
+	return vd_error_set(reterr, VD_UNDECODABLE, "%.*s %.*s %.*s%s%.*s is stored as protobuf, and there is no table for that kind",
+			    (int) envelope.api_version.size, (const char *) envelope.api_version.data, (int) envelope.kind.size,
+			    (const char *) envelope.kind.data, (int) namespace_name.size, (const char *) namespace_name.data,
+			    namespace_name.size ? "/" : "", (int) name.size, (const char *) name.data);
+}
+
+static vd_status translate_into(struct vdi_buffer *json, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv, struct vd_error *reterr)
+{
+	struct vd_error error = { 0 };
+	vd_status	status = vdi_k8s_proto_to_json(value, json, &error);
+
+	if (status == VD_UNSUPPORTED)
+		return unknown_kind(value, reterr);
+	if (status == VD_OK)
+		status = vd_kv_new(key, vdi_buffer_bytes(json), ret_kv);
+	else if (status != VD_NOMEM)
+		return vd_error_set(reterr, VD_UNDECODABLE, "stored as protobuf: %.300s", error.message);
+	return status == VD_NOMEM ? vd_error_set(reterr, VD_NOMEM, "out of memory") : status;
+}
+
+static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv, struct vd_error *reterr)
+{
+	struct codec_json *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
+	struct scratch	  *scratch;
+	vd_status	   status;
+
+	*ret_kv = NULL;
+	if (!vdi_k8s_proto_is(value))
+		return VD_OK;
+	scratch = scratch_take(json);
+	if (scratch == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	status = translate_into(&scratch->translated, key, value, ret_kv, reterr);
+	if (scratch->translated.capacity > TRANSLATED_KEPT_MAX)
+		vdi_buffer_fini(&scratch->translated);
+	vdi_buffer_clear(&scratch->translated);
+	scratch_give_back(json, scratch);
+	return status;
+}
+
+/* ---- */
+
 static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, struct vd_object_facts *ret_facts, struct vd_error *reterr)
 {
 	struct codec_json	    *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
@@ -152,6 +241,8 @@ static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, st
 		status = vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (status != VD_OK) {
 		scratch_give_back(json, scratch);
+		if (status != VD_NOMEM && is_encrypted(value))
+			return encrypted(value, reterr);
 		if (status != VD_NOMEM && reterr)
 			reterr->code = VD_UNDECODABLE;
 		return status == VD_NOMEM ? VD_NOMEM : VD_UNDECODABLE;
@@ -208,7 +299,7 @@ static void codec_json_free(struct vd_codec *codec)
 	vdi_free(json);
 }
 
-static const struct vd_codec_ops codec_json_ops = { inspect, release, codec_json_free };
+static const struct vd_codec_ops codec_json_ops = { inspect, release, codec_json_free, translate };
 
 static vd_status copy_specs(struct codec_json *json, const struct vd_field_spec *fields, size_t count)
 {

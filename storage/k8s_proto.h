@@ -38,6 +38,8 @@ VDI_MUST_USE vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_
 /* The metadata.name and metadata.namespace of an object of any kind, also of one without a table: metadata is field 1 everywhere. Empty when there
  * are none or the bytes are something else. Slices of raw. */
 void vdi_k8s_proto_names(struct vd_bytes raw, struct vd_bytes *ret_name, struct vd_bytes *ret_namespace);
+/* The start of text as far as a message can show it: printable ASCII, not too long. */
+struct vd_bytes vdi_k8s_proto_shown(struct vd_bytes text);
 
 /* Appends the JSON of an enveloped object. On failure out holds what it held, and the buffer's own failure is told like any other.
  * VD_UNSUPPORTED: a kind without a table (the message names it), VD_BAD_REQUEST, VD_TOO_BIG, VD_NOMEM. */

@@ -16,7 +16,7 @@
 #include "k8s_proto.h"
 #include "k8s_time.h"
 
-#define TEXT_MAX 80 /* of names in error messages */
+#define SHOWN_MAX 60
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_GROUP = 3, WIRE_GROUP_END = 4, WIRE_32 = 5 };
 
@@ -794,8 +794,8 @@ vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret
 	}
 	if (encoding.size || (type.size && !vd_bytes_equal(type, vd_bytes_of(VDI_K8S_PROTO_TYPE))))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "the protobuf envelope holds content of type \"%.*s\", encoding \"%.*s\"",
-				    (int) VDI_MIN(type.size, (size_t) TEXT_MAX), (const char *) type.data,
-				    (int) VDI_MIN(encoding.size, (size_t) TEXT_MAX), (const char *) encoding.data);
+				    (int) vdi_k8s_proto_shown(type).size, (const char *) type.data, (int) vdi_k8s_proto_shown(encoding).size,
+				    (const char *) encoding.data);
 	*ret_envelope = envelope;
 	return VD_OK;
 }
@@ -819,6 +819,16 @@ void vdi_k8s_proto_names(struct vd_bytes raw, struct vd_bytes *ret_name, struct 
 	}
 }
 
+struct vd_bytes vdi_k8s_proto_shown(struct vd_bytes text)
+{
+	const char *data = text.data;
+	size_t	    size = 0;
+
+	while (size < text.size && size < SHOWN_MAX && data[size] >= ' ' && data[size] < 0x7f)
+		size++;
+	return (struct vd_bytes) { data, size };
+}
+
 static vd_status put_envelope(struct decoder *decoder, struct vd_bytes value, unsigned depth)
 {
 	const struct vdi_k8s_message *message;
@@ -829,8 +839,8 @@ static vd_status put_envelope(struct decoder *decoder, struct vd_bytes value, un
 	message = vdi_k8s_kind_find(envelope.api_version, envelope.kind);
 	if (message == NULL)
 		return vd_error_set(decoder->reterr, VD_UNSUPPORTED, "there is no protobuf table for kind \"%.*s\" of apiVersion \"%.*s\"",
-				    (int) VDI_MIN(envelope.kind.size, (size_t) TEXT_MAX), (const char *) envelope.kind.data,
-				    (int) VDI_MIN(envelope.api_version.size, (size_t) TEXT_MAX), (const char *) envelope.api_version.data);
+				    (int) vdi_k8s_proto_shown(envelope.kind).size, (const char *) envelope.kind.data,
+				    (int) vdi_k8s_proto_shown(envelope.api_version).size, (const char *) envelope.api_version.data);
 	PUT(decoder, "{\"kind\":");
 	VDI_TRY(put_string(decoder, envelope.kind));
 	PUT(decoder, ",\"apiVersion\":");

@@ -132,6 +132,9 @@ static struct vd_bytes write_path(const struct encoder *encoder, char buffer[PAT
 			written = snprintf(buffer + size, PATH_MAX_SIZE - size, "[%zu]", step->index);
 		size = VDI_MIN(size + (size_t) written, (size_t) PATH_MAX_SIZE - 1);
 	}
+	if (size == PATH_MAX_SIZE - 1) /* cut, perhaps within a character */
+		while (size > 0 && (buffer[size - 1] & 0x80))
+			size--;
 	return (struct vd_bytes) { buffer, size };
 }
 

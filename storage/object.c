@@ -143,7 +143,24 @@ static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_
 	return VD_OK;
 }
 
-vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
+vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv, struct vd_kv **ret_kv, struct vd_error *reterr)
+{
+	struct vd_kv *translated = NULL;
+
+	if (codec->ops->translate)
+		VDI_TRY(codec->ops->translate(codec, vd_kv_key(kv), vd_kv_value(kv), &translated, reterr));
+	if (translated) {
+		translated->sub = kv->sub;
+		translated->create_rev = kv->create_rev;
+		translated->mod_rev = kv->mod_rev;
+		translated->version = kv->version;
+		translated->lease = kv->lease;
+	}
+	*ret_kv = translated ? translated : vd_kv_ref(kv);
+	return VD_OK;
+}
+
+static vd_status inspect_and_build(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
 {
 	struct vd_bytes	       value = vd_kv_value(kv);
 	struct vd_object_facts facts = { 0 };
@@ -154,6 +171,16 @@ vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct v
 	if (status == VD_OK)
 		status = build(kv, value, &facts, ret_object, reterr);
 	vd_codec_release(codec, &facts);
+	return status;
+}
+
+vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
+{
+	vd_status status;
+
+	VDI_TRY(vdi_object_translate(codec, kv, &kv, reterr));
+	status = inspect_and_build(codec, kv, ret_object, reterr);
+	vd_kv_unref(kv);
 	return status;
 }
 

@@ -63,19 +63,32 @@ static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, s
 	return VD_OK;
 }
 
-vd_status vdi_revision_cut_kv(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
-			      struct vd_error *reterr)
+static vd_status inspect_and_cut(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
+				 struct vd_error *reterr)
 {
 	struct vd_object_facts facts = { 0 };
-	vd_status	       status = codec->ops->inspect(codec, value, &facts, reterr);
+	vd_status	       status;
 
-	if (status == VD_UNDECODABLE) {
-		if (reterr)
-			reterr->code = VD_BAD_REQUEST;
-		return VD_BAD_REQUEST;
-	}
-	VDI_TRY(status);
+	VDI_TRY(codec->ops->inspect(codec, value, &facts, reterr));
 	status = cut(&facts, key, value, refuse, ret_kv, reterr);
 	vd_codec_release(codec, &facts);
 	return status;
+}
+
+vd_status vdi_revision_cut_kv(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
+			      struct vd_error *reterr)
+{
+	struct vd_kv *translated = NULL;
+	vd_status     status = VD_OK;
+
+	if (codec->ops->translate)
+		status = codec->ops->translate(codec, key, value, &translated, reterr);
+	if (status == VD_OK)
+		status = inspect_and_cut(codec, key, translated ? vd_kv_value(translated) : value, refuse, ret_kv, reterr);
+	vd_kv_unref(translated);
+	if (status != VD_UNDECODABLE)
+		return status;
+	if (reterr)
+		reterr->code = VD_BAD_REQUEST;
+	return VD_BAD_REQUEST;
 }

@@ -51,6 +51,10 @@ struct vd_codec_ops {
 	/* Takes the scratch memory of facts back. NULL when there never is any. */
 	void (*release)(const struct vd_codec *codec, struct vd_object_facts *facts);
 	void (*free)(struct vd_codec *codec);
+	/* Any thread, several at once. A value that was stored in another encoding, as one that inspect understands: a new record of key and that value,
+	 * owned by the caller. *ret_kv NULL: value needs none. NULL when no value ever does. VD_UNDECODABLE with a sentence, VD_NOMEM. */
+	vd_status (*translate)(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv,
+			       struct vd_error *reterr);
 };
 
 /* First member of every codec. */
@@ -74,7 +78,9 @@ struct vd_field_spec {
 	const char *default_value;
 };
 
-/* The Kubernetes JSON codec. Strict: invalid JSON, UTF-8, depth over 64, or an object without metadata is VD_UNDECODABLE. Copies the specs. */
+/* The Kubernetes JSON codec. Strict: invalid JSON, UTF-8, depth over 64, or an object without metadata is VD_UNDECODABLE. A value that a
+ * kube-apiserver stored as protobuf is translated into JSON, for the kinds of Kubernetes' stable versions; other kinds and encrypted values are
+ * VD_UNDECODABLE and say so. Copies the specs. */
 VD_API VD_MUST_USE vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_count, struct vd_codec **ret_codec,
 					       struct vd_error *reterr);
 /* Everything that uses the codec must be gone. NULL is fine; returns NULL. */
@@ -82,7 +88,8 @@ VD_API struct vd_codec *vd_codec_free(struct vd_codec *codec);
 
 /* ---- Objects: one decoded header over shared bytes. Immutable, reference counted, any thread. ---- */
 
-/* Takes a reference of kv. VD_UNDECODABLE, VD_NOMEM. */
+/* Takes a reference of kv, or of a record of its own where the value had to be translated: key, revisions and lease are the same.
+ * VD_UNDECODABLE, VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object,
 					   struct vd_error *reterr);
 VD_API struct vd_object *vd_object_ref(struct vd_object *object);
