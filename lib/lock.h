@@ -34,6 +34,7 @@
 	X(VDI_LOCK_JOURNAL, "journal")                                                                                           \
 	X(VDI_LOCK_CHECKPOINT, "checkpoint")                                                                                     \
 	X(VDI_LOCK_SNAPSHOT, "snapshot")                                                                                         \
+	X(VDI_LOCK_RPC_SERVER, "rpc_server")                                                                                     \
 	X(VDI_LOCK_RPC_STREAM, "rpc_stream")                                                                                     \
 	X(VDI_LOCK_RPC, "rpc")                                                                                                   \
 	X(VDI_LOCK_QUEUE, "queue")                                                                                               \

@@ -7,8 +7,10 @@
  * with a status -> ended, exactly once, whoever ended it (client gone, deadline, finish). After ended the service frees the call; until then everything
  * may still be called and is ignored where it is too late.
  *
- * Bounds: each call has at most send_bytes_max of unsent messages: beyond it vdi_rpc_server_send answers VD_FULL and writable() comes when there is room again, so a
- * client that does not read costs that much and no more.
+ * Freeing: the server's close is not done before each call was freed, so nothing of the server is ever gone under a call.
+ *
+ * Bounds: each call has at most send_bytes_max of unsent messages: beyond it vdi_rpc_server_send answers VD_FULL and writable() comes when half of it is free
+ * again, so a client that does not read costs that much and no more. One message larger than that passes when nothing else is queued.
  */
 #ifndef VDI_RPC_SERVER_H
 #define VDI_RPC_SERVER_H
@@ -36,14 +38,20 @@ struct vdi_rpc_server_tls {
 	bool	    require_client_cert;
 };
 
+#define VDI_RPC_STREAMS_PER_QUEUE 500
+
 struct vdi_rpc_server_options {
-	const char *const		*listen; /* addr:port; port 0 chooses */
+	const char *const		*listen; /* addr:port (port 0 chooses), or unix:/path */
 	size_t				 listen_count;
 	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
 	size_t				 receive_size_max; /* request limit + 512 KiB (E-150) */
 	size_t				 send_bytes_max; /* unsent bytes of one call; default 4 MiB when 0 */
 	unsigned			 streams_max; /* of one connection; 0: no bound */
-	unsigned			 threads; /* of unary calls; 0: chosen. Streams get completion queues of at most 1,000 each */
+	unsigned			 threads; /* of unary calls; 0: chosen */
+	/* Methods that are long streams, lent for ever: these get queues and threads of their own, one for each VDI_RPC_STREAMS_PER_QUEUE of them. Others, unknown ones too, work
+	 * as well, on the threads of unary calls. */
+	const char *const		*stream_methods;
+	size_t				 stream_method_count;
 	vd_dur				 ping_interval_min; /* E-151: 5 s */
 	vd_dur				 keepalive_time; /* 2 h */
 	vd_dur				 keepalive_timeout; /* 20 s */
@@ -51,13 +59,14 @@ struct vdi_rpc_server_options {
 	void				*arg; /* of accepted */
 };
 
+/* Listens and serves when it returns VD_OK. VD_INVALID_ARGUMENT names the address or the file, VD_IO (an address is in use, no thread), VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
 					   struct vd_error *reterr);
 /* "127.0.0.1:2379", the real port; lent. */
 const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index);
-/* No new calls (GOAWAY); running ones go on. */
+/* No new calls (GOAWAY); running ones go on. Idempotent. */
 void vdi_rpc_server_drain(struct vdi_rpc_server *server);
-/* Cuts what is left; done when the last ended has been called and the memory is gone. */
+/* Ends what is left with VDI_RPC_UNAVAILABLE, and after a short time for that to arrive cuts; done when the last call has been freed and the memory is gone. */
 void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg);
 
 void	    vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg);
@@ -77,7 +86,10 @@ struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob);
 
 /* Queues one message: head (copied, at most 32 bytes) followed by the blob (a reference is taken; may be NULL). VD_FULL: nothing was queued. VD_CLOSED: too late. */
 VDI_MUST_USE vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
-/* Status after everything queued. Idempotent; message is copied. */
+/* The whole answer of a unary call: this message and VDI_RPC_OK, like send and finish but cheaper. VD_CLOSED: too late. */
+VDI_MUST_USE vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
+/* Status after everything queued. Idempotent: the first one counts; message is copied (cut to VDI_RPC_STATUS_SIZE_MAX). */
+#define VDI_RPC_STATUS_SIZE_MAX 1024
 void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message);
 /* After ended, once. */
 void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call);

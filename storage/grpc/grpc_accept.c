@@ -1,0 +1,126 @@
+/* Places for calls: core is given a number of them, each a call without a peer yet, and fills one when a call arrives; another one is offered in its stead. Tens,
+ * not thousands: core looks through all tags of a queue at each completion.
+ *
+ * Where the events of a call come out is decided when its place is offered. Stream methods are registered with core by name, so their places are bound to lanes of
+ * streams; all the others, known or not, share the places of the unary lanes. News of both come out of unary lanes, because core wants to know those before it
+ * starts; a stream crosses over to its own lane by an empty batch.
+ *
+ * Without memory for a new place the call that arrived is refused, and its place offered again, so that places never run out.
+ */
+#include "grpc_server_state.h"
+
+#define OFFERS_PER_UNARY_LANE	 32
+#define OFFERS_PER_STREAM_METHOD 4
+
+static void run_arrive(struct vdi_grpc_tag *tag, bool success);
+
+static void offer(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+	grpc_completion_queue *notification = vdi_grpc_queue_core(call->accept_lane->queue);
+	grpc_completion_queue *bound = vdi_grpc_queue_core(call->lane->queue);
+	grpc_call_error	       error;
+
+	vdi_lock_acquire(&server->lock);
+	server->offers++;
+	vdi_lock_release(&server->lock);
+	call->arrive_tag.run = run_arrive;
+	vdi_grpc_tag_hand(&call->arrive_tag);
+	if (call->method_index != SIZE_MAX)
+		error = grpc_server_request_registered_call(server->core, server->stream_handles[call->method_index], &call->core, &call->deadline,
+							    &call->metadata, NULL, bound, notification, &call->arrive_tag);
+	else
+		error = grpc_server_request_call(server->core, &call->core, &call->details, &call->metadata, bound, notification, &call->arrive_tag);
+	VDI_CHECK(error == GRPC_CALL_OK);
+}
+
+static void place(struct vdi_rpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index)
+{
+	call->accept_lane = accept_lane;
+	call->method_index = method_index;
+	call->lane = method_index != SIZE_MAX ? vdi_grpc_server_stream_lane(call->server) : accept_lane;
+	offer(call);
+}
+
+vd_status vdi_grpc_accept_start(struct vdi_rpc_server *server)
+{
+	struct vdi_rpc_server_call *places = NULL;
+	struct vdi_rpc_server_call *call;
+	size_t			    count = server->unary_lanes * OFFERS_PER_UNARY_LANE + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
+	vd_status		    status = VD_OK;
+
+	/* All or none: what core once has it gives back only through its queues. */
+	for (size_t i = 0; i < count && status == VD_OK; i++) {
+		status = vdi_grpc_server_call_new(server, &call);
+		if (status == VD_OK) {
+			call->next = places;
+			places = call;
+		}
+	}
+	for (size_t i = 0; places; i++) {
+		call = places;
+		places = call->next;
+		call->next = NULL;
+		if (status != VD_OK)
+			vdi_grpc_server_call_destroy(call);
+		else if (i < server->unary_lanes * OFFERS_PER_UNARY_LANE)
+			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX);
+		else
+			place(call, server->lanes[0], i % server->stream_method_count);
+	}
+	return status;
+}
+
+static void take_back(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+
+	vdi_grpc_server_call_destroy(call);
+	vdi_lock_acquire(&server->lock);
+	server->offers--;
+	vdi_grpc_server_wake_locked(server);
+	vdi_lock_release(&server->lock);
+}
+
+/* Its name as text. False: out of memory. */
+static bool name_method(struct vdi_rpc_server_call *call)
+{
+	if (call->method_index != SIZE_MAX) {
+		call->method = call->server->stream_methods[call->method_index];
+		return true;
+	}
+	call->method_copy = vdi_strndup(GRPC_SLICE_START_PTR(call->details.method), GRPC_SLICE_LENGTH(call->details.method));
+	call->method = call->method_copy;
+	return call->method != NULL;
+}
+
+static void run_arrive(struct vdi_grpc_tag *tag, bool success)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, arrive_tag);
+	struct vdi_rpc_server	   *server = call->server;
+	struct vdi_rpc_server_call *next;
+
+	if (!success) {
+		take_back(call); /* the server is draining */
+		return;
+	}
+	if (vdi_grpc_server_call_new(server, &next) == VD_OK)
+		place(next, call->accept_lane, call->method_index);
+	else
+		call->offers_again = true;
+	vdi_lock_acquire(&server->lock);
+	server->offers--;
+	call->is_refused = !name_method(call) || call->offers_again || server->is_told;
+	call->code = server->is_told ? VDI_RPC_UNAVAILABLE : VDI_RPC_RESOURCE_EXHAUSTED;
+	call->next = server->calls;
+	if (call->next)
+		call->next->previous = call;
+	server->calls = call;
+	vdi_lock_release(&server->lock);
+	vdi_grpc_server_call_arrive(call);
+}
+
+void vdi_grpc_accept_again(struct vdi_rpc_server_call *call)
+{
+	place(call, call->accept_lane, call->method_index);
+}

@@ -1,0 +1,440 @@
+/* The server: listening, its lanes, draining and its end.
+ *
+ * A lane is a completion queue with its thread. The first ones (options.threads) take new calls and run the unary ones; each stream has its events on a lane of
+ * streams, of which there is one more whenever all have VDI_RPC_STREAMS_PER_QUEUE: Debian builds core with a check that looks through all tags of a queue at each
+ * completion, so ten thousand streams on one queue would spend their time there.
+ *
+ * Ending, step by step, in rounds of the first lane:
+ *   drain: core stops listening, tells clients to go away, and gives back the places
+ *   all calls that the service has not finished get a status; what does not get out in CUT_AFTER is cut
+ *   when core says that it is drained, all places are back and the service has freed every call: core's server goes, then every lane stops
+ *   the last lane that ended frees the server and stops core
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "grpc_credentials.h"
+#include "grpc_server_state.h"
+#include "thread.h"
+
+#define UNARY_LANES_MAX	   16
+#define SEND_BYTES_DEFAULT (4u << 20)
+#define CUT_AFTER	   VD_MS(200)
+#define METADATA_SIZE_MAX  65536
+
+static void run_shutdown(struct vdi_grpc_tag *tag, bool success);
+
+/* ---- Lanes ---- */
+
+static vd_mono run_round(void *arg);
+static void    run_lane_ended(void *arg);
+
+static vd_status add_lane_locked(struct vdi_rpc_server *server, const char *name, struct vdi_grpc_lane **ret_lane)
+{
+	struct vdi_grpc_lane	     *lane = server->lane_count < VDI_GRPC_LANES_MAX ? VDI_NEW(struct vdi_grpc_lane) : NULL;
+	struct vdi_grpc_queue_options options = { .name = name, .round = run_round, .ended = run_lane_ended, .arg = lane };
+	vd_status		      status;
+
+	if (lane == NULL)
+		return VD_NOMEM;
+	lane->server = server;
+	status = vdi_grpc_queue_new(server->env, &options, &lane->queue);
+	if (status != VD_OK) {
+		vdi_free(lane);
+		return status;
+	}
+	server->lanes[server->lane_count++] = lane;
+	*ret_lane = lane;
+	return VD_OK;
+}
+
+static void start_lane_locked(struct vdi_grpc_lane *lane)
+{
+	lane->server->lanes_running++;
+	vdi_grpc_queue_start(lane->queue);
+}
+
+struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_rpc_server *server)
+{
+	struct vdi_grpc_lane *best = NULL;
+	struct vdi_grpc_lane *added;
+
+	vdi_lock_acquire(&server->lock);
+	for (unsigned i = server->unary_lanes; i < server->lane_count; i++) {
+		if (best == NULL || server->lanes[i]->calls < best->calls)
+			best = server->lanes[i];
+	}
+	/* Without memory or a thread the others get longer. */
+	if (best->calls >= VDI_RPC_STREAMS_PER_QUEUE && !server->is_stopping && add_lane_locked(server, "vedette-stream", &added) == VD_OK) {
+		start_lane_locked(added);
+		best = added;
+	}
+	best->calls++;
+	vdi_lock_release(&server->lock);
+	return best;
+}
+
+void vdi_grpc_server_wake_locked(struct vdi_rpc_server *server)
+{
+	if (server->is_closing && !server->is_stopping)
+		vdi_grpc_queue_wake(server->lanes[0]->queue);
+}
+
+/* ---- The end ---- */
+
+static void free_server(struct vdi_rpc_server *server)
+{
+	if (server->core)
+		grpc_server_destroy(server->core);
+	for (unsigned i = 0; i < server->lane_count; i++)
+		vdi_free(server->lanes[i]);
+	for (size_t i = 0; i < server->address_count; i++)
+		vdi_free(server->addresses[i]);
+	vdi_free(server->addresses);
+	vdi_free(server->stream_handles);
+	vdi_grpc_runtime_leave(&server->user);
+	vdi_lock_fini(&server->lock);
+	vdi_free(server);
+}
+
+static void run_lane_ended(void *arg)
+{
+	struct vdi_grpc_lane  *lane = arg;
+	struct vdi_rpc_server *server = lane->server;
+	bool		       is_last;
+
+	vdi_lock_acquire(&server->lock);
+	is_last = --server->lanes_running == 0;
+	vdi_lock_release(&server->lock);
+	if (is_last) {
+		void (*done)(void *arg) = server->done;
+		void *done_arg = server->done_arg;
+
+		free_server(server);
+		if (done)
+			done(done_arg);
+	}
+}
+
+static void run_shutdown(struct vdi_grpc_tag *tag, bool success)
+{
+	struct vdi_rpc_server *server = VDI_CONTAINER_OF(tag, struct vdi_rpc_server, shutdown_tag);
+
+	(void) success;
+	vdi_lock_acquire(&server->lock);
+	server->is_drained = true;
+	vdi_grpc_server_wake_locked(server);
+	vdi_lock_release(&server->lock);
+}
+
+static void tell_calls_locked(struct vdi_rpc_server *server)
+{
+	server->is_told = true;
+	server->cut_at = vd_mono_add(vd_env_now(server->env), CUT_AFTER);
+	for (struct vdi_rpc_server_call *call = server->calls; call; call = call->next)
+		vdi_grpc_server_call_shut_down(call);
+}
+
+/* One step of closing. Answers when to look again. */
+static vd_mono close_round(struct vdi_rpc_server *server)
+{
+	vd_mono due = VD_NEVER;
+	bool	cuts;
+	bool	stops;
+
+	vdi_lock_acquire(&server->lock);
+	if (!server->is_told)
+		tell_calls_locked(server);
+	cuts = !server->is_cut && server->is_shut && vd_env_now(server->env).ns >= server->cut_at.ns;
+	stops = server->is_drained && server->offers == 0 && server->calls == NULL;
+	if (!server->is_cut && !cuts)
+		due = server->is_shut ? server->cut_at : vd_mono_add(vd_env_now(server->env), VD_MS(10));
+	vdi_lock_release(&server->lock);
+	if (cuts && !stops) {
+		server->is_cut = true;
+		grpc_server_cancel_all_calls(server->core);
+	}
+	if (stops) {
+		grpc_server_destroy(server->core);
+		server->core = NULL;
+		vdi_lock_acquire(&server->lock);
+		server->is_stopping = true;
+		for (unsigned i = 1; i < server->lane_count; i++)
+			vdi_grpc_queue_wake(server->lanes[i]->queue);
+		vdi_lock_release(&server->lock);
+		due = VD_NEVER;
+	}
+	return due;
+}
+
+static vd_mono run_round(void *arg)
+{
+	struct vdi_grpc_lane  *lane = arg;
+	struct vdi_rpc_server *server = lane->server;
+	vd_mono		       due = VD_NEVER;
+	bool		       closes;
+	bool		       stops;
+
+	vdi_lock_acquire(&server->lock);
+	closes = server->is_closing && lane == server->lanes[0];
+	vdi_lock_release(&server->lock);
+	if (closes)
+		due = close_round(server);
+	vdi_lock_acquire(&server->lock);
+	stops = server->is_stopping;
+	vdi_lock_release(&server->lock);
+	if (stops)
+		vdi_grpc_queue_stop(lane->queue);
+	return due;
+}
+
+void vdi_rpc_server_drain(struct vdi_rpc_server *server)
+{
+	bool is_first;
+
+	vdi_lock_acquire(&server->lock);
+	is_first = !server->is_draining;
+	server->is_draining = true;
+	vdi_lock_release(&server->lock);
+	if (!is_first)
+		return;
+	vdi_grpc_tag_hand(&server->shutdown_tag);
+	grpc_server_shutdown_and_notify(server->core, vdi_grpc_queue_core(server->lanes[0]->queue), &server->shutdown_tag);
+	vdi_lock_acquire(&server->lock);
+	server->is_shut = true;
+	vdi_lock_release(&server->lock);
+}
+
+void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg)
+{
+	vdi_rpc_server_drain(server);
+	vdi_lock_acquire(&server->lock);
+	VDI_CHECK(!server->is_closing);
+	server->is_closing = true;
+	server->done = done;
+	server->done_arg = arg;
+	vdi_grpc_server_wake_locked(server);
+	vdi_lock_release(&server->lock);
+}
+
+/* ---- The start ---- */
+
+static grpc_arg int_arg(const char *key, int64_t value)
+{
+	return (grpc_arg) { .type = GRPC_ARG_INTEGER, .key = (char *) key, .value.integer = value > INT32_MAX ? INT32_MAX : (int) value };
+}
+
+static void create_core(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options)
+{
+	grpc_arg	  list[16];
+	grpc_channel_args args = { .args = list };
+
+	/* Twice the limit: what lies between is refused by us, in grpc-go's words, and what is beyond by core. */
+	list[args.num_args++] = int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, server->receive_size_max > INT32_MAX / 2 ? -1 : (int64_t) server->receive_size_max * 2);
+	list[args.num_args++] = int_arg(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
+	list[args.num_args++] = int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0);
+	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);
+	list[args.num_args++] = int_arg(GRPC_ARG_MAX_METADATA_SIZE, METADATA_SIZE_MAX);
+	list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+	if (options->streams_max)
+		list[args.num_args++] = int_arg(GRPC_ARG_MAX_CONCURRENT_STREAMS, options->streams_max);
+	if (options->ping_interval_min.ns > 0)
+		list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, options->ping_interval_min.ns / 1000000);
+	if (options->keepalive_time.ns > 0)
+		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, options->keepalive_time.ns / 1000000);
+	if (options->keepalive_timeout.ns > 0)
+		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options->keepalive_timeout.ns / 1000000);
+	server->core = grpc_server_create(&args, NULL);
+}
+
+/* Core says no more than that it failed: try the same ourselves, for the reason. */
+static const char *why_not_listening(const char *address)
+{
+	char		 host[256];
+	const char	*colon = strrchr(address, ':');
+	struct addrinfo	 hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found;
+	const char	*why = "cannot be listened on";
+	size_t		 size;
+	int		 fd;
+	int		 on = 1;
+
+	if (colon == NULL || strncmp(address, "unix:", 5) == 0)
+		return why;
+	size = (size_t) (colon - address);
+	if (size >= 2 && address[0] == '[')
+		snprintf(host, sizeof host, "%.*s", (int) (size - 2), address + 1);
+	else
+		snprintf(host, sizeof host, "%.*s", (int) size, address);
+	if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+		return "no such address";
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		(void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* as core does; without it the reason may be another */
+		if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0)
+			why = strerror(errno);
+		close(fd);
+	}
+	freeaddrinfo(found);
+	return why;
+}
+
+static vd_status listen_on(struct vdi_rpc_server *server, const char *address, grpc_server_credentials *credentials, struct vd_error *reterr)
+{
+	const char *colon = strrchr(address, ':');
+	bool	    is_socket = strncmp(address, "unix:", 5) == 0;
+	char	    text[300];
+	int	    port;
+
+	if (!is_socket && (colon == NULL || strlen(address) > 256))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port", address);
+	port = grpc_server_add_http2_port(server->core, address, credentials);
+	if (port == 0)
+		return vd_error_set(reterr, VD_IO, "address \"%.200s\": %s", address, why_not_listening(address));
+	if (is_socket)
+		snprintf(text, sizeof text, "%s", address);
+	else
+		snprintf(text, sizeof text, "%.*s:%d", (int) (colon - address), address, port);
+	server->addresses[server->address_count] = vdi_strdup(text);
+	if (server->addresses[server->address_count] == NULL)
+		return VD_NOMEM;
+	server->address_count++;
+	return VD_OK;
+}
+
+static vd_status listen_on_all(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+{
+	grpc_server_credentials *credentials;
+	vd_status		 status = VD_OK;
+
+	if (options->listen_count == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "no address to listen on");
+	server->addresses = vdi_calloc(options->listen_count, sizeof server->addresses[0]);
+	if (server->addresses == NULL)
+		return VD_NOMEM;
+	if (options->tls)
+		VDI_TRY(vdi_grpc_credentials_server(options->tls, &credentials, reterr));
+	else
+		credentials = grpc_insecure_server_credentials_create();
+	for (size_t i = 0; i < options->listen_count && status == VD_OK; i++)
+		status = listen_on(server, options->listen[i], credentials, reterr);
+	grpc_server_credentials_release(credentials);
+	return status;
+}
+
+static vd_status register_streams(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+{
+	if (options->stream_method_count == 0)
+		return VD_OK;
+	server->stream_handles = vdi_calloc(options->stream_method_count, sizeof server->stream_handles[0]);
+	if (server->stream_handles == NULL)
+		return VD_NOMEM;
+	for (size_t i = 0; i < options->stream_method_count; i++) {
+		server->stream_handles[i] = grpc_server_register_method(server->core, options->stream_methods[i], NULL, GRPC_SRM_PAYLOAD_NONE, 0);
+		if (server->stream_handles[i] == NULL)
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "method \"%s\" is given twice", options->stream_methods[i]);
+	}
+	server->stream_methods = options->stream_methods;
+	server->stream_method_count = options->stream_method_count;
+	return VD_OK;
+}
+
+static vd_status make_lanes(struct vdi_rpc_server *server)
+{
+	struct vdi_grpc_lane *lane;
+	vd_status	      status = VD_OK;
+
+	vdi_lock_acquire(&server->lock);
+	for (unsigned i = 0; i < server->unary_lanes && status == VD_OK; i++) {
+		status = add_lane_locked(server, "vedette-rpc", &lane);
+		if (status == VD_OK)
+			grpc_server_register_completion_queue(server->core, vdi_grpc_queue_core(lane->queue), NULL);
+	}
+	if (status == VD_OK && server->stream_method_count)
+		status = add_lane_locked(server, "vedette-stream", &lane);
+	vdi_lock_release(&server->lock);
+	return status;
+}
+
+static unsigned choose_lanes(unsigned threads)
+{
+	unsigned processors = vdi_thread_processors();
+
+	/* On two processors a second thread costs more than it brings. */
+	if (threads == 0)
+		threads = VDI_MIN(processors / 2, 4);
+	return VDI_MIN(VDI_MAX(threads, 1), UNARY_LANES_MAX);
+}
+
+/* A server that never started, with lanes that never ran. */
+static void undo(struct vdi_rpc_server *server)
+{
+	grpc_completion_queue *queue;
+
+	if (server->core) {
+		/* Core wants to be told even so, on a queue that it knows. */
+		queue = server->lane_count ? vdi_grpc_queue_core(server->lanes[0]->queue) : NULL;
+		if (queue) {
+			grpc_server_shutdown_and_notify(server->core, queue, &server->shutdown_tag);
+			(void) grpc_completion_queue_next(queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+		}
+		grpc_server_destroy(server->core);
+		server->core = NULL;
+	}
+	for (unsigned i = 0; i < server->lane_count; i++)
+		vdi_grpc_queue_free(server->lanes[i]->queue);
+	free_server(server);
+}
+
+static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+{
+	create_core(server, options);
+	VDI_TRY(register_streams(server, options, reterr));
+	VDI_TRY(make_lanes(server));
+	return listen_on_all(server, options, reterr);
+}
+
+vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
+			      struct vd_error *reterr)
+{
+	struct vdi_rpc_server *server = VDI_NEW(struct vdi_rpc_server);
+	vd_status	       status;
+
+	if (server == NULL)
+		return VD_NOMEM;
+	server->env = env;
+	server->handlers = options->handlers;
+	server->arg = options->arg;
+	server->receive_size_max = options->receive_size_max ? options->receive_size_max : SIZE_MAX;
+	server->send_bytes_max = options->send_bytes_max ? options->send_bytes_max : SEND_BYTES_DEFAULT;
+	server->unary_lanes = choose_lanes(options->threads);
+	server->shutdown_tag.run = run_shutdown;
+	vdi_lock_init(&server->lock, VDI_LOCK_RPC_SERVER);
+	vdi_grpc_runtime_enter(&server->user, env);
+	status = set_up(server, options, reterr);
+	if (status != VD_OK) {
+		undo(server);
+		return status == VD_FULL ? VD_IO : status;
+	}
+	grpc_server_start(server->core);
+	*ret_server = server; /* calls may arrive from now on */
+	status = vdi_grpc_accept_start(server);
+	vdi_lock_acquire(&server->lock);
+	for (unsigned i = 0; status == VD_OK && i < server->lane_count; i++)
+		start_lane_locked(server->lanes[i]);
+	vdi_lock_release(&server->lock);
+	if (status != VD_OK)
+		undo(server);
+	return status;
+}
+
+const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index)
+{
+	return index < server->address_count ? server->addresses[index] : NULL;
+}

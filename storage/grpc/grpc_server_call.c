@@ -1,0 +1,529 @@
+/* One call as the server has it, from its arrival to its end.
+ *
+ * Kinds of batches, each with its tag and at most one out: receiving, sending (our metadata, one message, the status: as much of it as there is goes together),
+ * and waiting for core's word that the call is over. That word is the only reliable end: client gone, deadline, or our status delivered. When it has come and
+ * no tag is out, the service is told.
+ *
+ * Sending: one message is with core at a time, the others wait in the call's queue; whoever puts one there starts the batch if none is out. All but the last carry
+ * core's hint to wait for more, so many small messages become few writes.
+ */
+#include <stdio.h>
+
+#include <grpc/support/alloc.h>
+
+#include "grpc_server_state.h"
+
+static void run_accept(struct vdi_grpc_tag *tag, bool success);
+static void run_receive(struct vdi_grpc_tag *tag, bool success);
+static void run_send(struct vdi_grpc_tag *tag, bool success);
+static void run_close(struct vdi_grpc_tag *tag, bool success);
+
+static void init_call(struct vdi_rpc_server_call *call, struct vdi_rpc_server *server)
+{
+	*call = (struct vdi_rpc_server_call) { .server = server };
+	call->method_index = SIZE_MAX;
+	call->queue_last = &call->queue;
+	call->accept_tag.run = run_accept;
+	call->receive_tag.run = run_receive;
+	call->send_tag.run = run_send;
+	call->close_tag.run = run_close;
+	vdi_lock_init(&call->lock, VDI_LOCK_RPC_STREAM);
+	grpc_call_details_init(&call->details);
+	grpc_metadata_array_init(&call->metadata);
+}
+
+vd_status vdi_grpc_server_call_new(struct vdi_rpc_server *server, struct vdi_rpc_server_call **ret_call)
+{
+	struct vdi_rpc_server_call *call = VDI_NEW(struct vdi_rpc_server_call);
+
+	if (call == NULL)
+		return VD_NOMEM;
+	init_call(call, server);
+	*ret_call = call;
+	return VD_OK;
+}
+
+static void fini_call(struct vdi_rpc_server_call *call)
+{
+	if (call->core)
+		grpc_call_unref(call->core);
+	grpc_call_details_destroy(&call->details);
+	grpc_metadata_array_destroy(&call->metadata);
+	vdi_lock_fini(&call->lock);
+	vdi_free(call->method_copy);
+	vdi_free(call->message);
+	vdi_free(call->peer);
+	vdi_free(call->common_name);
+}
+
+void vdi_grpc_server_call_destroy(struct vdi_rpc_server_call *call)
+{
+	fini_call(call);
+	vdi_free(call);
+}
+
+/* ---- Batches ---- */
+
+static void start_locked(struct vdi_rpc_server_call *call, const grpc_op *ops, size_t count, struct vdi_grpc_tag *tag)
+{
+	grpc_call_error error;
+
+	call->tags++;
+	vdi_grpc_tag_hand(tag);
+	error = grpc_call_start_batch(call->core, ops, count, tag, NULL);
+	VDI_CHECK(error == GRPC_CALL_OK);
+}
+
+static void free_outgoing(struct vdi_grpc_outgoing *outgoing)
+{
+	vdi_rpc_blob_unref(outgoing->blob);
+	vdi_free(outgoing);
+}
+
+static void drop_queue_locked(struct vdi_rpc_server_call *call)
+{
+	while (call->queue) {
+		struct vdi_grpc_outgoing *outgoing = call->queue;
+
+		call->queue = outgoing->next;
+		free_outgoing(outgoing);
+	}
+	call->queue_last = &call->queue;
+	call->queued_bytes = call->sending_bytes;
+}
+
+static size_t outgoing_size(const struct vdi_grpc_outgoing *outgoing)
+{
+	return outgoing->head_size + vdi_rpc_blob_size(outgoing->blob);
+}
+
+static struct vdi_grpc_outgoing *take_outgoing_locked(struct vdi_rpc_server_call *call)
+{
+	struct vdi_grpc_outgoing *outgoing = call->queue;
+
+	if (outgoing) {
+		call->queue = outgoing->next;
+		if (call->queue == NULL)
+			call->queue_last = &call->queue;
+	}
+	return outgoing;
+}
+
+static void send_next_locked(struct vdi_rpc_server_call *call)
+{
+	grpc_op			  ops[3] = { 0 };
+	size_t			  count = 0;
+	struct vdi_grpc_outgoing *outgoing;
+	grpc_byte_buffer	 *buffer = NULL;
+	grpc_slice		  details = grpc_empty_slice();
+
+	if (call->is_sending || call->is_closed || call->is_finished || (call->queue == NULL && !call->is_finishing))
+		return;
+	outgoing = take_outgoing_locked(call);
+	if (!call->has_metadata)
+		ops[count++].op = GRPC_OP_SEND_INITIAL_METADATA;
+	if (outgoing) {
+		buffer = vdi_grpc_blob_pack((struct vd_bytes) { outgoing->head, outgoing->head_size }, outgoing->blob);
+		call->sending_bytes = outgoing_size(outgoing);
+		ops[count].op = GRPC_OP_SEND_MESSAGE;
+		ops[count].flags = call->queue ? GRPC_WRITE_BUFFER_HINT : 0;
+		ops[count++].data.send_message.send_message = buffer;
+	}
+	if (call->is_finishing && call->queue == NULL) {
+		call->is_finished = true;
+		if (call->message)
+			details = grpc_slice_from_copied_string(call->message);
+		ops[count].op = GRPC_OP_SEND_STATUS_FROM_SERVER;
+		ops[count].data.send_status_from_server.status = (grpc_status_code) call->code;
+		ops[count++].data.send_status_from_server.status_details = &details;
+	}
+	call->has_metadata = true;
+	call->is_sending = true;
+	start_locked(call, ops, count, &call->send_tag);
+	grpc_slice_unref(details);
+	if (outgoing) {
+		grpc_byte_buffer_destroy(buffer);
+		free_outgoing(outgoing);
+	}
+}
+
+static void send_metadata_locked(struct vdi_rpc_server_call *call)
+{
+	grpc_op op = { .op = GRPC_OP_SEND_INITIAL_METADATA };
+
+	call->has_metadata = true;
+	call->is_sending = true;
+	start_locked(call, &op, 1, &call->send_tag);
+}
+
+static void finish_locked(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	if (call->is_finishing)
+		return;
+	call->is_finishing = true;
+	call->code = code;
+	if (message && *message)
+		call->message = vdi_strndup(message, VDI_MIN(strlen(message), VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
+	send_next_locked(call);
+}
+
+/* ---- Arrival, end ---- */
+
+static void begin(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+	grpc_op		       op = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER };
+
+	vdi_lock_acquire(&call->lock);
+	op.data.recv_close_on_server.cancelled = &call->close_cancelled;
+	start_locked(call, &op, 1, &call->close_tag);
+	if (call->is_refused)
+		finish_locked(call, call->code, "the server cannot take the call now");
+	else if (call->method_index != SIZE_MAX && !call->is_finishing)
+		send_metadata_locked(call);
+	call->is_arrived = true;
+	send_next_locked(call);
+	vdi_lock_release(&call->lock);
+	if (!call->is_refused)
+		server->handlers->accepted(server->arg, call, call->method);
+}
+
+void vdi_grpc_server_call_arrive(struct vdi_rpc_server_call *call)
+{
+	if (call->lane == call->accept_lane) {
+		begin(call);
+		return;
+	}
+	vdi_lock_acquire(&call->lock);
+	start_locked(call, NULL, 0, &call->accept_tag);
+	vdi_lock_release(&call->lock);
+}
+
+static void remove_call(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+
+	/* What core has of it goes first: the server waits for its list to be empty. */
+	grpc_call_unref(call->core);
+	call->core = NULL;
+	vdi_lock_acquire(&server->lock);
+	if (call->previous)
+		call->previous->next = call->next;
+	else
+		server->calls = call->next;
+	if (call->next)
+		call->next->previous = call->previous;
+	if (call->method_index != SIZE_MAX)
+		call->lane->calls--;
+	vdi_grpc_server_wake_locked(server);
+	vdi_lock_release(&server->lock);
+}
+
+/* What was refused for lack of memory gives its own for the next one. */
+static void end_refused(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+	struct vdi_grpc_lane  *accept_lane = call->accept_lane;
+	size_t		       method_index = call->method_index;
+
+	if (!call->offers_again) {
+		vdi_rpc_server_call_free(call);
+		return;
+	}
+	vdi_lock_acquire(&server->lock);
+	server->offers++; /* the server waits for this one too */
+	vdi_lock_release(&server->lock);
+	remove_call(call);
+	fini_call(call);
+	init_call(call, server);
+	call->accept_lane = accept_lane;
+	call->method_index = method_index;
+	vdi_grpc_accept_again(call);
+	vdi_lock_acquire(&server->lock);
+	server->offers--;
+	vdi_lock_release(&server->lock);
+}
+
+/* The last thing that a tag does. */
+static void give_back(struct vdi_rpc_server_call *call)
+{
+	bool is_over;
+	bool is_cancelled;
+
+	vdi_lock_acquire(&call->lock);
+	is_over = --call->tags == 0 && call->is_closed;
+	call->is_ended = is_over;
+	is_cancelled = call->is_cancelled;
+	vdi_lock_release(&call->lock);
+	if (!is_over)
+		return;
+	if (call->is_refused)
+		end_refused(call);
+	else
+		call->server->handlers->ended(call->arg, call, is_cancelled);
+}
+
+/* ---- Tags ---- */
+
+static void run_accept(struct vdi_grpc_tag *tag, bool success)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, accept_tag);
+
+	(void) success; /* an empty batch cannot fail */
+	begin(call);
+	give_back(call);
+}
+
+static void run_receive(struct vdi_grpc_tag *tag, bool success)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, receive_tag);
+	struct vdi_rpc_server	   *server = call->server;
+	struct vdi_rpc_message	    message = { 0 };
+	grpc_byte_buffer	   *received = call->received;
+	bool			    is_told;
+
+	(void) success; /* no buffer: half-closed, or over */
+	vdi_lock_acquire(&call->lock);
+	call->is_receiving = false;
+	is_told = !call->is_closed;
+	if (received && grpc_byte_buffer_length(received) > server->receive_size_max) {
+		char text[96];
+
+		snprintf(text, sizeof text, "grpc: received message larger than max (%zu vs. %zu)", grpc_byte_buffer_length(received),
+			 server->receive_size_max);
+		grpc_byte_buffer_destroy(received);
+		finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, text);
+		is_told = false;
+	} else if (received && vdi_grpc_message_unpack(received, &message) != VD_OK) {
+		finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
+		is_told = false;
+	}
+	vdi_lock_release(&call->lock);
+	if (is_told)
+		server->handlers->message(call->arg, call, &message);
+	else
+		vdi_rpc_message_release(&message);
+	give_back(call);
+}
+
+static void run_send(struct vdi_grpc_tag *tag, bool success)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, send_tag);
+	bool			    is_writable;
+
+	vdi_lock_acquire(&call->lock);
+	call->is_sending = !success; /* after a failure nothing is sent any more; core will say that the call is over */
+	call->queued_bytes -= call->sending_bytes;
+	call->sending_bytes = 0;
+	if (success)
+		send_next_locked(call);
+	else
+		drop_queue_locked(call);
+	is_writable = call->wants_writable && call->queued_bytes <= call->server->send_bytes_max / 2 && !call->is_closed && success;
+	if (is_writable)
+		call->wants_writable = false;
+	vdi_lock_release(&call->lock);
+	if (is_writable)
+		call->server->handlers->writable(call->arg, call);
+	give_back(call);
+}
+
+static void run_close(struct vdi_grpc_tag *tag, bool success)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, close_tag);
+
+	(void) success; /* always */
+	vdi_lock_acquire(&call->lock);
+	call->is_closed = true;
+	call->is_cancelled = call->close_cancelled != 0;
+	drop_queue_locked(call);
+	vdi_lock_release(&call->lock);
+	give_back(call);
+}
+
+/* ---- For the service ---- */
+
+void vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg)
+{
+	call->arg = call_arg;
+}
+
+void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
+{
+	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE };
+
+	vdi_lock_acquire(&call->lock);
+	if (!call->is_receiving && !call->is_closed) {
+		call->is_receiving = true;
+		call->received = NULL;
+		op.data.recv_message.recv_message = &call->received;
+		start_locked(call, &op, 1, &call->receive_tag);
+	}
+	vdi_lock_release(&call->lock);
+}
+
+static vd_status put_locked(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	struct vdi_grpc_outgoing *outgoing = vdi_alloc(sizeof *outgoing);
+
+	if (outgoing == NULL)
+		return VD_NOMEM;
+	VDI_CHECK(head.size <= sizeof outgoing->head);
+	outgoing->next = NULL;
+	outgoing->blob = blob ? vdi_rpc_blob_ref(blob) : NULL;
+	outgoing->head_size = head.size;
+	if (head.size)
+		memcpy(outgoing->head, head.data, head.size);
+	*call->queue_last = outgoing;
+	call->queue_last = &outgoing->next;
+	call->queued_bytes += outgoing_size(outgoing);
+	return VD_OK;
+}
+
+vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	size_t	  size = head.size + vdi_rpc_blob_size(blob);
+	vd_status status;
+
+	vdi_lock_acquire(&call->lock);
+	if (call->is_closed || call->is_finishing)
+		status = VD_CLOSED;
+	else if (call->queued_bytes && (size > call->server->send_bytes_max || call->queued_bytes > call->server->send_bytes_max - size)) {
+		call->wants_writable = true;
+		status = VD_FULL;
+	} else {
+		status = put_locked(call, head, blob);
+		if (status == VD_OK)
+			send_next_locked(call);
+	}
+	vdi_lock_release(&call->lock);
+	return status;
+}
+
+vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	vd_status status;
+
+	vdi_lock_acquire(&call->lock);
+	if (call->is_closed || call->is_finishing)
+		status = VD_CLOSED;
+	else {
+		status = put_locked(call, head, blob);
+		if (status == VD_OK)
+			finish_locked(call, VDI_RPC_OK, NULL);
+	}
+	vdi_lock_release(&call->lock);
+	return status;
+}
+
+void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	vdi_lock_acquire(&call->lock);
+	if (!call->is_closed)
+		finish_locked(call, code, message);
+	vdi_lock_release(&call->lock);
+}
+
+void vdi_grpc_server_call_shut_down(struct vdi_rpc_server_call *call)
+{
+	vdi_lock_acquire(&call->lock);
+	if (call->is_arrived && !call->is_closed && !call->is_finishing) {
+		drop_queue_locked(call);
+		finish_locked(call, VDI_RPC_UNAVAILABLE, "the server is closing");
+	}
+	vdi_lock_release(&call->lock);
+}
+
+void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call)
+{
+	vdi_lock_acquire(&call->lock);
+	VDI_CHECK(call->is_ended);
+	vdi_lock_release(&call->lock);
+	remove_call(call);
+	vdi_grpc_server_call_destroy(call);
+}
+
+bool vdi_rpc_server_call_metadata(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value)
+{
+	for (size_t i = 0; i < call->metadata.count; i++) {
+		const grpc_metadata *pair = &call->metadata.metadata[i];
+
+		if (grpc_slice_str_cmp(pair->key, key) == 0) {
+			*ret_value = vdi_grpc_slice_bytes(&pair->value);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* "ipv4:127.0.0.1:1" and "ipv6:%5B::1%5D:1" without the scheme. */
+static char *tidy_peer(const char *peer)
+{
+	const char *from = peer;
+	char	   *text;
+	size_t	    size = 0;
+
+	if (strncmp(from, "ipv4:", 5) == 0 || strncmp(from, "ipv6:", 5) == 0)
+		from += 5;
+	text = vdi_alloc(strlen(from) + 1);
+	if (text == NULL)
+		return NULL;
+	for (; *from; from++) {
+		if (strncmp(from, "%5B", 3) == 0 || strncmp(from, "%5D", 3) == 0) {
+			text[size++] = from[2] == 'B' ? '[' : ']';
+			from += 2;
+		} else
+			text[size++] = *from;
+	}
+	text[size] = 0;
+	return text;
+}
+
+const char *vdi_rpc_server_call_peer(const struct vdi_rpc_server_call *lent)
+{
+	struct vdi_rpc_server_call *call = (struct vdi_rpc_server_call *) lent; /* what is asked for is kept */
+	const char		   *peer;
+
+	vdi_lock_acquire(&call->lock);
+	if (call->peer == NULL) {
+		char *uri = grpc_call_get_peer(call->core);
+
+		call->peer = uri ? tidy_peer(uri) : NULL;
+		gpr_free(uri);
+	}
+	peer = call->peer;
+	vdi_lock_release(&call->lock);
+	return peer ? peer : "";
+}
+
+static char *find_common_name(grpc_call *core)
+{
+	grpc_auth_context	   *context = grpc_call_auth_context(core);
+	grpc_auth_property_iterator iterator;
+	const grpc_auth_property   *property;
+	char			   *name = NULL;
+
+	if (context == NULL)
+		return NULL;
+	if (grpc_auth_context_peer_is_authenticated(context)) {
+		iterator = grpc_auth_context_find_properties_by_name(context, GRPC_X509_CN_PROPERTY_NAME);
+		property = grpc_auth_property_iterator_next(&iterator);
+		if (property)
+			name = vdi_strndup(property->value, property->value_length);
+	}
+	grpc_auth_context_release(context);
+	return name;
+}
+
+const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *lent)
+{
+	struct vdi_rpc_server_call *call = (struct vdi_rpc_server_call *) lent;
+	const char		   *name;
+
+	vdi_lock_acquire(&call->lock);
+	if (call->common_name == NULL)
+		call->common_name = find_common_name(call->core);
+	name = call->common_name;
+	vdi_lock_release(&call->lock);
+	return name ? name : "";
+}
