@@ -26,6 +26,7 @@ type faultWorld struct {
 	full    bool
 	puts    int // by ourselves
 	prefix  string
+	valueOf func(name, text string) string // what a key under the prefix holds
 
 	mu        sync.Mutex
 	compacted int64 // up to here history was compacted
@@ -44,7 +45,7 @@ func newFaultWorld(report *report, options etcdOptions, verbose, full bool) (*fa
 		return nil, err
 	}
 	return &faultWorld{report: report, cluster: cluster, client: client, history: watchHistory(client), random: rand.New(rand.NewSource(options.seed)),
-		verbose: verbose, full: full, prefix: "/witness/"}, nil
+		verbose: verbose, full: full, prefix: "/witness/", valueOf: func(_, text string) string { return text }}, nil
 }
 
 func (w *faultWorld) close() {
@@ -87,10 +88,10 @@ func (w *faultWorld) try(what string, operation func(ctx context.Context) error)
 	}
 }
 
-// put writes until it worked, and returns the revision.
-func (w *faultWorld) put(key, value string) (revision int64) {
+// put writes a key under the prefix until it worked, and returns the revision.
+func (w *faultWorld) put(name, text string) (revision int64) {
 	w.try("put", func(ctx context.Context) error {
-		response, err := w.client.Put(ctx, key, value)
+		response, err := w.client.Put(ctx, w.prefix+name, w.valueOf(name, text))
 		if err == nil {
 			revision = response.Header.Revision
 		}
@@ -103,7 +104,7 @@ func (w *faultWorld) put(key, value string) (revision int64) {
 func (w *faultWorld) pulse(n int) (revision int64) {
 	for range n {
 		w.puts++
-		revision = w.put(fmt.Sprintf("%s%03d", w.prefix, w.random.Intn(20)), fmt.Sprintf("pulse-%d", w.puts))
+		revision = w.put(fmt.Sprintf("%03d", w.random.Intn(20)), fmt.Sprintf("pulse-%d", w.puts))
 	}
 	return
 }
@@ -279,7 +280,7 @@ func (w *faultWorld) faults() []fault {
 		{"large values", func() {
 			value := strings.Repeat("0123456789abcdef", 64<<10/16)
 			for i := range 120 {
-				w.put(fmt.Sprintf("%slarge-%d", w.prefix, i%3), fmt.Sprintf("large-%d-%s", i, value))
+				w.put(fmt.Sprintf("large-%d", i%3), fmt.Sprintf("large-%d-%s", i, value))
 			}
 			w.obey("proxy all cut")
 		}, true},
@@ -374,11 +375,11 @@ func (w *faultWorld) leasesEnd() {
 		}
 		return err
 	})
-	keys := []string{w.prefix + "leased-a", w.prefix + "leased-b", w.prefix + "000"}
-	for i, key := range keys {
+	names := []string{"leased-a", "leased-b", "000"}
+	for i, name := range names {
 		w.try("put", func(ctx context.Context) error {
 			w.puts++
-			_, err := w.client.Put(ctx, key, fmt.Sprintf("leased-%d-%d", w.puts, i), clientv3.WithLease(id))
+			_, err := w.client.Put(ctx, w.prefix+name, w.valueOf(name, fmt.Sprintf("leased-%d-%d", w.puts, i)), clientv3.WithLease(id))
 			if err != nil && strings.Contains(err.Error(), "lease not found") {
 				return nil // it was faster
 			}
@@ -389,7 +390,7 @@ func (w *faultWorld) leasesEnd() {
 	deadline := time.Now().Add(faultPatience)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		answer, err := w.client.Get(ctx, keys[0])
+		answer, err := w.client.Get(ctx, w.prefix+names[0])
 		cancel()
 		if err == nil && len(answer.Kvs) == 0 {
 			return
@@ -422,7 +423,7 @@ func (w *faultWorld) noSpace() {
 	alarm(etcdserverpb.AlarmRequest_ACTIVATE)
 	for deadline := time.Now().Add(faultPatience); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		_, err := w.client.Put(ctx, w.prefix+"full", "full")
+		_, err := w.client.Put(ctx, w.prefix+"full", w.valueOf("full", "full"))
 		cancel()
 		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
 			break

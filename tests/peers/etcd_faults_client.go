@@ -148,12 +148,12 @@ func (f *clientFaults) settle(after string) {
 	w := f.world
 	w.say("  settling")
 	key := w.prefix + "007"
-	w.put(key, "settle")
+	w.put("007", "settle")
 	w.try("delete", func(ctx context.Context) error {
 		_, err := w.client.Delete(ctx, key)
 		return err
 	})
-	put := w.put(key, "settled") // wanted by those that see no deletes
+	put := w.put("007", "settled") // wanted by those that see no deletes
 	deleted := put
 	w.try("delete", func(ctx context.Context) error {
 		answer, err := w.client.Delete(ctx, key)

@@ -29,6 +29,7 @@ var subcommands = map[string]subcommand{
 	"control":       {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
 	"etcd-fake":     {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},
 	"etcd-faults":   {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
+	"serve-faults":  {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},
 	"fault-proxy":   {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
 	"proto-diff":    {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
 	"proto-vectors": {"prints the objects of tests/unit/k8s_proto_vectors.def", runProtoVectors},
