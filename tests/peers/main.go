@@ -20,20 +20,22 @@ type subcommand struct {
 }
 
 var subcommands = map[string]subcommand{
-	"informer":      {"informers whose connections are cut: nothing missing, nothing twice, no relist", runInformer},
-	"informer-pods": {"typed, filtered and metadata-only informers on pods", runInformerPods},
-	"crashloop":     {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
-	"badinput":      {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
-	"watchlist":     {"list and watch semantics on the wire", runWatchList},
-	"etcd-run":      {"starts an etcd (3.7 or 3.4, one or more members), runs a command with it, and ends both", runEtcd},
-	"control":       {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
-	"etcd-fake":     {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},
-	"etcd-faults":   {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
-	"serve-faults":  {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},
-	"fault-proxy":   {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
-	"proto-diff":    {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
-	"proto-vectors": {"prints the objects of tests/unit/k8s_proto_vectors.def", runProtoVectors},
-	"proto-table":   {"prints the field tables of Kubernetes' protobuf (storage/k8s_proto_table.def)", runProtoTable},
+	"informer":          {"informers whose connections are cut: nothing missing, nothing twice, no relist", runInformer},
+	"informer-pods":     {"typed, filtered and metadata-only informers on pods", runInformerPods},
+	"crashloop":         {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
+	"badinput":          {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
+	"watchlist":         {"list and watch semantics on the wire", runWatchList},
+	"etcd-run":          {"starts an etcd (3.7 or 3.4, one or more members), runs a command with it, and ends both", runEtcd},
+	"control":           {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
+	"etcd-fake":         {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},
+	"etcd-faults":       {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
+	"serve-faults":      {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},
+	"etcd-bench":        {"etcd's Go client beside vedette's, on one etcd in one run: watches and lists", runEtcdBench},
+	"etcd-bench-client": {"one client of etcd-bench", runEtcdBenchClient},
+	"fault-proxy":       {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
+	"proto-diff":        {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
+	"proto-vectors":     {"prints the objects of tests/unit/k8s_proto_vectors.def", runProtoVectors},
+	"proto-table":       {"prints the field tables of Kubernetes' protobuf (storage/k8s_proto_table.def)", runProtoTable},
 }
 
 func usage() {
@@ -44,7 +46,7 @@ func usage() {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		fmt.Fprintf(os.Stderr, "  %-14s %s\n", name, subcommands[name].about)
+		fmt.Fprintf(os.Stderr, "  %-18s %s\n", name, subcommands[name].about)
 	}
 }
 
