@@ -50,7 +50,7 @@ static vd_status gather(struct vd_list *list, const struct vdi_predicate *predic
 			VDI_TRY(push(list, object));
 	if (list->object_count < (size_t) limit || cursor->remaining == 0)
 		return VD_OK;
-	if (predicate->is_empty)
+	if (vdi_predicate_takes_all_of_scope(predicate))
 		list->remaining = list->candidate_count - limit;
 	return vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), prefix, list->revision,
 					       &list->continue_token, reterr);

@@ -291,7 +291,7 @@ static void finish_pages(struct list_call *call)
 
 	list->revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
 	if (call->page_more) {
-		if (call->predicate->is_empty)
+		if (vdi_predicate_takes_all_of_scope(call->predicate))
 			list->remaining = list->candidate_count - call->plan.store_limit;
 		status = vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), scope_of(call), list->revision,
 							 &list->continue_token, &call->error);
@@ -523,7 +523,9 @@ static vd_status prepare_scope(struct list_call *call, const struct vd_list_opti
 static vd_status prepare(struct list_call *call, const struct vd_list_options *options, struct vd_error *reterr)
 {
 	struct vd_cacher	    *cacher = call->cacher;
-	bool			     is_continued = options->continue_token.size > 0 && options->name.size == 0;
+	/* a single key has no pages. */
+	bool			     is_single = options->name.size && (cacher->options.cluster_scoped || options->namespace_name.size);
+	bool			     is_continued = options->continue_token.size > 0 && !is_single;
 	struct vdi_predicate_options predicate = { options->namespace_name, options->name,	 options->label_selector,
 						   options->field_selector, !is_continued,	 cacher->options.cluster_scoped,
 						   options->shard_selector };

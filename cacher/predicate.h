@@ -53,6 +53,11 @@ struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate);
 
 /* Scope, shard and selectors. */
 bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object);
+/* Every key of a list's range is wanted, so that counting keys counts objects. */
+static inline bool vdi_predicate_takes_all_of_scope(const struct vdi_predicate *predicate)
+{
+	return predicate->is_empty && predicate->name.size == 0;
+}
 bool vdi_predicate_equal(const struct vdi_predicate *a, const struct vdi_predicate *b);
 /* What a change from old_object to object (either may be NULL) is for this predicate (R-219, R-552): VD_WATCH_ADDED, _MODIFIED, _DELETED. false:
  * nothing. */

@@ -584,6 +584,7 @@ static void r745_requests_are_counted_by_verb_and_code(void **state)
 	assert_true(metric_of("vedette_cache_objects{group=\"\",resource=\"secrets\"}") == 1);
 }
 
+/* rules: R-744 */
 static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 {
 	struct client client = open_client();

@@ -347,6 +347,7 @@ static void t128_a_stuck_watcher_is_ended_and_delays_nobody(void **state)
 	free(well);
 }
 
+/* rules: R-560 */
 static void t143_closing_inside_the_callbacks(void **state)
 {
 	for (unsigned kind = 0; kind < 4; kind++) {
@@ -443,6 +444,7 @@ static void pulling_gives_the_same_events(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* rules: R-560, T-133 */
 static void t121_nothing_is_left_of_many_watchers(void **state)
 {
 	struct cacher_fixture	f;

@@ -73,7 +73,7 @@ static void r5a0_it_can_be_switched_off(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* The digest is upstream's: FNV-1 over namespace/name/revision of every item, nothing between items. */
+/* The digest is upstream's: FNV-1 over namespace/name/revision of every item, nothing between items. rules: T-151 */
 static void r5a1_the_digest_is_upstreams(void **state)
 {
 	struct cacher_fixture f;
@@ -168,7 +168,7 @@ static size_t list_at(struct cacher_fixture *f, vd_rev revision)
 	return count;
 }
 
-/* a failure drops the snapshots and sends exact reads to the store; a success gives them back. */
+/* a failure drops the snapshots and sends exact reads to the store; a success gives them back. rules: T-140 */
 static void r447_r452_r5a2_exact_reads_need_a_consistent_cache(void **state)
 {
 	struct cacher_fixture f;
@@ -253,7 +253,7 @@ static void r5a2_or_stops_the_program(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* No answer, no verdict: nothing changes but a counter. */
+/* No answer, no verdict: nothing changes but a counter. rules: R-715 */
 static void r5a2_errors_change_nothing(void **state)
 {
 	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };

@@ -37,6 +37,7 @@ static void assert_list(struct cacher_fixture *f, const struct vd_list_options *
 	vd_list_free(list);
 }
 
+/* rules: R-470 */
 static void r471_r475_lists_and_pages(void **state)
 {
 	struct cacher_fixture  f;
@@ -230,7 +231,7 @@ static void note_list(void *arg, vd_status status, struct vd_list *list, const s
 	*(struct listed *) arg = (struct listed) { true, status, list };
 }
 
-/* The store moves without an event of ours: a consistent list asks for progress at once and then every 100 ms. */
+/* The store moves without an event of ours: a consistent list asks for progress at once and then every 100 ms. rules: R-461 */
 static void t153_r465_progress_is_asked_for_while_somebody_waits(void **state)
 {
 	struct cacher_fixture  f;

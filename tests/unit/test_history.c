@@ -79,6 +79,7 @@ static void r455_what_the_store_compacted_goes(void **state)
 	vdi_history_fini(&history);
 }
 
+/* rules: R-401 */
 static void t165_r402_capacity_follows_the_window(void **state)
 {
 	struct vdi_history history = make(1 << 24);

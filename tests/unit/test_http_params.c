@@ -160,6 +160,7 @@ static void r604_limits_are_int64(void **state)
 	vdi_free(status);
 }
 
+/* rules */
 static void r610_to_r613_writes_are_validated(void **state)
 {
 	static const struct row rows[] = {

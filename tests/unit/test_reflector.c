@@ -43,6 +43,7 @@ static uint64_t generation(struct world *world)
 	return world->f.cacher->ready.generation;
 }
 
+/* rules: T-185 */
 static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 {
 	static const vd_status passing[] = { VD_UNAVAILABLE, VD_TIMEOUT, VD_INTERNAL, VD_FULL, VD_NOMEM };
@@ -245,6 +246,7 @@ static void t117_r514_a_start_that_fails_hangs_nobody(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* rules: R-168 */
 static void t191_r221_an_undecodable_object_starts_over_until_it_is_gone(void **state)
 {
 	struct world world;

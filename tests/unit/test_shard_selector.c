@@ -248,7 +248,7 @@ static void find_uids(char low[16], char high[16])
 	}
 }
 
-/* An object whose hash changes (it was deleted and made again, of which only the last state came) leaves one shard and enters the other. */
+/* An object whose hash changes (it was deleted and made again, of which only the last state came) leaves one shard and enters the other. rules: R-527, T-139 */
 static void t092_r5b0_r716_watches_of_a_shard(void **state)
 {
 	struct cacher_fixture	f;

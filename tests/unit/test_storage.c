@@ -104,6 +104,7 @@ static struct answer get(struct world *world, vd_rev minimum)
 
 #define VALUE(uid, x) "{\"metadata\":{\"name\":\"a\",\"uid\":\"" uid "\"},\"x\":" #x "}"
 
+/* rules, T-001, T-003 */
 static void r128_create(void **state)
 {
 	struct world  world = world_new(1);
@@ -126,6 +127,7 @@ static void r128_create(void **state)
 	world_free(&world);
 }
 
+/* rules: R-113, T-004 */
 static void r127_get(void **state)
 {
 	struct world  world = world_new(2);
@@ -209,6 +211,7 @@ static struct vd_object *look(struct world *world)
 	return object;
 }
 
+/* rules: R-134, T-031 */
 static void r131_update(void **state)
 {
 	struct world  world = world_new(3);
@@ -238,6 +241,7 @@ static void r131_update(void **state)
 	world_free(&world);
 }
 
+/* rules: R-106, T-033 */
 static void r135_equal_bytes_write_nothing(void **state)
 {
 	struct world	  world = world_new(4);
@@ -262,6 +266,7 @@ static void r135_equal_bytes_write_nothing(void **state)
 	world_free(&world);
 }
 
+/* rules: T-034 */
 static void r136_conflict_is_tried_again(void **state)
 {
 	struct world  world = world_new(5);
@@ -276,6 +281,7 @@ static void r136_conflict_is_tried_again(void **state)
 	world_free(&world);
 }
 
+/* rules: T-035 */
 static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 {
 	struct world	  world = world_new(6);
@@ -323,6 +329,7 @@ static void r126_preconditions(void **state)
 	world_free(&world);
 }
 
+/* rules: T-002, T-032 */
 static void r133_an_update_without_ttl_removes_the_lease(void **state)
 {
 	struct world  world = world_new(8);
@@ -468,6 +475,7 @@ static void remove_key(struct world *world, struct removal *removal, const struc
 	settle(world, &removal->answer);
 }
 
+/* rules: R-130, T-005, T-006, T-008, T-010, T-011 */
 static void r129_delete(void **state)
 {
 	struct world		world = world_new(9);
@@ -503,6 +511,7 @@ static void r129_delete(void **state)
 
 /* ---- Keys, pages, counts ---- */
 
+/* rules, T-083 */
 static void r107_keys(void **state)
 {
 	static const struct {
@@ -571,6 +580,7 @@ static void on_count(void *arg, vd_status status, int64_t count, const struct vd
 	*(int64_t *) arg = count;
 }
 
+/* rules */
 static void r138_pages_counts_and_the_current_revision(void **state)
 {
 	struct world	   world = world_new(11);

@@ -55,6 +55,7 @@ static vd_status apply(struct world *world, struct vdi_watchchan_event *events, 
 	return status;
 }
 
+/* rules: R-430 */
 static void t160_r433_the_previous_object_is_the_caches_own(void **state)
 {
 	struct world		   world;
@@ -322,6 +323,7 @@ static void t163_r460_fresh_waiters(void **state)
 	world_fini(&world);
 }
 
+/* rules: R-406 */
 static void r436_a_new_generation_starts_its_history_over(void **state)
 {
 	struct world		   world;

@@ -140,6 +140,7 @@ static const char *next(struct world *world)
 	return text;
 }
 
+/* rules */
 static void r206_initial_state_then_stream(void **state)
 {
 	struct world		     world = world_new(1);
@@ -166,6 +167,7 @@ static void r206_initial_state_then_stream(void **state)
 	world_free(&world);
 }
 
+/* rules, T-089 */
 static void r202_start_revision(void **state)
 {
 	struct world		     world = world_new(2);
@@ -204,6 +206,7 @@ static void r202_start_revision(void **state)
 	world_free(&world);
 }
 
+/* rules: T-090 */
 static void r207_pages_are_pinned_to_one_revision(void **state)
 {
 	enum { COUNT = VDI_WATCHCHAN_PAGE_LEN + 7 };
@@ -239,6 +242,7 @@ static bool app_is_x(void *arg, const struct vd_object *object)
 	return vd_object_label_get(object, vd_bytes_of("app"), &value) && vd_bytes_equal(value, vd_bytes_of("x"));
 }
 
+/* rules, T-054 */
 static void r219_the_filter_table(void **state)
 {
 	struct world		     world = world_new(4);
@@ -265,6 +269,7 @@ static void r219_the_filter_table(void **state)
 	world_free(&world);
 }
 
+/* rules: T-063 */
 static void r211_progress_becomes_a_bookmark(void **state)
 {
 	struct world		     world = world_new(5);
@@ -313,6 +318,7 @@ static void r230_compacted_start_is_expired(void **state)
 	world_free(&world);
 }
 
+/* rules: T-057 */
 static void r221_undecodable_ends_the_watch(void **state)
 {
 	struct world		     world = world_new(7);
@@ -380,6 +386,7 @@ static void r223_workers_keep_the_order(void **state)
 	}
 }
 
+/* rules: R-215 */
 static void r225_a_full_queue_stops_reading_and_loses_nothing(void **state)
 {
 	enum { COUNT = 1000 };
@@ -457,6 +464,7 @@ static void e459_the_end_of_a_revision_is_told(void **state)
 	world_free(&world);
 }
 
+/* rules: R-229 */
 static void r228_close_at_any_moment(void **state)
 {
 	(void) state;
@@ -480,6 +488,7 @@ static void r228_close_at_any_moment(void **state)
 	}
 }
 
+/* rules: T-088 */
 static void r201_bad_options_are_refused(void **state)
 {
 	struct world		     world = world_new(10);

@@ -1,0 +1,419 @@
+/* Every cell of revision x match x limit x continue x scope x selector, against a model: the states that the store had, revision by revision. Three worlds: a
+ * cache that has the whole history, one that has none (exact revisions come from the store), and a store that cannot prove its progress. */
+#include "cacher.h"
+#include "cacher_fixture.h"
+#include "continue_token.h"
+#include "delegator.h"
+#include "env.h"
+
+/* ---- The model ---- */
+
+struct item {
+	char	    name[16]; /* "a/x" */
+	const char *app;
+	const char *node;
+	vd_rev	    revision;
+};
+
+#define STATES_MAX 64
+#define ITEMS_MAX 24
+
+static struct state {
+	vd_rev	    revision;
+	size_t	    count;
+	struct item items[ITEMS_MAX]; /* key order */
+} states[STATES_MAX];
+static size_t state_count;
+
+static struct state *begin_state(void)
+{
+	assert_true(state_count < STATES_MAX);
+	states[state_count] = state_count ? states[state_count - 1] : (struct state) { 0 };
+	return &states[state_count++];
+}
+
+static size_t place_of(const struct state *state, const char *name)
+{
+	size_t place = 0;
+
+	while (place < state->count && strcmp(state->items[place].name, name) < 0)
+		place++;
+	return place;
+}
+
+static void put(struct cacher_fixture *f, const char *ns, const char *name, const char *app, const char *node)
+{
+	struct state *state = begin_state();
+	struct item   item = { .app = app, .node = node };
+	size_t	      place;
+
+	snprintf(item.name, sizeof item.name, "%s/%s", ns, name);
+	state->revision = item.revision = put_pod(f, ns, name, app, node);
+	place = place_of(state, item.name);
+	if (place == state->count || strcmp(state->items[place].name, item.name) != 0) {
+		memmove(&state->items[place + 1], &state->items[place], (state->count - place) * sizeof item);
+		state->count++;
+	}
+	state->items[place] = item;
+}
+
+static void drop(struct cacher_fixture *f, const char *ns, const char *name)
+{
+	struct state *state = begin_state();
+	char	      full[32];
+	size_t	      place;
+
+	state->revision = delete_pod(f, ns, name);
+	snprintf(full, sizeof full, "%s/%s", ns, name);
+	place = place_of(state, full);
+	state->count--;
+	memmove(&state->items[place], &state->items[place + 1], (state->count - place) * sizeof state->items[0]);
+}
+
+/* Something else in the same store moves the revision. */
+static void put_other(struct cacher_fixture *f)
+{
+	struct state   *state = begin_state();
+	struct vd_error error;
+
+	assert_status(vd_store_put_wait(f->store, vd_bytes_of("/registry/podsx/a"), vd_bytes_of("{}"), &state->revision, &error), VD_OK);
+}
+
+static const struct state *state_at(vd_rev revision)
+{
+	const struct state *found = NULL;
+
+	for (size_t i = 0; i < state_count; i++)
+		if (states[i].revision <= revision)
+			found = &states[i];
+	return found;
+}
+
+/* ---- A question ---- */
+
+struct question {
+	const char		  *ns, *name, *app, *node;
+	vd_rev			   revision;
+	enum vd_revision_match match;
+	int64_t			   limit;
+};
+
+static bool wants(const struct question *q, const struct item *item)
+{
+	size_t ns_size = strlen(q->ns);
+
+	if (ns_size && (strncmp(item->name, q->ns, ns_size) != 0 || item->name[ns_size] != '/'))
+		return false;
+	if (*q->name && strcmp(strchr(item->name, '/') + 1, q->name) != 0)
+		return false;
+	if (*q->app && (item->app == NULL || strcmp(item->app, q->app) != 0))
+		return false;
+	return *q->node == 0 || (item->node && strcmp(item->node, q->node) == 0);
+}
+
+static bool in_scope(const struct question *q, const struct item *item)
+{
+	struct question scope = *q;
+
+	scope.name = scope.app = scope.node = "";
+	return wants(&scope, item);
+}
+
+static const char *expected_names(const struct question *q, const struct state *state, size_t from, size_t max)
+{
+	static char text[512];
+	size_t	    size = 0, seen = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; state && i < state->count; i++)
+		if (wants(q, &state->items[i]) && seen++ >= from && seen <= from + max)
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s%s@%lld", size ? " " : "", state->items[i].name,
+						  (long long) state->items[i].revision);
+	return text;
+}
+
+static const char *names_of(struct vd_list *list)
+{
+	static char	  text[512];
+	size_t		  size = 0;
+	struct vd_object *object;
+
+	text[0] = 0;
+	while ((object = vd_list_next(list)))
+		size += (size_t) snprintf(text + size, sizeof text - size, "%s%.*s/%.*s@%lld", size ? " " : "", (int) vd_object_namespace(object).size,
+					  (const char *) vd_object_namespace(object).data, (int) vd_object_name(object).size,
+					  (const char *) vd_object_name(object).data, (long long) vd_object_revision(object));
+	return text;
+}
+
+static struct vd_list_options options_of(const struct question *q)
+{
+	static char	       label[32], field[48];
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+
+	snprintf(label, sizeof label, "%s%s", *q->app ? "app=" : "", q->app);
+	snprintf(field, sizeof field, "%s%s", *q->node ? "spec.nodeName=" : "", q->node);
+	options.namespace_name = vd_bytes_of(q->ns);
+	options.name = vd_bytes_of(q->name);
+	options.label_selector = vd_bytes_of(label);
+	options.field_selector = vd_bytes_of(field);
+	options.revision = q->revision;
+	options.match = q->match;
+	options.limit = q->limit;
+	return options;
+}
+
+static void fail_at(const struct question *q, vd_status status, const struct vd_error *error)
+{
+	fail_msg("ns=%s name=%s app=%s node=%s revision=%lld match=%d limit=%lld: %s %s", q->ns, q->name, q->app, q->node, (long long) q->revision, q->match,
+		 (long long) q->limit, vd_status_name(status), error->message);
+}
+
+static uint64_t lists_of_store(const struct cacher_fixture *f)
+{
+	struct vdi_metric *metric;
+	const char	  *values[] = { "", "pods", "etcd", "" };
+	uint64_t	   count;
+
+	assert_status(vdi_metric_get(vdi_env_metrics(f->env), VDI_METRIC_STORAGE_LIST_TOTAL, values, &metric), VD_OK);
+	count = (uint64_t) vdi_metric_value(metric);
+	vdi_metric_release(metric);
+	return count;
+}
+
+enum world { WHOLE_HISTORY, NO_HISTORY, NO_PROGRESS, WORLDS };
+
+static bool is_exact(const struct question *q, bool recursive)
+{
+	return q->match == VD_MATCH_EXACT || (q->match == VD_MATCH_UNSET && q->limit > 0 && q->revision > 0 && recursive);
+}
+
+/* ..R-586: does the store answer? */
+static bool store_answers(const struct question *q, enum world world, bool recursive, vd_rev cache_revision)
+{
+	if (is_exact(q, recursive)) {
+		if (!recursive)
+			return true;
+		if (q->revision > cache_revision)
+			return world == NO_PROGRESS;
+		return world != WHOLE_HISTORY && q->revision < cache_revision;
+	}
+	return q->revision == VD_REVISION_UNSET && world == NO_PROGRESS;
+}
+
+static struct vd_list *next_page(struct cacher_fixture *f, const struct question *q, struct vd_list *list, vd_rev revision)
+{
+	struct vd_list_options options = options_of(q);
+	struct vd_list	      *next = NULL;
+	struct vd_error	       error;
+	char		       token[512];
+
+	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+	options.revision = revision; /* "" and "0" are allowed with a token */
+	options.match = VD_MATCH_UNSET;
+	options.continue_token = vd_bytes_of(token);
+	assert_status(vd_cacher_list_wait(f->cacher, &options, &next, &error), VD_OK);
+	vd_list_free(list);
+	return next;
+}
+
+/* The pages of a list, all of one revision, each object once; and what they say of the rest. Takes over the list. */
+static void check_pages(struct cacher_fixture *f, const struct question *q, int64_t limit, struct vd_list *list, const struct state *state,
+			vd_rev revision)
+{
+	bool   has_selector = *q->app || *q->node || *q->name;
+	size_t from = 0, page_size = limit ? (size_t) limit : ITEMS_MAX;
+
+	for (unsigned page = 0;; page++) {
+		size_t all = 0, behind = 0, count;
+		bool   has_token = vd_list_continue(list).size > 0;
+
+		for (size_t i = 0; state && i < state->count; i++) {
+			if (wants(q, &state->items[i]))
+				all++;
+			else if (all >= from + page_size && in_scope(q, &state->items[i]))
+				behind++; /* no match, but a candidate */
+		}
+		count = VDI_MIN(all - from, page_size);
+		if (strcmp(names_of(list), expected_names(q, state, from, page_size)) != 0)
+			fail_at(q, VD_OK, &(struct vd_error) { .message = "other objects" });
+		assert_int_equal(vd_list_revision(list), revision);
+		/* only without selectors. */
+		if (!has_selector && all - from > count)
+			assert_int_equal(vd_list_remaining(list), all - from - count);
+		else
+			assert_int_equal(vd_list_remaining(list), -1);
+		/* a token comes with every full page that more matches follow, with no other, but for one that only other candidates follow. */
+		if (all - from > count)
+			assert_true(has_token);
+		else if (count < page_size || behind == 0)
+			assert_false(has_token);
+		from += count;
+		if (!has_token)
+			break;
+		assert_true(page < ITEMS_MAX);
+		list = next_page(f, q, list, page % 2 ? VD_REVISION_UNSET : VD_REVISION_ANY);
+	}
+	vd_list_free(list);
+}
+
+static void ask(struct cacher_fixture *f, const struct question *q, enum world world)
+{
+	struct vd_list_options options = options_of(q);
+	bool		       recursive = *q->name == 0 || *q->ns == 0;
+	const struct state    *newest = &states[state_count - 1];
+	vd_rev		       cached = vd_cacher_revision(f->cacher), revision;
+	uint64_t	       before = lists_of_store(f);
+	vd_mono		       started = vd_env_now(f->env);
+	struct vd_list	      *list = NULL;
+	struct vd_error	       error = { 0 };
+	vd_status	       status = vd_cacher_list_wait(f->cacher, &options, &list, &error);
+	bool		       from_store = store_answers(q, world, recursive, cached);
+	int64_t		       limit = q->limit;
+
+	if (q->match != VD_MATCH_UNSET && q->revision == VD_REVISION_UNSET) {
+		assert_status(status, VD_INVALID);
+		return;
+	}
+	if (q->match == VD_MATCH_EXACT && q->revision == VD_REVISION_ANY) {
+		assert_status(status, VD_INVALID);
+		return;
+	}
+	if (q->revision > newest->revision) {
+		if (status != VD_TOO_LARGE_REVISION)
+			fail_at(q, status, &error);
+		assert_int_equal(error.requested, q->revision);
+		/* The cache waits, the store knows at once. */
+		assert_int_equal(error.retry_after_s, from_store ? 0 : 1);
+		assert_int_equal(vd_mono_since(vd_env_now(f->env), started).ns >= VD_SECONDS(3).ns, !from_store);
+		return;
+	}
+	if (status != VD_OK)
+		fail_at(q, status, &error);
+	if (lists_of_store(f) - before != from_store)
+		fail_at(q, status, &error);
+	if (is_exact(q, recursive)) {
+		revision = q->revision;
+	} else {
+		revision = vd_list_revision(list);
+		/* At least as new as asked, as the store for a consistent read, and never older than the cache was. */
+		assert_true(revision >= VDI_MAX(q->revision, from_store ? 0 : cached));
+		if (q->revision == VD_REVISION_UNSET)
+			assert_int_equal(revision, newest->revision);
+	}
+	if (q->revision == VD_REVISION_ANY && !from_store)
+		limit = 0;
+	if (!recursive)
+		limit = 0;
+	check_pages(f, q, limit, list, state_at(revision), revision);
+}
+
+/* The store says that it cannot. */
+static struct vd_store_ops    no_progress_ops;
+static const struct vd_store_ops *whole_ops;
+
+static vd_status status_without_progress(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	vd_status status = whole_ops->status(store, ret_status);
+
+	ret_status->progress = false;
+	return status;
+}
+
+static void fill(struct cacher_fixture *f)
+{
+	state_count = 0;
+	put(f, "a", "x", "web", "n1");
+	put(f, "a", "y", "db", "n1");
+	put(f, "ab", "x", "web", NULL);
+	put(f, "b", "x", "web", "n2");
+	put(f, "a", "x", "db", "n1");
+	put(f, "c", "k", NULL, "n1");
+	drop(f, "b", "x");
+	put_other(f);
+	put(f, "c", "l", "web", "n1");
+	put(f, "c", "m", "web", "n2");
+	put(f, "a", "x", "web", "n2");
+	drop(f, "a", "y");
+	put(f, "b", "z", "db", NULL);
+	put(f, "c", "n", "db", "n1");
+}
+
+static void ask_everything(struct cacher_fixture *f, enum world world)
+{
+	static const struct {
+		const char *ns, *name;
+	} scopes[] = { { "", "" }, { "a", "" }, { "c", "" }, { "nothing", "" }, { "a", "x" }, { "c", "gone" }, { "", "x" } };
+	static const struct {
+		const char *app, *node;
+	} selectors[] = { { "", "" }, { "web", "" }, { "", "n1" }, { "web", "n1" }, { "", "n9" } };
+	static const int64_t limits[] = { 0, 1, 2, 3, 100 };
+	vd_rev		     last = states[state_count - 1].revision;
+	/* The last but one is where nothing of ours happened. */
+	vd_rev revisions[] = { VD_REVISION_UNSET, VD_REVISION_ANY, states[3].revision, states[6].revision, states[7].revision, last - 1, last, last + 1 };
+
+	for (size_t a = 0; a < VDI_ARRAY_SIZE(scopes); a++)
+		for (size_t b = 0; b < VDI_ARRAY_SIZE(selectors); b++)
+			for (size_t c = 0; c < VDI_ARRAY_SIZE(limits); c++)
+				for (size_t d = 0; d < VDI_ARRAY_SIZE(revisions); d++)
+					for (int match = VD_MATCH_UNSET; match <= VD_MATCH_EXACT; match++) {
+						struct question q = { scopes[a].ns, scopes[a].name, selectors[b].app, selectors[b].node, revisions[d],
+								      (enum vd_revision_match) match, limits[c] };
+
+						/* A wait of 3 s each: not so often that the store compacts meanwhile. */
+						if (revisions[d] <= last || b == 0)
+							ask(f, &q, world);
+					}
+}
+
+/* rules: R-127, R-150, R-151, R-152, R-155, R-156, R-160, R-471, R-472, R-473, R-474, R-475, R-476, R-479, R-584, R-585, R-586, T-018, T-019, T-020, T-021, T-024,
+ * T-026, T-029, T-030, T-135 */
+static void t018_r151_every_cell_with_the_whole_history(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 1);
+	fill(&f);
+	cacher_fixture_open(&f, NULL);
+	ask_everything(&f, WHOLE_HISTORY);
+	cacher_fixture_teardown(&f);
+}
+
+static void t018_r584_every_cell_without_a_history(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 2);
+	f.options.no_backfill = true;
+	fill(&f);
+	cacher_fixture_open(&f, NULL);
+	ask_everything(&f, NO_HISTORY);
+	cacher_fixture_teardown(&f);
+}
+
+static void t018_r586_every_cell_when_the_store_cannot_prove_progress(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 3);
+	fill(&f);
+	whole_ops = f.store->ops;
+	no_progress_ops = *whole_ops;
+	no_progress_ops.status = status_without_progress;
+	f.store->ops = &no_progress_ops;
+	cacher_fixture_open(&f, NULL);
+	ask_everything(&f, NO_PROGRESS);
+	f.store->ops = whole_ops;
+	cacher_fixture_teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t018_r151_every_cell_with_the_whole_history),
+		cmocka_unit_test(t018_r584_every_cell_without_a_history),
+		cmocka_unit_test(t018_r586_every_cell_when_the_store_cannot_prove_progress),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
