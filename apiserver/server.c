@@ -299,7 +299,7 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 			left.ns = 0;
 		VDI_TRY(vd_cacher_ready_wait(server->resources.items[i].cacher, left, reterr));
 	}
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces; i++)
 		VDI_TRY(create_namespace(server, names[i], reterr));
 	if (!atomic_exchange(&server->started, true))
 		vdi_http_loop_accept(&server->loops[0]);

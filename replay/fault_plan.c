@@ -108,6 +108,7 @@ static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, st
 		{ "delay", NULL, &plan->delay_max },
 		{ "delay-rate", &plan->delay_rate, NULL },
 		{ "stale", NULL, &plan->stale },
+		{ "slow", NULL, &plan->slow },
 		{ "refuse", &plan->refuse, NULL },
 		{ "lose", &plan->lose, NULL },
 		{ "too-large", &plan->too_large, NULL },
@@ -120,7 +121,7 @@ static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, st
 			return probability_of(value, words[i].rate) ? VD_OK : refuse(reterr, word, "a probability between 0 and 1 must follow the =");
 		return duration_of(value, words[i].duration) ? VD_OK : refuse(reterr, word, "a duration like 20ms must follow the =");
 	}
-	return refuse(reterr, word, "no such fault (disconnect, compact, error, delay, delay-rate, stale, refuse, lose, too-large)");
+	return refuse(reterr, word, "no such fault (disconnect, compact, error, delay, delay-rate, stale, slow, refuse, lose, too-large)");
 }
 
 static vd_status take_word(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_error *reterr)

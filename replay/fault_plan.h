@@ -15,6 +15,7 @@ struct vdi_fault_plan {
 	double after[VDI_FAULT_POINT_KINDS]; /* a transaction */
 	double delay_rate, refuse, lose, too_large;
 	vd_dur delay_max, stale;
+	vd_dur slow; /* a reader of what comes out pauses after each event; for those who print */
 
 	struct vdi_fault_point *points; /* by revision */
 	size_t			point_count, point_capacity;

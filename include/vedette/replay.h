@@ -44,6 +44,7 @@ struct vd_player_options {
  *	delay=D		some batches of events come late, by at most D, each watch for itself: kinds overtake each other, no event does within its watch
  *	delay-rate=P	which part of them; default 0.1
  *	stale=D		every batch comes this late: a replica that lags, whose reads show newer revisions than its watches
+ *	slow=D		who prints what watches see pauses this long after each event (vedette replay; the player itself does nothing)
  *	refuse=P	a read or write is refused with VD_UNAVAILABLE before it is made
  *	lose=P		a write is made and its answer lost (VD_UNAVAILABLE)
  *	too-large=P	a read at a revision is answered VD_TOO_LARGE_REVISION

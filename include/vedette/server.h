@@ -34,13 +34,14 @@ struct vd_server_options {
 	vd_dur		consistency_interval;  /* between two comparisons of each cache with the store; default 5 min; 0: never */
 	int		on_inconsistency;      /* enum vd_on_inconsistency of vedette/cacher.h; default: report */
 	const char     *key_prefix;	       /* where keys begin: "/registry" (NULL) as Kubernetes has it, or another path */
+	bool		no_namespaces;	       /* vd_server_start creates none */
 };
 #define VD_SERVER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
-			{ (int64_t) 300 * 1000000000 }, 0, 0                                                                     \
+			{ (int64_t) 300 * 1000000000 }, 0, 0, false                                                     \
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the

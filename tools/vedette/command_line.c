@@ -126,6 +126,14 @@ static bool assign(const struct vdi_command *command, const struct vdi_option *o
 		}
 		*(const char **) option->target = text;
 		return true;
+	case VDI_OPTION_TEXTS:
+		if (((struct vdi_texts *) option->target)->count == ((struct vdi_texts *) option->target)->count_max) {
+			(void) vdi_command_mistake(command, "--%s may be given %zu times at most", option->name,
+						   ((struct vdi_texts *) option->target)->count_max);
+			return false;
+		}
+		((struct vdi_texts *) option->target)->items[((struct vdi_texts *) option->target)->count++] = text;
+		return true;
 	case VDI_OPTION_BYTES:
 		if (!vdi_parse_bytes(text, option->target)) {
 			(void) vdi_command_mistake(command, "--%s must be a size such as 64MiB, not \"%s\"", option->name, text);

@@ -18,6 +18,14 @@ enum vdi_option_kind {
 	VDI_OPTION_COUNT,  /* unsigned */
 	VDI_OPTION_BYTES,  /* int64_t: "64MiB" */
 	VDI_OPTION_DURATION, /* vd_dur: "1h30m" */
+	VDI_OPTION_TEXTS, /* struct vdi_texts: may be given again and again */
+};
+
+/* What an option that may be repeated gathers; items is of the caller, with room for count_max. */
+struct vdi_texts {
+	const char **items;
+	size_t	     count;
+	size_t	     count_max;
 };
 
 struct vdi_option {
@@ -68,5 +76,6 @@ extern const struct vdi_command vdi_command_serve;
 extern const struct vdi_command vdi_command_get;
 extern const struct vdi_command vdi_command_watch;
 extern const struct vdi_command vdi_command_kubeconfig;
+extern const struct vdi_command vdi_command_replay;
 
 #endif

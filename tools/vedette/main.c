@@ -8,6 +8,7 @@ static const struct vdi_command *const commands[] = {
 	&vdi_command_serve,
 	&vdi_command_get,
 	&vdi_command_watch,
+	&vdi_command_replay,
 	&vdi_command_kubeconfig,
 };
 

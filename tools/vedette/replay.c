@@ -1,0 +1,470 @@
+/* vedette replay: what watches would have seen of a recorded log, or the recorded cluster for real clients.
+ *
+ * Printing runs in the simulator: one thread, a clock that jumps, an order drawn from the seed. So the same log, seed and options print the same bytes, however
+ * fast the machine is, and hours of recorded back-off and delay take no time. Serving runs on real threads at the recorded pace or as fast as clients take it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <vedette/vedette.h>
+
+#include "actor_sim.h"
+#include "command_line.h"
+#include "fault_plan.h"
+#include "replay_expect.h"
+#include "replay_watch.h"
+#include "viewer.h"
+#include "wait.h"
+
+#define WATCHES_MAX 256
+#define DRAIN_TIMEOUT VD_SECONDS(8)
+/* Simulated time that watches get to come back and catch up when the log has ended: a reflector backs off for at most half a minute. */
+#define SETTLE_LIMIT VD_SECONDS(300)
+
+struct replay {
+	const struct vdi_command *command;
+	const char		 *path;
+	struct vdi_texts	  specs;
+	const char		 *expect_path, *listen, *resources_path, *faults, *speed_text;
+	int64_t			  seed, start_revision, until_revision, history_bytes;
+	unsigned		  threads;
+	bool			  resume, read_only, quiet;
+	double			  speed;
+	struct vdi_log_settings	  log;
+
+	/* Printing. */
+	struct vd_env		 *env;
+	struct vd_player	 *player;
+	struct vdi_resources	  resources;
+	struct vdi_replay_watch	 *watches;
+	struct vdi_viewer	**viewers;
+	size_t			  watch_count, viewer_count;
+	struct vdi_replay_expect *expect;
+	uint64_t		  lines;
+	bool			  output_failed;
+	struct timespec		  said;
+};
+
+static int fail(const struct vd_error *error)
+{
+	(void) fprintf(stderr, "vedette replay: %s\n", error->message[0] ? error->message : vd_status_sentence(error->code));
+	return error->code == VD_INVALID_ARGUMENT || error->code == VD_INVALID ? VDI_EXIT_USAGE : VDI_EXIT_FAILED;
+}
+
+static void player_options(const struct replay *replay, struct vd_player_options *ret_options)
+{
+	struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;
+
+	options.path = replay->path;
+	options.speed = replay->speed;
+	options.start_revision = replay->start_revision;
+	options.seed = (uint64_t) replay->seed;
+	options.faults = replay->faults;
+	if (replay->history_bytes)
+		options.history_bytes = replay->history_bytes;
+	*ret_options = options;
+}
+
+/* ---- Printing ---- */
+
+static void take_line(void *arg, struct vd_bytes line)
+{
+	struct replay *replay = arg;
+
+	replay->lines++;
+	if (replay->expect)
+		(void) vdi_replay_expect_line(replay->expect, line);
+	else if (!replay->quiet && fwrite(line.data, 1, line.size, stdout) != line.size)
+		replay->output_failed = true;
+}
+
+static vd_status load_resources(struct replay *replay, struct vd_error *reterr)
+{
+	char	 *text = NULL;
+	size_t	  capacity = 0;
+	ssize_t	  size;
+	FILE	 *file;
+	vd_status status;
+
+	if (vdi_resources_init(&replay->resources) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	if (replay->resources_path == NULL)
+		return VD_OK;
+	file = fopen(replay->resources_path, "re");
+	if (file == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "cannot open %s: %s", replay->resources_path, strerror(errno));
+	size = getdelim(&text, &capacity, '\0', file);
+	status = vdi_resources_load(&replay->resources, (struct vd_bytes) { text, size > 0 ? (size_t) size : 0 }, reterr);
+	free(text);
+	(void) fclose(file);
+	return status;
+}
+
+static vd_status make_cacher(struct replay *replay, struct vdi_resource *resource, struct vd_error *reterr)
+{
+	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
+	char			 name[VDI_RESOURCE_NAME_MAX];
+
+	if (resource->cacher)
+		return VD_OK;
+	VDI_TRY(vd_codec_json_new(resource->fields, resource->field_count, &resource->codec, reterr));
+	options.resource = vdi_resource_name(resource, name);
+	options.group = resource->group;
+	options.key_prefix = resource->key_prefix;
+	options.cluster_scoped = !resource->namespaced;
+	options.codec = resource->codec;
+	options.trigger = resource->trigger;
+	options.skip_undecodable = true;
+	return vd_cacher_new(replay->env, vd_player_store(replay->player), &options, &resource->cacher, reterr);
+}
+
+static vd_status read_watches(struct replay *replay, struct vd_error *reterr)
+{
+	replay->watches = vdi_calloc(replay->specs.count, sizeof *replay->watches);
+	replay->viewers = vdi_calloc(replay->specs.count, sizeof *replay->viewers);
+	if (replay->watches == NULL || replay->viewers == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	for (; replay->watch_count < replay->specs.count; replay->watch_count++)
+		VDI_TRY(vdi_replay_watch_parse(replay->specs.items[replay->watch_count], &replay->resources, &replay->watches[replay->watch_count],
+					       reterr));
+	return VD_OK;
+}
+
+static vd_status open_viewers(struct replay *replay, struct vd_error *reterr)
+{
+	struct vdi_fault_plan faults;
+
+	VDI_TRY(vdi_fault_plan_init(&faults, replay->faults, reterr));
+	for (size_t i = 0; i < replay->watch_count; i++) {
+		struct vdi_replay_watch	 *watch = &replay->watches[i];
+		struct vdi_viewer_options options = { .number = (unsigned) i, .watch = &watch->options, .resume = replay->resume, .pause = faults.slow,
+						      .line = take_line, .line_arg = replay };
+
+		if (faults.slow.ns > 0)
+			watch->options.lag_events_max = 100; /* as upstream's buffers */
+		if (watch->timeout_s > 0)
+			watch->options.deadline = vd_mono_add(vd_env_now(replay->env), VD_SECONDS(watch->timeout_s));
+		VDI_TRY(vd_cacher_ready_wait(watch->resource->cacher, SETTLE_LIMIT, reterr));
+		if (vdi_viewer_new(replay->env, watch->resource->cacher, &options, &replay->viewers[i]) != VD_OK)
+			return vd_error_set(reterr, VD_NOMEM, "out of memory");
+		replay->viewer_count++;
+	}
+	vdi_fault_plan_fini(&faults);
+	return VD_OK;
+}
+
+static bool all_open(void *arg)
+{
+	struct replay *replay = arg;
+
+	for (size_t i = 0; i < replay->viewer_count; i++)
+		if (!vdi_viewer_is_open(replay->viewers[i]))
+			return false;
+	return true;
+}
+
+/* A read that must be as new as the log's end makes an idle cache ask the store how far it is. Whatever it answers: all_caught_up decides. */
+static void refresh(struct replay *replay)
+{
+	struct vd_player_position position;
+
+	vd_player_position_get(replay->player, &position);
+	for (size_t i = 0; i < replay->watch_count; i++) {
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct vd_cacher      *cacher = replay->watches[i].resource->cacher;
+		struct vd_list	      *list = NULL;
+
+		options.revision = position.revision;
+		options.match = VD_MATCH_NOT_OLDER_THAN;
+		options.limit = 1;
+		if (vd_cacher_revision(cacher) < position.revision && vd_cacher_ready_wait(cacher, SETTLE_LIMIT, NULL) == VD_OK &&
+		    vd_cacher_list_wait(cacher, &options, &list, NULL) == VD_OK)
+			vd_list_free(list);
+	}
+}
+
+/* Every cache stands where the log ended, and every watch has been given everything. */
+static bool all_caught_up(void *arg)
+{
+	struct replay		 *replay = arg;
+	struct vd_player_position position;
+
+	vd_player_position_get(replay->player, &position);
+	for (size_t i = 0; i < replay->watch_count; i++)
+		if (vd_cacher_ready(replay->watches[i].resource->cacher, NULL) != VD_OK ||
+		    vd_cacher_revision(replay->watches[i].resource->cacher) < position.revision)
+			return false;
+	for (size_t i = 0; i < replay->viewer_count; i++)
+		if (!vdi_viewer_is_open(replay->viewers[i]) || !vdi_viewer_is_idle(replay->viewers[i]))
+			return false;
+	return true;
+}
+
+/* At most once a second, on a terminal. */
+static void say_progress(struct replay *replay, const struct vd_player_position *position)
+{
+	struct timespec now;
+
+	if (!isatty(STDERR_FILENO) || clock_gettime(CLOCK_MONOTONIC, &now) != 0 || now.tv_sec == replay->said.tv_sec)
+		return;
+	replay->said = now;
+	(void) fprintf(stderr, "\rvedette replay: revision %lld, %llu records ", (long long) position->revision, (unsigned long long) position->records);
+}
+
+static bool has_ended(void *arg)
+{
+	struct replay		 *replay = arg;
+	struct vd_player_position position;
+
+	vd_player_position_get(replay->player, &position);
+	say_progress(replay, &position);
+	return position.ended || replay->output_failed || (replay->until_revision && position.revision >= replay->until_revision);
+}
+
+/* The simulator runs a chunk at a time, so that the end is not asked for at every step. */
+static void run_to_the_end(struct replay *replay)
+{
+	while (!has_ended(replay)) {
+		bool ran = false;
+
+		for (int i = 0; i < 4096 && vdi_sim_step(replay->env); i++)
+			ran = true;
+		if (!ran && !vdi_sim_advance_to_next_timer(replay->env))
+			return;
+	}
+}
+
+static int finish(struct replay *replay)
+{
+	struct vd_player_position position;
+	struct vd_error		  error = { 0 };
+	uint64_t		  equal = 0;
+	vd_status		  status = replay->until_revision ? VD_OK : vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(1), &error);
+
+	vd_player_position_get(replay->player, &position);
+	if (isatty(STDERR_FILENO) && replay->said.tv_sec)
+		(void) fputs("\r", stderr);
+	if (status != VD_OK)
+		return fail(&error);
+	if (fflush(stdout) != 0 || replay->output_failed)
+		return vdi_command_failed(replay->command, "cannot write the output: %s", strerror(errno));
+	if (position.was_torn)
+		(void) fprintf(stderr, "vedette replay: an incomplete transaction at the end of %s was left out\n", replay->path);
+	if (replay->expect == NULL)
+		return VDI_EXIT_OK;
+	if (!vdi_replay_expect_finish(replay->expect, &equal))
+		return VDI_EXIT_FAILED;
+	(void) fprintf(stderr, "vedette replay: %llu lines, all as expected\n", (unsigned long long) equal);
+	return VDI_EXIT_OK;
+}
+
+static vd_status prepare(struct replay *replay, struct vd_error *reterr)
+{
+	struct vd_player_options options;
+
+	VDI_TRY(load_resources(replay, reterr));
+	VDI_TRY(read_watches(replay, reterr));
+	if (replay->expect_path)
+		VDI_TRY(vdi_replay_expect_open(replay->expect_path, &replay->expect, reterr));
+	player_options(replay, &options);
+	options.paused = true;
+	VDI_TRY(vd_player_open(replay->env, &options, &replay->player, reterr));
+	for (size_t i = 0; i < replay->watch_count; i++)
+		VDI_TRY(make_cacher(replay, replay->watches[i].resource, reterr));
+	return open_viewers(replay, reterr);
+}
+
+static void release(struct replay *replay)
+{
+	struct vdi_wait wait;
+
+	for (size_t i = 0; i < replay->viewer_count; i++) {
+		vdi_wait_init(&wait, replay->env);
+		vdi_viewer_close(replay->viewers[i], vdi_wait_signal_arg, &wait);
+		vdi_wait_wait(&wait);
+		vdi_wait_fini(&wait);
+	}
+	for (size_t i = 0; i < replay->resources.count; i++) {
+		vd_cacher_close_wait(replay->resources.items[i].cacher);
+		vd_codec_free(replay->resources.items[i].codec);
+	}
+	vd_player_close_wait(replay->player);
+	for (size_t i = 0; i < replay->watch_count; i++)
+		vdi_replay_watch_fini(&replay->watches[i]);
+	vdi_replay_expect_close(replay->expect);
+	vdi_free(replay->watches);
+	vdi_free(replay->viewers);
+	vdi_resources_fini(&replay->resources);
+}
+
+static int print(struct replay *replay)
+{
+	struct vd_error error = { 0 };
+	int		result;
+
+	if (vdi_env_new_sim((uint64_t) replay->seed, vdi_command_log, &replay->log, &replay->env) != VD_OK)
+		return vdi_command_failed(replay->command, "out of memory");
+	error.code = prepare(replay, &error);
+	if (error.code == VD_OK) {
+		(void) vdi_sim_run_until(replay->env, all_open, replay, SETTLE_LIMIT);
+		(void) vdi_sim_run_until_idle(replay->env); /* the initial state is out */
+		vd_player_resume(replay->player);
+		run_to_the_end(replay);
+		if (replay->until_revision)
+			vd_player_pause(replay->player);
+		refresh(replay);
+		(void) vdi_sim_run_until(replay->env, all_caught_up, replay, SETTLE_LIMIT);
+		(void) vdi_sim_run_until_idle(replay->env);
+		result = finish(replay);
+	} else {
+		result = fail(&error);
+	}
+	release(replay);
+	(void) vd_env_free(replay->env);
+	return result;
+}
+
+/* ---- Serving ---- */
+
+/* Until SIGTERM or SIGINT, which every thread has blocked. */
+static void wait_for_signal(const sigset_t *signals)
+{
+	int signal;
+
+	while (sigwait(signals, &signal) == EINTR)
+		;
+}
+
+static int serve_player(struct replay *replay, const sigset_t *signals)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct vd_server	*server;
+	struct vd_error		 error = { 0 };
+	int			 result = VDI_EXIT_OK;
+
+	options.listen = replay->listen;
+	options.threads = replay->threads;
+	options.resources_path = replay->resources_path;
+	options.no_namespaces = true; /* they are what the log says */
+	error.code = vd_server_new(replay->env, vd_player_store(replay->player), &options, &server, &error);
+	if (error.code != VD_OK)
+		return fail(&error);
+	error.code = vd_server_start(server, VD_SECONDS(600), &error);
+	if (error.code == VD_OK) {
+		(void) fprintf(stderr, "vedette: ready %s\n", vd_server_address(server));
+		(void) fflush(stderr);
+		vd_player_resume(replay->player);
+		wait_for_signal(signals);
+		vd_player_pause(replay->player);
+		(void) vd_server_drain(server, DRAIN_TIMEOUT); /* what is left is cut */
+		error.code = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(0), &error);
+		if (error.code != VD_OK && error.code != VD_TIMEOUT)
+			result = fail(&error);
+	} else {
+		result = fail(&error);
+	}
+	(void) vd_server_free(server);
+	return result;
+}
+
+static int serve(struct replay *replay)
+{
+	struct vd_env_options	 env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_player_options options;
+	struct vd_error		 error = { 0 };
+	sigset_t		 signals;
+	int			 result;
+
+	/* Blocked before any thread exists, so that only wait_for_signal sees them. */
+	(void) sigemptyset(&signals);
+	(void) sigaddset(&signals, SIGTERM);
+	(void) sigaddset(&signals, SIGINT);
+	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
+	(void) signal(SIGPIPE, SIG_IGN);
+	env_options.log = vdi_command_log;
+	env_options.log_arg = &replay->log;
+	env_options.log_level = vdi_command_log_level(&replay->log);
+	if (vd_env_new_threads(&env_options, &replay->env) != VD_OK)
+		return vdi_command_failed(replay->command, "cannot start threads");
+	player_options(replay, &options);
+	options.paused = true;
+	options.writable = !replay->read_only;
+	error.code = vd_player_open(replay->env, &options, &replay->player, &error);
+	result = error.code == VD_OK ? serve_player(replay, &signals) : fail(&error);
+	vd_player_close_wait(replay->player);
+	(void) vd_env_free(replay->env);
+	return result;
+}
+
+/* ---- Options ---- */
+
+static int check(struct replay *replay)
+{
+	char *end;
+
+	if (replay->speed_text && strcmp(replay->speed_text, "max") != 0) {
+		replay->speed = strtod(replay->speed_text, &end);
+		if (*end || end == replay->speed_text || !(replay->speed > 0) || replay->speed > 1e9)
+			return vdi_command_mistake(replay->command, "--speed must be \"max\" or a number above 0, not \"%s\"", replay->speed_text);
+	}
+	if (replay->listen && (replay->specs.count || replay->expect_path || replay->resume || replay->quiet || replay->until_revision))
+		return vdi_command_mistake(replay->command, "--listen serves; --watch, --expect, --resume, --quiet and --until print");
+	if (replay->listen == NULL && (replay->read_only || replay->threads))
+		return vdi_command_mistake(replay->command, "--read-only and --threads go with --listen");
+	if (replay->listen == NULL && replay->specs.count == 0)
+		return vdi_command_mistake(replay->command, "what should be shown? --watch KIND, as often as you like, or --listen ADDR:PORT");
+	return VDI_EXIT_OK;
+}
+
+static int run(const struct vdi_command *command, int argc, char **argv)
+{
+	const char    *specs[WATCHES_MAX];
+	const char    *operands[1];
+	size_t	       operand_count;
+	int	       result;
+	struct replay  replay = { .command = command, .specs = { specs, 0, WATCHES_MAX }, .log = { "warning", "text" } };
+	const struct vdi_option table[] = {
+		{ 0, "watch", VDI_OPTION_TEXTS, "SPEC", "print what this watch sees: 'pods?namespace=a&labelSelector=x%3Dy&resourceVersion=5'", &replay.specs },
+		{ 0, "resume", VDI_OPTION_FLAG, NULL, "open a watch that has ended again, as clients do", &replay.resume },
+		{ 0, "expect", VDI_OPTION_TEXT, "FILE", "compare with these lines instead of printing; the first difference is shown", &replay.expect_path },
+		{ 0, "quiet", VDI_OPTION_FLAG, NULL, "print nothing", &replay.quiet },
+		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve the recorded cluster to kubectl and the like; port 0 chooses one", &replay.listen },
+		{ 0, "read-only", VDI_OPTION_FLAG, NULL, "refuse the clients' writes", &replay.read_only },
+		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &replay.threads },
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "further kinds (JSON)", &replay.resources_path },
+		{ 0, "speed", VDI_OPTION_TEXT, "N|max", "times recorded time, or as fast as watches take it (default max)", &replay.speed_text },
+		{ 0, "start", VDI_OPTION_NUMBER, "REV", "what happened up to this revision is there at the start", &replay.start_revision },
+		{ 0, "until", VDI_OPTION_NUMBER, "REV", "stop when this revision is reached", &replay.until_revision },
+		{ 0, "seed", VDI_OPTION_NUMBER, "N", "of faults and of the order in which things happen (default 0)", &replay.seed },
+		{ 0, "faults", VDI_OPTION_TEXT, "SPEC", "disconnect=P, compact=P, error=P, delay=D, delay-rate=P, stale=D, refuse=P, lose=P, too-large=P, slow=D, "
+						       "disconnect@REV, compact@REV, error@REV, with commas between", &replay.faults },
+		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE", "older revisions that stay readable (default 64MiB)", &replay.history_bytes },
+	};
+
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, 1, &operand_count, &replay.log, &result))
+		return result;
+	if (operand_count != 1)
+		return vdi_command_mistake(command, "one event log is needed");
+	replay.path = operands[0];
+	result = check(&replay);
+	if (result != VDI_EXIT_OK)
+		return result;
+	return replay.listen ? serve(&replay) : print(&replay);
+}
+
+const struct vdi_command vdi_command_replay = {
+	.name = "replay",
+	.summary = "Show what watches see of a recorded event log, or serve it.",
+	.usage = "vedette replay [options] LOG",
+	.details = "The log goes through the watch cache as it happened. One line of JSON for each thing that a watch sees:\n"
+		   "  {\"watch\":0,\"type\":\"ADDED\",\"rev\":12,\"key\":\"/registry/pods/a/b\",\"object\":{...}}, also BOOKMARK and ERROR, and {\"watch\":0,\"end\":\"reason\"}.\n"
+		   "The same log, seed and options print the same bytes.\n"
+		   "Exit status: 0 done, 1 failed or different from what was expected, 2 misused.\n",
+	.examples = "  vedette replay examples/small-cluster.ndjson --watch 'pods?namespace=web'\n"
+		    "  vedette replay log.ndjson.zst --watch pods --watch deployments.apps --resume --faults disconnect=0.01,delay=50ms --seed 7\n"
+		    "  vedette replay log.ndjson --watch pods --expect pods.expected\n"
+		    "  vedette replay log.ndjson --listen 127.0.0.1:8080 --speed 10\n",
+	.run = run,
+};
