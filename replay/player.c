@@ -355,8 +355,10 @@ static enum decision decide_locked(struct vd_player *player, vd_mono *ret_due)
 		player->pace_recorded.ns = 0;
 		if (fast)
 			return APPLY;
-		if (player->steps_allowed == 0)
+		if (player->steps_allowed == 0) {
+			player->position.resting = player->applied == player->submitted;
 			return WAIT;
+		}
 		player->steps_allowed -= player->step.kind == VDI_STEP_TXN;
 		return APPLY;
 	}
@@ -447,6 +449,7 @@ static void player_run(void *arg)
 	do {                                                                                                                     \
 		vdi_lock_acquire(&(player)->lock);                                                                               \
 		change;                                                                                                          \
+		(player)->position.resting = false;                                                                              \
 		if (!(player)->is_closing)                                                                                       \
 			vd_actor_wake((player)->actor);                                                                          \
 		vdi_lock_release(&(player)->lock);                                                                               \

@@ -74,6 +74,7 @@ struct vd_player_position {
 	uint64_t records;	/* puts and deletes in them */
 	vd_wall	 time;		/* recorded time of the last transaction that has one; 0: none had */
 	bool	 paused;
+	bool	 resting;	/* paused, and everything that was asked for (step, seek) is applied */
 	bool	 ended;		/* nothing is left, or error says why nothing more comes */
 	bool	 was_torn;	/* an incomplete transaction at the end was left out */
 	uint64_t disconnects, compactions, errors, delays, refusals, lost_answers, too_large; /* injected, or played from the log */

@@ -246,6 +246,7 @@ static void it_pauses_steps_and_seeks(void **state)
 	struct vd_env		*env = new_env(2);
 	struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;
 	struct vd_player	*player;
+	struct vd_player_position position;
 
 	(void) state;
 	write_many(100);
@@ -261,8 +262,12 @@ static void it_pauses_steps_and_seeks(void **state)
 	settle(env);
 	assert_int_equal(revision_of(player), 15);
 	vd_player_seek(player, 50);
+	vd_player_position_get(player, &position);
+	assert_false(position.resting);
 	settle(env);
 	assert_int_equal(revision_of(player), 50);
+	vd_player_position_get(player, &position);
+	assert_true(position.resting && position.paused);
 	vd_player_seek_time(player, (vd_wall) { VD_SECONDS(86400 + 58).ns }); /* revision 60 is at 58 s of the second day */
 	settle(env);
 	assert_int_equal(revision_of(player), 59);

@@ -220,7 +220,7 @@ static bool has_ended(void *arg)
 
 	vd_player_position_get(replay->player, &position);
 	say_progress(replay, &position);
-	return position.ended || replay->output_failed || (replay->until_revision && position.revision >= replay->until_revision);
+	return position.ended || position.resting || replay->output_failed;
 }
 
 /* The simulator runs a chunk at a time, so that the end is not asked for at every step. */
@@ -310,10 +310,11 @@ static int print(struct replay *replay)
 	if (error.code == VD_OK) {
 		(void) vdi_sim_run_until(replay->env, all_open, replay, SETTLE_LIMIT);
 		(void) vdi_sim_run_until_idle(replay->env); /* the initial state is out */
-		vd_player_resume(replay->player);
-		run_to_the_end(replay);
 		if (replay->until_revision)
-			vd_player_pause(replay->player);
+			vd_player_seek(replay->player, replay->until_revision); /* and stays paused */
+		else
+			vd_player_resume(replay->player);
+		run_to_the_end(replay);
 		refresh(replay);
 		(void) vdi_sim_run_until(replay->env, all_caught_up, replay, SETTLE_LIMIT);
 		(void) vdi_sim_run_until_idle(replay->env);

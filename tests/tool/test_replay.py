@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""vedette replay: what it prints of a log, compares, and serves.
+
+    test_replay.py PROGRAM LOG [TEST...]        LOG: examples/small-cluster.ndjson
+"""
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+PROGRAM, LOG = sys.argv[1:3]
+
+
+def replay(*arguments, log=LOG, stdin=None):
+    return subprocess.run([PROGRAM, "replay", log, *arguments], capture_output=True, text=True, timeout=60, input=stdin)
+
+
+def lines(*arguments, log=LOG):
+    done = replay(*arguments, log=log)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def changes(prefix):
+    """[(rev, type, key)] of the log, types as a watch of everything under prefix would say them."""
+    there, result = set(), []
+    for line in open(LOG):
+        record = json.loads(line)
+        if "rev" in record and record["key"].startswith(prefix):
+            kind = "DELETED" if record["type"] == "DELETE" else "MODIFIED" if record["key"] in there else "ADDED"
+            (there.discard if kind == "DELETED" else there.add)(record["key"])
+            result.append((record["rev"], kind, record["key"]))
+    return result
+
+
+class Printing(unittest.TestCase):
+    def test_a_watch_sees_the_log(self):
+        seen = lines("--watch", "pods")
+        self.assertEqual([(e["rev"], e["type"], e["key"]) for e in seen], changes("/registry/pods/"))
+        for event in seen:
+            self.assertEqual(event["watch"], 0)
+            self.assertEqual(event["object"]["metadata"]["resourceVersion"], str(event["rev"]))
+
+    def test_selectors_and_scopes(self):
+        pods = lines("--watch", "pods")
+        name = pods[0]["object"]["metadata"]["name"]
+        for spec in ("po?name=%s&namespace=shop" % name, "pods?fieldSelector=metadata.name%%3D%s" % name):
+            self.assertEqual([e["rev"] for e in lines("--watch", spec)], [e["rev"] for e in pods if e["object"]["metadata"]["name"] == name])
+        self.assertEqual(lines("--watch", "pods?namespace=other"), [])
+        self.assertEqual({e["key"] for e in lines("--watch", "deployments.apps")}, {"/registry/deployments/shop/web"})
+
+    def test_a_watch_from_a_revision_gets_what_came_after(self):
+        pods = lines("--watch", "pods")
+        middle = pods[len(pods) // 2]["rev"]
+        seen = lines("--start", "30", "--watch", "pods?resourceVersion=%d" % middle)
+        self.assertEqual([e["rev"] for e in seen], [e["rev"] for e in pods if e["rev"] > middle])
+
+    def test_initial_state_and_bookmark(self):
+        seen = lines("--start", "30", "--watch", "pods?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+        first = next(i for i, e in enumerate(seen) if e["type"] == "BOOKMARK")
+        self.assertTrue(seen[first]["initialEventsEnd"])
+        self.assertEqual(seen[first]["rev"], 30)
+        self.assertTrue(all(e["type"] == "ADDED" and e["rev"] <= 30 for e in seen[:first]))
+        self.assertTrue(all(e["rev"] > 30 for e in seen[first + 1:]))
+
+    def test_until(self):
+        self.assertEqual([e["rev"] for e in lines("--until", "20", "--watch", "pods")], [r for r, _, _ in changes("/registry/pods/") if r <= 20])
+        self.assertEqual(len(lines("--until", "1000", "--watch", "pods")), 21)
+
+    def test_the_same_seed_prints_the_same_bytes(self):
+        faults = ["--watch", "pods", "--watch", "nodes", "--resume", "--faults", "disconnect=0.1,compact=0.1,error=0.05,delay=80ms,slow=3ms"]
+        runs = [replay("--seed", str(seed), *faults).stdout for seed in (1, 1, 2)]
+        self.assertEqual(runs[0], runs[1])
+        self.assertNotEqual(runs[0], runs[2])
+
+    def test_faults_lose_nothing_and_double_nothing(self):
+        expected = changes("/registry/pods/")
+        ends = set()
+        for seed in range(8):
+            seen = lines("--seed", str(seed), "--watch", "pods", "--resume", "--faults", "disconnect=0.2,delay=80ms,delay-rate=0.5")
+            ends |= {e["end"] for e in seen if "end" in e}
+            self.assertEqual([(e["rev"], e["type"], e["key"]) for e in seen if "rev" in e], expected)
+        # A cut of the store's watch is the reflector's business; the watches of the cache do not notice.
+        self.assertEqual(ends, set())
+
+    def test_a_watch_that_expires_says_so_and_starts_over(self):
+        seen = lines("--watch", "pods", "--resume", "--faults", "compact@20")
+        self.assertIn("end", [k for e in seen for k in e])
+        state = {}
+        for event in seen:
+            if event.get("type") in ("ADDED", "MODIFIED"):
+                state[event["key"]] = event["rev"]
+            elif event.get("type") == "DELETED":
+                state.pop(event["key"], None)
+            elif event.get("end") == "expired":
+                state = {}  # listed again
+        there = {}
+        for revision, kind, key in changes("/registry/pods/"):
+            there[key] = revision
+            if kind == "DELETED":
+                del there[key]
+        self.assertEqual(state, there)
+
+    def test_without_resume_the_end_is_the_end(self):
+        seen = lines("--watch", "pods", "--faults", "compact@20")
+        self.assertIn("end", seen[-1])
+
+    def test_timeout_ends_a_watch(self):
+        seen = lines("--watch", "pods?timeoutSeconds=1", "--faults", "stale=3s")
+        self.assertEqual(seen[-1], {"watch": 0, "end": "timeout"})
+
+    def test_from_standard_input(self):
+        done = replay("--watch", "nodes", log="-", stdin=open(LOG).read())
+        self.assertEqual(len(done.stdout.splitlines()), 2)
+
+
+class Expecting(unittest.TestCase):
+    def setUp(self):
+        self.file = tempfile.NamedTemporaryFile("w+", suffix=".expected")
+        self.text = replay("--watch", "pods").stdout
+        self.addCleanup(self.file.close)
+
+    def compare(self, text):
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.write(text)
+        self.file.flush()
+        done = replay("--watch", "pods", "--expect", self.file.name)
+        self.assertEqual(done.stdout, "")
+        return done
+
+    def test_equal(self):
+        done = self.compare(self.text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("21 lines, all as expected", done.stderr)
+
+    def test_the_first_difference_is_shown_with_what_was_before(self):
+        changed = self.text.splitlines(True)
+        changed[4] = changed[4].replace('"MODIFIED"', '"ADDED"').replace('"rev":', '"rev":9')
+        changed[6] = "{}\n"
+        done = self.compare("".join(changed))
+        self.assertEqual(done.returncode, 1)
+        shown = done.stderr.splitlines()
+        self.assertIn("at line 5", shown[0])
+        self.assertEqual([s[0] for s in shown[1:]], [" ", " ", " ", "-", "+"])
+        self.assertIn('"rev":9', shown[4])
+
+    def test_more_and_less(self):
+        done = self.compare(self.text + "{}\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("+ (the replay ends here)", done.stderr)
+        done = self.compare("".join(self.text.splitlines(True)[:3]))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("- (the file ends here)", done.stderr)
+
+
+class Mistakes(unittest.TestCase):
+    def test_each_is_said_and_ends_with_its_status(self):
+        for status, text, *arguments in (
+                (2, "what should be shown"),
+                (2, "no such kind", "--watch", "flowers"),
+                (2, "field label not supported: spec.color", "--watch", "pods?fieldSelector=spec.color%3Dred"),
+                (2, "resourceVersion", "--watch", "pods?resourceVersion=old"),
+                (2, "the kind has no namespaces", "--watch", "nodes?namespace=a"),
+                (2, "%XX", "--watch", "pods?namespace=%4"),
+                (2, "no such fault", "--watch", "pods", "--faults", "meteor=1"),
+                (2, "--speed", "--watch", "pods", "--speed", "-3"),
+                (2, "--listen serves", "--watch", "pods", "--listen", "127.0.0.1:0"),
+                (2, "go with --listen", "--watch", "pods", "--read-only"),
+                (1, "No such file", "--watch", "pods", "--expect", "/nowhere/at/all"),
+                (2, "cannot open", "--watch", "pods", "--resources", "/nowhere/at/all")):
+            done = replay(*arguments)
+            self.assertEqual(done.returncode, status, (arguments, done.stderr))
+            self.assertIn(text, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_logs_that_are_none(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write('{"vedetteLog":1}\n{"rev":2,"type":"PUT","key":"/registry/pods/a/b","value":{}}\n{"rev":"x"}\n')
+            file.flush()
+            done = replay("--watch", "pods", log=file.name)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(file.name + ":3: ", done.stderr)
+        self.assertIn("no event log", replay("--watch", "pods", log=__file__).stderr)
+        self.assertIn("No such file", replay("--watch", "pods", log="/nowhere").stderr)
+
+
+class Serving(unittest.TestCase):
+    def start(self, *arguments):
+        process = subprocess.Popen([PROGRAM, "replay", LOG, "--listen", "127.0.0.1:0", *arguments], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        ready = process.stderr.readline()
+        self.assertTrue(ready.startswith("vedette: ready http://127.0.0.1:"), ready)
+        return process, ready.split()[2]
+
+    def end(self, process):
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10), 0, process.stderr.read())
+
+    def test_the_recorded_cluster_is_there_with_its_revisions(self):
+        process, url = self.start()
+        state = {key for _, kind, key in changes("/registry/pods/") if kind != "DELETED"} - \
+                {key for _, kind, key in changes("/registry/pods/") if kind == "DELETED"}
+        with urllib.request.urlopen(url + "/api/v1/pods?resourceVersion=43") as answer:
+            pods = json.load(answer)
+        self.assertEqual({p["metadata"]["name"] for p in pods["items"]}, {key.split("/")[-1] for key in state})
+        self.assertEqual(pods["metadata"]["resourceVersion"], "43")
+        with urllib.request.urlopen(url + "/api/v1/namespaces") as answer:
+            self.assertNotIn("43", [n["metadata"]["resourceVersion"] for n in json.load(answer)["items"]])
+        # A controller under test may write.
+        request = urllib.request.Request(url + "/api/v1/namespaces/shop/configmaps", method="POST", headers={"Content-Type": "application/json"},
+                                         data=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mine"}}')
+        with urllib.request.urlopen(request) as answer:
+            self.assertEqual(json.load(answer)["metadata"]["resourceVersion"], "44")
+        self.end(process)
+
+    def test_read_only(self):
+        process, url = self.start("--read-only", "--start", "43")
+        request = urllib.request.Request(url + "/api/v1/namespaces/shop/configmaps", method="POST", headers={"Content-Type": "application/json"},
+                                         data=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mine"}}')
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request)
+        self.assertEqual(caught.exception.code, 403)
+        caught.exception.close()
+        self.end(process)
+
+    def test_at_the_recorded_pace_a_watch_sees_it_happen(self):
+        process, url = self.start("--speed", "40")
+        with urllib.request.urlopen(url + "/api/v1/pods?watch=1&resourceVersion=1") as stream:
+            seen = [json.loads(stream.readline()) for _ in changes("/registry/pods/")]
+        self.assertEqual([(int(e["object"]["metadata"]["resourceVersion"]), e["type"]) for e in seen],
+                         [(revision, kind) for revision, kind, _ in changes("/registry/pods/")])
+        self.end(process)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
