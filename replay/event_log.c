@@ -56,6 +56,7 @@ struct vdi_event_log {
 	size_t	 at, size, capacity;
 	struct scratch key_scratch, value_scratch, text_scratch; /* unescaped and decoded members */
 	uint64_t       line;
+	uint64_t       offset; /* of text, behind that line */
 	bool	 at_end, torn;
 };
 
@@ -144,6 +145,7 @@ static vd_status next_line(struct vdi_event_log *log, struct vd_bytes *ret_line,
 			size_t size = (size_t) (end - start);
 
 			log->at += size + 1;
+			log->offset += size + 1;
 			log->line++;
 			if (size && start[size - 1] == '\r')
 				size--;
@@ -326,6 +328,11 @@ vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *r
 		VDI_TRY(mark_of(log, line, &record, reterr));
 	*ret_record = record;
 	return VD_OK;
+}
+
+uint64_t vdi_event_log_offset(const struct vdi_event_log *log)
+{
+	return log->offset;
 }
 
 bool vdi_event_log_is_torn(const struct vdi_event_log *log)

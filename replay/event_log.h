@@ -55,6 +55,8 @@ struct vdi_event_log;
 VDI_MUST_USE vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, struct vd_error *reterr);
 /* VD_OK, or VD_CLOSED at the end. VD_BAD_REQUEST names file and line; nothing can be read after it. */
 VDI_MUST_USE vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr);
+/* Bytes of text up to behind the line that was read last (the header, after the open). */
+uint64_t	      vdi_event_log_offset(const struct vdi_event_log *log);
 /* Whether the file ended in a torn line, which was not returned. */
 bool		      vdi_event_log_is_torn(const struct vdi_event_log *log);
 /* That line, after the end was reached; empty when there is none. Lent until the log is closed. */

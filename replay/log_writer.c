@@ -1,0 +1,535 @@
+/* How: two buffers of text. "open" is the transaction (or snapshot) at work, "ready" what was committed and not yet written. Plain logs write ready as it is; compressed
+ * ones make a frame of it when it is large enough, or when somebody wants it on disk. A frame is whole transactions, so cutting a torn frame off is enough after a crash.
+ *
+ * A snapshot may be large: its records go from open to ready as they come, and are cut off again on resuming when the snapshot never ended. */
+#include "log_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base64.h"
+#include "buffer.h"
+#include "json_scan.h"
+
+#define FRAME_SIZE ((size_t) 1 << 20)
+#define WRITE_SIZE ((size_t) 256 << 10)
+#define TRANSACTION_SIZE_MAX ((size_t) 1 << 30)
+#define COMPRESSION_LEVEL 3
+#define SEEK_TABLE_MAGIC 0x184D2A5Eu
+#define SEEK_TABLE_FOOTER 0x8F92EAB1u
+
+struct frame {
+	uint32_t packed_size, size;
+};
+
+struct vdi_log_writer {
+	char *path;
+	int   fd;
+	bool  is_packed;
+	bool  in_snapshot;
+	bool  has_failed;
+
+	struct vdi_json_plan  *plan; /* of what is to be redacted */
+	struct vdi_json_object object;
+	size_t		       redact_count;
+
+	struct vdi_buffer open, ready, packed;
+	struct frame	 *frames;
+	size_t		  frame_count, frame_capacity;
+	struct vdi_log_writer_totals totals;
+	uint64_t		     open_records;
+};
+
+/* ---- To the file ---- */
+
+static vd_status io_error(struct vdi_log_writer *writer, const char *what, struct vd_error *reterr)
+{
+	int saved = errno;
+
+	writer->has_failed = true;
+	return vd_error_set(reterr, saved == ENOSPC || saved == EDQUOT ? VD_NO_SPACE : VD_IO, "cannot %s %s: %s", what, writer->path, strerror(saved));
+}
+
+static vd_status write_all(struct vdi_log_writer *writer, const char *data, size_t size, struct vd_error *reterr)
+{
+	while (size) {
+		ssize_t written = write(writer->fd, data, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return io_error(writer, "write to", reterr);
+		data += written;
+		size -= (size_t) written;
+	}
+	return VD_OK;
+}
+
+static vd_status no_memory(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	writer->has_failed = true;
+	return vd_error_set(reterr, VD_NOMEM, "out of memory while writing %s", writer->path);
+}
+
+static vd_status write_frame(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	size_t bound = ZSTD_compressBound(writer->ready.size), size;
+	char  *room;
+
+	if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1, sizeof *writer->frames))
+		return no_memory(writer, reterr);
+	vdi_buffer_clear(&writer->packed);
+	room = vdi_buffer_reserve(&writer->packed, bound);
+	if (room == NULL)
+		return no_memory(writer, reterr);
+	size = ZSTD_compress(room, bound, writer->ready.data, writer->ready.size, COMPRESSION_LEVEL);
+	if (ZSTD_isError(size))
+		return no_memory(writer, reterr);
+	VDI_TRY(write_all(writer, room, size, reterr));
+	writer->frames[writer->frame_count++] = (struct frame) { (uint32_t) size, (uint32_t) writer->ready.size };
+	return VD_OK;
+}
+
+static vd_status write_ready(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	if (writer->ready.size == 0)
+		return VD_OK;
+	if (writer->is_packed)
+		VDI_TRY(write_frame(writer, reterr));
+	else
+		VDI_TRY(write_all(writer, writer->ready.data, writer->ready.size, reterr));
+	vdi_buffer_clear(&writer->ready);
+	return VD_OK;
+}
+
+/* The transaction at work is complete. */
+static vd_status settle(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	if (writer->has_failed)
+		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written any more", writer->path);
+	vdi_buffer_append(&writer->ready, (struct vd_bytes) { writer->open.data, writer->open.size });
+	if (vdi_buffer_status(&writer->open) != VD_OK || vdi_buffer_status(&writer->ready) != VD_OK)
+		return no_memory(writer, reterr);
+	writer->totals.bytes += writer->open.size;
+	writer->totals.records += writer->open_records;
+	writer->open_records = 0;
+	vdi_buffer_clear(&writer->open);
+	return writer->ready.size >= (writer->is_packed ? FRAME_SIZE : WRITE_SIZE) ? write_ready(writer, reterr) : VD_OK;
+}
+
+/* ---- Lines ---- */
+
+void vdi_log_time_format(vd_wall wall, char text[VDI_LOG_TIME_SIZE])
+{
+	time_t	  seconds = (time_t) (wall.ns / 1000000000);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	snprintf(text, VDI_LOG_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned) (tm.tm_year + 1900) % 10000,
+		 (unsigned) (tm.tm_mon + 1) % 100, (unsigned) tm.tm_mday % 100, (unsigned) tm.tm_hour % 100, (unsigned) tm.tm_min % 100,
+		 (unsigned) tm.tm_sec % 100, (unsigned) (wall.ns / 1000000 % 1000) % 1000);
+}
+
+/* The same type, nothing in it. */
+static const char *emptied(const struct vdi_json_value *value)
+{
+	switch (value->type) {
+	case VDI_JSON_STRING: return "\"\"";
+	case VDI_JSON_NUMBER: return "0";
+	case VDI_JSON_TRUE:
+	case VDI_JSON_FALSE: return "false";
+	case VDI_JSON_OBJECT: return "{}";
+	case VDI_JSON_ARRAY: return "[]";
+	default: return "null";
+	}
+}
+
+/* The value without what is to be redacted. Each time the first place that is left: paths may lie inside one another. */
+static void append_redacted(struct vdi_log_writer *writer, struct vd_bytes json)
+{
+	const char *data = json.data;
+	size_t	    at = 0;
+
+	for (;;) {
+		const struct vdi_json_value *next = NULL;
+		size_t			     start = 0, size = 0;
+
+		for (size_t i = 0; i < writer->redact_count; i++) {
+			const struct vdi_json_value *value = vdi_json_field(&writer->object, i);
+			size_t			     quote = value->type == VDI_JSON_STRING;
+
+			if (value->type == VDI_JSON_ABSENT || value->offset - quote < at || (next && value->offset - quote >= start))
+				continue;
+			next = value;
+			start = value->offset - quote;
+			size = value->length + 2 * quote;
+		}
+		if (next == NULL)
+			break;
+		vdi_buffer_append(&writer->open, (struct vd_bytes) { data + at, start - at });
+		vdi_buffer_append_text(&writer->open, emptied(next));
+		at = start + size;
+	}
+	vdi_buffer_append(&writer->open, (struct vd_bytes) { data + at, json.size - at });
+}
+
+static void append_base64(struct vdi_log_writer *writer, struct vd_bytes value)
+{
+	char *room;
+
+	vdi_buffer_append_text(&writer->open, ",\"valueBase64\":\"");
+	room = vdi_buffer_reserve(&writer->open, VDI_BASE64_ENCODED_MAX(value.size) + 1);
+	if (room)
+		vdi_buffer_commit(&writer->open, vdi_base64_encode(VDI_BASE64_STANDARD, value, room));
+	vdi_buffer_append_char(&writer->open, '"');
+}
+
+/* A redacted log never falls back to base64 of what it should hide. */
+static void append_value(struct vdi_log_writer *writer, struct vd_bytes value)
+{
+	static const struct vdi_json_limits limits = { VDI_EVENT_LOG_LINE_MAX / 2, VDI_JSON_DEPTH_MAX };
+	size_t				    start;
+	bool				    redacts = writer->redact_count > 0;
+
+	if (value.size == 0 || (redacts ? vdi_json_scan(value, &limits, &writer->object, NULL) : vdi_json_validate(value, &limits, NULL)) != VD_OK) {
+		append_base64(writer, redacts ? VD_BYTES_NONE : value);
+		return;
+	}
+	vdi_buffer_append_text(&writer->open, ",\"value\":");
+	start = writer->open.size;
+	if (redacts)
+		append_redacted(writer, value);
+	else
+		vdi_buffer_append(&writer->open, value);
+	if (vdi_buffer_status(&writer->open) == VD_OK)
+		writer->open.size = start + vdi_json_minify((struct vd_bytes) { writer->open.data + start, writer->open.size - start },
+							    writer->open.data + start);
+}
+
+vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete, const struct vd_kv *kv, vd_wall wall, struct vd_error *reterr)
+{
+	struct vdi_buffer *open = &writer->open;
+	char		   text[VDI_LOG_TIME_SIZE];
+
+	vdi_buffer_printf(open, "{\"rev\":%lld,\"type\":\"%s\",\"key\":", (long long) kv->mod_rev, is_delete ? "DELETE" : "PUT");
+	vdi_buffer_append_json_string(open, vd_kv_key(kv));
+	if (wall.ns > 0) {
+		vdi_log_time_format(wall, text);
+		vdi_buffer_printf(open, ",\"time\":\"%s\"", text);
+	}
+	if (!is_delete) {
+		if (kv->create_rev > 0)
+			vdi_buffer_printf(open, ",\"createRev\":%lld", (long long) kv->create_rev);
+		if (kv->version > 0)
+			vdi_buffer_printf(open, ",\"version\":%lld", (long long) kv->version);
+		if (kv->lease)
+			vdi_buffer_printf(open, ",\"lease\":%lld", (long long) kv->lease);
+		append_value(writer, vd_kv_value(kv));
+	}
+	vdi_buffer_append_text(open, "}\n");
+	writer->open_records++;
+	if (vdi_buffer_status(open) != VD_OK)
+		return no_memory(writer, reterr);
+	return writer->in_snapshot ? settle(writer, reterr) : VD_OK;
+}
+
+vd_status vdi_log_writer_commit(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
+{
+	vdi_buffer_printf(&writer->open, "{\"commit\":%lld}\n", (long long) revision);
+	writer->totals.transactions++;
+	return settle(writer, reterr);
+}
+
+vd_status vdi_log_writer_snapshot_begin(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
+{
+	vdi_buffer_printf(&writer->open, "{\"snapshot\":%lld}\n", (long long) revision);
+	writer->in_snapshot = true;
+	return settle(writer, reterr);
+}
+
+vd_status vdi_log_writer_snapshot_end(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
+{
+	vdi_buffer_printf(&writer->open, "{\"snapshotEnd\":%lld}\n", (long long) revision);
+	writer->in_snapshot = false;
+	return settle(writer, reterr);
+}
+
+vd_status vdi_log_writer_mark(struct vdi_log_writer *writer, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
+{
+	switch (kind) {
+	case VDI_LOG_COMPACT:
+		vdi_buffer_printf(&writer->open, "{\"compact\":%lld}\n", (long long) revision);
+		break;
+	case VDI_LOG_PROGRESS:
+		vdi_buffer_printf(&writer->open, "{\"progress\":%lld}\n", (long long) revision);
+		break;
+	case VDI_LOG_FAILURE:
+		vdi_buffer_append_text(&writer->open, "{\"error\":");
+		vdi_buffer_append_json_string(&writer->open, vd_bytes_of(text));
+		vdi_buffer_append_text(&writer->open, "}\n");
+		break;
+	default:
+		vdi_buffer_append_text(&writer->open, "{\"disconnect\":true}\n");
+	}
+	return settle(writer, reterr);
+}
+
+vd_status vdi_log_writer_flush(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	if (writer->has_failed)
+		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written any more", writer->path);
+	VDI_TRY(write_ready(writer, reterr));
+	return fdatasync(writer->fd) == 0 || errno == EINVAL ? VD_OK : io_error(writer, "flush", reterr);
+}
+
+void vdi_log_writer_totals_get(const struct vdi_log_writer *writer, struct vdi_log_writer_totals *ret_totals)
+{
+	*ret_totals = writer->totals;
+}
+
+/* ---- The index ---- */
+
+static void append_u32(struct vdi_buffer *buffer, uint32_t value)
+{
+	unsigned char bytes[4] = { (unsigned char) value, (unsigned char) (value >> 8), (unsigned char) (value >> 16), (unsigned char) (value >> 24) };
+
+	vdi_buffer_append(buffer, (struct vd_bytes) { (const char *) bytes, 4 });
+}
+
+/* zstd's seekable format: a frame that readers skip, with the sizes of all others. */
+static vd_status write_index(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	struct vdi_buffer *buffer = &writer->packed;
+
+	vdi_buffer_clear(buffer);
+	append_u32(buffer, SEEK_TABLE_MAGIC);
+	append_u32(buffer, (uint32_t) (writer->frame_count * 8 + 9));
+	for (size_t i = 0; i < writer->frame_count; i++) {
+		append_u32(buffer, writer->frames[i].packed_size);
+		append_u32(buffer, writer->frames[i].size);
+	}
+	append_u32(buffer, (uint32_t) writer->frame_count);
+	vdi_buffer_append_char(buffer, 0);
+	append_u32(buffer, SEEK_TABLE_FOOTER);
+	if (vdi_buffer_status(buffer) != VD_OK)
+		return no_memory(writer, reterr);
+	return write_all(writer, buffer->data, buffer->size, reterr);
+}
+
+/* ---- Going on with a log that is there ---- */
+
+static bool is_skippable(const char *frame)
+{
+	const unsigned char *bytes = (const unsigned char *) frame;
+
+	return (bytes[0] & 0xf0) == 0x50 && bytes[1] == 0x2a && bytes[2] == 0x4d && bytes[3] == 0x18;
+}
+
+/* Where the last whole frame ends; what is behind it (an index, a torn frame) is cut off. Frames are read one at a time. */
+static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	struct stat stat;
+	off_t	    at = 0;
+	size_t	    size = 0, capacity = 0, packed;
+	char	   *data = NULL;
+	vd_status   status = VD_OK;
+
+	if (fstat(writer->fd, &stat) != 0)
+		return io_error(writer, "read", reterr);
+	while (status == VD_OK && at < stat.st_size) {
+		ssize_t got;
+
+		/* Twice as much until a whole frame is there, or nothing more comes. */
+		size = size ? size * 2 : 2 * FRAME_SIZE;
+		if (!vdi_grow((void **) &data, &capacity, size, 1)) {
+			status = no_memory(writer, reterr);
+			break;
+		}
+		got = pread(writer->fd, data, size, at);
+		if (got < 0) {
+			status = io_error(writer, "read", reterr);
+			break;
+		}
+		packed = ZSTD_findFrameCompressedSize(data, (size_t) got);
+		if (ZSTD_isError(packed)) {
+			if ((size_t) got < size)
+				break;
+			continue;
+		}
+		if (is_skippable(data))
+			break;
+		if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1, sizeof *writer->frames)) {
+			status = no_memory(writer, reterr);
+			break;
+		}
+		writer->frames[writer->frame_count++] = (struct frame) { (uint32_t) packed, (uint32_t) ZSTD_getFrameContentSize(data, (size_t) got) };
+		at += (off_t) packed;
+		size = 0;
+	}
+	vdi_free(data);
+	if (status == VD_OK && (ftruncate(writer->fd, at) != 0 || lseek(writer->fd, at, SEEK_SET) < 0))
+		status = io_error(writer, "cut", reterr);
+	return status;
+}
+
+static vd_status write_header(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
+{
+	vdi_buffer_printf(&writer->open, "{\"vedetteLog\":%d", VDI_EVENT_LOG_VERSION);
+	if (source) {
+		vdi_buffer_append_text(&writer->open, ",\"source\":");
+		vdi_buffer_append_json_string(&writer->open, vd_bytes_of(source));
+	}
+	vdi_buffer_append_text(&writer->open, "}\n");
+	VDI_TRY(settle(writer, reterr));
+	return vdi_log_writer_flush(writer, reterr);
+}
+
+struct found {
+	vd_rev	 last;
+	uint64_t size; /* of the text up to where the log is whole */
+	bool	 in_snapshot;
+	bool	 is_whole;
+};
+
+static vd_status find_end(struct vdi_log_writer *writer, struct found *ret_found, struct vd_error *reterr)
+{
+	struct vdi_event_log *log;
+	struct vdi_log_record record;
+	struct found	      found = { .is_whole = true };
+	vd_status	      status;
+
+	VDI_TRY(vdi_event_log_open(writer->path, &log, reterr));
+	found.size = vdi_event_log_offset(log);
+	while ((status = vdi_event_log_next(log, &record, reterr)) == VD_OK) {
+		bool is_change = record.kind == VDI_LOG_PUT || record.kind == VDI_LOG_DELETE;
+
+		if (record.kind == VDI_LOG_SNAPSHOT)
+			found.in_snapshot = true;
+		else if (record.kind == VDI_LOG_SNAPSHOT_END)
+			found.in_snapshot = false;
+		found.is_whole = !is_change && !found.in_snapshot;
+		if (!found.is_whole)
+			continue;
+		found.size = vdi_event_log_offset(log);
+		if (record.kind == VDI_LOG_COMMIT || record.kind == VDI_LOG_SNAPSHOT_END)
+			found.last = VDI_MAX(found.last, record.revision);
+	}
+	vdi_event_log_close(log);
+	if (status != VD_CLOSED)
+		return status;
+	*ret_found = found;
+	return VD_OK;
+}
+
+static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_rev *ret_last, struct vd_error *reterr)
+{
+	struct found found = { 0 };
+
+	if (writer->is_packed)
+		VDI_TRY(cut_frames(writer, reterr));
+	if (writer->is_packed && writer->frame_count == 0)
+		return write_header(writer, source, reterr);
+	VDI_TRY(find_end(writer, &found, reterr));
+	if (writer->is_packed && found.in_snapshot)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "%s ends within its snapshot: record it anew", writer->path);
+	if (!writer->is_packed && (ftruncate(writer->fd, (off_t) found.size) != 0 || lseek(writer->fd, (off_t) found.size, SEEK_SET) < 0))
+		return io_error(writer, "cut", reterr);
+	if (ret_last)
+		*ret_last = found.last;
+	return VD_OK;
+}
+
+/* ---- Life ---- */
+
+static vd_status plan_redaction(struct vdi_log_writer *writer, const struct vdi_log_writer_options *options, struct vd_error *reterr)
+{
+	struct vd_bytes paths[VDI_JSON_PATHS_MAX];
+
+	if (options->redact_count > VDI_JSON_PATHS_MAX)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d paths to redact", VDI_JSON_PATHS_MAX);
+	for (size_t i = 0; i < options->redact_count; i++)
+		paths[i] = vd_bytes_of(options->redact[i]);
+	writer->redact_count = options->redact_count;
+	VDI_TRY(vdi_json_plan_new(paths, options->redact_count, &writer->plan, reterr));
+	return vdi_json_object_init(&writer->object, writer->plan);
+}
+
+static vd_status begin(struct vdi_log_writer *writer, const struct vdi_log_writer_options *options, vd_rev *ret_last, struct vd_error *reterr)
+{
+	struct stat stat;
+
+	VDI_TRY(plan_redaction(writer, options, reterr));
+	writer->fd = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (writer->fd < 0)
+		return io_error(writer, "open", reterr);
+	if (fstat(writer->fd, &stat) != 0)
+		return io_error(writer, "open", reterr);
+	if (ret_last)
+		*ret_last = 0;
+	if (stat.st_size == 0)
+		return write_header(writer, options->source, reterr);
+	if (!options->resume)
+		return vd_error_set(reterr, VD_EXISTS, "%s is there already", writer->path);
+	return resume(writer, options->source, ret_last, reterr);
+}
+
+static void release(struct vdi_log_writer *writer)
+{
+	if (writer->fd >= 0)
+		close(writer->fd);
+	vdi_json_object_fini(&writer->object);
+	vdi_json_plan_free(writer->plan);
+	vdi_buffer_fini(&writer->open);
+	vdi_buffer_fini(&writer->ready);
+	vdi_buffer_fini(&writer->packed);
+	vdi_free(writer->frames);
+	vdi_free(writer->path);
+	vdi_free(writer);
+}
+
+vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options, struct vdi_log_writer **ret_writer, vd_rev *ret_last,
+			      struct vd_error *reterr)
+{
+	struct vdi_log_writer *writer = VDI_NEW(struct vdi_log_writer);
+	size_t		       length = strlen(options->path);
+	vd_status	       status;
+
+	if (writer == NULL || (writer->path = vdi_strdup(options->path)) == NULL) {
+		vdi_free(writer);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	writer->fd = -1;
+	writer->is_packed = length > 4 && strcmp(options->path + length - 4, ".zst") == 0;
+	vdi_buffer_init(&writer->open, TRANSACTION_SIZE_MAX);
+	vdi_buffer_init(&writer->ready, 2 * TRANSACTION_SIZE_MAX);
+	vdi_buffer_init(&writer->packed, 2 * TRANSACTION_SIZE_MAX);
+	status = begin(writer, options, ret_last, reterr);
+	if (status != VD_OK) {
+		release(writer);
+		return status;
+	}
+	*ret_writer = writer;
+	return VD_OK;
+}
+
+vd_status vdi_log_writer_close(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	vd_status status = VD_OK;
+
+	if (writer == NULL)
+		return VD_OK;
+	if (!writer->has_failed) {
+		status = write_ready(writer, reterr);
+		if (status == VD_OK && writer->is_packed)
+			status = write_index(writer, reterr);
+		if (status == VD_OK)
+			status = vdi_log_writer_flush(writer, reterr);
+	}
+	release(writer);
+	return status;
+}

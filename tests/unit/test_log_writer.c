@@ -1,0 +1,304 @@
+/* Unit tests of replay/log_writer.c: what is written can be read, and written on after any cut. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log_steps.h"
+#include "log_writer.h"
+#include "rand.h"
+#include "vdtest.h"
+
+static char path[80];
+
+static void new_path(const char *suffix)
+{
+	int fd;
+
+	snprintf(path, sizeof path, "/tmp/vedette-log-writer-XXXXXX%s", suffix);
+	fd = mkstemps(path, (int) strlen(suffix));
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static struct vdi_log_writer *open_writer(bool resume, vd_rev *ret_last)
+{
+	struct vdi_log_writer_options options = { .path = path, .resume = resume, .source = "a \"test\"" };
+	struct vdi_log_writer	     *writer = NULL;
+	struct vd_error		      error = { 0 };
+
+	if (vdi_log_writer_open(&options, &writer, ret_last, &error) != VD_OK)
+		fail_msg("%s", error.message);
+	return writer;
+}
+
+static struct vd_kv *new_kv(vd_rev revision, const char *key, struct vd_bytes value)
+{
+	struct vd_kv *kv;
+
+	assert_status(vd_kv_new(vd_bytes_of(key), value, &kv), VD_OK);
+	kv->mod_rev = revision;
+	return kv;
+}
+
+static void change(struct vdi_log_writer *writer, vd_rev revision, const char *key, const char *value)
+{
+	struct vd_kv *kv = new_kv(revision, key, value ? vd_bytes_of(value) : VD_BYTES_NONE);
+
+	assert_status(vdi_log_writer_change(writer, value == NULL, kv, (vd_wall) { 1000000 }, NULL), VD_OK);
+	vd_kv_unref(kv);
+}
+
+static char *file_text(void)
+{
+	static char text[4096];
+	FILE	   *file = fopen(path, "r");
+
+	text[fread(text, 1, sizeof text - 1, file)] = 0;
+	fclose(file);
+	return text;
+}
+
+static void lines(void **state)
+{
+	struct vdi_log_writer	    *writer;
+	struct vdi_log_writer_totals totals;
+	struct vd_kv		    *kv;
+	struct stat		     stat_of;
+
+	(void) state;
+	new_path(".ndjson");
+	unlink(path);
+	writer = open_writer(false, NULL);
+	assert_status(vdi_log_writer_snapshot_begin(writer, 9, NULL), VD_OK);
+	kv = new_kv(7, "a/\"b\"", vd_bytes_of(" { \"x\" : 1.50 } "));
+	kv->create_rev = 3;
+	kv->version = 2;
+	kv->lease = -5;
+	assert_status(vdi_log_writer_change(writer, false, kv, (vd_wall) { 0 }, NULL), VD_OK);
+	vd_kv_unref(kv);
+	assert_status(vdi_log_writer_snapshot_end(writer, 9, NULL), VD_OK);
+	change(writer, 10, "a", "17");
+	change(writer, 10, "b", NULL);
+	assert_status(vdi_log_writer_commit(writer, 10, NULL), VD_OK);
+	change(writer, 11, "a", "k8s");
+	change(writer, 11, "c", "");
+	assert_status(vdi_log_writer_commit(writer, 11, NULL), VD_OK);
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_COMPACT, 8, NULL, NULL), VD_OK);
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_PROGRESS, 12, NULL, NULL), VD_OK);
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_DISCONNECT, 0, NULL, NULL), VD_OK);
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_FAILURE, 0, "no \"way\"", NULL), VD_OK);
+	change(writer, 13, "torn", "1");
+	vdi_log_writer_totals_get(writer, &totals);
+	assert_int_equal(totals.transactions, 2);
+	assert_int_equal(totals.records, 5);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_string_equal(file_text(),
+			    "{\"vedetteLog\":1,\"source\":\"a \\\"test\\\"\"}\n"
+			    "{\"snapshot\":9}\n"
+			    "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a/\\\"b\\\"\",\"createRev\":3,\"version\":2,\"lease\":-5,\"value\":{\"x\":1.50}}\n"
+			    "{\"snapshotEnd\":9}\n"
+			    "{\"rev\":10,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\",\"value\":17}\n"
+			    "{\"rev\":10,\"type\":\"DELETE\",\"key\":\"b\",\"time\":\"1970-01-01T00:00:00.001Z\"}\n"
+			    "{\"commit\":10}\n"
+			    "{\"rev\":11,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"azhz\"}\n"
+			    "{\"rev\":11,\"type\":\"PUT\",\"key\":\"c\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"\"}\n"
+			    "{\"commit\":11}\n"
+			    "{\"compact\":8}\n{\"progress\":12}\n{\"disconnect\":true}\n{\"error\":\"no \\\"way\\\"\"}\n");
+	assert_int_equal(stat(path, &stat_of), 0);
+	assert_int_equal(stat_of.st_mode & 0777, 0600); /* there may be secrets in it */
+	unlink(path);
+}
+
+static void redaction_keeps_types_and_loses_content(void **state)
+{
+	const char *paths[] = { ".data", "metadata.labels.secret", "spec.tokens", "spec.count", "spec.on", "data.inner" };
+	struct vdi_log_writer_options options = { .path = path, .redact = paths, .redact_count = VDI_ARRAY_SIZE(paths) };
+	struct vdi_log_writer	     *writer;
+
+	(void) state;
+	new_path("");
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, NULL), VD_OK);
+	change(writer, 2, "a", "{\"metadata\":{\"labels\":{\"secret\":\"pa\\\"ss\",\"b\":\"c\"}},\"data\":{\"inner\":\"x\"},\"spec\":{\"on\":true,\"tokens\":[1,2], \"count\":7,\"z\":null}}");
+	change(writer, 2, "b", "not json, and perhaps secret");
+	change(writer, 2, "c", "{\"kind\":\"Pod\"}");
+	assert_status(vdi_log_writer_commit(writer, 2, NULL), VD_OK);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_non_null(strstr(file_text(), "\"value\":{\"metadata\":{\"labels\":{\"secret\":\"\",\"b\":\"c\"}},\"data\":{},\"spec\":{\"on\":false,\"tokens\":[],\"count\":0,\"z\":null}}}\n"));
+	assert_non_null(strstr(file_text(), "\"key\":\"b\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"\"}"));
+	assert_non_null(strstr(file_text(), "\"value\":{\"kind\":\"Pod\"}}"));
+	unlink(path);
+	paths[0] = "[";
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, NULL), VD_INVALID_ARGUMENT);
+	unlink(path);
+}
+
+/* Reads it all; the last revision of a whole transaction, and that nothing is missing before it. */
+static vd_rev check_log(vd_rev first)
+{
+	struct vdi_log_steps *steps;
+	struct vdi_log_step   step;
+	struct vd_error	      error = { 0 };
+	vd_rev		      next = first;
+	vd_status	      status = vdi_log_steps_open(path, &steps, &error);
+
+	if (status != VD_OK)
+		fail_msg("%s", error.message);
+	while ((status = vdi_log_steps_next(steps, &step, &error)) == VD_OK) {
+		assert_int_equal(step.kind, VDI_STEP_TXN);
+		assert_int_equal(step.revision, next);
+		assert_int_equal(step.count, next % 3 + 1);
+		next++;
+	}
+	if (status != VD_CLOSED)
+		fail_msg("%s", error.message);
+	vdi_log_steps_close(steps);
+	return next - 1;
+}
+
+static void write_some(struct vdi_log_writer *writer, vd_rev from, vd_rev to, struct vdi_rand *rand)
+{
+	char value[4100];
+
+	for (vd_rev revision = from; revision <= to; revision++) {
+		for (vd_rev i = 0; i < revision % 3 + 1; i++) {
+			size_t size = (size_t) vdi_rand_below(rand, 4000);
+			char   key[16];
+
+			value[0] = '"';
+			for (size_t j = 1; j <= size; j++)
+				value[j] = (char) ('a' + vdi_rand_below(rand, 26));
+			strcpy(value + size + 1, "\"");
+			snprintf(key, sizeof key, "k%lld", (long long) i);
+			change(writer, revision, key, value);
+		}
+		assert_status(vdi_log_writer_commit(writer, revision, NULL), VD_OK);
+		if (vdi_rand_once_in(rand, 40))
+			assert_status(vdi_log_writer_flush(writer, NULL), VD_OK);
+	}
+}
+
+static void after_a_cut_anywhere_it_is_written_on(void **state)
+{
+	static const char *const suffixes[] = { ".ndjson", ".ndjson.zst" };
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 30; seed++) {
+		struct vdi_log_writer *writer;
+		struct vdi_rand	       rand;
+		struct stat	       stat_of;
+		vd_rev		       last = 1, found;
+
+		vdi_rand_init(&rand, seed);
+		new_path(suffixes[seed % 2]);
+		writer = open_writer(false, NULL);
+		for (int round = 0; round < 4; round++) {
+			write_some(writer, last + 1, last + 300, &rand);
+			last += 300;
+			assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+			assert_int_equal(check_log(2), last);
+			assert_int_equal(stat(path, &stat_of), 0);
+			/* Only the part behind the header: a log without one is none. */
+			if (round % 2 == 0)
+				assert_int_equal(truncate(path, stat_of.st_size - (off_t) vdi_rand_below(&rand, (uint64_t) stat_of.st_size / 2)), 0);
+			writer = open_writer(true, &found);
+			assert_true(found <= last && found >= last / 4);
+			if (round % 2)
+				assert_int_equal(found, last);
+			last = found;
+		}
+		assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+		assert_int_equal(check_log(2), last);
+		unlink(path);
+	}
+}
+
+static void a_torn_snapshot_is_begun_again(void **state)
+{
+	struct vdi_log_writer *writer;
+	vd_rev		       last = 7;
+
+	(void) state;
+	new_path("");
+	writer = open_writer(false, NULL);
+	assert_status(vdi_log_writer_snapshot_begin(writer, 9, NULL), VD_OK);
+	change(writer, 7, "a", "1");
+	assert_status(vdi_log_writer_flush(writer, NULL), VD_OK);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	writer = open_writer(true, &last);
+	assert_int_equal(last, 0);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_string_equal(file_text(), "{\"vedetteLog\":1,\"source\":\"a \\\"test\\\"\"}\n");
+	unlink(path);
+}
+
+static void what_is_there_is_not_overwritten(void **state)
+{
+	struct vdi_log_writer_options options = { .path = path };
+	struct vdi_log_writer	     *writer;
+	struct vd_error		      error;
+	FILE			     *file;
+
+	(void) state;
+	new_path("");
+	vdi_log_writer_close(open_writer(false, NULL), NULL);
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_EXISTS);
+	file = fopen(path, "w");
+	fputs("dear diary\n", file);
+	fclose(file);
+	options.resume = true;
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_BAD_REQUEST);
+	assert_string_equal(file_text(), "dear diary\n");
+	unlink(path);
+	options.path = "/nowhere/at/all";
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_IO);
+	options.path = "/dev/full";
+	options.resume = false;
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_NO_SPACE);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void) state;
+	for (int packed = 0; packed < 2; packed++)
+		for (uint64_t nth = 1;; nth++) {
+			struct vdi_log_writer_options options = { .path = path, .resume = true };
+			struct vdi_log_writer	     *writer = NULL;
+			struct vd_kv		     *kv = new_kv(2, "a", vd_bytes_of("{\"x\":1}"));
+			int64_t			      live = vdi_alloc_live();
+			vd_status		      status, closed = VD_OK;
+			bool			      failed;
+
+			new_path(packed ? ".zst" : "");
+			vdi_log_writer_close(open_writer(false, NULL), NULL);
+			(void) vdi_alloc_fail_nth(nth, 1);
+			status = vdi_log_writer_open(&options, &writer, NULL, NULL);
+			if (status == VD_OK)
+				status = vdi_log_writer_change(writer, false, kv, (vd_wall) { 0 }, NULL);
+			if (status == VD_OK)
+				status = vdi_log_writer_commit(writer, 2, NULL);
+			closed = vdi_log_writer_close(writer, NULL);
+			failed = vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			assert_true(!failed == (status == VD_OK && closed == VD_OK));
+			assert_int_equal(vdi_alloc_live(), live);
+			vd_kv_unref(kv);
+			unlink(path);
+			if (!failed)
+				break;
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines),
+		cmocka_unit_test(redaction_keeps_types_and_loses_content),
+		cmocka_unit_test(after_a_cut_anywhere_it_is_written_on),
+		cmocka_unit_test(a_torn_snapshot_is_begun_again),
+		cmocka_unit_test(what_is_there_is_not_overwritten),
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
