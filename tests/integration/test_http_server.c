@@ -447,6 +447,7 @@ static void h403_a_watch_list_ends_its_initial_events_and_goes_on(void **state)
 	close_client(&table);
 }
 
+/* rules: R-636 */
 static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
 {
 	struct client client = open_client();
@@ -520,6 +521,7 @@ static void only_loopback_is_served_without_authentication(void **state)
 	assert_non_null(strstr(error.message, "entry 0"));
 }
 
+/* rules: R-636 */
 static void draining_ends_watches_cleanly(void **state)
 {
 	struct client client = open_client();
@@ -584,7 +586,7 @@ static void r745_requests_are_counted_by_verb_and_code(void **state)
 	assert_true(metric_of("vedette_cache_objects{group=\"\",resource=\"secrets\"}") == 1);
 }
 
-/* rules: R-744 */
+/* rules */
 static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 {
 	struct client client = open_client();
@@ -604,6 +606,7 @@ static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 	assert_true(metric_of("apiserver_watch_events_sizes_bucket" OF_SECRETS ",le=\"1024\"}") == 2);
 	assert_true(metric_of("apiserver_watch_list_duration_seconds_count" OF_SECRETS ",scope=\"namespace\"}") == 1); /* */
 	assert_true(metric_of("apiserver_longrunning_requests{" LABELS("WATCH", "namespace") "}") == 1);
+	assert_true(metric_of("apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"}") > 0);
 	close_client(&client);
 	while (metric_of("apiserver_longrunning_requests{" LABELS("WATCH", "namespace") "}") != 0)
 		continue;

@@ -253,7 +253,7 @@ static void t168_r462_r463_r464_waiting_for_a_revision(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* a DELETED event and its object carry the revision of the deletion. R-450: a bookmark of the store moves the revision and keeps no snapshot. */
+/* a DELETED event and its object carry the revision of the deletion. R-450: a bookmark of the store moves the revision and keeps no snapshot. rules: R-407 */
 static void t061_t126_r434_r437_r450_revisions_move_on(void **state)
 {
 	struct cacher_fixture	f;

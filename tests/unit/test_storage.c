@@ -370,7 +370,7 @@ static int64_t lease_of_new(struct world *world, const char *name, int64_t ttl_s
 	return lease;
 }
 
-/* T-085. */
+/* T-085. rules: T-085 */
 static void r146_a_lease_serves_a_thousand_objects_of_one_age(void **state)
 {
 	struct world world = world_new(21);
