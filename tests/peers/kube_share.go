@@ -195,8 +195,8 @@ func runKubeShare(args []string) int {
 	kube := flags.String("kube-apiserver", "", "path of kube-apiserver; default: beside this program")
 	kubectl := flags.String("kubectl", "kubectl", "path of kubectl")
 	only := flags.String("only", "", "only kinds whose resource contains this")
+	upstream := flags.Bool("upstream", false, "a second kube-apiserver in vedette's place: what we expect must hold there too")
 	_ = flags.Parse(args)
-	setVerbose(false)
 	if *kube == "" {
 		self, _ := os.Executable()
 		*kube = filepath.Join(filepath.Dir(self), "kube-apiserver")
@@ -232,30 +232,50 @@ func runKubeShare(args []string) int {
 		return 1
 	}
 	defer kubeServer.kill()
-	server, err := startServer(*vedette, "serve", "--etcd", cluster.endpoints(true)[0], "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "vedette"))
-	if err == nil {
-		_, err = server.awaitReady(kubePatience)
-	}
-	if err != nil {
-		report.violation("serve", "%v", err)
-		return report.finish()
-	}
-	defer server.kill()
 	run := &kubeShare{report: report, verbose: *verbose, kubectl: *kubectl, kubeURL: kubeServer.url, dir: dir}
-	kubeConfig := &rest.Config{Host: kubeServer.url, BearerToken: kubeToken, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	if run.kube, err = dynamic.NewForConfig(kubeConfig); err == nil {
-		run.vedette, err = dynamic.NewForConfig(restConfig(server.url))
+	kubeConfig := func(url string) *rest.Config {
+		return &rest.Config{Host: url, BearerToken: kubeToken, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	}
+	var server *serverProcess
+	var config *rest.Config
+	if *upstream {
+		second := filepath.Join(dir, "second")
+		_ = os.Mkdir(second, 0o700)
+		other, err := startKubeServer(*kube, cluster.endpoints(true)[0], second)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "peers kube-share:", err)
+			return 1
+		}
+		defer other.kill()
+		config = kubeConfig(other.url)
+	} else {
+		server, err = startServer(*vedette, "serve", "--etcd", cluster.endpoints(true)[0], "--listen", "127.0.0.1:0", "--data-dir",
+			filepath.Join(dir, "vedette"))
+		if err == nil {
+			_, err = server.awaitReady(kubePatience)
+		}
+		if err != nil {
+			report.violation("serve", "%v", err)
+			return report.finish()
+		}
+		defer server.kill()
+		config = restConfig(server.url)
+	}
+	if run.kube, err = dynamic.NewForConfig(kubeConfig(kubeServer.url)); err == nil {
+		run.vedette, err = dynamic.NewForConfig(config)
 	}
 	if err != nil {
 		report.violation("clients", "%v", err)
 		return report.finish()
 	}
 	run.all(*only)
-	if err := server.terminate(); err != nil {
-		report.violation("serve", "%v", err)
-	}
-	if report.violated() {
-		fmt.Fprintf(os.Stderr, "--- stderr of vedette\n%s\n--- kube-apiserver\n%s\n", server.stderr(), kubeServer.logTail())
+	if server != nil {
+		if err := server.terminate(); err != nil {
+			report.violation("serve", "%v", err)
+		}
+		if report.violated() {
+			fmt.Fprintf(os.Stderr, "--- stderr of vedette\n%s\n--- kube-apiserver\n%s\n", server.stderr(), kubeServer.logTail())
+		}
 	}
 	return report.finish()
 }

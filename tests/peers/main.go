@@ -32,6 +32,7 @@ var subcommands = map[string]subcommand{
 	"serve-faults":      {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},
 	"etcd-bench":        {"etcd's Go client beside vedette's, on one etcd in one run: watches and lists", runEtcdBench},
 	"etcd-bench-client": {"one client of etcd-bench", runEtcdBenchClient},
+	"kube-share":        {"a real kube-apiserver and vedette serve on one etcd: each serves what the other wrote", runKubeShare},
 	"fault-proxy":       {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
 	"proto-diff":        {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
 	"proto-vectors":     {"prints the objects of tests/unit/k8s_proto_vectors.def", runProtoVectors},
