@@ -1,0 +1,495 @@
+/* See the header. Pages and events are written on the recorder's actor; a range's answer is copied (by references) on the store's thread and left for it. */
+#include "recorder.h"
+
+#include <inttypes.h>
+
+#include "key_range.h"
+#include "lock.h"
+
+#define PAGE_LEN 1000
+#define EVENTS_PER_CALL 1000
+#define BATCHES_PER_RUN 64
+#define BACKOFF_MIN VD_MS(50)
+#define BACKOFF_MAX VD_SECONDS(5)
+
+enum state { PAGING, WATCHING, ENDED };
+
+struct vdi_recorder {
+	const struct vd_env	   *env;
+	struct vd_actor		   *actor;
+	struct vdi_recorder_options options;
+	char			   *prefix;
+	char			   *prefix_end;
+	struct vd_bytes		    key, range_end;
+
+	/* The actor's. */
+	enum state	       state;
+	struct vd_store_watch *watch;
+	vd_rev		       snapshot; /* revision of the pages; 0: the first one decides */
+	struct vd_kv	      *last;	 /* of the page before: the next begins behind it */
+	vd_dur		       backoff;
+	vd_mono		       retry_at;
+	vd_mono		       flush_due;
+	vd_rev		       done;	 /* everything up to it is recorded */
+	vd_rev		       progress_written;
+	struct vd_error	       error;
+
+	struct vdi_lock lock;
+	/* Under lock. */
+	bool		 is_asking; /* a range is under way */
+	bool		 has_page;
+	vd_status	 page_status;
+	struct vd_error	 page_error;
+	vd_rev		 page_revision;
+	struct vd_kv   **page;
+	size_t		 page_count, page_capacity;
+	bool		 page_more;
+	struct vdi_recorder_position position;
+	bool		 is_closing, is_actor_gone;
+	void (*close_done)(void *arg);
+	void *close_done_arg;
+};
+
+/* ---- The end ---- */
+
+static void end(struct vdi_recorder *recorder, const struct vd_error *error)
+{
+	if (recorder->state == ENDED)
+		return;
+	recorder->state = ENDED;
+	vd_actor_set_timer(recorder->actor, VD_NEVER);
+	if (recorder->options.ended)
+		recorder->options.ended(recorder->options.arg, error);
+}
+
+static void fail(struct vdi_recorder *recorder, vd_status status)
+{
+	if (recorder->error.code == VD_OK)
+		(void) vd_error_set(&recorder->error, status, "%s", vd_status_sentence(status));
+	end(recorder, &recorder->error);
+}
+
+/* False: it has failed. */
+static bool written(struct vdi_recorder *recorder, vd_status status)
+{
+	if (status == VD_OK)
+		return true;
+	end(recorder, &recorder->error);
+	return false;
+}
+
+static void note(struct vdi_recorder *recorder, vd_rev revision, uint64_t records, uint64_t transactions)
+{
+	recorder->done = VDI_MAX(recorder->done, revision);
+	vdi_lock_acquire(&recorder->lock);
+	recorder->position.revision = recorder->done;
+	recorder->position.records += records;
+	recorder->position.transactions += transactions;
+	recorder->position.is_watching = recorder->state == WATCHING;
+	vdi_lock_release(&recorder->lock);
+}
+
+/* Something can be tried again later. */
+static void back_off(struct vdi_recorder *recorder)
+{
+	recorder->backoff.ns = recorder->backoff.ns ? VDI_MIN(recorder->backoff.ns * 2, BACKOFF_MAX.ns) : BACKOFF_MIN.ns;
+	recorder->retry_at = vd_mono_add(vd_env_now(recorder->env), recorder->backoff);
+}
+
+static bool is_passing(vd_status status)
+{
+	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL || status == VD_NOMEM || status == VD_INTERNAL;
+}
+
+/* ---- The state ---- */
+
+static void drop_page_locked(struct vdi_recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->page_count; i++)
+		vd_kv_unref(recorder->page[i]);
+	recorder->page_count = 0;
+}
+
+static void destroy(struct vdi_recorder *recorder)
+{
+	void (*done)(void *arg) = recorder->close_done;
+	void *done_arg = recorder->close_done_arg;
+
+	vd_store_watch_close(recorder->watch);
+	drop_page_locked(recorder);
+	vdi_free(recorder->page);
+	vd_kv_unref(recorder->last);
+	vdi_free(recorder->prefix);
+	vdi_free(recorder->prefix_end);
+	vdi_lock_fini(&recorder->lock);
+	vdi_free(recorder);
+	if (done)
+		done(done_arg);
+}
+
+static void keep_page_locked(struct vdi_recorder *recorder, const struct vd_range_result *result)
+{
+	if (!vdi_grow((void **) &recorder->page, &recorder->page_capacity, result->kv_count, sizeof *recorder->page)) {
+		recorder->page_status = VD_NOMEM;
+		return;
+	}
+	for (size_t i = 0; i < result->kv_count; i++)
+		recorder->page[recorder->page_count++] = vd_kv_ref(result->kvs[i]);
+	recorder->page_revision = result->revision;
+	recorder->page_more = result->more;
+}
+
+static void on_page(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct vdi_recorder *recorder = arg;
+	bool		     gone;
+
+	vdi_lock_acquire(&recorder->lock);
+	recorder->is_asking = false;
+	recorder->has_page = true;
+	recorder->page_status = status;
+	if (error)
+		recorder->page_error = *error;
+	if (status == VD_OK)
+		keep_page_locked(recorder, result);
+	gone = recorder->is_actor_gone;
+	if (!recorder->is_closing)
+		vd_actor_wake(recorder->actor);
+	vdi_lock_release(&recorder->lock);
+	if (gone)
+		destroy(recorder);
+}
+
+static void ask_page(struct vdi_recorder *recorder)
+{
+	struct vd_range_request request = { .key = recorder->key, .range_end = recorder->range_end, .revision = recorder->snapshot, .limit = PAGE_LEN };
+	char			start[VD_KEY_SIZE_MAX + 1];
+	vd_status		status;
+
+	if (recorder->last) {
+		struct vd_bytes key = vd_kv_key(recorder->last);
+
+		memcpy(start, key.data, VDI_MIN(key.size, (size_t) VD_KEY_SIZE_MAX));
+		start[key.size] = 0;
+		request.key = (struct vd_bytes) { start, key.size + 1 };
+	}
+	vdi_lock_acquire(&recorder->lock);
+	recorder->is_asking = true;
+	vdi_lock_release(&recorder->lock);
+	status = vd_store_range(recorder->options.store, &request, on_page, recorder);
+	if (status == VD_OK)
+		return;
+	vdi_lock_acquire(&recorder->lock);
+	recorder->is_asking = false;
+	vdi_lock_release(&recorder->lock);
+	if (is_passing(status))
+		back_off(recorder);
+	else
+		fail(recorder, status);
+}
+
+static void end_snapshot(struct vdi_recorder *recorder)
+{
+	if (!written(recorder, vdi_log_writer_snapshot_end(recorder->options.writer, recorder->snapshot, &recorder->error)))
+		return;
+	recorder->last = vd_kv_unref(recorder->last);
+	recorder->state = WATCHING;
+	note(recorder, recorder->snapshot, 0, 0);
+}
+
+/* Takes over the page. */
+static void write_page(struct vdi_recorder *recorder, struct vd_kv **page, size_t count, bool more)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!written(recorder, vdi_log_writer_change(recorder->options.writer, false, page[i], (vd_wall) { 0 }, &recorder->error)))
+			return;
+		if (i + 1 == count) {
+			vd_kv_unref(recorder->last);
+			recorder->last = vd_kv_ref(page[i]);
+		}
+	}
+	note(recorder, 0, count, 0);
+	if (!more)
+		end_snapshot(recorder);
+}
+
+/* Compacted under our feet: what was written cannot be completed. */
+static void page_failed(struct vdi_recorder *recorder, vd_status status, const struct vd_error *error)
+{
+	if (is_passing(status)) {
+		back_off(recorder);
+		return;
+	}
+	recorder->error = *error;
+	recorder->error.code = status;
+	end(recorder, &recorder->error);
+}
+
+static void take_page(struct vdi_recorder *recorder)
+{
+	struct vd_kv  **page;
+	struct vd_error error;
+	vd_status	status;
+	size_t		count;
+	bool		more, first = recorder->snapshot == 0;
+
+	vdi_lock_acquire(&recorder->lock);
+	recorder->has_page = false;
+	status = recorder->page_status;
+	error = recorder->page_error;
+	page = recorder->page;
+	count = recorder->page_count;
+	more = recorder->page_more;
+	if (status == VD_OK && first)
+		recorder->snapshot = recorder->page_revision;
+	recorder->page = NULL;
+	recorder->page_count = recorder->page_capacity = 0;
+	vdi_lock_release(&recorder->lock);
+	if (status != VD_OK)
+		page_failed(recorder, status, &error);
+	else if (!first || written(recorder, vdi_log_writer_snapshot_begin(recorder->options.writer, recorder->snapshot, &recorder->error)))
+		write_page(recorder, page, count, more);
+	for (size_t i = 0; i < count; i++)
+		vd_kv_unref(page[i]);
+	vdi_free(page);
+}
+
+static void run_paging(struct vdi_recorder *recorder)
+{
+	bool has_page, is_asking;
+
+	vdi_lock_acquire(&recorder->lock);
+	has_page = recorder->has_page;
+	is_asking = recorder->is_asking;
+	vdi_lock_release(&recorder->lock);
+	if (has_page)
+		take_page(recorder);
+	if (recorder->state == PAGING && !is_asking && vd_env_now(recorder->env).ns >= recorder->retry_at.ns)
+		ask_page(recorder);
+}
+
+/* ---- The stream ---- */
+
+/* On a thread of the store, with locks of its own held: the lock here stands behind them. */
+static void be_ready(void *arg)
+{
+	struct vdi_recorder *recorder = arg;
+
+	vdi_lock_acquire(&recorder->lock);
+	if (!recorder->is_closing)
+		vd_actor_wake(recorder->actor);
+	vdi_lock_release(&recorder->lock);
+}
+
+static void open_watch(struct vdi_recorder *recorder)
+{
+	struct vd_store_watch_request request = { .key = recorder->key, .range_end = recorder->range_end, .start_revision = recorder->done + 1,
+						  .progress = true, .ready = be_ready, .ready_arg = recorder };
+	vd_status		      status = vd_store_watch_open(recorder->options.store, &request, &recorder->watch, &recorder->error);
+
+	if (status == VD_OK)
+		return;
+	recorder->watch = NULL;
+	if (is_passing(status)) {
+		recorder->error.code = VD_OK;
+		back_off(recorder);
+	} else {
+		fail(recorder, status);
+	}
+}
+
+static bool write_revision(struct vdi_recorder *recorder, const struct vd_store_event *events, size_t count, vd_wall now)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!written(recorder, vdi_log_writer_change(recorder->options.writer, events[i].is_delete, events[i].kv, now, &recorder->error)))
+			return false;
+	if (!written(recorder, vdi_log_writer_commit(recorder->options.writer, events[0].kv->mod_rev, &recorder->error)))
+		return false;
+	note(recorder, events[0].kv->mod_rev, count, 1);
+	return true;
+}
+
+static void write_batch(struct vdi_recorder *recorder, const struct vd_store_batch *batch)
+{
+	vd_wall now = vd_env_wall(recorder->env);
+
+	for (size_t first = 0, next; first < batch->event_count; first = next) {
+		for (next = first + 1; next < batch->event_count && batch->events[next].kv->mod_rev == batch->events[first].kv->mod_rev;)
+			next++;
+		/* What a peer gives twice is recorded once. */
+		if (batch->events[first].kv->mod_rev > recorder->done && !write_revision(recorder, batch->events + first, next - first, now))
+			return;
+	}
+	if (batch->event_count == 0 && batch->revision > recorder->done && batch->revision > recorder->progress_written) {
+		if (!written(recorder, vdi_log_writer_mark(recorder->options.writer, VDI_LOG_PROGRESS, batch->revision, NULL, &recorder->error)))
+			return;
+		recorder->progress_written = batch->revision;
+	}
+	note(recorder, batch->revision, 0, 0);
+}
+
+static void watch_ended(struct vdi_recorder *recorder, vd_status status, const struct vd_error *error)
+{
+	vd_store_watch_close(recorder->watch);
+	recorder->watch = NULL;
+	if (status == VD_EXPIRED) {
+		(void) vd_error_set(&recorder->error, VD_EXPIRED, "revision %" PRId64 " was compacted before it could be recorded; record into a new log",
+				    recorder->done + 1);
+		recorder->error.compacted = error->compacted;
+		end(recorder, &recorder->error);
+	} else if (!is_passing(status)) {
+		recorder->error = *error;
+		recorder->error.code = status;
+		end(recorder, &recorder->error);
+	} else if (written(recorder, vdi_log_writer_mark(recorder->options.writer, VDI_LOG_DISCONNECT, 0, NULL, &recorder->error))) {
+		vdi_lock_acquire(&recorder->lock);
+		recorder->position.reconnects++;
+		vdi_lock_release(&recorder->lock);
+		back_off(recorder);
+	}
+}
+
+static bool until_is_reached(struct vdi_recorder *recorder)
+{
+	static const struct vd_error none = { .code = VD_OK };
+
+	if (recorder->options.until == 0 || recorder->done < recorder->options.until)
+		return false;
+	end(recorder, &none);
+	return true;
+}
+
+static void run_watching(struct vdi_recorder *recorder)
+{
+	struct vd_store_batch batch;
+	struct vd_error	      error = { 0 };
+	vd_status	      status = VD_OK;
+
+	if (until_is_reached(recorder))
+		return;
+	if (recorder->watch == NULL && vd_env_now(recorder->env).ns >= recorder->retry_at.ns)
+		open_watch(recorder);
+	for (int i = 0; recorder->watch && recorder->state == WATCHING && i < BATCHES_PER_RUN; i++) {
+		status = vd_store_watch_next(recorder->watch, EVENTS_PER_CALL, &batch, &error);
+		if (status == VD_AGAIN)
+			return;
+		if (status != VD_OK) {
+			watch_ended(recorder, status, &error);
+			return;
+		}
+		recorder->backoff.ns = 0;
+		write_batch(recorder, &batch);
+		if (recorder->state == WATCHING && until_is_reached(recorder))
+			return;
+	}
+	if (recorder->watch && recorder->state == WATCHING)
+		vd_actor_wake(recorder->actor);
+}
+
+/* ---- The actor ---- */
+
+/* What was recorded reaches the disk now and then. */
+static void flush(struct vdi_recorder *recorder)
+{
+	vd_mono now = vd_env_now(recorder->env);
+
+	if (now.ns < recorder->flush_due.ns)
+		return;
+	recorder->flush_due = vd_mono_add(now, recorder->options.flush_interval);
+	(void) written(recorder, vdi_log_writer_flush(recorder->options.writer, &recorder->error));
+}
+
+static void recorder_run(void *arg)
+{
+	struct vdi_recorder *recorder = arg;
+	vd_mono		     due;
+
+	if (recorder->state == PAGING)
+		run_paging(recorder);
+	if (recorder->state == WATCHING)
+		run_watching(recorder);
+	if (recorder->state == ENDED)
+		return;
+	flush(recorder);
+	if (recorder->state == ENDED)
+		return;
+	due = recorder->flush_due;
+	if (recorder->retry_at.ns > vd_env_now(recorder->env).ns)
+		due.ns = VDI_MIN(due.ns, recorder->retry_at.ns);
+	vd_actor_set_timer(recorder->actor, due);
+}
+
+/* ---- Life ---- */
+
+static vd_status copy_prefix(struct vdi_recorder *recorder, struct vd_bytes prefix)
+{
+	recorder->prefix = vdi_strndup(prefix.size ? prefix.data : "", prefix.size);
+	recorder->prefix_end = vdi_alloc(prefix.size + 1);
+	if (recorder->prefix == NULL || recorder->prefix_end == NULL)
+		return VD_NOMEM;
+	/* Everything is from the key "\0" on. */
+	recorder->key = (struct vd_bytes) { prefix.size ? recorder->prefix : "", prefix.size ? prefix.size : 1 };
+	recorder->range_end = vdi_bytes_prefix_end((struct vd_bytes) { recorder->prefix, prefix.size }, recorder->prefix_end);
+	return VD_OK;
+}
+
+vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_options *options, struct vdi_recorder **ret_recorder)
+{
+	struct vdi_recorder    *recorder = VDI_NEW(struct vdi_recorder);
+	struct vd_actor_options actor = { .name = "recorder", .run = recorder_run, .arg = recorder, .blocking = true };
+	vd_status		status;
+
+	if (recorder == NULL)
+		return VD_NOMEM;
+	recorder->env = env;
+	recorder->options = *options;
+	if (recorder->options.flush_interval.ns <= 0)
+		recorder->options.flush_interval = VD_SECONDS(1);
+	recorder->state = options->after ? WATCHING : PAGING;
+	recorder->done = recorder->position.revision = options->after;
+	recorder->flush_due = vd_mono_add(vd_env_now(env), recorder->options.flush_interval);
+	vdi_lock_init(&recorder->lock, VDI_LOCK_WAIT);
+	status = copy_prefix(recorder, options->prefix);
+	if (status == VD_OK)
+		status = vd_actor_new(env, &actor, &recorder->actor);
+	if (status != VD_OK) {
+		destroy(recorder);
+		return status;
+	}
+	*ret_recorder = recorder;
+	vd_actor_wake(recorder->actor);
+	return VD_OK;
+}
+
+void vdi_recorder_position_get(const struct vdi_recorder *recorder, struct vdi_recorder_position *ret_position)
+{
+	struct vdi_recorder *mine = (struct vdi_recorder *) (uintptr_t) recorder; /* only its lock is changed */
+
+	vdi_lock_acquire(&mine->lock);
+	*ret_position = recorder->position;
+	vdi_lock_release(&mine->lock);
+}
+
+/* A range may still be under way: then its answer destroys. */
+static void on_actor_closed(void *arg)
+{
+	struct vdi_recorder *recorder = arg;
+	bool		     is_asking;
+
+	vdi_lock_acquire(&recorder->lock);
+	recorder->is_actor_gone = true;
+	is_asking = recorder->is_asking;
+	vdi_lock_release(&recorder->lock);
+	if (!is_asking)
+		destroy(recorder);
+}
+
+void vdi_recorder_close(struct vdi_recorder *recorder, void (*done)(void *arg), void *arg)
+{
+	vdi_lock_acquire(&recorder->lock);
+	recorder->is_closing = true;
+	recorder->close_done = done;
+	recorder->close_done_arg = arg;
+	vdi_lock_release(&recorder->lock);
+	vd_actor_close(recorder->actor, on_actor_closed, recorder);
+}
