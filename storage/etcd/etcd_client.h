@@ -26,6 +26,9 @@
 VDI_MUST_USE vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *options, struct vdi_rpc_client *transport,
 				    struct vd_etcd **ret_client, struct vd_error *reterr);
 
+/* What can be said about options without files or a network. */
+VDI_MUST_USE vd_status vdi_etcd_check_options(const struct vd_etcd_options *options, struct vd_error *reterr);
+
 const struct vd_env *vdi_etcd_env(const struct vd_etcd *client);
 size_t		     vdi_etcd_watch_buffer_bytes(const struct vd_etcd *client);
 /* Uniform within 10 % of wait (E-201). */

@@ -33,6 +33,21 @@ void vdi_etcd_error_of_reason(struct vd_bytes reason, struct vd_etcd_error *ret_
 /* An error of this side: code, its sentence formatted; grpc_code follows from the code. Returns code. */
 vd_status vdi_etcd_error_set(struct vd_etcd_error *error, vd_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* An end that outlives its callback. Never assigned: it points into itself. */
+struct vdi_etcd_end {
+	struct vdi_rpc_end end; /* points at the next two */
+	char		   message[VD_ERROR_MESSAGE_SIZE];
+	char		   endpoint[128];
+};
+/* Texts of this client's own failures: they are shown as they are. */
+#define VDI_ETCD_OWN_PREFIX "etcdclient: "
+#define VDI_ETCD_NO_MEMORY_TEXT VDI_ETCD_OWN_PREFIX "out of memory"
+
+/* Longer texts are cut. */
+void vdi_etcd_end_copy(struct vdi_etcd_end *copy, const struct vdi_rpc_end *end);
+/* Of this side, before anything was sent. */
+void vdi_etcd_end_own(struct vdi_etcd_end *end, int code, const char *message);
+
 /* E-212: the connection was closed by this side, which is no failure of a close. */
 bool vdi_etcd_is_connection_canceled(const struct vdi_rpc_end *end);
 /* E-254, E-255: whether a stream that ended so is not to be opened again. VDI_RPC_OK (a clean end of the peer) is one. */

@@ -147,6 +147,26 @@ static vd_status decode_header(const struct decoding *decoding, struct vd_bytes 
 	return VD_OK;
 }
 
+static vd_status decode_first_header(const struct decoding *decoding, struct vd_bytes bytes, struct vd_etcd_header *header)
+{
+	static const char types[] = { 0, 'b' };
+	vd_status	  field_status;
+
+	FOR_EACH_FIELD (decoding, bytes, types)
+		VDI_TRY(decode_header(decoding, field.bytes, header));
+	return VD_OK;
+}
+
+vd_status vdi_etcd_wire_header_decode(struct vd_bytes message, struct vd_etcd_header *ret_header, struct vd_error *reterr)
+{
+	struct decoding	      decoding = { message.data, reterr };
+	struct vd_etcd_header header = { 0 };
+
+	VDI_TRY(decode_first_header(&decoding, message, &header));
+	*ret_header = header;
+	return VD_OK;
+}
+
 struct record {
 	struct vd_bytes key;
 	struct vd_bytes value;

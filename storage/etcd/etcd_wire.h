@@ -47,6 +47,9 @@ VDI_MUST_USE vd_status vdi_etcd_wire_watch_progress_encode(struct vdi_buffer *bu
 
 /* ---- Answers ---- */
 
+/* Any answer's field 1; zero when it has none. */
+VDI_MUST_USE vd_status vdi_etcd_wire_header_decode(struct vd_bytes message, struct vd_etcd_header *ret_header, struct vd_error *reterr);
+
 /* RangeResponse. ret_result owns kvs (references) and the array. */
 VDI_MUST_USE vd_status vdi_etcd_wire_range_response_decode(struct vd_bytes message, struct vd_etcd_header *ret_header,
 							   struct vd_range_result *ret_result, struct vd_error *reterr);

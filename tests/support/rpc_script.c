@@ -694,24 +694,32 @@ static void drop_dead(struct rpc_script *script)
 	script->live_count = kept;
 }
 
+/* What is due now and stands still waits for a wake; only the future wants a timer. */
+static void note_due(vd_mono *due, vd_mono candidate, vd_mono present)
+{
+	if (candidate.ns > present.ns)
+		due->ns = VDI_MIN(due->ns, candidate.ns);
+}
+
 static vd_mono next_due(const struct rpc_script *script)
 {
 	vd_mono due = VD_NEVER;
+	vd_mono present = now(script);
 
 	for (size_t i = 0; i < script->live_count; i++) {
 		const struct rpc_script_call *call = script->live[i];
 
 		if (call->to_peer.first && call->state != CALL_WAITING && !call->is_refused)
-			due.ns = VDI_MIN(due.ns, call->to_peer.first->due.ns);
+			note_due(&due, call->to_peer.first->due, present);
 		if (call->state == CALL_OVER)
 			continue;
-		due.ns = VDI_MIN(due.ns, call->deadline.ns);
+		note_due(&due, call->deadline, present);
 		if (call->to_client.first && call->is_asked)
-			due.ns = VDI_MIN(due.ns, call->to_client.first->due.ns);
+			note_due(&due, call->to_client.first->due, present);
 		if (call->has_end && (!call->is_stream || call->is_canceling || call->to_client.first == NULL))
-			due.ns = VDI_MIN(due.ns, call->end_due.ns);
+			note_due(&due, call->end_due, present);
 	}
-	return due.ns <= now(script).ns ? VD_NEVER : due; /* what is due now and stands still waits for a wake */
+	return due;
 }
 
 static void closed(void *arg)

@@ -1,0 +1,560 @@
+/* Keeping leases alive (E-290, E-291; etcd client/v3 lease.go).
+ *
+ * One keeper for a client, one stream for all leases, one lease for all its holders. A renewal is asked for at once and after every third of the lease's
+ * time; while it is not answered it is asked for again every 500 ms. The stream carries the require-leader mark and is opened again 500 ms after
+ * any end. Where clientv3 drops an answer because a reader is slow, there is a callback here; where it looks for late leases once a second, a
+ * timer.
+ *
+ * A holder is told things by the keeper's actor with no lock held, but marked as being told, so that a stop from another thread can wait
+ * for it. Everything is found anew after a callback: it may have stopped any holder.
+ */
+#include "etcd_call.h"
+#include "hash.h"
+
+#include <pthread.h>
+#include <rpc.pb-c.h>
+
+#define SEND_INTERVAL VD_MS(500)
+#define REOPEN_WAIT VD_MS(500)
+
+struct keeper;
+
+struct kept_lease {
+	TAILQ_ENTRY(kept_lease) node;
+	int64_t			id;
+	vd_mono			next_at; /* renewal wanted */
+	vd_mono			sent_at; /* on the stream that is open; 0: not */
+	vd_mono			deadline;
+	LIST_HEAD(, vd_etcd_keep_alive) holders;
+	struct vdi_timer	timer;
+};
+
+struct vd_etcd_keep_alive {
+	/* Fixed at start. */
+	struct keeper	*keeper; /* one reference */
+	vd_etcd_lease_fn said;
+	void		*arg;
+	bool		 require_leader;
+
+	/* Under the keeper's lock. */
+	struct kept_lease *lease; /* NULL: it has ended */
+	LIST_ENTRY(vd_etcd_keep_alive) node;
+	uint64_t  told_serial; /* what it was told last */
+	bool	  is_being_told;
+	bool	  is_stopped; /* inside its own callback */
+	pthread_t teller;
+};
+
+struct keeper {
+	struct vdi_etcd_part part; /* first */
+
+	/* Fixed at creation. */
+	struct vd_etcd	    *client; /* not after the part's close was done */
+	const struct vd_env *env;
+	struct vd_actor	    *actor;
+	vd_dur		     first_wait;
+
+	struct vdi_lock	     lock;
+	struct vdi_condition told;
+
+	/* Under lock. */
+	unsigned		     references; /* the part's and one for each holder */
+	struct vdi_hash		     by_id;
+	TAILQ_HEAD(, kept_lease)     leases;
+	struct vdi_timer_heap	     timers;
+	struct vdi_etcd_stream	    *stream;
+	bool			     has_message;
+	struct vdi_rpc_message	     message;
+	bool			     has_ended;
+	struct vdi_etcd_end	     end;
+	bool			     is_closing;
+	uint64_t		     tell_serial;
+	void (*closed)(void *arg);
+	void *closed_arg;
+
+	/* Actor only. */
+	vd_mono reopen_at;
+};
+
+static void unref_locked(struct keeper *keeper)
+{
+	bool is_last = --keeper->references == 0;
+
+	vdi_lock_release(&keeper->lock);
+	if (!is_last)
+		return;
+	vdi_hash_fini(&keeper->by_id);
+	vdi_condition_fini(&keeper->told);
+	vdi_lock_fini(&keeper->lock);
+	vdi_free(keeper);
+}
+
+/* ---- Leases ---- */
+
+static uint64_t hash_of(int64_t id)
+{
+	return vdi_hash_bytes((struct vd_bytes) { &id, sizeof id }, 0);
+}
+
+static bool is_id(const void *entry, const void *key)
+{
+	return ((const struct kept_lease *) entry)->id == *(const int64_t *) key;
+}
+
+static void forget_lease_locked(struct keeper *keeper, struct kept_lease *lease)
+{
+	(void) vdi_hash_remove(&keeper->by_id, hash_of(lease->id), &lease->id);
+	TAILQ_REMOVE(&keeper->leases, lease, node);
+	vdi_timer_heap_remove(&keeper->timers, &lease->timer);
+	vdi_free(lease);
+}
+
+/* The last holder takes the lease along. */
+static void detach_locked(struct vd_etcd_keep_alive *holder)
+{
+	struct kept_lease *lease = holder->lease;
+
+	if (lease == NULL)
+		return;
+	LIST_REMOVE(holder, node);
+	holder->lease = NULL;
+	if (LIST_EMPTY(&lease->holders))
+		forget_lease_locked(holder->keeper, lease);
+}
+
+static void set_timer_locked(struct keeper *keeper, struct kept_lease *lease)
+{
+	vd_mono again = lease->sent_at.ns ? vd_mono_add(lease->sent_at, SEND_INTERVAL) : lease->next_at;
+	vd_mono next = again.ns > lease->next_at.ns ? again : lease->next_at;
+
+	vdi_timer_heap_set(&keeper->timers, &lease->timer, next.ns < lease->deadline.ns ? next : lease->deadline);
+}
+
+/* ---- Telling; actor ---- */
+
+struct news {
+	const struct vd_etcd_error   *error; /* the holder's last word */
+	const struct vd_etcd_header  *header;
+	const struct vd_lease_result *result;
+	bool			      only_require_leader;
+};
+
+static bool concerns(const struct vd_etcd_keep_alive *holder, const struct news *news, uint64_t serial)
+{
+	return holder->told_serial != serial && (holder->require_leader || !news->only_require_leader);
+}
+
+/* Tells one holder. The lock is released meanwhile. */
+static void tell_locked(struct keeper *keeper, struct vd_etcd_keep_alive *holder, const struct news *news, uint64_t serial)
+{
+	holder->told_serial = serial;
+	holder->is_being_told = true;
+	holder->teller = pthread_self();
+	if (news->error)
+		detach_locked(holder);
+	vdi_lock_release(&keeper->lock);
+	holder->said(holder->arg, news->error, news->header, news->result);
+	vdi_lock_acquire(&keeper->lock);
+	holder->is_being_told = false;
+	if (holder->is_stopped) {
+		keeper->references--; /* the part's own one is still there */
+		vdi_free(holder);
+	} else {
+		vdi_condition_broadcast(&keeper->told);
+	}
+}
+
+static void tell_lease(struct keeper *keeper, int64_t id, const struct news *news)
+{
+	uint64_t serial;
+
+	vdi_lock_acquire(&keeper->lock);
+	serial = ++keeper->tell_serial;
+	for (;;) {
+		struct kept_lease	  *lease = vdi_hash_get(&keeper->by_id, hash_of(id), &id);
+		struct vd_etcd_keep_alive *holder = lease ? LIST_FIRST(&lease->holders) : NULL;
+
+		while (holder && !concerns(holder, news, serial))
+			holder = LIST_NEXT(holder, node);
+		if (holder == NULL)
+			break;
+		tell_locked(keeper, holder, news, serial);
+	}
+	vdi_lock_release(&keeper->lock);
+}
+
+static void tell_all(struct keeper *keeper, const struct news *news)
+{
+	struct kept_lease *lease;
+	uint64_t	   serial;
+
+	vdi_lock_acquire(&keeper->lock);
+	serial = ++keeper->tell_serial;
+	do {
+		struct vd_etcd_keep_alive *holder = NULL;
+
+		TAILQ_FOREACH (lease, &keeper->leases, node) {
+			LIST_FOREACH (holder, &lease->holders, node)
+				if (concerns(holder, news, serial))
+					break;
+			if (holder)
+				break;
+		}
+		if (holder)
+			tell_locked(keeper, holder, news, serial);
+	} while (lease);
+	vdi_lock_release(&keeper->lock);
+}
+
+static void set_known_error(struct vd_etcd_error *error, enum vd_etcd_code code)
+{
+	vdi_etcd_error_of_reason(vd_bytes_of(vdi_etcd_code_message(code)), error);
+}
+
+/* ---- The stream's handlers; the transport's thread ---- */
+
+static void on_message(void *arg, struct vdi_rpc_message *message)
+{
+	struct keeper *keeper = arg;
+
+	vdi_lock_acquire(&keeper->lock);
+	keeper->message = *message;
+	keeper->has_message = true;
+	vd_actor_wake(keeper->actor);
+	vdi_lock_release(&keeper->lock);
+}
+
+static void on_ended(void *arg, const struct vdi_rpc_end *end)
+{
+	struct keeper *keeper = arg;
+
+	vdi_lock_acquire(&keeper->lock);
+	vdi_etcd_end_copy(&keeper->end, end);
+	keeper->has_ended = true;
+	vd_actor_wake(keeper->actor);
+	vdi_lock_release(&keeper->lock);
+}
+
+/* ---- The actor ---- */
+
+static void handle_answer(struct keeper *keeper, struct vd_bytes bytes)
+{
+	ProtobufCMessage		     *unpacked;
+	Etcdserverpb__LeaseKeepAliveResponse *answer;
+	struct vd_etcd_error		      error;
+	struct vd_etcd_header		      header;
+	struct vd_lease_result		      result;
+	struct kept_lease		     *lease;
+	vd_mono				      now = vd_env_now(keeper->env);
+	int64_t				      ttl_s;
+
+	/* An answer that cannot be read is as good as none: it is asked for again. */
+	if (vdi_etcd_proto_unpack(&etcdserverpb__lease_keep_alive_response__descriptor, bytes, &unpacked, &error) != VD_OK)
+		return;
+	answer = (Etcdserverpb__LeaseKeepAliveResponse *) unpacked;
+	vdi_etcd_proto_header(answer->header, &header);
+	result = (struct vd_lease_result) { .id = answer->id, .ttl_s = answer->ttl, .granted_ttl_s = answer->ttl, .revision = header.revision };
+	vdi_etcd_proto_free(unpacked);
+	if (result.ttl_s <= 0) {
+		set_known_error(&error, VD_ETCD_LEASE_NOT_FOUND);
+		tell_lease(keeper, result.id, &(struct news) { .error = &error });
+		return;
+	}
+	ttl_s = VDI_MIN(result.ttl_s, INT64_MAX / 2000000000);
+	vdi_lock_acquire(&keeper->lock);
+	lease = vdi_hash_get(&keeper->by_id, hash_of(result.id), &result.id);
+	if (lease) {
+		lease->next_at = vd_mono_add(now, (vd_dur) { ttl_s * 1000000000 / 3 });
+		lease->deadline = vd_mono_add(now, VD_SECONDS(ttl_s));
+		lease->sent_at = (vd_mono) { 0 };
+		set_timer_locked(keeper, lease);
+	}
+	vdi_lock_release(&keeper->lock);
+	tell_lease(keeper, result.id, &(struct news) { .header = &header, .result = &result });
+}
+
+/* Takes what the transport's thread left. */
+static void handle_stream(struct keeper *keeper)
+{
+	struct vdi_rpc_message	message = { 0 };
+	struct vdi_etcd_stream *stream;
+	struct vd_etcd_error	error;
+	bool			has_message;
+	bool			has_ended;
+
+	vdi_lock_acquire(&keeper->lock);
+	has_message = keeper->has_message;
+	has_ended = keeper->has_ended;
+	message = keeper->message;
+	keeper->message = (struct vdi_rpc_message) { 0 };
+	keeper->has_message = false;
+	keeper->has_ended = false;
+	stream = keeper->stream;
+	if (has_ended)
+		keeper->stream = NULL;
+	vdi_lock_release(&keeper->lock);
+	if (has_message) {
+		handle_answer(keeper, message.bytes);
+		vdi_rpc_message_release(&message);
+		if (!has_ended)
+			vdi_etcd_stream_receive(stream);
+	}
+	if (!has_ended)
+		return;
+	vdi_etcd_stream_free(stream);
+	keeper->reopen_at = vd_mono_add(vd_env_now(keeper->env), REOPEN_WAIT);
+	vdi_etcd_error_of_end(&keeper->end.end, VDI_ETCD_CONTEXT_ALIVE, &error);
+	if (error.code == VD_ETCD_NO_LEADER)
+		tell_all(keeper, &(struct news) { .error = &error, .only_require_leader = true });
+}
+
+static void open_stream(struct keeper *keeper)
+{
+	static const struct vdi_rpc_stream_handlers handlers = { .message = on_message, .ended = on_ended };
+	const struct vdi_etcd_stream_request	    request = { .method = VDI_ETCD_METHOD_LEASE_KEEP_ALIVE, .require_leader = true };
+	struct vdi_etcd_stream			   *stream;
+	struct kept_lease			   *lease;
+	bool					    is_wanted;
+
+	vdi_lock_acquire(&keeper->lock);
+	is_wanted = keeper->stream == NULL && !TAILQ_EMPTY(&keeper->leases) && !keeper->is_closing;
+	vdi_lock_release(&keeper->lock);
+	if (!is_wanted || vd_env_now(keeper->env).ns < keeper->reopen_at.ns)
+		return;
+	/* Its handlers run later: they only note what they were told, and this actor is the one who looks. */
+	if (vdi_etcd_stream_open(keeper->client, &request, &handlers, keeper, &stream) != VD_OK) {
+		keeper->reopen_at = vd_mono_add(vd_env_now(keeper->env), REOPEN_WAIT);
+		return;
+	}
+	vdi_lock_acquire(&keeper->lock);
+	keeper->stream = stream;
+	TAILQ_FOREACH (lease, &keeper->leases, node) { /* what is due goes out at once */
+		lease->sent_at = (vd_mono) { 0 };
+		set_timer_locked(keeper, lease);
+	}
+	vdi_lock_release(&keeper->lock);
+	vdi_etcd_stream_receive(stream);
+}
+
+static void send_renewal(struct vdi_etcd_stream *stream, int64_t id)
+{
+	Etcdserverpb__LeaseKeepAliveRequest request = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
+	uint8_t				    bytes[32];
+
+	request.id = id;
+	VDI_CHECK(protobuf_c_message_get_packed_size(&request.base) <= sizeof bytes);
+	if (vdi_etcd_stream_send(stream, (struct vd_bytes) { bytes, protobuf_c_message_pack(&request.base, bytes) }) != VD_OK)
+		return; /* without memory it is not sent now; it is due again in 500 ms */
+}
+
+static void handle_timers(struct keeper *keeper)
+{
+	struct vdi_timer *timer;
+	vd_mono		  now = vd_env_now(keeper->env);
+
+	for (;;) {
+		struct vdi_etcd_stream *stream;
+		struct kept_lease      *lease;
+		struct vd_etcd_error	error;
+		int64_t			id;
+		bool			is_late;
+
+		vdi_lock_acquire(&keeper->lock);
+		timer = vdi_timer_heap_pop_due(&keeper->timers, now);
+		if (timer == NULL) {
+			vdi_lock_release(&keeper->lock);
+			return;
+		}
+		lease = VDI_CONTAINER_OF(timer, struct kept_lease, timer);
+		id = lease->id;
+		is_late = now.ns >= lease->deadline.ns;
+		stream = keeper->stream;
+		if (!is_late) {
+			lease->sent_at = now; /* without a stream too: taken back when there is one */
+			set_timer_locked(keeper, lease);
+		}
+		vdi_lock_release(&keeper->lock);
+		if (is_late) {
+			(void) vdi_etcd_error_set(&error, VD_TIMEOUT, "etcdclient: the lease was not renewed in time");
+			tell_lease(keeper, id, &(struct news) { .error = &error });
+		} else if (stream) {
+			send_renewal(stream, id);
+		}
+	}
+}
+
+static void gone(void *arg)
+{
+	struct keeper *keeper = arg;
+	void (*closed)(void *) = keeper->closed;
+	void *closed_arg = keeper->closed_arg;
+
+	vdi_lock_acquire(&keeper->lock);
+	keeper->actor = NULL;
+	unref_locked(keeper);
+	closed(closed_arg);
+}
+
+/* True: the actor is on its way out. */
+static bool step_close(struct keeper *keeper)
+{
+	struct vdi_etcd_stream *stream;
+	struct vd_etcd_error	error;
+	bool			is_closing;
+
+	vdi_lock_acquire(&keeper->lock);
+	is_closing = keeper->is_closing;
+	stream = keeper->stream;
+	vdi_lock_release(&keeper->lock);
+	if (!is_closing)
+		return false;
+	(void) vdi_etcd_error_set(&error, VD_CLOSED, "etcdclient: leases keep alive halted: the client is closing");
+	tell_all(keeper, &(struct news) { .error = &error });
+	if (stream) {
+		vdi_etcd_stream_cancel(stream);
+		return true;
+	}
+	vd_actor_close(keeper->actor, gone, keeper);
+	return true;
+}
+
+static void run(void *arg)
+{
+	struct keeper *keeper = arg;
+	vd_mono	       next;
+
+	handle_stream(keeper);
+	if (step_close(keeper))
+		return;
+	open_stream(keeper);
+	handle_timers(keeper);
+	vdi_lock_acquire(&keeper->lock);
+	next = vdi_timer_heap_next_due(&keeper->timers);
+	if (keeper->stream == NULL && !TAILQ_EMPTY(&keeper->leases) && keeper->reopen_at.ns < next.ns)
+		next = keeper->reopen_at;
+	vdi_lock_release(&keeper->lock);
+	vd_actor_set_timer(keeper->actor, next);
+}
+
+/* ---- The part ---- */
+
+static void close_keeper(struct vdi_etcd_part *part, void (*done)(void *arg), void *arg)
+{
+	struct keeper *keeper = (struct keeper *) part;
+
+	vdi_lock_acquire(&keeper->lock);
+	keeper->is_closing = true;
+	keeper->closed = done;
+	keeper->closed_arg = arg;
+	vd_actor_wake(keeper->actor);
+	vdi_lock_release(&keeper->lock);
+}
+
+static vd_status make_keeper(struct vd_etcd *client, struct vdi_etcd_part **ret_part)
+{
+	struct vd_actor_options options = { .name = "etcd_lease", .run = run };
+	struct keeper	       *keeper = VDI_NEW(struct keeper);
+	vd_status		status;
+
+	if (keeper == NULL)
+		return VD_NOMEM;
+	options.arg = keeper;
+	status = vd_actor_new(client->env, &options, &keeper->actor);
+	if (status != VD_OK) {
+		vdi_free(keeper);
+		return status;
+	}
+	keeper->part.close = close_keeper;
+	keeper->client = client;
+	keeper->env = client->env;
+	keeper->first_wait = client->dial_timeout.ns ? (vd_dur) { client->dial_timeout.ns + VD_SECONDS(1).ns } : VD_SECONDS(5);
+	keeper->references = 1;
+	vdi_hash_init(&keeper->by_id, is_id, 0);
+	TAILQ_INIT(&keeper->leases);
+	vdi_lock_init(&keeper->lock, VDI_LOCK_ETCD_LEASE);
+	vdi_condition_init(&keeper->told);
+	*ret_part = &keeper->part;
+	return VD_OK;
+}
+
+/* ---- For users ---- */
+
+static struct kept_lease *find_or_add_locked(struct keeper *keeper, int64_t id)
+{
+	struct kept_lease *lease = vdi_hash_get(&keeper->by_id, hash_of(id), &id);
+
+	if (lease)
+		return lease;
+	lease = VDI_NEW(struct kept_lease);
+	if (lease == NULL)
+		return NULL;
+	lease->id = id;
+	if (vdi_hash_put(&keeper->by_id, hash_of(id), &lease->id, lease, NULL) != VD_OK) {
+		vdi_free(lease);
+		return NULL;
+	}
+	LIST_INIT(&lease->holders);
+	TAILQ_INSERT_TAIL(&keeper->leases, lease, node);
+	lease->next_at = vd_env_now(keeper->env);
+	lease->deadline = vd_mono_add(lease->next_at, keeper->first_wait);
+	set_timer_locked(keeper, lease);
+	return lease;
+}
+
+vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id, vd_etcd_lease_fn said, void *arg,
+				   struct vd_etcd_keep_alive **ret_keep_alive)
+{
+	struct vdi_etcd_part	  *part;
+	struct keeper		  *keeper;
+	struct vd_etcd_keep_alive *holder;
+	struct kept_lease	  *lease = NULL;
+	vd_status		   status = VD_OK;
+
+	if (said == NULL || id == 0)
+		return VD_INVALID_ARGUMENT;
+	VDI_TRY(vdi_etcd_part_get(client, VDI_ETCD_PART_LEASE, make_keeper, &part));
+	keeper = (struct keeper *) part;
+	holder = VDI_NEW(struct vd_etcd_keep_alive);
+	if (holder == NULL)
+		return VD_NOMEM;
+	holder->keeper = keeper;
+	holder->said = said;
+	holder->arg = arg;
+	holder->require_leader = call && call->require_leader;
+	vdi_lock_acquire(&keeper->lock);
+	if (keeper->is_closing)
+		status = VD_CLOSED;
+	else if ((lease = find_or_add_locked(keeper, id)) == NULL)
+		status = VD_NOMEM;
+	if (status == VD_OK) {
+		holder->lease = lease;
+		LIST_INSERT_HEAD(&lease->holders, holder, node);
+		keeper->references++;
+		*ret_keep_alive = holder;
+		vd_actor_wake(keeper->actor);
+	}
+	vdi_lock_release(&keeper->lock);
+	if (status != VD_OK)
+		vdi_free(holder);
+	return status;
+}
+
+void vd_etcd_keep_alive_stop(struct vd_etcd_keep_alive *holder)
+{
+	struct keeper *keeper;
+
+	if (holder == NULL)
+		return;
+	keeper = holder->keeper;
+	vdi_lock_acquire(&keeper->lock);
+	detach_locked(holder);
+	if (holder->is_being_told && pthread_equal(holder->teller, pthread_self())) {
+		holder->is_stopped = true; /* freed when its callback returns */
+		vdi_lock_release(&keeper->lock);
+		return;
+	}
+	while (holder->is_being_told)
+		vdi_condition_wait(&keeper->told, &keeper->lock);
+	vdi_free(holder);
+	unref_locked(keeper);
+}

@@ -1,0 +1,30 @@
+/* An etcd client over gRPC. Apart, so that everything else of the client does without gRPC. */
+#include <vedette/etcd.h>
+
+#include "etcd_client.h"
+#include "grpc_client.h"
+
+vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
+{
+	struct vdi_grpc_tls	       tls;
+	struct vdi_grpc_client_options transport_options;
+	struct vdi_rpc_client	      *transport;
+	vd_status		       status;
+
+	VDI_TRY(vdi_etcd_check_options(options, reterr));
+	tls = (struct vdi_grpc_tls) { options->ca_path, options->cert_path, options->key_path, options->server_name };
+	transport_options = (struct vdi_grpc_client_options) {
+		.endpoints = options->endpoints,
+		.endpoint_count = options->endpoint_count,
+		.tls = tls.ca_path || tls.cert_path || tls.server_name ? &tls : NULL,
+		.keepalive_time = options->keepalive_time,
+		.keepalive_timeout = options->keepalive_timeout,
+		.send_size_max = options->send_size_max,
+		.receive_size_max = options->receive_size_max,
+	};
+	VDI_TRY(vdi_grpc_client_new(env, &transport_options, &transport, reterr));
+	status = vdi_etcd_new(env, options, transport, ret_client, reterr);
+	if (status != VD_OK)
+		transport->ops->close(transport, NULL, NULL);
+	return status;
+}
