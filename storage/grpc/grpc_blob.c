@@ -25,7 +25,8 @@ vd_status vdi_rpc_blob_new(size_t size, struct vdi_rpc_blob **ret_blob, char **r
 
 struct vdi_rpc_blob *vdi_rpc_blob_ref(struct vdi_rpc_blob *blob)
 {
-	atomic_fetch_add_explicit(&blob->references, 1, memory_order_relaxed);
+	/* Release, and the load below: core hands the reference to another thread in a way that the thread sanitizer does not see. */
+	atomic_fetch_add_explicit(&blob->references, 1, memory_order_release);
 	return blob;
 }
 
@@ -43,7 +44,10 @@ size_t vdi_rpc_blob_size(const struct vdi_rpc_blob *blob)
 
 static void drop_reference(void *arg)
 {
-	vdi_rpc_blob_unref(arg);
+	struct vdi_rpc_blob *blob = arg;
+
+	(void) atomic_load_explicit(&blob->references, memory_order_acquire);
+	vdi_rpc_blob_unref(blob);
 }
 
 grpc_byte_buffer *vdi_grpc_blob_pack(struct vd_bytes head, struct vdi_rpc_blob *blob)

@@ -96,7 +96,6 @@ vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name,
 	}
 	channel->client = client;
 	channel->target = endpoint.target;
-	channel->target_is_own = endpoint.target_is_own;
 	channel->references = 1;
 	channel->probe_due = VD_NEVER;
 	channel->watch_tag.run = run_watch;
@@ -151,8 +150,8 @@ static void look(struct vdi_grpc_channel *channel)
 			grpc_call_cancel(channel->probe, NULL);
 	}
 	vdi_lock_acquire(&client->lock);
-	became_ready = channel->state == GRPC_CHANNEL_READY && !channel->is_ready;
-	channel->is_ready = channel->state == GRPC_CHANNEL_READY;
+	became_ready = channel->state == GRPC_CHANNEL_READY && !channel->is_ready && !channel->is_removed;
+	channel->is_ready = channel->state == GRPC_CHANNEL_READY && !channel->is_removed;
 	if (became_ready)
 		channel->last_error[0] = 0;
 	vdi_lock_release(&client->lock);
@@ -178,21 +177,6 @@ static void run_watch(struct vdi_grpc_tag *tag, bool success)
 
 void vdi_grpc_channel_tend(struct vdi_grpc_channel *channel)
 {
-	struct vdi_grpc_client *client = channel->client;
-
-	if (channel->is_removed) {
-		grpc_channel *core = channel->core;
-
-		if (channel->probe)
-			grpc_call_cancel(channel->probe, NULL);
-		channel->probe_due = VD_NEVER;
-		channel->core = NULL;
-		grpc_channel_destroy(core); /* brings the watch back; calls run on */
-		vdi_lock_acquire(&client->lock);
-		vdi_grpc_channel_unref_locked(channel);
-		vdi_lock_release(&client->lock);
-		return;
-	}
 	if (channel->is_tended)
 		return;
 	channel->is_tended = true;
@@ -200,6 +184,21 @@ void vdi_grpc_channel_tend(struct vdi_grpc_channel *channel)
 	/* A channel that core could not make (a key that fits no certificate) fails for ever; a watch on it would never come back. */
 	if (grpc_channel_support_connectivity_watcher(channel->core))
 		start_watch(channel);
+}
+
+void vdi_grpc_channel_retire(struct vdi_grpc_channel *channel)
+{
+	struct vdi_grpc_client *client = channel->client;
+	grpc_channel	       *core = channel->core;
+
+	if (channel->probe)
+		grpc_call_cancel(channel->probe, NULL);
+	channel->probe_due = VD_NEVER;
+	channel->core = NULL;
+	grpc_channel_destroy(core); /* brings the watch back; calls run on */
+	vdi_lock_acquire(&client->lock);
+	vdi_grpc_channel_unref_locked(channel);
+	vdi_lock_release(&client->lock);
 }
 
 /* ---- Why it fails ---- */

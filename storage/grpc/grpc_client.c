@@ -217,11 +217,11 @@ static void tend_channels(struct vdi_grpc_client *client)
 	while (removed) {
 		struct vdi_grpc_channel *next = removed->removed_next;
 
-		vdi_grpc_channel_tend(removed);
+		vdi_grpc_channel_retire(removed);
 		removed = next;
 	}
 	for (size_t i = 0; (channel = hold_channel(client, i)) != NULL; i++) {
-		if (!channel->is_tended)
+		if (channel->core)
 			vdi_grpc_channel_tend(channel);
 		drop_channel(channel);
 	}

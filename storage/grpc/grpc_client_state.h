@@ -30,7 +30,6 @@ struct vdi_grpc_channel {
 	struct vdi_grpc_client *client;
 	char		       *name; /* as configured */
 	char		       *target;
-	bool			target_is_own; /* what core calls a connected peer never equals target */
 	grpc_channel	       *core;	       /* calls are created on it under the client's lock, so that it is not destroyed meanwhile */
 
 	/* Under the client's lock. */
@@ -58,8 +57,10 @@ struct vdi_grpc_channel {
 VDI_MUST_USE vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name, struct vdi_grpc_channel **ret_channel,
 					    struct vd_error *reterr);
 void vdi_grpc_channel_unref_locked(struct vdi_grpc_channel *channel);
-/* The queue's: starts to watch it and to connect; or, after its removal, ends that. */
+/* The queue's: starts to watch it and to connect; once. */
 void vdi_grpc_channel_tend(struct vdi_grpc_channel *channel);
+/* The queue's, after its removal: ends that, and drops the list's reference. */
+void vdi_grpc_channel_retire(struct vdi_grpc_channel *channel);
 /* The queue's: asks core again why it fails if that is due. Answers when it is due next. */
 vd_mono vdi_grpc_channel_probe(struct vdi_grpc_channel *channel, vd_mono now);
 
@@ -112,6 +113,9 @@ struct vdi_grpc_rpc {
 	struct vdi_grpc_channel *channel;      /* RUNNING */
 	grpc_call		*core;	       /* RUNNING */
 	unsigned		 attempts;
+
+	/* The queue's. */
+	bool was_opened; /* a stream's metadata went out */
 };
 
 /* Where core puts the end of a call. */
@@ -119,6 +123,7 @@ struct vdi_grpc_status {
 	grpc_status_code    code;
 	grpc_slice	    details;
 	grpc_metadata_array metadata;
+	const char	   *words; /* core's own, with where they come from; NULL: none */
 };
 void	vdi_grpc_status_init(struct vdi_grpc_status *status);
 void	vdi_grpc_status_fini(struct vdi_grpc_status *status);
@@ -195,7 +200,7 @@ struct vdi_grpc_client {
 	size_t			  channel_count;
 	size_t			  channel_next;	  /* round robin */
 	size_t			  channels_alive; /* listed, or removed and not yet gone */
-	struct vdi_grpc_channel	 *removed;	  /* to be tended a last time */
+	struct vdi_grpc_channel	 *removed;	  /* to be retired */
 	struct vdi_grpc_link	  live;
 	struct vdi_grpc_link	  waiting; /* first come, first served */
 	struct vdi_grpc_link	  refused;

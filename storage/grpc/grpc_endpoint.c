@@ -1,7 +1,5 @@
 /* Upstream: etcd client/v3/internal/endpoint/endpoint.go for the forms. What grpc-go finds out while dialing (no port) we say at once.
- *
- * Targets always have a scheme with slashes, as in dns:///127.0.0.1:2379, also for plain addresses: core calls a peer that it has a connection to
- * ipv4:127.0.0.1:2379 or unix:/path. So what core says the peer is tells whether a call ever reached a connection. */
+ */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,7 +90,6 @@ static const char *parse_socket(const char *path, struct vdi_grpc_endpoint *endp
 	if (strlen(path) > SOCKET_PATH_MAX)
 		return "has a path that is too long for a socket (107 bytes)";
 	endpoint->is_socket = true;
-	endpoint->target_is_own = *path == '/';
 	vdi_buffer_append_text(target, *path == '/' ? "unix://" : "unix:");
 	append_path(target, path, strlen(path));
 	return NULL;
@@ -106,7 +103,6 @@ static const char *parse_host(const char *text, struct vdi_grpc_endpoint *endpoi
 
 	if (wrong)
 		return wrong;
-	endpoint->target_is_own = true;
 	vdi_buffer_append_text(target, "dns:///");
 	append_path(target, text, size);
 	return NULL;

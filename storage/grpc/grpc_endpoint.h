@@ -12,9 +12,8 @@ enum vdi_grpc_scheme {
 
 struct vdi_grpc_endpoint {
 	enum vdi_grpc_scheme scheme;
-	bool		     is_socket;	      /* unix:, unixs: */
-	bool		     target_is_own;   /* core never calls a connected peer like the target (grpc_channel.h) */
-	char		    *target;	      /* for grpc_channel_create; vdi_free */
+	bool		     is_socket; /* unix:, unixs: */
+	char		    *target; /* for grpc_channel_create; vdi_free */
 };
 
 /* VD_INVALID_ARGUMENT names the endpoint and what is wrong with it; VD_NOMEM. */

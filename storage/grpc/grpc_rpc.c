@@ -1,8 +1,8 @@
 /* What calls and streams have in common: waiting for a connection, being stopped at any moment by anybody, and telling how it ended.
  *
- * Waiting is done here and not by core (its wait-for-ready would tie a call to one endpoint). A call is given to core only when its channel is ready, and without
- * wait-for-ready; so whatever fails before it has a connection fails at once, is recognized by the name of its peer (grpc_endpoint.c) and
- * waits again, here. That is why `unsent` is exact.
+ * Waiting is done here and not by core (its wait-for-ready would tie a call to one endpoint, and would not say whether it was ever sent). A call is given to core
+ * only when its channel is ready, and without wait-for-ready; so whatever has no connection after all fails at once, and waits again, here. `unsent` is
+ * never said of what may have gone out; of a call on a connection that broke just then it may be missing.
  *
  * Of two who stop an rpc the first decides how it ends, unless its answer was already on its way.
  */
@@ -26,6 +26,7 @@ void vdi_grpc_status_fini(struct vdi_grpc_status *status)
 {
 	grpc_slice_unref(status->details);
 	grpc_metadata_array_destroy(&status->metadata);
+	gpr_free((char *) status->words);
 }
 
 grpc_op vdi_grpc_status_op(struct vdi_grpc_status *status)
@@ -35,6 +36,7 @@ grpc_op vdi_grpc_status_op(struct vdi_grpc_status *status)
 	op.data.recv_status_on_client.status = &status->code;
 	op.data.recv_status_on_client.status_details = &status->details;
 	op.data.recv_status_on_client.trailing_metadata = &status->metadata;
+	op.data.recv_status_on_client.error_string = &status->words;
 	return op;
 }
 
@@ -317,18 +319,23 @@ void vdi_grpc_rpc_tell_refused(struct vdi_grpc_client *client)
 	}
 }
 
-/* Core names a peer only after the call came to a connection; before it answers the target. */
-static bool is_unsent(const struct vdi_grpc_rpc *rpc)
+/* Of a stream it is certain: no message is given to core before the opening has gone out. Of a unary call, all of which is one batch, core says so only where it
+ * could not find it a connection: then its words are of its own making ("Error received from peer" is what all others begin with, whatever the peer says). */
+static bool is_unsent(const struct vdi_grpc_rpc *rpc, const struct vdi_grpc_status *status)
 {
-	char *peer;
-	bool  same;
+	static const char *const no_connection[] = { "failed to connect to all addresses", "DNS resolution failed", "empty address list" };
+	const char		*words;
 
-	if (!rpc->channel->target_is_own)
+	if (rpc->ops->is_stream)
+		return !rpc->was_opened;
+	words = status->words ? strchr(status->words, ':') : NULL;
+	if (words == NULL || status->code != GRPC_STATUS_UNAVAILABLE)
 		return false;
-	peer = grpc_call_get_peer(rpc->core);
-	same = peer && strcmp(peer, rpc->channel->target) == 0;
-	gpr_free(peer);
-	return same;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(no_connection); i++) {
+		if (strncmp(words + 1, no_connection[i], strlen(no_connection[i])) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* Its channel was not as ready as we believed. */
@@ -344,7 +351,7 @@ static bool waits_again(struct vdi_grpc_rpc *rpc)
 	if (again) {
 		rpc->core = NULL;
 		rpc->channel = NULL;
-		channel->is_ready = channel->core && grpc_channel_check_connectivity_state(channel->core, 1) == GRPC_CHANNEL_READY;
+		channel->is_ready = channel->core && !channel->is_removed && grpc_channel_check_connectivity_state(channel->core, 1) == GRPC_CHANNEL_READY;
 		vdi_grpc_channel_unref_locked(channel);
 		wait_locked(rpc);
 		vdi_grpc_queue_wake(client->queue);
@@ -373,7 +380,7 @@ bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status
 {
 	struct vdi_grpc_ending *ending = ret_ending;
 	struct vdi_rpc_end     *end = &ending->end;
-	bool			unsent = status->code != GRPC_STATUS_OK && is_unsent(rpc);
+	bool			unsent = status->code != GRPC_STATUS_OK && is_unsent(rpc, status);
 	enum vdi_grpc_verdict	verdict;
 
 	if (unsent && status->code == GRPC_STATUS_UNAVAILABLE && waits_again(rpc)) {

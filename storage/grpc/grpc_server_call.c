@@ -178,7 +178,7 @@ static void begin(struct vdi_rpc_server_call *call)
 	op.data.recv_close_on_server.cancelled = &call->close_cancelled;
 	start_locked(call, &op, 1, &call->close_tag);
 	if (call->is_refused)
-		finish_locked(call, call->code, "the server cannot take the call now");
+		finish_locked(call, call->code, call->code == VDI_RPC_UNAVAILABLE ? "the server is closing" : "out of memory");
 	else if (call->method_index != SIZE_MAX && !call->is_finishing)
 		send_metadata_locked(call);
 	call->is_arrived = true;

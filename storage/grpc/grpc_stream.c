@@ -1,11 +1,10 @@
 /* A stream of messages in both directions.
  *
- * Each kind of batch has its own tag, and at most one batch of a kind is out: opening (our metadata; with a single request its message and half-close too), the
- * peer's metadata, sending, receiving, the status. All batches are started under the stream's lock, which callers' threads and the queue's share. The end is
+ * Each kind of batch has its own tag, and at most one batch of a kind is out: opening (our metadata), the peer's metadata, sending, receiving, the status. All batches are started under the stream's lock, which callers' threads and the queue's share. The end is
  * told when the status has come and no tag is out any more, so nothing comes after it.
  *
  * Messages are given to core one by one after the opening batch has come back with success: until then the stream may still move to another endpoint, with all
- * that is queued for it.
+ * that is queued for it. A single request is such a message too.
  */
 #include "grpc_client_state.h"
 
@@ -19,7 +18,7 @@ struct stream {
 	struct vdi_grpc_rpc		      rpc;
 	const struct vdi_rpc_stream_handlers *handlers;
 	void				     *arg;
-	bool				      is_single; /* one request, sent with the opening */
+	bool				      is_single; /* one request, sent behind the opening */
 	struct vdi_lock			      lock;
 
 	/* Under lock. */
@@ -38,7 +37,6 @@ struct stream {
 	bool		 wants_message; /* asked for and not yet with core */
 
 	/* The queue's. */
-	bool was_opened; /* told */
 	bool has_status;
 
 	/* Lent to core. */
@@ -78,23 +76,29 @@ static void start_locked(struct stream *stream, const grpc_op *ops, size_t count
 static void send_next_locked(struct stream *stream)
 {
 	struct outgoing *outgoing = stream->queue;
-	grpc_op		 op = { 0 };
+	grpc_op		 ops[2] = { 0 };
+	size_t		 count = 1;
 
 	if (!stream->is_running || !stream->is_opened || stream->is_sending)
 		return;
-	if (outgoing) {
+	if (stream->is_single && !stream->is_half_closed) {
+		stream->is_half_closed = true;
+		ops[0].op = GRPC_OP_SEND_MESSAGE;
+		ops[0].data.send_message.send_message = stream->rpc.message;
+		ops[count++].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
+	} else if (outgoing) {
 		stream->queue = outgoing->next;
 		if (stream->queue == NULL)
 			stream->queue_last = &stream->queue;
-		op.op = GRPC_OP_SEND_MESSAGE;
-		op.data.send_message.send_message = outgoing->message;
+		ops[0].op = GRPC_OP_SEND_MESSAGE;
+		ops[0].data.send_message.send_message = outgoing->message;
 	} else if (stream->wants_half_close && !stream->is_half_closed) {
 		stream->is_half_closed = true;
-		op.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
+		ops[0].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
 	} else
 		return;
 	stream->is_sending = true;
-	start_locked(stream, &op, 1, &stream->send_tag);
+	start_locked(stream, ops, count, &stream->send_tag);
 	if (outgoing) {
 		grpc_byte_buffer_destroy(outgoing->message);
 		vdi_free(outgoing);
@@ -129,22 +133,14 @@ static void drop_queue_locked(struct stream *stream)
 static void start(struct vdi_grpc_rpc *rpc)
 {
 	struct stream *stream = VDI_CONTAINER_OF(rpc, struct stream, rpc);
-	grpc_op	       ops[3] = { 0 };
-	size_t	       count = 1;
+	grpc_op	       open_op = vdi_grpc_rpc_metadata_op(rpc);
 	grpc_op	       metadata_op = { .op = GRPC_OP_RECV_INITIAL_METADATA };
 	grpc_op	       status_op;
 
 	vdi_lock_acquire(&stream->lock);
 	vdi_grpc_status_init(&stream->status);
 	grpc_metadata_array_init(&stream->metadata);
-	ops[0] = vdi_grpc_rpc_metadata_op(rpc);
-	if (stream->is_single) {
-		ops[1].op = GRPC_OP_SEND_MESSAGE;
-		ops[1].data.send_message.send_message = rpc->message;
-		ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
-		count = 3;
-	}
-	start_locked(stream, ops, count, &stream->open_tag);
+	start_locked(stream, &open_op, 1, &stream->open_tag);
 	metadata_op.data.recv_initial_metadata.recv_initial_metadata = &stream->metadata;
 	start_locked(stream, &metadata_op, 1, &stream->metadata_tag);
 	status_op = vdi_grpc_status_op(&stream->status);
@@ -210,9 +206,9 @@ static void give_back(struct stream *stream)
 
 static void tell_opened(struct stream *stream)
 {
-	if (stream->was_opened)
+	if (stream->rpc.was_opened)
 		return;
-	stream->was_opened = true;
+	stream->rpc.was_opened = true;
 	if (stream->handlers->opened)
 		stream->handlers->opened(stream->arg, stream->rpc.channel->name);
 }
@@ -296,7 +292,6 @@ vd_status vdi_grpc_stream_open(struct vdi_rpc_client *client, const struct vdi_r
 	stream->handlers = handlers;
 	stream->arg = arg;
 	stream->is_single = request->half_close;
-	stream->is_half_closed = request->half_close;
 	stream->queue_last = &stream->queue;
 	stream->open_tag.run = run_open;
 	stream->metadata_tag.run = run_metadata;

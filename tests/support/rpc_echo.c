@@ -221,6 +221,25 @@ void rpc_echo_stop(struct rpc_echo *echo, const struct vd_env *env)
 	echo->server = NULL;
 }
 
+void rpc_give_way(const struct vd_env *env)
+{
+	struct vdi_wait never;
+
+	vdi_wait_init(&never, env);
+	assert_false(vdi_wait_until(&never, vd_mono_add(vd_env_now(env), VD_MS(1))));
+	vdi_wait_fini(&never);
+}
+
+void rpc_wait_for(const struct vd_env *env, const _Atomic uint64_t *counter, uint64_t at_least)
+{
+	vd_mono due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
+
+	while (atomic_load(counter) < at_least) {
+		assert_true(vd_env_now(env).ns < due.ns);
+		rpc_give_way(env);
+	}
+}
+
 /* ---- The client's side ---- */
 
 struct asked {
@@ -294,7 +313,8 @@ static void record_ended(void *arg, const struct vdi_rpc_end *end)
 {
 	struct rpc_recorder *recorder = arg;
 
-	recorder->client->ops->stream_free(recorder->stream);
+	if (!recorder->keeps_stream)
+		recorder->client->ops->stream_free(recorder->stream);
 	vdi_lock_acquire(&recorder->lock);
 	assert_false(recorder->is_ended);
 	recorder->is_ended = true;
@@ -319,8 +339,8 @@ vd_status rpc_recorder_open(struct rpc_recorder *recorder, const struct vdi_rpc_
 	static const struct vdi_rpc_stream_handlers handlers = { record_opened, record_message, record_ended };
 	vd_status status = recorder->client->ops->stream_open(recorder->client, request, &handlers, recorder, &recorder->stream);
 
-	/* It may have ended, and be freed, already: only a stream that cannot is asked. */
-	if (status == VD_OK && recorder->asks_again && request->timeout.ns == 0)
+	/* It may have ended already; one that is freed then cannot be asked. */
+	if (status == VD_OK && recorder->asks_again && (recorder->keeps_stream || request->timeout.ns == 0))
 		recorder->client->ops->stream_receive(recorder->stream);
 	return status;
 }

@@ -39,6 +39,11 @@ vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const 
 const char *rpc_echo_address(const struct rpc_echo *echo);
 void	    rpc_echo_stop(struct rpc_echo *echo, const struct vd_env *env);
 
+/* Until the counter is at least that much; fails the test after 20 s. */
+void rpc_wait_for(const struct vd_env *env, const _Atomic uint64_t *counter, uint64_t at_least);
+/* A moment for other threads, in loops that look for something they cannot be told of. */
+void rpc_give_way(const struct vd_env *env);
+
 /* ---- The client's side ---- */
 
 struct rpc_answer {
@@ -59,6 +64,7 @@ struct rpc_recorder {
 	struct vdi_rpc_client *client;
 	struct vdi_rpc_stream *stream;
 	bool		       asks_again; /* receive after each message */
+	bool		       keeps_stream; /* the test frees it; else that is done at the end */
 	struct vdi_lock	       lock;
 	struct vdi_condition   changed;
 

@@ -1,0 +1,43 @@
+#include "rpc_certs.h"
+#include "vdtest.h"
+
+static bool run(const struct rpc_certs *certs, const char *arguments)
+{
+	char command[1024];
+
+	snprintf(command, sizeof command, "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 %s >/dev/null 2>&1",
+		 certs->directory, arguments);
+	return system(command) == 0;
+}
+
+bool rpc_certs_make(struct rpc_certs *certs)
+{
+	snprintf(certs->directory, sizeof certs->directory, "/tmp/vedette-certs-XXXXXX");
+	if (mkdtemp(certs->directory) == NULL)
+		return false;
+	return run(certs, "-keyout ca.key -out ca.pem -subj /CN=ca") &&
+	       run(certs, "-keyout server.key -out server.pem -subj /CN=server -CA ca.pem -CAkey ca.key -addext basicConstraints=critical,CA:FALSE "
+			  "-addext subjectAltName=DNS:localhost,IP:127.0.0.1") &&
+	       run(certs, "-keyout elsewhere.key -out elsewhere.pem -subj /CN=elsewhere -CA ca.pem -CAkey ca.key -addext basicConstraints=critical,CA:FALSE "
+			  "-addext subjectAltName=DNS:elsewhere.example") &&
+	       run(certs, "-keyout client.key -out client.pem -subj /CN=alice -CA ca.pem -CAkey ca.key -addext basicConstraints=critical,CA:FALSE") &&
+	       run(certs, "-keyout stranger.key -out stranger.pem -subj /CN=mallory -addext subjectAltName=DNS:localhost");
+}
+
+const char *rpc_certs_path(const struct rpc_certs *certs, const char *name)
+{
+	static char	paths[8][128];
+	static unsigned next;
+	char	       *path = paths[next++ % 8];
+
+	snprintf(path, sizeof paths[0], "%s/%s", certs->directory, name);
+	return path;
+}
+
+void rpc_certs_remove(struct rpc_certs *certs)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf %s", certs->directory);
+	assert_int_equal(system(command), 0);
+}

@@ -1,0 +1,23 @@
+/* Certificates for tests, made by openssl(1) in a new directory. False: there is no openssl.
+ *
+ *   ca.pem                     signs the following
+ *   server.pem, server.key     localhost, 127.0.0.1
+ *   elsewhere.pem, .key        elsewhere.example
+ *   client.pem, client.key     common name alice
+ *   stranger.pem, .key         self-signed, trusted by nobody; common name mallory, localhost
+ */
+#ifndef RPC_CERTS_H
+#define RPC_CERTS_H
+
+#include <stdbool.h>
+
+struct rpc_certs {
+	char directory[64];
+};
+
+bool rpc_certs_make(struct rpc_certs *certs);
+/* Lent until the eighth call after this one. */
+const char *rpc_certs_path(const struct rpc_certs *certs, const char *name);
+void	    rpc_certs_remove(struct rpc_certs *certs);
+
+#endif
