@@ -27,6 +27,7 @@
 	X(VDI_LOCK_DECODE, "decode")                                                                                             \
 	X(VDI_LOCK_STORE, "store")                                                                                               \
 	X(VDI_LOCK_ETCD_WATCH, "etcd_watch")                                                                                     \
+	X(VDI_LOCK_ETCD_WATCH_SET, "etcd_watch_set")                                                                             \
 	X(VDI_LOCK_ETCD_LEASE, "etcd_lease")                                                                                     \
 	X(VDI_LOCK_ETCD_CLIENT, "etcd_client")                                                                                   \
 	X(VDI_LOCK_ETCD_CHANNEL, "etcd_channel") /* the transport below the client */                                            \

@@ -60,6 +60,7 @@ struct rpc_script_call {
 	bool	end_local;
 	bool	end_unsent;
 	bool	is_refused; /* the peer never sees it */
+	bool	is_broken;  /* nothing more reaches the peer */
 
 	/* Client's end. */
 	struct vdi_rpc_stream_handlers handlers;
@@ -247,6 +248,7 @@ static void break_call(struct rpc_script_call *call, int code, const char *text,
 {
 	if (call->state == CALL_OVER)
 		return;
+	call->is_broken = true;
 	if (call->has_end && !call->is_canceling) {
 		call->has_end = false; /* the peer's end never arrives */
 		vdi_free(call->end_text);
@@ -399,7 +401,7 @@ static vd_status client_stream_send(struct vdi_rpc_stream *stream, struct vd_byt
 	struct item	       *item;
 
 	VDI_CHECK(!call->is_freed);
-	if (call->state == CALL_OVER || call->is_canceling)
+	if (call->state == CALL_OVER || call->is_canceling || call->is_broken)
 		return VD_OK;
 	item = item_new(ITEM_MESSAGE, message);
 	if (item == NULL)
@@ -424,7 +426,7 @@ static void client_stream_half_close(struct vdi_rpc_stream *stream)
 	struct rpc_script_call *call = call_of(stream);
 
 	VDI_CHECK(!call->is_freed);
-	if (call->state == CALL_OVER || call->is_canceling)
+	if (call->state == CALL_OVER || call->is_canceling || call->is_broken)
 		return;
 	queue_put(&call->to_peer, peer_item_new(ITEM_HALF_CLOSE, VD_BYTES_NONE), arrival(call->script));
 	wake(call->script);
@@ -641,6 +643,12 @@ static bool is_due(const struct rpc_script *script, const struct item *item)
 	return item && item->due.ns <= now(script).ns;
 }
 
+/* Whether what was sent can reach a peer; of a call that is over, too. */
+static bool has_way(const struct rpc_script_call *call)
+{
+	return call->endpoint != SIZE_MAX && !call->is_refused;
+}
+
 /* One thing for either side. False: nothing is due. */
 static bool serve_call(struct rpc_script *script, struct rpc_script_call *call)
 {
@@ -652,7 +660,7 @@ static bool serve_call(struct rpc_script *script, struct rpc_script_call *call)
 	}
 	if (call->state == CALL_WAITING && !call->has_end)
 		did |= start_call(script, call);
-	if (call->state != CALL_WAITING && !call->is_refused && is_due(script, call->to_peer.first)) {
+	if (has_way(call) && is_due(script, call->to_peer.first)) {
 		reach_peer(script, call);
 		did = true;
 	}
@@ -676,7 +684,7 @@ static bool serve_call(struct rpc_script *script, struct rpc_script_call *call)
 /* A call that is over still has to reach its peer with what was sent before. */
 static bool is_live(const struct rpc_script_call *call)
 {
-	return call->state != CALL_OVER || (call->to_peer.first && !call->is_refused && (call->is_seen || call->endpoint != SIZE_MAX));
+	return call->state != CALL_OVER || (call->to_peer.first && has_way(call));
 }
 
 static void drop_dead(struct rpc_script *script)
@@ -709,7 +717,7 @@ static vd_mono next_due(const struct rpc_script *script)
 	for (size_t i = 0; i < script->live_count; i++) {
 		const struct rpc_script_call *call = script->live[i];
 
-		if (call->to_peer.first && call->state != CALL_WAITING && !call->is_refused)
+		if (call->to_peer.first && has_way(call))
 			note_due(&due, call->to_peer.first->due, present);
 		if (call->state == CALL_OVER)
 			continue;

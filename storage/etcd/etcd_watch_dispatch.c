@@ -1,0 +1,290 @@
+/* What each message of the server means to the watches of a stream (E-262..E-268, E-275, E-276, E-281..E-283).
+ *
+ *   created            the oldest create that is on its way: established, or failed (id -1, or canceled at once)
+ *   canceled           by the server, or by our own cancel
+ *   compact_revision   the watch ends with it, after what it has
+ *   id -1, no events   progress of every established watch
+ *   fragment           gathered until the last one; the resume position waits for that
+ *   else               events, or progress of one watch
+ *
+ * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into the watch's buffer. */
+#include "etcd_watch_stream.h"
+
+#include "etcd_error.h"
+
+#define NO_WATCH_ID INT64_C(-1)
+
+static struct vd_etcd_watch *find_watch(struct vdi_etcd_watch_stream *stream, int64_t id)
+{
+	return vdi_hash_get(&stream->by_id, vdi_etcd_watch_id_hash(id), &id);
+}
+
+static bool was_canceled(struct vdi_etcd_watch_stream *stream, int64_t id)
+{
+	return vdi_hash_get(&stream->canceled, vdi_etcd_watch_id_hash(id), &id) != NULL;
+}
+
+static void error_of_code(enum vd_etcd_code code, struct vd_etcd_error *ret_error)
+{
+	(void) vdi_etcd_error_set(ret_error, vdi_etcd_code_status(code), "%s", vdi_etcd_code_message(code)); /* answers the status it was given */
+	ret_error->code = code;
+	ret_error->grpc_code = vdi_etcd_code_grpc(code);
+}
+
+/* E-234 */
+static void error_of_cancel(const struct vdi_etcd_wire_watch_response *response, struct vd_etcd_error *ret_error)
+{
+	if (response->compact_revision != 0) {
+		error_of_code(VD_ETCD_COMPACTED, ret_error);
+		ret_error->error.compacted = response->compact_revision;
+	} else if (response->cancel_reason.size != 0) {
+		vdi_etcd_error_of_reason(response->cancel_reason, ret_error);
+	} else {
+		error_of_code(VD_ETCD_FUTURE_REVISION, ret_error);
+	}
+}
+
+static void advance(struct vd_etcd_watch *watch, vd_rev next_revision)
+{
+	watch->next_revision = VDI_MAX(watch->next_revision, next_revision);
+}
+
+/* Its reader is behind: off the server, until it asks to resume. */
+static vd_status park(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
+{
+	int64_t id = watch->id;
+
+	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_PARKED);
+	return vdi_etcd_watch_stream_cancel_id(stream, id);
+}
+
+/* ---- Created ---- */
+
+static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
+				      const struct vdi_etcd_wire_watch_response *response)
+{
+	struct vd_etcd_error error;
+
+	/* Without a revision it is a proxy's, which answers failures at once and successes when it knows: not in the order of requests. */
+	if (stream->creating_count > 1 && response->header.revision == 0) {
+		stream->is_serial = true;
+		return VD_CORRUPT;
+	}
+	if (response->watch_id != NO_WATCH_ID)
+		stream->created_id = response->watch_id;
+	error_of_cancel(response, &error);
+	vdi_etcd_watch_stream_end_watch(stream, watch, &error);
+	return VD_OK;
+}
+
+static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vdi_etcd_wire_watch_response *response)
+{
+	struct vdi_etcd_watch_batch *batch = NULL;
+
+	if (watch->tells_created) {
+		struct vdi_etcd_wire_events none = { 0 };
+
+		VDI_TRY(vdi_etcd_watch_batch_new(&response->header, &none, 0, &batch));
+		batch->created = true;
+	}
+	watch->id = response->watch_id;
+	if (vdi_hash_put(&stream->by_id, vdi_etcd_watch_id_hash(watch->id), &watch->id, watch, NULL) != VD_OK) {
+		vdi_etcd_watch_batch_free(batch);
+		return VD_NOMEM;
+	}
+	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_ESTABLISHED);
+	if (watch->next_revision == 0)
+		watch->next_revision = response->header.revision; /* E-281 */
+	if (batch == NULL)
+		return VD_OK;
+	watch->tells_created = false;
+	return vdi_etcd_watch_put(watch, batch) ? park(stream, watch) : VD_OK;
+}
+
+static vd_status handle_created(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response)
+{
+	struct vd_etcd_watch *watch = TAILQ_FIRST(&stream->creating);
+	int64_t		      id = response->watch_id;
+
+	if (watch == NULL) /* nobody asked */
+		return id == NO_WATCH_ID || find_watch(stream, id) ? VD_OK : vdi_etcd_watch_stream_cancel_id(stream, id);
+	if (id == NO_WATCH_ID || response->canceled || response->compact_revision != 0)
+		return handle_failed_create(stream, watch, response);
+	/* Whose answer it is follows from the order alone: not when an id jumps the queue or comes again. */
+	if (find_watch(stream, id) || (stream->creating_count > 1 && id != stream->created_id + 1)) {
+		stream->is_serial = true;
+		return VD_CORRUPT;
+	}
+	stream->has_created = true;
+	stream->created_id = id;
+	if (vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED)) {
+		vdi_etcd_watch_stream_end_watch(stream, watch, NULL);
+		return vdi_etcd_watch_stream_cancel_id(stream, id);
+	}
+	if (was_canceled(stream, id)) { /* events came before it, so a cancel is on its way */
+		vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_WAITING);
+		return VD_OK;
+	}
+	return establish(stream, watch, response);
+}
+
+/* ---- Events ---- */
+
+static void drop_first(struct vdi_etcd_wire_events *events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct vd_store_event event = events->items[0];
+
+		vdi_etcd_watch_events_forget(events, 1);
+		vd_kv_unref(event.kv);
+		vd_kv_unref(event.previous);
+	}
+}
+
+/* The first count events, whole revisions. What lies below the floor was delivered, or not asked for (E-285, E-340). */
+static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vd_etcd_header *header,
+			 struct vdi_etcd_wire_events *events, size_t count)
+{
+	struct vdi_etcd_watch_batch *batch;
+	size_t			     below = 0;
+	vd_rev			     last;
+
+	while (below < count && events->items[below].kv->mod_rev < watch->floor_revision)
+		below++;
+	drop_first(events, below);
+	count -= below;
+	if (count == 0)
+		return VD_OK;
+	last = events->items[count - 1].kv->mod_rev;
+	VDI_TRY(vdi_etcd_watch_batch_new(header, events, count, &batch));
+	advance(watch, last + 1); /* E-282: events win over the header */
+	watch->floor_revision = VDI_MAX(watch->floor_revision, last + 1);
+	return vdi_etcd_watch_put(watch, batch) ? park(stream, watch) : VD_OK;
+}
+
+static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header)
+{
+	if (watch->partial || header->revision == 0)
+		return; /* of a response that is not complete, nothing can be said */
+	advance(watch, header->revision + 1); /* E-282, E-283 */
+	vdi_etcd_watch_put_progress(watch, header);
+}
+
+/* Appends what was decoded; a revision may lie on both sides of the cut. */
+static vd_status gather(struct vd_etcd_watch *watch, const struct vd_etcd_header *header, struct vdi_etcd_wire_events *decoded)
+{
+	struct vdi_etcd_wire_events *events;
+	struct vd_kv		    *last;
+
+	if (watch->partial == NULL) {
+		watch->partial = VDI_NEW(struct vdi_etcd_watch_partial);
+		if (watch->partial == NULL)
+			return VD_NOMEM;
+		watch->partial->header = *header;
+		watch->partial->events = *decoded;
+		*decoded = (struct vdi_etcd_wire_events) { 0 };
+		return VD_OK;
+	}
+	events = &watch->partial->events;
+	if (!vdi_grow((void **) &events->items, &events->capacity, events->count + decoded->count, sizeof events->items[0]))
+		return VD_NOMEM;
+	last = events->count ? events->items[events->count - 1].kv : NULL;
+	for (size_t i = 0; last && i < decoded->count && decoded->items[i].kv->mod_rev == last->mod_rev; i++)
+		decoded->items[i].kv->sub += last->sub + 1;
+	if (decoded->count)
+		memcpy(events->items + events->count, decoded->items, decoded->count * sizeof events->items[0]);
+	events->count += decoded->count;
+	events->bytes += decoded->bytes;
+	vdi_etcd_watch_events_forget(decoded, decoded->count);
+	return VD_OK;
+}
+
+/* A response that is larger than the buffer: its revisions up to the last one are complete and need not wait for the rest. */
+static vd_status flush_gathered(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
+{
+	struct vdi_etcd_wire_events *events = &watch->partial->events;
+	size_t			     complete = events->count;
+
+	if (events->bytes <= watch->buffer_bytes_max)
+		return VD_OK;
+	while (complete > 0 && events->items[complete - 1].kv->mod_rev == events->items[events->count - 1].kv->mod_rev)
+		complete--;
+	return complete ? deliver(stream, watch, &watch->partial->header, events, complete) : VD_OK;
+}
+
+static vd_status finish_gathered(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
+{
+	struct vdi_etcd_watch_partial *partial = watch->partial;
+	vd_status		       status;
+
+	watch->partial = NULL;
+	status = deliver(stream, watch, &partial->header, &partial->events, partial->events.count);
+	vdi_etcd_wire_events_fini(&partial->events);
+	vdi_free(partial);
+	return status;
+}
+
+static vd_status handle_response(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vdi_etcd_wire_watch_response *response,
+				 struct vdi_etcd_wire_events *events)
+{
+	if (events->count == 0 && !response->fragment) {
+		take_progress(watch, &response->header);
+		return VD_OK;
+	}
+	if (watch->partial == NULL && !response->fragment)
+		return deliver(stream, watch, &response->header, events, events->count);
+	VDI_TRY(gather(watch, &response->header, events));
+	return response->fragment ? flush_gathered(stream, watch) : finish_gathered(stream, watch);
+}
+
+/* ---- The rest ---- */
+
+static vd_status handle_canceled(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response,
+				 struct vdi_etcd_wire_events *events)
+{
+	struct vd_etcd_watch *watch = find_watch(stream, response->watch_id);
+	struct vd_etcd_error  error;
+
+	vdi_hash_remove(&stream->canceled, vdi_etcd_watch_id_hash(response->watch_id), &response->watch_id);
+	if (watch == NULL)
+		return VD_OK;
+	error_of_cancel(response, &error);
+	vdi_etcd_watch_stream_end_watch(stream, watch, &error);
+	/* The server knows, but for a compaction, which some servers repeat until they hear this (E-266, E-334). */
+	return vdi_etcd_watch_stream_is_needed(stream) ? vdi_etcd_watch_stream_cancel_id(stream, response->watch_id) : VD_OK;
+}
+
+static vd_status handle_unknown(struct vdi_etcd_watch_stream *stream, int64_t id)
+{
+	return was_canceled(stream, id) ? VD_OK : vdi_etcd_watch_stream_cancel_id(stream, id);
+}
+
+static vd_status handle(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response, struct vdi_etcd_wire_events *events)
+{
+	struct vd_etcd_watch *watch;
+
+	if (response->created)
+		return handle_created(stream, response);
+	if (response->canceled || response->compact_revision != 0)
+		return handle_canceled(stream, response, events);
+	if (response->watch_id == NO_WATCH_ID) {
+		if (events->count == 0)
+			TAILQ_FOREACH (watch, &stream->established, stream_node)
+				take_progress(watch, &response->header);
+		return VD_OK;
+	}
+	watch = find_watch(stream, response->watch_id);
+	return watch ? handle_response(stream, watch, response, events) : handle_unknown(stream, response->watch_id);
+}
+
+vd_status vdi_etcd_watch_stream_dispatch(struct vdi_etcd_watch_stream *stream, struct vd_bytes message)
+{
+	struct vdi_etcd_wire_events	   *events = &stream->set->events;
+	struct vdi_etcd_wire_watch_response response;
+	vd_status			    status;
+
+	VDI_TRY(vdi_etcd_wire_watch_response_decode(message, &response, events, NULL));
+	status = handle(stream, &response, events);
+	vdi_etcd_wire_events_clear(events);
+	return status;
+}

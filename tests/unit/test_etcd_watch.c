@@ -1,0 +1,705 @@
+/* A watch as its user sees it: options on the wire, responses, ends, progress, the bounded buffer, closing at any moment. */
+#include "vdtest.h"
+
+#include "actor_sim.h"
+#include "etcd_watch.h"
+#include "etcd_watch_peer.h"
+
+/* ---- Opening ---- */
+
+static void e230_opening_never_blocks_and_waits_for_the_server(void **state)
+{
+	struct watch_world	world = watch_world_new(1, 0);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	rpc_script_set_up(world.script, 0, false);
+	watch_reader_open(&world, &reader, "k", 0);
+	vdi_sim_advance(world.env, VD_SECONDS(3600));
+	watch_reader_expect(&world, &reader, "");
+	assert_int_equal(rpc_script_call_count(world.script), 0);
+	rpc_script_set_up(world.script, 0, true);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 5);
+	watch_put(stream, 0, "k", 6);
+	watch_reader_expect(&world, &reader, "6");
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void e230_a_stream_that_dies_before_the_creation_ends_the_watch(void **state)
+{
+	struct watch_world  world = watch_world_new(2, 0);
+	struct watch_reader reader;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	rpc_script_end(watch_world_stream(&world), VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied");
+	watch_reader_expect(&world, &reader, "!forbidden");
+	assert_int_equal(watch_reader_end(&world, &reader).code, VD_ETCD_PERMISSION_DENIED);
+	watch_reader_expect(&world, &reader, "!forbidden"); /* and for ever after */
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void ignore(void *arg)
+{
+	(void) arg;
+}
+
+static void e231_nothing_is_opened_after_close(void **state)
+{
+	struct watch_world	     world = watch_world_new(3, 0);
+	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k"), .ready = ignore };
+	struct vd_etcd_watch	    *watch;
+	struct watch_reader	     reader;
+	struct vd_error		     error;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	vd_etcd_close(world.client, NULL, NULL);
+	assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_CLOSED);
+	assert_status(vd_etcd_request_progress(world.client, NULL, &error), VD_CLOSED);
+	assert_string_equal(error.message, "no stream found for context");
+	world.client = NULL;
+	watch_reader_expect(&world, &reader, "!closed");
+	assert_status(vd_etcd_watch_progress(reader.watch), VD_CLOSED);
+	watch_reader_close(&reader); /* after the client's memory is gone */
+	watch_world_free(&world);
+}
+
+static void requests_are_checked(void **state)
+{
+	struct watch_world	     world = watch_world_new(3, 0);
+	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k") };
+	struct vd_etcd_pair	     nameless = { "", vd_bytes_of("x") };
+	struct vd_etcd_watch	    *watch;
+	struct vd_error		     error;
+
+	assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_INVALID_ARGUMENT);
+	request.ready = ignore;
+	request.key.size = (1u << 20) + 1;
+	assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_TOO_BIG);
+	request.key.size = 1;
+	request.metadata = &nameless;
+	request.metadata_count = 1;
+	assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_INVALID_ARGUMENT);
+	vd_etcd_watch_close(NULL);
+	watch_world_free(&world);
+}
+
+static void e240_e242_e243_options_go_to_the_server(void **state)
+{
+	struct watch_world	world = watch_world_new(4, 0);
+	struct watch_reader	plain, full;
+	struct rpc_script_call *stream;
+	struct watch_request	request;
+
+	watch_reader_open(&world, &plain, "", 0);
+	stream = watch_world_stream(&world);
+	request = watch_expect(stream, WATCH_CREATE);
+	assert_string_equal(request.key, "");
+	assert_true(request.range_end_size == 0 && request.start_revision == 0 && request.watch_id == 0);
+	assert_false(request.previous || request.progress || request.fragment || request.no_put || request.no_delete);
+	watch_created(stream, 0, 5);
+	watch_reader_open_request(&world, &full,
+				  (struct vd_etcd_watch_request) { .key = vd_bytes_of("a"),
+								   .range_end = { "\0", 1 },
+								   .revision = 77,
+								   .previous = true,
+								   .progress = true,
+								   .fragment = true,
+								   .no_put = true,
+								   .no_delete = true });
+	request = watch_expect(stream, WATCH_CREATE);
+	assert_string_equal(request.key, "a");
+	assert_true(request.range_end_size == 1 && request.range_end[0] == 0 && request.start_revision == 77 && request.watch_id == 0);
+	assert_true(request.previous && request.progress && request.fragment && request.no_put && request.no_delete);
+	/* The client filters nothing. */
+	watch_created(stream, 1, 80);
+	watch_put(stream, 1, "zzz", 81);
+	watch_reader_expect(&world, &full, "81");
+	watch_reader_close(&plain);
+	watch_reader_close(&full);
+	watch_world_free(&world);
+}
+
+/* ---- Responses ---- */
+
+static void e233_e236_responses_carry_header_and_events(void **state)
+{
+	static const struct watch_event events[] = {
+		{ .key = "a", .mod_rev = 7 },
+		{ .key = "b", .mod_rev = 7, .create_rev = 3, .has_previous = true },
+		{ .key = "c", .mod_rev = 8, .is_delete = true },
+	};
+	struct watch_world	      world = watch_world_new(5, 0);
+	struct watch_reader	      reader;
+	struct rpc_script_call	     *stream;
+	struct vd_etcd_watch_response response;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_answer(stream, &(struct watch_answer) { .revision = 9, .events = events, .event_count = 3 });
+	watch_world_run(&world);
+	assert_status(vd_etcd_watch_next(reader.watch, &response, NULL), VD_OK);
+	assert_true(response.header.cluster_id == 14 && response.header.member_id == 8 && response.header.raft_term == 2);
+	assert_int_equal(response.header.revision, 9);
+	assert_int_equal(response.event_count, 3);
+	assert_false(response.created || vd_etcd_watch_is_progress(&response));
+	assert_true(vd_store_event_is_create(&response.events[0]) && !vd_store_event_is_create(&response.events[1]));
+	assert_true(vd_bytes_equal(vd_kv_value(response.events[0].kv), vd_bytes_of("v7")));
+	assert_true(response.events[0].kv->sub == 0 && response.events[1].kv->sub == 1 && response.events[2].kv->sub == 0);
+	assert_null(response.events[0].previous);
+	assert_true(vd_bytes_equal(vd_kv_value(response.events[1].previous), vd_bytes_of("p")));
+	assert_true(response.events[2].is_delete && !vd_store_event_is_create(&response.events[2]));
+	assert_true(vd_bytes_equal(vd_kv_key(response.events[2].kv), vd_bytes_of("c")));
+	watch_reader_close(&reader); /* with a response lent */
+	watch_world_free(&world);
+}
+
+static void e235_progress_is_a_response_without_events(void **state)
+{
+	struct watch_world	      world = watch_world_new(6, 0);
+	struct watch_reader	      reader;
+	struct rpc_script_call	     *stream;
+	struct vd_etcd_watch_response response;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_progress(stream, 0, 9);
+	watch_world_run(&world);
+	assert_status(vd_etcd_watch_next(reader.watch, &response, NULL), VD_OK);
+	assert_true(vd_etcd_watch_is_progress(&response));
+	assert_int_equal(response.header.revision, 9);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void progress_that_nobody_reads_is_not_collected(void **state)
+{
+	struct watch_world	world = watch_world_new(6, 0);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	for (vd_rev revision = 6; revision < 100; revision++)
+		watch_progress(stream, 0, revision);
+	watch_put(stream, 0, "k", 100);
+	watch_progress(stream, 0, 101);
+	watch_progress(stream, 0, 102);
+	watch_reader_expect(&world, &reader, "~99 100 ~102");
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void e241_the_creation_is_told_once_when_asked_for(void **state)
+{
+	struct watch_world	world = watch_world_new(7, 0);
+	struct watch_reader	told, untold;
+	struct rpc_script_call *stream;
+
+	watch_reader_open_request(&world, &told, (struct vd_etcd_watch_request) { .key = vd_bytes_of("a"), .created_notify = true });
+	watch_reader_open(&world, &untold, "b", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_expect(stream, WATCH_CREATE);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 1, 5);
+	watch_put(stream, 0, "a", 6);
+	watch_reader_expect(&world, &told, "+5 6");
+	watch_reader_expect(&world, &untold, "");
+	rpc_script_cut(world.script, 0);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 9);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 1, 9);
+	watch_reader_expect(&world, &told, "");
+	watch_reader_expect(&world, &untold, "");
+	watch_reader_close(&told);
+	watch_reader_close(&untold);
+	watch_world_free(&world);
+}
+
+static void ready_is_called_once_after_again(void **state)
+{
+	struct watch_world	      world = watch_world_new(8, 0);
+	struct watch_reader	      reader;
+	struct rpc_script_call	     *stream;
+	struct vd_etcd_watch_response response;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_put(stream, 0, "k", 6);
+	watch_world_run(&world);
+	assert_int_equal(reader.ready, 0); /* nobody asked yet */
+	watch_reader_expect(&world, &reader, "6");
+	watch_put(stream, 0, "k", 7);
+	watch_put(stream, 0, "k", 8);
+	watch_world_run(&world);
+	assert_int_equal(reader.ready, 1);
+	assert_status(vd_etcd_watch_next(reader.watch, &response, NULL), VD_OK);
+	watch_put(stream, 0, "k", 9);
+	watch_world_run(&world);
+	assert_int_equal(reader.ready, 1);
+	watch_reader_expect(&world, &reader, "8 9");
+	watch_canceled(stream, 0, 9, NULL);
+	watch_world_run(&world);
+	assert_int_equal(reader.ready, 2);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+/* ---- Ends ---- */
+
+static void e234_ends_by_precedence(void **state)
+{
+	static const struct {
+		struct watch_answer answer;
+		vd_status	    status;
+		enum vd_etcd_code   code;
+		const char	   *message;
+	} table[] = {
+		{ { .canceled = true, .compact_revision = 20, .reason = "x" }, VD_EXPIRED, VD_ETCD_COMPACTED,
+		  "etcdserver: mvcc: required revision has been compacted" },
+		{ { .compact_revision = 20 }, VD_EXPIRED, VD_ETCD_COMPACTED, "etcdserver: mvcc: required revision has been compacted" },
+		{ { .canceled = true, .revision = 6, .reason = "because" }, VD_CANCELED, VD_ETCD_OTHER, NULL },
+		{ { .canceled = true, .revision = 6, .reason = "etcdserver: permission denied" }, VD_FORBIDDEN, VD_ETCD_PERMISSION_DENIED,
+		  "etcdserver: permission denied" },
+		{ { .canceled = true, .revision = 6 }, VD_TOO_LARGE_REVISION, VD_ETCD_FUTURE_REVISION,
+		  "etcdserver: mvcc: required revision is a future revision" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(table); i++) {
+		struct watch_world	world = watch_world_new(9, 0);
+		struct watch_reader	reader;
+		struct rpc_script_call *stream;
+		struct vd_etcd_error	error;
+
+		watch_reader_open(&world, &reader, "k", 3);
+		stream = watch_world_stream(&world);
+		watch_created(stream, 0, 5);
+		watch_answer(stream, &table[i].answer);
+		error = watch_reader_end(&world, &reader);
+		assert_status(error.error.code, table[i].status);
+		assert_int_equal(error.code, table[i].code);
+		assert_int_equal(error.error.compacted, table[i].answer.compact_revision);
+		if (table[i].message)
+			assert_string_equal(error.error.message, table[i].message);
+		else
+			assert_non_null(strstr(error.error.message, "because"));
+		watch_reader_close(&reader);
+		watch_world_free(&world);
+	}
+}
+
+static void e237_e269_a_closed_watch_discards_what_was_not_read(void **state)
+{
+	struct watch_world	world = watch_world_new(10, 0);
+	struct watch_reader	reader, sibling;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	watch_reader_open(&world, &sibling, "s", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_reader_expect(&world, &reader, "");
+	watch_created(stream, 1, 5);
+	for (vd_rev revision = 6; revision < 20; revision++)
+		watch_put(stream, 0, "k", revision);
+	watch_world_run(&world);
+	assert_int_equal(reader.ready, 1);
+	watch_reader_close(&reader);
+	watch_put(stream, 0, "k", 20); /* nobody is told */
+	watch_put(stream, 1, "s", 21);
+	watch_reader_expect(&world, &sibling, "21");
+	assert_int_equal(reader.ready, 1);
+	watch_reader_close(&sibling);
+	watch_world_free(&world);
+}
+
+static void e238_compaction_comes_after_what_was_buffered(void **state)
+{
+	struct watch_world	world = watch_world_new(11, 0);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 3);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 9);
+	watch_put(stream, 0, "k", 3);
+	watch_put(stream, 0, "k", 4);
+	watch_compacted(stream, 0, 8);
+	watch_reader_expect(&world, &reader, "3 4 !expired");
+	assert_int_equal(watch_reader_end(&world, &reader).error.compacted, 8);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void e239_e274_a_halt_error_is_kept_until_read_behind_the_events(void **state)
+{
+	struct watch_world	world = watch_world_new(12, 0);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+	struct vd_etcd_error	error;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	for (vd_rev revision = 6; revision < 9; revision++)
+		watch_put(stream, 0, "k", revision);
+	rpc_script_end(stream, VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (3 vs. 2)");
+	vdi_sim_advance(world.env, VD_SECONDS(600));
+	watch_reader_expect(&world, &reader, "6 7 8 !too_big");
+	error = watch_reader_end(&world, &reader);
+	assert_int_equal(error.grpc_code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_string_equal(error.error.message, "rpc error: code = ResourceExhausted desc = grpc: received message larger than max (3 vs. 2)");
+	assert_string_equal(error.endpoint, "peer:2379");
+	watch_reader_close(&reader);
+	watch_world_no_stream(&world);
+	watch_world_free(&world);
+}
+
+/* ---- Progress ---- */
+
+static void e244_progress_is_asked_for_on_the_stream_of_the_watch(void **state)
+{
+	struct watch_world	world = watch_world_new(13, 0);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	assert_status(vd_etcd_watch_progress(reader.watch), VD_OK);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_expect_nothing(&world, stream); /* the answer could not be for it yet */
+	watch_created(stream, 0, 5);
+	watch_expect(stream, WATCH_PROGRESS);
+	watch_progress(stream, -1, 7);
+	watch_reader_expect(&world, &reader, "~7");
+	assert_status(vd_etcd_request_progress(world.client, NULL, NULL), VD_OK); /* the same stream */
+	watch_expect(stream, WATCH_PROGRESS);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void e244_e253_progress_without_watches_opens_a_stream_that_stays(void **state)
+{
+	struct watch_world	world = watch_world_new(14, 0);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	assert_status(vd_etcd_request_progress(world.client, NULL, NULL), VD_OK);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_PROGRESS);
+	vdi_sim_advance(world.env, VD_SECONDS(3600));
+	assert_false(rpc_script_call_is_over(stream));
+	watch_reader_open(&world, &reader, "k", 0);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 5);
+	watch_reader_expect(&world, &reader, "");
+	watch_reader_close(&reader);
+	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0); /* it is not the last: the stream stays */
+	watch_world_run(&world);
+	assert_false(rpc_script_call_is_over(stream));
+	watch_world_free(&world);
+}
+
+static void e245_progress_of_all_reaches_the_established_only(void **state)
+{
+	struct watch_world	world = watch_world_new(15, 0);
+	struct watch_reader	a, b, late;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &a, "a", 0);
+	watch_reader_open(&world, &b, "b", 0);
+	watch_reader_open(&world, &late, "c", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_world_run(&world);
+	watch_created(stream, 1, 5);
+	watch_progress(stream, -1, 8);
+	watch_progress(stream, 1, 9);
+	watch_reader_expect(&world, &a, "~8");
+	watch_reader_expect(&world, &b, "~9");
+	watch_reader_expect(&world, &late, "");
+	watch_reader_close(&a);
+	watch_reader_close(&b);
+	watch_reader_close(&late);
+	watch_world_free(&world);
+}
+
+/* ---- The bounded buffer ---- */
+
+#define BUFFER_BYTES 10000
+
+static void put_large(struct rpc_script_call *stream, int64_t id, vd_rev revision, size_t size)
+{
+	struct watch_event event = { .key = "k", .mod_rev = revision, .value_size = size };
+
+	watch_answer(stream, &(struct watch_answer) { .id = id, .revision = revision, .events = &event, .event_count = 1 });
+}
+
+static void e232_a_full_buffer_parks_the_watch_and_no_one_else(void **state)
+{
+	struct watch_world	      world = watch_world_new(16, BUFFER_BYTES);
+	struct watch_reader	      slow, sibling;
+	struct rpc_script_call	     *stream;
+	struct vd_etcd_watch_response response;
+	vd_rev			      revision;
+
+	watch_reader_open(&world, &slow, "k", 0);
+	watch_reader_open(&world, &sibling, "s", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_expect(stream, WATCH_CREATE);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 1, 5);
+	for (revision = 6; revision < 30; revision++)
+		put_large(stream, 0, revision, 1000); /* the server does not know yet that it is parked */
+	watch_put(stream, 1, "s", 30);
+	watch_reader_expect(&world, &sibling, "30");
+	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0);
+	assert_true(slow.watch->buffered_bytes > BUFFER_BYTES && slow.watch->buffered_bytes < BUFFER_BYTES + 2000);
+	watch_canceled(stream, 0, 30, NULL);
+	watch_expect_nothing(&world, stream);
+	/* Read half of it. */
+	for (revision = 6; slow.watch->buffered_bytes > BUFFER_BYTES / 2; revision++) {
+		watch_expect_nothing(&world, stream);
+		assert_status(vd_etcd_watch_next(slow.watch, &response, NULL), VD_OK);
+		assert_int_equal(response.events[0].kv->mod_rev, revision);
+	}
+	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 15);
+	watch_created(stream, 2, 30);
+	for (vd_rev next = 15; next < 18; next++)
+		put_large(stream, 2, next, 1000);
+	watch_world_run(&world);
+	for (; revision < 18; revision++) {
+		assert_status(vd_etcd_watch_next(slow.watch, &response, NULL), VD_OK);
+		assert_int_equal(response.events[0].kv->mod_rev, revision);
+	}
+	watch_reader_close(&slow);
+	watch_reader_close(&sibling);
+	watch_world_free(&world);
+}
+
+static void a_response_larger_than_the_buffer_is_whole(void **state)
+{
+	static const struct watch_event events[] = { { .key = "a", .mod_rev = 6, .value_size = 9000 }, { .key = "b", .mod_rev = 6, .value_size = 9000 } };
+	struct watch_world		world = watch_world_new(17, BUFFER_BYTES);
+	struct watch_reader		reader;
+	struct rpc_script_call	       *stream;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 5);
+	watch_answer(stream, &(struct watch_answer) { .revision = 6, .events = events, .event_count = 2 });
+	watch_reader_expect(&world, &reader, "6,6");
+	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0);
+	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 7);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void fragments_beyond_the_buffer_are_delivered_by_whole_revisions(void **state)
+{
+	struct watch_world	world = watch_world_new(18, BUFFER_BYTES);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 1);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 50);
+	for (vd_rev i = 0; i < 20; i++) {
+		struct watch_event event = { .key = "k", .mod_rev = 1 + i / 2, .value_size = 1000 };
+
+		watch_answer(stream, &(struct watch_answer) { .revision = 50, .fragment = i < 19, .events = &event, .event_count = 1 });
+	}
+	/* Ten events are too many to gather: four revisions are complete. With ten more the buffer itself is full. The read makes room, so the rest comes anew. */
+	watch_reader_expect(&world, &reader, "1,1,2,2,3,3,4,4 5,5,6,6,7,7,8,8");
+	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0);
+	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 9);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void e238_compaction_while_parked_comes_after_the_buffered_events(void **state)
+{
+	struct watch_world	world = watch_world_new(19, BUFFER_BYTES);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 5);
+	for (vd_rev revision = 6; revision < 30; revision++)
+		put_large(stream, 0, revision, 1000);
+	watch_world_run(&world);
+	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0);
+	watch_reader_expect(&world, &reader, "6 7 8 9 10 11 12 13 14");
+	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 15);
+	watch_created(stream, 1, 40);
+	watch_compacted(stream, 1, 33);
+	watch_reader_expect(&world, &reader, "!expired");
+	assert_int_equal(watch_reader_end(&world, &reader).error.compacted, 33);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+static void a_parked_watch_survives_the_loss_of_its_stream(void **state)
+{
+	struct watch_world	world = watch_world_new(20, BUFFER_BYTES);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	for (vd_rev revision = 6; revision < 30; revision++)
+		put_large(stream, 0, revision, 1000);
+	watch_world_run(&world);
+	rpc_script_cut(world.script, 0);
+	stream = watch_world_stream(&world);
+	watch_expect_nothing(&world, stream);
+	watch_reader_expect(&world, &reader, "6 7 8 9 10 11 12 13 14");
+	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 15);
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
+/* ---- Sizes, memory ---- */
+
+static void an_idle_watch_takes_less_than_512_bytes(void **state)
+{
+	/* With its place in the table of ids (12 bytes a slot, at least 3/8 in use) and what the allocator adds. */
+	assert_true(sizeof(struct vd_etcd_watch) + 32 + 16 <= 512);
+}
+
+/* One life with everything in it; answers whether an allocation failed. Nothing may be lost, whichever it was. */
+static bool live_through(uint64_t nth)
+{
+	struct watch_world	     world = watch_world_new(21, 4000);
+	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k"), .created_notify = true, .ready = ignore };
+	struct vd_etcd_pair	     pair = { "tenant", vd_bytes_of("one") };
+	struct vd_etcd_watch	    *watch = NULL;
+	struct vd_error		     error;
+	vd_rev			     next = 6;
+	bool			     told = false, failed;
+	vd_status		     status;
+
+	request.metadata = &pair;
+	request.metadata_count = 1;
+	vdi_alloc_fail_nth(nth, 1);
+	status = vd_etcd_watch_open(world.client, &request, &watch, &error);
+	if (status == VD_NOMEM) {
+		vdi_alloc_fail_nth(0, 0);
+		watch_world_free(&world);
+		return true;
+	}
+	assert_status(status, VD_OK);
+	for (int turn = 0; turn < 60 && next < 40; turn++) {
+		struct rpc_script_call *stream;
+		struct vd_bytes		message;
+
+		vdi_sim_advance(world.env, VD_SECONDS(1));
+		/* A server that knows revisions up to 40, three events at a time, every second response in two fragments. */
+		for (size_t i = 0; i < rpc_script_call_count(world.script); i++) {
+			stream = rpc_script_call_at(world.script, i);
+			if (rpc_script_call_is_over(stream))
+				continue;
+			while (rpc_script_take_message(stream, &message)) {
+				struct watch_request asked = watch_request_read(message);
+				vd_rev		     from = VDI_MAX(asked.start_revision, 6);
+				int64_t		     id = (int64_t) (intptr_t) rpc_script_call_data(stream);
+
+				if (asked.kind != WATCH_CREATE)
+					continue;
+				rpc_script_call_set_data(stream, (void *) (intptr_t) (id + 1));
+				watch_created(stream, id, 5);
+				for (; from < 40; from += 3) {
+					struct watch_event events[3];
+
+					for (int e = 0; e < 3; e++)
+						events[e] = (struct watch_event) { .key = "k", .mod_rev = from + e, .value_size = 300, .has_previous = true };
+					if (from % 2) {
+						watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 40, .fragment = true, .events = events, .event_count = 1 });
+						watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 40, .events = events + 1, .event_count = 2 });
+					} else {
+						watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 40, .events = events, .event_count = 3 });
+					}
+				}
+			}
+		}
+		vdi_sim_advance(world.env, VD_SECONDS(1));
+		for (;;) {
+			struct vd_etcd_watch_response response;
+
+			status = vd_etcd_watch_next(watch, &response, NULL);
+			if (status != VD_OK)
+				break;
+			assert_true(!response.created || !told);
+			told |= response.created;
+			for (size_t e = 0; e < response.event_count; e++)
+				assert_int_equal(response.events[e].kv->mod_rev, next++);
+		}
+		assert_status(status, VD_AGAIN);
+	}
+	failed = vdi_alloc_failed();
+	vdi_alloc_fail_nth(0, 0);
+	assert_true(next >= 40 && told);
+	vd_etcd_watch_close(watch);
+	watch_world_free(&world);
+	return failed;
+}
+
+static void torture_nothing_is_lost_whatever_fails(void **state)
+{
+	int64_t	 live;
+	uint64_t nth;
+
+	(void) live_through(0); /* what is allocated once for the process */
+	live = vdi_alloc_live();
+	for (nth = 1; live_through(nth); nth++)
+		assert_int_equal(vdi_alloc_live(), live);
+	assert_true(nth > 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(e230_opening_never_blocks_and_waits_for_the_server),
+		cmocka_unit_test(e230_a_stream_that_dies_before_the_creation_ends_the_watch),
+		cmocka_unit_test(e231_nothing_is_opened_after_close),
+		cmocka_unit_test(requests_are_checked),
+		cmocka_unit_test(e240_e242_e243_options_go_to_the_server),
+		cmocka_unit_test(e233_e236_responses_carry_header_and_events),
+		cmocka_unit_test(e235_progress_is_a_response_without_events),
+		cmocka_unit_test(progress_that_nobody_reads_is_not_collected),
+		cmocka_unit_test(e241_the_creation_is_told_once_when_asked_for),
+		cmocka_unit_test(ready_is_called_once_after_again),
+		cmocka_unit_test(e234_ends_by_precedence),
+		cmocka_unit_test(e237_e269_a_closed_watch_discards_what_was_not_read),
+		cmocka_unit_test(e238_compaction_comes_after_what_was_buffered),
+		cmocka_unit_test(e239_e274_a_halt_error_is_kept_until_read_behind_the_events),
+		cmocka_unit_test(e244_progress_is_asked_for_on_the_stream_of_the_watch),
+		cmocka_unit_test(e244_e253_progress_without_watches_opens_a_stream_that_stays),
+		cmocka_unit_test(e245_progress_of_all_reaches_the_established_only),
+		cmocka_unit_test(e232_a_full_buffer_parks_the_watch_and_no_one_else),
+		cmocka_unit_test(a_response_larger_than_the_buffer_is_whole),
+		cmocka_unit_test(fragments_beyond_the_buffer_are_delivered_by_whole_revisions),
+		cmocka_unit_test(e238_compaction_while_parked_comes_after_the_buffered_events),
+		cmocka_unit_test(a_parked_watch_survives_the_loss_of_its_stream),
+		cmocka_unit_test(an_idle_watch_takes_less_than_512_bytes),
+		cmocka_unit_test(torture_nothing_is_lost_whatever_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
