@@ -10,8 +10,6 @@
  * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into the watch's buffer. */
 #include "etcd_watch_stream.h"
 
-#include "etcd_error.h"
-
 #define NO_WATCH_ID INT64_C(-1)
 
 static struct vd_etcd_watch *find_watch(struct vdi_etcd_watch_stream *stream, int64_t id)

@@ -2,8 +2,6 @@
  *
  * One message is asked for at a time, and the next one at once unless the queue or its bytes have reached their bound; then the actor asks again
  * when it has worked enough off. Bytes count until they were worked on, so what the actor has in hand is bounded, too. */
-#include <stdio.h>
-
 #include "etcd_watch_stream.h"
 
 static size_t cost(const struct vdi_rpc_message *message)
@@ -49,10 +47,7 @@ static void on_ended(void *arg, const struct vdi_rpc_end *end)
 
 	vdi_lock_acquire(&stream->set->lock);
 	stream->has_ended = true;
-	stream->end_code = end->code;
-	stream->end_local = end->local;
-	snprintf(stream->end_message, sizeof stream->end_message, "%s", end->message);
-	snprintf(stream->end_endpoint, sizeof stream->end_endpoint, "%s", end->endpoint);
+	vdi_etcd_end_copy(&stream->end, end);
 	vdi_etcd_watch_set_attend_locked(stream->set, stream);
 	vdi_lock_release(&stream->set->lock);
 }

@@ -7,7 +7,6 @@
  */
 #include "etcd_watch_stream.h"
 
-#include "etcd_error.h"
 #include "env.h"
 
 static const struct vdi_sm_state stream_states[VDI_ETCD_WATCH_STREAM_STATE_COUNT] = {
@@ -366,7 +365,14 @@ static void open_connection(struct vdi_etcd_watch_stream *stream)
 	rest(stream); /* no memory, or the client is closing and will say so */
 }
 
-static void error_of_end(const struct vdi_etcd_watch_stream *stream, const struct vdi_rpc_end *end, struct vd_etcd_error *ret_error)
+/* This side's own trouble, not the stream's, which was neither canceled nor has a time limit: no memory for what was to be sent, or no server that
+ * answered the request for a token in time. A watch lives through that. */
+static bool is_passing(const struct vdi_rpc_end *end)
+{
+	return end->local && (end->code == VDI_RPC_DEADLINE_EXCEEDED || end->code == VDI_RPC_CANCELED || strcmp(end->message, VDI_ETCD_NO_MEMORY_TEXT) == 0);
+}
+
+static void error_of_end(const struct vdi_rpc_end *end, struct vd_etcd_error *ret_error)
 {
 	if (end->code == VDI_RPC_OK) {
 		(void) vdi_etcd_error_set(ret_error, VD_UNAVAILABLE, "the server ended the stream of watches (EOF)"); /* as above */
@@ -379,8 +385,8 @@ static void error_of_end(const struct vdi_etcd_watch_stream *stream, const struc
 /* Everything the server said before was worked on. */
 static void handle_end(struct vdi_etcd_watch_stream *stream)
 {
-	struct vdi_rpc_end end = { stream->end_code, stream->end_message, stream->end_endpoint, false, stream->end_local };
-	unsigned	   state = stream->sm.state;
+	const struct vdi_rpc_end *end = &stream->end.end;
+	unsigned		  state = stream->sm.state;
 
 	vdi_etcd_stream_free(stream->rpc);
 	stream->rpc = NULL;
@@ -390,10 +396,10 @@ static void handle_end(struct vdi_etcd_watch_stream *stream)
 	}
 	if (stream->has_opened && vd_mono_since(vd_env_now(stream->set->env), stream->opened_at).ns >= VDI_ETCD_WATCH_HEALTHY_AFTER.ns)
 		stream->backoff = VDI_ETCD_WATCH_BACKOFF_MIN;
-	if (state == VDI_ETCD_WATCH_STREAM_OPEN && vdi_etcd_is_halt(&end)) {
+	if (state == VDI_ETCD_WATCH_STREAM_OPEN && vdi_etcd_is_halt(end) && !is_passing(end)) {
 		struct vd_etcd_error error;
 
-		error_of_end(stream, &end, &error);
+		error_of_end(end, &error);
 		end_all(stream, &error);
 		vdi_lock_acquire(&stream->set->lock);
 		stream->is_kept = false;

@@ -18,6 +18,7 @@
 #ifndef VDI_ETCD_WATCH_STREAM_H
 #define VDI_ETCD_WATCH_STREAM_H
 
+#include "etcd_error.h"
 #include "etcd_watch_set.h"
 #include "queue.h"
 
@@ -64,10 +65,7 @@ struct vdi_etcd_watch_stream {
 	bool		 has_opened;
 	vd_mono		 opened_at;
 	bool		 has_ended;
-	int		 end_code;
-	bool		 end_local;
-	char		 end_message[256];
-	char		 end_endpoint[128];
+	struct vdi_etcd_end end; /* once it has; not changed until the next connection */
 
 	/* The actor only. */
 	struct vdi_sm		   sm;
