@@ -1,29 +1,57 @@
-/* How: a WatchList through the ordinary watch. What the initial state brings is compared with what is known, so that the first fill and every later one are
- * the same code: known and changed -> update, unknown -> add, and at its end what was not seen again -> remove. One actor owns the objects'
- * changes and calls the handlers; readers of other threads see the tree under a lock.
+/* How: a WatchList through the ordinary watch, whose events go into a bounded queue; the informer's own actor takes them out, changes the picture and calls the
+ * handlers. So one actor owns everything but the picture's trees, which are under a lock, and new handlers, resyncs and changes come one after the other.
  *
- * When a watch ends it is opened again: from the last revision if that may still work, else with the whole state (R-350..R-356).
+ *   watch --deliver (takes less when full)--> queue --actor--> picture, indexes, handlers --(room again)--> vd_watcher_resume
+ *
+ * What the initial state brings is compared with what is known, so that the first fill and every later one are the same code: known and changed -> update,
+ * unknown -> add, and at its end what was not seen again -> remove. When a watch ends it is opened again: from the last revision if that may still work, else with
+ * the whole state (R-350..R-356).
  */
 #include <vedette/informer.h>
 
 #include "cacher.h"
 #include "candidates.h"
 #include "env.h"
+#include "informer_index.h"
 
 #define REOPEN_DELAY VD_SECONDS(1)
+#define QUEUE_MAX 256
+#define TURN_MAX 64
+
+struct vd_informer_registration {
+	struct vd_informer_handler	 handler;
+	struct vd_informer_registration *next;
+	bool				 is_new;     /* has not been told what exists */
+	bool				 is_synced;
+	bool				 is_removed; /* under the informer's lock */
+	vd_mono				 resync_due;
+	void (*removed)(void *arg);
+	void *removed_arg;
+};
+
+struct queued {
+	enum vd_watch_type type;
+	bool		   initial;
+	bool		   initial_events_end;
+	vd_rev		   revision;
+	struct vd_object  *object; /* a reference, or NULL */
+};
 
 struct vd_informer {
 	/* Fixed at creation. */
 	const struct vd_env	  *env;
 	struct vd_cacher	  *cacher; /* a reference */
-	struct vd_informer_handler handler;
-	struct vd_actor		  *actor; /* opens watches again */
+	const struct vd_runner	  *runner;
+	struct vd_actor		  *actor;
 	struct vd_watch_options	   options; /* strings are ours */
+	struct vdi_informer_index *indexes;
+	size_t			   index_count;
 
 	struct vdi_lock lock; /* VDI_LOCK_CACHE_WATCHER */
 
 	/* Under lock. */
-	struct vdi_btree objects; /* changed by the sink's thread only */
+	struct vdi_btree objects; /* changed by the actor only, as the indexes are */
+	vd_rev		 shown_revision;
 	bool		 is_synced;
 	bool		 is_closed;
 	struct synced_waiter {
@@ -32,20 +60,40 @@ struct vd_informer {
 	} *waiters;
 	void (*closed)(void *arg);
 	void *closed_arg;
-	bool  watch_open; /* a watcher that was not closed yet */
-	bool  reopen;
+	struct vd_informer_registration *arrivals; /* not seen by the actor yet, newest first */
+	struct queued  queue[QUEUE_MAX];
+	size_t	       queue_start;
+	size_t	       queue_count;
+	bool	       is_full;	   /* the watch was refused room */
+	bool	       has_ended;  /* the watch, behind what is queued */
+	vd_status      end_reason;
+	bool	       watch_open; /* a watcher that was not closed yet */
 	struct vd_watcher *watcher;
 
-	/* The sink's thread; the actor while no watch is open. */
-	struct vdi_btree seen; /* of the initial state under way */
-	bool		 is_filling;
-	bool		 was_filled;
-	vd_rev		 revision; /* last one seen; 0: the whole state is needed */
-	vd_mono		 reopen_at;
+	/* The actor. */
+	struct vd_informer_registration *registrations; /* in the order in which they came */
+	struct vdi_btree		 seen;		/* of the initial state under way */
+	bool				 is_filling;
+	bool				 was_filled;
+	vd_rev				 revision; /* last one seen; 0: the whole state is needed */
+	vd_mono				 reopen_at;
 };
+
+static void free_registrations(struct vd_informer_registration *registration)
+{
+	while (registration) {
+		struct vd_informer_registration *next = registration->next;
+
+		vdi_free(registration);
+		registration = next;
+	}
+}
 
 static void free_informer(struct vd_informer *informer)
 {
+	free_registrations(informer->registrations);
+	free_registrations(informer->arrivals);
+	vdi_informer_indexes_free(informer->indexes, informer->index_count);
 	vdi_btree_fini(&informer->objects);
 	vdi_btree_fini(&informer->seen);
 	vdi_lock_fini(&informer->lock);
@@ -54,6 +102,69 @@ static void free_informer(struct vd_informer *informer)
 	vdi_free((char *) (uintptr_t) informer->options.label_selector.data);
 	vdi_free((char *) (uintptr_t) informer->options.field_selector.data);
 	vdi_free(informer);
+}
+
+/* ---- Telling ---- */
+
+static bool may_call(struct vd_informer *informer, const struct vd_informer_registration *registration)
+{
+	bool may;
+
+	vdi_lock_acquire(&informer->lock);
+	may = !registration->is_removed && !informer->is_closed;
+	vdi_lock_release(&informer->lock);
+	return may;
+}
+
+static void tell_add(struct vd_informer *informer, struct vd_object *object)
+{
+	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
+		if (to->handler.add && may_call(informer, to))
+			to->handler.add(to->handler.arg, object, !to->is_synced);
+}
+
+static void tell_update(struct vd_informer *informer, struct vd_object *old_object, struct vd_object *object)
+{
+	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
+		if (to->handler.update && may_call(informer, to))
+			to->handler.update(to->handler.arg, old_object, object);
+}
+
+static void tell_remove(struct vd_informer *informer, struct vd_object *object, bool unknown_final_state)
+{
+	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
+		if (to->handler.remove && may_call(informer, to))
+			to->handler.remove(to->handler.arg, object, unknown_final_state);
+}
+
+static void tell_synced(struct vd_informer *informer, struct vd_informer_registration *to)
+{
+	if (to->is_synced)
+		return;
+	to->is_synced = true;
+	if (to->handler.synced && may_call(informer, to))
+		to->handler.synced(to->handler.arg);
+}
+
+static void wake_waiters_locked(struct vd_informer *informer)
+{
+	struct synced_waiter *waiter;
+
+	while ((waiter = informer->waiters)) {
+		informer->waiters = waiter->next;
+		vdi_wait_signal(waiter->wait);
+	}
+}
+
+static void snapshot_objects(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot, struct vdi_btree_cursor *cursor)
+{
+	struct vdi_key_range everything = VDI_KEY_RANGE_ALL;
+
+	vdi_lock_acquire(&informer->lock);
+	vdi_btree_snapshot(&informer->objects, ret_snapshot);
+	vdi_lock_release(&informer->lock);
+	vdi_btree_cursor_init(cursor, ret_snapshot);
+	(void) vdi_btree_cursor_range(cursor, &everything);
 }
 
 /* ---- Changes ---- */
@@ -66,48 +177,72 @@ static void forget_place(struct vd_informer *informer)
 	vdi_btree_clear(&informer->seen);
 }
 
-/* The caller owns the reference of *ret_old. */
-static vd_status store_object(struct vd_informer *informer, struct vd_object *object, struct vd_object **ret_old)
+/* object takes the place of what has its key, or (object NULL) that goes. The caller owns the reference of *ret_old. VD_NOT_FOUND: nothing to remove. */
+static vd_status change(struct vd_informer *informer, struct vd_bytes key, struct vd_object *object, struct vd_object **ret_old)
 {
-	void	 *old = NULL;
-	vd_status status;
+	struct vdi_index_change	  old_entries, entries;
+	struct vdi_btree_snapshot before;
+	struct vd_object	 *old;
+	vd_status		  status;
 
+	/* Only this actor changes the trees. */
+	old = vdi_btree_snapshot_get(vdi_btree_view(&informer->objects), key);
+	if (old == NULL && object == NULL)
+		return VD_NOT_FOUND;
+	VDI_TRY(vdi_index_change_prepare(&old_entries, informer->indexes, informer->index_count, old));
+	status = vdi_index_change_prepare(&entries, informer->indexes, informer->index_count, object);
+	if (status != VD_OK) {
+		vdi_index_change_fini(&old_entries);
+		return status;
+	}
+	if (old)
+		vd_object_ref(old);
 	vdi_lock_acquire(&informer->lock);
-	status = vdi_btree_put(&informer->objects, object, &old);
+	vdi_btree_snapshot(&informer->objects, &before);
+	status = object ? vdi_btree_put(&informer->objects, object, NULL) : vdi_btree_remove(&informer->objects, key, NULL);
+	if (status == VD_OK)
+		status = vdi_index_change_apply(&old_entries, &entries, informer->indexes, informer->index_count);
+	if (status != VD_OK) {
+		struct vdi_btree undone = informer->objects;
+
+		informer->objects.live = before;
+		vdi_btree_fini(&undone);
+	} else {
+		vdi_btree_snapshot_release(&before);
+	}
 	vdi_lock_release(&informer->lock);
-	*ret_old = old;
+	vdi_index_change_fini(&old_entries);
+	vdi_index_change_fini(&entries);
+	if (status == VD_OK)
+		*ret_old = old;
+	else
+		vd_object_unref(old);
 	return status;
 }
 
-static vd_status set_object(struct vd_informer *informer, struct vd_object *object, bool initial)
+static vd_status set_object(struct vd_informer *informer, struct vd_object *object)
 {
 	struct vd_object *old = NULL;
 
-	VDI_TRY(store_object(informer, object, &old));
-	if (old == NULL) {
-		if (informer->handler.add)
-			informer->handler.add(informer->handler.arg, object, initial);
-	} else if (vd_object_revision(old) != vd_object_revision(object) && informer->handler.update) {
-		informer->handler.update(informer->handler.arg, old, object);
-	}
+	VDI_TRY(change(informer, vd_object_key(object), object, &old));
+	if (old == NULL)
+		tell_add(informer, object);
+	else if (vd_object_revision(old) != vd_object_revision(object)) /* */
+		tell_update(informer, old, object);
 	vd_object_unref(old);
 	return VD_OK;
 }
 
 static vd_status remove_object(struct vd_informer *informer, struct vd_bytes key, bool unknown_final_state)
 {
-	void	 *old = NULL;
-	vd_status status;
+	struct vd_object *old = NULL;
+	vd_status	  status = change(informer, key, NULL, &old);
 
-	vdi_lock_acquire(&informer->lock);
-	status = vdi_btree_remove(&informer->objects, key, &old);
-	vdi_lock_release(&informer->lock);
 	if (status == VD_NOT_FOUND)
 		return VD_OK;
 	if (status != VD_OK)
 		return status;
-	if (informer->handler.remove)
-		informer->handler.remove(informer->handler.arg, old, unknown_final_state);
+	tell_remove(informer, old, unknown_final_state);
 	vd_object_unref(old);
 	return VD_OK;
 }
@@ -117,15 +252,10 @@ static vd_status remove_unseen(struct vd_informer *informer)
 {
 	struct vdi_btree_snapshot before;
 	struct vdi_btree_cursor	  cursor;
-	struct vdi_key_range	  everything = VDI_KEY_RANGE_ALL;
 	struct vd_object	 *object;
 	vd_status		  status = VD_OK;
 
-	vdi_lock_acquire(&informer->lock);
-	vdi_btree_snapshot(&informer->objects, &before);
-	vdi_lock_release(&informer->lock);
-	vdi_btree_cursor_init(&cursor, &before);
-	vdi_btree_cursor_range(&cursor, &everything);
+	snapshot_objects(informer, &before, &cursor);
 	while (status == VD_OK && (object = vdi_btree_cursor_range_next(&cursor)))
 		if (vdi_btree_snapshot_get(vdi_btree_view(&informer->seen), vd_object_key(object)) == NULL)
 			status = remove_object(informer, vd_object_key(object), true);
@@ -133,16 +263,11 @@ static vd_status remove_unseen(struct vd_informer *informer)
 	return status;
 }
 
-static void tell_synced(struct vd_informer *informer)
+static void note_revision(struct vd_informer *informer, vd_rev revision)
 {
-	struct synced_waiter *waiter;
-
+	informer->revision = revision;
 	vdi_lock_acquire(&informer->lock);
-	informer->is_synced = true;
-	while ((waiter = informer->waiters)) {
-		informer->waiters = waiter->next;
-		vdi_wait_signal(waiter->wait);
-	}
+	informer->shown_revision = revision;
 	vdi_lock_release(&informer->lock);
 }
 
@@ -151,17 +276,18 @@ static vd_status finish_fill(struct vd_informer *informer, vd_rev revision)
 	VDI_TRY(remove_unseen(informer));
 	vdi_btree_clear(&informer->seen);
 	informer->is_filling = false;
-	informer->revision = revision;
-	if (!informer->was_filled) {
-		informer->was_filled = true;
-		if (informer->handler.synced)
-			informer->handler.synced(informer->handler.arg);
-		tell_synced(informer);
-	}
+	informer->was_filled = true;
+	note_revision(informer, revision);
+	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
+		tell_synced(informer, to);
+	vdi_lock_acquire(&informer->lock);
+	informer->is_synced = true;
+	wake_waiters_locked(informer);
+	vdi_lock_release(&informer->lock);
 	return VD_OK;
 }
 
-static vd_status take_event(struct vd_informer *informer, const struct vd_watch_event *event)
+static vd_status take_event(struct vd_informer *informer, const struct queued *event)
 {
 	vd_status status = VD_OK;
 
@@ -170,7 +296,7 @@ static vd_status take_event(struct vd_informer *informer, const struct vd_watch_
 	case VD_WATCH_MODIFIED:
 		if (event->initial)
 			VDI_TRY(vdi_btree_put(&informer->seen, event->object, NULL));
-		status = set_object(informer, event->object, event->initial && !informer->was_filled);
+		status = set_object(informer, event->object);
 		break;
 	case VD_WATCH_DELETED:
 		status = remove_object(informer, vd_object_key(event->object), false);
@@ -184,26 +310,110 @@ static vd_status take_event(struct vd_informer *informer, const struct vd_watch_
 		return VD_OK;
 	}
 	if (status == VD_OK && !informer->is_filling)
-		informer->revision = event->revision;
+		note_revision(informer, event->revision);
 	return status;
+}
+
+/* ---- Handlers that come, go, and want to hear everything again ---- */
+
+static void tell_everything(struct vd_informer *informer, struct vd_informer_registration *to, bool as_update)
+{
+	struct vdi_btree_snapshot snapshot;
+	struct vdi_btree_cursor	  cursor;
+	struct vd_object	 *object;
+
+	snapshot_objects(informer, &snapshot, &cursor);
+	while ((object = vdi_btree_cursor_range_next(&cursor)) && may_call(informer, to)) {
+		if (as_update && to->handler.update)
+			to->handler.update(to->handler.arg, object, object);
+		else if (!as_update && to->handler.add)
+			to->handler.add(to->handler.arg, object, true);
+	}
+	vdi_btree_snapshot_release(&snapshot);
+}
+
+static void take_arrivals(struct vd_informer *informer)
+{
+	struct vd_informer_registration **end = &informer->registrations, *arrivals, *in_order = NULL;
+
+	vdi_lock_acquire(&informer->lock);
+	arrivals = informer->arrivals;
+	informer->arrivals = NULL;
+	vdi_lock_release(&informer->lock);
+	while (arrivals) {
+		struct vd_informer_registration *next = arrivals->next;
+
+		arrivals->next = in_order;
+		in_order = arrivals;
+		arrivals = next;
+	}
+	while (*end)
+		end = &(*end)->next;
+	*end = in_order;
+	for (struct vd_informer_registration *to = in_order; to; to = to->next) {
+		to->is_new = false;
+		to->resync_due = to->handler.resync_period.ns ? vd_mono_add(vd_env_now(informer->env), to->handler.resync_period) : VD_NEVER;
+		tell_everything(informer, to, false);
+		if (informer->was_filled)
+			tell_synced(informer, to);
+	}
+}
+
+static void drop_removed(struct vd_informer *informer)
+{
+	for (struct vd_informer_registration **place = &informer->registrations; *place;) {
+		struct vd_informer_registration *registration = *place;
+		bool				 is_removed;
+
+		vdi_lock_acquire(&informer->lock);
+		is_removed = registration->is_removed;
+		vdi_lock_release(&informer->lock);
+		if (!is_removed) {
+			place = &registration->next;
+			continue;
+		}
+		*place = registration->next;
+		if (registration->removed)
+			registration->removed(registration->removed_arg);
+		vdi_free(registration);
+	}
+}
+
+/* Returns when the next one is due. */
+static vd_mono resync(struct vd_informer *informer)
+{
+	vd_mono now = vd_env_now(informer->env), due = VD_NEVER;
+
+	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next) {
+		if (to->resync_due.ns <= now.ns) {
+			if (informer->was_filled)
+				tell_everything(informer, to, true);
+			to->resync_due = vd_mono_add(now, to->handler.resync_period);
+		}
+		due.ns = VDI_MIN(due.ns, to->resync_due.ns);
+	}
+	return due;
 }
 
 /* ---- The watch ---- */
 
-static void end_watch(struct vd_informer *informer);
-
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct vd_informer *informer = arg;
+	size_t		    taken = 0;
 
-	for (size_t i = 0; i < count; i++)
-		if (take_event(informer, &events[i]) != VD_OK) {
-			/* Out of memory: the whole state again, a little later; the difference tells the handlers. */
-			forget_place(informer);
-			end_watch(informer);
-			return count;
-		}
-	return count;
+	vdi_lock_acquire(&informer->lock);
+	for (; taken < count && informer->queue_count < QUEUE_MAX; taken++) {
+		const struct vd_watch_event *event = &events[taken];
+
+		informer->queue[(informer->queue_start + informer->queue_count++) % QUEUE_MAX] = (struct queued) {
+			event->type, event->initial, event->initial_events_end, event->revision, event->object ? vd_object_ref(event->object) : NULL
+		};
+	}
+	informer->is_full = taken < count;
+	vd_actor_wake(informer->actor);
+	vdi_lock_release(&informer->lock);
+	return taken;
 }
 
 static void watch_closed(void *arg)
@@ -216,32 +426,40 @@ static void watch_closed(void *arg)
 	vdi_lock_release(&informer->lock);
 }
 
-static void end_watch(struct vd_informer *informer)
-{
-	struct vd_watcher *watcher;
-
-	vdi_lock_acquire(&informer->lock);
-	watcher = informer->watcher;
-	informer->watcher = NULL;
-	informer->reopen = true;
-	informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
-	vdi_lock_release(&informer->lock);
-	if (watcher)
-		vd_watcher_close(watcher, watch_closed, informer);
-}
-
 static void ended(void *arg, vd_status reason)
 {
 	struct vd_informer *informer = arg;
 
-	if (informer->is_filling || reason == VD_EXPIRED)
-		forget_place(informer);
-	end_watch(informer);
+	vdi_lock_acquire(&informer->lock);
+	informer->has_ended = true;
+	informer->end_reason = reason;
+	vd_actor_wake(informer->actor);
+	vdi_lock_release(&informer->lock);
 }
 
-static vd_status open_watch(struct vd_informer *informer, struct vd_error *reterr)
+/* The actor. What is queued of it is forgotten. */
+static void close_watch(struct vd_informer *informer)
 {
-	struct vd_watch_sink	sink = { deliver, ended, informer, vdi_env_runner(informer->env) };
+	struct vd_object  *dropped[QUEUE_MAX];
+	struct vd_watcher *watcher;
+	size_t		   count = 0;
+
+	vdi_lock_acquire(&informer->lock);
+	watcher = informer->watcher;
+	informer->watcher = NULL;
+	for (; informer->queue_count; informer->queue_count--)
+		dropped[count++] = informer->queue[(informer->queue_start + informer->queue_count - 1) % QUEUE_MAX].object;
+	informer->has_ended = false;
+	vdi_lock_release(&informer->lock);
+	for (size_t i = 0; i < count; i++)
+		vd_object_unref(dropped[i]);
+	if (watcher)
+		vd_watcher_close(watcher, watch_closed, informer);
+}
+
+static vd_status open_watch(struct vd_informer *informer)
+{
+	struct vd_watch_sink	sink = { deliver, ended, informer, informer->runner };
 	struct vd_watch_options options = informer->options;
 	struct vd_watcher      *watcher = NULL;
 	vd_status		status;
@@ -255,21 +473,81 @@ static vd_status open_watch(struct vd_informer *informer, struct vd_error *reter
 	}
 	vdi_lock_acquire(&informer->lock);
 	informer->watch_open = true;
-	informer->reopen = false;
+	informer->is_full = false;
 	vdi_lock_release(&informer->lock);
-	status = vd_cacher_watch(informer->cacher, &options, &sink, &watcher, reterr);
+	status = vd_cacher_watch(informer->cacher, &options, &sink, &watcher, NULL);
 	vdi_lock_acquire(&informer->lock);
-	if (status != VD_OK)
-		informer->watch_open = false;
-	else if (!informer->is_closed && !informer->reopen) {
+	if (status == VD_OK)
 		informer->watcher = watcher;
-		watcher = NULL;
-	}
+	else
+		informer->watch_open = false;
 	vdi_lock_release(&informer->lock);
-	/* It ended, or the informer was closed, before we could note it. */
-	if (status == VD_OK && watcher)
-		vd_watcher_close(watcher, watch_closed, informer);
 	return status;
+}
+
+/* ---- The actor ---- */
+
+static size_t take_queued(struct vd_informer *informer, struct queued *events)
+{
+	bool   has_room_again;
+	size_t count = 0;
+
+	vdi_lock_acquire(&informer->lock);
+	while (count < TURN_MAX && informer->queue_count) {
+		events[count++] = informer->queue[informer->queue_start];
+		informer->queue_start = (informer->queue_start + 1) % QUEUE_MAX;
+		informer->queue_count--;
+	}
+	has_room_again = count && informer->is_full;
+	if (has_room_again)
+		informer->is_full = false;
+	vdi_lock_release(&informer->lock);
+	/* Only this actor closes it. */
+	if (has_room_again && informer->watcher)
+		vd_watcher_resume(informer->watcher);
+	return count;
+}
+
+/* The end of the watch, when everything before it was taken. */
+static bool take_end(struct vd_informer *informer)
+{
+	bool	  has_ended;
+	vd_status reason;
+
+	vdi_lock_acquire(&informer->lock);
+	has_ended = informer->has_ended && informer->queue_count == 0;
+	reason = informer->end_reason;
+	vdi_lock_release(&informer->lock);
+	if (!has_ended)
+		return false;
+	if (informer->is_filling || reason == VD_EXPIRED)
+		forget_place(informer);
+	close_watch(informer);
+	informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
+	return true;
+}
+
+static void take_events(struct vd_informer *informer)
+{
+	struct queued events[TURN_MAX];
+	size_t	      count = take_queued(informer, events);
+	vd_status     status = VD_OK;
+
+	for (size_t i = 0; i < count; i++) {
+		if (status == VD_OK)
+			status = take_event(informer, &events[i]);
+		vd_object_unref(events[i].object);
+	}
+	if (status != VD_OK) {
+		/* Out of memory: the whole state again, a little later; the difference tells the handlers. */
+		forget_place(informer);
+		close_watch(informer);
+		informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
+	} else if (count == TURN_MAX) {
+		vd_actor_wake(informer->actor);
+	} else {
+		(void) take_end(informer);
+	}
 }
 
 static void informer_gone(void *arg)
@@ -286,23 +564,40 @@ static void informer_gone(void *arg)
 static void run(void *arg)
 {
 	struct vd_informer *informer = arg;
+	vd_mono		    due, now;
 	bool		    is_open;
 	bool		    is_closed;
-	vd_mono		    now = vd_env_now(informer->env);
 
 	vdi_lock_acquire(&informer->lock);
-	is_open = informer->watch_open;
 	is_closed = informer->is_closed;
 	vdi_lock_release(&informer->lock);
-	if (is_open)
-		return;
-	if (is_closed) {
-		vd_actor_close(informer->actor, informer_gone, informer);
+	drop_removed(informer);
+	take_arrivals(informer);
+	if (is_closed)
+		close_watch(informer); /* also what came since the last time */
+	else
+		take_events(informer);
+	due = is_closed ? VD_NEVER : resync(informer);
+	drop_removed(informer);
+	vdi_lock_acquire(&informer->lock);
+	is_open = informer->watch_open;
+	/* A close that came meanwhile has woken us again. */
+	if (!is_closed && informer->is_closed) {
+		vdi_lock_release(&informer->lock);
 		return;
 	}
-	if (now.ns >= informer->reopen_at.ns && open_watch(informer, NULL) != VD_OK)
+	vdi_lock_release(&informer->lock);
+	if (is_closed) {
+		if (!is_open) /* else its end wakes us */
+			vd_actor_close(informer->actor, informer_gone, informer);
+		return;
+	}
+	now = vd_env_now(informer->env);
+	if (!is_open && now.ns >= informer->reopen_at.ns && open_watch(informer) != VD_OK)
 		informer->reopen_at = vd_mono_add(now, REOPEN_DELAY);
-	vd_actor_set_timer(informer->actor, informer->reopen_at.ns > now.ns ? informer->reopen_at : VD_NEVER);
+	if (informer->reopen_at.ns > now.ns)
+		due.ns = VDI_MIN(due.ns, informer->reopen_at.ns);
+	vd_actor_set_timer(informer->actor, due);
 }
 
 /* ---- The public side ---- */
@@ -313,48 +608,124 @@ static bool copy_bytes(struct vd_bytes from, struct vd_bytes *ret_copy)
 	return from.size == 0 || ret_copy->data;
 }
 
-static vd_status check_selectors(struct vd_cacher *cacher, struct vd_bytes label_selector, struct vd_bytes field_selector, struct vd_error *reterr)
+static vd_status check_selectors(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_error *reterr)
 {
-	struct vdi_predicate_options options = { .label_selector = label_selector, .field_selector = field_selector };
+	struct vdi_predicate_options predicate_options = { .label_selector = options->label_selector, .field_selector = options->field_selector };
 	struct vdi_predicate	    *predicate;
 
-	VDI_TRY(vdi_predicate_new(cacher->codec, &options, &predicate, reterr));
+	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate_options, &predicate, reterr));
 	vdi_predicate_unref(predicate);
+	return VD_OK;
+}
+
+static vd_status build(struct vd_informer *informer, const struct vd_informer_options *options)
+{
+	struct vd_actor_options actor = { .name = "informer", .run = run, .arg = informer };
+
+	if (!copy_bytes(options->namespace_name, &informer->options.namespace_name) || !copy_bytes(options->label_selector, &informer->options.label_selector) ||
+	    !copy_bytes(options->field_selector, &informer->options.field_selector))
+		return VD_NOMEM;
+	VDI_TRY(vdi_informer_indexes_new(options->indexes, options->index_count, &informer->indexes));
+	informer->index_count = options->index_count;
+	return vd_runner_actor_new(informer->runner, &actor, &informer->actor);
+}
+
+static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_informer **ret_informer,
+			      struct vd_error *reterr)
+{
+	struct vd_watch_options watch = VD_WATCH_OPTIONS_INIT;
+	struct vd_informer     *informer;
+	vd_status		status;
+
+	if (options->size != sizeof *options)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_informer_options is not filled as this library knows it");
+	VDI_TRY(check_selectors(cacher, options, reterr));
+	informer = VDI_NEW(struct vd_informer);
+	if (informer == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for an informer");
+	informer->env = cacher->env;
+	informer->cacher = vdi_cacher_ref(cacher);
+	informer->runner = options->runner ? options->runner : vdi_env_runner(cacher->env);
+	informer->options = watch;
+	vdi_lock_init(&informer->lock, VDI_LOCK_CACHE_WATCHER);
+	vdi_btree_init(&informer->objects, &vdi_object_btree_ops);
+	vdi_btree_init(&informer->seen, &vdi_object_btree_ops);
+	status = build(informer, options);
+	if (status != VD_OK) {
+		free_informer(informer);
+		return status == VD_INVALID_ARGUMENT ? vd_error_set(reterr, status, "each index of an informer needs a name of its own and a function") :
+						       vd_error_set(reterr, status, "%s for an informer", vd_status_sentence(status));
+	}
+	*ret_informer = informer;
+	return VD_OK;
+}
+
+vd_status vd_informer_open(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_informer **ret_informer,
+			   struct vd_error *reterr)
+{
+	VDI_TRY(new_informer(cacher, options, ret_informer, reterr));
+	vd_actor_wake((*ret_informer)->actor);
 	return VD_OK;
 }
 
 vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes label_selector, struct vd_bytes field_selector,
 			  const struct vd_informer_handler *handler, struct vd_informer **ret_informer, struct vd_error *reterr)
 {
-	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-	struct vd_actor_options actor = { .name = "informer", .run = run };
-	struct vd_informer     *informer;
-	vd_status		status;
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct vd_informer	  *informer;
+	vd_status		   status;
 
-	VDI_TRY(check_selectors(cacher, label_selector, field_selector, reterr));
-	informer = VDI_NEW(struct vd_informer);
-	if (informer == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory for an informer");
-	informer->env = cacher->env;
-	informer->cacher = vdi_cacher_ref(cacher);
-	informer->handler = *handler;
-	informer->options = options;
-	vdi_lock_init(&informer->lock, VDI_LOCK_CACHE_WATCHER);
-	vdi_btree_init(&informer->objects, &vdi_object_btree_ops);
-	vdi_btree_init(&informer->seen, &vdi_object_btree_ops);
-	actor.arg = informer;
-	status = copy_bytes(namespace_name, &informer->options.namespace_name) &&
-				 copy_bytes(label_selector, &informer->options.label_selector) &&
-				 copy_bytes(field_selector, &informer->options.field_selector) ?
-			 vd_actor_new(cacher->env, &actor, &informer->actor) :
-			 VD_NOMEM;
+	options.namespace_name = namespace_name;
+	options.label_selector = label_selector;
+	options.field_selector = field_selector;
+	VDI_TRY(new_informer(cacher, &options, &informer, reterr));
+	status = vd_informer_add_handler(informer, handler, NULL, reterr);
 	if (status != VD_OK) {
-		free_informer(informer);
-		return vd_error_set(reterr, status, "%s for an informer", vd_status_sentence(status));
+		vd_informer_close(informer, NULL, NULL);
+		return status;
 	}
 	*ret_informer = informer;
-	vd_actor_wake(informer->actor);
 	return VD_OK;
+}
+
+vd_status vd_informer_add_handler(struct vd_informer *informer, const struct vd_informer_handler *handler,
+				  struct vd_informer_registration **ret_registration, struct vd_error *reterr)
+{
+	struct vd_informer_registration *registration;
+	bool				 is_closed;
+
+	if (handler->resync_period.ns && handler->resync_period.ns < VD_SECONDS(1).ns)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a resync period is at least 1 s");
+	registration = VDI_NEW(struct vd_informer_registration);
+	if (registration == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a handler");
+	registration->handler = *handler;
+	registration->is_new = true;
+	vdi_lock_acquire(&informer->lock);
+	is_closed = informer->is_closed;
+	if (!is_closed) {
+		registration->next = informer->arrivals;
+		informer->arrivals = registration;
+		vd_actor_wake(informer->actor);
+	}
+	vdi_lock_release(&informer->lock);
+	if (is_closed) {
+		vdi_free(registration);
+		return vd_error_set(reterr, VD_CLOSED, "the informer is closed");
+	}
+	if (ret_registration)
+		*ret_registration = registration;
+	return VD_OK;
+}
+
+void vd_informer_remove_handler(struct vd_informer *informer, struct vd_informer_registration *registration, void (*done)(void *arg), void *arg)
+{
+	vdi_lock_acquire(&informer->lock);
+	registration->is_removed = true;
+	registration->removed = done;
+	registration->removed_arg = arg;
+	vd_actor_wake(informer->actor);
+	vdi_lock_release(&informer->lock);
 }
 
 vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
@@ -415,11 +786,51 @@ size_t vd_informer_count(struct vd_informer *informer)
 	return count;
 }
 
+vd_rev vd_informer_revision(struct vd_informer *informer)
+{
+	vd_rev revision;
+
+	vdi_lock_acquire(&informer->lock);
+	revision = informer->shown_revision;
+	vdi_lock_release(&informer->lock);
+	return revision;
+}
+
+size_t vd_informer_visit(struct vd_informer *informer, vd_object_visit_fn visit, void *arg)
+{
+	struct vdi_btree_snapshot snapshot;
+	struct vdi_btree_cursor	  cursor;
+	struct vd_object	 *object;
+	size_t			  visited = 0;
+
+	snapshot_objects(informer, &snapshot, &cursor);
+	while ((object = vdi_btree_cursor_range_next(&cursor))) {
+		visited++;
+		if (!visit(arg, object))
+			break;
+	}
+	vdi_btree_snapshot_release(&snapshot);
+	return visited;
+}
+
+size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value, vd_object_visit_fn visit, void *arg)
+{
+	struct vdi_btree_snapshot snapshot;
+	vd_status		  status;
+	size_t			  visited;
+
+	vdi_lock_acquire(&informer->lock);
+	status = vdi_informer_index_snapshot(informer->indexes, informer->index_count, index, &snapshot);
+	vdi_lock_release(&informer->lock);
+	if (status != VD_OK)
+		return 0;
+	visited = vdi_informer_index_visit(&snapshot, value, visit, arg);
+	vdi_btree_snapshot_release(&snapshot);
+	return visited;
+}
+
 void vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), void *arg)
 {
-	struct vd_watcher    *watcher;
-	struct synced_waiter *waiter;
-
 	if (informer == NULL) {
 		if (done)
 			done(arg);
@@ -429,18 +840,9 @@ void vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), vo
 	informer->is_closed = true;
 	informer->closed = done;
 	informer->closed_arg = arg;
-	watcher = informer->watcher;
-	informer->watcher = NULL;
-	while ((waiter = informer->waiters)) {
-		informer->waiters = waiter->next;
-		vdi_wait_signal(waiter->wait);
-	}
-	/* With a watch open its end wakes the actor; then nothing of ours is touched here any more. */
-	if (watcher == NULL)
-		vd_actor_wake(informer->actor);
+	wake_waiters_locked(informer);
+	vd_actor_wake(informer->actor);
 	vdi_lock_release(&informer->lock);
-	if (watcher)
-		vd_watcher_close(watcher, watch_closed, informer);
 }
 
 struct vd_informer *vd_informer_close_wait(struct vd_informer *informer)

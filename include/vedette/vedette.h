@@ -7,6 +7,7 @@
 #include <vedette/codec.h>
 #include <vedette/env.h>
 #include <vedette/informer.h>
+#include <vedette/poller.h>
 #include <vedette/replay.h>
 #include <vedette/server.h>
 #include <vedette/status.h>

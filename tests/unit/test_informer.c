@@ -1,8 +1,12 @@
 /* Informers: handlers see what is and what changes, once, in order; after a loss of history they see the difference. */
 #include "cacher_fixture.h"
 
+#include <poll.h>
 #include <vedette/informer.h>
+#include <vedette/poller.h>
 
+#include "cacher.h"
+#include "env.h"
 #include "feed_store.h"
 
 struct seen {
@@ -27,6 +31,10 @@ static void on_add(void *arg, struct vd_object *object, bool initial)
 
 static void on_update(void *arg, struct vd_object *old_object, struct vd_object *object)
 {
+	if (old_object == object) {
+		note(arg, '=', object);
+		return;
+	}
 	assert_true(vd_object_revision(old_object) < vd_object_revision(object));
 	note(arg, '~', object);
 }
@@ -43,7 +51,7 @@ static void on_synced(void *arg)
 
 static struct vd_informer_handler handler_of(struct seen *seen)
 {
-	return (struct vd_informer_handler) { on_add, on_update, on_remove, on_synced, seen };
+	return (struct vd_informer_handler) { on_add, on_update, on_remove, on_synced, seen, { 0 } };
 }
 
 static void r350_r352_handlers_see_every_change_in_order(void **state)
@@ -121,11 +129,466 @@ static void r351_a_relist_tells_the_difference(void **state)
 	}
 }
 
+static const char *taken(struct seen *seen)
+{
+	static char text[4096];
+
+	strcpy(text, seen->text);
+	seen->text[0] = 0;
+	return text;
+}
+
+/* whoever comes later gets an add for everything first, in key order, then the same as the others; and a synced of its own. */
+static void r354_handlers_added_late(void **state)
+{
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct cacher_fixture		 f;
+		struct seen			 first = { 0 }, second = { 0 }, third = { 0 };
+		struct vd_informer_handler	 handlers[] = { handler_of(&first), handler_of(&second), handler_of(&third) };
+		struct vd_informer_options	 options = VD_INFORMER_OPTIONS_INIT;
+		struct vd_informer_registration *registration;
+		struct vd_informer		*informer;
+		struct vd_error			 error;
+
+		cacher_fixture_setup(&f, seed);
+		put_pod(&f, "ns", "b", "web", NULL);
+		put_pod(&f, "ns", "a", "web", NULL);
+		cacher_fixture_settle(&f);
+		assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
+		/* Before the fill, for some seeds: then it is told with it. */
+		if (seed % 2)
+			assert_status(vd_informer_add_handler(informer, &handlers[0], NULL, &error), VD_OK);
+		assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+		if (seed % 2 == 0)
+			assert_status(vd_informer_add_handler(informer, &handlers[0], NULL, &error), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_string_equal(taken(&first), "*a *b ");
+		assert_int_equal(first.synced, 1);
+		put_pod(&f, "ns", "c", "web", NULL);
+		delete_pod(&f, "ns", "a");
+		cacher_fixture_settle(&f);
+		assert_status(vd_informer_add_handler(informer, &handlers[1], &registration, &error), VD_OK);
+		assert_status(vd_informer_add_handler(informer, &handlers[2], NULL, &error), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_string_equal(taken(&first), "+c -a ");
+		assert_string_equal(taken(&second), "*b *c ");
+		assert_string_equal(taken(&third), "*b *c ");
+		assert_int_equal(second.synced, 1);
+		put_pod(&f, "ns", "b", "db", NULL);
+		put_pod(&f, "ns", "d", "db", NULL);
+		cacher_fixture_settle(&f);
+		assert_string_equal(taken(&first), "~b +d ");
+		assert_string_equal(taken(&second), "~b +d ");
+		/* One goes; the others stay. */
+		vd_informer_remove_handler(informer, registration, on_synced, &second);
+		cacher_fixture_settle(&f);
+		assert_int_equal(second.synced, 2); /* done was called */
+		second.is_closed = true;
+		delete_pod(&f, "ns", "d");
+		cacher_fixture_settle(&f);
+		assert_string_equal(taken(&first), "-d ");
+		assert_string_equal(taken(&third), "~b +d -d ");
+		assert_int_equal(first.synced, 1);
+		vd_informer_close_wait(informer);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+struct remover {
+	struct vd_informer		*informer;
+	struct vd_informer_registration *registration;
+	unsigned			 calls, done;
+};
+
+static void removed(void *arg)
+{
+	((struct remover *) arg)->done++;
+}
+
+static void remove_myself(void *arg, struct vd_object *object, bool initial)
+{
+	struct remover *remover = arg;
+
+	remover->calls++;
+	vd_informer_remove_handler(remover->informer, remover->registration, removed, remover);
+}
+
+static void r354_a_handler_may_remove_itself(void **state)
+{
+	struct cacher_fixture	   f;
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct remover		   remover = { 0 };
+	struct vd_informer_handler handler = { .add = remove_myself, .arg = &remover };
+	struct vd_error		   error;
+
+	cacher_fixture_setup(&f, 3);
+	put_pod(&f, "ns", "a", NULL, NULL);
+	put_pod(&f, "ns", "b", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_status(vd_informer_open(f.cacher, &options, &remover.informer, &error), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_status(vd_informer_add_handler(remover.informer, &handler, &remover.registration, &error), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_int_equal(remover.calls, 1);
+	assert_int_equal(remover.done, 1);
+	/* One that is removed and whose informer is closed before it was noticed is told too. */
+	remover.calls = remover.done = 0;
+	assert_status(vd_informer_add_handler(remover.informer, &handler, &remover.registration, &error), VD_OK);
+	vd_informer_remove_handler(remover.informer, remover.registration, removed, &remover);
+	vd_informer_close_wait(remover.informer);
+	assert_int_equal(remover.calls, 0);
+	assert_int_equal(remover.done, 1);
+	cacher_fixture_teardown(&f);
+}
+
+/* everything again, as an update of an object by itself, for those who asked; nobody else hears of it. */
+static void r353_r355_resync(void **state)
+{
+	struct cacher_fixture	   f;
+	struct seen		   plain = { 0 }, periodic = { 0 };
+	struct vd_informer_handler handlers[] = { handler_of(&plain), handler_of(&periodic) };
+	struct vd_informer	  *informer;
+	struct vd_error		   error;
+
+	cacher_fixture_setup(&f, 4);
+	put_pod(&f, "ns", "a", NULL, NULL);
+	put_pod(&f, "ns", "b", NULL, NULL);
+	cacher_fixture_settle(&f);
+	handlers[1].resync_period = VD_MS(999);
+	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handlers[0], &informer, &error), VD_OK);
+	assert_status(vd_informer_add_handler(informer, &handlers[1], NULL, &error), VD_INVALID_ARGUMENT);
+	handlers[1].resync_period = VD_SECONDS(10);
+	assert_status(vd_informer_add_handler(informer, &handlers[1], NULL, &error), VD_OK);
+	vdi_sim_advance(f.env, VD_MS(9900));
+	assert_string_equal(taken(&periodic), "*a *b ");
+	vdi_sim_advance(f.env, VD_MS(200));
+	assert_string_equal(taken(&periodic), "=a =b ");
+	put_pod(&f, "ns", "c", NULL, NULL);
+	vdi_sim_advance(f.env, VD_MS(9700));
+	assert_string_equal(taken(&periodic), "+c ");
+	vdi_sim_advance(f.env, VD_MS(300));
+	assert_string_equal(taken(&periodic), "=a =b =c ");
+	assert_string_equal(taken(&plain), "*a *b +c ");
+	vd_informer_close_wait(informer);
+	cacher_fixture_teardown(&f);
+}
+
+/* a bookmark moves the place from which the watch goes on, and nobody is called. */
+static void r356_bookmarks_move_the_place(void **state)
+{
+	struct cacher_fixture	   f;
+	struct seen		   seen = { 0 };
+	struct vd_informer_handler handler = handler_of(&seen);
+	struct vd_informer	  *informer;
+	struct vd_store		  *feed;
+	struct vd_error		   error;
+
+	cacher_fixture_init(&f, 5);
+	f.options.no_backfill = true;
+	feed = feed_store_new(f.env);
+	feed_put(feed, "/registry/pods/ns/a", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}");
+	cacher_fixture_open(&f, feed);
+	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+	assert_int_equal(vd_informer_revision(informer), 2);
+	for (unsigned i = 0; i < 5; i++)
+		feed_progress(feed);
+	vdi_sim_advance(f.env, VD_SECONDS(70));
+	assert_int_equal(vd_informer_revision(informer), 7);
+	assert_string_equal(taken(&seen), "*a ");
+	/* The cache starts over at 7: from there nothing was missed, so it is resumed and not listed again. */
+	feed_break(feed, VD_EXPIRED);
+	vdi_sim_advance(f.env, VD_SECONDS(10));
+	feed_put(feed, "/registry/pods/ns/b", "{\"metadata\":{\"name\":\"b\",\"namespace\":\"ns\"}}");
+	vdi_sim_advance(f.env, VD_SECONDS(10));
+	assert_string_equal(taken(&seen), "+b ");
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.ends[VDI_END_EXPIRED]), 0);
+	vd_informer_close_wait(informer);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+}
+
+/* ---- Indexes ---- */
+
+static void by_node(void *arg, const struct vd_object *object, vd_index_emit_fn emit, void *emit_arg)
+{
+	emit(emit_arg, vd_object_field(object, 0));
+}
+
+/* Several values: each letter of the app. */
+static void by_letter(void *arg, const struct vd_object *object, vd_index_emit_fn emit, void *emit_arg)
+{
+	struct vd_bytes app;
+
+	if (!vd_object_label_get(object, vd_bytes_of("app"), &app))
+		return;
+	for (size_t i = 0; i < app.size; i++)
+		emit(emit_arg, (struct vd_bytes) { (const char *) app.data + i, 1 });
+}
+
+static bool note_visited(void *arg, struct vd_object *object)
+{
+	note(arg, ' ', object);
+	return strlen(((struct seen *) arg)->text) < 12;
+}
+
+static const char *indexed(struct vd_informer *informer, const char *index, const char *value)
+{
+	static struct seen seen;
+
+	seen = (struct seen) { 0 };
+	(void) vd_informer_visit_index(informer, index, vd_bytes_of(value), note_visited, &seen);
+	return seen.text;
+}
+
+static void r441_indexes_of_an_informer(void **state)
+{
+	struct cacher_fixture	   f;
+	struct vd_informer_index   indexes[] = { { "node", by_node, NULL }, { "letter", by_letter, NULL } };
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct vd_informer	  *informer;
+	struct vd_error		   error;
+	struct seen		   all = { 0 };
+
+	cacher_fixture_setup(&f, 6);
+	options.indexes = indexes;
+	options.index_count = 2;
+	indexes[1].name = "node";
+	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_INVALID_ARGUMENT);
+	indexes[1].name = "letter";
+	put_pod(&f, "ns", "c", "ab", "n1");
+	put_pod(&f, "ns", "a", "b", "n1");
+	put_pod(&f, "ns", "b", NULL, "n2");
+	cacher_fixture_settle(&f);
+	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+	assert_string_equal(indexed(informer, "node", "n1"), " a  c ");
+	assert_string_equal(indexed(informer, "node", "n2"), " b ");
+	assert_string_equal(indexed(informer, "node", ""), "");
+	assert_string_equal(indexed(informer, "node", "n"), "");
+	assert_string_equal(indexed(informer, "letter", "b"), " a  c ");
+	assert_string_equal(indexed(informer, "letter", "a"), " c ");
+	assert_string_equal(indexed(informer, "nothing", "a"), "");
+	put_pod(&f, "ns", "a", "a", "n2"); /* moves in both */
+	delete_pod(&f, "ns", "c");
+	put_pod(&f, "ns", "d", "a", NULL);
+	cacher_fixture_settle(&f);
+	assert_string_equal(indexed(informer, "node", "n1"), "");
+	assert_string_equal(indexed(informer, "node", "n2"), " a  b ");
+	assert_string_equal(indexed(informer, "node", ""), " d ");
+	assert_string_equal(indexed(informer, "letter", "b"), "");
+	assert_string_equal(indexed(informer, "letter", "a"), " a  d ");
+	assert_int_equal(vd_informer_visit(informer, note_visited, &all), 3);
+	assert_string_equal(all.text, " a  b  d ");
+	vd_informer_close_wait(informer);
+	cacher_fixture_teardown(&f);
+}
+
+/* More than its queue takes at once: the watch waits and nothing is lost. */
+static void a_flood_passes_in_order(void **state)
+{
+	struct cacher_fixture	   f;
+	struct seen		  *seen = calloc(1, sizeof *seen);
+	struct vd_informer_handler handler = { .synced = on_synced, .arg = seen };
+	struct vd_informer	  *informer;
+	struct vd_error		   error;
+	char			   name[16];
+
+	cacher_fixture_setup(&f, 7);
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(name, sizeof name, "p%u", i);
+		put_pod(&f, "ns", name, "a", NULL);
+	}
+	cacher_fixture_settle(&f);
+	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+	assert_int_equal(vd_informer_count(informer), 1000);
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(name, sizeof name, "p%u", i);
+		if (i % 2)
+			delete_pod(&f, "ns", name);
+		else
+			put_pod(&f, "ns", name, "b", NULL);
+	}
+	cacher_fixture_settle(&f);
+	assert_int_equal(vd_informer_count(informer), 500);
+	assert_int_equal(vd_informer_revision(informer), vd_cacher_revision(f.cacher));
+	vd_informer_close_wait(informer);
+	cacher_fixture_teardown(&f);
+	free(seen);
+}
+
+/* Closing at any step of a busy life. */
+static void closing_at_any_moment(void **state)
+{
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct cacher_fixture	   f;
+		struct seen		   seen = { 0 };
+		struct vd_informer_handler handler = handler_of(&seen);
+		struct vd_informer	  *informer;
+		struct vd_error		   error;
+
+		cacher_fixture_setup(&f, seed);
+		put_pod(&f, "ns", "a", NULL, NULL);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		for (uint64_t step = 0; step < seed; step++) {
+			if (step % 9 == 0)
+				put_pod(&f, "ns", "a", NULL, NULL);
+			(void) vdi_sim_step(f.env);
+		}
+		vd_informer_close_wait(informer);
+		seen.is_closed = true;
+		put_pod(&f, "ns", "b", NULL, NULL);
+		cacher_fixture_settle(&f);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* Without memory now and then the picture is late, never wrong, and so are its indexes. */
+static void torture_the_picture_is_late_but_right(void **state)
+{
+	for (unsigned nth = 1; nth < 120; nth++) {
+		struct cacher_fixture	   f;
+		struct vd_informer_index   index = { "node", by_node, NULL };
+		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+		struct vd_informer	  *informer;
+		struct vd_error		   error;
+
+		cacher_fixture_setup(&f, nth);
+		options.indexes = &index;
+		options.index_count = 1;
+		put_pod(&f, "ns", "a", NULL, "n1");
+		put_pod(&f, "ns", "b", NULL, "n1");
+		cacher_fixture_settle(&f);
+		assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
+		if (nth % 2)
+			assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		cacher_fixture_settle(&f);
+		(void) vdi_alloc_fail_nth(0, 0);
+		put_pod(&f, "ns", "a", NULL, "n2");
+		(void) vdi_alloc_fail_nth(nth / 2 + 1, 1);
+		cacher_fixture_settle(&f);
+		(void) vdi_alloc_fail_nth(0, 0);
+		delete_pod(&f, "ns", "b");
+		vdi_sim_advance(f.env, VD_SECONDS(20));
+		assert_int_equal(vd_informer_count(informer), 1);
+		assert_string_equal(indexed(informer, "node", "n2"), " a ");
+		assert_string_equal(indexed(informer, "node", "n1"), "");
+		vd_informer_close_wait(informer);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* ---- On a loop of one's own ---- */
+
+struct owner {
+	pthread_t	 thread;
+	struct vd_actor *actor;
+	unsigned	 calls;
+	bool		 is_synced, is_gone;
+};
+
+static void owned_add(void *arg, struct vd_object *object, bool initial)
+{
+	struct owner *owner = arg;
+
+	assert_true(pthread_equal(owner->thread, pthread_self()));
+	owner->calls++;
+}
+
+static void owned_synced(void *arg)
+{
+	((struct owner *) arg)->is_synced = true;
+}
+
+static void wake_owner(void *arg)
+{
+	vd_actor_wake(((struct owner *) arg)->actor);
+}
+
+static void owned_gone(void *arg)
+{
+	((struct owner *) arg)->is_gone = true;
+}
+
+static void turn(struct vd_poller *poller)
+{
+	struct pollfd fd = { vd_poller_fd(poller), POLLIN, 0 };
+
+	assert_true(poll(&fd, 1, 30000) == 1);
+	vd_poller_run(poller);
+}
+
+static void an_informer_on_the_callers_own_loop(void **state)
+{
+	struct owner		   owner = { .thread = pthread_self() };
+	struct vd_informer_handler handler = { .add = owned_add, .synced = owned_synced, .arg = &owner };
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct vd_cacher_options   cacher_options = VD_CACHER_OPTIONS_INIT;
+	struct vd_mvcc_options	   mvcc = VD_MVCC_OPTIONS_INIT;
+	struct vd_actor_options	   actor = { .name = "owner", .run = owned_gone };
+	struct vd_poller	  *poller;
+	struct vd_informer	  *informer;
+	struct vd_cacher	  *cacher;
+	struct vd_store		  *store;
+	struct vd_codec		  *codec;
+	struct vd_env		  *env;
+	struct vd_error		   error;
+
+	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	assert_status(vd_store_open_mvcc(env, &mvcc, &store, &error), VD_OK);
+	assert_status(vd_codec_json_new(NULL, 0, &codec, &error), VD_OK);
+	assert_status(vd_poller_new(env, &poller), VD_OK);
+	cacher_options.resource = "pods";
+	cacher_options.key_prefix = "/registry/pods/";
+	cacher_options.codec = codec;
+	assert_status(vd_cacher_new(env, store, &cacher_options, &cacher, &error), VD_OK);
+	assert_status(vd_cacher_ready_wait(cacher, VD_SECONDS(30), &error), VD_OK);
+	options.runner = vd_poller_runner(poller);
+	assert_status(vd_informer_open(cacher, &options, &informer, &error), VD_OK);
+	assert_status(vd_informer_add_handler(informer, &handler, NULL, &error), VD_OK);
+	assert_int_equal(owner.calls, 0); /* nothing happens outside vd_poller_run */
+	while (!owner.is_synced)
+		turn(poller);
+	assert_status(vd_cacher_put_wait(cacher, vd_bytes_of("ns"), vd_bytes_of("x"),
+					 vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"), NULL, &error),
+		      VD_OK);
+	while (owner.calls == 0)
+		turn(poller);
+	assert_int_equal(vd_informer_count(informer), 1);
+	vd_informer_close(informer, owned_gone, &owner);
+	while (!owner.is_gone)
+		turn(poller);
+	/* The outlet lives on the poller too; the end is told on a thread of the env, so it comes here by an actor. */
+	owner.is_gone = false;
+	actor.arg = &owner;
+	assert_status(vd_runner_actor_new(vd_poller_runner(poller), &actor, &owner.actor), VD_OK);
+	vd_cacher_close(cacher, wake_owner, &owner);
+	while (!owner.is_gone)
+		turn(poller);
+	vd_actor_close(owner.actor, NULL, NULL);
+	vd_poller_free(poller);
+	vd_store_close_wait(store);
+	vd_codec_free(codec);
+	vd_env_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r350_r352_handlers_see_every_change_in_order),
 		cmocka_unit_test(r351_a_relist_tells_the_difference),
+		cmocka_unit_test(r354_handlers_added_late),
+		cmocka_unit_test(r354_a_handler_may_remove_itself),
+		cmocka_unit_test(r353_r355_resync),
+		cmocka_unit_test(r356_bookmarks_move_the_place),
+		cmocka_unit_test(r441_indexes_of_an_informer),
+		cmocka_unit_test(a_flood_passes_in_order),
+		cmocka_unit_test(closing_at_any_moment),
+		cmocka_unit_test(torture_the_picture_is_late_but_right),
+		cmocka_unit_test(an_informer_on_the_callers_own_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
