@@ -1,9 +1,13 @@
-/* DeleteOptions. Of the protobuf form only what has a meaning here is looked at; unknown fields are skipped by wire type. Deleting with a
- * precondition that was not understood would be worse than refusing, so malformed bytes are refused.
+/* DeleteOptions. Only what has a meaning here is looked at. Deleting with a precondition that was not understood would be worse than refusing, so
+ * malformed bytes are refused.
  */
 #include "delete_options.h"
 
+#include "k8s_proto.h"
 #include "tree.h"
+
+/* Of options that came as protobuf. */
+#define JSON_MAX ((size_t) 8 << 20)
 
 static vd_status bad(struct vdi_http_status *status, const char *what)
 {
@@ -82,87 +86,26 @@ static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct 
 		    vdi_tree_string_of(vdi_tree_find(tree, root, "preconditions.resourceVersion")), dry_run && dry_run->count > 0);
 }
 
-/* ---- Protobuf ---- */
-
-struct field {
-	uint64_t	number;
-	unsigned	wire_type;
-	struct vd_bytes content; /* of wire type 2 */
-};
-
-static bool take_varint(struct vd_bytes *bytes, uint64_t *ret_value)
+/* As JSON, with the same rules. */
+static vd_status parse_protobuf(struct vdi_tree *tree, struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
 {
-	const unsigned char *at = bytes->data;
-	uint64_t	     value = 0;
+	struct vdi_k8s_envelope envelope;
+	struct vdi_buffer	json;
+	struct vd_error		error;
+	vd_status		result;
 
-	for (size_t i = 0; i < bytes->size && i < 10; i++) {
-		value |= (uint64_t) (at[i] & 0x7F) << (7 * i);
-		if (at[i] < 0x80) {
-			bytes->data = at + i + 1;
-			bytes->size -= i + 1;
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool skip(struct vd_bytes *bytes, uint64_t size)
-{
-	if (size > bytes->size)
-		return false;
-	bytes->data = (const char *) bytes->data + size;
-	bytes->size -= size;
-	return true;
-}
-
-static bool take_field(struct vd_bytes *bytes, struct field *field)
-{
-	uint64_t tag, value;
-
-	if (!take_varint(bytes, &tag) || tag >> 3 == 0)
-		return false;
-	field->number = tag >> 3;
-	field->wire_type = (unsigned) (tag & 7);
-	switch (field->wire_type) {
-	case 0: return take_varint(bytes, &value);
-	case 1: return skip(bytes, 8);
-	case 5: return skip(bytes, 4);
-	case 2:
-		if (!take_varint(bytes, &value))
-			return false;
-		field->content = (struct vd_bytes) { bytes->data, (size_t) value };
-		return skip(bytes, value);
-	default: return false;
-	}
-}
-
-/* The last field of this number that holds bytes; empty when there is none. False when malformed. */
-static bool find_field(struct vd_bytes message, uint64_t number, struct vd_bytes *ret_content)
-{
-	*ret_content = VD_BYTES_NONE;
-	while (message.size) {
-		struct field field;
-
-		if (!take_field(&message, &field))
-			return false;
-		if (field.number == number && field.wire_type == 2)
-			*ret_content = field.content;
-	}
-	return true;
-}
-
-static vd_status parse_protobuf(struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
-{
-	struct vd_bytes magic = { "k8s\0", 4 }, raw, preconditions, dry_run, uid, revision;
-
-	if (!vd_bytes_has_prefix(body, magic))
-		return bad(status, "not a Kubernetes protobuf message");
-	(void) skip(&body, magic.size);
-	if (!find_field(body, 2, &raw) || !find_field(raw, 2, &preconditions) || !find_field(raw, 5, &dry_run) ||
-	    !find_field(preconditions, 1, &uid) || !find_field(preconditions, 2, &revision))
-		return bad(status, "malformed protobuf message");
-	return take(options, uid, revision, dry_run.size > 0);
+	vdi_buffer_init(&json, JSON_MAX);
+	result = vdi_k8s_proto_open(body, &envelope, &error);
+	if (result == VD_OK && !vd_bytes_equal(envelope.kind, vd_bytes_of("DeleteOptions")))
+		result = vd_error_set(&error, VD_BAD_REQUEST, "the body holds another kind");
+	if (result == VD_OK)
+		result = vdi_k8s_proto_to_json(body, &json, &error);
+	if (result == VD_OK)
+		result = parse_tree(tree, vdi_buffer_bytes(&json), options, status);
+	else if (result != VD_NOMEM)
+		result = bad(status, error.message);
+	vdi_buffer_fini(&json);
+	return result;
 }
 
 vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf, struct vdi_delete_options *ret_options, struct vdi_http_status *status)
@@ -172,7 +115,7 @@ vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf, struct v
 	vd_status		  result = VD_OK;
 
 	if (body.size && protobuf)
-		result = parse_protobuf(body, &options, status);
+		result = parse_protobuf(&tree, body, &options, status);
 	else if (body.size)
 		result = parse_tree(&tree, body, &options, status);
 	vdi_tree_fini(&tree);

@@ -116,15 +116,12 @@ void vdi_write_delete_target(struct vdi_request *request)
 static void reply_success(struct vdi_request *request)
 {
 	struct vdi_http_status *status = &request->status;
-	struct vdi_out	body = VDI_OUT_INIT;
 
 	vdi_http_status_set(status, 200, "", "%s", "");
 	status->success = true;
 	vdi_http_status_details(status, request->route.name, request->resource->group, request->resource->plural);
 	(void) snprintf(status->uid, sizeof status->uid, "%s", request->write->uid);
-	vdi_http_status_write(&body, status);
-	vdi_out_raw(&body, "\n");
-	vdi_request_reply(request, 200, "application/json", "", &body);
+	vdi_request_reply_status(request, status, "");
 }
 
 static void deleted(struct vdi_request *request)

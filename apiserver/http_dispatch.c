@@ -1,5 +1,6 @@
 /* From a complete request to its handler: what is asked, whether it may be asked, in which form the answer goes. */
 #include "http_request.h"
+#include "protobuf.h"
 
 static void fail_unknown(struct vdi_request *request)
 {
@@ -65,10 +66,12 @@ static bool negotiate(struct vdi_request *request, unsigned forms)
 	struct vd_bytes accept = VD_BYTES_NONE;
 
 	(void) vdi_http_header_get(&request->head, "Accept", &accept);
+	if (request->resource)
+		forms |= VDI_FORMS_PROTOBUF_METADATA | (vdi_protobuf_serves(request) ? VDI_FORMS_PROTOBUF : 0);
 	if (vdi_negotiate(accept, forms, &request->form))
 		return true;
-	vdi_http_status_set(&request->status, 406, "NotAcceptable",
-			    "only the following media types are accepted: application/json");
+	vdi_http_status_set(&request->status, 406, "NotAcceptable", "only the following media types are accepted: application/json%s",
+			    forms & VDI_FORMS_PROTOBUF ? ", " VDI_K8S_PROTO_TYPE : "");
 	vdi_request_fail(request, &request->status);
 	return false;
 }

@@ -3,17 +3,23 @@
  * The list is walked lazily while the socket takes bytes; at any moment only one batch exists. Plain lists are scatter/gather: the pieces of up to
  * BATCH_OBJECTS stored objects, commas and one chunk frame go out by one sendmsg, nothing is copied. Tables and metadata lists are rendered
  * a batch at a time. So 64 lists of any size at once cost 64 batches.
+ *
+ * A list as protobuf has its length in front and is made of translated objects: it is made in one piece, when it is small (PROTOBUF_BYTES of JSON). A larger one
+ * is answered as JSON, which costs nothing to make, to every client that takes it (H-307: all of them do); pages are small.
  */
 #include "http_request.h"
 
 #include <stdio.h>
 
 #include "continue_token.h"
+#include "protobuf.h"
 
 #define BATCH_OBJECTS 128
 #define BATCH_BYTES   131072
 #define TURN_BYTES    (1 << 20)
 #define PARTS_MAX     (BATCH_OBJECTS * 4 + 8)
+#define PROTOBUF_BYTES	   (2 << 20)
+#define PROTOBUF_ANSWER_MAX ((size_t) 64 << 20)
 
 struct list_stream {
 	struct vdi_http_stream stream;
@@ -28,6 +34,10 @@ struct list_stream {
 	bool		       chunked;
 	bool		       first;	/* no item was written yet */
 	bool		       ended;	/* the last batch is made */
+
+	/* The list's first objects, taken to see how large it is; they come first. */
+	struct vd_object **taken;
+	size_t		   taken_at, taken_count, taken_capacity;
 
 	/* The batch under way: parts[part_at..part_count), the first part_offset bytes of which are sent. */
 	size_t		      part_at;
@@ -63,13 +73,18 @@ static void frame(struct list_stream *list, size_t from)
 	push(list, list->ended ? "\r\n0\r\n\r\n" : "\r\n", list->ended ? 7 : 2);
 }
 
+static struct vd_object *next_object(struct list_stream *list)
+{
+	return list->taken_at < list->taken_count ? list->taken[list->taken_at++] : vd_list_next(list->list);
+}
+
 /* Stored objects as they are. */
 static void batch_objects(struct list_stream *list)
 {
 	size_t count = 0, size = 0;
 
 	while (count < BATCH_OBJECTS && size < BATCH_BYTES) {
-		struct vd_object *object = vd_list_next(list->list);
+		struct vd_object *object = next_object(list);
 
 		if (object == NULL) {
 			list->ended = true;
@@ -108,7 +123,7 @@ static void render(struct list_stream *list, struct vd_object *object)
 static void batch_rendered(struct list_stream *list)
 {
 	while (list->text.size < BATCH_BYTES / 2 && !list->text.failed) {
-		struct vd_object *object = vd_list_next(list->list);
+		struct vd_object *object = next_object(list);
 
 		if (object == NULL) {
 			list->ended = true;
@@ -176,6 +191,7 @@ static void free_list(struct vdi_http_stream *stream)
 	if (list->streams)
 		vdi_request_labels_answered(&list->labels, 200, list->sent);
 	(void) vd_list_free(list->list);
+	vdi_free(list->taken);
 	vdi_out_fini(&list->text);
 	vdi_out_fini(&list->scratch);
 	vdi_free(list);
@@ -212,6 +228,103 @@ static void write_opening(struct list_stream *list, struct vdi_out *out)
 		vdi_table_columns(out, list->resource);
 	vdi_out_raw(out, list->form.form == VDI_FORM_TABLE ? ",\"rows\":[" : ",\"items\":[");
 }
+
+/* ---- As protobuf ---- */
+
+/* Takes objects until there are no more (true) or they are too large for one piece. */
+static vd_status take_all(struct list_stream *list, bool *ret_all)
+{
+	struct vd_object *object;
+	size_t		  size = 0;
+
+	*ret_all = false;
+	while ((object = vd_list_next(list->list))) {
+		void *grown = list->taken;
+
+		if (!vdi_grow(&grown, &list->taken_capacity, list->taken_count + 1, sizeof *list->taken))
+			return VD_NOMEM; /* the request ends: what was taken is not missed */
+		list->taken = grown;
+		list->taken[list->taken_count++] = object;
+		size += vd_kv_value(vd_object_kv(object)).size;
+		if (size > PROTOBUF_BYTES)
+			return VD_OK;
+	}
+	*ret_all = true;
+	return VD_OK;
+}
+
+static void write_list_meta(struct vdi_buffer *out, const struct vd_list *list)
+{
+	size_t meta = vdi_k8s_proto_begin(out, 1), shard;
+	char   text[24];
+
+	(void) snprintf(text, sizeof text, "%lld", (long long) vd_list_revision(list));
+	vdi_k8s_proto_bytes(out, 2, vd_bytes_of(text));
+	if (vd_list_continue(list).size)
+		vdi_k8s_proto_bytes(out, 3, vd_list_continue(list));
+	if (vd_list_remaining(list) > 0)
+		vdi_k8s_proto_varint(out, 4, (uint64_t) vd_list_remaining(list));
+	if (vd_list_shard_selector(list).size) {
+		shard = vdi_k8s_proto_begin(out, 5);
+		vdi_k8s_proto_bytes(out, 1, vd_list_shard_selector(list));
+		vdi_k8s_proto_end(out, shard);
+	}
+	vdi_k8s_proto_end(out, meta);
+}
+
+static vd_status write_protobuf(struct list_stream *list, struct vdi_buffer *out, struct vd_error *reterr)
+{
+	struct vdi_protobuf protobuf;
+	struct vd_bytes	    kind = vd_bytes_of("PartialObjectMetadataList");
+	size_t		    envelope;
+
+	vdi_protobuf_init(&protobuf, list->resource, false, &list->form);
+	if (list->form.form == VDI_FORM_OBJECT)
+		kind = vd_bytes_of(list->resource->list_kind);
+	envelope = vdi_k8s_proto_envelope_begin(out, protobuf.api_version, kind);
+	write_list_meta(out, list->list);
+	for (size_t i = 0; i < list->taken_count; i++) {
+		struct vd_object *object = list->taken[i];
+		size_t		  item = vdi_k8s_proto_begin(out, 2);
+
+		VDI_TRY(vdi_protobuf_write(out, &protobuf, vd_kv_value(vd_object_kv(object)), vd_object_revision(object), reterr));
+		vdi_k8s_proto_end(out, item);
+	}
+	vdi_k8s_proto_envelope_end(out, envelope);
+	return vdi_buffer_status(out);
+}
+
+/* False: nothing was answered, it is to be JSON. list is used up otherwise. */
+static bool reply_protobuf(struct vdi_request *request, struct list_stream *list)
+{
+	struct vdi_buffer out;
+	struct vd_error	  error = { .message = "the list is too large, ask for pages by limit" };
+	bool		  all;
+	vd_status	  status;
+
+	vdi_buffer_init(&out, PROTOBUF_ANSWER_MAX);
+	status = take_all(list, &all);
+	if (status == VD_OK)
+		status = all ? write_protobuf(list, &out, &error) : VD_TOO_BIG;
+	if (status == VD_OK) {
+		list->stream.ops->free(&list->stream);
+		vdi_protobuf_reply_buffer(request, 200, "", &out);
+		return true;
+	}
+	vdi_buffer_fini(&out);
+	if (status != VD_NOMEM && request->form.json_too) {
+		list->form.protobuf = request->form.protobuf = false;
+		return false;
+	}
+	list->stream.ops->free(&list->stream);
+	if (status == VD_NOMEM)
+		vdi_request_fail_nomem(request);
+	else
+		vdi_protobuf_refuse(request, error.message);
+	return true;
+}
+
+/* ---- */
 
 /* Pretty lists are for people's eyes: written whole, then indented. */
 static void reply_pretty(struct vdi_request *request, struct list_stream *list)
@@ -299,6 +412,8 @@ static void listed(struct vdi_request *request)
 		vdi_request_fail_nomem(request);
 		return;
 	}
+	if (list->form.protobuf && reply_protobuf(request, list))
+		return;
 	if (request->pretty) {
 		reply_pretty(request, list);
 		return;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "object.h"
+#include "protobuf.h"
 
 struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes, struct vdi_http_refusal *ret_refusal)
 {
@@ -226,13 +227,24 @@ void vdi_request_reply(struct vdi_request *request, int code, const char *conten
 
 void vdi_request_fail(struct vdi_request *request, const struct vdi_http_status *status)
 {
-	struct vdi_out body = VDI_OUT_INIT;
-	char		    headers[64] = "";
+	char headers[64] = "";
 
-	vdi_http_status_write(&body, status);
-	vdi_out_raw(&body, "\n");
 	if (status->retry_after_s)
 		(void) snprintf(headers, sizeof headers, "Retry-After: %u\r\n", status->retry_after_s);
+	vdi_request_reply_status(request, status, headers);
+}
+
+void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http_status *status, const char *headers)
+{
+	struct vdi_out body = VDI_OUT_INIT;
+
+	vdi_http_status_write(&body, status);
+	if (request->form.protobuf && !body.failed) {
+		vdi_protobuf_reply_status(request, status->code, headers, vdi_out_slice(&body));
+		vdi_out_fini(&body);
+		return;
+	}
+	vdi_out_raw(&body, "\n");
 	vdi_request_reply(request, status->code, "application/json", headers, &body);
 }
 
@@ -300,6 +312,8 @@ void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_byt
 {
 	struct vdi_out body = VDI_OUT_INIT;
 
+	if (request->form.protobuf && vdi_protobuf_reply(request, code, text, 0))
+		return;
 	if (request->form.form == VDI_FORM_OBJECT)
 		vdi_out_bytes(&body, text);
 	else
@@ -312,6 +326,8 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 {
 	struct vdi_out text = VDI_OUT_INIT;
 
+	if (request->form.protobuf && vdi_protobuf_reply(request, code, vd_kv_value(vd_object_kv(object)), revision))
+		return;
 	vdi_object_write(&text, object, revision);
 	if (text.failed)
 		vdi_request_fail_nomem(request);

@@ -82,6 +82,8 @@ void vdi_request_drop_result(struct vdi_request *request);
 void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_out *body);
 /* Sends status. */
 void vdi_request_fail(struct vdi_request *request, const struct vdi_http_status *status);
+/* A Status with its code, in the form that was asked for. */
+void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http_status *status, const char *headers);
 /* request->result and error, as upstream words them for this verb. */
 void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_status code, const struct vd_error *error);
 void vdi_request_fail_nomem(struct vdi_request *request);

@@ -1,7 +1,7 @@
 /* WATCH: frames encoded once, written straight to the socket.
  *
  * The cacher calls deliver() on this connection's loop. Each event becomes a frame, `<hex>\r\n{"type":...,"object":...}\n\r\n`, made by whoever needs it
- * first and shared by all watches of its form (vdi_frame_get). Frames gather up to FRAMES_MAX, then one sendmsg takes them; what the socket does not take stays here,
+ * first and shared by all watches of its form (vdi_frame_get). As protobuf the content is a length of four bytes and a WatchEvent (R-634). Frames gather up to FRAMES_MAX, then one sendmsg takes them; what the socket does not take stays here,
  * deliver() then takes nothing more, and the cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
  */
 #include "http_request.h"
@@ -10,13 +10,16 @@
 
 #include "caching_object.h"
 #include "object.h"
+#include "protobuf.h"
 
+#define FRAME_MAX   ((size_t) 64 << 20)
 #define FRAMES_MAX  64
 #define BYTES_MAX   262144
 #define ANNOTATED   "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
 
 /* Frame slots, as vdi_frame_get knows them. Tables with includeObject=Object are rare and encoded afresh. */
-enum { SLOT_OBJECT, SLOT_METADATA, SLOT_TABLE, SLOT_NONE };
+enum { SLOT_OBJECT, SLOT_METADATA, SLOT_TABLE, SLOT_PROTOBUF, SLOT_PROTOBUF_METADATA, SLOT_NONE };
+_Static_assert(SLOT_NONE <= VDI_FRAME_SLOTS, "a slot for each shared representation");
 
 /* Frames that the socket has not taken yet; exists only while there are some. */
 struct backlog {
@@ -86,14 +89,20 @@ static void write_metadata(struct vdi_out *out, const struct watch_stream *watch
 }
 
 /* The object of a bookmark: of the served kind, nothing but a revision (H-403, H-405). */
-static void write_bookmark(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
+static void write_bookmark_object(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
 {
-	char		    version[VDI_RESOURCE_NAME_MAX];
-	struct vdi_out text = VDI_OUT_INIT;
+	char version[VDI_RESOURCE_NAME_MAX];
 
-	vdi_out_printf(&text, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,\"creationTimestamp\":null}}",
+	vdi_out_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,\"creationTimestamp\":null}}",
 			watch->resource->kind, vdi_resource_api_version(watch->resource, version), (long long) event->revision,
 			event->initial_events_end ? "," ANNOTATED : "");
+}
+
+static void write_bookmark(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
+{
+	struct vdi_out text = VDI_OUT_INIT;
+
+	write_bookmark_object(&text, watch, event);
 	if (text.failed)
 		out->failed = true;
 	else if (watch->form.form == VDI_FORM_TABLE)
@@ -137,16 +146,69 @@ static void write_object(struct vdi_out *out, const struct watch_stream *watch, 
 }
 
 /* A chunk's size stands before what it measures, so the content is written first and the size put in front: room is left for 8 digits. */
+static const char chunk_room[] = "          "; /* "ffffffff\r\n" */
+#define CHUNK_ROOM (sizeof chunk_room - 1)
+
+/* text: the room, the content, and the line end of the chunk. */
+static vd_status make_frame(char *text, size_t size, struct vd_blob **ret_frame)
+{
+	char   line[16];
+	size_t size_of_line = (size_t) snprintf(line, sizeof line, "%zx\r\n", size - CHUNK_ROOM - 2);
+
+	memcpy(text + CHUNK_ROOM - size_of_line, line, size_of_line);
+	return vd_blob_new((struct vd_bytes) { text + CHUNK_ROOM - size_of_line, size - CHUNK_ROOM + size_of_line }, ret_frame);
+}
+
+/* VD_BAD_REQUEST: the object is not what its kind says. */
+static vd_status write_protobuf(struct vdi_buffer *out, const struct watch_stream *watch, const struct vd_watch_event *event)
+{
+	struct vdi_protobuf protobuf;
+	struct vdi_out	    text = VDI_OUT_INIT;
+	vd_status	    status = VD_NOMEM;
+
+	vdi_protobuf_init(&protobuf, watch->resource, false, &watch->form);
+	if (event->type == VD_WATCH_ERROR)
+		write_error(&text, watch, event->error);
+	else if (event->type == VD_WATCH_BOOKMARK)
+		write_bookmark_object(&text, watch, event);
+	if (text.failed)
+		status = VD_NOMEM;
+	else if (event->type == VD_WATCH_ERROR)
+		status = vdi_protobuf_error_event(out, vdi_out_slice(&text));
+	else
+		status = vdi_protobuf_event(out, &protobuf, vd_watch_type_name(event->type),
+					    event->type == VD_WATCH_BOOKMARK ? vdi_out_slice(&text) : vd_kv_value(vd_object_kv(event->object)),
+					    event->type == VD_WATCH_BOOKMARK ? 0 : event->revision, NULL);
+	vdi_out_fini(&text);
+	return status;
+}
+
+static vd_status encode_protobuf(const struct watch_stream *watch, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+{
+	struct vdi_buffer out;
+	vd_status	  status;
+
+	vdi_buffer_init(&out, FRAME_MAX);
+	vdi_buffer_append(&out, (struct vd_bytes) { chunk_room, CHUNK_ROOM });
+	status = write_protobuf(&out, watch, event);
+	vdi_buffer_append(&out, (struct vd_bytes) { "\r\n", 2 });
+	if (status == VD_OK)
+		status = vdi_buffer_status(&out);
+	if (status == VD_OK)
+		status = make_frame(out.data, out.size, ret_frame);
+	vdi_buffer_fini(&out);
+	return status;
+}
+
 static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
 {
-	static const char	   room[] = "          "; /* "ffffffff\r\n" */
 	const struct watch_stream *watch = arg;
-	struct vdi_out	   out = VDI_OUT_INIT;
-	char			   size_line[16];
-	int			   size_of_line;
+	struct vdi_out		   out = VDI_OUT_INIT;
 	vd_status		   status = VD_NOMEM;
 
-	vdi_out_raw(&out, room);
+	if (watch->form.protobuf)
+		return encode_protobuf(watch, event, ret_frame);
+	vdi_out_raw(&out, chunk_room);
 	vdi_out_printf(&out, "{\"type\":\"%s\",\"object\":", vd_watch_type_name(event->type));
 	if (event->type == VD_WATCH_ERROR)
 		write_error(&out, watch, event->error);
@@ -155,13 +217,8 @@ static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd
 	else
 		write_object(&out, watch, event);
 	vdi_out_raw(&out, "}\n\r\n");
-	if (!out.failed) {
-		size_of_line = snprintf(size_line, sizeof size_line, "%zx\r\n", out.size - (sizeof room - 1) - 2);
-		memcpy(out.data + (sizeof room - 1) - (size_t) size_of_line, size_line, (size_t) size_of_line);
-		status = vd_blob_new((struct vd_bytes) { out.data + (sizeof room - 1) - (size_t) size_of_line,
-							  out.size - (sizeof room - 1) + (size_t) size_of_line },
-				     ret_frame);
-	}
+	if (!out.failed)
+		status = make_frame(out.data, out.size, ret_frame);
 	vdi_out_fini(&out);
 	return status;
 }
@@ -169,9 +226,9 @@ static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd
 static unsigned slot_of(const struct watch_stream *watch)
 {
 	switch (watch->form.form) {
-	case VDI_FORM_OBJECT: return SLOT_OBJECT;
+	case VDI_FORM_OBJECT: return watch->form.protobuf ? SLOT_PROTOBUF : SLOT_OBJECT;
 	case VDI_FORM_TABLE: return watch->header_due || watch->include != VDI_INCLUDE_METADATA || watch->form.v1beta1 ? SLOT_NONE : SLOT_TABLE;
-	default: return watch->form.v1beta1 ? SLOT_NONE : SLOT_METADATA;
+	default: return watch->form.v1beta1 ? SLOT_NONE : watch->form.protobuf ? SLOT_PROTOBUF_METADATA : SLOT_METADATA;
 	}
 }
 
@@ -278,18 +335,38 @@ static size_t content_size(const struct vd_blob *frame)
 	return size - digits;
 }
 
+/* The object of event cannot be told in the form that this watch has: says so and ends. */
+static void refuse_event(struct watch_stream *watch, const struct vd_watch_event *event)
+{
+	struct vd_error	      error = { 0 };
+	struct vd_watch_event refusal = { .type = VD_WATCH_ERROR, .revision = event->revision, .error = &error };
+	struct vd_bytes	      name = vd_object_name(event->object);
+	struct vd_blob	     *frame;
+
+	vd_error_set(&error, VD_INTERNAL, "%s \"%.*s\" cannot be written as protobuf: ask for JSON", watch->resource->plural,
+		     (int) VDI_MIN(name.size, (size_t) 200), (const char *) name.data);
+	if (encode(watch, &refusal, &frame) != VD_OK || !enqueue(watch, frame))
+		watch->failed = true;
+	watch->ended = true;
+}
+
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct watch_stream *watch = arg;
 	size_t		     taken = 0;
 
-	while (taken < count && !watch->failed) {
+	while (taken < count && !watch->failed && !watch->ended) {
 		vd_status status = VD_OK;
 
 		while (taken < count && (watch->backlog == NULL || (watch->backlog->count < FRAMES_MAX - 1 && has_room(watch)))) {
 			struct vd_blob *frame;
+			vd_status	made = frame_of(watch, &events[taken], &frame);
 
-			if (frame_of(watch, &events[taken], &frame) != VD_OK || !enqueue(watch, frame)) {
+			if (__builtin_expect(made == VD_BAD_REQUEST || made == VD_TOO_BIG, 0)) {
+				refuse_event(watch, &events[taken]);
+				break;
+			}
+			if (made != VD_OK || !enqueue(watch, frame)) {
 				watch->failed = true; /* a hole must not appear: the stream is cut instead */
 				break;
 			}
@@ -309,7 +386,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	}
 	watch->server->watch_event_total += taken;
 	watch->paused = taken < count;
-	if (watch->opened && (watch->failed || watch->backlog))
+	if (watch->opened && (watch->failed || watch->backlog || watch->ended))
 		vdi_http_stream_kick(watch->connection);
 	return taken;
 }
@@ -461,7 +538,7 @@ void vdi_handle_watch(struct vdi_request *request)
 		vdi_request_fail_result(request, "watch", status, &error);
 		return;
 	}
-	vdi_request_stream_head(request, &head, "application/json", true);
+	vdi_request_stream_head(request, &head, watch->form.protobuf ? VDI_K8S_PROTO_TYPE ";stream=watch" : "application/json", true);
 	if (head.failed || vd_blob_new(vdi_out_slice(&head), &frame) != VD_OK || !enqueue(watch, frame)) {
 		vdi_out_fini(&head);
 		free_watch(&watch->stream);

@@ -6,8 +6,11 @@
 #include <stdio.h>
 
 #include "http_write.h"
+#include "protobuf.h"
 
 static const char patch_types[] = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+static const char json_types[] = "application/json, application/yaml";
+static const char json_or_protobuf[] = "application/json, application/yaml, " VDI_K8S_PROTO_TYPE;
 static const char custom_patch_types[] = "application/json-patch+json, application/merge-patch+json";
 
 void vdi_write_free(struct vdi_write *write)
@@ -77,9 +80,19 @@ bool vdi_write_is_json(struct vdi_request *request)
 	if (!vdi_http_header_get(&request->head, "Content-Type", &type) || vdi_media_type_is(type, "application/json") ||
 	    vdi_media_type_is(type, "application/yaml"))
 		return true;
-	vdi_http_status_media_type(&request->status, "application/json, application/yaml");
+	vdi_http_status_media_type(&request->status, vdi_protobuf_serves(request) ? json_or_protobuf : json_types);
 	vdi_request_fail(request, &request->status);
 	return false;
+}
+
+/* A body in any of the types that a whole object may come in, as JSON. False after an answer. */
+static bool take_body(struct vdi_request *request)
+{
+	struct vd_bytes type;
+
+	if (vdi_http_header_get(&request->head, "Content-Type", &type) && vdi_media_type_is(type, VDI_K8S_PROTO_TYPE))
+		return vdi_protobuf_take_body(request);
+	return vdi_write_is_json(request);
 }
 
 /* A Scale, or the object itself. */
@@ -246,7 +259,7 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision)
 
 void vdi_handle_create(struct vdi_request *request)
 {
-	if (!vdi_write_is_json(request) || vdi_write_begin(request, false, false) == NULL)
+	if (!take_body(request) || vdi_write_begin(request, false, false) == NULL)
 		return;
 	if (request->resource->namespaced)
 		look_for_namespace(request, VD_REVISION_ANY);
@@ -376,7 +389,7 @@ static void try_update(struct vdi_request *request)
 
 void vdi_handle_update(struct vdi_request *request)
 {
-	if (vdi_write_is_json(request) && vdi_write_begin(request, false, false))
+	if (take_body(request) && vdi_write_begin(request, false, false))
 		try_update(request);
 }
 

@@ -100,26 +100,42 @@ static bool form_of(const struct clause *clause, struct vdi_negotiated *ret)
 	return true;
 }
 
+/* Tables have no protobuf; objects have when their kind's fields are known. */
+static bool as_protobuf(enum vdi_form form, unsigned forms)
+{
+	if (form == VDI_FORM_METADATA || form == VDI_FORM_METADATA_LIST)
+		return forms & VDI_FORMS_PROTOBUF_METADATA;
+	return form == VDI_FORM_OBJECT && (forms & VDI_FORMS_PROTOBUF);
+}
+
 bool vdi_negotiate(struct vd_bytes accept, unsigned forms, struct vdi_negotiated *ret_negotiated)
 {
-	int best = 0;
+	bool json_too = false;
+	int  best = 0;
 
 	accept = trim(accept);
 	if (accept.size == 0) {
-		*ret_negotiated = (struct vdi_negotiated) { VDI_FORM_OBJECT, false };
+		*ret_negotiated = (struct vdi_negotiated) { .form = VDI_FORM_OBJECT };
 		return true;
 	}
 	while (accept.size) {
 		struct clause	      clause = parse_clause(take(&accept, ','));
-		struct vdi_negotiated candidate;
+		struct vdi_negotiated candidate = { .protobuf = vdi_ascii_equal_fold(clause.type, "application/vnd.kubernetes.protobuf") };
 
-		if (!vdi_ascii_equal_fold(clause.type, "application/json") && !is(clause.type, "*/*") && !is(clause.type, "application/*"))
+		if (!candidate.protobuf && !vdi_ascii_equal_fold(clause.type, "application/json") && !is(clause.type, "*/*") &&
+		    !is(clause.type, "application/*"))
 			continue;
-		if (form_of(&clause, &candidate) && (forms & 1u << candidate.form) && clause.q > best) {
+		if (!form_of(&clause, &candidate) || !(forms & 1u << candidate.form) || clause.q == 0 ||
+		    (candidate.protobuf && !as_protobuf(candidate.form, forms)))
+			continue;
+		json_too |= !candidate.protobuf;
+		if (clause.q > best) {
 			best = clause.q;
 			*ret_negotiated = candidate;
 		}
 	}
+	if (best > 0)
+		ret_negotiated->json_too = json_too;
 	return best > 0;
 }
 

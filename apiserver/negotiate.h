@@ -15,7 +15,9 @@ enum vdi_form {
 
 struct vdi_negotiated {
 	enum vdi_form form;
-	bool	      v1beta1; /* of Table and metadata forms */
+	bool	      v1beta1;	/* of Table and metadata forms */
+	bool	      protobuf; /* as application/vnd.kubernetes.protobuf, not as JSON */
+	bool	      json_too; /* with protobuf: JSON would be taken as well */
 };
 
 /* Bits of what the endpoint can answer. */
@@ -23,6 +25,10 @@ struct vdi_negotiated {
 #define VDI_FORMS_RESOURCE  (VDI_FORMS_OBJECT | 1u << VDI_FORM_TABLE | 1u << VDI_FORM_METADATA)
 #define VDI_FORMS_LIST	    (VDI_FORMS_RESOURCE | 1u << VDI_FORM_METADATA_LIST)
 #define VDI_FORMS_DISCOVERY (VDI_FORMS_OBJECT | 1u << VDI_FORM_DISCOVERY_V2 | 1u << VDI_FORM_DISCOVERY_V2BETA1)
+
+/* With these, objects and metadata forms may be answered as protobuf. */
+#define VDI_FORMS_PROTOBUF	    (1u << 16)
+#define VDI_FORMS_PROTOBUF_METADATA (1u << 17)
 
 /* The first acceptable clause of the highest q. An absent or empty header means JSON. False: nothing fits (406). */
 bool vdi_negotiate(struct vd_bytes accept, unsigned forms, struct vdi_negotiated *ret_negotiated);

@@ -251,7 +251,13 @@ static void r661_bad_bodies_are_refused(void **state)
 	expect("POST", CM, JSON, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}", 400, "cannot be handled as a ConfigMap");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 400, "does not match the namespace sent on the request");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"A_\"}}", 422, "metadata.name: Invalid value");
-	expect("POST", CM, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 415, "application/json");
+	expect("POST", CM, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 400, "malformed protobuf");
+	expect("POST", CM, "Content-Type: application/cbor\r\n", "k8s", 415, "application/json, application/yaml, application/vnd.kubernetes.protobuf");
+	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 415,
+	       "application/json, application/yaml\"");
+	expect("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Accept: application/vnd.kubernetes.protobuf\r\n", "", 406,
+	       "accepted: application/json\"");
+	expect("GET", CM "/nope", "Accept: text/html\r\n", "", 406, "application/json, application/vnd.kubernetes.protobuf");
 	expect("POST", "/api/v1/namespaces/nope/configmaps", JSON, "{\"metadata\":{\"name\":\"a\"}}", 404, "namespaces \\\"nope\\\" not found");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"5\"}}", 500, "resourceVersion should not be set");
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"dry\"}}", 201, "\"name\":\"dry\"");

@@ -75,7 +75,7 @@ func runInformerPods(args []string) int {
 	cutMin := flags.Int("cut-min", 40, "cut a watch after at least this many events")
 	cutMax := flags.Int("cut-max", 200, "cut a watch after at most this many events")
 	watchList := flags.Bool("watchlist", true, "let client-go use WatchList (its default)")
-	protobuf := flags.Bool("protobuf", false, "let the typed client send bodies in protobuf, its default for built-in kinds (H-320)")
+	protobuf := flags.Bool("protobuf", false, "let the typed clients speak protobuf, their default for built-in kinds (H-320)")
 	bind := flags.String("bind", "patch", "how a pod gets its node: patch, or create (only when it is made)")
 	_ = flags.Parse(args)
 	if err := useWatchList(*watchList); err != nil {
@@ -259,7 +259,11 @@ func informerPodsRun(report *report, server string, podCount, nodes, changes, cu
 	}
 	typed := func(tweak func(*metav1.ListOptions)) func(url string) (cache.SharedIndexInformer, error) {
 		return func(url string) (cache.SharedIndexInformer, error) {
-			client, err := kubernetes.NewForConfig(restConfig(url))
+			config := restConfig(url)
+			if protobuf {
+				config.ContentConfig.ContentType, config.ContentConfig.AcceptContentTypes = "", ""
+			}
+			client, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				return nil, err
 			}

@@ -35,6 +35,7 @@ var subcommands = map[string]subcommand{
 	"kube-share":        {"a real kube-apiserver and vedette serve on one etcd: each serves what the other wrote", runKubeShare},
 	"fault-proxy":       {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
 	"proto-diff":        {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
+	"protobuf":          {"objects, lists and watches of every kind as protobuf and as JSON, and client-go as it is by default", runProtoAPI},
 	"proto-vectors":     {"prints the objects of tests/unit/k8s_proto_vectors.def", runProtoVectors},
 	"proto-table":       {"prints the field tables of Kubernetes' protobuf (storage/k8s_proto_table.def)", runProtoTable},
 }

@@ -42,6 +42,43 @@ static void clients_get_the_form_they_ask_for(void **state)
 	}
 }
 
+static void r648_protobuf_where_it_can_be_had(void **state)
+{
+#define META ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	static const struct {
+		const char *accept;
+		unsigned    forms;
+		int	    form; /* -1: 406 */
+		bool	    protobuf, json_too;
+	} rows[] = {
+		{ PROTO, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, false },
+		{ PROTO ", application/json", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, true },
+		{ PROTO ", */*", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, true },
+		{ PROTO ", application/json;q=0", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, false },
+		{ "application/json, " PROTO, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, false, true },
+		{ "*/*", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, false, true },
+		{ "application/json;q=0.4, " PROTO ";q=0.5", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, true },
+		{ PROTO ";q=0.4, application/json;q=0.5", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, false, true },
+		{ PROTO ";stream=watch", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, false },
+		{ PROTO ", application/json", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA, VDI_FORM_OBJECT, false, true },
+		{ PROTO, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA, -1, false, false },
+		{ PROTO META ",application/json" META, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA, VDI_FORM_METADATA, true, true },
+		{ PROTO META ",application/json" META, VDI_FORMS_LIST, VDI_FORM_METADATA, false, true },
+		{ PROTO ";as=Table;g=meta.k8s.io;v=v1", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, -1, false, false },
+		{ PROTO ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_OBJECT, false, true },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_negotiated got = { VDI_FORM_OBJECT };
+		bool		      fits = vdi_negotiate(vd_bytes_of(rows[i].accept), rows[i].forms, &got);
+
+		assert_int_equal(fits ? (int) got.form : -1, rows[i].form);
+		if (fits && (got.protobuf != rows[i].protobuf || got.json_too != rows[i].json_too))
+			fail_msg("row %zu: %s", i, rows[i].accept);
+	}
+}
+
 static void h110_v2_needs_its_exact_triple(void **state)
 {
 	struct vdi_negotiated got;
@@ -57,6 +94,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clients_get_the_form_they_ask_for),
+		cmocka_unit_test(r648_protobuf_where_it_can_be_had),
 		cmocka_unit_test(h110_v2_needs_its_exact_triple),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
