@@ -191,7 +191,7 @@ func (a *protoAPI) watchOne(s protoServed, name, accept string) (eventType strin
 	if err == nil {
 		err = event.Unmarshal(frame)
 	}
-	if a.report.check(err == nil, "R-634", "watch %s: %v", s.path, err) {
+	if a.report.check(err == nil, "R-698", "watch %s: %v", s.path, err) {
 		wanted := s.kind.kind
 		if event.Type == "ERROR" {
 			wanted = reflect.TypeOf(metav1.Status{})

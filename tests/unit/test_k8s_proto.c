@@ -139,7 +139,7 @@ static void h329_cut_off_bytes_are_errors_or_another_object(void **state)
 	}
 }
 
-static void h325_envelopes_are_checked(void **state)
+static void r697_h325_envelopes_are_checked(void **state)
 {
 	struct buffers	       *b = *state;
 	struct vdi_k8s_envelope envelope;
@@ -535,7 +535,7 @@ int main(void)
 		TEST(h327_json_is_what_go_writes),
 		TEST(h328_there_and_back_again),
 		TEST(h329_cut_off_bytes_are_errors_or_another_object),
-		TEST(h325_envelopes_are_checked),
+		TEST(r697_h325_envelopes_are_checked),
 		TEST(h324_a_kind_without_a_table_is_named),
 		TEST(h323_delete_options_of_every_group),
 		TEST(h329_unknown_fields_are_skipped),
