@@ -58,7 +58,6 @@ func protoKinds() []protoKind {
 	meta := schema.GroupVersion{Group: "meta.k8s.io", Version: "v1"}
 	kinds = append(kinds,
 		protoKind{core.WithKind("DeleteOptions"), reflect.TypeOf(metav1.DeleteOptions{})},
-		protoKind{core.WithKind("List"), reflect.TypeOf(metav1.List{})},
 		protoKind{core.WithKind("Status"), reflect.TypeOf(metav1.Status{})},
 		protoKind{meta.WithKind("PartialObjectMetadata"), reflect.TypeOf(metav1.PartialObjectMetadata{})},
 		protoKind{meta.WithKind("PartialObjectMetadataList"), reflect.TypeOf(metav1.PartialObjectMetadataList{})})
@@ -69,6 +68,11 @@ func protoKinds() []protoKind {
 		}
 		return a.GroupVersion().String() < b.GroupVersion().String()
 	})
+	for i := 1; i < len(kinds); i++ {
+		if kinds[i-1].gvk == kinds[i].gvk {
+			protoFail("%v: two types", kinds[i].gvk)
+		}
+	}
 	return kinds
 }
 
