@@ -1,7 +1,7 @@
 /* Calls over a scripted peer: attempts and their end (E-206..E-212), cancel, close, memory that fails. */
 #include <rpc.pb-c.h>
 
-#include "etcd_fixture.h"
+#include "etcd_client_fixture.h"
 #include "vdtest.h"
 
 #define PUT "/etcdserverpb.KV/Put"
@@ -9,14 +9,14 @@
 
 static void a_call_is_answered(void **state)
 {
-	struct etcd_fixture	    fixture;
+	struct etcd_client_fixture	    fixture;
 	struct etcd_result	    result = { 0 };
 	Etcdserverpb__RangeResponse answer = ETCDSERVERPB__RANGE_RESPONSE__INIT;
 	Mvccpb__KeyValue	    kv = MVCCPB__KEY_VALUE__INIT;
 	Mvccpb__KeyValue	   *kvs[] = { &kv };
 	struct rpc_script_call	   *call;
 
-	etcd_fixture_start(&fixture, 1);
+	etcd_client_fixture_start(&fixture, 1);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE);
 	assert_int_equal(rpc_script_call_timeout(call).ns, 0);
@@ -28,15 +28,15 @@ static void a_call_is_answered(void **state)
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_ok(&result);
 	assert_string_equal(result.text, "k");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e206_e207_unavailable_is_repeated_for_reads(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 
-	etcd_fixture_start(&fixture, 2);
+	etcd_client_fixture_start(&fixture, 2);
 	rpc_script_refuse(fixture.script, RANGE, 3, VDI_RPC_UNAVAILABLE, "connection reset");
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	rpc_script_answer(rpc_script_expect_call(fixture.script, RANGE), etcd_header_answer(5));
@@ -44,16 +44,16 @@ static void e206_e207_unavailable_is_repeated_for_reads(void **state)
 	assert_etcd_ok(&result);
 	assert_int_equal(result.header.revision, 5);
 	assert_int_equal(result.header.cluster_id, 11);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e207_a_write_is_not_repeated(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
-	etcd_fixture_start(&fixture, 3);
+	etcd_client_fixture_start(&fixture, 3);
 	assert_status(etcd_start_put(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, PUT);
 	rpc_script_cut_call(call, VDI_RPC_UNAVAILABLE, "connection reset");
@@ -62,21 +62,21 @@ static void e207_a_write_is_not_repeated(void **state)
 	assert_true(result.error.maybe_applied);
 	vdi_sim_advance(fixture.env, VD_SECONDS(10));
 	assert_null(rpc_script_take_call(fixture.script, PUT));
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e207_a_write_that_was_never_sent_is_repeated(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 
-	etcd_fixture_start(&fixture, 4);
+	etcd_client_fixture_start(&fixture, 4);
 	rpc_script_refuse(fixture.script, PUT, 2, VDI_RPC_UNAVAILABLE, "there is no connection available");
 	assert_status(etcd_start_put(&fixture, NULL, &result), VD_OK);
 	rpc_script_answer(rpc_script_expect_call(fixture.script, PUT), etcd_header_answer(7));
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_ok(&result);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e206_every_method_has_its_class(void **state)
@@ -106,10 +106,10 @@ static void e206_every_method_has_its_class(void **state)
 
 static void e207_a_typed_error_of_another_code_stops(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 
-	etcd_fixture_start(&fixture, 5);
+	etcd_client_fixture_start(&fixture, 5);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	/* The message says Compacted, whatever the code. */
 	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_UNAVAILABLE, "etcdserver: mvcc: required revision has been compacted");
@@ -117,18 +117,18 @@ static void e207_a_typed_error_of_another_code_stops(void **state)
 	assert_etcd_error(&result, VD_EXPIRED, "etcdserver: mvcc: required revision has been compacted");
 	assert_int_equal(result.error.code, VD_ETCD_COMPACTED);
 	assert_string_equal(result.error.endpoint, "e1:2379");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static int64_t elapsed_over_attempts(size_t endpoints, unsigned attempts)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 	int64_t		    start;
 
-	etcd_fixture_init(&fixture, 6 + endpoints, endpoints);
+	etcd_client_fixture_init(&fixture, 6 + endpoints, endpoints);
 	fixture.options.attempts_max = attempts;
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	rpc_script_refuse(fixture.script, RANGE, 1000, VDI_RPC_UNAVAILABLE, "down");
 	start = vd_env_now(fixture.env).ns;
 	result.env = fixture.env;
@@ -136,7 +136,7 @@ static int64_t elapsed_over_attempts(size_t endpoints, unsigned attempts)
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_UNAVAILABLE, "rpc error: code = Unavailable desc = down");
 	rpc_script_refuse(fixture.script, NULL, 0, 0, NULL);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 	return result.at_ns - start;
 }
 
@@ -157,11 +157,11 @@ static void e201_e208_waits_between_attempts(void **state)
 
 static void e208_canceled_by_the_server_is_repeated_for_reads_only(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  read = { 0 };
 	struct etcd_result  write = { 0 };
 
-	etcd_fixture_start(&fixture, 9);
+	etcd_client_fixture_start(&fixture, 9);
 	assert_status(etcd_start_range(&fixture, NULL, &read), VD_OK);
 	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_CANCELED, "shutting down");
 	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded");
@@ -174,31 +174,31 @@ static void e208_canceled_by_the_server_is_repeated_for_reads_only(void **state)
 	etcd_expect_calls(&fixture, &write, 1);
 	assert_etcd_error(&write, VD_CANCELED, "rpc error: code = Canceled desc = shutting down");
 	assert_true(write.error.maybe_applied);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e208_a_learner_is_left_for_another_member(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  alone = { 0 };
 	struct etcd_result  among = { 0 };
 
-	etcd_fixture_start(&fixture, 10);
+	etcd_client_fixture_start(&fixture, 10);
 	assert_status(etcd_start_put(&fixture, NULL, &alone), VD_OK);
 	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_FAILED_PRECONDITION, "etcdserver: rpc not supported for learner");
 	etcd_expect_calls(&fixture, &alone, 1);
 	assert_etcd_error(&alone, VD_UNSUPPORTED, "etcdserver: rpc not supported for learner");
 	assert_false(alone.error.maybe_applied);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 
-	etcd_fixture_init(&fixture, 11, 2);
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_init(&fixture, 11, 2);
+	etcd_client_fixture_open(&fixture);
 	assert_status(etcd_start_put(&fixture, NULL, &among), VD_OK);
 	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_FAILED_PRECONDITION, "etcdserver: rpc not supported for learner");
 	rpc_script_answer(rpc_script_expect_call(fixture.script, PUT), etcd_header_answer(2));
 	etcd_expect_calls(&fixture, &among, 1);
 	assert_etcd_ok(&among);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void maybe_applied_says_what_is_known(void **state)
@@ -218,9 +218,9 @@ static void maybe_applied_says_what_is_known(void **state)
 		{ VDI_RPC_INTERNAL, "what?", true },
 		{ VDI_RPC_UNIMPLEMENTED, "unknown method", false },
 	};
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 
-	etcd_fixture_start(&fixture, 12);
+	etcd_client_fixture_start(&fixture, 12);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct etcd_result write = { 0 };
 		struct etcd_result read = { 0 };
@@ -237,16 +237,16 @@ static void maybe_applied_says_what_is_known(void **state)
 		etcd_expect_calls(&fixture, &read, 1);
 		assert_false(read.error.maybe_applied);
 	}
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void an_answer_that_cannot_be_read(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  write = { 0 };
 	struct etcd_result  read = { 0 };
 
-	etcd_fixture_start(&fixture, 13);
+	etcd_client_fixture_start(&fixture, 13);
 	assert_status(etcd_start_put(&fixture, NULL, &write), VD_OK);
 	rpc_script_answer(rpc_script_expect_call(fixture.script, PUT), vd_bytes_of("\x0a\x7f"));
 	etcd_expect_calls(&fixture, &write, 1);
@@ -258,19 +258,19 @@ static void an_answer_that_cannot_be_read(void **state)
 	etcd_expect_calls(&fixture, &read, 1);
 	assert_status(read.error.error.code, VD_CORRUPT);
 	assert_false(read.error.maybe_applied);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e210_timeouts(void **state)
 {
 	const struct vd_etcd_call call = { .timeout = VD_SECONDS(3) };
-	struct etcd_fixture	  fixture;
+	struct etcd_client_fixture	  fixture;
 	struct etcd_result	  silent = { .env = NULL };
 	struct etcd_result	  down = { 0 };
 	struct etcd_result	  refused = { 0 };
 	int64_t			  start;
 
-	etcd_fixture_start(&fixture, 14);
+	etcd_client_fixture_start(&fixture, 14);
 	/* Nobody answers. */
 	silent.env = fixture.env;
 	start = vd_env_now(fixture.env).ns;
@@ -292,35 +292,35 @@ static void e210_timeouts(void **state)
 	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_MS(60) }, &refused), VD_OK);
 	etcd_expect_calls(&fixture, &refused, 1);
 	assert_status(refused.error.error.code, VD_TIMEOUT);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void the_clients_timeout_is_the_default(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
-	etcd_fixture_init(&fixture, 15, 1);
+	etcd_client_fixture_init(&fixture, 15, 1);
 	fixture.options.call_timeout = VD_SECONDS(7);
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE);
 	assert_int_equal(rpc_script_call_timeout(call).ns, VD_SECONDS(7).ns);
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_status(result.error.error.code, VD_TIMEOUT);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e140_metadata(void **state)
 {
 	static const struct vd_etcd_pair pairs[] = { { "x-one", { "1", 1 } }, { "y-bin", { "\0\xff", 2 } }, { "z3", { "3", 1 } }, { "z4", { "4", 1 } },
 						     { "z5", { "5", 1 } }, { "z6", { "6", 1 } } };
-	struct etcd_fixture		 fixture;
+	struct etcd_client_fixture		 fixture;
 	struct etcd_result		 result = { 0 };
 	struct rpc_script_call		*call;
 
-	etcd_fixture_start(&fixture, 16);
+	etcd_client_fixture_start(&fixture, 16);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE);
 	assert_int_equal(rpc_script_call_metadata_count(call), 1);
@@ -335,18 +335,18 @@ static void e140_metadata(void **state)
 	assert_null(rpc_script_call_metadata(call, "token").data);
 	rpc_script_answer(call, etcd_header_answer(1));
 	etcd_expect_calls(&fixture, &result, 2);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void bad_metadata_and_bad_calls_are_refused(void **state)
 {
 	static const struct vd_etcd_pair bad[] = { { "Upper", { "1", 1 } }, { "", { "1", 1 } },	   { NULL, { "1", 1 } },      { "token", { "1", 1 } },
 						   { "a b", { "1", 1 } },   { "grpc-x", { "1", 1 } }, { "a", { "\n", 1 } }, { "a", { "\xff", 1 } } };
-	struct etcd_fixture		 fixture;
+	struct etcd_client_fixture		 fixture;
 	struct etcd_result		 result = { 0 };
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
 
-	etcd_fixture_start(&fixture, 17);
+	etcd_client_fixture_start(&fixture, 17);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++)
 		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .metadata = &bad[i], .metadata_count = 1 }, &result), VD_INVALID_ARGUMENT);
 	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = { -1 } }, &result), VD_INVALID_ARGUMENT);
@@ -355,17 +355,17 @@ static void bad_metadata_and_bad_calls_are_refused(void **state)
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(result.calls, 0);
 	assert_int_equal(rpc_script_call_count(fixture.script), 0);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e205_round_robin_and_one_endpoint(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 	unsigned	    seen[3] = { 0 };
 
-	etcd_fixture_init(&fixture, 18, 3);
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_init(&fixture, 18, 3);
+	etcd_client_fixture_open(&fixture);
 	for (int i = 0; i < 9; i++) {
 		struct rpc_script_call *call;
 
@@ -386,16 +386,16 @@ static void e205_round_robin_and_one_endpoint(void **state)
 		rpc_script_answer(call, etcd_header_answer(1));
 	}
 	etcd_expect_calls(&fixture, &result, 12);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 /* ---- Cancel and close ---- */
 
 static void cancel_at_any_moment(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 
-	etcd_fixture_start(&fixture, 19);
+	etcd_client_fixture_start(&fixture, 19);
 	for (unsigned steps = 0; steps < 12; steps++) {
 		struct etcd_result	result = { 0 };
 		uint64_t		id = 0;
@@ -422,16 +422,16 @@ static void cancel_at_any_moment(void **state)
 	}
 	vd_etcd_cancel(fixture.client, 0);
 	vd_etcd_cancel(fixture.client, 12345678901);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void cancel_while_it_waits_for_the_next_attempt(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 	uint64_t	    id = 0;
 
-	etcd_fixture_start(&fixture, 20);
+	etcd_client_fixture_start(&fixture, 20);
 	rpc_script_refuse(fixture.script, RANGE, 1000, VDI_RPC_UNAVAILABLE, "down");
 	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &result), VD_OK);
 	vdi_sim_run_until_idle(fixture.env);
@@ -441,17 +441,17 @@ static void cancel_while_it_waits_for_the_next_attempt(void **state)
 	assert_int_equal(result.calls, 1);
 	assert_etcd_error(&result, VD_CANCELED, "context canceled");
 	rpc_script_refuse(fixture.script, NULL, 0, 0, NULL);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void close_at_any_moment(void **state)
 {
 	for (unsigned steps = 0; steps < 30; steps++) {
-		struct etcd_fixture fixture;
+		struct etcd_client_fixture fixture;
 		struct etcd_result  results[4] = { { 0 } };
 
-		etcd_fixture_init(&fixture, 100 + steps, 2);
-		etcd_fixture_open(&fixture);
+		etcd_client_fixture_init(&fixture, 100 + steps, 2);
+		etcd_client_fixture_open(&fixture);
 		rpc_script_set_delay(fixture.script, VD_MS(1));
 		rpc_script_refuse(fixture.script, RANGE, 2, VDI_RPC_UNAVAILABLE, "down");
 		for (int i = 0; i < 4; i++)
@@ -464,17 +464,17 @@ static void close_at_any_moment(void **state)
 			if (!vdi_sim_step(fixture.env))
 				(void) vdi_sim_advance_to_next_timer(fixture.env);
 		}
-		etcd_fixture_close(&fixture);
+		etcd_client_fixture_close(&fixture);
 		for (int i = 0; i < 4; i++) {
 			assert_int_equal(results[i].calls, 1);
 			assert_true(!results[i].is_error || results[i].error.error.code == VD_CLOSED);
 		}
 		rpc_script_refuse(fixture.script, NULL, 0, 0, NULL);
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 	}
 }
 
-static struct etcd_fixture *fixture_in_callback;
+static struct etcd_client_fixture *fixture_in_callback;
 static struct etcd_result   result_in_callback;
 
 static void start_after_close(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
@@ -487,16 +487,16 @@ static void start_after_close(void *arg, const struct vd_etcd_error *error, cons
 static void a_closing_client_takes_no_calls(void **state)
 {
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
-	struct etcd_fixture		   fixture;
+	struct etcd_client_fixture		   fixture;
 	struct etcd_result		   result = { 0 };
 
-	etcd_fixture_start(&fixture, 21);
+	etcd_client_fixture_start(&fixture, 21);
 	fixture_in_callback = &fixture;
 	assert_status(vd_etcd_range(fixture.client, NULL, &request, start_after_close, &result), VD_OK);
-	etcd_fixture_close(&fixture);
+	etcd_client_fixture_close(&fixture);
 	assert_int_equal(result.calls, 1);
 	assert_etcd_error(&result, VD_CLOSED, "etcdclient: the client is closing");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static bool is_closed;
@@ -516,11 +516,11 @@ static void close_inside(void *arg, const struct vd_etcd_error *error, const str
 static void close_inside_a_callback(void **state)
 {
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
-	struct etcd_fixture		   fixture;
+	struct etcd_client_fixture		   fixture;
 	struct etcd_result		   result = { 0 };
 	struct etcd_result		   other = { 0 };
 
-	etcd_fixture_start(&fixture, 22);
+	etcd_client_fixture_start(&fixture, 22);
 	fixture_in_callback = &fixture;
 	is_closed = false;
 	assert_status(vd_etcd_range(fixture.client, NULL, &request, close_inside, &result), VD_OK);
@@ -530,7 +530,7 @@ static void close_inside_a_callback(void **state)
 	assert_true(is_closed);
 	assert_int_equal(result.calls, 1);
 	assert_etcd_error(&other, VD_CLOSED, "etcdclient: the client is closing");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 /* ---- Memory ---- */
@@ -538,12 +538,12 @@ static void close_inside_a_callback(void **state)
 static void torture_calls(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
-		struct etcd_fixture fixture;
+		struct etcd_client_fixture fixture;
 		struct etcd_result  result = { 0 };
 		bool		    has_failed;
 		vd_status	    status;
 
-		etcd_fixture_start(&fixture, 23);
+		etcd_client_fixture_start(&fixture, 23);
 		rpc_script_refuse(fixture.script, RANGE, 1, VDI_RPC_UNAVAILABLE, "down");
 		vdi_alloc_fail_nth(nth, 1);
 		status = etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379", .timeout = VD_SECONDS(5) }, &result);
@@ -564,7 +564,7 @@ static void torture_calls(void **state)
 		vdi_alloc_fail_nth(0, 0);
 		vdi_sim_run_until_idle(fixture.env);
 		assert_int_equal(result.calls, status == VD_OK);
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 		if (!has_failed)
 			break;
 		assert_true(nth < 100);

@@ -1,6 +1,6 @@
 /* Options and endpoints of an etcd client (E-201, E-202, E-205), its life. */
 #include "etcd_call.h"
-#include "etcd_fixture.h"
+#include "etcd_client_fixture.h"
 #include "vdtest.h"
 #include "wait.h"
 
@@ -8,16 +8,16 @@
 
 static void refused(const struct vd_etcd_options *options, const char *message)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct vd_etcd	   *client = NULL;
 	struct vd_error	    error = { 0 };
 
-	etcd_fixture_init(&fixture, 1, 1);
+	etcd_client_fixture_init(&fixture, 1, 1);
 	assert_status(vdi_etcd_new(fixture.env, options, rpc_script_client(fixture.script), &client, &error), VD_INVALID_ARGUMENT);
 	assert_status(error.code, VD_INVALID_ARGUMENT);
 	assert_string_equal(error.message, message);
 	assert_null(client);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e201_e202_options_are_checked(void **state)
@@ -65,31 +65,31 @@ static void e201_e202_options_are_checked(void **state)
 
 static void e202_opening_does_not_wait_for_the_network(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	bool		    is_ready = true;
 	char		    text[64];
 
-	etcd_fixture_init(&fixture, 2, 2);
+	etcd_client_fixture_init(&fixture, 2, 2);
 	rpc_script_set_up(fixture.script, 0, false);
 	rpc_script_set_up(fixture.script, 1, false);
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	assert_int_equal(vd_etcd_endpoint_count(fixture.client), 2);
 	assert_status(vd_etcd_endpoint_state(fixture.client, 1, &is_ready, text, sizeof text), VD_OK);
 	assert_false(is_ready);
 	assert_memory_equal(text, "e2:2379", 7);
 	assert_status(vd_etcd_endpoint_state(fixture.client, 2, &is_ready, text, sizeof text), VD_NOT_FOUND);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e201_wait_for_ready(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 
-	etcd_fixture_init(&fixture, 3, 2);
+	etcd_client_fixture_init(&fixture, 3, 2);
 	rpc_script_set_up(fixture.script, 0, false);
 	rpc_script_set_up(fixture.script, 1, false);
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	vdi_sim_advance(fixture.env, VD_SECONDS(100));
 	assert_int_equal(result.calls, 0);
@@ -97,18 +97,18 @@ static void e201_wait_for_ready(void **state)
 	rpc_script_answer(rpc_script_expect_call(fixture.script, RANGE), etcd_header_answer(1));
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_ok(&result);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e205_endpoints_are_replaced(void **state)
 {
 	static const char *const next[] = { "n1:2379", "n2:2379", "n3:2379" };
 	static const char *const none[] = { "" };
-	struct etcd_fixture	 fixture;
+	struct etcd_client_fixture	 fixture;
 	struct etcd_result	 result = { 0 };
 	struct vd_error		 error;
 
-	etcd_fixture_start(&fixture, 4);
+	etcd_client_fixture_start(&fixture, 4);
 	assert_status(vd_etcd_set_endpoints(fixture.client, next, 0, &error), VD_INVALID_ARGUMENT);
 	assert_string_equal(error.message, "etcdclient: no available endpoints");
 	assert_status(vd_etcd_set_endpoints(fixture.client, none, 1, NULL), VD_INVALID_ARGUMENT);
@@ -119,33 +119,33 @@ static void e205_endpoints_are_replaced(void **state)
 	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, &result), VD_INVALID_ARGUMENT);
 	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "n3:2379" }, &result), VD_OK);
 	assert_int_equal(rpc_script_call_endpoint(rpc_script_expect_call(fixture.script, RANGE)), 2);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_call_whose_endpoint_was_taken_out(void **state)
 {
 	static const char *const next[] = { "n1:2379" };
-	struct etcd_fixture	 fixture;
+	struct etcd_client_fixture	 fixture;
 	struct etcd_result	 result = { 0 };
 
-	etcd_fixture_start(&fixture, 5);
+	etcd_client_fixture_start(&fixture, 5);
 	rpc_script_refuse(fixture.script, RANGE, 1, VDI_RPC_UNAVAILABLE, "down");
 	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, &result), VD_OK);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_status(vd_etcd_set_endpoints(fixture.client, next, 1, NULL), VD_OK);
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_INVALID_ARGUMENT, "etcdclient: the endpoint is no longer in the list");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void torture_open(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
-		struct etcd_fixture fixture;
+		struct etcd_client_fixture fixture;
 		struct vd_error	    error = { 0 };
 		vd_status	    status;
 
-		etcd_fixture_init(&fixture, 6, 3);
+		etcd_client_fixture_init(&fixture, 6, 3);
 		fixture.options.user = "u";
 		fixture.options.password = "p";
 		vdi_alloc_fail_nth(nth, 1);
@@ -156,7 +156,7 @@ static void torture_open(void **state)
 			assert_status(error.code, VD_NOMEM);
 			assert_null(fixture.client);
 		}
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 		if (status == VD_OK)
 			break;
 	}
@@ -201,13 +201,13 @@ static void set_closed(void *arg)
 
 static void parts_are_made_once_and_closed_first(void **state)
 {
-	struct etcd_fixture   fixture;
+	struct etcd_client_fixture   fixture;
 	struct vdi_etcd_part *part = NULL;
 
 	makes = 0;
 	is_closed = false;
 	the_part = (struct test_part) { 0 };
-	etcd_fixture_start(&fixture, 7);
+	etcd_client_fixture_start(&fixture, 7);
 	assert_status(vdi_etcd_part_get(fixture.client, VDI_ETCD_PART_WATCH, make_part, &part), VD_NOMEM);
 	assert_status(vdi_etcd_part_get(fixture.client, VDI_ETCD_PART_WATCH, make_part, &part), VD_OK);
 	assert_status(vdi_etcd_part_get(fixture.client, VDI_ETCD_PART_WATCH, make_part, &part), VD_OK);
@@ -222,16 +222,16 @@ static void parts_are_made_once_and_closed_first(void **state)
 	the_part.done(the_part.done_arg);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_true(is_closed);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e201_jitter_is_within_a_tenth(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	bool		    is_below = false;
 	bool		    is_above = false;
 
-	etcd_fixture_start(&fixture, 8);
+	etcd_client_fixture_start(&fixture, 8);
 	for (int i = 0; i < 200; i++) {
 		int64_t wait = vdi_etcd_jitter(fixture.client, VD_MS(25)).ns;
 
@@ -240,7 +240,7 @@ static void e201_jitter_is_within_a_tenth(void **state)
 		is_above |= wait > VD_MS(25).ns * 105 / 100;
 	}
 	assert_true(is_below && is_above);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* Tokens (E-168, E-209) and members that are too old (E-203). */
 #include <rpc.pb-c.h>
 
-#include "etcd_fixture.h"
+#include "etcd_client_fixture.h"
 #include "etcd_state.h"
 #include "vdtest.h"
 
@@ -10,12 +10,12 @@
 #define AUTHENTICATE "/etcdserverpb.Auth/Authenticate"
 #define STATUS "/etcdserverpb.Maintenance/Status"
 
-static void start_with_user(struct etcd_fixture *fixture, uint64_t seed)
+static void start_with_user(struct etcd_client_fixture *fixture, uint64_t seed)
 {
-	etcd_fixture_init(fixture, seed, 1);
+	etcd_client_fixture_init(fixture, seed, 1);
 	fixture->options.user = "root";
 	fixture->options.password = "secret";
-	etcd_fixture_open(fixture);
+	etcd_client_fixture_open(fixture);
 }
 
 static void answer_token(struct rpc_script_call *call, const char *token)
@@ -38,7 +38,7 @@ static void assert_token(struct rpc_script_call *call, const char *token)
 
 static void e168_a_token_is_fetched_before_the_first_call(void **state)
 {
-	struct etcd_fixture		   fixture;
+	struct etcd_client_fixture		   fixture;
 	struct etcd_result		   first = { 0 };
 	struct etcd_result		   second = { 0 };
 	struct etcd_result		   third = { 0 };
@@ -75,12 +75,12 @@ static void e168_a_token_is_fetched_before_the_first_call(void **state)
 	call = rpc_script_expect_call(fixture.script, NULL);
 	assert_string_equal(rpc_script_call_method(call), RANGE);
 	assert_token(call, "t1");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e168_authentication_that_is_not_enabled(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
@@ -92,12 +92,12 @@ static void e168_authentication_that_is_not_enabled(void **state)
 	rpc_script_answer(call, etcd_header_answer(1));
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_ok(&result);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void wrong_credentials_fail_the_calls_that_wait(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  first = { 0 };
 	struct etcd_result  second = { 0 };
 
@@ -117,7 +117,7 @@ static void wrong_credentials_fail_the_calls_that_wait(void **state)
 	rpc_script_answer(rpc_script_expect_call(fixture.script, RANGE), etcd_header_answer(1));
 	etcd_expect_calls(&fixture, &first, 2);
 	assert_etcd_ok(&first);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e209_a_token_that_expired_is_fetched_anew(void **state)
@@ -130,7 +130,7 @@ static void e209_a_token_that_expired_is_fetched_anew(void **state)
 		     { VDI_RPC_INVALID_ARGUMENT, "etcdserver: user name is empty" } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct etcd_fixture	fixture;
+		struct etcd_client_fixture	fixture;
 		struct etcd_result	result = { 0 };
 		struct etcd_result	second = { 0 };
 		struct rpc_script_call *call;
@@ -158,20 +158,20 @@ static void e209_a_token_that_expired_is_fetched_anew(void **state)
 		etcd_expect_calls(&fixture, &second, 1);
 		assert_etcd_ok(&result);
 		assert_etcd_ok(&second);
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 	}
 }
 
 static void e209_a_token_that_is_never_good_ends(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 
-	etcd_fixture_init(&fixture, 8, 1);
+	etcd_client_fixture_init(&fixture, 8, 1);
 	fixture.options.user = "root";
 	fixture.options.password = "secret";
 	fixture.options.attempts_max = 3;
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	for (int i = 0; i < 3; i++) {
 		answer_token(rpc_script_expect_call(fixture.script, AUTHENTICATE), "t");
@@ -179,18 +179,18 @@ static void e209_a_token_that_is_never_good_ends(void **state)
 	}
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: invalid auth token");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e209_a_fixed_token_stays(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
-	etcd_fixture_init(&fixture, 9, 1);
+	etcd_client_fixture_init(&fixture, 9, 1);
 	fixture.options.token = "mine";
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, NULL);
 	assert_string_equal(rpc_script_call_method(call), RANGE);
@@ -199,12 +199,12 @@ static void e209_a_fixed_token_stays(void **state)
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: invalid auth token");
 	assert_int_equal(rpc_script_call_count(fixture.script), 1);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_token_with_odd_bytes_is_refused(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 
 	start_with_user(&fixture, 10);
@@ -216,12 +216,12 @@ static void a_token_with_odd_bytes_is_refused(void **state)
 	rpc_script_answer(rpc_script_expect_call(fixture.script, AUTHENTICATE), vd_bytes_of("\x0a\x7f"));
 	etcd_expect_calls(&fixture, &result, 2);
 	assert_status(result.error.error.code, VD_CORRUPT);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_call_that_waits_for_the_token_may_end(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  late = { 0 };
 	struct etcd_result  canceled = { 0 };
 	struct etcd_result  closed = { 0 };
@@ -238,15 +238,15 @@ static void a_call_that_waits_for_the_token_may_end(void **state)
 	etcd_expect_calls(&fixture, &canceled, 1);
 	assert_etcd_error(&canceled, VD_CANCELED, "context canceled");
 	assert_int_equal(closed.calls, 0);
-	etcd_fixture_close(&fixture);
+	etcd_client_fixture_close(&fixture);
 	assert_int_equal(closed.calls, 1);
 	assert_etcd_error(&closed, VD_CLOSED, "etcdclient: the client is closing");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e202_the_token_request_is_bounded(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { .env = NULL };
 	int64_t		    start;
 
@@ -257,7 +257,7 @@ static void e202_the_token_request_is_bounded(void **state)
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_status(result.error.error.code, VD_TIMEOUT);
 	assert_in_range(result.at_ns - start, VD_SECONDS(20).ns, VD_SECONDS(21).ns);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 /* ---- E-203 ---- */
@@ -286,15 +286,15 @@ static void e203_versions(void **state)
 
 static void e203_every_member_is_asked(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 	unsigned	    asked = 0;
 
-	etcd_fixture_init(&fixture, 13, 3);
+	etcd_client_fixture_init(&fixture, 13, 3);
 	fixture.options.reject_old_cluster = true;
 	fixture.options.user = "root";
 	fixture.options.password = "secret";
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	answer_token(rpc_script_expect_call(fixture.script, AUTHENTICATE), "t");
 	for (int i = 0; i < 3; i++) {
@@ -313,7 +313,7 @@ static void e203_every_member_is_asked(void **state)
 	rpc_script_answer(rpc_script_expect_call(fixture.script, NULL), etcd_header_answer(1));
 	etcd_expect_calls(&fixture, &result, 2);
 	assert_etcd_ok(&result);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e203_an_old_cluster_is_rejected(void **state)
@@ -329,12 +329,12 @@ static void e203_an_old_cluster_is_rejected(void **state)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct etcd_fixture fixture;
+		struct etcd_client_fixture fixture;
 		struct etcd_result  result = { 0 };
 
-		etcd_fixture_init(&fixture, 14, 2);
+		etcd_client_fixture_init(&fixture, 14, 2);
 		fixture.options.reject_old_cluster = true;
-		etcd_fixture_open(&fixture);
+		etcd_client_fixture_open(&fixture);
 		assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 		for (int member = 0; member < 2; member++) {
 			struct rpc_script_call *call = rpc_script_expect_call(fixture.script, STATUS);
@@ -348,23 +348,23 @@ static void e203_an_old_cluster_is_rejected(void **state)
 		}
 		etcd_expect_calls(&fixture, &result, 1);
 		assert_etcd_error(&result, rows[i].status, rows[i].message);
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 	}
 }
 
 static void torture_gate(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
-		struct etcd_fixture fixture;
+		struct etcd_client_fixture fixture;
 		struct etcd_result  result = { 0 };
 		bool		    has_failed;
 		vd_status	    status;
 
-		etcd_fixture_init(&fixture, 15, 2);
+		etcd_client_fixture_init(&fixture, 15, 2);
 		fixture.options.reject_old_cluster = true;
 		fixture.options.user = "root";
 		fixture.options.password = "secret";
-		etcd_fixture_open(&fixture);
+		etcd_client_fixture_open(&fixture);
 		vdi_alloc_fail_nth(nth, 1);
 		status = etcd_start_range(&fixture, NULL, &result);
 		while (status == VD_OK && result.calls == 0) {
@@ -406,7 +406,7 @@ static void torture_gate(void **state)
 				rpc_script_answer(call, etcd_header_answer(1));
 		}
 		assert_etcd_ok(&result);
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 		if (!has_failed)
 			break;
 		assert_true(nth < 200);

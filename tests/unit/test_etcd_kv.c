@@ -2,7 +2,7 @@
 #include <rpc.pb-c.h>
 
 #include "etcd_call.h"
-#include "etcd_fixture.h"
+#include "etcd_client_fixture.h"
 #include "vdtest.h"
 
 #define RANGE "/etcdserverpb.KV/Range"
@@ -50,10 +50,10 @@ static void e219_e220_invalid_requests_are_refused(void **state)
 	static const struct vd_txn_request bad_inner = { .failure = puts, .failure_count = 1 };
 	static const struct vd_op ops[] = {
 		{ .kind = (enum vd_op_kind) 9 }, { .kind = VD_OP_TXN }, { .kind = VD_OP_TXN, .txn = &bad_inner }, { .kind = VD_OP_RANGE, .range.limit = -1 } };
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result  result = { 0 };
 
-	etcd_fixture_start(&fixture, 1);
+	etcd_client_fixture_start(&fixture, 1);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(puts); i++)
 		assert_status(vd_etcd_put(fixture.client, NULL, &puts[i], etcd_note_op, &result), VD_INVALID_ARGUMENT);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(deletes); i++)
@@ -76,29 +76,29 @@ static void e219_e220_invalid_requests_are_refused(void **state)
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(result.calls, 0);
 	assert_int_equal(rpc_script_call_count(fixture.script), 0);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e216_range_end_is_sent_verbatim(void **state)
 {
-	struct etcd_fixture	    fixture;
+	struct etcd_client_fixture	    fixture;
 	struct etcd_result	    result = { 0 };
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("z"), .range_end = vd_bytes_of("a") } };
 	struct vd_bytes		    message;
 	Etcdserverpb__RangeRequest *sent;
 
-	etcd_fixture_start(&fixture, 2);
+	etcd_client_fixture_start(&fixture, 2);
 	assert_status(vd_etcd_range(fixture.client, NULL, &request, etcd_note_range, &result), VD_OK);
 	message = rpc_script_expect_message(rpc_script_expect_call(fixture.script, RANGE));
 	sent = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
 	assert_memory_equal(sent->range_end.data, "a", 1);
 	etcdserverpb__range_request__free_unpacked(sent, NULL);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e108_put_and_delete(void **state)
 {
-	struct etcd_fixture		  fixture;
+	struct etcd_client_fixture		  fixture;
 	struct etcd_result		  put = { 0 };
 	struct etcd_result		  deleted = { 0 };
 	const struct vd_op		  put_op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v"), .previous = true };
@@ -108,7 +108,7 @@ static void e108_put_and_delete(void **state)
 	Mvccpb__KeyValue		  kv = MVCCPB__KEY_VALUE__INIT;
 	Mvccpb__KeyValue		 *kvs[] = { &kv, &kv };
 
-	etcd_fixture_start(&fixture, 3);
+	etcd_client_fixture_start(&fixture, 3);
 	kv.value = (ProtobufCBinaryData) { 3, (uint8_t *) "old" };
 	assert_status(vd_etcd_put(fixture.client, NULL, &put_op, etcd_note_op, &put), VD_OK);
 	put_answer.prev_kv = &kv;
@@ -126,12 +126,12 @@ static void e108_put_and_delete(void **state)
 	assert_etcd_ok(&deleted);
 	assert_int_equal(deleted.kv_count, 2);
 	assert_int_equal(deleted.number, 2);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e110_txn_and_e111_compact(void **state)
 {
-	struct etcd_fixture		 fixture;
+	struct etcd_client_fixture		 fixture;
 	struct etcd_result		 txn = { 0 };
 	struct etcd_result		 compacted = { 0 };
 	const struct vd_op		 op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k") };
@@ -145,7 +145,7 @@ static void e110_txn_and_e111_compact(void **state)
 	struct vd_bytes			 message;
 	Etcdserverpb__CompactionRequest *sent;
 
-	etcd_fixture_start(&fixture, 4);
+	etcd_client_fixture_start(&fixture, 4);
 	assert_status(vd_etcd_txn(fixture.client, NULL, &request, etcd_note_txn, &txn), VD_OK);
 	header.revision = 9;
 	answer.header = &header;
@@ -178,22 +178,22 @@ static void e110_txn_and_e111_compact(void **state)
 	rpc_script_answer(rpc_script_expect_call(fixture.script, COMPACT), vd_bytes_of("\x0a"));
 	etcd_expect_calls(&fixture, &compacted, 2);
 	assert_status(compacted.error.error.code, VD_CORRUPT);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_transaction_too_deep(void **state)
 {
 	struct vd_txn_request txns[64] = { { 0 } };
 	struct vd_op	      ops[64];
-	struct etcd_fixture   fixture;
+	struct etcd_client_fixture   fixture;
 
 	for (int i = 0; i < 63; i++) {
 		ops[i] = (struct vd_op) { .kind = VD_OP_TXN, .txn = &txns[i + 1] };
 		txns[i] = (struct vd_txn_request) { .success = &ops[i], .success_count = 1 };
 	}
-	etcd_fixture_start(&fixture, 5);
+	etcd_client_fixture_start(&fixture, 5);
 	assert_status(vd_etcd_txn(fixture.client, NULL, &txns[0], etcd_note_txn, NULL), VD_TOO_BIG);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 int main(void)

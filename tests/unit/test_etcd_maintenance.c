@@ -1,14 +1,14 @@
 /* Leases, maintenance, cluster and users: requests as etcd reads them, answers as callers see them (E-113..E-116). */
 #include <rpc.pb-c.h>
 
-#include "etcd_fixture.h"
+#include "etcd_client_fixture.h"
 #include "vdtest.h"
 
 /* The request that reached the peer, unpacked by its name; freed by answer(). */
 static struct rpc_script_call *last_call;
 static ProtobufCMessage	      *last_request;
 
-static void *expect(struct etcd_fixture *fixture, const char *method, const ProtobufCMessageDescriptor *descriptor)
+static void *expect(struct etcd_client_fixture *fixture, const char *method, const ProtobufCMessageDescriptor *descriptor)
 {
 	struct vd_bytes message;
 
@@ -20,7 +20,7 @@ static void *expect(struct etcd_fixture *fixture, const char *method, const Prot
 	return last_request;
 }
 
-static void answer(struct etcd_fixture *fixture, const void *message, struct etcd_result *result)
+static void answer(struct etcd_client_fixture *fixture, const void *message, struct etcd_result *result)
 {
 	unsigned calls = result->calls;
 
@@ -33,7 +33,7 @@ static void answer(struct etcd_fixture *fixture, const void *message, struct etc
 
 static void e113_leases(void **state)
 {
-	struct etcd_fixture			fixture;
+	struct etcd_client_fixture			fixture;
 	struct etcd_result			result = { 0 };
 	Etcdserverpb__LeaseGrantResponse	granted = ETCDSERVERPB__LEASE_GRANT_RESPONSE__INIT;
 	Etcdserverpb__LeaseTimeToLiveResponse	ttl = ETCDSERVERPB__LEASE_TIME_TO_LIVE_RESPONSE__INIT;
@@ -44,7 +44,7 @@ static void e113_leases(void **state)
 	Etcdserverpb__LeaseGrantRequest	       *grant;
 	Etcdserverpb__LeaseTimeToLiveRequest   *asked;
 
-	etcd_fixture_start(&fixture, 1);
+	etcd_client_fixture_start(&fixture, 1);
 	assert_status(vd_etcd_lease_grant(fixture.client, NULL, 77, -5, etcd_note_lease, &result), VD_OK);
 	grant = expect(&fixture, "/etcdserverpb.Lease/LeaseGrant", &etcdserverpb__lease_grant_request__descriptor);
 	assert_true(grant->id == 77 && grant->ttl == -5);
@@ -78,12 +78,12 @@ static void e113_leases(void **state)
 	leases.n_leases = 2;
 	answer(&fixture, &leases, &result);
 	assert_true(result.kv_count == 2 && result.number == 12);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e114_maintenance(void **state)
 {
-	struct etcd_fixture	     fixture;
+	struct etcd_client_fixture	     fixture;
 	struct etcd_result	     result = { 0 };
 	Etcdserverpb__StatusResponse status = ETCDSERVERPB__STATUS_RESPONSE__INIT;
 	Etcdserverpb__AlarmResponse  alarms = ETCDSERVERPB__ALARM_RESPONSE__INIT;
@@ -94,7 +94,7 @@ static void e114_maintenance(void **state)
 	char			    *errors[] = { (char *) "memberID:7 alarm:NOSPACE" };
 	const struct vd_etcd_alarm   no_space = { 7, VD_ETCD_ALARM_NO_SPACE };
 
-	etcd_fixture_start(&fixture, 2);
+	etcd_client_fixture_start(&fixture, 2);
 	assert_status(vd_etcd_status_get(fixture.client, NULL, etcd_note_status, &result), VD_OK);
 	(void) expect(&fixture, "/etcdserverpb.Maintenance/Status", &etcdserverpb__status_request__descriptor);
 	status.version = (char *) "3.7.3";
@@ -143,19 +143,19 @@ static void e114_maintenance(void **state)
 				 ->targetid,
 			 5);
 	answer(&fixture, NULL, &result);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e115_members(void **state)
 {
-	struct etcd_fixture		 fixture;
+	struct etcd_client_fixture		 fixture;
 	struct etcd_result		 result = { 0 };
 	Etcdserverpb__MemberListResponse members = ETCDSERVERPB__MEMBER_LIST_RESPONSE__INIT;
 	Etcdserverpb__Member		 member = ETCDSERVERPB__MEMBER__INIT;
 	Etcdserverpb__Member		*list[] = { &member };
 	char				*urls[] = { (char *) "http://127.0.0.1:2379", (char *) "http://[::1]:2379" };
 
-	etcd_fixture_start(&fixture, 3);
+	etcd_client_fixture_start(&fixture, 3);
 	assert_status(vd_etcd_member_list(fixture.client, NULL, true, etcd_note_members, &result), VD_OK);
 	assert_true(((Etcdserverpb__MemberListRequest *) expect(&fixture, "/etcdserverpb.Cluster/MemberList",
 								&etcdserverpb__member_list_request__descriptor))
@@ -169,12 +169,12 @@ static void e115_members(void **state)
 	answer(&fixture, &members, &result);
 	assert_string_equal(result.text, "default");
 	assert_true(result.kv_count == 1 && result.number == 2 && result.second == 99);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e116_users_and_roles(void **state)
 {
-	struct etcd_fixture			       fixture;
+	struct etcd_client_fixture			       fixture;
 	struct etcd_result			       result = { 0 };
 	Etcdserverpb__AuthStatusResponse	       status = ETCDSERVERPB__AUTH_STATUS_RESPONSE__INIT;
 	Etcdserverpb__AuthUserAddRequest	      *add;
@@ -183,7 +183,7 @@ static void e116_users_and_roles(void **state)
 	Etcdserverpb__AuthRoleGrantPermissionRequest *permit;
 	struct vd_etcd				      *client;
 
-	etcd_fixture_start(&fixture, 4);
+	etcd_client_fixture_start(&fixture, 4);
 	client = fixture.client;
 	assert_status(vd_etcd_auth_status(client, NULL, etcd_note_auth_status, &result), VD_OK);
 	(void) expect(&fixture, "/etcdserverpb.Auth/AuthStatus", &etcdserverpb__auth_status_request__descriptor);
@@ -238,7 +238,7 @@ static void e116_users_and_roles(void **state)
 	assert_status(vd_etcd_role_add(client, NULL, NULL, etcd_note_done, &result), VD_INVALID_ARGUMENT);
 	assert_status(vd_etcd_role_grant(client, NULL, "r", (enum vd_etcd_permission) 3, VD_BYTES_NONE, VD_BYTES_NONE, etcd_note_done, &result),
 		      VD_INVALID_ARGUMENT);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 /* One row for every call with an answer of its own kind: what cannot be read, and memory that fails while it is read. */
@@ -270,9 +270,9 @@ static vd_status start_row(struct vd_etcd *client, size_t row, struct etcd_resul
 
 static void answers_that_cannot_be_read(void **state)
 {
-	struct etcd_fixture fixture;
+	struct etcd_client_fixture fixture;
 
-	etcd_fixture_start(&fixture, 5);
+	etcd_client_fixture_start(&fixture, 5);
 	for (size_t row = 0; row < ROWS; row++) {
 		struct etcd_result result = { 0 };
 
@@ -287,7 +287,7 @@ static void answers_that_cannot_be_read(void **state)
 		etcd_expect_calls(&fixture, &result, 2);
 		assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: permission denied");
 	}
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void torture_answers(void **state)
@@ -302,11 +302,11 @@ static void torture_answers(void **state)
 		const char *bytes = row == 1 ? keys : row == 2 || row == 4 || row == 6 ? text : plain;
 
 		for (uint64_t nth = 1;; nth++) {
-			struct etcd_fixture fixture;
+			struct etcd_client_fixture fixture;
 			struct etcd_result  result = { 0 };
 			bool		    has_failed;
 
-			etcd_fixture_start(&fixture, 6);
+			etcd_client_fixture_start(&fixture, 6);
 			assert_status(start_row(fixture.client, row, &result), VD_OK);
 			rpc_script_answer(rpc_script_expect_call(fixture.script, NULL), (struct vd_bytes) { bytes, strlen(bytes) });
 			vdi_alloc_fail_nth(nth, 1);
@@ -316,7 +316,7 @@ static void torture_answers(void **state)
 			if (result.is_error)
 				assert_status(result.error.error.code, VD_NOMEM);
 			assert_true(has_failed || !result.is_error);
-			etcd_fixture_fini(&fixture);
+			etcd_client_fixture_fini(&fixture);
 			if (!has_failed)
 				break;
 			assert_true(nth < 50);

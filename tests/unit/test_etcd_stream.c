@@ -1,7 +1,7 @@
 /* Streams below the watcher and the keeper: kept until they are open, a fresh token each (E-209), and the streams that users start. */
 #include <rpc.pb-c.h>
 
-#include "etcd_fixture.h"
+#include "etcd_client_fixture.h"
 #include "vdtest.h"
 
 #define WATCH "/etcdserverpb.Watch/Watch"
@@ -50,13 +50,13 @@ static const struct vdi_rpc_stream_handlers handlers = { on_opened, on_message, 
 
 static void what_comes_early_is_kept(void **state)
 {
-	struct etcd_fixture		     fixture;
+	struct etcd_client_fixture		     fixture;
 	struct owner			     owner = { 0 };
 	struct rpc_script_call		    *call;
 	const struct vd_etcd_pair	     pair = { "x", vd_bytes_of("y") };
 	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH, .require_leader = true, .metadata = &pair, .metadata_count = 1 };
 
-	etcd_fixture_start(&fixture, 1);
+	etcd_client_fixture_start(&fixture, 1);
 	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
 	assert_status(vdi_etcd_stream_send(owner.stream, vd_bytes_of("one")), VD_OK);
 	assert_status(vdi_etcd_stream_send(owner.stream, VD_BYTES_NONE), VD_OK);
@@ -83,18 +83,18 @@ static void what_comes_early_is_kept(void **state)
 	assert_int_equal(owner.ended, 1);
 	assert_int_equal(owner.code, VDI_RPC_UNAVAILABLE);
 	assert_string_equal(owner.end_text, "bye");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e209_each_stream_has_a_fresh_token(void **state)
 {
-	struct etcd_fixture		     fixture;
+	struct etcd_client_fixture		     fixture;
 	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
 
-	etcd_fixture_init(&fixture, 2, 1);
+	etcd_client_fixture_init(&fixture, 2, 1);
 	fixture.options.user = "root";
 	fixture.options.password = "secret";
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	for (int i = 0; i < 3; i++) {
 		Etcdserverpb__AuthenticateResponse answer = ETCDSERVERPB__AUTHENTICATE_RESPONSE__INIT;
 		struct owner			   owner = { 0 };
@@ -114,19 +114,19 @@ static void e209_each_stream_has_a_fresh_token(void **state)
 		assert_int_equal(owner.code, VDI_RPC_CANCELED);
 		assert_true(rpc_script_call_is_canceled(call));
 	}
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_token_that_is_refused_ends_the_stream(void **state)
 {
-	struct etcd_fixture		     fixture;
+	struct etcd_client_fixture		     fixture;
 	struct owner			     owner = { 0 };
 	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
 
-	etcd_fixture_init(&fixture, 3, 1);
+	etcd_client_fixture_init(&fixture, 3, 1);
 	fixture.options.user = "root";
 	fixture.options.password = "secret";
-	etcd_fixture_open(&fixture);
+	etcd_client_fixture_open(&fixture);
 	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
 	assert_status(vdi_etcd_stream_send(owner.stream, vd_bytes_of("never sent")), VD_OK);
 	rpc_script_end(rpc_script_expect_call(fixture.script, AUTHENTICATE), VDI_RPC_UNAVAILABLE, "etcdserver: no leader");
@@ -142,18 +142,18 @@ static void a_token_that_is_refused_ends_the_stream(void **state)
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(owner.ended, 1);
 	assert_int_equal(owner.code, VDI_RPC_CANCELED);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_stream_ends_early_late_and_after_the_close(void **state)
 {
 	for (unsigned steps = 0; steps < 12; steps++) {
-		struct etcd_fixture		     fixture;
+		struct etcd_client_fixture		     fixture;
 		struct owner			     owner = { 0 };
 		struct rpc_script_call		    *call;
 		const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
 
-		etcd_fixture_start(&fixture, 10 + steps);
+		etcd_client_fixture_start(&fixture, 10 + steps);
 		if (steps % 3 == 1)
 			rpc_script_refuse(fixture.script, WATCH, 1, VDI_RPC_UNAVAILABLE, "down");
 		owner.keeps = steps % 3 == 2;
@@ -174,14 +174,14 @@ static void a_stream_ends_early_late_and_after_the_close(void **state)
 		}
 		call = rpc_script_take_call(fixture.script, WATCH);
 		assert_true(call == NULL || rpc_script_call_is_over(call));
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 	}
 }
 
 static void torture_stream(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
-		struct etcd_fixture		     fixture;
+		struct etcd_client_fixture		     fixture;
 		struct owner			     owner = { 0 };
 		const struct vd_etcd_pair	     pair = { "x", vd_bytes_of("y") };
 		const struct vdi_etcd_stream_request request = {
@@ -191,7 +191,7 @@ static void torture_stream(void **state)
 		bool	  has_failed;
 		vd_status status;
 
-		etcd_fixture_start(&fixture, 30);
+		etcd_client_fixture_start(&fixture, 30);
 		vdi_alloc_fail_nth(nth, 1);
 		status = vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream);
 		if (status == VD_OK) {
@@ -211,7 +211,7 @@ static void torture_stream(void **state)
 		}
 		has_failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 		if (!has_failed)
 			break;
 		assert_true(nth < 100);
@@ -241,7 +241,7 @@ static struct vd_bytes range_part(size_t keys, vd_rev revision)
 	return etcd_pack(&part);
 }
 
-static vd_status start_range_stream(struct etcd_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
+static vd_status start_range_stream(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
 {
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"), .range_end = { "", 1 } } };
 
@@ -250,13 +250,13 @@ static vd_status start_range_stream(struct etcd_fixture *fixture, const struct v
 
 static void e107_range_stream(void **state)
 {
-	struct etcd_fixture	     fixture;
+	struct etcd_client_fixture	     fixture;
 	struct etcd_result	     result = { 0 };
 	struct rpc_script_call	    *call;
 	struct vd_bytes		     message;
 	Etcdserverpb__RangeRequest *request;
 
-	etcd_fixture_start(&fixture, 40);
+	etcd_client_fixture_start(&fixture, 40);
 	assert_status(start_range_stream(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
 	message = rpc_script_expect_message(call);
@@ -275,16 +275,16 @@ static void e107_range_stream(void **state)
 	rpc_script_end(call, VDI_RPC_OK, "");
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_ok(&result);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e135_e211_range_stream_is_not_repeated(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
-	etcd_fixture_start(&fixture, 41);
+	etcd_client_fixture_start(&fixture, 41);
 	assert_status(start_range_stream(&fixture, NULL, &result), VD_OK);
 	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE_STREAM), VDI_RPC_UNIMPLEMENTED, "RangeStream does not support custom sort orders");
 	etcd_expect_calls(&fixture, &result, 1);
@@ -302,16 +302,16 @@ static void e135_e211_range_stream_is_not_repeated(void **state)
 	rpc_script_cut_call(call, VDI_RPC_UNAVAILABLE, "cut");
 	etcd_expect_calls(&fixture, &result, 3);
 	assert_int_equal(rpc_script_call_count(fixture.script), 3);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_bad_part_ends_the_stream(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
-	etcd_fixture_start(&fixture, 42);
+	etcd_client_fixture_start(&fixture, 42);
 	assert_status(start_range_stream(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
 	rpc_script_send(call, range_part(1, 9));
@@ -322,19 +322,19 @@ static void a_bad_part_ends_the_stream(void **state)
 	assert_status(result.error.error.code, VD_CORRUPT);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_true(rpc_script_call_is_canceled(call));
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void streams_of_users_are_canceled_timed_out_and_closed(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	canceled = { 0 };
 	struct etcd_result	late = { 0 };
 	struct etcd_result	closed = { 0 };
 	struct rpc_script_call *call;
 	uint64_t		id;
 
-	etcd_fixture_start(&fixture, 43);
+	etcd_client_fixture_start(&fixture, 43);
 	assert_status(start_range_stream(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &canceled), VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
 	rpc_script_send(call, range_part(1, 9));
@@ -346,10 +346,10 @@ static void streams_of_users_are_canceled_timed_out_and_closed(void **state)
 	etcd_expect_calls(&fixture, &late, 1);
 	assert_etcd_error(&late, VD_TIMEOUT, "context deadline exceeded");
 	assert_status(start_range_stream(&fixture, NULL, &closed), VD_OK);
-	etcd_fixture_close(&fixture);
+	etcd_client_fixture_close(&fixture);
 	assert_int_equal(closed.calls, 1);
 	assert_etcd_error(&closed, VD_CLOSED, "etcdclient: the client is closing");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 /* ---- Snapshot (E-165, E-211) ---- */
@@ -377,13 +377,13 @@ static void e165_snapshot_is_checked(void **state)
 	memset(file, 'a', 1024);
 	memcpy(file + 1024, digest_of_1024_a, 32);
 	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(steps); i++) {
-		struct etcd_fixture	fixture;
+		struct etcd_client_fixture	fixture;
 		struct etcd_result	result = { 0 };
 		struct rpc_script_call *call;
 		bool			is_damaged = i >= VDI_ARRAY_SIZE(steps);
 
 		file[500] = is_damaged ? 'b' : 'a';
-		etcd_fixture_start(&fixture, 50 + i);
+		etcd_client_fixture_start(&fixture, 50 + i);
 		assert_status(vd_etcd_snapshot(fixture.client, NULL, etcd_note_snapshot, &result), VD_OK);
 		call = rpc_script_expect_call(fixture.script, SNAPSHOT);
 		send_snapshot(call, file, sizeof file, steps[i % VDI_ARRAY_SIZE(steps)]);
@@ -395,32 +395,32 @@ static void e165_snapshot_is_checked(void **state)
 		else
 			assert_etcd_ok(&result);
 		assert_int_equal(result.second, 0);
-		etcd_fixture_fini(&fixture);
+		etcd_client_fixture_fini(&fixture);
 	}
 }
 
 static void e165_a_snapshot_too_short(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
-	etcd_fixture_start(&fixture, 70);
+	etcd_client_fixture_start(&fixture, 70);
 	assert_status(vd_etcd_snapshot(fixture.client, NULL, etcd_note_snapshot, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, SNAPSHOT);
 	rpc_script_end(call, VDI_RPC_OK, "");
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_CORRUPT, "etcdclient: the snapshot's checksum does not match");
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 static void e211_a_snapshot_is_asked_for_until_its_first_part(void **state)
 {
-	struct etcd_fixture	fixture;
+	struct etcd_client_fixture	fixture;
 	struct etcd_result	result = { 0 };
 	struct rpc_script_call *call;
 
-	etcd_fixture_start(&fixture, 71);
+	etcd_client_fixture_start(&fixture, 71);
 	rpc_script_refuse(fixture.script, SNAPSHOT, 150, VDI_RPC_UNAVAILABLE, "down");
 	assert_status(vd_etcd_snapshot(fixture.client, NULL, etcd_note_snapshot, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, SNAPSHOT);
@@ -430,7 +430,7 @@ static void e211_a_snapshot_is_asked_for_until_its_first_part(void **state)
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_UNAVAILABLE, "rpc error: code = Unavailable desc = cut");
 	assert_int_equal(result.parts, 1);
-	etcd_fixture_fini(&fixture);
+	etcd_client_fixture_fini(&fixture);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* An etcd client over the scripted peer, in the simulator, and functions that note what callbacks were told. For tests of storage/etcd. */
-#ifndef ETCD_FIXTURE_H
-#define ETCD_FIXTURE_H
+#ifndef ETCD_CLIENT_FIXTURE_H
+#define ETCD_CLIENT_FIXTURE_H
 
 #include <vedette/etcd.h>
 
@@ -8,26 +8,26 @@
 #include "etcd_client.h"
 #include "rpc_script.h"
 
-#define ETCD_FIXTURE_ENDPOINTS_MAX 5
+#define ETCD_CLIENT_FIXTURE_ENDPOINTS_MAX 5
 
-struct etcd_fixture {
+struct etcd_client_fixture {
 	struct vd_env	      *env;
 	struct rpc_script     *script;
 	struct vd_etcd	      *client; /* NULL when it was closed */
-	struct vd_etcd_options options; /* the test may change them before etcd_fixture_open */
-	const char	      *endpoints[ETCD_FIXTURE_ENDPOINTS_MAX];
+	struct vd_etcd_options options; /* the test may change them before etcd_client_fixture_open */
+	const char	      *endpoints[ETCD_CLIENT_FIXTURE_ENDPOINTS_MAX];
 	int64_t		       live; /* blocks before */
 };
 
 /* endpoint_count endpoints "e1:2379", "e2:2379", ... */
-void etcd_fixture_init(struct etcd_fixture *fixture, uint64_t seed, size_t endpoint_count);
-void etcd_fixture_open(struct etcd_fixture *fixture);
+void etcd_client_fixture_init(struct etcd_client_fixture *fixture, uint64_t seed, size_t endpoint_count);
+void etcd_client_fixture_open(struct etcd_client_fixture *fixture);
 /* init and open with one endpoint and the default options. */
-void etcd_fixture_start(struct etcd_fixture *fixture, uint64_t seed);
+void etcd_client_fixture_start(struct etcd_client_fixture *fixture, uint64_t seed);
 /* Closes the client when it is open; checks that nothing leaked. */
-void etcd_fixture_fini(struct etcd_fixture *fixture);
+void etcd_client_fixture_fini(struct etcd_client_fixture *fixture);
 /* Closes the client only. */
-void etcd_fixture_close(struct etcd_fixture *fixture);
+void etcd_client_fixture_close(struct etcd_client_fixture *fixture);
 
 /* What a callback was told; good for all of them. */
 struct etcd_result {
@@ -69,10 +69,10 @@ struct vd_bytes etcd_pack(const void *message);
 struct vd_bytes etcd_header_answer(vd_rev revision);
 
 /* Starts a small range, or a put, of key "k". */
-vd_status etcd_start_range(struct etcd_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result);
-vd_status etcd_start_put(struct etcd_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result);
+vd_status etcd_start_range(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result);
+vd_status etcd_start_put(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result);
 /* Runs the simulator until the callback was called so often; fails the test after a simulated hour. */
-void etcd_expect_calls(struct etcd_fixture *fixture, struct etcd_result *result, unsigned calls);
+void etcd_expect_calls(struct etcd_client_fixture *fixture, struct etcd_result *result, unsigned calls);
 
 /* cmocka's asserts over a result. */
 #define assert_etcd_ok(result)                                                                                                    \

@@ -1,17 +1,17 @@
-#include "etcd_fixture.h"
+#include "etcd_client_fixture.h"
 
 #include <rpc.pb-c.h>
 
 #include "vdtest.h"
 #include "wait.h"
 
-void etcd_fixture_init(struct etcd_fixture *fixture, uint64_t seed, size_t endpoint_count)
+void etcd_client_fixture_init(struct etcd_client_fixture *fixture, uint64_t seed, size_t endpoint_count)
 {
-	static const char *const names[ETCD_FIXTURE_ENDPOINTS_MAX] = { "e1:2379", "e2:2379", "e3:2379", "e4:2379", "e5:2379" };
+	static const char *const names[ETCD_CLIENT_FIXTURE_ENDPOINTS_MAX] = { "e1:2379", "e2:2379", "e3:2379", "e4:2379", "e5:2379" };
 	static const struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
 
-	*fixture = (struct etcd_fixture) { .options = options, .live = vdi_alloc_live() };
-	assert_true(endpoint_count <= ETCD_FIXTURE_ENDPOINTS_MAX);
+	*fixture = (struct etcd_client_fixture) { .options = options, .live = vdi_alloc_live() };
+	assert_true(endpoint_count <= ETCD_CLIENT_FIXTURE_ENDPOINTS_MAX);
 	memcpy(fixture->endpoints, names, endpoint_count * sizeof *names);
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &fixture->env), VD_OK);
 	fixture->script = rpc_script_new(fixture->env, seed, fixture->endpoints, endpoint_count);
@@ -19,7 +19,7 @@ void etcd_fixture_init(struct etcd_fixture *fixture, uint64_t seed, size_t endpo
 	fixture->options.endpoint_count = endpoint_count;
 }
 
-void etcd_fixture_open(struct etcd_fixture *fixture)
+void etcd_client_fixture_open(struct etcd_client_fixture *fixture)
 {
 	struct vd_error error;
 	vd_status	status = vdi_etcd_new(fixture->env, &fixture->options, rpc_script_client(fixture->script), &fixture->client, &error);
@@ -28,20 +28,20 @@ void etcd_fixture_open(struct etcd_fixture *fixture)
 		fail_msg("%s", error.message);
 }
 
-void etcd_fixture_start(struct etcd_fixture *fixture, uint64_t seed)
+void etcd_client_fixture_start(struct etcd_client_fixture *fixture, uint64_t seed)
 {
-	etcd_fixture_init(fixture, seed, 1);
-	etcd_fixture_open(fixture);
+	etcd_client_fixture_init(fixture, seed, 1);
+	etcd_client_fixture_open(fixture);
 }
 
-void etcd_fixture_close(struct etcd_fixture *fixture)
+void etcd_client_fixture_close(struct etcd_client_fixture *fixture)
 {
 	fixture->client = vd_etcd_close_wait(fixture->client);
 }
 
-void etcd_fixture_fini(struct etcd_fixture *fixture)
+void etcd_client_fixture_fini(struct etcd_client_fixture *fixture)
 {
-	etcd_fixture_close(fixture);
+	etcd_client_fixture_close(fixture);
 	vdi_sim_run_until_idle(fixture->env);
 	rpc_script_free(fixture->script);
 	assert_int_equal(vdi_sim_actors(fixture->env), 0);
@@ -246,14 +246,14 @@ struct vd_bytes etcd_header_answer(vd_rev revision)
 	return etcd_pack(&answer);
 }
 
-vd_status etcd_start_range(struct etcd_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
+vd_status etcd_start_range(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
 {
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
 
 	return vd_etcd_range(fixture->client, call, &request, etcd_note_range, result);
 }
 
-vd_status etcd_start_put(struct etcd_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
+vd_status etcd_start_put(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
 {
 	const struct vd_op op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v") };
 
@@ -272,7 +272,7 @@ static bool has_calls(void *arg)
 	return expected->result->calls >= expected->calls;
 }
 
-void etcd_expect_calls(struct etcd_fixture *fixture, struct etcd_result *result, unsigned calls)
+void etcd_expect_calls(struct etcd_client_fixture *fixture, struct etcd_result *result, unsigned calls)
 {
 	struct expected expected = { result, calls };
 
