@@ -191,11 +191,14 @@ typedef void (*vd_etcd_range_fn)(void *arg, const struct vd_etcd_error *error, c
 VD_API VD_MUST_USE vd_status vd_etcd_range(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_etcd_range_request *request,
 					   vd_etcd_range_fn done, void *arg);
 /* RangeStream (etcd 3.7): done is called with last false for each part and once with last true (error or the end; result NULL then).
- * Servers without it: VD_UNSUPPORTED. The next part is read when done has returned. */
-typedef void (*vd_etcd_range_stream_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+ * Servers without it: VD_UNSUPPORTED. done answers whether the next part is read at once; false: when vd_etcd_range_stream_resume was called (also from
+ * inside done), and the server waits that long. What it answers to the last one does not matter. */
+typedef bool (*vd_etcd_range_stream_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 					const struct vd_range_result *result, bool last);
 VD_API VD_MUST_USE vd_status vd_etcd_range_stream(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_etcd_range_request *request,
 						  vd_etcd_range_stream_fn done, void *arg);
+/* id: call->ret_id. Once for each part that was answered false; unknown ids are ignored. */
+VD_API void vd_etcd_range_stream_resume(struct vd_etcd *client, uint64_t id);
 /* op->kind VD_OP_PUT or VD_OP_DELETE. */
 typedef void (*vd_etcd_op_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result);
 VD_API VD_MUST_USE vd_status vd_etcd_put(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op, vd_etcd_op_fn done, void *arg);

@@ -342,6 +342,21 @@ void vd_etcd_cancel(struct vd_etcd *client, uint64_t id)
 	vdi_lock_release(&client->lock);
 }
 
+void vd_etcd_range_stream_resume(struct vd_etcd *client, uint64_t id)
+{
+	struct vdi_etcd_call *call;
+
+	vdi_lock_acquire(&client->lock);
+	call = find_locked(client, id);
+	if (call && call->method == VDI_ETCD_METHOD_RANGE_STREAM && !call->is_held)
+		call->is_resumed = true;
+	else if (call && call->is_held && call->state == VDI_ETCD_CALL_RUNNING)
+		vdi_etcd_stream_receive_locked(call->stream);
+	if (call)
+		call->is_held = false;
+	vdi_lock_release(&client->lock);
+}
+
 void vdi_etcd_calls_close(struct vd_etcd *client)
 {
 	vdi_lock_acquire(&client->lock);
@@ -653,6 +668,7 @@ static void deliver_part(struct vdi_etcd_call *call, struct vdi_rpc_message mess
 {
 	struct vd_etcd *client = call->client;
 
+	call->wants_hold = false;
 	if (!call->is_stopped) {
 		call->has_parts = true;
 		call->is_stopped = !call->part(call, message.bytes, call->stop_error);
@@ -661,8 +677,11 @@ static void deliver_part(struct vdi_etcd_call *call, struct vdi_rpc_message mess
 	vdi_lock_acquire(&client->lock);
 	if (call->state != VDI_ETCD_CALL_ENDED && call->is_stopped)
 		vdi_etcd_stream_cancel_locked(call->stream);
+	else if (call->wants_hold && !call->is_resumed)
+		call->is_held = true;
 	else if (call->state != VDI_ETCD_CALL_ENDED)
 		vdi_etcd_stream_receive_locked(call->stream);
+	call->is_resumed = false;
 	vdi_lock_release(&client->lock);
 }
 

@@ -2,7 +2,7 @@
  *
  * A call is made with vdi_etcd_call_new, its request is encoded into call->request, and vdi_etcd_call_start takes it over. finish is called once, on the
  * client's actor: with an error, or with the answer's bytes; it decodes and calls the user. A server stream has part called for each
- * message before that, and the next one is asked for when part has returned.
+ * message before that, and the next one is asked for when part has returned, or later (wants_hold, vd_etcd_range_stream_resume).
  */
 #ifndef VDI_ETCD_CALL_H
 #define VDI_ETCD_CALL_H
@@ -54,6 +54,8 @@ struct vdi_etcd_call {
 	struct vdi_rpc_call	  *rpc;
 	struct vdi_rpc_message	   message;
 	bool			   has_message; /* of a stream */
+	bool			   is_held;	/* of a stream: the next message is asked for when the user says so */
+	bool			   is_resumed;	/* the user said so while part was still under way */
 	struct vdi_etcd_end	   end;
 
 	/* Actor only; attempt also by the one who starts. */
@@ -62,6 +64,7 @@ struct vdi_etcd_call {
 	uint64_t		token_generation; /* that the running attempt has used */
 	bool			maybe_applied;	  /* by any attempt */
 	bool			has_parts;
+	bool			wants_hold; /* set by part: the user did not want the next one at once */
 	struct vd_etcd_error   *stop_error;	  /* of streams; made at start, filled when part stops the call */
 	bool			is_stopped;
 	struct vdi_timer	timer;

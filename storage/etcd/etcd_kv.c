@@ -132,14 +132,14 @@ static bool range_part(struct vdi_etcd_call *call, struct vd_bytes message, stru
 		(void) vdi_etcd_call_unreadable(call, status, error);
 		return false;
 	}
-	done(call->arg, NULL, &header, &result, false);
+	call->wants_hold = !done(call->arg, NULL, &header, &result, false);
 	vdi_etcd_wire_range_result_fini(&result);
 	return true;
 }
 
 static void range_stream_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
 {
-	((vd_etcd_range_stream_fn) call->done)(call->arg, error, NULL, NULL, true);
+	(void) ((vd_etcd_range_stream_fn) call->done)(call->arg, error, NULL, NULL, true); /* there is no next one */
 }
 
 vd_status vd_etcd_range_stream(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_etcd_range_request *request,

@@ -88,11 +88,12 @@ void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct 
 	if (error->code != VD_EXPIRED && error->code != VD_TOO_LARGE_REVISION)
 		return;
 	error->requested = requested;
-	error->current = VDI_MAX(error->current, atomic_load(&known->current));
 	if (error->code == VD_EXPIRED) {
 		vdi_etcd_known_raise(&known->compacted, error->compacted);
+		vdi_etcd_known_raise(&known->current, error->compacted);
 		error->compacted = VDI_MAX(error->compacted, VDI_MAX(atomic_load(&known->compacted), 0));
 	}
+	error->current = VDI_MAX(error->current, atomic_load(&known->current));
 }
 
 /* A write that may have happened must not look as if it had not: only VD_UNAVAILABLE, VD_TIMEOUT and VD_CLOSED leave that open. */
@@ -343,6 +344,7 @@ static vd_status store_status(struct vd_store *base, struct vd_store_status *ret
 		.size_bytes = atomic_load(&store->size_bytes),
 		.key_count = -1,
 		.progress = atomic_load(&store->known->progress),
+		.remote = true,
 		.unreachable = atomic_load(&store->is_unreachable),
 	};
 	return VD_OK;
@@ -631,8 +633,10 @@ static void describe_endpoints(struct vdi_etcd_store *store, char *text, size_t 
 
 		if (vd_etcd_endpoint_state(store->client, i, &is_ready, why, sizeof why) != VD_OK)
 			continue;
-		used += (size_t) snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", store->probe.endpoints[i].endpoint,
-					  is_ready ? "connected, no answer" : why[0] ? why : "not connected");
+		used += (size_t) snprintf(text + used, size - used, "%s%s%s", used ? "; " : "", why,
+					  is_ready				? ": connected, but it does not answer"
+					  : strlen(why) == strlen(store->probe.endpoints[i].endpoint) ? ": not connected"
+										      : "");
 	}
 }
 

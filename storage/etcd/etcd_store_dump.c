@@ -25,7 +25,8 @@ static void add_endpoint(struct vdi_buffer *json, struct vdi_etcd_store *store, 
 	vdi_buffer_append_json_string(json, vd_bytes_of(endpoint->endpoint));
 	vdi_buffer_printf(json, ",\"ready\":%s,\"bytes\":%lld", is_ready ? "true" : "false", (long long) size_bytes);
 	add_text(json, "version", version);
-	add_text(json, "lastError", why);
+	/* What follows the name. */
+	add_text(json, "lastError", strlen(why) > strlen(endpoint->endpoint) + 2 ? why + strlen(endpoint->endpoint) + 2 : "");
 	vdi_buffer_append_char(json, '}');
 }
 

@@ -87,7 +87,7 @@ void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct 
 		note_bytes(result, vd_kv_key(range->kvs[0]));
 }
 
-void etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *range,
+bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *range,
 			    bool last)
 {
 	struct etcd_result *result = arg;
@@ -95,12 +95,13 @@ void etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const 
 	assert_true(last == (range == NULL));
 	if (last) {
 		(void) note(arg, error, header);
-		return;
+		return true;
 	}
 	assert_null(error);
 	result->parts++;
 	result->kv_count += range->kv_count;
 	result->header = *header;
+	return true;
 }
 
 void etcd_note_op(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *op)

@@ -47,7 +47,7 @@ struct etcd_result {
 	int64_t	      at_ns;
 };
 void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result);
-void etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result,
+bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result,
 			    bool last);
 void etcd_note_op(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result);
 void etcd_note_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *result);
