@@ -179,6 +179,10 @@ static void dispatch_resource(struct vdi_request *request)
 		fail_unknown(request);
 		return;
 	}
+	if (request->server->options.read_only && request->head.method != VDI_HTTP_GET) {
+		fail_method(request);
+		return;
+	}
 	if (!is_long_running(request) && !limit_time(request))
 		return;
 	if (route->subresource.size)

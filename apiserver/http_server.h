@@ -111,7 +111,8 @@ struct vd_server {
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;
 	int			 listen_fd;
-	char			 address[80];
+	char			*listen_path; /* of a socket of the file system; NULL: none */
+	char			 address[128];
 
 	/* Any thread. */
 	_Atomic int64_t	 connections_open;

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "env.h"
@@ -80,12 +82,43 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 	return VD_OK;
 }
 
+static const char unix_scheme[] = "unix:";
+
+/* Nobody can connect before listen, and then only who may open the file. */
+static vd_status bind_path(struct vd_server *server, const char *path, struct vd_error *reterr)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int		   fd;
+
+	if (*path == 0 || strlen(path) >= sizeof address.sun_path)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": a path of 1 to %zu bytes", server->options.listen,
+				    sizeof address.sun_path - 1);
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return vd_error_set(reterr, VD_IO, "socket: %s", strerror(errno));
+	server->listen_fd = fd;
+	if (bind(fd, (struct sockaddr *) &address, sizeof address) != 0)
+		return vd_error_set(reterr, VD_IO, "%s: %s", server->options.listen, strerror(errno));
+	server->listen_path = vdi_strdup(path);
+	if (server->listen_path == NULL) {
+		(void) unlink(path);
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	}
+	if (chmod(path, 0600) != 0 || listen(fd, 4096) != 0)
+		return vd_error_set(reterr, VD_IO, "%s: %s", server->options.listen, strerror(errno));
+	(void) snprintf(server->address, sizeof server->address, "%s%s", unix_scheme, path);
+	return VD_OK;
+}
+
 static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 {
 	struct listen_address address;
 	char		      host[64];
 	int		      on = 1, fd;
 
+	if (server->options.listen && strncmp(server->options.listen, unix_scheme, sizeof unix_scheme - 1) == 0)
+		return bind_path(server, server->options.listen + sizeof unix_scheme - 1, reterr);
 	VDI_TRY(parse_listen(server->options.listen, &address, reterr));
 	fd = socket(address.socket.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -134,10 +167,15 @@ static vd_status load_file(struct vdi_resources *resources, const char *path, st
 }
 
 /* Every kind may use the whole budget: what a cache keeps of old versions are the store's own bytes, it lets go what the store has compacted, and the store
- * keeps to the budget for all kinds together. */
+ * keeps to the budget for all kinds together. Over a remote store every kind may have an eighth: few kinds are busy at a time. */
 static int64_t history_of(const struct vd_server *server, const struct vdi_resource *resource)
 {
-	return resource->history_bytes ? resource->history_bytes : VDI_MAX(server->options.history_bytes, (int64_t) 1 << 20);
+	struct vd_store_status store = { 0 };
+	bool		       is_remote = vd_store_status_get(server->store, &store) == VD_OK && store.remote;
+
+	if (resource->history_bytes)
+		return resource->history_bytes;
+	return VDI_MAX(server->options.history_bytes / (is_remote ? 8 : 1), (int64_t) 1 << 20);
 }
 
 static vd_status make_cacher(struct vd_server *server, struct vdi_resource *resource, struct vd_error *reterr)
@@ -160,6 +198,19 @@ static vd_status make_cacher(struct vd_server *server, struct vdi_resource *reso
 	return vd_cacher_new(server->env, server->store, &options, &resource->cacher, reterr);
 }
 
+/* Forgets all kinds but one. */
+static vd_status keep_only(struct vdi_resources *resources, const char *only, struct vd_error *reterr)
+{
+	char   name[VDI_RESOURCE_NAME_MAX];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < resources->count; i++)
+		if (strcmp(vdi_resource_name(&resources->items[i], name), only) == 0)
+			resources->items[kept++] = resources->items[i];
+	resources->count = kept;
+	return kept ? VD_OK : vd_error_set(reterr, VD_INVALID, "resources: there is no kind %s", only);
+}
+
 static vd_status make_resources(struct vd_server *server, struct vd_error *reterr)
 {
 	vd_status status = vdi_resources_init(&server->resources);
@@ -170,12 +221,14 @@ static vd_status make_resources(struct vd_server *server, struct vd_error *reter
 		VDI_TRY(vdi_resources_load(&server->resources, server->options.resources, reterr));
 	if (status == VD_OK && server->options.key_prefix)
 		VDI_TRY(vdi_resources_set_root(&server->resources, server->options.key_prefix, reterr));
+	if (status == VD_OK && server->options.only)
+		VDI_TRY(keep_only(&server->resources, server->options.only, reterr));
 	if (status == VD_OK)
 		status = vdi_documents_init(&server->documents, &server->resources);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	server->namespaces = vdi_resources_find(&server->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("namespaces"));
-	if (server->namespaces == NULL)
+	if (server->namespaces == NULL && !server->options.read_only)
 		return vd_error_set(reterr, VD_INVALID, "resources: namespaces of the core group must stay at v1");
 	for (size_t i = 0; i < server->resources.count; i++)
 		VDI_TRY(make_cacher(server, &server->resources.items[i], reterr));
@@ -283,6 +336,11 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 	vdi_out_fini(&edited.text);
 	if (status == VD_OK || status == VD_EXISTS)
 		return VD_OK;
+	if (status == VD_FORBIDDEN) {
+		/* A store that we may only read: it has what it has. */
+		vdi_log(server->env, VD_LOG_WARNING, "server", "namespace %s: %s", name, creation.error.message);
+		return VD_OK;
+	}
 	return vd_error_set(reterr, status, "namespace %s: %s", name,
 			    creation.error.message[0] ? creation.error.message : vd_status_sentence(status));
 }
@@ -299,7 +357,7 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 			left.ns = 0;
 		VDI_TRY(vd_cacher_ready_wait(server->resources.items[i].cacher, left, reterr));
 	}
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces; i++)
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
 		VDI_TRY(create_namespace(server, names[i], reterr));
 	if (!atomic_exchange(&server->started, true))
 		vdi_http_loop_accept(&server->loops[0]);
@@ -351,6 +409,9 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	vdi_free(server->loops);
 	if (server->listen_fd >= 0)
 		(void) close(server->listen_fd);
+	if (server->listen_path)
+		(void) unlink(server->listen_path);
+	vdi_free(server->listen_path);
 	for (size_t i = 0; i < server->resources.count; i++)
 		(void) vd_codec_free(server->resources.items[i].codec);
 	vdi_documents_fini(&server->documents);

@@ -19,7 +19,8 @@ struct vd_server;
 
 struct vd_server_options {
 	size_t		size;		       /* sizeof(struct vd_server_options) */
-	const char     *listen;		       /* "127.0.0.1:8080", "[::1]:0"; port 0: the system chooses. Loopback only (no authentication yet) */
+	const char     *listen;		       /* "127.0.0.1:8080", "[::1]:0"; port 0: the system chooses. Loopback only (no authentication yet). "unix:/run/v.sock":
+						* a socket that only the same user may open; removed at the end */
 	unsigned	threads;	       /* event loops; 0: number of processors, at most 8 */
 	const char     *resources_path;	       /* a resources file, or NULL */
 	struct vd_bytes resources;	       /* the same as bytes; used after the file */
@@ -35,13 +36,15 @@ struct vd_server_options {
 	int		on_inconsistency;      /* enum vd_on_inconsistency of vedette/cacher.h; default: report */
 	const char     *key_prefix;	       /* where keys begin: "/registry" (NULL) as Kubernetes has it, or another path */
 	bool		no_namespaces;	       /* vd_server_start creates none */
+	const char     *only;		       /* NULL: all kinds; else this one: "pods", "deployments.apps" */
+	bool		read_only;	       /* writes are refused, and nothing is created at the start */
 };
 #define VD_SERVER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
-			{ (int64_t) 300 * 1000000000 }, 0, 0, false                                                     \
+			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false                                                    \
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the
@@ -49,10 +52,10 @@ struct vd_server_options {
  * bound. VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
 					   struct vd_server **ret_server, struct vd_error *reterr);
-/* Creates the namespaces default, kube-system, kube-public and kube-node-lease where absent, waits until all caches are ready, then accepts
+/* Creates the namespaces default, kube-system, kube-public and kube-node-lease where absent (unless read_only), waits until all caches are ready, then accepts
  * connections. Blocks at most timeout (negative: for ever). */
 VD_API VD_MUST_USE vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr);
-/* "http://127.0.0.1:8080", with the port in use. Lent while the server lives. */
+/* "http://127.0.0.1:8080", with the port in use, or "unix:/run/v.sock". Lent while the server lives. */
 VD_API const char *vd_server_address(const struct vd_server *server);
 /* Accepts no more, ends watches cleanly, lets requests finish. Blocks until all connections are closed, or timeout. VD_TIMEOUT: some are
  * left; vd_server_free cuts them. */

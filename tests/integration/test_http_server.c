@@ -3,6 +3,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <vedette/server.h>
 
@@ -650,6 +652,56 @@ static void the_dump_is_valid_under_load(void **state)
 	close_client(&writer);
 }
 
+/* A server of one kind over the same store, on a socket of the file system: what a command uses that reads an etcd by itself. */
+static void a_server_on_a_path_serves_one_kind_read_only(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct sockaddr_un	 address = { .sun_family = AF_UNIX };
+	char			 directory[] = "/tmp/vedette-http-XXXXXX", listen[128];
+	struct vd_server	*server = NULL;
+	struct client		 client = { .fd = socket(AF_UNIX, SOCK_STREAM, 0) };
+	struct answer		 answer;
+	struct vd_error		 error;
+	struct stat		 file;
+
+	assert_non_null(mkdtemp(directory));
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", directory);
+	snprintf(listen, sizeof listen, "unix:%s", address.sun_path);
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"within\"}}", 201, "within");
+	options.listen = listen;
+	options.read_only = true;
+	options.only = "nothings";
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID);
+	assert_string_equal(error.message, "resources: there is no kind nothings");
+	options.only = "configmaps";
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_OK);
+	assert_status(vd_server_start(server, VD_SECONDS(60), &error), VD_OK);
+	assert_string_equal(vd_server_address(server), listen);
+	assert_int_equal(stat(address.sun_path, &file), 0);
+	assert_int_equal(file.st_mode & 0777, 0600);
+	assert_int_equal(connect(client.fd, (struct sockaddr *) &address, sizeof address), 0);
+	answer = request_on(&client, "GET", CM "/within", "", "");
+	assert_int_equal(answer.code, 200);
+	free_answer(&answer);
+	answer = request_on(&client, "GET", "/api/v1/pods", "", "");
+	assert_int_equal(answer.code, 404);
+	free_answer(&answer);
+	answer = request_on(&client, "DELETE", CM "/within", "", "");
+	assert_int_equal(answer.code, 405);
+	free_answer(&answer);
+	send_text(&client, "GET " CM "?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	free(read_until(&client, "\"within\""));
+	assert_status(vd_server_drain(server, VD_SECONDS(10)), VD_OK);
+	close_client(&client);
+	(void) vd_server_free(server);
+	assert_int_equal(rmdir(directory), 0); /* the socket is gone */
+	options.listen = "unix:";
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	options.listen = "unix:/nowhere/at/all";
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_IO);
+	expect("DELETE", CM "/within", "", "", 200, "Success");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -672,6 +724,7 @@ int main(void)
 		cmocka_unit_test(r745_requests_are_counted_by_verb_and_code),
 		cmocka_unit_test(r741_events_sizes_and_r744_running_watches_are_counted),
 		cmocka_unit_test(the_dump_is_valid_under_load),
+		cmocka_unit_test(a_server_on_a_path_serves_one_kind_read_only),
 		cmocka_unit_test(only_loopback_is_served_without_authentication),
 		cmocka_unit_test(draining_ends_watches_cleanly),
 	};
