@@ -1,0 +1,797 @@
+/* See the header. Everything that is checked is touched by the actor only; what crosses threads is under the lock: the pages of a list, the answers of writers. */
+#include "verify_run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "key_range.h"
+#include "lock.h"
+#include "rand.h"
+
+#define STREAMS 3 /* the last one looks back */
+#define LOOKING_BACK 2
+#define PAGE_LEN 1000
+#define EVENTS_PER_CALL 1000
+#define BATCHES_PER_RUN 64
+#define LOOK_BACK_MAX 2000
+#define WRITERS_MAX 256
+#define KEYS 64
+#define BACKOFF_MIN VD_MS(20)
+#define BACKOFF_MAX VD_SECONDS(2)
+#define SETTLE_TIME VD_SECONDS(10)
+
+struct stream {
+	struct vdi_verify_run	   *run;
+	struct vd_store_watch	   *watch;
+	struct vdi_verifier_stream *checked;
+	vd_dur			    backoff;
+	vd_mono			    retry_at;
+	vd_rev			    until; /* of one that looks back: done when it has passed this */
+};
+
+struct writer {
+	struct vdi_verify_run *run;
+	unsigned	       number;
+	bool		       is_busy; /* under lock, like what follows */
+	bool		       has_answer;
+	vd_status	       status;
+	vd_rev		       revision;
+	bool		       changed;
+	char		       key[2][160];
+	unsigned	       key_count;
+};
+
+struct vdi_verify_run {
+	const struct vd_env	 *env;
+	struct vd_actor		 *actor;
+	struct vdi_verify_options options;
+	char			 *prefix, *prefix_end, *write_prefix;
+	struct vd_bytes		  key, range_end;
+
+	/* The actor's. */
+	struct vdi_rand		rand;
+	struct vdi_verifier    *verifier;
+	struct stream		streams[STREAMS];
+	struct writer		writers[WRITERS_MAX];
+	bool			is_running, has_failed, is_cleaned;
+	vd_rev			first;	     /* of the first list */
+	vd_rev			shown;	     /* newest revision that anybody was shown */
+	vd_rev			compacted;   /* as far as is known */
+	bool			is_listing;
+	vd_rev			list_revision, list_minimum;
+	unsigned		generation, list_generation; /* of the verifier: a list belongs to one */
+	struct vd_kv	       *last;
+	vd_mono			list_due, look_back_due, progress_due;
+	struct vdi_verifier_totals past; /* of earlier verifiers */
+
+	struct vdi_lock lock;
+	/* Under lock. */
+	unsigned	 calls; /* of the store, not answered */
+	bool		 has_page;
+	vd_status	 page_status;
+	struct vd_error	 page_error;
+	vd_rev		 page_revision;
+	struct vd_kv   **page;
+	size_t		 page_count, page_capacity;
+	bool		 page_more;
+	struct vdi_verify_position position;
+	bool		 is_stopping;
+	vd_mono		 stop_at;
+	bool		 is_closing, is_actor_gone;
+	void (*close_done)(void *arg);
+	void *close_done_arg;
+};
+
+/* ---- Ends ---- */
+
+static void destroy(struct vdi_verify_run *run)
+{
+	void (*done)(void *arg) = run->close_done;
+	void *done_arg = run->close_done_arg;
+
+	for (int i = 0; i < STREAMS; i++) {
+		vd_store_watch_close(run->streams[i].watch);
+		vdi_verifier_stream_close(run->streams[i].checked);
+	}
+	vdi_verifier_free(run->verifier);
+	for (size_t i = 0; i < run->page_count; i++)
+		vd_kv_unref(run->page[i]);
+	vdi_free(run->page);
+	vd_kv_unref(run->last);
+	vdi_free(run->prefix);
+	vdi_free(run->prefix_end);
+	vdi_free(run->write_prefix);
+	vdi_lock_fini(&run->lock);
+	vdi_free(run);
+	if (done)
+		done(done_arg);
+}
+
+static void fail(struct vdi_verify_run *run, vd_status status, const struct vd_error *error)
+{
+	struct vd_error said = error ? *error : (struct vd_error) { 0 };
+
+	if (run->has_failed)
+		return;
+	run->has_failed = true;
+	if (said.message[0] == 0)
+		(void) vd_error_set(&said, status, "%s", vd_status_sentence(status));
+	said.code = status;
+	if (run->options.failed)
+		run->options.failed(run->options.arg, &said);
+}
+
+static bool is_passing(vd_status status)
+{
+	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL || status == VD_NOMEM || status == VD_INTERNAL || status == VD_AGAIN;
+}
+
+static void wake(struct vdi_verify_run *run)
+{
+	vdi_lock_acquire(&run->lock);
+	if (!run->is_closing)
+		vd_actor_wake(run->actor);
+	vdi_lock_release(&run->lock);
+}
+
+/* A call of the store has answered. */
+static void call_ended(struct vdi_verify_run *run)
+{
+	bool gone;
+
+	vdi_lock_acquire(&run->lock);
+	run->calls--;
+	gone = run->is_actor_gone && run->calls == 0;
+	if (!run->is_closing)
+		vd_actor_wake(run->actor);
+	vdi_lock_release(&run->lock);
+	if (gone)
+		destroy(run);
+}
+
+static void call_begins(struct vdi_verify_run *run)
+{
+	vdi_lock_acquire(&run->lock);
+	run->calls++;
+	vdi_lock_release(&run->lock);
+}
+
+static void violated(void *arg, const struct vdi_violation *violation)
+{
+	struct vdi_verify_run *run = arg;
+
+	if (run->options.violated)
+		run->options.violated(run->options.arg, violation);
+}
+
+/* ---- Lists ---- */
+
+static void on_page(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct vdi_verify_run *run = arg;
+
+	vdi_lock_acquire(&run->lock);
+	run->has_page = true;
+	run->page_status = status;
+	if (error)
+		run->page_error = *error;
+	if (status == VD_OK && !vdi_grow((void **) &run->page, &run->page_capacity, result->kv_count, sizeof *run->page))
+		run->page_status = VD_NOMEM;
+	if (run->page_status == VD_OK) {
+		for (size_t i = 0; i < result->kv_count; i++)
+			run->page[run->page_count++] = vd_kv_ref(result->kvs[i]);
+		run->page_revision = result->revision;
+		run->page_more = result->more;
+	}
+	vdi_lock_release(&run->lock);
+	call_ended(run);
+}
+
+static void ask_page(struct vdi_verify_run *run)
+{
+	struct vd_range_request request = { .key = run->key, .range_end = run->range_end, .revision = run->list_revision, .limit = PAGE_LEN };
+	char			start[VD_KEY_SIZE_MAX + 1];
+	vd_status		status;
+
+	if (run->last) {
+		struct vd_bytes key = vd_kv_key(run->last);
+
+		memcpy(start, key.data, VDI_MIN(key.size, (size_t) VD_KEY_SIZE_MAX));
+		start[VDI_MIN(key.size, (size_t) VD_KEY_SIZE_MAX)] = 0;
+		request.key = (struct vd_bytes) { start, key.size + 1 };
+	}
+	run->is_listing = true;
+	call_begins(run);
+	status = vd_store_range(run->options.store, &request, on_page, run);
+	if (status == VD_OK)
+		return;
+	run->is_listing = false;
+	vdi_lock_acquire(&run->lock);
+	run->calls--;
+	vdi_lock_release(&run->lock);
+	if (!is_passing(status))
+		fail(run, status, NULL);
+}
+
+static void begin_list(struct vdi_verify_run *run)
+{
+	run->list_due = vd_mono_add(vd_env_now(run->env), run->options.list_interval);
+	run->list_revision = 0;
+	run->list_minimum = run->shown;
+	run->list_generation = run->generation;
+	run->last = vd_kv_unref(run->last);
+	ask_page(run);
+}
+
+static void begin_running(struct vdi_verify_run *run)
+{
+	run->is_running = true;
+	run->first = run->shown = run->list_revision;
+	vdi_lock_acquire(&run->lock);
+	run->position.is_running = true;
+	vdi_lock_release(&run->lock);
+}
+
+static vd_status take_items(struct vdi_verify_run *run, struct vd_kv **page, size_t count, bool more)
+{
+	if (run->last == NULL)
+		vdi_verifier_list_begin(run->verifier, run->list_revision, run->list_minimum);
+	for (size_t i = 0; i < count; i++)
+		VDI_TRY(vdi_verifier_list_item(run->verifier, vd_kv_key(page[i]), page[i]->mod_rev, page[i]->version,
+					       vdi_verifier_hash(vd_kv_value(page[i]))));
+	if (count) {
+		vd_kv_unref(run->last);
+		run->last = vd_kv_ref(page[count - 1]);
+	}
+	if (more)
+		return VD_OK;
+	vdi_verifier_list_end(run->verifier);
+	if (!run->is_running)
+		begin_running(run);
+	return VD_OK;
+}
+
+static void take_page(struct vdi_verify_run *run)
+{
+	struct vd_kv  **page;
+	struct vd_error error;
+	size_t		count;
+	bool		more;
+	vd_status	status;
+
+	vdi_lock_acquire(&run->lock);
+	run->has_page = false;
+	status = run->page_status;
+	error = run->page_error;
+	page = run->page;
+	count = run->page_count;
+	more = run->page_more;
+	if (run->list_revision == 0)
+		run->list_revision = run->page_revision;
+	run->page = NULL;
+	run->page_count = run->page_capacity = 0;
+	vdi_lock_release(&run->lock);
+	run->is_listing = false;
+	if (run->list_generation != run->generation)
+		status = VD_EXPIRED; /* of before; the next one is due */
+	if (status == VD_OK)
+		status = take_items(run, page, count, more);
+	for (size_t i = 0; i < count; i++)
+		vd_kv_unref(page[i]);
+	vdi_free(page);
+	if (status == VD_OK && more)
+		ask_page(run);
+	else if (status == VD_NOMEM)
+		fail(run, status, NULL);
+	else if (status != VD_OK && status != VD_EXPIRED && !is_passing(status))
+		fail(run, status, &error);
+}
+
+/* ---- Streams ---- */
+
+static void be_ready(void *arg)
+{
+	wake(((struct stream *) arg)->run);
+}
+
+static vd_status show(struct vdi_verifier_stream *checked, const struct vd_store_event *events, size_t count)
+{
+	struct vdi_seen	 few[16];
+	struct vdi_seen *seen = count <= VDI_ARRAY_SIZE(few) ? few : vdi_calloc(count, sizeof *seen);
+	vd_status	 status;
+
+	if (seen == NULL)
+		return VD_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct vd_store_event *event = &events[i];
+
+		seen[i] = (struct vdi_seen) { .key = vd_kv_key(event->kv), .revision = event->kv->mod_rev, .is_delete = event->is_delete };
+		if (!event->is_delete) {
+			seen[i].create_rev = event->kv->create_rev;
+			seen[i].version = event->kv->version;
+			seen[i].value_hash = vdi_verifier_hash(vd_kv_value(event->kv));
+		}
+		if (event->previous) {
+			seen[i].has_previous = true;
+			seen[i].previous_revision = event->previous->mod_rev;
+			seen[i].previous_hash = vdi_verifier_hash(vd_kv_value(event->previous));
+		}
+	}
+	status = vdi_verifier_revision(checked, seen, count);
+	if (seen != few)
+		vdi_free(seen);
+	return status;
+}
+
+static vd_status take_batch(struct stream *stream, const struct vd_store_batch *batch)
+{
+	if (batch->event_count == 0)
+		vdi_verifier_progress(stream->checked, batch->revision);
+	for (size_t first = 0, next; first < batch->event_count; first = next) {
+		for (next = first + 1; next < batch->event_count && batch->events[next].kv->mod_rev == batch->events[first].kv->mod_rev;)
+			next++;
+		VDI_TRY(show(stream->checked, batch->events + first, next - first));
+	}
+	stream->run->shown = VDI_MAX(stream->run->shown, batch->revision);
+	return VD_OK;
+}
+
+static void close_stream(struct stream *stream)
+{
+	vd_store_watch_close(stream->watch);
+	stream->watch = NULL;
+	vdi_verifier_stream_close(stream->checked);
+	stream->checked = NULL;
+}
+
+static void back_off(struct stream *stream)
+{
+	stream->backoff.ns = stream->backoff.ns ? VDI_MIN(stream->backoff.ns * 2, BACKOFF_MAX.ns) : BACKOFF_MIN.ns;
+	stream->retry_at = vd_mono_add(vd_env_now(stream->run->env), stream->backoff);
+}
+
+/* After it, the watch must show everything behind `after`. */
+static void open_watch(struct stream *stream, vd_rev after)
+{
+	struct vdi_verify_run	     *run = stream->run;
+	struct vd_store_watch_request request = { .key = run->key, .range_end = run->range_end, .start_revision = after + 1, .previous = true,
+						  .progress = true, .ready = be_ready, .ready_arg = stream };
+	struct vd_error		      error = { 0 };
+	vd_status		      status = vd_store_watch_open(run->options.store, &request, &stream->watch, &error);
+
+	if (status == VD_OK)
+		return;
+	stream->watch = NULL;
+	if (is_passing(status))
+		back_off(stream);
+	else
+		fail(run, status, &error);
+}
+
+static void start_stream(struct stream *stream, const char *name, vd_rev after, bool resumes)
+{
+	if (vdi_verifier_stream_open(stream->run->verifier, name, after, resumes, &stream->checked) != VD_OK) {
+		fail(stream->run, VD_NOMEM, NULL);
+		return;
+	}
+	stream->backoff.ns = 0;
+	open_watch(stream, after);
+}
+
+static void look_back(struct vdi_verify_run *run, struct stream *stream)
+{
+	vd_rev oldest = VDI_MAX(VDI_MAX(run->first, run->compacted), run->shown - LOOK_BACK_MAX);
+	vd_rev span = run->shown - oldest;
+
+	run->look_back_due = vd_mono_add(vd_env_now(run->env), run->options.resume_interval);
+	if (span <= 0)
+		return;
+	stream->until = run->shown;
+	start_stream(stream, "looking back", oldest + (vd_rev) vdi_rand_below(&run->rand, (uint64_t) span), true);
+}
+
+static void start_over(struct vdi_verify_run *run)
+{
+	struct vdi_verifier_totals totals;
+
+	for (int i = 0; i < STREAMS; i++)
+		close_stream(&run->streams[i]);
+	vdi_verifier_totals_get(run->verifier, &totals);
+	run->past.events += totals.events;
+	run->past.revisions += totals.revisions;
+	run->past.progresses += totals.progresses;
+	run->past.lists += totals.lists;
+	run->past.resumes += totals.resumes;
+	run->past.acknowledgements += totals.acknowledgements;
+	run->past.violations += totals.violations;
+	vdi_verifier_free(run->verifier);
+	run->verifier = NULL;
+	run->generation++;
+	run->list_due.ns = 0;
+	run->is_running = false;
+	run->shown = 0;
+	vdi_lock_acquire(&run->lock);
+	run->position.restarts++;
+	vdi_lock_release(&run->lock);
+}
+
+/* Compaction is the store's right. Who is behind it goes on from where the others are; when nobody is left, everything begins anew. */
+static void expired(struct vdi_verify_run *run, struct stream *stream, const struct vd_error *error)
+{
+	run->compacted = VDI_MAX(run->compacted, error->compacted);
+	close_stream(stream);
+	for (int i = 0; i < LOOKING_BACK; i++)
+		if (stream == &run->streams[i] || run->streams[i].checked == NULL) {
+			start_over(run);
+			return;
+		}
+}
+
+static void watch_ended(struct vdi_verify_run *run, struct stream *stream, vd_status status, const struct vd_error *error)
+{
+	vd_store_watch_close(stream->watch);
+	stream->watch = NULL;
+	if (status == VD_EXPIRED) {
+		expired(run, stream, error);
+	} else if (is_passing(status)) {
+		vdi_lock_acquire(&run->lock);
+		run->position.reconnects++;
+		vdi_lock_release(&run->lock);
+		back_off(stream);
+	} else {
+		fail(run, status, error);
+	}
+}
+
+/* True: there is more. */
+static bool read_stream(struct vdi_verify_run *run, struct stream *stream)
+{
+	struct vd_store_batch batch;
+	struct vd_error	      error;
+	vd_status	      status;
+
+	for (int i = 0; stream->watch && i < BATCHES_PER_RUN; i++) {
+		error = (struct vd_error) { 0 };
+		status = vd_store_watch_next(stream->watch, EVENTS_PER_CALL, &batch, &error);
+		if (status == VD_AGAIN)
+			return false;
+		if (status != VD_OK) {
+			watch_ended(run, stream, status, &error);
+			return false;
+		}
+		stream->backoff.ns = 0;
+		if (take_batch(stream, &batch) != VD_OK) {
+			fail(run, VD_NOMEM, NULL);
+			return false;
+		}
+	}
+	return stream->watch != NULL;
+}
+
+static void run_streams(struct vdi_verify_run *run, vd_mono now)
+{
+	bool more = false;
+
+	for (int i = 0; i < STREAMS && run->is_running && !run->has_failed; i++) {
+		struct stream *stream = &run->streams[i];
+
+		if (i == LOOKING_BACK && stream->checked && vdi_verifier_stream_position(stream->checked) >= stream->until)
+			close_stream(stream);
+		if (stream->checked == NULL) {
+			if (i == LOOKING_BACK && now.ns >= run->look_back_due.ns)
+				look_back(run, stream);
+			else if (i != LOOKING_BACK)
+				start_stream(stream, i ? "second" : "first", run->first, false);
+		} else if (stream->watch == NULL && now.ns >= stream->retry_at.ns) {
+			open_watch(stream, vdi_verifier_stream_position(stream->checked));
+		}
+		more |= read_stream(run, stream);
+	}
+	if (run->is_running && now.ns >= run->progress_due.ns) {
+		run->progress_due = vd_mono_add(now, run->options.progress_interval);
+		for (int i = 0; i < STREAMS; i++)
+			if (run->streams[i].watch)
+				(void) vd_store_watch_progress(run->streams[i].watch); /* a lost one is asked for again */
+	}
+	if (more)
+		vd_actor_wake(run->actor);
+}
+
+/* ---- Writers ---- */
+
+static void on_written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct writer	      *writer = arg;
+	struct vdi_verify_run *run = writer->run;
+
+	(void) error;
+	vdi_lock_acquire(&run->lock);
+	writer->has_answer = true;
+	writer->status = status;
+	writer->changed = false;
+	if (result) {
+		writer->revision = result->revision;
+		for (size_t i = 0; i < result->result_count; i++)
+			writer->changed |= result->results[i].kind == VD_OP_PUT || result->results[i].deleted > 0;
+	}
+	vdi_lock_release(&run->lock);
+	call_ended(run);
+}
+
+/* One or two keys, put or deleted. */
+static void write_something(struct vdi_verify_run *run, struct writer *writer)
+{
+	struct vd_op	      ops[2] = { { 0 }, { 0 } };
+	struct vd_txn_request request = { .success = ops };
+	char		      values[2][64];
+	unsigned	      first = (unsigned) vdi_rand_below(&run->rand, KEYS / 2);
+	vd_status	      status;
+
+	writer->key_count = vdi_rand_once_in(&run->rand, 4) ? 2 : 1;
+	for (unsigned i = 0; i < writer->key_count; i++) {
+		snprintf(writer->key[i], sizeof writer->key[i], "%skey-%03u", run->write_prefix, first + i * KEYS / 2);
+		snprintf(values[i], sizeof values[i], "{\"writer\":%u,\"random\":%" PRIu64 "}", writer->number, vdi_rand_next(&run->rand));
+		ops[i].kind = vdi_rand_once_in(&run->rand, 5) ? VD_OP_DELETE : VD_OP_PUT;
+		ops[i].key = vd_bytes_of(writer->key[i]);
+		if (ops[i].kind == VD_OP_PUT)
+			ops[i].value = vd_bytes_of(values[i]);
+	}
+	request.success_count = writer->key_count;
+	writer->is_busy = true;
+	call_begins(run);
+	status = vd_store_txn(run->options.store, &request, on_written, writer);
+	if (status == VD_OK)
+		return;
+	writer->is_busy = false;
+	vdi_lock_acquire(&run->lock);
+	run->calls--;
+	vdi_lock_release(&run->lock);
+	if (!is_passing(status))
+		fail(run, status, NULL);
+}
+
+/* What the writers left goes away, in one revision that everybody must see. */
+static void clean(struct vdi_verify_run *run, struct writer *writer)
+{
+	struct vd_op	      op = { .kind = VD_OP_DELETE, .key = vd_bytes_of(run->write_prefix) };
+	struct vd_txn_request request = { .success = &op, .success_count = 1 };
+	char		      end[sizeof writer->key[0]];
+
+	run->is_cleaned = true;
+	if (strlen(run->write_prefix) == 0 || strlen(run->write_prefix) >= sizeof end)
+		return;
+	op.range_end = vdi_bytes_prefix_end(op.key, end);
+	snprintf(writer->key[0], sizeof writer->key[0], "%s", run->write_prefix);
+	writer->is_busy = true;
+	call_begins(run);
+	if (vd_store_txn(run->options.store, &request, on_written, writer) == VD_OK)
+		return;
+	writer->is_busy = false;
+	vdi_lock_acquire(&run->lock);
+	run->calls--;
+	vdi_lock_release(&run->lock);
+}
+
+static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_status status, vd_rev revision, bool changed)
+{
+	bool unknown = status == VD_UNAVAILABLE || status == VD_TIMEOUT;
+
+	vdi_lock_acquire(&run->lock);
+	run->position.writes += status == VD_OK;
+	run->position.unknown_writes += unknown;
+	vdi_lock_release(&run->lock);
+	if (status == VD_OK && changed && run->verifier && run->is_running && revision > run->first &&
+	    vdi_verifier_acknowledged(run->verifier, revision, vd_bytes_of(writer->key[0])) != VD_OK)
+		fail(run, VD_NOMEM, NULL);
+	else if (status != VD_OK && !unknown && !is_passing(status) && status != VD_NO_SPACE)
+		fail(run, status, NULL);
+}
+
+static bool run_writers(struct vdi_verify_run *run, bool is_stopping)
+{
+	bool busy = false;
+
+	for (unsigned i = 0; i < run->options.writers; i++) {
+		struct writer *writer = &run->writers[i];
+		bool	       has_answer, changed;
+		vd_status      status;
+		vd_rev	       revision;
+
+		vdi_lock_acquire(&run->lock);
+		has_answer = writer->has_answer;
+		writer->has_answer = false;
+		status = writer->status;
+		revision = writer->revision;
+		changed = writer->changed;
+		vdi_lock_release(&run->lock);
+		if (has_answer) {
+			writer->is_busy = false;
+			take_answer(run, writer, status, revision, changed);
+		}
+		if (!writer->is_busy && !is_stopping && !run->has_failed && run->is_running)
+			write_something(run, writer);
+		busy |= writer->is_busy;
+	}
+	if (is_stopping && !busy && run->options.writers && !run->is_cleaned && !run->has_failed) {
+		clean(run, &run->writers[0]);
+		busy = run->writers[0].is_busy;
+	}
+	return busy;
+}
+
+/* ---- The actor ---- */
+
+static void publish_totals(struct vdi_verify_run *run)
+{
+	struct vdi_verifier_totals totals = { 0 };
+
+	if (run->verifier) {
+		vdi_verifier_settle(run->verifier);
+		vdi_verifier_totals_get(run->verifier, &totals);
+	}
+	totals.events += run->past.events;
+	totals.revisions += run->past.revisions;
+	totals.progresses += run->past.progresses;
+	totals.lists += run->past.lists;
+	totals.resumes += run->past.resumes;
+	totals.acknowledgements += run->past.acknowledgements;
+	totals.violations += run->past.violations;
+	vdi_lock_acquire(&run->lock);
+	run->position.totals = totals;
+	vdi_lock_release(&run->lock);
+}
+
+/* The last writes were seen by all. */
+static bool is_settled(struct vdi_verify_run *run, bool busy)
+{
+	if (busy || run->is_listing || run->has_failed || !run->is_running)
+		return !busy && !run->is_listing;
+	for (int i = 0; i < LOOKING_BACK; i++)
+		if (run->streams[i].checked == NULL || vdi_verifier_stream_position(run->streams[i].checked) < run->shown)
+			return false;
+	return !vdi_verifier_list_is_pending(run->verifier);
+}
+
+static void on_actor_closed(void *arg);
+
+static void close_now(struct vdi_verify_run *run)
+{
+	bool first;
+
+	vdi_lock_acquire(&run->lock);
+	first = !run->is_closing;
+	run->is_closing = true;
+	vdi_lock_release(&run->lock);
+	if (first)
+		vd_actor_close(run->actor, on_actor_closed, run);
+}
+
+static void set_timer(struct vdi_verify_run *run, vd_mono now, bool is_stopping, vd_mono stop_at)
+{
+	vd_mono due = vd_mono_add(now, VD_MS(100));
+
+	if (is_stopping && stop_at.ns < due.ns)
+		due = stop_at;
+	vd_actor_set_timer(run->actor, due);
+}
+
+static vd_status make_verifier(struct vdi_verify_run *run)
+{
+	struct vdi_verifier_options options = { 0, violated, run };
+
+	return run->verifier ? VD_OK : vdi_verifier_new(&options, &run->verifier);
+}
+
+static void verify_run(void *arg)
+{
+	struct vdi_verify_run *run = arg;
+	vd_mono		       now = vd_env_now(run->env), stop_at;
+	bool		       has_page, is_stopping, busy;
+
+	vdi_lock_acquire(&run->lock);
+	has_page = run->has_page;
+	is_stopping = run->is_stopping;
+	stop_at = run->stop_at;
+	vdi_lock_release(&run->lock);
+	if (make_verifier(run) != VD_OK)
+		fail(run, VD_NOMEM, NULL);
+	if (has_page && !run->has_failed)
+		take_page(run);
+	busy = run_writers(run, is_stopping);
+	if (!run->has_failed) {
+		run_streams(run, now);
+		if (!run->is_listing && now.ns >= run->list_due.ns && !is_stopping && run->verifier && !vdi_verifier_list_is_pending(run->verifier))
+			begin_list(run);
+	}
+	publish_totals(run);
+	if (is_stopping && (is_settled(run, busy) || run->has_failed || now.ns >= stop_at.ns))
+		close_now(run);
+	else
+		set_timer(run, now, is_stopping, stop_at);
+}
+
+/* ---- Life ---- */
+
+static vd_status copy_texts(struct vdi_verify_run *run)
+{
+	struct vd_bytes prefix = run->options.prefix;
+
+	run->prefix = vdi_strndup(prefix.size ? prefix.data : "", prefix.size);
+	run->prefix_end = vdi_alloc(prefix.size + 1);
+	run->write_prefix = vdi_strndup(run->options.write_prefix.size ? run->options.write_prefix.data : "", run->options.write_prefix.size);
+	if (run->prefix == NULL || run->prefix_end == NULL || run->write_prefix == NULL)
+		return VD_NOMEM;
+	run->key = (struct vd_bytes) { prefix.size ? run->prefix : "", prefix.size ? prefix.size : 1 };
+	run->range_end = vdi_bytes_prefix_end((struct vd_bytes) { run->prefix, prefix.size }, run->prefix_end);
+	return VD_OK;
+}
+
+vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options, struct vdi_verify_run **ret_run)
+{
+	struct vdi_verify_run  *run = VDI_NEW(struct vdi_verify_run);
+	struct vd_actor_options actor = { .name = "verify", .run = verify_run, .arg = run };
+	vd_status		status;
+
+	if (run == NULL)
+		return VD_NOMEM;
+	run->env = env;
+	run->options = *options;
+	run->options.writers = VDI_MIN(options->writers, WRITERS_MAX);
+	if (run->options.list_interval.ns <= 0)
+		run->options.list_interval = VD_SECONDS(2);
+	if (run->options.resume_interval.ns <= 0)
+		run->options.resume_interval = VD_SECONDS(1);
+	if (run->options.progress_interval.ns <= 0)
+		run->options.progress_interval = VD_SECONDS(1);
+	vdi_rand_init(&run->rand, vd_env_random(env));
+	for (int i = 0; i < STREAMS; i++)
+		run->streams[i].run = run;
+	for (unsigned i = 0; i < WRITERS_MAX; i++) {
+		run->writers[i].run = run;
+		run->writers[i].number = i;
+	}
+	vdi_lock_init(&run->lock, VDI_LOCK_WAIT);
+	status = copy_texts(run);
+	if (status == VD_OK)
+		status = vd_actor_new(env, &actor, &run->actor);
+	if (status != VD_OK) {
+		destroy(run);
+		return status;
+	}
+	*ret_run = run;
+	vd_actor_wake(run->actor);
+	return VD_OK;
+}
+
+void vdi_verify_run_position_get(const struct vdi_verify_run *run, struct vdi_verify_position *ret_position)
+{
+	struct vdi_verify_run *mine = (struct vdi_verify_run *) (uintptr_t) run; /* only its lock is changed */
+
+	vdi_lock_acquire(&mine->lock);
+	*ret_position = run->position;
+	vdi_lock_release(&mine->lock);
+}
+
+static void on_actor_closed(void *arg)
+{
+	struct vdi_verify_run *run = arg;
+	bool		       last;
+
+	vdi_lock_acquire(&run->lock);
+	run->is_actor_gone = true;
+	last = run->calls == 0;
+	vdi_lock_release(&run->lock);
+	if (last)
+		destroy(run);
+}
+
+void vdi_verify_run_close(struct vdi_verify_run *run, void (*done)(void *arg), void *arg)
+{
+	vdi_lock_acquire(&run->lock);
+	run->is_stopping = true;
+	run->stop_at = vd_mono_add(vd_env_now(run->env), SETTLE_TIME);
+	run->close_done = done;
+	run->close_done_arg = arg;
+	vd_actor_wake(run->actor);
+	vdi_lock_release(&run->lock);
+}
