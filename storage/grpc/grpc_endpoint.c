@@ -203,6 +203,7 @@ void vdi_grpc_cause(const char *words, char *text, size_t size)
 		{ "http1.x", "not an HTTP/2 server" },
 		{ "before receiving SETTINGS frame", "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)" },
 		{ "Cannot check peer: missing selected ALPN", "the server does not offer HTTP/2 (ALPN)" },
+		{ "empty address list", "the certificate, its key or the CA cannot be used" }, /* what core makes of that */
 		{ "Domain name not found", "unknown host" },
 		{ "DNS server returned answer with no data", "unknown host" },
 	};

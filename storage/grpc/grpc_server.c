@@ -253,14 +253,14 @@ static void create_core(struct vdi_rpc_server *server, const struct vdi_rpc_serv
 	server->core = grpc_server_create(&args, NULL);
 }
 
-/* Core says no more than that it failed: try the same ourselves, for the reason. */
+/* Core says no more than that it failed: try the same ourselves, for the reason. NULL: there is none, in the address. */
 static const char *why_not_listening(const char *address)
 {
 	char		 host[256];
 	const char	*colon = strrchr(address, ':');
 	struct addrinfo	 hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found;
-	const char	*why = "cannot be listened on";
+	const char	*why = NULL;
 	size_t		 size;
 	int		 fd;
 	int		 on = 1;
@@ -285,9 +285,11 @@ static const char *why_not_listening(const char *address)
 	return why;
 }
 
-static vd_status listen_on(struct vdi_rpc_server *server, const char *address, grpc_server_credentials *credentials, struct vd_error *reterr)
+static vd_status listen_on(struct vdi_rpc_server *server, const char *address, grpc_server_credentials *credentials, bool has_tls,
+			   struct vd_error *reterr)
 {
 	const char *colon = strrchr(address, ':');
+	const char *why;
 	bool	    is_socket = strncmp(address, "unix:", 5) == 0;
 	char	    text[300];
 	int	    port;
@@ -295,8 +297,12 @@ static vd_status listen_on(struct vdi_rpc_server *server, const char *address, g
 	if (!is_socket && (colon == NULL || strlen(address) > 256))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port", address);
 	port = grpc_server_add_http2_port(server->core, address, credentials);
-	if (port == 0)
-		return vd_error_set(reterr, VD_IO, "address \"%.200s\": %s", address, why_not_listening(address));
+	if (port == 0) {
+		why = why_not_listening(address);
+		if (why == NULL && has_tls)
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the certificate, its key or the CA cannot be used");
+		return vd_error_set(reterr, VD_IO, "address \"%.200s\": %s", address, why ? why : "cannot be listened on");
+	}
 	if (is_socket)
 		snprintf(text, sizeof text, "%s", address);
 	else
@@ -323,7 +329,7 @@ static vd_status listen_on_all(struct vdi_rpc_server *server, const struct vdi_r
 	else
 		credentials = grpc_insecure_server_credentials_create();
 	for (size_t i = 0; i < options->listen_count && status == VD_OK; i++)
-		status = listen_on(server, options->listen[i], credentials, reterr);
+		status = listen_on(server, options->listen[i], credentials, options->tls != NULL, reterr);
 	grpc_server_credentials_release(credentials);
 	return status;
 }

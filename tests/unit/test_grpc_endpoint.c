@@ -115,6 +115,7 @@ static void causes_in_few_words(void **state)
 		  "TLS handshake failed: SSL_ERROR_SYSCALL: x" },
 		{ "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed",
 		  "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)" },
+		{ "empty address list: ", "the certificate, its key or the CA cannot be used" },
 		{ "something new", "something new" },
 		{ "", "" },
 	};

@@ -1,0 +1,260 @@
+/* TLS on both sides, with certificates made for the test. Addresses are numbers: Debian's c-ares leaks the name of a host that stands on two lines of
+ * /etc/hosts, as localhost does. */
+#include "rpc_certs.h"
+#include "rpc_echo.h"
+#include "vdtest.h"
+
+static struct vd_env   *env;
+static struct rpc_certs certs;
+static int64_t		live_before;
+
+static int make_certs(void **state)
+{
+	(void) state;
+	if (!rpc_certs_make(&certs)) {
+		printf("skipped: openssl cannot make certificates\n");
+		exit(77);
+	}
+	return 0;
+}
+
+static int remove_certs(void **state)
+{
+	(void) state;
+	rpc_certs_remove(&certs);
+	return 0;
+}
+
+static int start(void **state)
+{
+	(void) state;
+	live_before = vdi_alloc_live();
+	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void) state;
+	env = vd_env_free(env);
+	assert_int_equal(vdi_alloc_live(), live_before);
+	return 0;
+}
+
+static struct vdi_rpc_server_tls server_tls(const char *name, bool mutual)
+{
+	char pem[32];
+	char key[32];
+
+	snprintf(pem, sizeof pem, "%s.pem", name);
+	snprintf(key, sizeof key, "%s.key", name);
+	return (struct vdi_rpc_server_tls) {
+		.cert_path = rpc_certs_path(&certs, pem),
+		.key_path = rpc_certs_path(&certs, key),
+		.client_ca_path = mutual ? rpc_certs_path(&certs, "ca.pem") : NULL,
+		.require_client_cert = mutual,
+	};
+}
+
+/* Asks for the client's common name. server NULL: plain text. ret_cause not NULL: waits until the endpoint's state has a cause before it asks. */
+static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const struct vdi_grpc_tls *tls, const char *scheme, const char *host, vd_dur timeout,
+			     char *ret_cause)
+{
+	struct vdi_rpc_server_options options = { .tls = server };
+	struct vdi_rpc_endpoint_state state;
+	struct vdi_rpc_client	     *client;
+	struct rpc_answer	      answer;
+	struct rpc_echo		      echo;
+	struct vd_error		      error = { 0 };
+	char			      address[128];
+	const char		     *endpoint = address;
+
+	if (rpc_echo_start(&echo, env, NULL, &options, &error) != VD_OK)
+		fail_msg("%s", error.message);
+	snprintf(address, sizeof address, "%s%s%s", scheme, host, strrchr(rpc_echo_address(&echo), ':'));
+	client = rpc_connect(env, &endpoint, 1, tls);
+	if (ret_cause) {
+		vd_mono due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
+
+		do {
+			assert_true(vd_env_now(env).ns < due.ns);
+			rpc_give_way(env);
+			assert_true(client->ops->endpoint_state(client, 0, &state));
+		} while (state.last_error[0] == 0);
+		strcpy(ret_cause, state.last_error);
+	}
+	answer = rpc_ask_simply(env, client, "/test.Echo/Name", VD_BYTES_NONE, timeout);
+	rpc_close(env, client);
+	rpc_echo_stop(&echo, env);
+	return answer;
+}
+
+static void expect_name(struct rpc_answer answer, const char *name)
+{
+	assert_string_equal(answer.text, "");
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	assert_true(vd_bytes_equal(answer.message.bytes, vd_bytes_of(name)));
+	rpc_answer_release(&answer);
+}
+
+static void expect_failure(const struct vdi_rpc_server_tls *server, const struct vdi_grpc_tls *tls, const char *scheme, const char *host, const char *cause)
+{
+	char		  text[256];
+	struct rpc_answer answer = ask(server, tls, scheme, host, VD_MS(100), text);
+
+	assert_string_equal(text, cause);
+	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+	assert_true(answer.end.unsent);
+	assert_non_null(strstr(answer.text, cause));
+}
+
+static void e204_the_scheme_decides_about_tls(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("server", false);
+	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+
+	(void) state;
+	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
+	expect_name(ask(&server, &tls, "", "127.0.0.1", VD_SECONDS(10), NULL), "");
+	expect_name(ask(NULL, &tls, "http://", "127.0.0.1", VD_SECONDS(10), NULL), "");
+	expect_name(ask(NULL, NULL, "", "127.0.0.1", VD_SECONDS(10), NULL), "");
+}
+
+static void a_certificate_that_nobody_trusts(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("stranger", false);
+	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+
+	(void) state;
+	expect_failure(&server, &tls, "https://", "127.0.0.1", "the server's certificate is not trusted (certificate verify failed)");
+	/* The system's roots do not know the test's CA either. */
+	server = server_tls("server", false);
+	expect_failure(&server, NULL, "https://", "127.0.0.1", "the server's certificate is not trusted (certificate verify failed)");
+}
+
+static void a_certificate_for_another_name(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("elsewhere", false);
+	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+
+	(void) state;
+	expect_failure(&server, &tls, "", "127.0.0.1", "the server's certificate is not valid for 127.0.0.1");
+	tls.server_name = "elsewhere.example";
+	expect_name(ask(&server, &tls, "", "127.0.0.1", VD_SECONDS(10), NULL), "");
+}
+
+static void mutual_tls_tells_who_the_client_is(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("server", true);
+	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
+					  .cert_path = rpc_certs_path(&certs, "client.pem"),
+					  .key_path = rpc_certs_path(&certs, "client.key") };
+
+	(void) state;
+	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "alice");
+	server.require_client_cert = false;
+	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "alice");
+	tls.cert_path = tls.key_path = NULL;
+	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
+}
+
+static void a_client_certificate_that_is_missing_or_strange(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("server", true);
+	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct rpc_answer	  answer;
+	char			  cause[256];
+
+	(void) state;
+	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
+	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
+	assert_string_equal(cause, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+	tls.cert_path = rpc_certs_path(&certs, "stranger.pem");
+	tls.key_path = rpc_certs_path(&certs, "stranger.key");
+	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
+	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
+	assert_string_equal(cause, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+}
+
+static void plain_text_and_tls_do_not_meet(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("server", false);
+	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+
+	(void) state;
+	expect_failure(&server, NULL, "http://", "127.0.0.1",
+		       "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+	expect_failure(NULL, &tls, "https://", "127.0.0.1", "the server does not speak TLS");
+}
+
+static void refuse_client(const struct vdi_grpc_tls *tls, const char *what)
+{
+	const char		      *endpoint = "https://localhost:2379";
+	struct vdi_grpc_client_options options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = tls };
+	struct vdi_rpc_client	      *client;
+	struct vd_error		       error = { 0 };
+
+	assert_status(vdi_grpc_client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
+	if (strncmp(error.message, what, strlen(what)) != 0)
+		fail_msg("\"%s\" does not begin with \"%s\"", error.message, what);
+}
+
+static void files_that_are_no_certificates_are_named(void **state)
+{
+	struct vdi_rpc_server_tls     server = server_tls("nobody", false);
+	struct vdi_rpc_server_options options = { .tls = &server };
+	struct rpc_echo		      echo;
+	struct vd_error		      error = { 0 };
+
+	(void) state;
+	refuse_client(&(struct vdi_grpc_tls) { .ca_path = "/nowhere/ca.pem" }, "CA file \"/nowhere/ca.pem\": No such file or directory");
+	refuse_client(&(struct vdi_grpc_tls) { .ca_path = "/etc/hostname" }, "CA file \"/etc/hostname\": holds no PEM block");
+	refuse_client(&(struct vdi_grpc_tls) { .ca_path = "/etc" }, "CA file \"/etc\": Is a directory");
+	refuse_client(&(struct vdi_grpc_tls) { .cert_path = "/x" }, "a certificate and its key are given together");
+	refuse_client(&(struct vdi_grpc_tls) { .cert_path = "/nowhere/c", .key_path = "/nowhere/k" }, "certificate \"/nowhere/c\": No such file");
+	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
+	assert_non_null(strstr(error.message, "nobody.pem\": No such file or directory"));
+	server = server_tls("server", false);
+	server.require_client_cert = true;
+	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "client certificates cannot be required without a CA for them");
+}
+
+/* The key of another certificate: core makes a channel that can never connect. It must say so, and close like any other. */
+static void a_key_that_fits_no_certificate(void **state)
+{
+	struct vdi_rpc_server_tls     server = server_tls("server", false);
+	struct vdi_rpc_server_options options = { .tls = &server };
+	struct vdi_grpc_tls	      tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
+					      .cert_path = rpc_certs_path(&certs, "client.pem"),
+					      .key_path = rpc_certs_path(&certs, "server.key") };
+	struct rpc_echo		      echo;
+	struct vd_error		      error = { 0 };
+	char			      cause[256];
+	struct rpc_answer	      answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
+
+	(void) state;
+	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
+	assert_string_equal(cause, "the certificate, its key or the CA cannot be used");
+	server.key_path = rpc_certs_path(&certs, "client.key");
+	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "the certificate, its key or the CA cannot be used");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(e204_the_scheme_decides_about_tls),
+		TEST(a_certificate_that_nobody_trusts),
+		TEST(a_certificate_for_another_name),
+		TEST(mutual_tls_tells_who_the_client_is),
+		TEST(a_client_certificate_that_is_missing_or_strange),
+		TEST(plain_text_and_tls_do_not_meet),
+		TEST(files_that_are_no_certificates_are_named),
+		TEST(a_key_that_fits_no_certificate),
+	};
+
+	return cmocka_run_group_tests(tests, make_certs, remove_certs);
+}
