@@ -1,5 +1,6 @@
 /* xoshiro256** 1.0 and splitmix64, after the public-domain descriptions by Blackman and Vigna. Bounded numbers use Lemire's
  * multiplication with rejection, which divides only when a draw is rejected. */
+#include <errno.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -102,4 +103,21 @@ uint64_t vdi_rand_seed_os(void)
 		seed = mix((uint64_t) now.tv_nsec ^ ((uint64_t) now.tv_sec << 30) ^ (uintptr_t) &seed);
 	}
 	return seed ? seed : GOLDEN_GAMMA;
+}
+
+vd_status vdi_rand_secret_os(void *ret_bytes, size_t size)
+{
+	char *at = ret_bytes;
+
+	while (size) {
+		ssize_t got = getrandom(at, size, 0);
+
+		if (got <= 0 && errno != EINTR)
+			return VD_IO;
+		if (got > 0) {
+			at += got;
+			size -= (size_t) got;
+		}
+	}
+	return VD_OK;
 }

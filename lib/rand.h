@@ -1,4 +1,4 @@
-/* Seeded random numbers. Not for secrets.
+/* Seeded random numbers. Not for secrets, but for vdi_rand_secret_os.
  *
  * struct vdi_rand belongs to one owner (xoshiro256**); struct vdi_rand_shared may be used by any thread at once (an atomic counter
  * through the splitmix64 mixer). Equal seeds give equal sequences on every machine.
@@ -31,5 +31,7 @@ uint64_t vdi_rand_shared_below(struct vdi_rand_shared *rand, uint64_t bound);
 
 /* A seed from the operating system; never 0. */
 uint64_t vdi_rand_seed_os(void);
+/* Bytes that nobody can guess, for secrets: tokens, salts. VD_IO: the operating system has none. */
+VDI_MUST_USE vd_status vdi_rand_secret_os(void *ret_bytes, size_t size);
 
 #endif

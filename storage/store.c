@@ -1,6 +1,9 @@
 /* The checked front of vedette/store.h: arguments are looked at here once (store_check.c), then the implementation is called. */
 #include "store.h"
 
+/* An operation that a store need not offer. */
+#define HAS(store, operation) ((store)->ops->size > offsetof(struct vd_store_ops, operation) && (store)->ops->operation)
+
 vd_status vd_store_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
 {
 	if (store == NULL || request == NULL || done == NULL)
@@ -52,6 +55,15 @@ vd_status vd_store_lease_time_to_live(struct vd_store *store, int64_t id, bool k
 	return store->ops->lease_time_to_live(store, id, keys, done, arg);
 }
 
+vd_status vd_store_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg)
+{
+	if (store == NULL || done == NULL)
+		return VD_INVALID_ARGUMENT;
+	if (!HAS(store, lease_list))
+		return VD_UNSUPPORTED;
+	return store->ops->lease_list(store, done, arg);
+}
+
 vd_status vd_store_watch_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
 			      struct vd_error *reterr)
 {
@@ -94,8 +106,6 @@ void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 	else if (done)
 		done(arg);
 }
-
-#define HAS(store, operation) ((store)->ops->size > offsetof(struct vd_store_ops, operation) && (store)->ops->operation)
 
 vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
 {

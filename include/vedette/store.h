@@ -159,6 +159,9 @@ struct vd_lease_result {
 };
 typedef void (*vd_lease_fn)(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error);
 
+/* Every lease, by remaining time ascending (E-505); ids are lent for the call. revision: the store's when it answered. */
+typedef void (*vd_lease_list_fn)(void *arg, vd_status status, const int64_t *ids, size_t count, vd_rev revision);
+
 /* revision: the store's when it answered. */
 typedef void (*vd_done_fn)(void *arg, vd_status status, vd_rev revision, const struct vd_error *error);
 
@@ -256,6 +259,7 @@ struct vd_store_ops {
 	void (*shut)(struct vd_store *store);
 	/* Members of a JSON object, ",\"a\":1", for people. */
 	void (*dump)(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);
+	vd_status (*lease_list)(struct vd_store *store, vd_lease_list_fn done, void *arg);
 };
 
 /* First member of every implementation; likewise struct vd_store_watch. */
@@ -265,6 +269,7 @@ struct vd_store {
 };
 struct vd_store_watch {
 	struct vd_store *store;
+	vd_rev		 opened; /* the store's revision when the watch was registered: without a start revision it begins with the next one (E-330); 0: not known */
 };
 struct vd_store_stream {
 	struct vd_store *store;
@@ -286,6 +291,8 @@ VD_API VD_MUST_USE vd_status vd_store_lease_grant(struct vd_store *store, int64_
 VD_API VD_MUST_USE vd_status vd_store_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg);
 VD_API VD_MUST_USE vd_status vd_store_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg);
 VD_API VD_MUST_USE vd_status vd_store_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg);
+/* VD_UNSUPPORTED: this store cannot tell. */
+VD_API VD_MUST_USE vd_status vd_store_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg);
 
 /* Opens a watch; never blocks. The caller closes it. A start revision below the compacted one is reported by the first
  * vd_store_watch_next as VD_EXPIRED (error->compacted set), as are all later failures. */

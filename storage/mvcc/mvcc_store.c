@@ -316,6 +316,37 @@ static vd_status mvcc_lease_time_to_live(struct vd_store *store, int64_t id, boo
 	return status;
 }
 
+/* The tree of deadlines is in the order that is wanted (E-505). */
+static vd_status mvcc_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg)
+{
+	struct vdi_mvcc	       *mvcc = vdi_mvcc_of(store);
+	struct vdi_key_range	all = VDI_KEY_RANGE_ALL;
+	struct vdi_mvcc_state  *state;
+	struct vdi_btree_cursor cursor;
+	int64_t		       *ids;
+	uint64_t		count;
+	size_t			taken = 0;
+
+	if (!vdi_mvcc_enter(mvcc))
+		return VD_CLOSED;
+	state = vdi_mvcc_state_get(mvcc);
+	vdi_btree_cursor_init(&cursor, &state->lease_deadlines);
+	count = vdi_btree_cursor_range(&cursor, &all);
+	ids = vdi_alloc((count + 1) * sizeof *ids);
+	if (ids) {
+		while (taken < count) {
+			const struct vdi_lease *lease = vdi_btree_cursor_range_next(&cursor);
+
+			ids[taken++] = lease->id;
+		}
+		done(arg, VD_OK, ids, taken, state->revision);
+	}
+	vdi_free(ids);
+	vdi_mvcc_state_unref(state);
+	vdi_mvcc_leave(mvcc);
+	return ids ? VD_OK : VD_NOMEM;
+}
+
 static vd_status mvcc_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
 	struct vdi_mvcc	      *mvcc = vdi_mvcc_of(store);
@@ -349,7 +380,13 @@ static const struct vd_store_ops mvcc_ops = {
 	.watch_close = vdi_watchable_close_watch,
 	.status = mvcc_status,
 	.close = mvcc_close,
+	.lease_list = mvcc_lease_list,
 };
+
+bool vdi_mvcc_is(const struct vd_store *store)
+{
+	return store->ops == &mvcc_ops;
+}
 
 /* ---- Opening ---- */
 

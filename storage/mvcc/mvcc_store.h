@@ -51,6 +51,9 @@ static inline struct vdi_mvcc *vdi_mvcc_of(struct vd_store *store)
 	return (struct vdi_mvcc *) store;
 }
 
+/* Whether the store is an embedded one. */
+bool vdi_mvcc_is(const struct vd_store *store);
+
 /* A call begins: false when the store is closing. What follows must end with vdi_mvcc_leave. */
 bool vdi_mvcc_enter(struct vdi_mvcc *mvcc);
 void vdi_mvcc_leave(struct vdi_mvcc *mvcc);

@@ -201,6 +201,7 @@ static vd_status insert_watch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, co
 		LIST_INSERT_HEAD(&watchable->all, watch, all_node);
 		watchable->watcher_count++;
 		watchable->progress_count += watch->progress;
+		watch->base.opened = current;
 		watch->position = watch->start_revision ? watch->start_revision : current + 1;
 		if (watch->position > current)
 			park_locked(watchable, watch, false); /* E-326 */
@@ -324,6 +325,17 @@ static vd_status begin_next(struct vdi_watchable *watchable, struct vdi_watch *w
 	return status;
 }
 
+/* What a key was before the revision, even if the transaction wrote it several times (E-343). All events of a revision lie in one chunk. */
+static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_store_event *event)
+{
+	struct vd_kv *previous = event->previous;
+
+	for (const struct vd_store_event *earlier = event; previous && previous->mod_rev == event->kv->mod_rev && earlier > watch->cursor.chunk->events;)
+		if ((--earlier)->kv == previous)
+			previous = earlier->previous;
+	return previous;
+}
+
 static vd_status take_event(struct vdi_watch *watch, const struct vd_store_event *event)
 {
 	struct vd_store_event *taken;
@@ -337,8 +349,7 @@ static vd_status take_event(struct vdi_watch *watch, const struct vd_store_event
 		return VD_NOMEM;
 	taken = &watch->events[watch->event_count++];
 	*taken = *event;
-	if (!watch->previous)
-		taken->previous = NULL;
+	taken->previous = watch->previous ? previous_of(watch, event) : NULL;
 	return VD_OK;
 }
 
