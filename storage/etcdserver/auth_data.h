@@ -1,0 +1,91 @@
+/* Users and roles as plain data: stored, copied, asked (authpb of E-116; etcd server/auth/store.go and range_perm_cache.go).
+ *
+ * One owner; whoever shares it between threads has a lock. Names and keys are bytes of any kind. Lists are kept sorted bytewise.
+ */
+#ifndef VDI_AUTH_DATA_H
+#define VDI_AUTH_DATA_H
+
+#include "serve_wire.h"
+
+#define VDI_AUTH_ROOT "root"
+/* Of each list. */
+#define VDI_AUTH_ENTRIES_MAX 100000
+
+enum vdi_permission { VDI_PERMISSION_READ, VDI_PERMISSION_WRITE, VDI_PERMISSION_READWRITE };
+
+struct vdi_auth_permission {
+	int	type; /* enum vdi_permission */
+	char   *key;
+	size_t	key_size;
+	char   *range_end;
+	size_t	range_end_size;
+};
+
+struct vdi_auth_name {
+	char  *data;
+	size_t size;
+};
+
+struct vdi_auth_role {
+	struct vdi_auth_name	    name;
+	struct vdi_auth_permission *permissions;
+	size_t			    permission_count;
+	size_t			    permission_capacity;
+};
+
+struct vdi_auth_account {
+	struct vdi_auth_name  name;
+	struct vdi_auth_name  password; /* hash */
+	bool		      no_password;
+	struct vdi_auth_name *roles;
+	size_t		      role_count;
+	size_t		      role_capacity;
+};
+
+struct vdi_auth_data {
+	bool			 is_enabled;
+	uint64_t		 revision;
+	struct vdi_auth_account *accounts;
+	size_t			 account_count;
+	size_t			 account_capacity;
+	struct vdi_auth_role	*roles;
+	size_t			 role_count;
+	size_t			 role_capacity;
+};
+
+static inline struct vd_bytes vdi_auth_name_bytes(const struct vdi_auth_name *name)
+{
+	return (struct vd_bytes) { name->data, name->size };
+}
+
+/* Empty, disabled, at revision 1. */
+VDI_MUST_USE vd_status vdi_auth_data_new(struct vdi_auth_data **ret_data);
+/* NULL is fine; returns NULL. */
+struct vdi_auth_data *vdi_auth_data_free(struct vdi_auth_data *data);
+/* The stored form: fields 1 enabled, 2 revision, 3 authpb.User, 4 authpb.Role; arg: the data. */
+void vdi_auth_data_write(struct vdi_wire_out *out, const void *arg);
+/* VD_CORRUPT, VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_auth_data_read(struct vd_bytes bytes, struct vdi_auth_data **ret_data);
+
+/* NULL: none. */
+struct vdi_auth_account *vdi_auth_data_account(const struct vdi_auth_data *data, struct vd_bytes name);
+struct vdi_auth_role	*vdi_auth_data_role(const struct vdi_auth_data *data, struct vd_bytes name);
+bool			 vdi_auth_account_has_role(const struct vdi_auth_account *account, struct vd_bytes role);
+/* Whether what the account's roles permit covers [key, range_end), written as etcd does; the root role is not looked at. */
+bool vdi_auth_data_permits(const struct vdi_auth_data *data, const struct vdi_auth_account *account, struct vd_bytes key, struct vd_bytes range_end,
+			   bool write);
+
+/* Changes. All VD_NOMEM or VD_FULL; on failure the data may only be freed. */
+VDI_MUST_USE vd_status vdi_auth_data_add_account(struct vdi_auth_data *data, struct vd_bytes name, struct vd_bytes password, bool no_password);
+VDI_MUST_USE vd_status vdi_auth_data_add_role(struct vdi_auth_data *data, struct vd_bytes name);
+VDI_MUST_USE vd_status vdi_auth_account_set_password(struct vdi_auth_account *account, struct vd_bytes password);
+VDI_MUST_USE vd_status vdi_auth_account_add_role(struct vdi_auth_account *account, struct vd_bytes role);
+VDI_MUST_USE vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, struct vd_bytes key, struct vd_bytes range_end);
+/* False: there was none. */
+bool vdi_auth_role_remove_permission(struct vdi_auth_role *role, struct vd_bytes key, struct vd_bytes range_end);
+bool vdi_auth_account_remove_role(struct vdi_auth_account *account, struct vd_bytes role);
+void vdi_auth_data_remove_account(struct vdi_auth_data *data, struct vdi_auth_account *account);
+/* From all accounts too. */
+void vdi_auth_data_remove_role(struct vdi_auth_data *data, struct vdi_auth_role *role);
+
+#endif

@@ -1,0 +1,436 @@
+/* The Maintenance service of one member that always leads (E-161..E-164, E-470). Snapshot is in serve_snapshot.c. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "auth.h"
+#include "crc32c.h"
+#include "env.h"
+#include "etcdserver.h"
+#include "mvcc_walk.h"
+#include "serve_state.h"
+
+/* ---- Status ---- */
+
+struct status_answer {
+	struct vdi_etcdserver  *server;
+	struct vd_store_status	store;
+	struct vdi_serve_alarm *alarms;
+	size_t			alarm_count;
+};
+
+/* As Go prints the message (E-161). */
+static void write_alarm_text(struct vdi_wire_out *out, const struct vdi_serve_alarm *alarm)
+{
+	static const char *const names[] = { NULL, "NOSPACE", "CORRUPT" };
+	char			 text[96];
+	int			 size = 0;
+
+	text[0] = 0;
+	if (alarm->member_id)
+		size = snprintf(text, sizeof text, "memberID:%llu", (unsigned long long) alarm->member_id);
+	if (alarm->kind > 0 && alarm->kind < (int64_t) VDI_ARRAY_SIZE(names))
+		(void) snprintf(text + size, sizeof text - (size_t) size, "%salarm:%s", size ? " " : "", names[alarm->kind]);
+	else if (alarm->kind)
+		(void) snprintf(text + size, sizeof text - (size_t) size, "%salarm:%lld", size ? " " : "", (long long) alarm->kind);
+	vdi_wire_bytes_always(out, 8, vd_bytes_of(text));
+}
+
+static void write_nothing(struct vdi_wire_out *out, const void *arg)
+{
+	(void) out;
+	(void) arg;
+}
+
+static void write_status(struct vdi_wire_out *out, const void *arg)
+{
+	const struct status_answer  *answer = arg;
+	const struct vdi_etcdserver *server = answer->server;
+	int64_t			     quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
+	/* What a log of proposals would have: grows with every revision and never goes back. */
+	uint64_t index = (uint64_t) answer->store.current + 3;
+
+	vdi_serve_write_header(out, server, answer->store.current);
+	vdi_wire_bytes(out, 2, vd_bytes_of(VDI_ETCD_VERSION));
+	vdi_wire_number(out, 3, (uint64_t) VDI_MAX(answer->store.size_bytes, 1));
+	vdi_wire_number(out, 4, server->member_id);
+	vdi_wire_number(out, 5, index);
+	vdi_wire_number(out, 6, server->term);
+	vdi_wire_number(out, 7, index);
+	for (size_t i = 0; i < answer->alarm_count; i++)
+		write_alarm_text(out, &answer->alarms[i]);
+	vdi_wire_number(out, 9, (uint64_t) VDI_MAX(answer->store.size_bytes, 1));
+	vdi_wire_bytes(out, 11, vd_bytes_of(VDI_ETCD_STORAGE_VERSION));
+	vdi_wire_number(out, 12, (uint64_t) quota);
+	vdi_wire_message(out, 13, write_nothing, NULL);
+}
+
+/* *ret_alarms is the caller's; NULL when there are none. */
+static vd_status copy_alarms(struct vdi_etcdserver *server, int64_t kind, struct vdi_serve_alarm **ret_alarms, size_t *ret_count)
+{
+	struct vdi_serve_alarm *alarms = NULL;
+	size_t			room = vdi_serve_state_alarms(server->state, kind, NULL, 0);
+	size_t			count = 0;
+
+	if (room) {
+		alarms = vdi_alloc(room * sizeof *alarms);
+		if (alarms == NULL)
+			return VD_NOMEM;
+		count = vdi_serve_state_alarms(server->state, kind, alarms, room);
+	}
+	*ret_alarms = alarms;
+	*ret_count = VDI_MIN(count, room);
+	return VD_OK;
+}
+
+static void status_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	struct status_answer answer = { .server = call->server };
+	vd_status	     status;
+
+	(void) message;
+	if (!vdi_auth_require_somebody(call))
+		return;
+	status = vd_store_status_get(call->server->store, &answer.store);
+	if (status == VD_OK)
+		status = copy_alarms(call->server, VDI_ALARM_NONE, &answer.alarms, &answer.alarm_count);
+	if (status == VD_OK)
+		vdi_serve_reply(call, write_status, &answer);
+	else
+		vdi_serve_fail_status(call, status);
+	vdi_free(answer.alarms);
+}
+
+/* ---- Alarm ---- */
+
+enum { ALARM_GET, ALARM_ACTIVATE, ALARM_DEACTIVATE };
+
+struct alarm_request {
+	int64_t		       action;
+	struct vdi_serve_alarm alarm;
+};
+
+struct alarm_answer {
+	struct vdi_etcdserver	     *server;
+	vd_rev			      revision; /* read once: it must not change between counting and writing */
+	const struct vdi_serve_alarm *alarms;
+	size_t			      count;
+};
+
+static bool decode_alarm(struct vd_bytes message, struct alarm_request *request)
+{
+	struct vdi_wire_reader reader;
+
+	memset(request, 0, sizeof *request);
+	vdi_wire_reader_init(&reader, message);
+	while (vdi_wire_next(&reader)) {
+		if (reader.tag == VDI_WIRE_VARINT(1))
+			request->action = (int32_t) reader.number;
+		else if (reader.tag == VDI_WIRE_VARINT(2))
+			request->alarm.member_id = reader.number;
+		else if (reader.tag == VDI_WIRE_VARINT(3))
+			request->alarm.kind = (int32_t) reader.number;
+	}
+	return !reader.is_bad;
+}
+
+static void write_alarm(struct vdi_wire_out *out, const void *arg)
+{
+	const struct vdi_serve_alarm *alarm = arg;
+
+	vdi_wire_number(out, 1, alarm->member_id);
+	vdi_wire_number(out, 2, (uint64_t) alarm->kind);
+}
+
+static void write_alarms(struct vdi_wire_out *out, const void *arg)
+{
+	const struct alarm_answer *answer = arg;
+
+	vdi_serve_write_header(out, answer->server, answer->revision);
+	for (size_t i = 0; i < answer->count; i++)
+		vdi_wire_message(out, 2, write_alarm, &answer->alarms[i]);
+}
+
+static void reply_alarms(struct vdi_serve_call *call, const struct vdi_serve_alarm *alarms, size_t count)
+{
+	struct alarm_answer answer = { call->server, vdi_serve_revision(call->server), alarms, count };
+
+	vdi_serve_reply(call, write_alarms, &answer);
+}
+
+static void work_alarm(struct vdi_serve_call *call)
+{
+	struct alarm_request request;
+	bool		     changed = false;
+	vd_status	     status = VD_OK;
+
+	(void) decode_alarm(call->request.bytes, &request);
+	if (request.alarm.kind != VDI_ALARM_NONE)
+		status = vdi_serve_state_set_alarm(call->server->state, &request.alarm, request.action == ALARM_ACTIVATE, &changed);
+	if (status != VD_OK)
+		vdi_serve_fail_status(call, status);
+	else /* activating is answered with the alarm, again and again; ending it once */
+		reply_alarms(call, &request.alarm, request.alarm.kind != VDI_ALARM_NONE && (changed || request.action == ALARM_ACTIVATE));
+}
+
+static void alarm_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	struct alarm_request	request;
+	struct vdi_serve_alarm *alarms;
+	size_t			count;
+	vd_status		status;
+
+	if (!decode_alarm(message, &request)) {
+		vdi_serve_fail_malformed(call);
+		return;
+	}
+	if (!(request.action == ALARM_GET ? vdi_auth_require_somebody(call) : vdi_auth_require_admin(call)))
+		return;
+	if (request.action == ALARM_ACTIVATE || request.action == ALARM_DEACTIVATE) {
+		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_alarm);
+		return;
+	}
+	status = request.action == ALARM_GET ? copy_alarms(call->server, request.alarm.kind, &alarms, &count) : VD_OK;
+	if (status != VD_OK) {
+		vdi_serve_fail_status(call, status);
+		return;
+	}
+	if (request.action != ALARM_GET)
+		alarms = NULL, count = 0;
+	reply_alarms(call, alarms, count);
+	vdi_free(alarms);
+}
+
+/* ---- Hash ---- */
+
+struct hash {
+	struct vdi_crc32c      crc;
+	struct vdi_etcdserver *server;
+	struct vdi_mvcc_walk   walk;
+	char		      *scratch;
+	size_t		       scratch_size;
+};
+
+static void begin_hash(void *arg, const struct vdi_mvcc_walk *walk)
+{
+	struct hash *hash = arg;
+
+	(void) walk;
+	vdi_crc32c_init(&hash->crc);
+	vdi_crc32c_add(&hash->crc, "key", 3);
+}
+
+static void put_big_endian(unsigned char *at, uint64_t number)
+{
+	for (int i = 0; i < 8; i++)
+		at[i] = (unsigned char) (number >> (56 - 8 * i));
+}
+
+/* The record's key and value as they would lie in etcd's backend (E-402). */
+static vd_status hash_record(void *arg, const struct vd_kv *kv, bool is_delete)
+{
+	struct hash	   *hash = arg;
+	struct vdi_wire_out out = { 0 };
+	unsigned char	    key[18];
+
+	put_big_endian(key, (uint64_t) kv->mod_rev);
+	key[8] = '_';
+	put_big_endian(key + 9, kv->sub);
+	key[17] = 't';
+	vdi_crc32c_add(&hash->crc, key, is_delete ? 18 : 17);
+	if (is_delete) {
+		vdi_wire_bytes(&out, 1, vd_kv_key(kv));
+	} else {
+		vdi_wire_kv_body(&out, kv, false, true);
+	}
+	if (!vdi_grow((void **) &hash->scratch, &hash->scratch_size, out.size, 1))
+		return VD_NOMEM;
+	out = (struct vdi_wire_out) { (uint8_t *) hash->scratch, 0 };
+	if (is_delete)
+		vdi_wire_bytes(&out, 1, vd_kv_key(kv));
+	else
+		vdi_wire_kv_body(&out, kv, false, true);
+	vdi_crc32c_add(&hash->crc, hash->scratch, out.size);
+	return VD_OK;
+}
+
+static vd_status compute(struct vdi_serve_call *call, vd_rev revision, struct hash *hash)
+{
+	vd_status status = VD_OK;
+
+	hash->server = call->server;
+	hash->walk = (struct vdi_mvcc_walk) { .begin = begin_hash, .each = hash_record, .arg = hash };
+	for (int tries = 0; tries < 3; tries++) {
+		status = vdi_mvcc_walk(call->server->store, VDI_MVCC_WALK_HASH, revision, &hash->walk);
+		if (status != VD_EXPIRED || revision > 0)
+			break; /* the current revision is never too old: compaction overtook us */
+	}
+	vdi_free(hash->scratch);
+	return status;
+}
+
+static void write_hash_kv(struct vdi_wire_out *out, const void *arg)
+{
+	const struct hash *hash = arg;
+
+	vdi_serve_write_header(out, hash->server, hash->walk.current); /* E-124 */
+	vdi_wire_number(out, 2, vdi_crc32c_value(&hash->crc));
+	vdi_wire_number(out, 3, (uint64_t) hash->walk.compacted);
+	vdi_wire_number(out, 4, (uint64_t) hash->walk.revision);
+}
+
+static void write_hash(struct vdi_wire_out *out, const void *arg)
+{
+	const struct hash *hash = arg;
+
+	vdi_serve_write_header(out, hash->server, hash->walk.current);
+	vdi_wire_number(out, 2, vdi_crc32c_value(&hash->crc));
+}
+
+static void work_hash_kv(struct vdi_serve_call *call)
+{
+	struct vdi_wire_reader reader;
+	struct hash	       hash = { 0 };
+	vd_rev		       revision = 0;
+	vd_status	       status;
+
+	vdi_wire_reader_init(&reader, call->request.bytes);
+	while (vdi_wire_next(&reader))
+		if (reader.tag == VDI_WIRE_VARINT(1))
+			revision = (int64_t) reader.number;
+	status = compute(call, revision, &hash);
+	if (status == VD_OK)
+		vdi_serve_reply(call, write_hash_kv, &hash);
+	else
+		vdi_serve_fail_status(call, status);
+}
+
+static void work_hash(struct vdi_serve_call *call)
+{
+	struct hash hash = { 0 };
+	vd_status   status = compute(call, 0, &hash);
+
+	if (status == VD_OK)
+		vdi_serve_reply(call, write_hash, &hash);
+	else
+		vdi_serve_fail_status(call, status);
+}
+
+static void hash_kv_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	(void) message;
+	if (vdi_auth_require_admin(call))
+		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_hash_kv);
+}
+
+static void hash_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	(void) message;
+	if (vdi_auth_require_admin(call))
+		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_hash);
+}
+
+/* ---- What one member has little to do for ---- */
+
+/* The store gives its room back by itself (journal files, free pages of the checkpoint): there is nothing to stop anybody for. */
+static void defragment_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	(void) message;
+	if (vdi_auth_require_admin(call))
+		vdi_serve_reply(call, write_nothing, NULL);
+}
+
+static void move_leader_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	struct vdi_wire_reader reader;
+	uint64_t	       target = 0;
+
+	vdi_wire_reader_init(&reader, message);
+	while (vdi_wire_next(&reader))
+		if (reader.tag == VDI_WIRE_VARINT(1))
+			target = reader.number;
+	if (reader.is_bad) {
+		vdi_serve_fail_malformed(call);
+		return;
+	}
+	if (!vdi_auth_require_admin(call))
+		return;
+	if (target == call->server->member_id)
+		vdi_serve_reply(call, write_nothing, NULL);
+	else
+		vdi_serve_fail(call, VD_ETCD_BAD_LEADER_TRANSFEREE);
+}
+
+static void write_downgrade(struct vdi_wire_out *out, const void *arg)
+{
+	const struct vdi_serve_header *header = arg;
+
+	vdi_serve_write_header(out, header->server, header->revision);
+	vdi_wire_bytes(out, 2, vd_bytes_of(VDI_ETCD_CLUSTER_VERSION));
+}
+
+/* "3.6" or "3.6.0", with what semver allows behind it. False: it is none. */
+static bool parse_version(struct vd_bytes text, long *ret_major, long *ret_minor)
+{
+	char  copy[64];
+	char *end;
+
+	if (text.size >= sizeof copy)
+		return false;
+	memcpy(copy, text.data, text.size);
+	copy[text.size] = 0;
+	if (copy[0] < '0' || copy[0] > '9')
+		return false;
+	*ret_major = strtol(copy, &end, 10);
+	if (*end != '.' || end[1] < '0' || end[1] > '9')
+		return false;
+	*ret_minor = strtol(end + 1, &end, 10);
+	return *end == 0 || (*end == '.' && end[1] >= '0' && end[1] <= '9');
+}
+
+static void downgrade_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	struct vdi_serve_header header = { call->server, 0 };
+	struct vd_bytes		version = { "", 0 };
+	uint64_t		action = 0;
+	struct vdi_wire_reader	reader;
+	long			major;
+	long			minor;
+
+	vdi_wire_reader_init(&reader, message);
+	while (vdi_wire_next(&reader)) {
+		if (reader.tag == VDI_WIRE_VARINT(1))
+			action = reader.number;
+		else if (reader.tag == VDI_WIRE_BYTES(2))
+			version = reader.bytes;
+	}
+	if (reader.is_bad) {
+		vdi_serve_fail_malformed(call);
+		return;
+	}
+	if (!vdi_auth_require_admin(call))
+		return;
+	header.revision = vdi_serve_revision(call->server);
+	if (action == 2) /* CANCEL */
+		vdi_serve_reply(call, write_downgrade, &header);
+	else if (action > 2)
+		call->ops->finish(call, VDI_RPC_UNKNOWN, "etcdserver: unknown method");
+	else if (!parse_version(version, &major, &minor))
+		vdi_serve_fail(call, VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	else if (major != 3 || minor != 6)
+		vdi_serve_fail(call, VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	else if (action == 0)
+		vdi_serve_reply(call, write_downgrade, &header);
+	else /* ENABLE: our files are not etcd's, so no older etcd could read them */
+		vdi_serve_fail(call, VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+}
+
+const struct vdi_serve_method vdi_serve_maintenance_methods[] = {
+	{ "/etcdserverpb.Maintenance/Status", VDI_SERVE_UNARY, status_begin },
+	{ "/etcdserverpb.Maintenance/Alarm", VDI_SERVE_UNARY, alarm_begin },
+	{ "/etcdserverpb.Maintenance/HashKV", VDI_SERVE_UNARY, hash_kv_begin },
+	{ "/etcdserverpb.Maintenance/Hash", VDI_SERVE_UNARY, hash_begin },
+	{ "/etcdserverpb.Maintenance/Defragment", VDI_SERVE_UNARY, defragment_begin },
+	{ "/etcdserverpb.Maintenance/MoveLeader", VDI_SERVE_UNARY, move_leader_begin },
+	{ "/etcdserverpb.Maintenance/Downgrade", VDI_SERVE_UNARY, downgrade_begin },
+	{ 0 },
+};

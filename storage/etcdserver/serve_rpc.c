@@ -1,0 +1,172 @@
+/* See the header: each function of struct vdi_serve_call_ops is one of rpc_server.h. */
+#include "serve_rpc.h"
+
+#include "wait.h"
+
+struct vdi_serve_rpc {
+	struct vdi_etcdserver *server;
+	struct vdi_rpc_server *transport;
+};
+
+struct rpc_call {
+	struct vdi_serve_call	    base; /* first */
+	struct vdi_rpc_server_call *call;
+};
+
+static struct vdi_rpc_server_call *transport_of(struct vdi_serve_call *call)
+{
+	return ((struct rpc_call *) call)->call;
+}
+
+static vd_status call_send(struct vdi_serve_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	return vdi_rpc_server_send(transport_of(call), head, blob);
+}
+
+static void call_finish(struct vdi_serve_call *call, int code, const char *message)
+{
+	vdi_rpc_server_finish(transport_of(call), code, message);
+}
+
+static vd_status call_answer(struct vdi_serve_call *call, struct vdi_rpc_blob *blob)
+{
+	return vdi_rpc_server_answer(transport_of(call), VD_BYTES_NONE, blob);
+}
+
+static void call_receive(struct vdi_serve_call *call)
+{
+	vdi_rpc_server_receive(transport_of(call));
+}
+
+static bool call_metadata(struct vdi_serve_call *call, const char *key, struct vd_bytes *ret_value)
+{
+	return vdi_rpc_server_call_metadata(transport_of(call), key, ret_value);
+}
+
+static const char *call_common_name(struct vdi_serve_call *call)
+{
+	return vdi_rpc_server_call_common_name(transport_of(call));
+}
+
+static void call_free(struct vdi_serve_call *call)
+{
+	vdi_rpc_server_call_free(transport_of(call));
+	vdi_free(call);
+}
+
+static const struct vdi_serve_call_ops ops = {
+	.send = call_send,
+	.finish = call_finish,
+	.answer = call_answer,
+	.receive = call_receive,
+	.metadata = call_metadata,
+	.common_name = call_common_name,
+	.free = call_free,
+};
+
+/* ---- What the transport says ---- */
+
+static void on_accepted(void *arg, struct vdi_rpc_server_call *transport, const char *method)
+{
+	struct vdi_serve_rpc *rpc = arg;
+	struct rpc_call	     *call = VDI_NEW(struct rpc_call);
+
+	vdi_rpc_server_call_set_arg(transport, call);
+	if (call == NULL) {
+		vdi_rpc_server_finish(transport, VDI_RPC_RESOURCE_EXHAUSTED, vd_status_sentence(VD_NOMEM));
+		return;
+	}
+	call->base.ops = &ops;
+	call->call = transport;
+	vdi_etcdserver_accept(rpc->server, &call->base, method);
+}
+
+static void on_message(void *call_arg, struct vdi_rpc_server_call *transport, struct vdi_rpc_message *message)
+{
+	struct rpc_call *call = call_arg;
+
+	(void) transport;
+	if (call)
+		vdi_etcdserver_message(&call->base, message);
+	else
+		vdi_rpc_message_release(message);
+}
+
+static void on_writable(void *call_arg, struct vdi_rpc_server_call *transport)
+{
+	struct rpc_call *call = call_arg;
+
+	(void) transport;
+	if (call)
+		vdi_etcdserver_writable(&call->base);
+}
+
+static void on_ended(void *call_arg, struct vdi_rpc_server_call *transport, bool cancelled)
+{
+	struct rpc_call *call = call_arg;
+
+	(void) cancelled;
+	if (call)
+		vdi_etcdserver_ended(&call->base);
+	else
+		vdi_rpc_server_call_free(transport);
+}
+
+static const struct vdi_rpc_server_handlers handlers = { on_accepted, on_message, on_writable, on_ended };
+
+/* ---- Life ---- */
+
+vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serve_rpc_options *options, struct vdi_serve_rpc **ret_rpc,
+			    struct vd_error *reterr)
+{
+	static const char *const      stream_methods[] = { "/etcdserverpb.Watch/Watch", "/etcdserverpb.Lease/LeaseKeepAlive" };
+	struct vdi_rpc_server_options transport = {
+		.listen = options->listen,
+		.listen_count = options->listen_count,
+		.tls = options->tls,
+		.receive_size_max = server->options.request_bytes_max + VDI_ETCD_RECEIVE_EXTRA,
+		.send_bytes_max = options->send_bytes_max,
+		.streams_max = options->streams_max,
+		.threads = options->threads,
+		.stream_methods = stream_methods,
+		.stream_method_count = VDI_ARRAY_SIZE(stream_methods),
+		.ping_interval_min = options->ping_interval_min.ns ? options->ping_interval_min : VD_SECONDS(5),
+		.keepalive_time = options->keepalive_time.ns ? options->keepalive_time : VD_SECONDS(7200),
+		.keepalive_timeout = options->keepalive_timeout.ns ? options->keepalive_timeout : VD_SECONDS(20),
+		.handlers = &handlers,
+	};
+	struct vdi_serve_rpc *rpc = VDI_NEW(struct vdi_serve_rpc);
+	vd_status	      status;
+
+	if (rpc == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
+	rpc->server = server;
+	transport.arg = rpc;
+	status = vdi_grpc_server_new(server->env, &transport, &rpc->transport, reterr);
+	if (status == VD_OK)
+		*ret_rpc = rpc;
+	else
+		vdi_free(rpc);
+	return status;
+}
+
+const char *vdi_serve_rpc_address(const struct vdi_serve_rpc *rpc, size_t index)
+{
+	return vdi_rpc_server_address(rpc->transport, index);
+}
+
+struct vdi_serve_rpc *vdi_serve_rpc_close(struct vdi_serve_rpc *rpc)
+{
+	struct vdi_wait wait;
+
+	if (rpc == NULL)
+		return NULL;
+	vdi_rpc_server_drain(rpc->transport);
+	vdi_etcdserver_stop(rpc->server);
+	vdi_wait_init(&wait, rpc->server->env);
+	vdi_rpc_server_close(rpc->transport, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+	vdi_free(rpc);
+	return NULL;
+}

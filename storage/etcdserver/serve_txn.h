@@ -1,0 +1,68 @@
+/* A TxnRequest: decoded by hand into what the store takes, checked as etcd checks it (E-450, E-451), and its answer (E-452..E-458).
+ *
+ * Mirrors etcd server/etcdserver/api/v3rpc/key.go. The decoder recurses at most VDI_SERVE_TXN_DEPTH_MAX levels and allocates in proportion to the
+ * operations it accepts, whatever the bytes say.
+ */
+#ifndef VDI_SERVE_TXN_H
+#define VDI_SERVE_TXN_H
+
+#include <vedette/etcd.h>
+
+#include "serve_range.h"
+
+/* The store takes 8 levels; upstream takes what 128 operations can nest. */
+#define VDI_SERVE_TXN_DEPTH_MAX 8
+
+struct vdi_serve_op;
+
+/* One level. request is what the store gets; ops and ranges are parallel to its lists. */
+struct vdi_serve_txn {
+	struct vd_txn_request request; /* first */
+	struct vd_compare    *compares;
+	struct vd_op	     *success;
+	struct vd_op	     *failure;
+	struct vdi_serve_op  *success_ops;
+	struct vdi_serve_op  *failure_ops;
+	size_t		      compare_count;
+	size_t		      success_count;
+	size_t		      failure_count;
+};
+
+/* What of an operation the store does not need. */
+struct vdi_serve_op {
+	bool			    is_empty; /* no operation at all: rejected by the check */
+	struct vdi_serve_range	    range;
+	struct vdi_serve_txn	   *txn;
+	struct vdi_serve_range_view view; /* of the answer */
+};
+
+/* The header of a part: the revision alone (E-122). */
+void vdi_serve_write_sub_header(struct vdi_wire_out *out, vd_rev revision);
+
+/* VD_OK; VD_BAD_REQUEST: the bytes are no message; VD_TOO_BIG: more operations or levels than can be allowed; VD_NOMEM. Slices point into message. */
+VDI_MUST_USE vd_status vdi_serve_txn_decode(struct vd_bytes message, unsigned ops_max, struct vdi_serve_txn **ret_txn);
+/* NULL is fine; returns NULL. */
+struct vdi_serve_txn *vdi_serve_txn_free(struct vdi_serve_txn *txn);
+/* E-450. VD_ETCD_OTHER: nothing is wrong. */
+enum vd_etcd_code vdi_serve_txn_check(const struct vdi_serve_txn *txn, unsigned ops_max);
+/* E-466: what it would add at most. */
+int64_t vdi_serve_txn_cost(const struct vdi_serve_txn *txn);
+
+/* Views of the ranges of the chosen path; then write. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_result *result);
+/* TxnResponse without its header: fields 2 and 3. */
+void vdi_serve_txn_write(struct vdi_wire_out *out, const struct vdi_serve_txn *txn, const struct vd_txn_result *result);
+
+/* Shared with the unary calls. False: no message. */
+bool vdi_serve_put_decode(struct vd_bytes message, struct vd_op *ret_op);
+bool vdi_serve_delete_decode(struct vd_bytes message, struct vd_op *ret_op);
+/* E-440; VD_ETCD_OTHER: fine. */
+enum vd_etcd_code vdi_serve_put_check(const struct vd_op *op);
+enum vd_etcd_code vdi_serve_range_check(const struct vdi_serve_range *range);
+/* 256 and the bytes. */
+int64_t vdi_serve_put_cost(const struct vd_op *op);
+/* PutResponse and DeleteRangeResponse without their headers. */
+void vdi_serve_put_write(struct vdi_wire_out *out, const struct vd_op_result *result);
+void vdi_serve_delete_write(struct vdi_wire_out *out, const struct vd_op_result *result);
+
+#endif

@@ -1,0 +1,315 @@
+/* The Watch service: one actor for each stream, one watch of the store for each watcher (E-310..E-357).
+ *
+ *   transport --message--> inbox (one) --\
+ *   store --ready()------> ready list ----+--> stream_run --> send (events, control answers: one queue, in order)
+ *   transport --writable--> flag --------/
+ *
+ * Everything a stream does happens in stream_run, so control answers and events cannot overtake each other: Created goes out before the watcher is
+ * looked at for the first time, Canceled when it is not looked at any more. The next request is taken when the answer to the last one is out.
+ *
+ * A client that does not read: send answers VD_FULL, and the stream stops. What a watcher had in its hands is not kept: its watch of the store is closed
+ * and opened again at the first event that was not sent. So a stuck client costs the bytes the transport holds and a revision for each watcher,
+ * whatever is written meanwhile; if that is compacted, the watcher ends, as it would upstream (E-334).
+ *
+ * Upstream's groups, as they are found here: synced = the store's watch waits (is_live); unsynced and victim = it has more, or is closed for a while. A live
+ * watcher gets one answer for each revision (E-329); one that does not keep up gets many revisions in one answer, with the store's current revision in the
+ * header (E-336, E-337).
+ *
+ * Progress is asked of the store's watches, which answer when all before it was delivered. The answer for the whole stream (-1) is made of the lowest of
+ * those of all its watchers (E-317, E-1007).
+ */
+#include "env.h"
+#include "serve_watch_state.h"
+
+/* What one run of the actor does at most. */
+#define RUN_BATCHES_MAX 256
+
+/* ---- Sending ---- */
+
+/* False: it was not sent; is_blocked says whether it may be later. */
+bool vdi_watch_stream_send(struct vdi_watch_stream *stream, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	vd_status status = stream->call->ops->send(stream->call, head, blob);
+
+	if (status == VD_FULL)
+		stream->is_blocked = true;
+	else if (status != VD_OK)
+		stream->is_finished = true;
+	return status == VD_OK;
+}
+
+void vdi_watch_stream_fail(struct vdi_watch_stream *stream, enum vd_etcd_code code)
+{
+	stream->is_finished = true;
+	vdi_serve_fail(stream->call, code);
+}
+
+static void write_control(struct vdi_wire_out *out, const void *arg)
+{
+	const struct vdi_watch_control *control = arg;
+
+	vdi_serve_write_header(out, control->server, control->revision);
+	vdi_wire_number(out, 2, (uint64_t) control->watch_id);
+	vdi_wire_number(out, 3, control->created);
+	vdi_wire_number(out, 4, control->canceled);
+	vdi_wire_number(out, 5, (uint64_t) control->compact_revision);
+	if (control->reason)
+		vdi_wire_bytes(out, 6, vd_bytes_of(control->reason));
+}
+
+/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an answer that is missing would be worse. */
+void vdi_watch_stream_send_control(struct vdi_watch_stream *stream, struct vdi_watch_control *control)
+{
+	struct vdi_rpc_blob *blob;
+
+	if (stream->is_finished)
+		return;
+	control->server = stream->server;
+	if (vdi_wire_encode(write_control, control, &blob) != VD_OK) {
+		stream->is_finished = true;
+		vdi_serve_fail_status(stream->call, VD_NOMEM);
+		return;
+	}
+	VDI_CHECK(stream->control == NULL);
+	if (vdi_watch_stream_send(stream, VD_BYTES_NONE, blob) || !stream->is_blocked)
+		vdi_rpc_blob_unref(blob);
+	else
+		stream->control = blob;
+}
+
+bool vdi_watch_stream_flush_control(struct vdi_watch_stream *stream)
+{
+	if (stream->control == NULL)
+		return true;
+	if (!vdi_watch_stream_send(stream, VD_BYTES_NONE, stream->control) && stream->is_blocked)
+		return false;
+	stream->control = vdi_rpc_blob_unref(stream->control);
+	return !stream->is_finished;
+}
+
+/* ---- Periodic progress (E-350) ---- */
+
+static void tick(struct vdi_watch_stream *stream)
+{
+	vd_mono		now = vd_env_now(stream->server->env);
+	vd_rev		current;
+	struct vdi_serve_watcher *watcher;
+	size_t		position = 0;
+
+	if (stream->tick_due.ns > now.ns)
+		return;
+	if (stream->notify_count == 0) {
+		stream->tick_due = VD_NEVER;
+		return;
+	}
+	stream->tick_due = vd_mono_add(now, stream->tick_interval);
+	current = vdi_serve_revision(stream->server);
+	while ((watcher = vdi_hash_next(&stream->watchers, &position)) != NULL) {
+		if (!watcher->progress_notify || watcher->is_dead)
+			continue;
+		if (watcher->progress_due && watcher->watch && watcher->is_live && !vdi_serve_watcher_is_future(watcher, current)) {
+			watcher->tick_wanted = true;
+			(void) vd_store_watch_progress(watcher->watch); /* fails when it has ended; the next look at it says so */
+		}
+		watcher->progress_due = true;
+	}
+}
+
+/* ---- The actor ---- */
+
+struct news {
+	struct vdi_rpc_message message;
+	bool		       has_message;
+	bool		       is_ended;
+	bool		       is_stopping;
+};
+
+static void take_news(struct vdi_watch_stream *stream, struct news *news)
+{
+	struct vdi_serve_watcher *watcher;
+
+	memset(news, 0, sizeof *news);
+	vdi_lock_acquire(&stream->lock);
+	news->is_ended = stream->is_ended;
+	news->is_stopping = stream->is_stopping;
+	if (stream->was_writable)
+		stream->is_blocked = false;
+	stream->was_writable = false;
+	if (!stream->is_blocked && stream->control == NULL && stream->has_inbox) {
+		news->message = stream->inbox;
+		news->has_message = true;
+		stream->has_inbox = false;
+		stream->inbox = (struct vdi_rpc_message) { 0 };
+	}
+	while ((watcher = TAILQ_FIRST(&stream->ready)) != NULL) {
+		TAILQ_REMOVE(&stream->ready, watcher, ready_node);
+		watcher->is_ready = false;
+		vdi_serve_watcher_activate(watcher);
+	}
+	vdi_lock_release(&stream->lock);
+}
+
+static void stream_gone(void *arg)
+{
+	struct vdi_watch_stream   *stream = arg;
+	struct vdi_serve_call *call = stream->call;
+
+	vdi_lock_fini(&stream->lock);
+	vdi_free(stream);
+	vdi_serve_call_unref(call);
+}
+
+static void tear_down(struct vdi_watch_stream *stream)
+{
+	struct vdi_serve_watcher *watcher;
+	size_t		position = 0;
+
+	vdi_serve_watches_remove(stream->server->watches, &stream->link);
+	while (position = 0, (watcher = vdi_hash_next(&stream->watchers, &position)) != NULL)
+		vdi_serve_watcher_free(watcher);
+	vdi_hash_fini(&stream->watchers);
+	stream->control = vdi_rpc_blob_unref(stream->control);
+	if (stream->has_inbox)
+		vdi_rpc_message_release(&stream->inbox);
+	vd_actor_close(stream->actor, stream_gone, stream);
+}
+
+static void handle_inbox(struct vdi_watch_stream *stream, struct news *news)
+{
+	if (!news->has_message)
+		return;
+	/* A half-closed client goes on receiving (E-319), and says no more. */
+	if (news->message.bytes.data) {
+		stream->wants_message = true;
+		vdi_watch_stream_handle(stream, news->message.bytes);
+	}
+	vdi_rpc_message_release(&news->message);
+}
+
+static void stream_run(void *arg)
+{
+	struct vdi_watch_stream *stream = arg;
+	struct news	     news;
+	struct vdi_serve_watcher	    *watcher;
+	unsigned	     batches = 0;
+
+	take_news(stream, &news);
+	if (news.is_ended) {
+		vdi_rpc_message_release(&news.message);
+		tear_down(stream);
+		return;
+	}
+	if (news.is_stopping && !stream->is_finished)
+		vdi_watch_stream_fail(stream, VD_ETCD_STOPPED);
+	if (stream->is_finished || stream->is_blocked || !vdi_watch_stream_flush_control(stream)) {
+		vdi_rpc_message_release(&news.message);
+		return;
+	}
+	handle_inbox(stream, &news);
+	if (!stream->is_blocked && !stream->is_finished)
+		vdi_watch_stream_send_progress(stream);
+	tick(stream);
+	while (!stream->is_blocked && !stream->is_finished && batches++ < RUN_BATCHES_MAX && (watcher = TAILQ_FIRST(&stream->active)) != NULL) {
+		vdi_serve_watcher_serve(watcher);
+		if (!stream->is_blocked && !stream->is_finished)
+			vdi_watch_stream_send_progress(stream);
+	}
+	if (stream->is_finished)
+		return;
+	if (stream->wants_message && stream->control == NULL) {
+		stream->wants_message = false;
+		stream->call->ops->receive(stream->call);
+	}
+	vd_actor_set_timer(stream->actor, stream->tick_due);
+	if (!stream->is_blocked && !TAILQ_EMPTY(&stream->active))
+		vd_actor_wake(stream->actor);
+}
+
+/* ---- The transport's side ---- */
+
+static void watch_message(struct vdi_serve_call *call, struct vdi_rpc_message *message)
+{
+	struct vdi_watch_stream *stream = call->state;
+
+	vdi_lock_acquire(&stream->lock);
+	stream->inbox = *message;
+	stream->has_inbox = true;
+	vdi_lock_release(&stream->lock);
+	*message = (struct vdi_rpc_message) { 0 };
+	vd_actor_wake(stream->actor);
+}
+
+static void watch_writable(struct vdi_serve_call *call)
+{
+	struct vdi_watch_stream *stream = call->state;
+
+	vdi_lock_acquire(&stream->lock);
+	stream->was_writable = true;
+	vdi_lock_release(&stream->lock);
+	vd_actor_wake(stream->actor);
+}
+
+static void watch_call_ended(struct vdi_serve_call *call)
+{
+	struct vdi_watch_stream *stream = call->state;
+
+	/* Woken under the lock: once the stream has seen it, it may be gone. */
+	vdi_lock_acquire(&stream->lock);
+	stream->is_ended = true;
+	vd_actor_wake(stream->actor);
+	vdi_lock_release(&stream->lock);
+}
+
+static void watch_stop(struct vdi_watch_stream_link *link)
+{
+	struct vdi_watch_stream *stream = VDI_CONTAINER_OF(link, struct vdi_watch_stream, link);
+
+	vdi_lock_acquire(&stream->lock);
+	stream->is_stopping = true;
+	vdi_lock_release(&stream->lock);
+	vd_actor_wake(stream->actor);
+}
+
+static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stream *stream)
+{
+	struct vdi_etcdserver *server = call->server;
+	struct vd_actor_options options = { .name = "etcd watch", .run = stream_run, .arg = stream };
+	vd_dur			interval = server->options.progress_interval;
+
+	VDI_TRY(vd_actor_new(server->env, &options, &stream->actor));
+	stream->link.stop = watch_stop;
+	stream->server = server;
+	stream->call = vdi_serve_call_ref(call);
+	vdi_lock_init(&stream->lock, VDI_LOCK_QUEUE);
+	TAILQ_INIT(&stream->ready);
+	TAILQ_INIT(&stream->active);
+	vdi_hash_init(&stream->watchers, vdi_serve_watcher_equals, 0);
+	stream->tick_interval = (vd_dur) { interval.ns + (int64_t) vd_env_random_below(server->env, (uint64_t) (interval.ns / 10) + 1) };
+	stream->tick_due = VD_NEVER;
+	vdi_serve_watches_add(server->watches, &stream->link);
+	return VD_OK;
+}
+
+static void watch_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	struct vdi_watch_stream *stream = VDI_NEW(struct vdi_watch_stream);
+	vd_status	     status = VD_NOMEM;
+
+	(void) message;
+	if (stream)
+		status = start_stream(call, stream);
+	if (status != VD_OK) {
+		vdi_free(stream);
+		vdi_serve_fail_status(call, status);
+		return;
+	}
+	call->state = stream;
+	call->on_message = watch_message;
+	call->on_writable = watch_writable;
+	call->on_ended = watch_call_ended;
+}
+
+const struct vdi_serve_method vdi_serve_watch_methods[] = {
+	{ "/etcdserverpb.Watch/Watch", VDI_SERVE_STREAM, watch_begin },
+	{ 0 },
+};

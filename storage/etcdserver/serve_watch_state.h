@@ -1,0 +1,129 @@
+/* A Watch stream and its watchers, as the files that serve them see them: serve_watch.c (the stream and its actor), serve_watch_request.c (what clients ask),
+ * serve_watcher.c (what one watcher is sent).
+ *
+ * All of it belongs to the stream's actor, but for the few fields under the stream's lock. Functions here are the actor's; none blocks.
+ */
+#ifndef VDI_SERVE_WATCH_STATE_H
+#define VDI_SERVE_WATCH_STATE_H
+
+#include "etcdserver.h"
+#include "hash.h"
+#include "serve_watches.h"
+
+struct vdi_watch_stream;
+
+struct vdi_serve_watcher {
+	struct vdi_watch_stream   *stream;
+	struct vd_store_watch *watch; /* NULL: dead, or to be opened again */
+	int64_t		       id;
+	bool		       previous;
+	bool		       progress_notify;
+	bool		       fragment;
+	bool		       no_put;
+	bool		       no_delete;
+	bool		       is_dead; /* compacted: known until it is canceled */
+	vd_rev		       start_revision;
+
+	/* Where to go on when it is opened again: behind so many events of that revision. */
+	vd_rev	 resume_revision;
+	uint32_t resume_skip;
+
+	bool	 is_live;
+	unsigned burst;
+	bool	 progress_due;	/* nothing was sent since the last tick */
+	bool	 tick_wanted;	/* progress of its own was asked for */
+	bool	 all_waiting;	/* the stream's progress waits for it */
+	bool	 is_active;	/* in the list of those that may have something */
+	TAILQ_ENTRY(vdi_serve_watcher) active_node;
+
+	/* Under the stream's lock. */
+	bool is_ready;
+	TAILQ_ENTRY(vdi_serve_watcher) ready_node;
+
+	size_t key_size;
+	size_t range_end_size;
+	char   text[]; /* key, range_end */
+};
+
+TAILQ_HEAD(vdi_serve_watcher_list, vdi_serve_watcher);
+
+struct vdi_watch_stream {
+	struct vdi_watch_stream_link link; /* first */
+	struct vdi_serve_call	    *call; /* one reference */
+	struct vdi_etcdserver	    *server;
+	struct vd_actor		    *actor;
+
+	struct vdi_lock lock; /* "queue" */
+
+	/* Under the lock. */
+	struct vdi_serve_watcher_list    ready;
+	struct vdi_rpc_message inbox;
+	bool		       has_inbox;
+	bool		       was_writable;
+	bool		       is_ended;
+	bool		       is_stopping;
+
+	/* Actor only. */
+	struct vdi_hash	     watchers; /* by id */
+	struct vdi_serve_watcher_list  active;
+	int64_t		     next_id;
+	struct vdi_rpc_blob *control;	 /* did not fit */
+	bool		     wants_message; /* when control is out */
+	bool		     is_blocked;
+	bool		     is_finished;
+	vd_mono		     tick_due;
+	vd_dur		     tick_interval;
+	size_t		     notify_count;
+	bool		     all_wanted;
+	size_t		     all_missing;
+	vd_rev		     all_revision;
+};
+
+/* What is not an event: created, canceled, progress. */
+struct vdi_watch_control {
+	struct vdi_etcdserver *server;
+	vd_rev		       revision;
+	int64_t		       watch_id;
+	bool		       created;
+	bool		       canceled;
+	vd_rev		       compact_revision;
+	const char	      *reason;
+};
+
+/* ---- Sending: all of it in one order ---- */
+
+/* False: it was not sent; stream->is_blocked says whether it may be later, is_finished that nothing will be. */
+bool vdi_watch_stream_send(struct vdi_watch_stream *stream, struct vd_bytes head, struct vdi_rpc_blob *blob);
+/* Ends the stream. */
+void vdi_watch_stream_fail(struct vdi_watch_stream *stream, enum vd_etcd_code code);
+/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an answer that is missing would be worse. Not while one is
+ * kept. */
+void vdi_watch_stream_send_control(struct vdi_watch_stream *stream, struct vdi_watch_control *control);
+/* False: there is still no room, or the stream is over. */
+bool vdi_watch_stream_flush_control(struct vdi_watch_stream *stream);
+
+/* ---- Requests ---- */
+
+void vdi_watch_stream_handle(struct vdi_watch_stream *stream, struct vd_bytes message);
+/* The progress of the whole stream, if it was asked for and all watchers have said theirs. */
+void vdi_watch_stream_send_progress(struct vdi_watch_stream *stream);
+struct vdi_serve_watcher *vdi_watch_stream_find(struct vdi_watch_stream *stream, int64_t id);
+
+/* ---- Watchers ---- */
+
+bool	 vdi_serve_watcher_equals(const void *entry, const void *key);
+uint64_t vdi_serve_watcher_hash(int64_t id);
+/* It may have something: it is looked at in its turn. */
+void vdi_serve_watcher_activate(struct vdi_serve_watcher *watcher);
+void vdi_serve_watcher_set_live(struct vdi_serve_watcher *watcher, bool live);
+/* Errors as vd_store_watch_open. */
+VDI_MUST_USE vd_status vdi_serve_watcher_open(struct vdi_serve_watcher *watcher, vd_rev start_revision);
+/* Takes it out of the stream. */
+void vdi_serve_watcher_free(struct vdi_serve_watcher *watcher);
+bool vdi_serve_watcher_is_future(const struct vdi_serve_watcher *watcher, vd_rev current);
+/* Everything up to revision was sent to the watcher; INT64_MAX: it is gone and counts no more. */
+void vdi_serve_watcher_note_progress(struct vdi_serve_watcher *watcher, vd_rev revision);
+/* Takes one batch from the store and sends it. */
+void vdi_serve_watcher_serve(struct vdi_serve_watcher *watcher);
+
+#endif

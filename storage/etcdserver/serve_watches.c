@@ -1,0 +1,228 @@
+/* See the header. A kept frame holds a reference of each record of its events, so that the same pointers mean the same events. Frames are kept in places
+ * chosen by their hash: a newer one puts out an older one, and none outlives its use by much while events flow. */
+#include "serve_watches.h"
+
+#include "hash.h"
+
+struct kept_frame {
+	uint64_t	     hash;
+	vd_rev		     revision;
+	bool		     previous;
+	bool		     is_fragment;
+	size_t		     count; /* 0: nothing is kept */
+	struct vd_kv	    *kvs[VDI_WATCH_FRAME_EVENTS_MAX];
+	struct vdi_rpc_blob *blob;
+};
+
+struct vdi_serve_watches {
+	struct vdi_etcdserver *server;
+
+	struct vdi_lock		     list_lock; /* "store" */
+	struct vdi_watch_stream_list streams;	/* under list_lock */
+
+	struct vdi_lock	  frame_lock; /* "leaf" */
+	struct kept_frame frames[VDI_WATCH_FRAMES]; /* under frame_lock */
+
+	_Atomic int64_t stream_count;
+	_Atomic int64_t watcher_count;
+	_Atomic int64_t slow_count;
+	_Atomic int64_t event_count;
+	_Atomic int64_t frame_count;
+};
+
+vd_status vdi_serve_watches_new(struct vdi_etcdserver *server, struct vdi_serve_watches **ret_watches)
+{
+	struct vdi_serve_watches *watches = VDI_NEW(struct vdi_serve_watches);
+
+	if (watches == NULL)
+		return VD_NOMEM;
+	watches->server = server;
+	vdi_lock_init(&watches->list_lock, VDI_LOCK_STORE);
+	vdi_lock_init(&watches->frame_lock, VDI_LOCK_LEAF);
+	LIST_INIT(&watches->streams);
+	*ret_watches = watches;
+	return VD_OK;
+}
+
+static void drop_frame(struct kept_frame *kept)
+{
+	for (size_t i = 0; i < kept->count; i++)
+		vd_kv_unref(kept->kvs[i]);
+	kept->count = 0;
+	kept->blob = vdi_rpc_blob_unref(kept->blob);
+}
+
+struct vdi_serve_watches *vdi_serve_watches_free(struct vdi_serve_watches *watches)
+{
+	if (watches == NULL)
+		return NULL;
+	VDI_CHECK(LIST_EMPTY(&watches->streams));
+	for (size_t i = 0; i < VDI_WATCH_FRAMES; i++)
+		drop_frame(&watches->frames[i]);
+	vdi_lock_fini(&watches->list_lock);
+	vdi_lock_fini(&watches->frame_lock);
+	vdi_free(watches);
+	return NULL;
+}
+
+void vdi_serve_watches_stop(struct vdi_serve_watches *watches)
+{
+	struct vdi_watch_stream_link *link;
+
+	vdi_lock_acquire(&watches->list_lock);
+	LIST_FOREACH(link, &watches->streams, node)
+		link->stop(link);
+	vdi_lock_release(&watches->list_lock);
+}
+
+void vdi_serve_watches_add(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link)
+{
+	atomic_fetch_add_explicit(&watches->stream_count, 1, memory_order_relaxed);
+	vdi_lock_acquire(&watches->list_lock);
+	LIST_INSERT_HEAD(&watches->streams, link, node);
+	vdi_lock_release(&watches->list_lock);
+}
+
+void vdi_serve_watches_remove(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link)
+{
+	vdi_lock_acquire(&watches->list_lock);
+	LIST_REMOVE(link, node);
+	vdi_lock_release(&watches->list_lock);
+	atomic_fetch_sub_explicit(&watches->stream_count, 1, memory_order_relaxed);
+}
+
+void vdi_serve_watches_count(struct vdi_serve_watches *watches, int watchers, int slow_watchers, int events)
+{
+	if (watchers)
+		atomic_fetch_add_explicit(&watches->watcher_count, watchers, memory_order_relaxed);
+	if (slow_watchers)
+		atomic_fetch_add_explicit(&watches->slow_count, slow_watchers, memory_order_relaxed);
+	if (events)
+		atomic_fetch_add_explicit(&watches->event_count, events, memory_order_relaxed);
+}
+
+void vdi_serve_watches_counts(struct vdi_serve_watches *watches, struct vdi_serve_watch_counts *ret_counts)
+{
+	ret_counts->streams = atomic_load_explicit(&watches->stream_count, memory_order_relaxed);
+	ret_counts->watchers = atomic_load_explicit(&watches->watcher_count, memory_order_relaxed);
+	ret_counts->slow_watchers = atomic_load_explicit(&watches->slow_count, memory_order_relaxed);
+	ret_counts->events = atomic_load_explicit(&watches->event_count, memory_order_relaxed);
+	ret_counts->frames = atomic_load_explicit(&watches->frame_count, memory_order_relaxed);
+}
+
+/* ---- Frames ---- */
+
+static size_t event_body_size(const struct vd_store_event *event, bool previous)
+{
+	struct vdi_wire_out out = { 0 };
+
+	vdi_wire_number(&out, 1, event->is_delete);
+	vdi_wire_kv(&out, 2, event->kv, false, true);
+	if (previous && event->previous)
+		vdi_wire_kv(&out, 3, event->previous, false, true);
+	return out.size;
+}
+
+size_t vdi_watch_event_size(const struct vd_store_event *event, bool previous)
+{
+	size_t size = event_body_size(event, previous);
+
+	return 1 + vdi_wire_varint_size(size) + size;
+}
+
+static void write_event(struct vdi_wire_out *out, const struct vd_store_event *event, bool previous)
+{
+	size_t size = event_body_size(event, previous);
+
+	vdi_wire_varint(out, VDI_WIRE_BYTES(11));
+	vdi_wire_varint(out, size);
+	if (out->at == NULL) {
+		out->size += size;
+		return;
+	}
+	vdi_wire_number(out, 1, event->is_delete);
+	vdi_wire_kv(out, 2, event->kv, false, true);
+	if (previous && event->previous)
+		vdi_wire_kv(out, 3, event->previous, false, true);
+}
+
+struct frame_answer {
+	struct vdi_etcdserver	     *server;
+	const struct vdi_watch_frame *frame;
+};
+
+static void write_frame(struct vdi_wire_out *out, const void *arg)
+{
+	const struct frame_answer *answer = arg;
+
+	vdi_serve_write_header(out, answer->server, answer->frame->revision);
+	vdi_wire_number(out, 7, answer->frame->is_fragment);
+	for (size_t i = 0; i < answer->frame->event_count; i++)
+		write_event(out, &answer->frame->events[i], answer->frame->previous);
+}
+
+static uint64_t hash_frame(const struct vdi_watch_frame *frame)
+{
+	uint64_t parts[4] = { (uint64_t) (uintptr_t) frame->events[0].kv, (uint64_t) frame->revision, frame->event_count,
+			      (uint64_t) frame->previous << 1 | frame->is_fragment };
+
+	return vdi_hash_bytes((struct vd_bytes) { parts, sizeof parts }, 0);
+}
+
+static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame *frame, uint64_t hash)
+{
+	if (kept->count != frame->event_count || kept->hash != hash || kept->revision != frame->revision || kept->previous != frame->previous ||
+	    kept->is_fragment != frame->is_fragment)
+		return false;
+	for (size_t i = 0; i < kept->count; i++)
+		if (kept->kvs[i] != frame->events[i].kv)
+			return false;
+	return true;
+}
+
+static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, uint64_t hash, struct vdi_rpc_blob *blob)
+{
+	struct kept_frame  kept = { .hash = hash,
+				    .revision = frame->revision,
+				    .previous = frame->previous,
+				    .is_fragment = frame->is_fragment,
+				    .count = frame->event_count,
+				    .blob = vdi_rpc_blob_ref(blob) };
+	struct kept_frame *place = &watches->frames[hash % VDI_WATCH_FRAMES];
+	struct kept_frame  old;
+
+	for (size_t i = 0; i < kept.count; i++)
+		kept.kvs[i] = vd_kv_ref(frame->events[i].kv);
+	vdi_lock_acquire(&watches->frame_lock);
+	old = *place;
+	*place = kept;
+	vdi_lock_release(&watches->frame_lock);
+	drop_frame(&old);
+}
+
+vd_status vdi_serve_watches_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, struct vdi_rpc_blob **ret_blob)
+{
+	struct frame_answer  answer = { watches->server, frame };
+	bool		     is_shared = frame->event_count && frame->event_count <= VDI_WATCH_FRAME_EVENTS_MAX;
+	uint64_t	     hash = is_shared ? hash_frame(frame) : 0;
+	struct kept_frame   *kept = &watches->frames[hash % VDI_WATCH_FRAMES];
+	struct vdi_rpc_blob *blob = NULL;
+	size_t		     size = 0;
+
+	if (is_shared) {
+		vdi_lock_acquire(&watches->frame_lock);
+		if (is_same(kept, frame, hash))
+			blob = vdi_rpc_blob_ref(kept->blob);
+		vdi_lock_release(&watches->frame_lock);
+	}
+	if (blob == NULL) {
+		VDI_TRY(vdi_wire_encode(write_frame, &answer, &blob));
+		atomic_fetch_add_explicit(&watches->frame_count, 1, memory_order_relaxed);
+		for (size_t i = 0; is_shared && i < frame->event_count; i++)
+			size += vdi_watch_event_size(&frame->events[i], frame->previous);
+		if (is_shared && size <= VDI_WATCH_FRAME_BYTES_MAX)
+			keep_frame(watches, frame, hash, blob);
+	}
+	*ret_blob = blob;
+	return VD_OK;
+}
