@@ -73,6 +73,9 @@ enum vd_log_level vdi_command_log_level(const struct vdi_log_settings *log);
 void vdi_command_note(const struct vdi_log_settings *log, enum vd_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 extern const struct vdi_command vdi_command_serve;
+#if VDI_ETCD
+extern const struct vdi_command vdi_command_etcd;
+#endif
 extern const struct vdi_command vdi_command_get;
 extern const struct vdi_command vdi_command_watch;
 extern const struct vdi_command vdi_command_kubeconfig;

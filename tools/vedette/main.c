@@ -6,6 +6,9 @@
 
 static const struct vdi_command *const commands[] = {
 	&vdi_command_serve,
+#if VDI_ETCD
+	&vdi_command_etcd,
+#endif
 	&vdi_command_get,
 	&vdi_command_watch,
 	&vdi_command_replay,
