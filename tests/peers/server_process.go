@@ -50,7 +50,11 @@ func startServer(program string, args ...string) (*serverProcess, error) {
 			s.mu.Unlock()
 			if rest, found := strings.CutPrefix(line, "vedette: ready "); found && !isReady {
 				isReady = true
-				s.url = strings.Fields(rest)[0]
+				fields := strings.Fields(rest)
+				s.url = fields[0]
+				if fields[0] == "etcd" && len(fields) > 1 {
+					s.url = fields[1]
+				}
 				close(s.ready)
 			}
 		}
