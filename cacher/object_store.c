@@ -4,9 +4,9 @@
 
 #define REBUILD_AFTER_CHANGES 1000
 
-vd_status vdi_object_store_init(struct vdi_object_store *store, int trigger_index, const char *const *index_labels)
+vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels)
 {
-	size_t	  count = trigger_index >= 0;
+	size_t	  count = field_count;
 	vd_status status = VD_OK;
 
 	*store = (struct vdi_object_store) { 0 };
@@ -18,8 +18,8 @@ vd_status vdi_object_store_init(struct vdi_object_store *store, int trigger_inde
 	store->indexes = vdi_calloc(count, sizeof *store->indexes);
 	if (store->indexes == NULL)
 		return VD_NOMEM;
-	if (trigger_index >= 0)
-		status = vdi_object_index_init(&store->indexes[store->index_count++], NULL, (size_t) trigger_index);
+	for (size_t i = 0; status == VD_OK && i < field_count; i++)
+		status = vdi_object_index_init(&store->indexes[store->index_count++], NULL, i);
 	for (size_t i = 0; status == VD_OK && index_labels && index_labels[i]; i++)
 		status = vdi_object_index_init(&store->indexes[store->index_count++], index_labels[i], 0);
 	if (status != VD_OK)

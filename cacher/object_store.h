@@ -34,8 +34,8 @@ struct vdi_object_store {
 	size_t			     retained_count;
 };
 
-/* trigger_index: of the codec's declared fields, negative for none. index_labels: NULL-terminated or NULL. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_object_store_init(struct vdi_object_store *store, int trigger_index, const char *const *index_labels);
+/* The first field_count of the codec's declared fields get an index, and the labels of index_labels. index_labels: NULL-terminated or NULL. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels);
 void		       vdi_object_store_fini(struct vdi_object_store *store);
 
 /* Lent; NULL when absent. */

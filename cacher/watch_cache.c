@@ -7,11 +7,11 @@
 #include "watch_cache.h"
 
 vd_status vdi_watch_cache_init(struct vdi_watch_cache *cache, const struct vd_env *env, int64_t history_bytes, vd_dur history_window,
-			       int trigger_index, const char *const *index_labels)
+			       size_t field_count, const char *const *index_labels)
 {
 	*cache = (struct vdi_watch_cache) { .env = env, .waiters_revision_min = INT64_MAX };
 	VDI_TRY(vdi_history_init(&cache->history, history_bytes, history_window));
-	if (vdi_object_store_init(&cache->store, trigger_index, index_labels) != VD_OK) {
+	if (vdi_object_store_init(&cache->store, field_count, index_labels) != VD_OK) {
 		vdi_history_fini(&cache->history);
 		return VD_NOMEM;
 	}

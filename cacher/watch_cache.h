@@ -45,9 +45,9 @@ struct vdi_watch_cache {
 	bool			 is_inconsistent; /* exact revisions are not given out */
 };
 
-/* trigger_index, index_labels as in object_store.h. VD_NOMEM. */
+/* field_count, index_labels as in object_store.h. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_watch_cache_init(struct vdi_watch_cache *cache, const struct vd_env *env, int64_t history_bytes, vd_dur history_window,
-					    int trigger_index, const char *const *index_labels);
+					    size_t field_count, const char *const *index_labels);
 void		       vdi_watch_cache_fini(struct vdi_watch_cache *cache);
 
 static inline vd_rev vdi_watch_cache_revision(const struct vdi_watch_cache *cache)

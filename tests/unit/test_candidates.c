@@ -53,7 +53,7 @@ static void world_init(struct world *world)
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
 	world->codec = pod_codec_new();
-	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 20, VD_SECONDS(75), 0, labels), VD_OK);
+	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 20, VD_SECONDS(75), 1, labels), VD_OK);
 	for (unsigned i = 0; i < KEYS; i++) {
 		char ns[4], name[4], app[4], node[4];
 

@@ -38,7 +38,7 @@ static void r440_t172_key_order_and_indexes_follow_changes(void **state)
 	static const char *const labels[] = { "app", "tier", NULL };
 	struct vdi_object_store	 store;
 
-	assert_status(vdi_object_store_init(&store, 0, labels), VD_OK);
+	assert_status(vdi_object_store_init(&store, 1, labels), VD_OK);
 	assert_int_equal(store.index_count, 3);
 	put(&store, "b", "web", 1);
 	put(&store, "a", "db", 2);
@@ -60,7 +60,7 @@ static void r445_a_snapshot_never_changes(void **state)
 	struct vdi_object_store	  store;
 	struct vdi_btree_snapshot before;
 
-	assert_status(vdi_object_store_init(&store, -1, NULL), VD_OK);
+	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
 	assert_int_equal(store.index_count, 0);
 	put(&store, "a", NULL, 1);
 	vdi_object_store_snapshot(&store, &before);
@@ -85,7 +85,7 @@ static void r447_few_snapshots_are_kept_and_the_nearest_newer_one_is_found(void 
 {
 	struct vdi_object_store store;
 
-	assert_status(vdi_object_store_init(&store, -1, NULL), VD_OK);
+	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
 	assert_null(vdi_object_store_nearest(&store, 0));
 	retain(&store, 30, 20);
 	retain(&store, 10, 5);
@@ -118,7 +118,7 @@ static void r447_a_replace_drops_snapshots_and_builds_indexes(void **state)
 	struct vdi_btree	fresh;
 	struct vd_object       *object = pod_new(codec, "ns", "new", "web", "web", 9);
 
-	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
+	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
 	put(&store, "old", "web", 1);
 	retain(&store, 1, 1);
 	vdi_btree_init(&fresh, &vdi_object_btree_ops);
@@ -139,7 +139,7 @@ static void changes_are_taken_back(void **state)
 	struct vdi_event	 *events[3] = { 0 };
 	struct vd_object	 *a2, *b;
 
-	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
+	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
 	put(&store, "a", "web", 1);
 	vdi_object_store_snapshot(&store, &before);
 	a2 = pod_new(codec, "ns", "a", "db", "db", 2);
@@ -190,7 +190,7 @@ static void a_lost_index_comes_back_after_a_while(void **state)
 	struct vdi_object_store store;
 	bool			is_back = false;
 
-	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
+	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
 	for (unsigned i = 0; i < 5000 && !is_back; i++) {
 		char		  name[16];
 		struct vd_object *object;
@@ -220,7 +220,7 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 		vd_status		status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_object_store_init(&store, 0, labels);
+		status = vdi_object_store_init(&store, 1, labels);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
@@ -236,7 +236,7 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 		struct vd_object	 *old;
 		vd_status		  status;
 
-		assert_status(vdi_object_store_init(&store, 0, labels), VD_OK);
+		assert_status(vdi_object_store_init(&store, 1, labels), VD_OK);
 		for (unsigned i = 0; i < 100; i++) {
 			char name[8];
 

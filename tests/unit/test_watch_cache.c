@@ -17,7 +17,7 @@ static void world_init(struct world *world, const char *const *index_labels)
 	world->live = vdi_alloc_live();
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
 	world->codec = pod_codec_new();
-	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 0, index_labels), VD_OK);
+	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 1, index_labels), VD_OK);
 	vdi_history_reset(&world->cache.history, 1);
 	atomic_store(&world->cache.revision, 1);
 }

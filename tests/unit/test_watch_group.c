@@ -24,7 +24,7 @@ static void world_init(struct world *world)
 	world->live = vdi_alloc_live();
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
 	world->codec = pod_codec_new();
-	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), -1, NULL), VD_OK);
+	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 0, NULL), VD_OK);
 	vdi_history_reset(&world->cache.history, 1);
 	assert_status(vdi_predicate_new(world->codec, &options, &world->predicate, NULL), VD_OK);
 	assert_status(vdi_watch_group_new(world->predicate, world->cache.history.end, &world->group), VD_OK);
