@@ -171,7 +171,8 @@ struct vd_store_status {
 	int64_t size_bytes; /* -1: not known */
 	int64_t key_count;  /* -1: not known */
 	bool	progress;  /* request_progress works: consistent reads may be served from a cache */
-	bool	unreachable; /* a store elsewhere that does not answer now */
+	bool	remote;	     /* what it keeps is not in this process; caches share nothing with it */
+	bool	unreachable; /* a remote one that does not answer now */
 };
 
 /* ---- Watch ---- */
