@@ -113,7 +113,7 @@ static vd_status next_known(const struct decoding *decoding, struct vd_bytes *re
 /* Loops over the known fields of bytes. The block sees `field` and returns on failure. */
 #define FOR_EACH_FIELD(decoding, bytes, types)                                                                                                       \
 	for (struct vd_bytes rest_ = (bytes), *again_ = &rest_; again_;)                                                                             \
-		for (struct field field;;)                                                                                                          \
+		for (struct field field = { 0 };;)                                                                                                          \
 			if ((field_status = next_known(decoding, &rest_, types, sizeof(types), &field)) == VD_AGAIN) {                               \
 				again_ = NULL;                                                                                               \
 				break;                                                                                                       \
