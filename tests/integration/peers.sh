@@ -1,5 +1,5 @@
 #!/bin/bash
-# Usage: peers.sh TEST VEDETTE BUILD-DIR SOURCE-DIR
+# Usage: peers.sh TEST VEDETTE BUILD-DIR SOURCE-DIR [ETCD-WITNESS]
 # Builds tests/peers when needed, and runs one of its programs against a fresh server. Small sizes, for every day; VEDETTE_TEST_SIZE=full
 # for the full ones. Exit 77 with the reason when something is missing.
 set -eu
@@ -27,6 +27,11 @@ sized() {
 }
 with_server() {
 	exec "$here/run-with-server.sh" "$vedette" "$@"
+}
+# Builds etcd 3.7 and its etcdctl when needed.
+need_etcd() {
+	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcd" etcd || exit $?
+	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcdctl" etcdctl || exit $?
 }
 # The programs take the server's URL from the environment here.
 run='exec "$0" "$1" --server "$SERVER" "${@:2}"'
@@ -70,6 +75,34 @@ watchlist)
 	;;
 watchlist-expire)
 	with_server --memory --resources "$resources" --history-window 75s --history-bytes 1MiB -- bash -c "$run" "$peers" watchlist --expire
+	;;
+etcd-faults)
+	need_etcd
+	exec "$peers" etcd-faults --witness "$5" $(sized '--rounds 1' '--rounds 10')
+	;;
+etcd-faults-single)
+	need_etcd
+	exec "$peers" etcd-faults --witness "$5" --members 1 --tls --seed 2 $(sized '--rounds 1' '--rounds 5')
+	;;
+etcd-faults-34)
+	exec "$peers" etcd-faults --witness "$5" --version 3.4 --seed 3 $(sized '--members 1' '--members 3 --rounds 5')
+	;;
+serve-faults)
+	need_etcd
+	exec "$peers" serve-faults --vedette "$vedette" $(sized '--rounds 1' '--rounds 5')
+	;;
+serve-faults-34)
+	exec "$peers" serve-faults --vedette "$vedette" --version 3.4 --seed 3 $(sized '--members 1' '--members 3 --rounds 3')
+	;;
+kube-share)
+	# kube-apiserver itself is built by hand only: docs/HACKING.md. Without it this test counts as skipped.
+	need_etcd
+	kubectl=$(command -v kubectl || true)
+	if [ -x "$build/kube-apiserver" ] && [ -z "$kubectl" ]; then
+		"$here/build-peers.sh" "$source/cmd/kubectl" "$build/kubectl" || exit $?
+		kubectl=$build/kubectl
+	fi
+	exec "$peers" kube-share --vedette "$vedette" --kubectl "$kubectl"
 	;;
 *)
 	echo "peers.sh: no test $name" >&2

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Usage: with-etcd.sh BUILD-DIR SOURCE-DIR [FLAG...] -- COMMAND [ARG...]
+#        with-etcd.sh BUILD-DIR SOURCE-DIR --fake [FLAG...] -- COMMAND [ARG...]     the server that the command plays itself: `peers etcd-fake`
 # Builds tests/peers (SOURCE-DIR) and etcd 3.7 with its etcdctl into BUILD-DIR when needed, starts an etcd and runs COMMAND with it: see
 # `peers etcd-run` and docs/HACKING.md for the flags and for what COMMAND finds in its environment. Exits as COMMAND did; 77 with the reason
 # when something is missing.
@@ -10,6 +11,10 @@ build=$1
 source=$2
 shift 2
 "$here/build-peers.sh" "$source" "$build/peers" || exit $?
+if [ "$1" = --fake ]; then
+	shift
+	exec "$build/peers" etcd-fake "$@"
+fi
 case " $* " in
 *" --version 3.4 "* | *" --version=3.4 "*) ;;
 *)

@@ -28,6 +28,8 @@ type faultWorld struct {
 	prefix  string
 	valueOf func(name, text string) string // what a key under the prefix holds
 
+	whileNoLeader func() // nil, or what to wait for while nobody leads
+
 	mu        sync.Mutex
 	compacted int64 // up to here history was compacted
 }
@@ -133,19 +135,20 @@ func (w *faultWorld) compactedRevision() int64 {
 	return w.compacted
 }
 
-// awaitAccepted waits until clients have made n further connections through the proxies.
-func (w *faultWorld) awaitAccepted(n int) {
-	total := func() (sum int) {
-		for _, m := range w.cluster.members {
-			m.proxy.mu.Lock()
-			sum += m.proxy.accepted
-			m.proxy.mu.Unlock()
-		}
-		return
+// accepted counts the connections that clients ever made through the proxies.
+func (w *faultWorld) accepted() (sum int) {
+	for _, m := range w.cluster.members {
+		m.proxy.mu.Lock()
+		sum += m.proxy.accepted
+		m.proxy.mu.Unlock()
 	}
-	before := total()
+	return
+}
+
+// awaitAccepted waits until there were so many.
+func (w *faultWorld) awaitAccepted(wanted int) {
 	deadline := time.Now().Add(faultPatience)
-	for total() < before+n {
+	for w.accepted() < wanted {
 		if time.Now().After(deadline) {
 			w.report.violation("E-256", "no client connected again within %v", faultPatience)
 			return
@@ -157,6 +160,7 @@ func (w *faultWorld) awaitAccepted(n int) {
 // heal ends all trouble and waits until etcd is well.
 func (w *faultWorld) heal() {
 	w.obey("proxy all heal")
+	w.client.SetEndpoints(w.cluster.endpoints(true)...)
 	for i, m := range w.cluster.members {
 		if m.running() && m.paused {
 			w.obey(fmt.Sprintf("resume %d", i))
@@ -190,15 +194,12 @@ func (w *faultWorld) faults() []fault {
 				}
 			}
 			w.awaitNoLeader()
+			if w.whileNoLeader != nil {
+				w.whileNoLeader()
+			}
 		}, several},
-		{"a frozen leader", func() {
-			w.obey("pause leader")
-			w.pulse(20)
-		}, several},
-		{"a frozen member", func() {
-			w.obey("pause follower")
-			w.pulse(20)
-		}, several},
+		{"a frozen leader", func() { w.freeze("leader") }, several},
+		{"a frozen member", func() { w.freeze("follower") }, several},
 		{"another leader", w.moveLeader, several},
 		{"orderly restarts", func() {
 			for i := range w.cluster.members {
@@ -244,14 +245,16 @@ func (w *faultWorld) faults() []fault {
 		}, true},
 		{"half-open connections", func() {
 			which := []string{"server", "client"}[w.random.Intn(2)]
+			before := w.accepted()
 			w.obey("proxy all half-open " + which)
 			w.pulse(10)
-			w.awaitAccepted(1) // the client finds out by itself
+			w.awaitAccepted(before + 1) // the client finds out by itself
 		}, true},
 		{"a network that swallows", func() {
+			before := w.accepted()
 			w.obey("proxy all drop down")
 			w.pulse(10)
-			w.awaitAccepted(1)
+			w.awaitAccepted(before + 1)
 		}, true},
 		{"compaction while disconnected", func() {
 			w.obey("proxy all refuse on")
@@ -302,9 +305,9 @@ type fault struct {
 
 // awaitAcceptedWhile keeps doing something until clients have made n further connections.
 func (w *faultWorld) awaitAcceptedWhile(n int, do func()) {
-	done := make(chan struct{})
+	done, wanted := make(chan struct{}), w.accepted()+n
 	go func() {
-		w.awaitAccepted(n)
+		w.awaitAccepted(wanted)
 		close(done)
 	}()
 	for {
@@ -315,6 +318,19 @@ func (w *faultWorld) awaitAcceptedWhile(n int, do func()) {
 		default:
 		}
 	}
+}
+
+// freeze stops a member without ending it: its connections stay, and say nothing. Our own client looks elsewhere.
+func (w *faultWorld) freeze(which string) {
+	w.obey("pause " + which)
+	var others []string
+	for _, m := range w.cluster.members {
+		if !m.paused {
+			others = append(others, m.url(w.cluster, true))
+		}
+	}
+	w.client.SetEndpoints(others...)
+	w.pulse(20)
 }
 
 // awaitNoLeader waits until the members that run have lost their leader.

@@ -46,7 +46,9 @@ func runEtcdFaults(args []string) int {
 		fmt.Fprintln(os.Stderr, "peers etcd-faults:", err)
 		return 1
 	}
-	run := &clientFaults{world: world, witness: witness, writers: *writers, interval: *interval}
+	// Before 3.4.31, etcd answers a request for progress at once, for watches that are still catching up as well.
+	run := &clientFaults{world: world, witness: witness, progress: *version != "3.4"}
+	world.whileNoLeader = run.awaitNoLeader
 	run.openWatches()
 	run.witness.tell("writers %d %d 20 %d %s", *writers, *interval, *seed, world.prefix)
 	run.settle("the start")
@@ -90,8 +92,7 @@ func runEtcdFaults(args []string) int {
 type clientFaults struct {
 	world    *faultWorld
 	witness  *etcdWitness
-	writers  int
-	interval int
+	progress bool // the server knows when a watch is up to date
 	nextID   int
 	live     []int // watches that go on from fault to fault
 	held     int   // the one that is not read while there is trouble
@@ -124,6 +125,17 @@ func (f *clientFaults) open(revision int64, flags string, keys keyRange) {
 	f.nextID++
 }
 
+// awaitNoLeader waits until every watch that wants a leader has ended for want of one (E-255).
+func (f *clientFaults) awaitNoLeader() {
+	for _, id := range f.live {
+		watch := f.witness.watch(id)
+		if strings.Contains(watch.flags, "l") {
+			f.world.report.check(f.witness.await(faultPatience, func() bool { return watch.end != "" }), "E-255", "watch %d (%s) goes on without a leader", id,
+				watch.flags)
+		}
+	}
+}
+
 // trouble makes one fault, with watches that come and go while it lasts, and then waits until all is as it should be.
 func (f *clientFaults) trouble(fault fault) {
 	w := f.world
@@ -133,7 +145,9 @@ func (f *clientFaults) trouble(fault fault) {
 	now := w.history.revision()
 	f.open(now, "v", keyRange{"\x00", "\x00"})
 	f.open(max(now-100, w.compactedRevision()+1, 2), "fp", keyRange{w.prefix, prefixEnd(w.prefix)})
-	f.witness.tell("progress %d", f.live[0])
+	if f.progress {
+		f.witness.tell("progress %d", f.live[0])
+	}
 	w.heal()
 	f.witness.tell("flow %d", f.held)
 	f.settle(fault.name)

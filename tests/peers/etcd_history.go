@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,6 +123,17 @@ func (h *etcdHistory) since(index int) []historyEvent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.events[index:len(h.events):len(h.events)]
+}
+
+// at describes what happened at one revision.
+func (h *etcdHistory) at(revision int64) string {
+	text := "nothing"
+	for _, event := range h.since(0) {
+		if event.revision == revision {
+			text += fmt.Sprintf(", %s=%.40q deleted %v", event.key, event.value, event.deleted)
+		}
+	}
+	return strings.TrimPrefix(text, "nothing, ")
 }
 
 func (h *etcdHistory) revision() int64 {

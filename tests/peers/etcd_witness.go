@@ -313,8 +313,8 @@ func (p *etcdWitness) compareWrites(history *etcdHistory) (acknowledged, uncerta
 			p.report.check(!happened, "E-453", "%s of %s did nothing, but it happened at %d", write.Op, write.Value, revision)
 		default:
 			acknowledged++
-			p.report.check(happened && revision == write.Rev, "E-207", "%s of %s was answered with revision %d, it happened at %d", write.Op,
-				write.Value, write.Rev, revision)
+			p.report.check(happened && revision == write.Rev, "E-207", "%s of %s = %s was answered with revision %d, it happened at %d; there: %s", write.Op,
+				write.Key, write.Value, write.Rev, revision, history.at(write.Rev))
 		}
 	}
 	return
