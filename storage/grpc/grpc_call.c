@@ -10,6 +10,7 @@ struct unary {
 	struct vdi_grpc_status	status;
 	grpc_metadata_array	metadata;
 	grpc_byte_buffer       *answer;
+	grpc_byte_buffer       *sent; /* by this attempt: core empties what it is given */
 };
 
 static void start(struct vdi_grpc_rpc *rpc)
@@ -21,9 +22,10 @@ static void start(struct vdi_grpc_rpc *rpc)
 	vdi_grpc_status_init(&unary->status);
 	grpc_metadata_array_init(&unary->metadata);
 	unary->answer = NULL;
+	unary->sent = grpc_byte_buffer_copy(rpc->message); /* a reference, no bytes */
 	ops[0] = vdi_grpc_rpc_metadata_op(rpc);
 	ops[1].op = GRPC_OP_SEND_MESSAGE;
-	ops[1].data.send_message.send_message = rpc->message;
+	ops[1].data.send_message.send_message = unary->sent;
 	ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
 	ops[3].op = GRPC_OP_RECV_INITIAL_METADATA;
 	ops[3].data.recv_initial_metadata.recv_initial_metadata = &unary->metadata;
@@ -58,6 +60,7 @@ static void run_tag(struct vdi_grpc_tag *tag, bool success)
 
 	(void) success; /* always: the status tells */
 	grpc_metadata_array_destroy(&unary->metadata);
+	grpc_byte_buffer_destroy(unary->sent);
 	if (unary->status.code != GRPC_STATUS_OK && unary->answer) {
 		grpc_byte_buffer_destroy(unary->answer);
 		unary->answer = NULL;

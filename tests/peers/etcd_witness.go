@@ -242,15 +242,30 @@ func (p *etcdWitness) compare(history *etcdHistory, compacted int64) {
 }
 
 func (p *etcdWitness) compareWatch(w *witnessWatch, history *etcdHistory, compacted int64) {
+	// The watch may be ahead of the history by now, or behind it: what lies beyond waits for the next comparison.
 	wanted := history.since(w.position)
-	seen := w.events
+	limit := w.next
+	if len(wanted) > 0 {
+		limit = min(limit, wanted[len(wanted)-1].revision+1)
+	} else {
+		limit = min(limit, history.revision()+1)
+	}
 	for i, event := range wanted {
-		if event.revision >= w.next {
+		if event.revision >= limit {
 			wanted = wanted[:i]
 			break
 		}
 	}
 	w.position += len(wanted)
+	seen := w.events
+	for i, event := range seen {
+		if event.Rev >= limit {
+			seen = seen[:i]
+			break
+		}
+	}
+	rest := w.events[len(seen):]
+	defer func() { w.events = rest }()
 	for _, event := range wanted {
 		if event.revision < w.first || !w.keys.contains(event.key) || (event.deleted && strings.Contains(w.flags, "d")) ||
 			(!event.deleted && strings.Contains(w.flags, "u")) {
@@ -258,14 +273,12 @@ func (p *etcdWitness) compareWatch(w *witnessWatch, history *etcdHistory, compac
 		}
 		if len(seen) == 0 || seen[0].Rev > event.revision || (seen[0].Rev == event.revision && seen[0].Key != event.key) {
 			p.report.violation("E-285", "watch %d (%s from %d) never saw revision %d of %q", w.id, w.flags, w.first, event.revision, event.key)
-			w.events = nil
 			return
 		}
 		got := seen[0]
 		seen = seen[1:]
 		if !p.report.check(got.Rev == event.revision && got.Key == event.key, "E-285", "watch %d saw revision %d of %q, wanted %d of %q", w.id, got.Rev,
 			got.Key, event.revision, event.key) {
-			w.events = nil
 			return
 		}
 		same := (got.Op == "delete") == event.deleted && got.Value == event.value && got.Create == event.create && got.Version == event.version &&
@@ -281,7 +294,6 @@ func (p *etcdWitness) compareWatch(w *witnessWatch, history *etcdHistory, compac
 	for _, event := range seen {
 		p.report.violation("E-285", "watch %d (%s from %d) saw revision %d of %q, which never was, or twice", w.id, w.flags, w.first, event.Rev, event.Key)
 	}
-	w.events = nil
 }
 
 // compareWrites holds the answers of the witness's writers against the history: what was answered happened, once, at that revision; what failed
