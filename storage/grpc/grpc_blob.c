@@ -37,6 +37,11 @@ struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob)
 	return NULL;
 }
 
+struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob)
+{
+	return (struct vd_bytes) { blob->bytes, blob->size };
+}
+
 size_t vdi_rpc_blob_size(const struct vdi_rpc_blob *blob)
 {
 	return blob ? blob->size : 0;

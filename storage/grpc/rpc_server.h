@@ -83,6 +83,8 @@ struct vdi_rpc_blob;
 VDI_MUST_USE vd_status vdi_rpc_blob_new(size_t size, struct vdi_rpc_blob **ret_blob, char **ret_bytes);
 struct vdi_rpc_blob *vdi_rpc_blob_ref(struct vdi_rpc_blob *blob);
 struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob);
+/* What was written into it; lent while a reference is held. */
+struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob);
 
 /* Queues one message: head (copied, at most 32 bytes) followed by the blob (a reference is taken; may be NULL). VD_FULL: nothing was queued. VD_CLOSED: too late. */
 VDI_MUST_USE vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);

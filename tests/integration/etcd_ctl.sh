@@ -1,0 +1,148 @@
+#!/bin/bash
+# Usage: etcd_ctl.sh VEDETTE, under with-etcd.sh (for etcdctl)
+# Every command of etcdctl 3.7 against vedette etcd, and what it prints.
+set -eu
+vedette=$1
+dir=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
+fail() { echo "$*" >&2; tail -n 5 "$dir/err" >&2; exit 1; }
+same() { [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"; }
+holds() { case "$3" in *"$2"*) ;; *) fail "$1: '$2' is not in '$3'" ;; esac; }
+start() {
+	: >"$dir/err"
+	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 --http-listen 127.0.0.1:0 "$@" 2>"$dir/err" &
+	server=$!
+	for _ in $(seq 100); do grep -q '^vedette: ready' "$dir/err" && break; sleep 0.1; done
+	endpoint=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/err")
+	http=$(sed -n 's/^vedette: ready .* http \(.*\)/\1/p' "$dir/err")
+	[ -n "$endpoint" ] || fail "vedette etcd did not start"
+}
+stop() {
+	kill -TERM "$server"
+	status=0
+	wait "$server" || status=$?
+	same "exit status" 0 "$status"
+}
+unset ETCDCTL_API
+ctl() { timeout 20 "$ETCDCTL" --endpoints "$endpoint" "$@" 2>&1; }
+lines() { tr '\n' ' ' | sed 's/ *$//'; }
+# Prints the last line that is no log record of the client.
+refused() { ! out=$(ctl "$@") && echo "$out" | grep -v '^{' | tail -n 1; }
+
+start
+same put OK "$(ctl put a 1)"
+for key in b c d/1 d/2 d/3; do ctl put "$key" "v$key" >/dev/null; done
+same "put prev-kv" "OK a 1" "$(ctl put a 2 --prev-kv | lines)"
+same get "a 2" "$(ctl get a | lines)"
+same "get prefix" "d/1 vd/1 d/2 vd/2 d/3 vd/3" "$(ctl get d/ --prefix | lines)"
+same "get keys-only" "d/1  d/2  d/3" "$(ctl get d/ --prefix --keys-only | lines)"
+same "get print-value-only" "vd/1" "$(ctl get d/1 --print-value-only)"
+same "get from-key" "d/2 vd/2 d/3 vd/3" "$(ctl get d/2 --from-key | lines)"
+same "get range" "a 2 b vb" "$(ctl get a c | lines)"
+same "get limit" "d/1 vd/1" "$(ctl get d/ --prefix --limit 1 | lines)"
+same "get order" "d/3 vd/3 d/2 vd/2 d/1 vd/1" "$(ctl get d/ --prefix --order DESCEND --sort-by KEY | lines)"
+same "get sort-by modify" "b vb c vc a 2" "$(ctl get a d --sort-by MODIFY | lines)"
+same "get rev" "a 1" "$(ctl get a --rev 2 | lines)"
+same "get serializable" "a 2" "$(ctl get a --consistency s | lines)"
+holds "get count-only" '"Count" : 3' "$(ctl get d/ --prefix --count-only -w fields)"
+holds "get json" '"mod_revision":8' "$(ctl get a -w json)"
+holds "get fields" '"Version" : 2' "$(ctl get a -w fields)"
+same "del" 1 "$(ctl del b)"
+same "del prefix prev-kv" "3 d/1 vd/1 d/2 vd/2 d/3 vd/3" "$(ctl del d/ --prefix --prev-kv | lines)"
+same "del nothing" 0 "$(ctl del nothing)"
+same "txn success" "SUCCESS  OK  a 3" "$(printf 'value("a") = "2"\n\nput a 3\nget a\n\nput a 4\n\n' | ctl txn | lines)"
+same "txn failure" "FAILURE  a 3" "$(printf 'mod("a") = "2"\n\nput a 5\n\nget a\n\n' | ctl txn | lines)"
+
+ctl watch w --prefix --prev-kv >"$dir/watch" &
+sleep 1
+ctl put w1 x >/dev/null
+ctl put w1 y >/dev/null
+ctl del w1 >/dev/null
+sleep 1
+kill $! 2>/dev/null || true
+same "watch" "PUT w1 x PUT w1 x w1 y DELETE w1 y w1" "$(tr '\n' ' ' <"$dir/watch" | sed 's/ *$//')"
+holds "watch from a revision" "PUT a 1" "$( (timeout 2 "$ETCDCTL" --endpoints "$endpoint" watch a --rev 2 2>&1 || true) | lines)"
+holds "watch of a range" "PUT c vc" "$( (timeout 2 "$ETCDCTL" --endpoints "$endpoint" watch b d --rev 4 2>&1 || true) | lines)"
+holds "watch interactive, progress" "progress notify: " "$( (printf 'watch a\n'; sleep 1; printf 'progress\n'; sleep 1) | timeout 5 "$ETCDCTL" --endpoints "$endpoint" watch -i 2>&1 || true)"
+
+lease=$(ctl lease grant 100 | awk '{ print $2 }')
+same "put with lease" OK "$(ctl put leased 1 --lease "$lease")"
+holds "lease timetolive" "granted with TTL(100s), remaining(" "$(ctl lease timetolive "$lease" --keys)"
+holds "lease timetolive keys" "attached keys([leased])" "$(ctl lease timetolive "$lease" --keys)"
+holds "lease list" "$lease" "$(ctl lease list)"
+holds "lease keep-alive" "keepalived with TTL(100)" "$(ctl lease keep-alive --once "$lease")"
+holds "lease revoke" "revoked" "$(ctl lease revoke "$lease")"
+same "revoked keys are gone" "" "$(ctl get leased)"
+short=$(ctl lease grant 2 | awk '{ print $2 }')
+ctl put short 1 --lease "$short" >/dev/null
+sleep 4
+same "expired keys are gone" "" "$(ctl get short)"
+
+holds "endpoint status" "3.7.3" "$(ctl endpoint status)"
+holds "endpoint health" "is healthy" "$(ctl endpoint health)"
+holds "endpoint hashkv" "$endpoint, " "$(ctl endpoint hashkv)"
+holds "endpoint status --cluster" "3.7.3" "$(ctl endpoint status --cluster)"
+holds "member list" "started, default, " "$(ctl member list)"
+holds "member remove" "Error: etcdserver: member not found" "$(refused member remove 1234)"
+holds "move-leader" "Error:" "$(refused move-leader 1234)"
+holds "defrag" "Finished defragmenting" "$(ctl defrag)"
+same "alarm list" "" "$(ctl alarm list)"
+holds "downgrade validate" "Error: etcdserver: invalid downgrade target version" "$(refused downgrade validate 3.5)"
+revision=$(ctl get a -w json | sed 's/.*"revision":\([0-9]*\).*/\1/')
+holds "compaction" "compacted revision $revision" "$(ctl compaction "$revision" --physical)"
+holds "compacted" "Error: etcdserver: mvcc: required revision has been compacted" "$(refused get a --rev 2)"
+holds "lock" "l/" "$(timeout 20 "$ETCDCTL" --endpoints "$endpoint" lock l echo done 2>&1; timeout 2 "$ETCDCTL" --endpoints "$endpoint" lock l 2>&1 || true)"
+holds "elect" "one" "$( (timeout 3 "$ETCDCTL" --endpoints "$endpoint" elect e one 2>&1 || true) | lines)"
+holds "version" '"etcdserver":"3.7.3"' "$(curl -s "http://$http/version")"
+same "health" '{"health":"true","reason":""}' "$(curl -s "http://$http/health")"
+same "livez" ok "$(curl -s "http://$http/livez")"
+holds "readyz" "[+]linearizable_read ok" "$(curl -s "http://$http/readyz?verbose")"
+same "only GET" 405 "$(curl -s -o /dev/null -w '%{http_code}' -X POST "http://$http/health")"
+holds "metrics" "etcd_server_has_leader 1" "$(curl -s "http://$http/metrics")"
+holds "metrics" "etcd_mvcc_put_total" "$(curl -s "http://$http/metrics")"
+
+ctl user add root:rp >/dev/null
+ctl role add root >/dev/null
+ctl user grant-role root root >/dev/null
+holds "auth enable" "Authentication Enabled" "$(ctl auth enable)"
+holds "nobody" "Error: etcdserver: user name is empty" "$(refused get a)"
+holds "wrong password" "Error: etcdserver: authentication failed, invalid user ID or password" "$(refused --user root:x get a)"
+as_root() { ctl --user root:rp "$@"; }
+as_root role add reader >/dev/null
+as_root role grant-permission reader read a >/dev/null
+as_root user add u:up >/dev/null
+as_root user grant-role u reader >/dev/null
+same "permitted" "a 3" "$(ctl --user u:up get a | lines)"
+holds "not permitted" "Error: etcdserver: permission denied" "$(refused --user u:up put a 1)"
+holds "not permitted" "permission denied" "$( (timeout 5 "$ETCDCTL" --endpoints "$endpoint" --user u:up watch a --prefix 2>&1 || true) | lines)"
+holds "user list" "root u" "$(as_root user list | lines)"
+holds "user get" "reader" "$(as_root user get u | lines)"
+holds "role list" "reader root" "$(as_root role list | lines)"
+holds "role get" "a" "$(as_root role get reader | lines)"
+as_root user passwd u --interactive=false <<<new >/dev/null
+same "new password" "a 3" "$(ctl --user u:new get a | lines)"
+as_root role revoke-permission reader a >/dev/null
+holds "revoked" "Error: etcdserver: permission denied" "$(refused --user u:new get a)"
+stop
+start
+holds "users survive" "Error: etcdserver: user name is empty" "$(refused get a)"
+as_root user revoke-role u reader >/dev/null
+as_root role delete reader >/dev/null
+as_root user delete u >/dev/null
+holds "auth disable" "Authentication Disabled" "$(as_root auth disable)"
+same "data survives" "a 3" "$(ctl get a | lines)"
+stop
+start --quota-backend-bytes 20000
+ctl put big "$(head -c 15000 /dev/zero | tr '\0' x)" >/dev/null || true
+holds "quota" "Error: etcdserver: mvcc: database space exceeded" "$(refused put more "$(head -c 15000 /dev/zero | tr '\0' x)")"
+holds "alarm" "alarm:NOSPACE" "$(ctl alarm list)"
+holds "health" '"reason":"ALARM NOSPACE"' "$(curl -s "http://$http/health")"
+stop
+start
+holds "alarms survive" "alarm:NOSPACE" "$(ctl alarm list)"
+holds "alarm disarm" "alarm:NOSPACE" "$(ctl alarm disarm)"
+same "after disarm" OK "$(ctl put more 1)"
+stop
+status=0
+"$vedette" etcd --memory --listen 0.0.0.0:0 2>"$dir/err" || status=$?
+same "an open port on all addresses is refused" 2 "$status"

@@ -1,0 +1,112 @@
+#!/bin/bash
+# Usage: etcd_kube.sh VEDETTE KUBE_APISERVER
+# A real kube-apiserver on `vedette etcd`: starts, serves kubectl (kinds, a CRD, leases, watches), survives a restart of either and finds everything again.
+set -eu
+vedette=$1
+kube=$2
+for program in "$kube" kubectl openssl python3; do
+	command -v "$program" >/dev/null || {
+		echo "skipped: there is no $program (docs/HACKING.md says how a kube-apiserver is built)" >&2
+		exit 77
+	}
+done
+dir=$(mktemp -d)
+children=""
+cleanup() {
+	for child in $children; do kill "$child" 2>/dev/null || true; done
+	wait 2>/dev/null || true
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+fail() { echo "$*" >&2; tail -n 15 "$dir/kube.log" "$dir/vedette.err" >&2; exit 1; }
+
+start_vedette() {
+	"$vedette" etcd --data-dir "$dir/data" --listen "127.0.0.1:${1:-0}" --http-listen 127.0.0.1:0 2>"$dir/vedette.err" &
+	vedette_pid=$!
+	children="$children $!"
+	for _ in $(seq 100); do grep -q ready "$dir/vedette.err" && break; sleep 0.1; done
+	etcd=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/vedette.err")
+	http=$(sed -n 's/^vedette: ready .* http \(.*\)/\1/p' "$dir/vedette.err")
+	[ -n "$etcd" ] || fail "vedette etcd did not start"
+}
+start_kube() {
+	"$kube" --etcd-servers="http://$etcd" --bind-address=127.0.0.1 --secure-port="$port" --cert-dir="$dir/certs" --service-account-issuer=https://kubernetes.default.svc \
+		--service-account-key-file="$dir/key" --service-account-signing-key-file="$dir/key" --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=AlwaysAllow \
+		--token-auth-file="$dir/tokens" --disable-admission-plugins=ServiceAccount >>"$dir/kube.log" 2>&1 &
+	kube_pid=$!
+	children="$children $!"
+	wait_ready
+}
+wait_ready() {
+	for _ in $(seq 600); do
+		[ "$(k get --raw /readyz 2>/dev/null)" = ok ] && return
+		kill -0 "$kube_pid" 2>/dev/null || fail "kube-apiserver ended"
+		sleep 0.2
+	done
+	fail "kube-apiserver is not ready"
+}
+k() { timeout 60 kubectl --server="https://127.0.0.1:$port" --insecure-skip-tls-verify=true --token=test-token --kubeconfig=/dev/null --cache-dir="$dir/cache" "$@"; }
+same() { [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"; }
+
+openssl genrsa -out "$dir/key" 2048 2>/dev/null
+echo "test-token,peers,1,system:masters" >"$dir/tokens"
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+start_vedette
+started=$(date +%s%N)
+start_kube
+echo "kube-apiserver ready on vedette etcd after $((($(date +%s%N) - started) / 1000000)) ms"
+
+k create namespace team >/dev/null
+k -n team create configmap settings --from-literal=a=1 >/dev/null
+k -n team get configmaps -o name --watch >"$dir/watch.out" 2>&1 &
+watcher=$!
+children="$children $watcher"
+k -n team create deployment web --image=nginx --replicas=3 >/dev/null
+k -n team patch configmap settings --type=merge -p '{"data":{"a":"2"}}' >/dev/null
+same "patched" 2 "$(k -n team get configmap settings -o 'jsonpath={.data.a}')"
+for i in $(seq 20); do k -n team create configmap "c$i" --from-literal=i="$i" >/dev/null; done
+k -n team delete configmap c7 >/dev/null
+same "list" 20 "$(k -n team get configmaps -o name | grep -c -v kube-root-ca)"
+same "paged list" 20 "$(k -n team get configmaps --chunk-size=3 -o name | grep -c -v kube-root-ca)"
+k apply -f - >/dev/null <<CRD
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: horses.example.com }
+spec:
+  group: example.com
+  names: { kind: Horse, plural: horses, singular: horse }
+  scope: Namespaced
+  versions: [{ name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object, x-kubernetes-preserve-unknown-fields: true } } }]
+CRD
+k wait --for=condition=Established crd/horses.example.com --timeout=30s >/dev/null
+for _ in $(seq 50); do k -n team get horses >/dev/null 2>&1 && break; sleep 0.2; done
+echo '{"apiVersion":"example.com/v1","kind":"Horse","metadata":{"name":"rosinante"},"spec":{"legs":4}}' | k -n team create -f - >/dev/null
+same "custom object" 4 "$(k -n team get horse rosinante -o 'jsonpath={.spec.legs}')"
+k -n team create -f - >/dev/null <<EVENT
+{"apiVersion":"v1","kind":"Event","metadata":{"name":"e1"},"involvedObject":{"kind":"Pod","namespace":"team","name":"x"},"reason":"Test","message":"hello","type":"Normal"}
+EVENT
+k -n team get events -o name | grep -q e1 || fail "the event is not there"
+sleep 1
+grep -c configmap/c "$dir/watch.out" | grep -q '^2[0-9]$' || fail "the watch saw $(grep -c configmap/c "$dir/watch.out") changes"
+echo "kinds, CRD, events, paging and watches work; vedette etcd: $(awk '/RssAnon/ { print $2 " kB RssAnon" }' /proc/$vedette_pid/status)"
+
+# kill -9 of the store under a living kube-apiserver
+kill -9 "$vedette_pid"
+wait "$vedette_pid" 2>/dev/null || true
+start_vedette "${etcd##*:}"
+wait_ready
+same "after kill -9 of the store" 4 "$(k -n team get horse rosinante -o 'jsonpath={.spec.legs}')"
+k -n team create configmap after-kill --from-literal=a=1 >/dev/null
+# and of the kube-apiserver
+kill -9 "$kube_pid"
+wait "$kube_pid" 2>/dev/null || true
+start_kube
+same "after a restart of both" 21 "$(k -n team get configmaps -o name | grep -c -v kube-root-ca)"
+same "custom object" 4 "$(k -n team get horse rosinante -o 'jsonpath={.spec.legs}')"
+k -n team delete horse rosinante >/dev/null
+k delete namespace team --wait=false >/dev/null
+kill -TERM "$vedette_pid"
+status=0
+wait "$vedette_pid" || status=$?
+same "exit status of vedette etcd" 0 "$status"
+echo "restarts found everything"

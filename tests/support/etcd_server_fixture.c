@@ -1,0 +1,265 @@
+/* See the header. */
+#include "etcd_server_fixture.h"
+
+#include "actor_sim.h"
+#include "vdtest.h"
+
+void etcd_server_fixture_open(struct etcd_server_fixture *fixture, const struct vdi_etcdserver_options *options)
+{
+	struct vdi_etcdserver_options copy = { 0 };
+	struct vd_mvcc_options	      mvcc = VD_MVCC_OPTIONS_INIT;
+
+	if (options)
+		copy = *options;
+	copy.bcrypt_cost = 4;
+	mvcc.history_window = (vd_dur) { 0 };
+	assert_status(vdi_env_new_sim(7, NULL, NULL, &fixture->env), VD_OK);
+	assert_status(vd_store_open_mvcc(fixture->env, &mvcc, &fixture->store, NULL), VD_OK);
+	copy.store = fixture->store;
+	assert_status(vdi_etcdserver_new(fixture->env, &copy, &fixture->server, NULL), VD_OK);
+}
+
+void etcd_server_fixture_close(struct etcd_server_fixture *fixture)
+{
+	vdi_etcdserver_stop(fixture->server);
+	(void) vdi_sim_run_until_idle(fixture->env);
+	fixture->server = vdi_etcdserver_free(fixture->server);
+	fixture->store = vd_store_close_wait(fixture->store);
+	fixture->env = vd_env_free(fixture->env);
+}
+
+/* ---- The transport that a call believes in ---- */
+
+static struct etcd_server_call *call_of(struct vdi_serve_call *base)
+{
+	return (struct etcd_server_call *) base;
+}
+
+/* A blob shows its bytes only when it is sent: the test's own allocation is asked for them. */
+static void keep(struct etcd_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	struct vd_bytes body = blob ? vdi_rpc_blob_bytes(blob) : VD_BYTES_NONE;
+	char	       *message = malloc(head.size + body.size + 1);
+
+	call->messages = realloc(call->messages, (call->count + 1) * sizeof call->messages[0]);
+	call->sizes = realloc(call->sizes, (call->count + 1) * sizeof call->sizes[0]);
+	if (head.size)
+		memcpy(message, head.data, head.size);
+	if (body.size)
+		memcpy(message + head.size, body.data, body.size);
+	call->messages[call->count] = message;
+	call->sizes[call->count++] = head.size + body.size;
+}
+
+static vd_status call_send(struct vdi_serve_call *base, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	struct etcd_server_call *call = call_of(base);
+
+	if (call->is_finished)
+		return VD_CLOSED;
+	if (call->room == 0)
+		return VD_FULL;
+	if (call->room != SIZE_MAX)
+		call->room--;
+	keep(call, head, blob);
+	return VD_OK;
+}
+
+static void call_finish(struct vdi_serve_call *base, int code, const char *message)
+{
+	struct etcd_server_call *call = call_of(base);
+
+	if (call->is_finished)
+		return;
+	call->is_finished = true;
+	call->code = code;
+	(void) snprintf(call->text, sizeof call->text, "%s", message);
+}
+
+static vd_status call_answer(struct vdi_serve_call *base, struct vdi_rpc_blob *blob)
+{
+	if (call_of(base)->is_finished)
+		return VD_CLOSED;
+	keep(call_of(base), VD_BYTES_NONE, blob);
+	call_finish(base, 0, "");
+	return VD_OK;
+}
+
+static void call_receive(struct vdi_serve_call *base)
+{
+	call_of(base)->wanted++;
+}
+
+static bool call_metadata(struct vdi_serve_call *base, const char *key, struct vd_bytes *ret_value)
+{
+	if (strcmp(key, "token") != 0 || call_of(base)->token == NULL)
+		return false;
+	*ret_value = vd_bytes_of(call_of(base)->token);
+	return true;
+}
+
+static const char *call_common_name(struct vdi_serve_call *base)
+{
+	return call_of(base)->common_name ? call_of(base)->common_name : "";
+}
+
+static void call_free(struct vdi_serve_call *base)
+{
+	call_of(base)->is_freed = true;
+}
+
+static const struct vdi_serve_call_ops ops = { call_send, call_finish, call_answer, call_receive, call_metadata, call_common_name, call_free };
+
+/* ---- Calls ---- */
+
+void etcd_server_call_init(struct etcd_server_call *call, struct etcd_server_fixture *fixture)
+{
+	memset(call, 0, sizeof *call);
+	call->base.ops = &ops;
+	call->env = fixture->env;
+	call->room = SIZE_MAX;
+}
+
+void etcd_server_call_open(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method)
+{
+	vdi_etcdserver_accept(fixture->server, &call->base, method);
+	(void) vdi_sim_run_until_idle(fixture->env);
+}
+
+static void release_copy(void *owner)
+{
+	free(owner);
+}
+
+void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *bytes, size_t size)
+{
+	struct vdi_rpc_message message = { 0 };
+	char		      *copy = malloc(size + 1);
+
+	assert_true(call->wanted > 0); /* else the transport would not have read it */
+	call->wanted--;
+	if (size)
+		memcpy(copy, bytes, size);
+	message.bytes = (struct vd_bytes) { copy, size };
+	message.owner = copy;
+	message.release = release_copy;
+	vdi_etcdserver_message(&call->base, &message);
+	(void) vdi_sim_run_until_idle(call->env);
+}
+
+void etcd_server_call_send(struct etcd_server_call *call, const ProtobufCMessage *message)
+{
+	struct vdi_rpc_message nothing = { 0 };
+	size_t		       size;
+	uint8_t		      *bytes;
+
+	if (message == NULL) {
+		vdi_etcdserver_message(&call->base, &nothing);
+		(void) vdi_sim_run_until_idle(call->env);
+		return;
+	}
+	size = protobuf_c_message_get_packed_size(message);
+	bytes = malloc(size + 1);
+	protobuf_c_message_pack(message, bytes);
+	etcd_server_call_send_bytes(call, bytes, size);
+	free(bytes);
+}
+
+void etcd_server_call_make_room(struct etcd_server_call *call, size_t room)
+{
+	call->room = room;
+	vdi_etcdserver_writable(&call->base);
+	(void) vdi_sim_run_until_idle(call->env);
+}
+
+void etcd_server_call_end(struct etcd_server_call *call)
+{
+	vdi_etcdserver_ended(&call->base);
+	(void) vdi_sim_run_until_idle(call->env);
+	assert_true(call->is_freed);
+	for (size_t i = 0; i < call->count; i++)
+		free(call->messages[i]);
+	free(call->messages);
+	free(call->sizes);
+	call->messages = NULL;
+	call->sizes = NULL;
+	call->count = 0;
+}
+
+static bool is_finished(void *arg)
+{
+	return ((struct etcd_server_call *) arg)->is_finished;
+}
+
+void *etcd_server_ask(struct etcd_server_fixture *fixture, struct etcd_server_call *call, const char *method, const ProtobufCMessage *request,
+		      const ProtobufCMessageDescriptor *answer)
+{
+	struct etcd_server_call own;
+	void		       *unpacked = NULL;
+
+	if (call == NULL) {
+		call = &own;
+		etcd_server_call_init(call, fixture);
+	}
+	etcd_server_call_open(call, fixture, method);
+	if (!call->is_finished)
+		etcd_server_call_send(call, request);
+	assert_true(vdi_sim_run_until(fixture->env, is_finished, call, VD_SECONDS(10)));
+	if (call->code == 0) {
+		assert_int_equal(call->count, 1);
+		unpacked = protobuf_c_message_unpack(answer, NULL, call->sizes[0], (const uint8_t *) call->messages[0]);
+		assert_non_null(unpacked);
+	} else if (call == &own) {
+		fail_msg("%s: %d %s", method, call->code, call->text);
+	}
+	etcd_server_call_end(call);
+	return unpacked;
+}
+
+void etcd_server_ask_fails(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request, enum vd_etcd_code code)
+{
+	struct etcd_server_call call;
+
+	etcd_server_call_init(&call, fixture);
+	assert_null(etcd_server_ask(fixture, &call, method, request, &etcdserverpb__put_response__descriptor));
+	assert_string_equal(call.text, vdi_serve_code_message(code));
+	assert_int_equal(call.code, vdi_serve_code_grpc(code));
+}
+
+Etcdserverpb__WatchResponse *etcd_server_call_next(struct etcd_server_call *call)
+{
+	Etcdserverpb__WatchResponse *response;
+
+	if (call->taken == call->count)
+		return NULL;
+	response = etcdserverpb__watch_response__unpack(NULL, call->sizes[call->taken], (const uint8_t *) call->messages[call->taken]);
+	assert_non_null(response);
+	call->taken++;
+	return response;
+}
+
+/* ---- Short ways ---- */
+
+ProtobufCBinaryData etcd_bytes(const char *text)
+{
+	return (ProtobufCBinaryData) { strlen(text), (uint8_t *) (uintptr_t) text };
+}
+
+void etcd_server_put(struct etcd_server_fixture *fixture, const char *key, const char *value)
+{
+	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
+
+	request.key = etcd_bytes(key);
+	request.value = etcd_bytes(value);
+	protobuf_c_message_free_unpacked(
+		etcd_server_ask(fixture, NULL, "/etcdserverpb.KV/Put", &request.base, &etcdserverpb__put_response__descriptor), NULL);
+}
+
+void etcd_server_delete(struct etcd_server_fixture *fixture, const char *key)
+{
+	Etcdserverpb__DeleteRangeRequest request = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+
+	request.key = etcd_bytes(key);
+	protobuf_c_message_free_unpacked(
+		etcd_server_ask(fixture, NULL, "/etcdserverpb.KV/DeleteRange", &request.base, &etcdserverpb__delete_range_response__descriptor), NULL);
+}

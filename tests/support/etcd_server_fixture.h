@@ -1,0 +1,65 @@
+/* An etcd server without a network: the embedded store and the services in the simulator, and calls that a test makes with messages of protobuf-c, which
+ * so is a second opinion on our own codec. One thread. */
+#ifndef ETCD_SERVER_FIXTURE_H
+#define ETCD_SERVER_FIXTURE_H
+
+#include "auth.pb-c.h"
+#include "etcdserver.h"
+#include "kv.pb-c.h"
+#include "rpc.pb-c.h"
+
+struct etcd_server_fixture {
+	struct vd_env	      *env;
+	struct vd_store	      *store;
+	struct vdi_etcdserver *server;
+};
+
+/* options may be NULL; its store is filled in. Memory only. */
+void etcd_server_fixture_open(struct etcd_server_fixture *fixture, const struct vdi_etcdserver_options *options);
+void etcd_server_fixture_close(struct etcd_server_fixture *fixture);
+
+/* One call as a test holds it: what came of it. */
+struct etcd_server_call {
+	struct vdi_serve_call base; /* first */
+	struct vd_env	     *env;
+	const char	     *token; /* metadata; NULL: none */
+	const char	     *common_name;
+	size_t		      room; /* messages that are taken before send answers VD_FULL; SIZE_MAX: all */
+
+	char  **messages;
+	size_t *sizes;
+	size_t	count;
+	size_t	capacity;
+	size_t	taken; /* by etcd_server_call_next */
+	bool	is_finished;
+	int	code;
+	char	text[512];
+	bool	is_freed;
+	unsigned wanted; /* receive calls not yet served */
+};
+
+void etcd_server_call_init(struct etcd_server_call *call, struct etcd_server_fixture *fixture);
+/* Opens a stream: accept only. */
+void etcd_server_call_open(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method);
+/* Gives it one message and runs until nothing is ready. NULL: half-close. */
+void etcd_server_call_send(struct etcd_server_call *call, const ProtobufCMessage *message);
+void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *bytes, size_t size);
+/* Room for so many more messages. */
+void etcd_server_call_make_room(struct etcd_server_call *call, size_t room);
+/* The transport ends it; its memory is given back. */
+void etcd_server_call_end(struct etcd_server_call *call);
+
+/* A whole unary call. The answer is unpacked (caller: protobuf_c_message_free_unpacked), or NULL when it failed: see call. */
+void *etcd_server_ask(struct etcd_server_fixture *fixture, struct etcd_server_call *call, const char *method, const ProtobufCMessage *request,
+		      const ProtobufCMessageDescriptor *answer);
+/* The same, which must fail with that message of the table. */
+void etcd_server_ask_fails(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request, enum vd_etcd_code code);
+/* The next message of a stream, NULL: none. */
+Etcdserverpb__WatchResponse *etcd_server_call_next(struct etcd_server_call *call);
+
+/* Short ways. */
+ProtobufCBinaryData etcd_bytes(const char *text);
+void		    etcd_server_put(struct etcd_server_fixture *fixture, const char *key, const char *value);
+void		    etcd_server_delete(struct etcd_server_fixture *fixture, const char *key);
+
+#endif

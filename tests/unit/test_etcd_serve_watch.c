@@ -1,0 +1,516 @@
+/* The Watch service of the etcd server without a network: the transcript 11.2, ids, progress, and clients that do not read. */
+#include "etcd_server_fixture.h"
+
+#include "actor_sim.h"
+#include "env.h"
+#include "serve_watches.h"
+#include "vdtest.h"
+
+#define COMPACTED "etcdserver: mvcc: required revision has been compacted"
+
+struct watch_test {
+	struct etcd_server_fixture fixture;
+	struct etcd_server_call	   call;
+};
+
+static void open_stream(struct watch_test *test)
+{
+	etcd_server_call_init(&test->call, &test->fixture);
+	etcd_server_call_open(&test->call, &test->fixture, "/etcdserverpb.Watch/Watch");
+}
+
+static int setup(void **state)
+{
+	struct vdi_etcdserver_options options = { .progress_interval = VD_SECONDS(10) };
+	struct watch_test	     *test = malloc(sizeof *test);
+
+	etcd_server_fixture_open(&test->fixture, &options);
+	open_stream(test);
+	*state = test;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct watch_test *test = *state;
+
+	etcd_server_call_end(&test->call);
+	etcd_server_fixture_close(&test->fixture);
+	free(test);
+	return vdi_alloc_live() == 0 ? 0 : -1;
+}
+
+/* ---- Requests ---- */
+
+struct create {
+	const char *key;
+	const char *end;
+	size_t	    end_size;
+	int64_t	    start;
+	int64_t	    id;
+	bool	    previous;
+	bool	    notify;
+	bool	    fragment;
+	bool	    no_put;
+	bool	    no_delete;
+};
+
+static void create(struct watch_test *test, struct create with)
+{
+	Etcdserverpb__WatchCreateRequest	     body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest		     request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	Etcdserverpb__WatchCreateRequest__FilterType filters[2];
+
+	body.key = etcd_bytes(with.key);
+	if (with.end)
+		body.range_end = (ProtobufCBinaryData) { with.end_size ? with.end_size : strlen(with.end), (uint8_t *) (uintptr_t) with.end };
+	body.start_revision = with.start;
+	body.watch_id = with.id;
+	body.prev_kv = with.previous;
+	body.progress_notify = with.notify;
+	body.fragment = with.fragment;
+	if (with.no_put)
+		filters[body.n_filters++] = ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NOPUT;
+	if (with.no_delete)
+		filters[body.n_filters++] = ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NODELETE;
+	body.filters = filters;
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+	request.create_request = &body;
+	etcd_server_call_send(&test->call, &request.base);
+}
+
+static void cancel(struct watch_test *test, int64_t id)
+{
+	Etcdserverpb__WatchCancelRequest body = ETCDSERVERPB__WATCH_CANCEL_REQUEST__INIT;
+	Etcdserverpb__WatchRequest	 request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+
+	body.watch_id = id;
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CANCEL_REQUEST;
+	request.cancel_request = &body;
+	etcd_server_call_send(&test->call, &request.base);
+}
+
+static void progress(struct watch_test *test)
+{
+	Etcdserverpb__WatchProgressRequest body = ETCDSERVERPB__WATCH_PROGRESS_REQUEST__INIT;
+	Etcdserverpb__WatchRequest	   request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST;
+	request.progress_request = &body;
+	etcd_server_call_send(&test->call, &request.base);
+}
+
+static void put(struct watch_test *test, const char *key, const char *value)
+{
+	etcd_server_put(&test->fixture, key, value);
+}
+
+static void compact(struct watch_test *test, int64_t revision)
+{
+	Etcdserverpb__CompactionRequest request = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
+
+	request.revision = revision;
+	protobuf_c_message_free_unpacked(etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Compact", &request.base,
+							 &etcdserverpb__compaction_response__descriptor),
+					 NULL);
+}
+
+/* ---- Answers, as text: "h6 id0 created", "h7 id0 PUT k=1 @7", ... ---- */
+
+static void describe_event(char *text, size_t size, const Mvccpb__Event *event)
+{
+	(void) snprintf(text + strlen(text), size - strlen(text), " %s %.*s", event->type == MVCCPB__EVENT__EVENT_TYPE__DELETE ? "DELETE" : "PUT",
+			(int) event->kv->key.len, (const char *) event->kv->key.data);
+	if (event->kv->value.len && event->kv->value.len < 20)
+		(void) snprintf(text + strlen(text), size - strlen(text), "=%.*s", (int) event->kv->value.len, (const char *) event->kv->value.data);
+	(void) snprintf(text + strlen(text), size - strlen(text), "@%d", (int) event->kv->mod_revision);
+	if (event->prev_kv)
+		(void) snprintf(text + strlen(text), size - strlen(text), "(was %.*s@%d)", (int) VDI_MIN(event->prev_kv->value.len, 20), (const char *) event->prev_kv->value.data,
+				(int) event->prev_kv->mod_revision);
+}
+
+static const char *next(struct watch_test *test)
+{
+	static char		     text[4096];
+	Etcdserverpb__WatchResponse *response = etcd_server_call_next(&test->call);
+
+	if (response == NULL)
+		return "nothing";
+	assert_non_null(response->header);
+	assert_int_equal(response->header->cluster_id, test->fixture.server->cluster_id);
+	(void) snprintf(text, sizeof text, "h%d id%d%s%s%s", (int) response->header->revision, (int) response->watch_id, response->created ? " created" : "",
+			response->canceled ? " canceled" : "", response->fragment ? " fragment" : "");
+	if (response->compact_revision)
+		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " compacted %d", (int) response->compact_revision);
+	if (response->cancel_reason && *response->cancel_reason)
+		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " reason %s", response->cancel_reason);
+	if (response->n_events > 5)
+		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " %zu events @%d..%d", response->n_events, (int) response->events[0]->kv->mod_revision,
+				(int) response->events[response->n_events - 1]->kv->mod_revision);
+	for (size_t i = 0; response->n_events <= 5 && i < response->n_events; i++)
+		describe_event(text, sizeof text, response->events[i]);
+	etcdserverpb__watch_response__free_unpacked(response, NULL);
+	return text;
+}
+
+#define EXPECT(test, wanted) assert_string_equal(next(test), wanted)
+
+/* ---- The golden transcript 11.2 ---- */
+
+static void e1101_watch_transcript(void **state)
+{
+	struct watch_test *test = *state;
+
+	for (int i = 0; i < 4; i++)
+		put(test, "b", "1");
+	put(test, "x", "1"); /* revision 6 */
+	create(test, (struct create) { .key = "k", .start = -1 });
+	EXPECT(test, "h6 id-1 created canceled reason " COMPACTED);
+	create(test, (struct create) { .key = "k", .end = "a" });
+	EXPECT(test, "h6 id-1 created canceled reason mvcc: watcher range is empty");
+	create(test, (struct create) { .key = "k", .previous = true });
+	EXPECT(test, "h6 id0 created");
+	create(test, (struct create) { .key = "k", .id = 9 });
+	EXPECT(test, "h6 id9 created");
+	create(test, (struct create) { .key = "k", .id = 9 });
+	EXPECT(test, "h6 id-1 created canceled reason mvcc: duplicate watch ID provided on the WatchStream");
+	progress(test);
+	EXPECT(test, "h6 id-1");
+	cancel(test, 9);
+	EXPECT(test, "h6 id9 canceled");
+	put(test, "k", "1");
+	EXPECT(test, "h7 id0 PUT k=1@7");
+	etcd_server_delete(&test->fixture, "k");
+	EXPECT(test, "h8 id0 DELETE k@8(was 1@7)");
+	compact(test, 6);
+	create(test, (struct create) { .key = "a", .end = "\0", .end_size = 1, .start = 2 });
+	EXPECT(test, "h8 id1 created");
+	EXPECT(test, "h0 id1 canceled compacted 6");
+	create(test, (struct create) { .key = "a", .end = "\0", .end_size = 1, .start = 6 });
+	EXPECT(test, "h8 id2 created");
+	EXPECT(test, "h8 id2 PUT x=1@6 PUT k=1@7 DELETE k@8");
+	create(test, (struct create) { .key = "fut", .start = 1000 });
+	EXPECT(test, "h8 id3 created");
+	progress(test);
+	cancel(test, 12345);
+	EXPECT(test, "nothing");
+}
+
+static void e317_no_watchers_no_progress(void **state)
+{
+	progress(*state);
+	EXPECT(*state, "nothing");
+}
+
+static void e319_half_closed_streams_go_on(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "h" });
+	EXPECT(test, "h1 id0 created");
+	etcd_server_call_send(&test->call, NULL);
+	put(test, "h", "1");
+	EXPECT(test, "h2 id0 PUT h=1@2");
+	assert_false(test->call.is_finished);
+}
+
+static void e314_automatic_ids_skip_those_in_use(void **state)
+{
+	create(*state, (struct create) { .key = "a", .id = 1 });
+	EXPECT(*state, "h1 id1 created");
+	create(*state, (struct create) { .key = "a" });
+	EXPECT(*state, "h1 id0 created");
+	create(*state, (struct create) { .key = "a" });
+	EXPECT(*state, "h1 id2 created");
+	create(*state, (struct create) { .key = "a", .id = -1 });
+	EXPECT(*state, "h1 id-1 created canceled reason mvcc: duplicate watch ID provided on the WatchStream");
+	cancel(*state, 0);
+	EXPECT(*state, "h1 id0 canceled");
+	create(*state, (struct create) { .key = "a" });
+	EXPECT(*state, "h1 id3 created");
+}
+
+static void e339_filters(void **state)
+{
+	create(*state, (struct create) { .key = "k", .no_put = true });
+	create(*state, (struct create) { .key = "k", .no_delete = true });
+	create(*state, (struct create) { .key = "k", .no_put = true, .no_delete = true });
+	for (int i = 0; i < 3; i++)
+		(void) next(*state);
+	put(*state, "k", "1");
+	EXPECT(*state, "h2 id1 PUT k=1@2");
+	etcd_server_delete(&((struct watch_test *) *state)->fixture, "k");
+	EXPECT(*state, "h3 id0 DELETE k@3");
+	EXPECT(*state, "nothing");
+}
+
+static void e329_one_transaction_is_one_answer_and_e343_previous_is_before_it(void **state)
+{
+	struct watch_test	  *test = *state;
+	static const uint8_t	   txn[] = { 0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, '2', 0x12, 8, 0x12, 6, 0x0a, 1, 'l', 0x12, 1, '3', 0x12, 5, 0x1a, 3, 0x0a, 1, 'm' };
+	struct etcd_server_call	   call;
+
+	put(test, "k", "1");
+	put(test, "m", "1");
+	create(test, (struct create) { .key = "k", .end = "z", .previous = true });
+	(void) next(test);
+	etcd_server_call_init(&call, &test->fixture);
+	etcd_server_call_open(&call, &test->fixture, "/etcdserverpb.KV/Txn");
+	etcd_server_call_send_bytes(&call, txn, sizeof txn);
+	etcd_server_call_end(&call);
+	EXPECT(test, "h4 id0 PUT k=2@4(was 1@2) PUT l=3@4 DELETE m@4(was 1@3)");
+	EXPECT(test, "nothing");
+}
+
+static void e336_a_backlog_comes_in_batches_of_a_thousand(void **state)
+{
+	struct watch_test *test = *state;
+
+	for (int i = 0; i < 2500; i++)
+		put(test, "k", "v");
+	create(test, (struct create) { .key = "k", .start = 2 });
+	progress(test);
+	EXPECT(test, "h2501 id0 created");
+	EXPECT(test, "h2501 id0 1000 events @2..1001");
+	EXPECT(test, "h2501 id0 1000 events @1002..2001");
+	EXPECT(test, "h2501 id0 500 events @2002..2501");
+	EXPECT(test, "h2501 id-1"); /* asked for when it was behind: answered when it is not (E-1007) */
+	EXPECT(test, "nothing");
+}
+
+static void e340_future_watchers_wait(void **state)
+{
+	create(*state, (struct create) { .key = "k", .start = 4, .notify = true });
+	EXPECT(*state, "h1 id0 created");
+	put(*state, "k", "1");
+	put(*state, "k", "2");
+	vdi_sim_advance(((struct watch_test *) *state)->fixture.env, VD_SECONDS(30));
+	EXPECT(*state, "nothing");
+	put(*state, "k", "3");
+	EXPECT(*state, "h4 id0 PUT k=3@4");
+}
+
+static void e350_periodic_progress_of_idle_watchers(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k", .notify = true });
+	create(test, (struct create) { .key = "k" });
+	(void) next(test);
+	(void) next(test);
+	put(test, "other", "1");
+	vdi_sim_advance(test->fixture.env, VD_MS(11500)); /* the interval and its jitter */
+	EXPECT(test, "h2 id0");
+	EXPECT(test, "nothing");
+	put(test, "k", "1");
+	EXPECT(test, "h3 id0 PUT k=1@3");
+	EXPECT(test, "h3 id1 PUT k=1@3");
+	vdi_sim_advance(test->fixture.env, VD_MS(10500)); /* it was busy */
+	EXPECT(test, "nothing");
+	vdi_sim_advance(test->fixture.env, VD_MS(11500));
+	EXPECT(test, "h3 id0");
+}
+
+/* ---- Clients that do not read ---- */
+
+static void e331_stuck_clients_cost_a_position(void **state)
+{
+	struct watch_test *test = *state;
+	int64_t		   live;
+	char		   wanted[64];
+
+	create(test, (struct create) { .key = "k", .previous = true });
+	(void) next(test);
+	test->call.room = 2;
+	put(test, "k", "0");
+	put(test, "k", "1");
+	put(test, "k", "2");
+	live = vdi_alloc_live();
+	for (int i = 3; i < 300; i++) {
+		(void) snprintf(wanted, sizeof wanted, "%d", i);
+		put(test, "k", wanted);
+	}
+	/* What grows is the store's history: a record and its place, no message. */
+	assert_true(vdi_alloc_live() - live < 2 * 297);
+	EXPECT(test, "h2 id0 PUT k=0@2");
+	EXPECT(test, "h3 id0 PUT k=1@3(was 0@2)");
+	EXPECT(test, "nothing");
+	etcd_server_call_make_room(&test->call, 1);
+	EXPECT(test, "h301 id0 298 events @4..301");
+	EXPECT(test, "nothing");
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	put(test, "k", "live");
+	EXPECT(test, "h302 id0 PUT k=live@302(was 299@301)");
+}
+
+static void e334_what_is_compacted_meanwhile_ends_the_watcher(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k" });
+	create(test, (struct create) { .key = "other" });
+	(void) next(test);
+	(void) next(test);
+	test->call.room = 0;
+	for (int i = 0; i < 10; i++)
+		put(test, "k", "v");
+	compact(test, 8);
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	EXPECT(test, "h0 id0 canceled compacted 8");
+	EXPECT(test, "nothing"); /* the other one was never behind */
+	put(test, "other", "1");
+	EXPECT(test, "h12 id1 PUT other=1@12");
+	cancel(test, 0); /* known until it is canceled */
+	EXPECT(test, "h12 id0 canceled");
+}
+
+static void e310_control_answers_wait_for_room_and_requests_for_them(void **state)
+{
+	struct watch_test *test = *state;
+
+	test->call.room = 0;
+	create(test, (struct create) { .key = "k" });
+	assert_int_equal(test->call.wanted, 0);
+	put(test, "k", "1");
+	etcd_server_call_make_room(&test->call, 1);
+	EXPECT(test, "h1 id0 created"); /* and nothing before it (E-315) */
+	assert_int_equal(test->call.wanted, 1);
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	EXPECT(test, "h2 id0 PUT k=1@2");
+}
+
+static void put_big(struct watch_test *test, const char *key, size_t size)
+{
+	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
+	uint8_t			*value = calloc(1, size);
+
+	request.key = etcd_bytes(key);
+	request.value = (ProtobufCBinaryData) { size, value };
+	protobuf_c_message_free_unpacked(
+		etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Put", &request.base, &etcdserverpb__put_response__descriptor), NULL);
+	free(value);
+}
+
+static void e345_fragments(void **state)
+{
+	struct watch_test *test = *state;
+
+	for (int i = 0; i < 5; i++)
+		put_big(test, "k", 1000000);
+	create(test, (struct create) { .key = "k", .start = 2, .fragment = true });
+	EXPECT(test, "h6 id0 created");
+	EXPECT(test, "h6 id0 fragment PUT k@2 PUT k@3");
+	EXPECT(test, "h6 id0 fragment PUT k@4 PUT k@5");
+	EXPECT(test, "h6 id0 PUT k@6");
+	/* Stuck between two fragments: it goes on where it stopped. */
+	test->call.room = 2;
+	create(test, (struct create) { .key = "k", .start = 2, .fragment = true });
+	EXPECT(test, "h6 id1 created");
+	EXPECT(test, "h6 id1 fragment PUT k@2 PUT k@3");
+	EXPECT(test, "nothing");
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	EXPECT(test, "h6 id1 fragment PUT k@4 PUT k@5");
+	EXPECT(test, "h6 id1 PUT k@6");
+}
+
+/* ---- Sharing and ending ---- */
+
+static void e1005_watchers_of_the_same_events_share_a_frame(void **state)
+{
+	struct watch_test	     *test = *state;
+	struct vdi_serve_watch_counts before;
+	struct vdi_serve_watch_counts after;
+
+	for (int i = 0; i < 100; i++)
+		create(test, (struct create) { .key = i % 2 ? "k" : "a", .end = i % 2 ? NULL : "z" });
+	vdi_serve_watches_counts(test->fixture.server->watches, &before);
+	put(test, "k", "1");
+	vdi_serve_watches_counts(test->fixture.server->watches, &after);
+	assert_int_equal(after.watchers, 100);
+	assert_int_equal(after.events - before.events, 100);
+	assert_int_equal(after.frames - before.frames, 1);
+}
+
+static void e351_nothing_is_left_of_an_ended_stream(void **state)
+{
+	struct watch_test	     *test = *state;
+	struct vdi_serve_watch_counts counts;
+
+	for (int i = 0; i < 10; i++)
+		put(test, "k", "1");
+	for (int i = 0; i < 50; i++)
+		create(test, (struct create) { .key = "k", .start = i % 3 });
+	test->call.room = 0;
+	put(test, "k", "1");
+	etcd_server_call_end(&test->call);
+	vdi_serve_watches_counts(test->fixture.server->watches, &counts);
+	assert_int_equal(counts.watchers, 0);
+	assert_int_equal(counts.slow_watchers, 0);
+	assert_int_equal(counts.streams, 0);
+	open_stream(test);
+}
+
+static void stopping_ends_streams_with_a_status(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k" });
+	vdi_etcdserver_stop(test->fixture.server);
+	(void) vdi_sim_run_until_idle(test->fixture.env);
+	assert_true(test->call.is_finished);
+	assert_int_equal(test->call.code, 14);
+	assert_string_equal(test->call.text, "etcdserver: server stopped");
+}
+
+/* Every allocation fails in turn while a watcher is made and gets an event: the stream ends with a reason, or nothing is missing. */
+static void torture_watch(void **state)
+{
+	struct watch_test *test = *state;
+	bool		   done = false;
+
+	for (uint64_t nth = 1; !done && nth < 300; nth++) {
+		static const uint8_t request[] = { 0x0a, 5, 0x0a, 1, 'k', 0x30, 1 };
+
+		etcd_server_call_end(&test->call);
+		etcd_server_call_init(&test->call, &test->fixture);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		etcd_server_call_open(&test->call, &test->fixture, "/etcdserverpb.Watch/Watch");
+		if (!test->call.is_finished)
+			etcd_server_call_send_bytes(&test->call, request, sizeof request);
+		done = !vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		if (test->call.is_finished) {
+			assert_int_equal(test->call.code, 8);
+			continue;
+		}
+		put(test, "k", "1");
+		assert_true(test->call.count == 2 || (test->call.count == 1 && strstr(next(test), "canceled")));
+	}
+	assert_true(done);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		CASE(e1101_watch_transcript),
+		CASE(e317_no_watchers_no_progress),
+		CASE(e319_half_closed_streams_go_on),
+		CASE(e314_automatic_ids_skip_those_in_use),
+		CASE(e339_filters),
+		CASE(e329_one_transaction_is_one_answer_and_e343_previous_is_before_it),
+		CASE(e336_a_backlog_comes_in_batches_of_a_thousand),
+		CASE(e340_future_watchers_wait),
+		CASE(e350_periodic_progress_of_idle_watchers),
+		CASE(e331_stuck_clients_cost_a_position),
+		CASE(e334_what_is_compacted_meanwhile_ends_the_watcher),
+		CASE(e310_control_answers_wait_for_room_and_requests_for_them),
+		CASE(e345_fragments),
+		CASE(e1005_watchers_of_the_same_events_share_a_frame),
+		CASE(e351_nothing_is_left_of_an_ended_stream),
+		CASE(stopping_ends_streams_with_a_status),
+		CASE(torture_watch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
