@@ -1,6 +1,7 @@
 /* vedette get: one object, or a list, printed. */
 #include <stdio.h>
 
+#include "etcd_source.h"
 #include "json_stream.h"
 #include "object_options.h"
 #include "table_print.h"
@@ -121,7 +122,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	struct vdi_log_settings	  log = VDI_LOG_SETTINGS_INIT;
 	struct vdi_object_query	  query;
 	struct vdi_http_client	 *client;
-	struct vd_error		  error = { 0 };
+	struct vdi_etcd_source	 *source;
 	const char		 *raw = NULL, *match = NULL, *operands[2];
 	int64_t			  limit = 0;
 	size_t			  operand_count;
@@ -142,8 +143,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--resource-version-match needs --resource-version");
 	if (raw == NULL && operand_count == 0)
 		return vdi_command_mistake(command, "which resource? For instance: vedette get pods");
-	if (vdi_http_client_new(&options.client, &client, &error) != VD_OK)
-		return vdi_command_mistake(command, "%s", error.message);
+	if (!vdi_object_options_client(command, &options, &log, operand_count ? operands[0] : NULL, &client, &source, &status))
+		return status;
 	if (raw) {
 		status = print_raw(command, client, raw);
 	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query, &status)) {
@@ -153,18 +154,21 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		status = print_list(command, client, &query, &options);
 	}
 	vdi_http_client_free(client);
+	vdi_etcd_source_close(source);
 	return status;
 }
 
 const struct vdi_command vdi_command_get = {
 	.name = "get",
-	.summary = "Print objects of an API server.",
+	.summary = "Print objects of an API server, or of an etcd.",
 	.usage = "vedette get [options] RESOURCE [NAME]",
 	.details = "RESOURCE is a name that the server's discovery knows: pods, pod, po, deployments.apps, deployments.v1.apps.\n"
+		   "With --etcd URL there is no server: the objects are read from etcd, through a cache of this command's own.\n"
 		   "Exit status: 0 printed (also when there was nothing to print), 1 failed, 2 misused.\n",
 	.examples = "  vedette get pods -n shop\n"
 		    "  vedette get deploy web -n shop -o json\n"
 		    "  vedette get pods -A -l app=web --field-selector spec.nodeName=node-1\n"
+		    "  vedette get --etcd http://127.0.0.1:2379 pods -A\n"
 		    "  vedette get --raw /debug/vedette\n",
 	.run = run,
 };

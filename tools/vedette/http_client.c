@@ -58,6 +58,10 @@ vd_status vdi_http_client_new(const struct vdi_http_client_options *options, str
 		curl_easy_setopt(client->curl, CURLOPT_SSL_VERIFYPEER, 0L);
 		curl_easy_setopt(client->curl, CURLOPT_SSL_VERIFYHOST, 0L);
 	}
+	if (options->socket_path) {
+		curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, options->socket_path);
+		curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
+	}
 	*ret_client = client;
 	return VD_OK;
 }

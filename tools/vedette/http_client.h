@@ -16,6 +16,7 @@ struct vdi_http_client_options {
 	const char *token;  /* bearer token, or NULL */
 	const char *ca_file, *cert_file, *key_file;
 	bool	    insecure; /* any certificate will do */
+	const char *socket_path; /* not NULL: connects to this socket of the file system, and server is only a name */
 };
 
 struct vdi_http_answer {

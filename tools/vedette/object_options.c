@@ -1,6 +1,8 @@
 /* See the header. */
 #include "object_options.h"
 
+#include "etcd_source.h"
+
 static char operand_copy[512]; /* of the main thread: "pods/web-1" taken apart */
 
 enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options)
@@ -69,4 +71,39 @@ bool vdi_object_options_resolve(const struct vdi_command *command, const struct 
 	query.form = vdi_object_options_form(options);
 	*ret_query = query;
 	return true;
+}
+
+bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options, struct vdi_log_settings *log, const char *operand,
+			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source, int *ret_exit)
+{
+	struct vd_error error = { 0 };
+	vd_status	status;
+
+	*ret_source = NULL;
+	if (!vdi_etcd_settings_check(command, &options->etcd, ret_exit))
+		return false;
+	if (options->etcd.urls && options->client.server) {
+		*ret_exit = vdi_command_mistake(command, "either --server or --etcd, not both");
+		return false;
+	}
+	if (options->etcd.urls && operand == NULL) {
+		*ret_exit = vdi_command_mistake(command, "--etcd needs to know which resource");
+		return false;
+	}
+	if (options->etcd.urls) {
+		status = vdi_etcd_source_open(&options->etcd, options->resources, operand, log, ret_source, &error);
+		if (status != VD_OK) {
+			(void) vdi_command_failed(command, "%s", *error.message ? error.message : vd_status_sentence(status));
+			*ret_exit = vdi_etcd_settings_exit(status);
+			return false;
+		}
+		options->client.socket_path = vdi_etcd_source_path(*ret_source);
+	}
+	if (options->client.server == NULL)
+		options->client.server = VDI_DEFAULT_SERVER;
+	if (vdi_http_client_new(&options->client, ret_client, &error) == VD_OK)
+		return true;
+	vdi_etcd_source_close(*ret_source);
+	*ret_exit = vdi_command_mistake(command, "%s", error.message);
+	return false;
 }

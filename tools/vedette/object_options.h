@@ -1,8 +1,9 @@
-/* The options that get and watch share: where the server is, which objects, how they are printed. */
+/* The options that get and watch share: where the server or the etcd is, which objects, how they are printed. */
 #ifndef VDI_OBJECT_OPTIONS_H
 #define VDI_OBJECT_OPTIONS_H
 
 #include "command_line.h"
+#include "etcd_options.h"
 #include "object_list.h"
 
 struct vdi_object_options {
@@ -13,8 +14,10 @@ struct vdi_object_options {
 	int64_t			       chunk_size;
 	const char		      *output;
 	bool			       no_headers;
+	struct vdi_etcd_settings       etcd; /* instead of a server */
+	const char		      *resources;
 };
-#define VDI_OBJECT_OPTIONS_INIT { .client = { .server = VDI_DEFAULT_SERVER }, .chunk_size = 500, .output = "table" }
+#define VDI_OBJECT_OPTIONS_INIT { .chunk_size = 500, .output = "table", .etcd = VDI_ETCD_SETTINGS_INIT }
 
 #define VDI_OBJECT_OPTION_TABLE(options)                                                                                         \
 	{ 's', "server", VDI_OPTION_TEXT, "URL", "address of the API server (default " VDI_DEFAULT_SERVER ")", &(options)->client.server }, \
@@ -29,7 +32,15 @@ struct vdi_object_options {
 		{ 0, "cacert", VDI_OPTION_TEXT, "FILE", "certificates of the authorities to trust", &(options)->client.ca_file },    \
 		{ 0, "cert", VDI_OPTION_TEXT, "FILE", "client certificate", &(options)->client.cert_file },                          \
 		{ 0, "key", VDI_OPTION_TEXT, "FILE", "key of the client certificate", &(options)->client.key_file },               \
-		{ 0, "insecure", VDI_OPTION_FLAG, NULL, "do not verify the server's certificate", &(options)->client.insecure }
+		{ 0, "insecure", VDI_OPTION_FLAG, NULL, "do not verify the server's certificate", &(options)->client.insecure },  \
+		VDI_ETCD_OPTION_TABLE(&(options)->etcd),                                                                          \
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "with --etcd: further kinds (JSON), as for serve", &(options)->resources }
+
+/* A client of the server, or of a cache over the etcd that the options name (etcd_source.h; *ret_source, else NULL). operand: what is wanted, perhaps NULL.
+ * False: it was said, *ret_exit is the exit status. */
+struct vdi_etcd_source;
+bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options, struct vdi_log_settings *log, const char *operand,
+			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source, int *ret_exit);
 
 /* Puts together what was asked: "pods web-1", "pods/web-1" or "pods"; looks the resource up. False: it was said, *ret_exit is the exit status. */
 bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options, struct vdi_http_client *client,

@@ -1,15 +1,27 @@
-/* vedette serve: the REST server on an embedded store. */
+/* vedette serve: the REST server on an embedded store, or on an etcd.
+ *
+ * A thread of its own starts everything, so that a signal is heard while an etcd does not answer or a long journal is read.
+ */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <vedette/server.h>
 #include <vedette/vedette.h>
 
 #include "command_line.h"
+#include "etcd_options.h"
 #include "log_load.h"
+#include "thread.h"
 
 #define DRAIN_TIMEOUT VD_SECONDS(8)
+/* How long caches may take to fill, and how often we say what they wait for. */
+#define START_TIMEOUT VD_SECONDS(600)
+#define START_NOTICE VD_SECONDS(5)
+/* What the thread that starts everything tells the one that waits for signals. */
+#define SIGNAL_STARTED SIGUSR1
 
 struct serve {
 	const char *listen;
@@ -22,10 +34,20 @@ struct serve {
 	const char *on_inconsistency;
 	unsigned    threads;
 	bool	    memory;
+	struct vdi_etcd_settings etcd;
 
 	/* While a log is loaded. */
 	const struct vd_env *env;
 	vd_mono		     said;
+};
+
+/* What is being started. The starting thread's until is_over. */
+struct start {
+	struct serve	 *serve;
+	struct vd_store	 *store;
+	struct vd_server *server;
+	int		  result; /* exit status */
+	atomic_bool	  is_over;
 };
 
 static int fail(const char *what, const struct vd_error *error)
@@ -60,17 +82,19 @@ static void say_progress(void *arg, uint64_t records, uint64_t all)
 		(void) fprintf(stderr, "vedette serve: loading %s: %llu records read\n", serve->load, (unsigned long long) records);
 }
 
-static vd_status open_store(struct serve *serve, const struct vd_env *env, struct vd_store **ret_store, struct vd_error *error)
+static vd_status open_store(struct serve *serve, struct vd_store **ret_store, struct vd_error *error)
 {
+	const struct vd_env	  *env = serve->env;
 	struct vdi_log_load_report report;
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
+	if (serve->etcd.urls)
+		return vdi_etcd_settings_open(&serve->etcd, env, ret_store, error);
 	options.data_dir = serve->memory ? NULL : serve->data_dir;
 	options.history_bytes = serve->history_bytes;
 	options.history_window = serve->history_window;
 	if (serve->load == NULL)
 		return vd_store_open_mvcc(env, &options, ret_store, error);
-	serve->env = env;
 	serve->said = vd_env_now(env);
 	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->load, say_progress, serve, ret_store, &report, error));
 	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld%s\n", serve->load, (unsigned long long) report.records,
@@ -78,53 +102,110 @@ static vd_status open_store(struct serve *serve, const struct vd_env *env, struc
 	return VD_OK;
 }
 
-/* Until SIGTERM or SIGINT, which every thread has blocked. */
-static void wait_for_signal(const sigset_t *signals)
+static const char *store_name(const struct serve *serve)
 {
-	int signal;
-
-	while (sigwait(signals, &signal) == EINTR)
-		;
+	return serve->etcd.urls ? "etcd" : serve->load ? "" : serve->memory ? "memory" : serve->data_dir;
 }
 
-static int run_server(struct serve *serve, const struct vd_env *env, const sigset_t *signals)
+static struct vd_server_options server_options(const struct serve *serve)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct vd_store		*store;
-	struct vd_server	*server;
-	struct vd_error		 error = { .code = VD_OK };
-	int			 result = 0;
 
-	error.code = open_store(serve, env, &store, &error);
-	if (error.code != VD_OK)
-		return fail(serve->load ? "" : serve->memory ? "memory" : serve->data_dir, &error);
 	options.listen = serve->listen;
 	options.threads = serve->threads;
 	options.resources_path = serve->resources;
 	options.history_bytes = serve->history_bytes;
 	options.history_window = serve->history_window;
+	options.key_prefix = serve->etcd.urls ? serve->etcd.prefix : NULL;
 	options.consistency_interval = serve->consistency_interval;
 	options.on_inconsistency = strcmp(serve->on_inconsistency, "panic") == 0    ? VD_ON_INCONSISTENCY_PANIC
 				   : strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST
 										     : VD_ON_INCONSISTENCY_REPORT;
-	error.code = vd_server_new(env, store, &options, &server, &error);
+	return options;
+}
+
+/* Says what is waited for, as long as it is. */
+static vd_status start_server(struct start *start, struct vd_error *error)
+{
+	vd_mono	  due = vd_mono_add(vd_env_now(start->serve->env), START_TIMEOUT);
+	vd_status status;
+
+	for (;;) {
+		status = vd_server_start(start->server, START_NOTICE, error);
+		if (status == VD_OK || !start->serve->etcd.urls || due.ns <= vd_env_now(start->serve->env).ns)
+			return status;
+		(void) fprintf(stderr, "vedette serve: waiting: %s\n", error->message[0] ? error->message : vd_status_sentence(status));
+	}
+}
+
+static void *start_run(void *arg)
+{
+	struct start		*start = arg;
+	struct vd_server_options options = server_options(start->serve);
+	struct vd_error		 error = { .code = VD_OK };
+
+	error.code = open_store(start->serve, &start->store, &error);
 	if (error.code != VD_OK) {
-		result = fail("", &error);
-		(void) vd_store_close_wait(store);
-		return result;
+		start->store = NULL;
+		start->result = fail(store_name(start->serve), &error);
+	} else if ((error.code = vd_server_new(start->serve->env, start->store, &options, &start->server, &error)) != VD_OK) {
+		start->server = NULL;
+		start->result = fail("", &error);
+	} else if ((error.code = start_server(start, &error)) != VD_OK) {
+		start->result = fail("start", &error);
 	}
-	error.code = vd_server_start(server, VD_SECONDS(600), &error);
-	if (error.code == VD_OK) {
-		(void) fprintf(stderr, "vedette: ready %s\n", vd_server_address(server));
+	atomic_store(&start->is_over, true);
+	(void) kill(getpid(), SIGNAL_STARTED);
+	return NULL;
+}
+
+/* Until one of the signals, which every thread has blocked. */
+static int wait_for_signal(const sigset_t *signals)
+{
+	int signal = 0;
+
+	while (sigwait(signals, &signal) == EINTR)
+		;
+	return signal;
+}
+
+/* False: told to end before everything was started. */
+static bool wait_for_start(struct start *start, const sigset_t *signals)
+{
+	bool is_told = false;
+
+	while (!atomic_load(&start->is_over)) {
+		is_told |= wait_for_signal(signals) != SIGNAL_STARTED && !atomic_load(&start->is_over);
+		/* Nothing of ours is kept in an etcd; an embedded store is opened to its end and closed. */
+		if (is_told && start->serve->etcd.urls) {
+			(void) fflush(stdout);
+			_exit(VDI_EXIT_OK);
+		}
+	}
+	return !is_told;
+}
+
+static int run_server(struct serve *serve, const sigset_t *signals)
+{
+	struct start	  start = { .serve = serve };
+	struct vdi_thread thread;
+	bool		  goes_on;
+
+	if (vdi_thread_start(&thread, "start", start_run, &start) != VD_OK)
+		return vdi_command_failed(&vdi_command_serve, "cannot start threads");
+	goes_on = wait_for_start(&start, signals);
+	vdi_thread_join(&thread);
+	if (start.result == VDI_EXIT_OK && goes_on) {
+		(void) fprintf(stderr, "vedette: ready %s\n", vd_server_address(start.server));
 		(void) fflush(stderr);
-		wait_for_signal(signals);
-		(void) vd_server_drain(server, DRAIN_TIMEOUT); /* what is left is cut */
-	} else {
-		result = fail("start", &error);
+		while (wait_for_signal(signals) == SIGNAL_STARTED)
+			;
+		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* what is left is cut */
 	}
-	(void) vd_server_free(server);
-	(void) vd_store_close_wait(store);
-	return result;
+	vd_store_shut(start.store); /* nobody waits any more for an etcd that is gone */
+	(void) vd_server_free(start.server);
+	(void) vd_store_close_wait(start.store);
+	return start.result;
 }
 
 static int run(const struct vdi_command *command, int argc, char **argv)
@@ -133,7 +214,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 					  .history_bytes = (int64_t) 256 << 20,
 					  .history_window = VD_SECONDS(600),
 					  .consistency_interval = VD_SECONDS(300),
-					  .on_inconsistency = "report" };
+					  .on_inconsistency = "report",
+					  .etcd = VDI_ETCD_SETTINGS_INIT };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
 	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
 	struct vd_env	       *env;
@@ -145,6 +227,9 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data)", &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
 		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
+		VDI_ETCD_OPTION_TABLE(&serve.etcd),
+		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION", "how often etcd is compacted, by whichever server comes first; 0: never (default 5m)",
+		  &serve.etcd.compaction_interval },
 		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "further kinds to serve (JSON)", &serve.resources },
 		{ 0, "history-window", VDI_OPTION_DURATION, "DURATION", "how long old revisions stay (default 10m)", &serve.history_window },
 		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE", "and how much of them at most (default 256MiB)", &serve.history_bytes },
@@ -155,8 +240,13 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 
+	serve.etcd.compaction_interval = VD_SECONDS(300);
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
 		return result;
+	if (!vdi_etcd_settings_check(command, &serve.etcd, &result))
+		return result;
+	if (serve.etcd.urls && (serve.memory || serve.load || serve.data_dir))
+		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with none of --data-dir, --memory and --load");
 	if (serve.memory && serve.data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
 	if (serve.data_dir == NULL)
@@ -165,6 +255,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	(void) sigemptyset(&signals);
 	(void) sigaddset(&signals, SIGTERM);
 	(void) sigaddset(&signals, SIGINT);
+	(void) sigaddset(&signals, SIGNAL_STARTED);
 	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
 	(void) signal(SIGPIPE, SIG_IGN);
 	raise_file_limit();
@@ -174,7 +265,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	env_options.log_level = vdi_command_log_level(&log);
 	if (vd_env_new_threads(&env_options, &env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
-	result = run_server(&serve, env, &signals);
+	serve.env = env;
+	result = run_server(&serve, &signals);
 	(void) vd_env_free(env);
 	return result;
 }
@@ -185,9 +277,11 @@ const struct vdi_command vdi_command_serve = {
 	.usage = "vedette serve [options]",
 	.details = "Says one line on standard error when it accepts requests: \"vedette: ready http://127.0.0.1:8080\". SIGTERM or Ctrl-C ends it: watches end\n"
 		   "cleanly, what was acknowledged is on disk.\n"
+		   "With --etcd URL the objects lie in an etcd (3.4 or later), under the keys that Kubernetes uses; several servers may share one.\n"
 		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
 	.examples = "  vedette serve\n"
 		    "  vedette serve --listen 127.0.0.1:0 --memory --load examples/small-cluster.ndjson\n"
-		    "  vedette serve --data-dir /var/lib/vedette --history-window 1h --log-format json\n",
+		    "  vedette serve --data-dir /var/lib/vedette --history-window 1h --log-format json\n"
+		    "  vedette serve --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-cert me.pem --etcd-key me.key\n",
 	.run = run,
 };

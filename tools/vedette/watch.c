@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <uthash.h>
 
+#include "etcd_source.h"
 #include "json_scan.h"
 #include "json_stream.h"
 #include "object_options.h"
@@ -421,7 +422,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	struct vdi_object_options options = VDI_OBJECT_OPTIONS_INIT;
 	struct vdi_log_settings	  log = VDI_LOG_SETTINGS_INIT;
 	struct watch		  watch = { .command = command, .log = &log, .is_first_list = true };
-	struct vd_error		  error = { 0 };
+	struct vdi_etcd_source	 *source;
 	const char		 *operands[2];
 	size_t			  operand_count;
 	int			  status;
@@ -441,8 +442,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--initial and --resource-version do not go together");
 	if (options.revision && strlen(options.revision) >= REVISION_SIZE)
 		return vdi_command_mistake(command, "--resource-version is too long");
-	if (vdi_http_client_new(&options.client, &watch.client, &error) != VD_OK)
-		return vdi_command_mistake(command, "%s", error.message);
+	if (!vdi_object_options_client(command, &options, &log, operands[0], &watch.client, &source, &status))
+		return status;
 	if (vdi_object_options_resolve(command, &options, watch.client, operands, operand_count, &watch.query, &status)) {
 		watch.table.with_event = true;
 		watch.table.wide = strcmp(options.output, "wide") == 0;
@@ -451,6 +452,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		status = prepare(&watch) == VD_OK ? start(&watch) : vdi_command_failed(command, "out of memory");
 	}
 	fini(&watch);
+	vdi_etcd_source_close(source);
 	return status;
 }
 
@@ -460,10 +462,12 @@ const struct vdi_command vdi_command_watch = {
 	.usage = "vedette watch [options] RESOURCE [NAME]",
 	.details = "Goes on until Ctrl-C (or --count). When the connection is lost it resumes after the last revision it saw; when the server has forgotten that\n"
 		   "revision it lists again and prints the difference. Both are said on standard error.\n"
+		   "With --etcd URL there is no server: the changes are read from etcd, through a cache of this command's own.\n"
 		   "Exit status: 0 after --count events, 1 failed, 2 misused.\n",
 	.examples = "  vedette watch pods -n shop\n"
 		    "  vedette watch pods -A -l app=web -o name\n"
 		    "  vedette watch configmap web-config -n shop --initial -o json\n"
+		    "  vedette watch --etcd http://127.0.0.1:2379 pods -A\n"
 		    "  vedette watch pods -A --resource-version 120 -o json --count 10\n",
 	.run = run,
 };

@@ -1,0 +1,47 @@
+/* The options that say which etcd and who we are to it; shared by all commands that take --etcd. */
+#ifndef VDI_ETCD_OPTIONS_H
+#define VDI_ETCD_OPTIONS_H
+
+#include <vedette/store.h>
+
+#include "command_line.h"
+
+#define VDI_ETCD_PREFIX "/registry"
+/* Where the password may be, so that it is not in the list of processes. */
+#define VDI_ETCD_PASSWORD_VARIABLE "VEDETTE_ETCD_PASSWORD"
+
+struct vdi_etcd_settings {
+	const char *urls; /* NULL: no etcd */
+	const char *prefix;
+	const char *ca_file, *cert_file, *key_file;
+	const char *user;	   /* NAME:PASSWORD or NAME */
+	const char *password_file; /* instead of the password behind the name */
+	vd_dur	    timeout;	   /* for the first answer */
+	vd_dur	    compaction_interval;
+	/* What follows from them; the program's for ever. */
+	const char *endpoints[32];
+	size_t	    endpoint_count;
+	char	    name[256], password[1024];
+};
+#define VDI_ETCD_SETTINGS_INIT { .timeout = { (int64_t) 20 * 1000000000 } }
+
+#define VDI_ETCD_OPTION_TABLE(settings)                                                                                          \
+	{ 0, "etcd", VDI_OPTION_TEXT, "URL[,URL...]", "use this etcd: http:// or https:// and HOST:PORT of every member", &(settings)->urls }, \
+		{ 0, "etcd-prefix", VDI_OPTION_TEXT, "PATH", "where keys begin in etcd (default " VDI_ETCD_PREFIX ")", &(settings)->prefix }, \
+		{ 0, "etcd-cacert", VDI_OPTION_TEXT, "FILE", "certificates of the authorities to trust for etcd", &(settings)->ca_file },  \
+		{ 0, "etcd-cert", VDI_OPTION_TEXT, "FILE", "client certificate for etcd", &(settings)->cert_file },               \
+		{ 0, "etcd-key", VDI_OPTION_TEXT, "FILE", "key of the client certificate for etcd", &(settings)->key_file },      \
+		{ 0, "etcd-user", VDI_OPTION_TEXT, "NAME[:PASSWORD]", "who we are to etcd; better without the password here: $" VDI_ETCD_PASSWORD_VARIABLE, \
+		  &(settings)->user },                                                                                            \
+		{ 0, "etcd-password-file", VDI_OPTION_TEXT, "FILE", "the password is the first line of this file", &(settings)->password_file }, \
+		{ 0, "etcd-timeout", VDI_OPTION_DURATION, "DURATION", "how long to wait for etcd's first answer (default 20s)", &(settings)->timeout }
+
+/* Whether the options fit together; reads the password, and wipes it from the command line. False: the mistake was said, *ret_exit is the exit status. Once. */
+bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_settings *settings, int *ret_exit);
+/* Blocks up to settings->timeout. The message names endpoint and cause. */
+VDI_MUST_USE vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings, const struct vd_env *env, struct vd_store **ret_store,
+					      struct vd_error *reterr);
+/* For a failure of vdi_etcd_settings_open: 2 for what the user should have written otherwise, else 1. */
+int vdi_etcd_settings_exit(vd_status status);
+
+#endif
