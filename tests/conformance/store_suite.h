@@ -20,6 +20,17 @@ struct store_suite_factory {
 	/* After the store was closed: removes what it left. NULL: nothing. */
 	void (*clean)(void *arg);
 	void *arg;
+
+	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may come in one batch or in several. It cannot run under
+	 * the simulator either. */
+	bool is_remote;
+	/* Tests that this one cannot pass, with the reason, which is printed; ended by a NULL name. NULL: none. */
+	const struct store_suite_exception *exceptions;
+};
+
+struct store_suite_exception {
+	const char *test;
+	const char *why;
 };
 
 /* The world of one test. */
@@ -129,6 +140,8 @@ void watch_close(struct watcher *watcher);
 vd_status watch_wait(struct watcher *watcher, size_t event_count_max);
 /* The next batch as text: "5: +a=1 a=2(1) -b(7)", a create, an update with its previous value, a delete; "progress 5"; or the status's name. */
 const char *watch_text(struct watcher *watcher, size_t event_count_max);
+/* The next batch is this; of a remote store, the next ones together are. */
+void expect_watch(struct watcher *watcher, size_t event_count_max, const char *expected);
 /* Nothing now. */
 bool watch_is_quiet(struct watcher *watcher);
 

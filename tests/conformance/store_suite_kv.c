@@ -9,7 +9,7 @@ static void e401_a_fresh_store_stands_at_revision_1(void **state)
 	assert_status(vd_store_status_get(f->store, &status), VD_OK);
 	assert_int_equal(status.current, 1);
 	assert_int_equal(status.compacted, -1);
-	assert_int_equal(status.key_count, 0);
+	assert_int_equal(status.key_count, f->factory->is_remote ? -1 : 0);
 	assert_true(status.progress);
 }
 
@@ -90,7 +90,7 @@ static void e406_compaction_keeps_what_it_must(void **state)
 	assert_status(compact(f, 6), VD_OK);
 	assert_string_equal(text_at(f, "k", NULL, 6), "");
 	watch_range(f, &watcher, "k", NULL, 6);
-	assert_true(vd_store_watch_next(watcher.watch, 100, &watcher.batch, NULL) == VD_OK);
+	assert_status(watch_wait(&watcher, 100), VD_OK);
 	assert_int_equal(watcher.batch.event_count, 1);
 	assert_true(watcher.batch.events[0].is_delete);
 	watch_close(&watcher);

@@ -304,7 +304,8 @@ static void check_batch(struct model_test *t, struct model_watch *watch)
 	if (batch->event_count == 0) {
 		assert_true(watch->progress_asked);
 		watch->progress_asked = false;
-		assert_int_equal(batch->revision, model->revision);
+		if (!t->f->factory->is_remote) /* there it may be the answer to somebody who asked earlier */
+			assert_int_equal(batch->revision, model->revision);
 		for (vd_rev revision = watch->next; revision <= batch->revision; revision++)
 			assert_int_equal(expected_events(model, watch, revision), 0);
 		watch->next = VDI_MAX(watch->next, batch->revision + 1);
@@ -329,6 +330,15 @@ static void check_batch(struct model_test *t, struct model_watch *watch)
 	}
 }
 
+/* Something has happened that the watch was not told yet. */
+static bool has_more(const struct model *model, const struct model_watch *watch)
+{
+	for (vd_rev revision = watch->next; revision <= model->revision; revision++)
+		if (expected_events(model, watch, revision))
+			return true;
+	return false;
+}
+
 static void step_watch(struct model_test *t)
 {
 	struct model_watch *watch = &t->watches[below(t, MODEL_WATCHES)];
@@ -347,7 +357,10 @@ static void step_watch(struct model_test *t)
 		watch->progress_asked = true;
 		return;
 	}
-	status = vd_store_watch_next(watch->watcher.watch, (size_t) below(t, 5) * 4, &watch->watcher.batch, &watch->watcher.error);
+	if (t->f->factory->is_remote && has_more(&t->model, watch))
+		status = watch_wait(&watch->watcher, (size_t) below(t, 5) * 4);
+	else
+		status = vd_store_watch_next(watch->watcher.watch, (size_t) below(t, 5) * 4, &watch->watcher.batch, &watch->watcher.error);
 	if (status == VD_OK) {
 		check_batch(t, watch);
 	} else if (status == VD_EXPIRED) {
@@ -356,8 +369,7 @@ static void step_watch(struct model_test *t)
 		close_watch(watch);
 	} else {
 		assert_status(status, VD_AGAIN);
-		for (vd_rev revision = watch->next; revision <= t->model.revision; revision++)
-			assert_int_equal(expected_events(&t->model, watch, revision), 0);
+		assert_false(has_more(&t->model, watch));
 	}
 }
 
