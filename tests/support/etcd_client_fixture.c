@@ -67,6 +67,13 @@ static struct etcd_result *note(void *arg, const struct vd_etcd_error *error, co
 	return result;
 }
 
+/* The last thing that a callback does here. */
+static void told(struct etcd_result *result)
+{
+	if (result->wait)
+		vdi_wait_signal(result->wait);
+}
+
 static void note_bytes(struct etcd_result *result, struct vd_bytes bytes)
 {
 	(void) snprintf(result->text, sizeof result->text, "%.*s", (int) bytes.size, bytes.size ? (const char *) bytes.data : "");
@@ -77,14 +84,17 @@ void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct 
 	struct etcd_result *result = note(arg, error, header);
 
 	assert_true((error == NULL) == (range != NULL) && (error == NULL) == (header != NULL));
-	if (range == NULL)
+	if (range == NULL) {
+		told(result);
 		return;
+	}
 	result->kv_count = range->kv_count;
 	result->number = range->count;
 	result->flag = range->more;
 	assert_int_equal(range->revision, header->revision);
 	if (range->kv_count)
 		note_bytes(result, vd_kv_key(range->kvs[0]));
+	told(result);
 }
 
 bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *range,
@@ -94,7 +104,7 @@ bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const 
 
 	assert_true(last == (range == NULL));
 	if (last) {
-		(void) note(arg, error, header);
+		told(note(arg, error, header));
 		return true;
 	}
 	assert_null(error);
@@ -109,12 +119,15 @@ void etcd_note_op(void *arg, const struct vd_etcd_error *error, const struct vd_
 	struct etcd_result *result = note(arg, error, header);
 
 	assert_true((error == NULL) == (op != NULL) && (error == NULL) == (header != NULL));
-	if (op == NULL)
+	if (op == NULL) {
+		told(result);
 		return;
+	}
 	result->kv_count = op->previous_count;
 	result->number = op->deleted;
 	if (op->previous_count)
 		note_bytes(result, vd_kv_value(op->previous[0]));
+	told(result);
 }
 
 void etcd_note_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *txn)
@@ -122,17 +135,20 @@ void etcd_note_txn(void *arg, const struct vd_etcd_error *error, const struct vd
 	struct etcd_result *result = note(arg, error, header);
 
 	assert_true((error == NULL) == (txn != NULL) && (error == NULL) == (header != NULL));
-	if (txn == NULL)
+	if (txn == NULL) {
+		told(result);
 		return;
+	}
 	result->kv_count = txn->result_count;
 	result->flag = txn->succeeded;
 	result->number = txn->revision;
+	told(result);
 }
 
 void etcd_note_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header)
 {
-	(void) note(arg, error, header);
 	assert_true((error == NULL) == (header != NULL));
+	told(note(arg, error, header));
 }
 
 void etcd_note_lease(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *lease)
@@ -140,13 +156,16 @@ void etcd_note_lease(void *arg, const struct vd_etcd_error *error, const struct 
 	struct etcd_result *result = note(arg, error, header);
 
 	assert_true((error == NULL) == (lease != NULL) && (error == NULL) == (header != NULL));
-	if (lease == NULL)
+	if (lease == NULL) {
+		told(result);
 		return;
+	}
 	result->number = lease->ttl_s;
 	result->second = lease->id;
 	result->kv_count = lease->key_count;
 	if (lease->key_count)
 		note_bytes(result, lease->keys[0]);
+	told(result);
 }
 
 void etcd_note_leases(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const int64_t *ids, size_t count)
@@ -155,18 +174,22 @@ void etcd_note_leases(void *arg, const struct vd_etcd_error *error, const struct
 
 	result->kv_count = count;
 	result->number = count ? ids[0] : 0;
+	told(result);
 }
 
 void etcd_note_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_etcd_status *status)
 {
 	struct etcd_result *result = note(arg, error, header);
 
-	if (status == NULL)
+	if (status == NULL) {
+		told(result);
 		return;
+	}
 	note_bytes(result, vd_bytes_of(status->version));
 	result->number = status->db_size;
 	result->second = (int64_t) status->leader;
 	result->kv_count = status->error_count;
+	told(result);
 }
 
 void etcd_note_alarms(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_etcd_alarm *alarms,
@@ -177,6 +200,7 @@ void etcd_note_alarms(void *arg, const struct vd_etcd_error *error, const struct
 	result->kv_count = count;
 	result->number = count ? (int64_t) alarms[0].member_id : 0;
 	result->second = count ? alarms[0].kind : 0;
+	told(result);
 }
 
 void etcd_note_hash(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, uint32_t hash, vd_rev compacted, vd_rev hashed)
@@ -185,6 +209,7 @@ void etcd_note_hash(void *arg, const struct vd_etcd_error *error, const struct v
 
 	result->number = hash;
 	result->second = compacted;
+	told(result);
 }
 
 void etcd_note_snapshot(void *arg, const struct vd_etcd_error *error, struct vd_bytes part, uint64_t remaining_bytes, bool last)
@@ -192,7 +217,7 @@ void etcd_note_snapshot(void *arg, const struct vd_etcd_error *error, struct vd_
 	struct etcd_result *result = arg;
 
 	if (last) {
-		(void) note(arg, error, NULL);
+		told(note(arg, error, NULL));
 		return;
 	}
 	assert_null(error);
@@ -212,6 +237,7 @@ void etcd_note_members(void *arg, const struct vd_etcd_error *error, const struc
 		result->number = (int64_t) members[0].client_url_count;
 		result->second = (int64_t) members[0].id;
 	}
+	told(result);
 }
 
 void etcd_note_auth_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, bool enabled, uint64_t revision)
@@ -220,6 +246,7 @@ void etcd_note_auth_status(void *arg, const struct vd_etcd_error *error, const s
 
 	result->flag = enabled;
 	result->number = (int64_t) revision;
+	told(result);
 }
 
 /* ---- Peer and client ---- */

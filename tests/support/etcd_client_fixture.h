@@ -7,6 +7,7 @@
 #include "actor_sim.h"
 #include "etcd_client.h"
 #include "rpc_script.h"
+#include "wait.h"
 
 #define ETCD_CLIENT_FIXTURE_ENDPOINTS_MAX 5
 
@@ -45,6 +46,7 @@ struct etcd_result {
 	char	      text[64]; /* first key, version, name */
 	struct vd_env *env;	/* set by the test: then at_ns is filled */
 	int64_t	      at_ns;
+	struct vdi_wait *wait; /* set by the test: signalled by the last call of a callback */
 };
 void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result);
 bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result,
