@@ -28,17 +28,20 @@ static void on_message(void *arg, struct vdi_rpc_message *message)
 {
 	struct vdi_etcd_watch_stream *stream = arg;
 	vd_status		      status;
-	bool			      is_paused;
+	bool			      is_paused, is_news;
 
 	vdi_lock_acquire(&stream->set->lock);
 	status = vdi_queue_put(&stream->received, message);
 	VDI_CHECK(status == VD_OK); /* nothing is asked for when it is full */
 	stream->received_bytes += cost(message);
 	is_paused = stream->is_paused = !has_room_locked(stream);
-	vdi_etcd_watch_set_attend_locked(stream->set, stream);
+	is_news = vdi_etcd_watch_set_list_locked(stream->set, stream);
 	vdi_lock_release(&stream->set->lock);
 	if (!is_paused)
 		vdi_etcd_stream_receive(stream->rpc);
+	/* Last, lest the actor runs into what is done here. The stream, and so the set, stays until the end has come, which is after this. */
+	if (is_news)
+		vd_actor_wake(stream->set->actor);
 }
 
 static void on_ended(void *arg, const struct vdi_rpc_end *end)

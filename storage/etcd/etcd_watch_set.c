@@ -75,12 +75,18 @@ vd_status vdi_etcd_watch_set_get(struct vd_etcd *client, struct vdi_etcd_watch_s
 
 /* ---- Any thread ---- */
 
+bool vdi_etcd_watch_set_list_locked(struct vdi_etcd_watch_set *set, struct vdi_etcd_watch_stream *stream)
+{
+	if (stream->is_attended)
+		return false;
+	stream->is_attended = true;
+	TAILQ_INSERT_TAIL(&set->to_attend, stream, attend_node);
+	return true;
+}
+
 void vdi_etcd_watch_set_attend_locked(struct vdi_etcd_watch_set *set, struct vdi_etcd_watch_stream *stream)
 {
-	if (!stream->is_attended) {
-		stream->is_attended = true;
-		TAILQ_INSERT_TAIL(&set->to_attend, stream, attend_node);
-	}
+	(void) vdi_etcd_watch_set_list_locked(set, stream); /* the wake is for what was there, too */
 	vd_actor_wake(set->actor);
 }
 

@@ -54,7 +54,9 @@ VDI_MUST_USE vd_status vdi_etcd_watch_set_request_progress(struct vdi_etcd_watch
 							   size_t metadata_count);
 /* want: enum vdi_etcd_watch_want. With the watch's lock held. Cannot fail. */
 void vdi_etcd_watch_set_command(struct vdi_etcd_watch_set *set, struct vd_etcd_watch *watch, unsigned want);
-/* The actor is to look at the stream. */
+/* Puts the stream among those that the actor is to look at; true: it was not there, so a wake is due. */
+bool vdi_etcd_watch_set_list_locked(struct vdi_etcd_watch_set *set, struct vdi_etcd_watch_stream *stream);
+/* The same, with the wake. */
 void vdi_etcd_watch_set_attend_locked(struct vdi_etcd_watch_set *set, struct vdi_etcd_watch_stream *stream);
 
 #endif
