@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "json_scan.h"
+#include "k8s_proto.h"
 
 #define ROUNDS 9
 
@@ -38,6 +39,42 @@ static void report(const char *name, const char *operation, size_t size, int64_t
 
 	printf("{\"bench\":\"json\",\"case\":\"%s\",\"operation\":\"%s\",\"bytes\":%zu,\"ns\":%.1f,\"mb_per_s\":%.0f}\n", name, operation, size,
 	       ns, (double) size * 1000 / ns);
+}
+
+/* A Pod as protobuf and back. What is no Pod is left out. */
+static void measure_protobuf(const char *name, struct vd_bytes json, unsigned count)
+{
+	const struct vdi_k8s_message *pod = vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of("Pod"));
+	struct vdi_buffer	      proto, back;
+	size_t			      mark;
+	int64_t			      best[2] = { INT64_MAX, INT64_MAX };
+	bool			      bad = false;
+
+	vdi_buffer_init(&proto, 1 << 24);
+	vdi_buffer_init(&back, 1 << 24);
+	for (int round = 0; round < ROUNDS && !bad; round++) {
+		int64_t start = now_ns();
+
+		for (unsigned i = 0; i < count && !bad; i++) {
+			vdi_buffer_clear(&proto);
+			mark = vdi_k8s_proto_envelope_begin(&proto, vd_bytes_of("v1"), vd_bytes_of("Pod"));
+			bad = vdi_k8s_proto_from_json(pod, json, NULL, &proto, NULL) != VD_OK;
+			vdi_k8s_proto_envelope_end(&proto, mark);
+		}
+		best[0] = VDI_MIN(best[0], now_ns() - start);
+		start = now_ns();
+		for (unsigned i = 0; i < count && !bad; i++) {
+			vdi_buffer_clear(&back);
+			bad = vdi_k8s_proto_to_json(vdi_buffer_bytes(&proto), &back, NULL) != VD_OK;
+		}
+		best[1] = VDI_MIN(best[1], now_ns() - start);
+	}
+	if (!bad) {
+		report(name, "to protobuf", proto.size, best[0], count);
+		report(name, "from protobuf", back.size, best[1], count);
+	}
+	vdi_buffer_fini(&proto);
+	vdi_buffer_fini(&back);
 }
 
 static int measure(const char *name, struct vd_bytes json)
@@ -79,6 +116,7 @@ static int measure(const char *name, struct vd_bytes json)
 		report(name, "scan", json.size, best[0], count);
 		report(name, "validate", json.size, best[1], count);
 		report(name, "minify", json.size, best[2], count);
+		measure_protobuf(name, json, count);
 	}
 	vdi_json_object_fini(&object);
 	vdi_json_plan_free(plan);

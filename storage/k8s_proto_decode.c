@@ -14,14 +14,13 @@
 #include "json_text.h"
 #include "json_scan.h"
 #include "k8s_proto.h"
+#include "k8s_proto_wire.h"
 #include "k8s_time.h"
 
-#define SHOWN_MAX 60
-
-enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_GROUP = 3, WIRE_GROUP_END = 4, WIRE_32 = 5 };
-
+/* at and end are the free room of out; its size is brought up to date when there is no more, and at the end. After a failure there is no room. */
 struct decoder {
 	struct vdi_buffer *out;
+	char		  *at, *end;
 	struct vd_error	  *reterr;
 	size_t		   merged_left; /* bytes that may still be copied for messages in parts */
 };
@@ -33,126 +32,54 @@ struct slot {
 	uint32_t count;
 };
 
-/* One field on the wire. */
-struct part {
-	uint32_t	number;
-	enum wire	wire;
-	uint64_t	integer; /* varint */
-	struct vd_bytes bytes;	 /* WIRE_BYTES */
-};
-
 static vd_status malformed(struct decoder *decoder, const char *what)
 {
 	return vd_error_set(decoder->reterr, VD_BAD_REQUEST, "malformed protobuf: %s", what);
 }
 
-/* ---- The wire ---- */
-
-static bool read_varint(struct vd_bytes bytes, size_t *at, uint64_t *ret_value)
-{
-	const uint8_t *data = bytes.data;
-	uint64_t       value = 0;
-
-	for (unsigned shift = 0; shift < 64 && *at < bytes.size; shift += 7) {
-		uint8_t byte = data[(*at)++];
-
-		value |= (uint64_t) (byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool read_tag(struct vd_bytes bytes, size_t *at, uint32_t *ret_number, enum wire *ret_wire)
-{
-	uint64_t tag;
-
-	if (!read_varint(bytes, at, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
-		return false;
-	*ret_number = (uint32_t) (tag >> 3);
-	*ret_wire = (enum wire) (tag & 7);
-	return true;
-}
-
-/* Jumps over a group: nesting is counted, not followed. */
-static bool skip_group(struct vd_bytes bytes, size_t *at)
-{
-	for (unsigned depth = 1; depth > 0;) {
-		uint64_t  value;
-		uint32_t  number;
-		enum wire wire;
-
-		if (!read_tag(bytes, at, &number, &wire))
-			return false;
-		switch (wire) {
-		case WIRE_VARINT:
-			if (!read_varint(bytes, at, &value))
-				return false;
-			break;
-		case WIRE_BYTES:
-			if (!read_varint(bytes, at, &value) || value > bytes.size - *at)
-				return false;
-			*at += (size_t) value;
-			break;
-		case WIRE_64:
-		case WIRE_32:
-			if (bytes.size - *at < (wire == WIRE_64 ? 8u : 4u))
-				return false;
-			*at += wire == WIRE_64 ? 8 : 4;
-			break;
-		case WIRE_GROUP:
-			if (++depth > VDI_K8S_PROTO_DEPTH_MAX)
-				return false;
-			break;
-		case WIRE_GROUP_END:
-			depth--;
-			break;
-		default:
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Reads the field at *at and moves behind it. false: the bytes are no message. */
-static bool read_part(struct vd_bytes bytes, size_t *at, struct part *ret_part)
-{
-	uint64_t size;
-
-	if (!read_tag(bytes, at, &ret_part->number, &ret_part->wire))
-		return false;
-	switch (ret_part->wire) {
-	case WIRE_VARINT:
-		return read_varint(bytes, at, &ret_part->integer);
-	case WIRE_BYTES:
-		if (!read_varint(bytes, at, &size) || size > bytes.size - *at)
-			return false;
-		ret_part->bytes = (struct vd_bytes) { (const char *) bytes.data + *at, (size_t) size };
-		*at += (size_t) size;
-		return true;
-	case WIRE_64:
-	case WIRE_32:
-		size = ret_part->wire == WIRE_64 ? 8 : 4;
-		if (bytes.size - *at < size)
-			return false;
-		*at += (size_t) size;
-		return true;
-	case WIRE_GROUP:
-		return skip_group(bytes, at);
-	default:
-		return false;
-	}
-}
-
 /* ---- JSON ---- */
 
-static void put(struct decoder *decoder, const char *text, size_t size)
+#define ROOM_MIN 1024 /* asked for at once, when out allows */
+
+static void settle(struct decoder *decoder)
 {
-	vdi_buffer_append(decoder->out, (struct vd_bytes) { text, size });
+	if (decoder->out->status == VD_OK && decoder->at)
+		decoder->out->size = (size_t) (decoder->at - decoder->out->data);
+}
+
+static bool more_room(struct decoder *decoder, size_t size)
+{
+	struct vdi_buffer *out = decoder->out;
+
+	settle(decoder);
+	if (out->status == VD_OK)
+		(void) vdi_buffer_reserve(out, VDI_MAX(size, VDI_MIN((size_t) ROOM_MIN, out->size_max - out->size)));
+	decoder->at = decoder->end = NULL;
+	if (out->status != VD_OK)
+		return false;
+	decoder->at = out->data + out->size;
+	decoder->end = out->data + out->capacity;
+	return true;
+}
+
+static inline bool has_room(struct decoder *decoder, size_t size)
+{
+	return (size_t) (decoder->end - decoder->at) >= size || more_room(decoder, size);
+}
+
+static inline void put(struct decoder *decoder, const char *text, size_t size)
+{
+	if (has_room(decoder, size)) {
+		memcpy(decoder->at, text, size);
+		decoder->at += size;
+	}
 }
 #define PUT(decoder, literal) put(decoder, literal, sizeof(literal) - 1)
+
+static inline bool has_failed(const struct decoder *decoder)
+{
+	return decoder->out->status != VD_OK;
+}
 
 /* Bytes from at on that stand for themselves in a JSON string. Eight at a time: a byte is special when it is a control character, a quote, a
  * backslash or not ASCII. */
@@ -188,7 +115,7 @@ static void put_escaped(struct decoder *decoder, unsigned char character)
 	put(decoder, (char[]) { '\\', 'u', '0', '0', hex[character >> 4], hex[character & 15] }, 6);
 }
 
-static vd_status put_string(struct decoder *decoder, struct vd_bytes text)
+static vd_status put_escaped_string(struct decoder *decoder, struct vd_bytes text)
 {
 	const unsigned char *data = text.data;
 	size_t		     at = 0, from = 0;
@@ -216,33 +143,38 @@ static vd_status put_string(struct decoder *decoder, struct vd_bytes text)
 	return VD_OK;
 }
 
+/* Most strings stand for themselves, and are copied once. */
+static inline vd_status put_string(struct decoder *decoder, struct vd_bytes text)
+{
+	if (plain_run(text.data, text.size) < text.size)
+		return put_escaped_string(decoder, text);
+	if (has_room(decoder, text.size + 2)) {
+		*decoder->at++ = '"';
+		if (text.size)
+			memcpy(decoder->at, text.data, text.size);
+		decoder->at += text.size;
+		*decoder->at++ = '"';
+	}
+	return VD_OK;
+}
+
 /* `,"name":` */
 static void put_name(struct decoder *decoder, const struct vdi_k8s_field *field, bool *comma)
 {
-	char *room = vdi_buffer_reserve(decoder->out, (size_t) field->name_size + 4);
-	char *at = room;
-
-	if (room == NULL)
-		return;
-	if (*comma)
-		*at++ = ',';
-	*at++ = '"';
-	memcpy(at, field->name, field->name_size);
-	at += field->name_size;
-	*at++ = '"';
-	*at++ = ':';
-	vdi_buffer_commit(decoder->out, (size_t) (at - room));
+	if (has_room(decoder, (size_t) field->name_size + 4)) {
+		if (*comma)
+			*decoder->at++ = ',';
+		memcpy(decoder->at, field->quoted, (size_t) field->name_size + 3);
+		decoder->at += field->name_size + 3;
+	}
 	*comma = true;
 }
 
 static void put_base64(struct decoder *decoder, struct vd_bytes bytes)
 {
-	char *room;
-
 	PUT(decoder, "\"");
-	room = vdi_buffer_reserve(decoder->out, VDI_BASE64_ENCODED_MAX(bytes.size));
-	if (room)
-		vdi_buffer_commit(decoder->out, vdi_base64_encode(VDI_BASE64_STANDARD, bytes, room));
+	if (has_room(decoder, VDI_BASE64_ENCODED_MAX(bytes.size)))
+		decoder->at += vdi_base64_encode(VDI_BASE64_STANDARD, bytes, decoder->at);
 	PUT(decoder, "\"");
 }
 
@@ -256,26 +188,40 @@ static bool is_integer(const struct vdi_k8s_field *field)
 	return field->type <= VDI_K8S_INT64;
 }
 
+static void put_i64(struct decoder *decoder, int64_t value)
+{
+	uint64_t rest = value < 0 ? -(uint64_t) value : (uint64_t) value;
+	char	 digits[20];
+	size_t	 start = sizeof digits;
+
+	do
+		digits[--start] = (char) ('0' + rest % 10);
+	while (rest /= 10);
+	if (value < 0)
+		digits[--start] = '-';
+	put(decoder, digits + start, sizeof digits - start);
+}
+
 static void put_integer(struct decoder *decoder, const struct vdi_k8s_field *field, uint64_t integer)
 {
-	if (field->type == VDI_K8S_BOOL)
-		vdi_buffer_append_text(decoder->out, integer ? "true" : "false");
-	else if (field->type == VDI_K8S_INT32)
-		vdi_buffer_append_i64(decoder->out, (int32_t) (uint32_t) integer);
+	if (field->type != VDI_K8S_BOOL)
+		put_i64(decoder, field->type == VDI_K8S_INT32 ? (int32_t) (uint32_t) integer : (int64_t) integer);
+	else if (integer)
+		PUT(decoder, "true");
 	else
-		vdi_buffer_append_i64(decoder->out, (int64_t) integer);
+		PUT(decoder, "false");
 }
 
 static vd_status put_time(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes)
 {
 	int64_t	    seconds = 0;
 	int32_t	    microseconds = 0;
-	struct part part;
+	struct vdi_k8s_part part;
 	char	    text[VDI_K8S_TIME_SIZE];
 	size_t	    size;
 
 	for (size_t at = 0; at < bytes.size;) {
-		if (!read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != WIRE_VARINT))
+		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT))
 			return malformed(decoder, "a time is no message");
 		if (part.number == 1)
 			seconds = (int64_t) part.integer;
@@ -302,10 +248,10 @@ static vd_status put_int_or_string(struct decoder *decoder, struct vd_bytes byte
 	static const struct vdi_k8s_field integer = { .type = VDI_K8S_INT32 };
 	uint64_t			  type = 0, number = 0;
 	struct vd_bytes			  text = VD_BYTES_NONE;
-	struct part			  part;
+	struct vdi_k8s_part			  part;
 
 	for (size_t at = 0; at < bytes.size;) {
-		if (!read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != WIRE_VARINT) || (part.number == 3 && part.wire != WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT) || (part.number == 3 && part.wire != VDI_K8S_WIRE_BYTES))
 			return malformed(decoder, "a number or string is no message");
 		if (part.number == 1)
 			type = part.integer;
@@ -325,12 +271,12 @@ static vd_status put_int_or_string(struct decoder *decoder, struct vd_bytes byte
 /* Field 1 of a message that has only that one. */
 static vd_status only_field(struct decoder *decoder, struct vd_bytes bytes, bool *ret_there, struct vd_bytes *ret_value)
 {
-	struct part part;
+	struct vdi_k8s_part part;
 
 	*ret_there = false;
 	*ret_value = VD_BYTES_NONE;
 	for (size_t at = 0; at < bytes.size;) {
-		if (!read_part(bytes, &at, &part) || (part.number == 1 && part.wire != WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
 			return malformed(decoder, "a value is no message");
 		if (part.number == 1) {
 			*ret_there = true;
@@ -357,7 +303,6 @@ static vd_status put_raw(struct decoder *decoder, struct vd_bytes bytes, unsigne
 	struct vdi_json_limits limits = VDI_JSON_LIMITS_DEFAULT;
 	struct vd_bytes	       text;
 	bool		       there;
-	char		      *room;
 
 	VDI_TRY(only_field(decoder, bytes, &there, &text));
 	if (text.size == 0) {
@@ -372,20 +317,19 @@ static vd_status put_raw(struct decoder *decoder, struct vd_bytes bytes, unsigne
 	limits.depth_max = VDI_K8S_PROTO_DEPTH_MAX - depth;
 	if (vdi_json_validate(text, &limits, NULL) != VD_OK)
 		return malformed(decoder, "raw bytes are not JSON");
-	room = vdi_buffer_reserve(decoder->out, text.size);
-	if (room)
-		vdi_buffer_commit(decoder->out, vdi_json_minify(text, room));
+	if (has_room(decoder, text.size))
+		decoder->at += vdi_json_minify(text, decoder->at);
 	return VD_OK;
 }
 
 static vd_status put_strings(struct decoder *decoder, struct vd_bytes bytes)
 {
-	struct part part;
+	struct vdi_k8s_part part;
 	bool	    comma = false;
 
 	PUT(decoder, "[");
 	for (size_t at = 0; at < bytes.size;) {
-		if (!read_part(bytes, &at, &part) || (part.number == 1 && part.wire != WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
 			return malformed(decoder, "a list of strings is no message");
 		if (part.number != 1)
 			continue;
@@ -433,7 +377,7 @@ static vd_status put_packed(struct decoder *decoder, const struct vdi_k8s_field 
 	uint64_t integer;
 
 	for (size_t at = 0; at < bytes.size; *comma = true) {
-		if (!read_varint(bytes, &at, &integer))
+		if (!vdi_k8s_read_varint(bytes, &at, &integer))
 			return malformed(decoder, "packed numbers are cut off");
 		if (*comma)
 			PUT(decoder, ",");
@@ -444,16 +388,16 @@ static vd_status put_packed(struct decoder *decoder, const struct vdi_k8s_field 
 
 static vd_status put_list(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot, unsigned depth)
 {
-	struct part part;
+	struct vdi_k8s_part part;
 	bool	    comma = false;
 
 	PUT(decoder, "[");
-	for (size_t at = slot->first; at < slot->end && decoder->out->status == VD_OK;) {
-		if (!read_part(bytes, &at, &part))
+	for (size_t at = slot->first; at < slot->end && !has_failed(decoder);) {
+		if (!vdi_k8s_read_part(bytes, &at, &part))
 			return malformed(decoder, "a list is cut off");
 		if (part.number != field->number)
 			continue;
-		if (is_integer(field) && part.wire == WIRE_BYTES) {
+		if (is_integer(field) && part.wire == VDI_K8S_WIRE_BYTES) {
 			VDI_TRY(put_packed(decoder, field, part.bytes, &comma));
 			continue;
 		}
@@ -477,11 +421,11 @@ struct entry {
 
 static bool read_entry(struct vd_bytes bytes, struct entry *ret_entry)
 {
-	struct part part;
+	struct vdi_k8s_part part;
 
 	*ret_entry = (struct entry) { .key = VD_BYTES_NONE };
 	for (size_t at = 0; at < bytes.size;) {
-		if (!read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != VDI_K8S_WIRE_BYTES))
 			return false;
 		if (part.number == 1)
 			ret_entry->key = part.bytes;
@@ -526,12 +470,12 @@ static vd_status put_unsorted(struct decoder *decoder, const struct vdi_k8s_fiel
 	struct entry *entries = vdi_calloc(slot->count, sizeof *entries);
 	size_t	      count = 0;
 	vd_status     status = VD_OK;
-	struct part   part;
+	struct vdi_k8s_part   part;
 
 	if (entries == NULL)
 		return vd_error_set(decoder->reterr, VD_NOMEM, "out of memory");
 	for (size_t at = slot->first; at < slot->end && status == VD_OK;) {
-		if (!read_part(bytes, &at, &part))
+		if (!vdi_k8s_read_part(bytes, &at, &part))
 			status = malformed(decoder, "a map is cut off");
 		else if (part.number != field->number)
 			continue;
@@ -552,20 +496,23 @@ static vd_status put_map(struct decoder *decoder, const struct vdi_k8s_field *fi
 {
 	struct vd_bytes previous = VD_BYTES_NONE;
 	struct entry	entry;
-	struct part	part;
-	size_t		start = decoder->out->size;
+	struct vdi_k8s_part	part;
+	size_t		start;
 	bool		comma = false;
 
 	PUT(decoder, "{");
-	for (size_t at = slot->first; at < slot->end && decoder->out->status == VD_OK;) {
-		if (!read_part(bytes, &at, &part))
+	settle(decoder);
+	start = decoder->out->size;
+	for (size_t at = slot->first; at < slot->end && !has_failed(decoder);) {
+		if (!vdi_k8s_read_part(bytes, &at, &part))
 			return malformed(decoder, "a map is cut off");
 		if (part.number != field->number)
 			continue;
 		if (!read_entry(part.bytes, &entry))
 			return malformed(decoder, "an entry of a map is no message");
 		if (comma && vd_bytes_compare(previous, entry.key) >= 0) {
-			decoder->out->size = start + 1;
+			if (decoder->at)
+				decoder->at = decoder->out->data + start;
 			VDI_TRY(put_unsorted(decoder, field, bytes, slot, depth));
 			break;
 		}
@@ -578,48 +525,54 @@ static vd_status put_map(struct decoder *decoder, const struct vdi_k8s_field *fi
 
 /* ---- Messages ---- */
 
-static bool wire_fits(const struct vdi_k8s_field *field, enum wire wire)
+static bool wire_fits(const struct vdi_k8s_field *field, enum vdi_k8s_wire wire)
 {
-	if (wire == WIRE_BYTES)
+	if (wire == VDI_K8S_WIRE_BYTES)
 		return !is_integer(field) || field->container == VDI_K8S_LIST;
-	return wire == WIRE_VARINT && is_integer(field);
+	return wire == VDI_K8S_WIRE_VARINT && is_integer(field);
 }
 
-/* The first look: where is what. */
-static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_message *message, struct vd_bytes bytes, struct slot *slots)
+/* The first look: where is what. Slots of fields that are not present are not written. */
+static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_message *message, struct vd_bytes bytes, struct slot *slots,
+			     uint64_t *ret_present)
 {
 	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
 	unsigned		    next = 0;
+	uint64_t		    present = 0;
 
-	memset(slots, 0, message->field_count * sizeof *slots);
 	for (size_t at = 0; at < bytes.size;) {
 		size_t	    tag = at;
-		struct part part;
+		struct vdi_k8s_part part;
 		int	    index;
 
-		if (!read_part(bytes, &at, &part))
+		if (!vdi_k8s_read_part(bytes, &at, &part))
 			return malformed(decoder, "a field is cut off or has no type");
 		index = vdi_k8s_field_by_number(message, part.number, &next);
 		if (index < 0)
 			continue;
 		if (!wire_fits(&fields[index], part.wire))
 			return vd_error_set(decoder->reterr, VD_BAD_REQUEST, "malformed protobuf: field %s comes with wire type %d",
-					    fields[index].name[0] ? fields[index].name : "of an inlined message", part.wire);
-		if (slots[index].count++ == 0)
+					    fields[index].name_size ? fields[index].quoted : "of an inlined message", part.wire);
+		if (!(present >> index & 1)) {
+			present |= (uint64_t) 1 << index;
 			slots[index].first = (uint32_t) tag;
+			slots[index].count = 0;
+		}
+		slots[index].count++;
 		slots[index].last = (uint32_t) tag;
 		slots[index].end = (uint32_t) at;
 	}
+	*ret_present = present;
 	return VD_OK;
 }
 
 /* The last part of a field that there is one of. */
-static struct part last_part(struct vd_bytes bytes, const struct slot *slot)
+static struct vdi_k8s_part last_part(struct vd_bytes bytes, const struct slot *slot)
 {
-	struct part part = { .integer = 0 };
+	struct vdi_k8s_part part = { .integer = 0 };
 	size_t	    at = slot->last;
 
-	if (slot->count && !read_part(bytes, &at, &part))
+	if (slot->count && !vdi_k8s_read_part(bytes, &at, &part))
 		VDI_UNREACHABLE("read before");
 	return part;
 }
@@ -629,7 +582,7 @@ static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field 
 			    char **ret_copy, struct vd_bytes *ret_bytes)
 {
 	size_t	    room = slot->end - slot->first, size = 0;
-	struct part part;
+	struct vdi_k8s_part part;
 	char	   *copy;
 
 	if (room > decoder->merged_left)
@@ -639,7 +592,7 @@ static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field 
 	if (copy == NULL)
 		return vd_error_set(decoder->reterr, VD_NOMEM, "out of memory");
 	for (size_t at = slot->first; at < slot->end;) {
-		if (!read_part(bytes, &at, &part))
+		if (!vdi_k8s_read_part(bytes, &at, &part))
 			VDI_UNREACHABLE("read before");
 		if (part.number == field->number) {
 			memcpy(copy + size, part.bytes.data, part.bytes.size);
@@ -682,7 +635,7 @@ static vd_status put_message_field(struct decoder *decoder, const struct vdi_k8s
 static vd_status put_scalar_field(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot,
 				  bool *comma)
 {
-	struct part part = last_part(bytes, slot);
+	struct vdi_k8s_part part = last_part(bytes, slot);
 	bool	    zero = is_integer(field) ? part.integer == 0 : part.bytes.size == 0;
 
 	if (field->type == VDI_K8S_INT32)
@@ -726,13 +679,18 @@ static vd_status put_members(struct decoder *decoder, const struct vdi_k8s_messa
 {
 	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
 	struct slot		    slots[VDI_K8S_FIELDS_MAX];
+	static const struct slot    absent = { 0 };
+	uint64_t		    present = 0;
 
 	if (depth > VDI_K8S_PROTO_DEPTH_MAX)
 		return malformed(decoder, "nested too deeply");
-	VDI_TRY(find_fields(decoder, message, bytes, slots));
-	for (unsigned i = 0; i < message->field_count; i++)
-		VDI_TRY(put_field(decoder, &fields[i], bytes, &slots[i], comma, depth));
-	if (decoder->out->status != VD_OK) /* no use in going on */
+	VDI_TRY(find_fields(decoder, message, bytes, slots, &present));
+	for (uint64_t rest = present | message->always; rest; rest &= rest - 1) {
+		int i = __builtin_ctzll(rest);
+
+		VDI_TRY(put_field(decoder, &fields[i], bytes, present >> i & 1 ? &slots[i] : &absent, comma, depth));
+	}
+	if (has_failed(decoder)) /* no use in going on */
 		return vd_error_set(decoder->reterr, decoder->out->status, "%s", vd_status_sentence(decoder->out->status));
 	return VD_OK;
 }
@@ -748,86 +706,6 @@ static vd_status put_object(struct decoder *decoder, const struct vdi_k8s_messag
 }
 
 /* ---- Envelopes ---- */
-
-bool vdi_k8s_proto_is(struct vd_bytes value)
-{
-	return value.size >= 4 && memcmp(value.data, "k8s", 4) == 0;
-}
-
-static bool read_type_meta(struct vd_bytes bytes, struct vdi_k8s_envelope *envelope)
-{
-	struct part part;
-
-	for (size_t at = 0; at < bytes.size;) {
-		if (!read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != WIRE_BYTES))
-			return false;
-		if (part.number == 1)
-			envelope->api_version = part.bytes;
-		else if (part.number == 2)
-			envelope->kind = part.bytes;
-	}
-	return true;
-}
-
-vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret_envelope, struct vd_error *reterr)
-{
-	struct vdi_k8s_envelope envelope = { .raw = VD_BYTES_NONE };
-	struct vd_bytes		encoding = VD_BYTES_NONE, type = VD_BYTES_NONE;
-	struct vd_bytes		bytes;
-	struct part		part;
-
-	if (!vdi_k8s_proto_is(value))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "malformed protobuf: it does not begin with the bytes of Kubernetes' envelope");
-	if (value.size > VDI_K8S_PROTO_SIZE_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "more than %zu bytes of protobuf", VDI_K8S_PROTO_SIZE_MAX);
-	bytes = (struct vd_bytes) { (const char *) value.data + 4, value.size - 4 };
-	for (size_t at = 0; at < bytes.size;) {
-		if (!read_part(bytes, &at, &part) || (part.number <= 4 && part.wire != WIRE_BYTES) ||
-		    (part.number == 1 && !read_type_meta(part.bytes, &envelope)))
-			return vd_error_set(reterr, VD_BAD_REQUEST, "malformed protobuf: the envelope is damaged or cut off");
-		if (part.number == 2)
-			envelope.raw = part.bytes;
-		else if (part.number == 3)
-			encoding = part.bytes;
-		else if (part.number == 4)
-			type = part.bytes;
-	}
-	if (encoding.size || (type.size && !vd_bytes_equal(type, vd_bytes_of(VDI_K8S_PROTO_TYPE))))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "the protobuf envelope holds content of type \"%.*s\", encoding \"%.*s\"",
-				    (int) vdi_k8s_proto_shown(type).size, (const char *) type.data, (int) vdi_k8s_proto_shown(encoding).size,
-				    (const char *) encoding.data);
-	*ret_envelope = envelope;
-	return VD_OK;
-}
-
-void vdi_k8s_proto_names(struct vd_bytes raw, struct vd_bytes *ret_name, struct vd_bytes *ret_namespace)
-{
-	struct vd_bytes metadata = VD_BYTES_NONE;
-	struct part	part;
-
-	*ret_name = *ret_namespace = VD_BYTES_NONE;
-	for (size_t at = 0; at < raw.size && read_part(raw, &at, &part);)
-		if (part.number == 1 && part.wire == WIRE_BYTES)
-			metadata = part.bytes;
-	for (size_t at = 0; at < metadata.size && read_part(metadata, &at, &part);) {
-		if (part.wire != WIRE_BYTES || !vdi_utf8_valid(part.bytes))
-			continue;
-		if (part.number == 1)
-			*ret_name = part.bytes;
-		else if (part.number == 3)
-			*ret_namespace = part.bytes;
-	}
-}
-
-struct vd_bytes vdi_k8s_proto_shown(struct vd_bytes text)
-{
-	const char *data = text.data;
-	size_t	    size = 0;
-
-	while (size < text.size && size < SHOWN_MAX && data[size] >= ' ' && data[size] < 0x7f)
-		size++;
-	return (struct vd_bytes) { data, size };
-}
 
 static vd_status put_envelope(struct decoder *decoder, struct vd_bytes value, unsigned depth)
 {
@@ -857,6 +735,7 @@ vd_status vdi_k8s_proto_to_json(struct vd_bytes value, struct vdi_buffer *out, s
 	vd_status      status;
 
 	status = put_envelope(&decoder, value, 1);
+	settle(&decoder);
 	if (out->status != VD_OK)
 		status = vd_error_set(reterr, out->status, "%s", vd_status_sentence(out->status));
 	if (status != VD_OK)

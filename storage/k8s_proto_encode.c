@@ -10,10 +10,11 @@
 #include "base64.h"
 #include "json_text.h"
 #include "k8s_proto.h"
+#include "k8s_proto_wire.h"
 #include "k8s_time.h"
 
 #define PATH_MAX_SIZE 256
-#define NUMBER_MAX 32 /* bytes of a number that is looked at */
+#define VARINT_MAX 10
 
 /* One step from the top: a member, or an element. */
 struct step {
@@ -33,9 +34,7 @@ struct encoder {
 
 /* ---- The wire ---- */
 
-enum wire { WIRE_VARINT = 0, WIRE_BYTES = 2 };
-
-static unsigned put_varint_at(char *at, uint64_t value)
+static inline unsigned put_varint_at(char *at, uint64_t value)
 {
 	unsigned size = 0;
 
@@ -45,53 +44,70 @@ static unsigned put_varint_at(char *at, uint64_t value)
 	return size;
 }
 
-static void put_varint(struct vdi_buffer *out, uint64_t value)
+/* Room as vdi_buffer_reserve gives it; what is written there is counted by adding to out->size. */
+static inline char *room_for(struct vdi_buffer *out, size_t size)
 {
-	char *room = vdi_buffer_reserve(out, 10);
-
-	if (room)
-		vdi_buffer_commit(out, put_varint_at(room, value));
+	if (out->capacity - out->size >= size && out->status == VD_OK && out->data)
+		return out->data + out->size;
+	return vdi_buffer_reserve(out, size);
 }
 
-static void put_tag(struct vdi_buffer *out, unsigned number, enum wire wire)
+static inline unsigned put_tag_at(char *at, unsigned number, enum vdi_k8s_wire wire)
 {
-	put_varint(out, (uint64_t) number << 3 | wire);
+	return put_varint_at(at, (uint64_t) number << 3 | wire);
 }
 
 void vdi_k8s_proto_varint(struct vdi_buffer *out, unsigned number, uint64_t value)
 {
-	put_tag(out, number, WIRE_VARINT);
-	put_varint(out, value);
+	char	*room = room_for(out, 2 * VARINT_MAX);
+	unsigned size;
+
+	if (room) {
+		size = put_tag_at(room, number, VDI_K8S_WIRE_VARINT);
+		out->size += size + put_varint_at(room + size, value);
+	}
 }
 
 void vdi_k8s_proto_bytes(struct vdi_buffer *out, unsigned number, struct vd_bytes bytes)
 {
-	put_tag(out, number, WIRE_BYTES);
-	put_varint(out, bytes.size);
-	vdi_buffer_append(out, bytes);
+	char	*room = room_for(out, 2 * VARINT_MAX + bytes.size);
+	unsigned size;
+
+	if (room) {
+		size = put_tag_at(room, number, VDI_K8S_WIRE_BYTES);
+		size += put_varint_at(room + size, bytes.size);
+		if (bytes.size)
+			memcpy(room + size, bytes.data, bytes.size);
+		out->size += size + bytes.size;
+	}
 }
 
 size_t vdi_k8s_proto_begin(struct vdi_buffer *out, unsigned number)
 {
-	put_tag(out, number, WIRE_BYTES);
-	vdi_buffer_append_char(out, 0);
+	char *room = room_for(out, VARINT_MAX + 1);
+
+	if (room)
+		out->size += put_tag_at(room, number, VDI_K8S_WIRE_BYTES) + 1;
 	return out->size;
 }
 
 void vdi_k8s_proto_end(struct vdi_buffer *out, size_t mark)
 {
-	char	 length[10];
 	size_t	 size = out->size - mark;
-	unsigned more = put_varint_at(length, size) - 1;
+	char	 length[VARINT_MAX];
+	unsigned more;
 	char	*content;
 
-	if (vdi_buffer_reserve(out, more) == NULL)
+	if (size < 0x80 && out->status == VD_OK) {
+		out->data[mark - 1] = (char) size;
+		return;
+	}
+	more = put_varint_at(length, size) - 1;
+	if (room_for(out, more) == NULL)
 		return;
 	content = out->data + mark;
-	if (more) {
-		memmove(content + more, content, size);
-		vdi_buffer_commit(out, more);
-	}
+	memmove(content + more, content, size);
+	out->size += more;
 	memcpy(content - 1, length, more + 1);
 }
 
@@ -161,8 +177,10 @@ static void leave(struct encoder *encoder)
 
 /* ---- Reading JSON that is known to be valid; what is not ends early or reads as something else ---- */
 
-static char peek(struct encoder *encoder)
+static inline char peek(struct encoder *encoder)
 {
+	if (encoder->at < encoder->end && *encoder->at > ' ')
+		return *encoder->at;
 	while (encoder->at < encoder->end && (*encoder->at == ' ' || *encoder->at == '\n' || *encoder->at == '\t' || *encoder->at == '\r'))
 		encoder->at++;
 	return encoder->at < encoder->end ? *encoder->at : 0;
@@ -176,6 +194,25 @@ static bool take(struct encoder *encoder, char wanted)
 	return true;
 }
 
+/* The first quote or backslash from at on, eight bytes at a time. */
+static const char *find_special(const char *at, const char *end)
+{
+	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+
+	for (; end - at >= 8; at += 8) {
+		uint64_t word, quote, backslash;
+
+		memcpy(&word, at, 8);
+		quote = word ^ ones * '"';
+		backslash = word ^ ones * '\\';
+		if ((((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & tops)
+			break;
+	}
+	while (at < end && *at != '"' && *at != '\\')
+		at++;
+	return at;
+}
+
 /* The inside of a string. */
 static bool take_string(struct encoder *encoder, struct vd_bytes *ret_text, bool *ret_escaped)
 {
@@ -184,13 +221,12 @@ static bool take_string(struct encoder *encoder, struct vd_bytes *ret_text, bool
 
 	if (!take(encoder, '"'))
 		return false;
-	from = at = encoder->at;
-	for (; at < encoder->end && *at != '"'; at++)
-		if (*at == '\\') {
-			escaped = true;
-			if (++at == encoder->end)
-				return false;
-		}
+	from = encoder->at;
+	for (at = find_special(from, encoder->end); at < encoder->end && *at == '\\'; at = find_special(at + 1, encoder->end)) {
+		escaped = true;
+		if (++at == encoder->end)
+			return false;
+	}
 	if (at == encoder->end)
 		return false;
 	*ret_text = (struct vd_bytes) { from, (size_t) (at - from) };
@@ -597,7 +633,7 @@ static vd_status put_member(struct encoder *encoder, const struct vdi_k8s_messag
 	field = vdi_k8s_fields(message) + index;
 	if (field->empty == VDI_K8S_INLINE)
 		*inner |= (uint64_t) 1 << index;
-	else if (message != encoder->metadata || encoder->depth != 2 || strcmp(field->name, "resourceVersion") != 0)
+	else if (message != encoder->metadata || encoder->depth != 2 || !vd_bytes_equal(key, vd_bytes_of("resourceVersion")))
 		return put_field(encoder, field);
 	return skip_value(encoder, &value) ? VD_OK : wrong(encoder, "is not JSON");
 }

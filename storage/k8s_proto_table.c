@@ -2,26 +2,26 @@
 #include "k8s_proto_table.h"
 
 enum {
-#define MESSAGE(name, first_field, fields, first_name, names, has_kind) MESSAGE_##name,
+#define MESSAGE(name, first_field, fields, first_name, names, has_kind, always) MESSAGE_##name,
 #include "k8s_proto_table.def"
 #undef MESSAGE
 	MESSAGE_NONE = 0
 };
 
 static const struct vdi_k8s_message messages[] = {
-#define MESSAGE(name, first_field, fields, first_name, names, has_kind) { first_field, first_name, fields, names, has_kind },
+#define MESSAGE(name, first_field, fields, first_name, names, has_kind, always) { first_field, first_name, fields, names, has_kind, always },
 #include "k8s_proto_table.def"
 #undef MESSAGE
 };
 
 const struct vdi_k8s_field vdi_k8s_field_table[] = {
 #define FIELD(number, name, type, container, empty, message)                                                                     \
-	{ name, MESSAGE_##message, sizeof name - 1, number, VDI_K8S_##type, VDI_K8S_##container, VDI_K8S_##empty },
+	{ "\"" name "\":", MESSAGE_##message, sizeof name - 1, number, VDI_K8S_##type, VDI_K8S_##container, VDI_K8S_##empty },
 #include "k8s_proto_table.def"
 #undef FIELD
 };
 
-static const uint8_t by_number[] = {
+const uint8_t vdi_k8s_number_table[] = {
 #define NUMBERS(...) __VA_ARGS__,
 #include "k8s_proto_table.def"
 #undef NUMBERS
@@ -95,18 +95,12 @@ const struct vdi_k8s_message *vdi_k8s_kind_find(struct vd_bytes api_version, str
 	return NULL;
 }
 
-int vdi_k8s_field_by_number(const struct vdi_k8s_message *message, uint32_t number, unsigned *next)
+int vdi_k8s_search_number(const struct vdi_k8s_message *message, uint32_t number, unsigned *next)
 {
 	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
-	const uint8_t		   *order = by_number + message->first_field;
+	const uint8_t		   *order = vdi_k8s_number_table + message->first_field;
 	unsigned		    low = 0, high = message->field_count;
 
-	/* A list or a map stays at its field, everything else goes on to the next. */
-	for (unsigned at = *next; at < high && at < *next + 2; at++)
-		if (fields[order[at]].number == number) {
-			*next = at;
-			return order[at];
-		}
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
 
@@ -137,7 +131,7 @@ static const struct vdi_k8s_field *named(const struct vdi_k8s_message *message, 
 
 static bool has_name(const struct vdi_k8s_field *field, struct vd_bytes name)
 {
-	return field->name_size == name.size && memcmp(field->name, name.data, name.size) == 0;
+	return field->name_size == name.size && memcmp(field->quoted + 1, name.data, name.size) == 0;
 }
 
 int vdi_k8s_field_by_name(const struct vdi_k8s_message *message, struct vd_bytes name, unsigned *next)
@@ -154,7 +148,7 @@ int vdi_k8s_field_by_name(const struct vdi_k8s_message *message, struct vd_bytes
 	while (low < high) {
 		unsigned		    middle = (low + high) / 2;
 		const struct vdi_k8s_field *field = named(message, middle);
-		int			    order = vd_bytes_compare(name, (struct vd_bytes) { field->name, field->name_size });
+		int			    order = vd_bytes_compare(name, vdi_k8s_name(field));
 
 		if (order == 0) {
 			int found = by_name[message->first_name + middle].field;

@@ -40,9 +40,9 @@ enum vdi_k8s_empty {
 };
 
 struct vdi_k8s_field {
-	const char *name;
+	const char *quoted; /* the name as JSON writes it: "name": */
 	uint16_t    message; /* of the value, when it is one */
-	uint8_t	    name_size;
+	uint8_t	    name_size; /* without quotes and colon */
 	uint8_t	    number;
 	uint8_t	    type;
 	uint8_t	    container;
@@ -53,15 +53,23 @@ struct vdi_k8s_message {
 	uint16_t first_field, first_name;
 	uint8_t	 field_count, name_count;
 	bool	 has_kind; /* kind and apiVersion are members in JSON, while protobuf has them in the envelope only */
+	uint64_t always;   /* bits of the fields that JSON speaks of when they are absent */
 };
 
 #define VDI_K8S_FIELDS_MAX 64
 
+/* The tables themselves: for the functions below only. */
 extern const struct vdi_k8s_field vdi_k8s_field_table[];
+extern const uint8_t		  vdi_k8s_number_table[];
 
 static inline const struct vdi_k8s_field *vdi_k8s_fields(const struct vdi_k8s_message *message)
 {
 	return vdi_k8s_field_table + message->first_field;
+}
+
+static inline struct vd_bytes vdi_k8s_name(const struct vdi_k8s_field *field)
+{
+	return (struct vd_bytes) { field->quoted + 1, field->name_size };
 }
 
 /* The message of a field's values. */
@@ -72,8 +80,23 @@ const struct vdi_k8s_message *vdi_k8s_kind_find(struct vd_bytes api_version, str
 /* ObjectMeta. */
 const struct vdi_k8s_message *vdi_k8s_object_meta(void);
 
-/* Index of the field with this number; -1: none. *next (start with 0) is where it is looked for first. */
-int vdi_k8s_field_by_number(const struct vdi_k8s_message *message, uint32_t number, unsigned *next);
+int vdi_k8s_search_number(const struct vdi_k8s_message *message, uint32_t number, unsigned *next);
+
+/* Index of the field with this number; -1: none. *next (start with 0) is where it is looked for first: a list or a map stays at its field, everything
+ * else goes on to the next. */
+static inline int vdi_k8s_field_by_number(const struct vdi_k8s_message *message, uint32_t number, unsigned *next)
+{
+	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
+	const uint8_t		   *order = vdi_k8s_number_table + message->first_field;
+
+	for (unsigned at = *next; at < message->field_count && at < *next + 2; at++)
+		if (fields[order[at]].number == number) {
+			*next = at;
+			return order[at];
+		}
+	return vdi_k8s_search_number(message, number, next);
+}
+
 /* Index of the field with this JSON name; of an inlined message's members, the index of the INLINE field. -1: none. */
 int vdi_k8s_field_by_name(const struct vdi_k8s_message *message, struct vd_bytes name, unsigned *next);
 

@@ -277,7 +277,7 @@ func protoTableBuild() (*protoTable, []protoKind) {
 
 func (t *protoTable) print(kinds []protoKind, out *bufio.Writer) {
 	fmt.Fprintf(out, "/* Made by `peers proto-table` from the types of k8s.io/api %s; do not edit.\n"+
-		" * MESSAGE(name, first field, fields, first name, names, whether it has kind and apiVersion); FIELD(number, JSON name, type, container, what is\n"+
+		" * MESSAGE(name, first field, fields, first name, names, whether it has kind and apiVersion, bits of the fields that are written when absent); FIELD(number, JSON name, type, container, what is\n"+
 		" * done when empty, message of the value) in JSON order; NUMBERS: a message's fields by number; NAMES: its JSON names in order, each\n"+
 		" * P(field, 255 or the place among the names of the inlined message); KIND(kind, apiVersion, message) by kind, then apiVersion. */\n",
 		protoModuleVersion("k8s.io/api"))
@@ -289,7 +289,14 @@ func (t *protoTable) print(kinds []protoKind, out *bufio.Writer) {
 		if _, ok := kind.FieldByName("TypeMeta"); ok {
 			typeMeta = 1
 		}
-		fmt.Fprintf(out, "MESSAGE(%s, %d, %d, %d, %d, %d)\n", message.name, fields, len(message.fields), names, len(message.names), typeMeta)
+		always := uint64(0)
+		for i, field := range message.fields {
+			value := field.container == "ONE" && (field.kind == "MESSAGE" || protoIsSpecial(field.kind)) && !field.omitZero
+			if field.inline || value || !field.omitEmpty && !field.omitZero {
+				always |= 1 << i
+			}
+		}
+		fmt.Fprintf(out, "MESSAGE(%s, %d, %d, %d, %d, %d, %#x)\n", message.name, fields, len(message.fields), names, len(message.names), typeMeta, always)
 		fields += len(message.fields)
 		names += len(message.names)
 		most = max(most, len(message.fields))
@@ -347,6 +354,15 @@ func (t *protoTable) print(kinds []protoKind, out *bufio.Writer) {
 		fmt.Fprintf(out, "KIND(\"%s\", \"%s\", %s)\n", kind.gvk.Kind, apiVersion, t.messages[kind.kind].name)
 	}
 	fmt.Fprintf(out, "#endif\n\n#ifdef FIELDS_MAX\nFIELDS_MAX(%d)\n#endif\n", most)
+}
+
+func protoIsSpecial(kind string) bool {
+	for _, special := range protoSpecials {
+		if special == kind {
+			return true
+		}
+	}
+	return kind == "STRINGS"
 }
 
 func protoModuleVersion(path string) string {

@@ -479,7 +479,7 @@ static void every_kind_is_found_and_reads_nothing(void **state)
 			assert_int_equal(vdi_k8s_field_by_number(message, fields[i].number, &next), i);
 			next = 0;
 			if (fields[i].name_size)
-				assert_int_equal(vdi_k8s_field_by_name(message, (struct vd_bytes) { fields[i].name, fields[i].name_size }, &next), i);
+				assert_int_equal(vdi_k8s_field_by_name(message, vdi_k8s_name(&fields[i]), &next), i);
 		}
 		vdi_buffer_clear(&b->raw);
 		wrap(&b->proto, "x", "y", &b->raw);

@@ -1,0 +1,90 @@
+/* Fields of a protobuf message, read one by one. Pure functions on lent bytes; nothing is read beyond them. */
+#ifndef VDI_K8S_PROTO_WIRE_H
+#define VDI_K8S_PROTO_WIRE_H
+
+#include "base.h"
+
+enum vdi_k8s_wire {
+	VDI_K8S_WIRE_VARINT = 0,
+	VDI_K8S_WIRE_64 = 1,
+	VDI_K8S_WIRE_BYTES = 2,
+	VDI_K8S_WIRE_GROUP = 3,
+	VDI_K8S_WIRE_GROUP_END = 4,
+	VDI_K8S_WIRE_32 = 5
+};
+
+/* One field on the wire. */
+struct vdi_k8s_part {
+	uint32_t	  number;
+	enum vdi_k8s_wire wire;
+	uint64_t	  integer; /* varint */
+	struct vd_bytes	  bytes;   /* VDI_K8S_WIRE_BYTES */
+};
+
+/* Moves *at behind the group that began there. false: it has no end, or is nested too deeply. */
+bool vdi_k8s_skip_group(struct vd_bytes bytes, size_t *at);
+
+/* false: no varint there that ends. */
+static inline bool vdi_k8s_read_varint(struct vd_bytes bytes, size_t *at, uint64_t *ret_value)
+{
+	const uint8_t *data = bytes.data;
+	uint64_t       value = 0;
+
+	if (*at < bytes.size && data[*at] < 0x80) {
+		*ret_value = data[(*at)++];
+		return true;
+	}
+	for (unsigned shift = 0; shift < 64 && *at < bytes.size; shift += 7) {
+		uint8_t byte = data[(*at)++];
+
+		value |= (uint64_t) (byte & 0x7f) << shift;
+		if (byte < 0x80) {
+			*ret_value = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static inline bool vdi_k8s_read_tag(struct vd_bytes bytes, size_t *at, uint32_t *ret_number, enum vdi_k8s_wire *ret_wire)
+{
+	uint64_t tag;
+
+	if (!vdi_k8s_read_varint(bytes, at, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+		return false;
+	*ret_number = (uint32_t) (tag >> 3);
+	*ret_wire = (enum vdi_k8s_wire) (tag & 7);
+	return true;
+}
+
+/* Reads the field at *at and moves behind it. false: the bytes are no message. */
+static inline bool vdi_k8s_read_part(struct vd_bytes bytes, size_t *at, struct vdi_k8s_part *ret_part)
+{
+	uint64_t size;
+
+	if (!vdi_k8s_read_tag(bytes, at, &ret_part->number, &ret_part->wire))
+		return false;
+	switch (ret_part->wire) {
+	case VDI_K8S_WIRE_VARINT:
+		return vdi_k8s_read_varint(bytes, at, &ret_part->integer);
+	case VDI_K8S_WIRE_BYTES:
+		if (!vdi_k8s_read_varint(bytes, at, &size) || size > bytes.size - *at)
+			return false;
+		ret_part->bytes = (struct vd_bytes) { (const char *) bytes.data + *at, (size_t) size };
+		*at += (size_t) size;
+		return true;
+	case VDI_K8S_WIRE_64:
+	case VDI_K8S_WIRE_32:
+		size = ret_part->wire == VDI_K8S_WIRE_64 ? 8 : 4;
+		if (bytes.size - *at < size)
+			return false;
+		*at += (size_t) size;
+		return true;
+	case VDI_K8S_WIRE_GROUP:
+		return vdi_k8s_skip_group(bytes, at);
+	default:
+		return false;
+	}
+}
+
+#endif
