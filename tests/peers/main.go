@@ -29,6 +29,7 @@ var subcommands = map[string]subcommand{
 	"control":           {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
 	"etcd-fake":         {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},
 	"etcd-diff":         {"the same operations to a real etcd and to vedette etcd: every field of every answer compared", runEtcdDiff},
+	"etcd-load":         {"loads an etcd, real or vedette, with clientv3: rates, latencies, CPU of the server", runEtcdLoad},
 	"etcd-faults":       {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
 	"serve-faults":      {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},
 	"etcd-bench":        {"etcd's Go client beside vedette's, on one etcd in one run: watches and lists", runEtcdBench},

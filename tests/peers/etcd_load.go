@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+)
+
+// runEtcdLoad loads an etcd, real or ours, with clientv3 and prints one JSON line for each case: rate, latencies, and the server's CPU and memory when its
+// process id is given. The same program for both sides of a comparison.
+func runEtcdLoad(args []string) int {
+	flags, _, _ := newFlags("etcd-load")
+	endpoint := flags.String("endpoint", os.Getenv("ETCD_ENDPOINTS"), "of the server")
+	name := flags.String("name", "", "of the server, for the output")
+	pid := flags.Int("pid", 0, "of the server")
+	cases := flags.String("cases", "put:1,put:64,put:256,range:64,txn:64,list,watch:1,watch:100,watch:1000", "what to measure")
+	seconds := flags.Float64("seconds", 3, "for each")
+	size := flags.Int("size", 1024, "of values, bytes")
+	_ = flags.Parse(args)
+	if *endpoint == "" {
+		fmt.Fprintln(os.Stderr, "usage: peers etcd-load --endpoint ADDR [--pid PID] [--cases LIST] [--seconds S]")
+		return 2
+	}
+	load := &etcdLoad{endpoint: strings.Split(*endpoint, ",")[0], pid: *pid, length: time.Duration(*seconds * float64(time.Second)), value: make([]byte, *size)}
+	_, _ = rand.Read(load.value)
+	for _, which := range strings.Split(*cases, ",") {
+		kind, number, _ := strings.Cut(which, ":")
+		count, _ := strconv.Atoi(number)
+		figures, err := load.run(kind, max(count, 1))
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "peers etcd-load: %s: %v\n", which, err)
+			return 1
+		}
+		figures["server"], figures["case"] = *name, which
+		line, _ := json.Marshal(figures)
+		fmt.Println(string(line))
+	}
+	return 0
+}
+
+type etcdLoad struct {
+	endpoint string
+	pid      int
+	length   time.Duration
+	value    []byte
+}
+
+// usage is the server's CPU time (seconds, user and system) and RSS (KiB).
+func (l *etcdLoad) usage() (cpu float64, rss int) {
+	if l.pid == 0 {
+		return 0, 0
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.pid)); err == nil {
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		user, _ := strconv.ParseFloat(fields[11], 64)
+		system, _ := strconv.ParseFloat(fields[12], 64)
+		cpu = (user + system) / 100
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.pid)); err == nil {
+		for _, line := range strings.Split(string(text), "\n") {
+			if rest, found := strings.CutPrefix(line, "VmRSS:"); found {
+				rss, _ = strconv.Atoi(strings.Fields(rest)[0])
+			}
+		}
+	}
+	return cpu, rss
+}
+
+func (l *etcdLoad) client() (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{l.endpoint}, DialTimeout: 5 * time.Second})
+}
+
+func round(value float64, digits float64) float64 { return float64(int64(value*digits+0.5)) / digits }
+
+func (l *etcdLoad) run(kind string, count int) (map[string]any, error) {
+	switch kind {
+	case "put", "range", "txn", "mixed":
+		return l.calls(kind, count)
+	case "list":
+		return l.list()
+	case "fill":
+		return l.fill(count)
+	case "watch":
+		return l.watch(count)
+	}
+	return nil, fmt.Errorf("unknown case")
+}
+
+// calls: count goroutines over at most 8 connections, one call after the other each.
+func (l *etcdLoad) calls(kind string, count int) (map[string]any, error) {
+	clients := make([]*clientv3.Client, min(count, 8))
+	for i := range clients {
+		var err error
+		if clients[i], err = l.client(); err != nil {
+			return nil, err
+		}
+		defer clients[i].Close()
+	}
+	if _, err := clients[0].Put(context.Background(), "load/0", string(l.value)); err != nil {
+		return nil, err
+	}
+	var stop atomic.Bool
+	var failed atomic.Int64
+	latencies := make([][]time.Duration, count)
+	var group sync.WaitGroup
+	value := string(l.value)
+	cpu, _ := l.usage()
+	began := time.Now()
+	for i := 0; i < count; i++ {
+		group.Add(1)
+		go func(i int) {
+			defer group.Done()
+			client := clients[i%len(clients)]
+			for n := 0; !stop.Load(); n++ {
+				key := fmt.Sprintf("load/%d", (i*7919+n)%10000)
+				start := time.Now()
+				var err error
+				switch kind {
+				case "put":
+					_, err = client.Put(context.Background(), key, value)
+				case "range":
+					_, err = client.Get(context.Background(), "load/0")
+				case "txn":
+					_, err = client.Txn(context.Background()).If(clientv3.Compare(clientv3.ModRevision(key), ">", -1)).Then(clientv3.OpPut(key, value)).Else(clientv3.OpGet(key)).Commit()
+				}
+				if err != nil {
+					failed.Add(1)
+				}
+				latencies[i] = append(latencies[i], time.Since(start))
+			}
+		}(i)
+	}
+	time.Sleep(l.length)
+	stop.Store(true)
+	group.Wait()
+	elapsed := time.Since(began)
+	after, rss := l.usage()
+	var all []time.Duration
+	for _, list := range latencies {
+		all = append(all, list...)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
+	if failed.Load() > 0 {
+		return nil, fmt.Errorf("%d calls failed", failed.Load())
+	}
+	return map[string]any{"per_s": int(float64(len(all)) / elapsed.Seconds()), "p50_us": all[len(all)/2].Microseconds(), "p99_us": all[len(all)*99/100].Microseconds(),
+		"cpu_us": round((after-cpu)*1e6/float64(len(all)), 10), "rss_kib": rss}, nil
+}
+
+// fill puts count keys.
+func (l *etcdLoad) fill(count int) (map[string]any, error) {
+	client, err := l.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	began := time.Now()
+	var group sync.WaitGroup
+	var failed atomic.Int64
+	for worker := 0; worker < 64; worker++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := worker; i < count; i += 64 {
+				if _, err := client.Put(context.Background(), fmt.Sprintf("fill/%08d", i), string(l.value)); err != nil {
+					failed.Add(1)
+				}
+			}
+		}()
+	}
+	group.Wait()
+	if failed.Load() > 0 {
+		return nil, fmt.Errorf("%d calls failed", failed.Load())
+	}
+	_, rss := l.usage()
+	return map[string]any{"seconds": round(time.Since(began).Seconds(), 1000), "rss_kib": rss}, nil
+}
+
+// list reads 10,000 keys at once, several times.
+func (l *etcdLoad) list() (map[string]any, error) {
+	if _, err := l.fill(10000); err != nil {
+		return nil, err
+	}
+	client, err := l.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	cpu, _ := l.usage()
+	var times []time.Duration
+	for began := time.Now(); time.Since(began) < l.length; {
+		start := time.Now()
+		answer, err := client.Get(context.Background(), "fill/", clientv3.WithPrefix(), clientv3.WithLimit(10000))
+		if err != nil || len(answer.Kvs) != 10000 {
+			return nil, fmt.Errorf("%v", err)
+		}
+		times = append(times, time.Since(start))
+	}
+	after, rss := l.usage()
+	sort.Slice(times, func(i, j int) bool { return times[i] < times[j] })
+	return map[string]any{"p50_ms": round(float64(times[len(times)/2].Microseconds())/1000, 100), "cpu_ms": round((after-cpu)*1e3/float64(len(times)), 100), "rss_kib": rss}, nil
+}
+
+// watch: count watchers of one key on at most 100 streams; 8 puts are under way at a time.
+func (l *etcdLoad) watch(count int) (map[string]any, error) {
+	streams := min(count, 100)
+	clients := make([]*clientv3.Client, min(streams, 10))
+	for i := range clients {
+		var err error
+		if clients[i], err = l.client(); err != nil {
+			return nil, err
+		}
+		defer clients[i].Close()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var delivered atomic.Int64
+	for i := 0; i < count; i++ {
+		// A stream for each value of this key: clientv3 shares streams between equal metadata.
+		streamCtx := metadata.AppendToOutgoingContext(ctx, "load-stream", strconv.Itoa(i%streams))
+		channel := clients[i%len(clients)].Watch(streamCtx, "watched")
+		go func() {
+			for response := range channel {
+				delivered.Add(int64(len(response.Events)))
+			}
+		}()
+	}
+	time.Sleep(500 * time.Millisecond)
+	cpu, _ := l.usage()
+	began := time.Now()
+	var puts atomic.Int64
+	var group sync.WaitGroup
+	for worker := 0; worker < 8; worker++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for time.Since(began) < l.length {
+				if _, err := clients[worker%len(clients)].Put(ctx, "watched", string(l.value)); err == nil {
+					puts.Add(1)
+				}
+			}
+		}()
+	}
+	group.Wait()
+	wanted := puts.Load() * int64(count)
+	for deadline := time.Now().Add(30 * time.Second); delivered.Load() < wanted && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	}
+	elapsed := time.Since(began)
+	after, rss := l.usage()
+	if delivered.Load() < wanted {
+		return nil, fmt.Errorf("%d of %d events arrived", delivered.Load(), wanted)
+	}
+	return map[string]any{"events_per_s": int(float64(wanted) / elapsed.Seconds()), "puts_per_s": int(float64(puts.Load()) / elapsed.Seconds()),
+		"cpu_us_per_event": round((after-cpu)*1e6/float64(wanted), 100), "rss_kib": rss}, nil
+}
