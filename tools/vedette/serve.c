@@ -13,6 +13,7 @@
 
 #include "command_line.h"
 #include "etcd_options.h"
+#include "etcd_port.h"
 #include "log_load.h"
 #include "thread.h"
 
@@ -28,6 +29,7 @@ struct serve {
 	const char *data_dir;
 	const char *resources;
 	const char *load;
+	const char *etcd_listen;
 	int64_t	    history_bytes;
 	vd_dur	    history_window;
 	vd_dur	    consistency_interval;
@@ -46,6 +48,7 @@ struct start {
 	struct serve	 *serve;
 	struct vd_store	 *store;
 	struct vd_server *server;
+	struct vdi_etcd_port *etcd_port; /* NULL: not wanted */
 	int		  result; /* exit status */
 	atomic_bool	  is_over;
 };
@@ -153,6 +156,10 @@ static void *start_run(void *arg)
 		start->result = fail("", &error);
 	} else if ((error.code = start_server(start, &error)) != VD_OK) {
 		start->result = fail("start", &error);
+	} else if (start->serve->etcd_listen && (error.code = vdi_etcd_port_open(start->serve->env, start->store, start->serve->etcd_listen,
+										  start->serve->memory ? NULL : start->serve->data_dir, &start->etcd_port, &error)) != VD_OK) {
+		start->etcd_port = NULL;
+		start->result = fail("", &error);
 	}
 	atomic_store(&start->is_over, true);
 	(void) kill(getpid(), SIGNAL_STARTED);
@@ -196,12 +203,14 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 	goes_on = wait_for_start(&start, signals);
 	vdi_thread_join(&thread);
 	if (start.result == VDI_EXIT_OK && goes_on) {
-		(void) fprintf(stderr, "vedette: ready %s\n", vd_server_address(start.server));
+		(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start.server), start.etcd_port ? " etcd " : "",
+			       start.etcd_port ? vdi_etcd_port_address(start.etcd_port) : "");
 		(void) fflush(stderr);
 		while (wait_for_signal(signals) == SIGNAL_STARTED)
 			;
 		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* what is left is cut */
 	}
+	(void) vdi_etcd_port_close(start.etcd_port);
 	vd_store_shut(start.store); /* nobody waits any more for an etcd that is gone */
 	(void) vd_server_free(start.server);
 	(void) vd_store_close_wait(start.store);
@@ -227,6 +236,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data)", &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
 		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
+		{ 0, "etcd-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve the same store to etcd clients there", &serve.etcd_listen },
 		VDI_ETCD_OPTION_TABLE(&serve.etcd),
 		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION", "how often etcd is compacted, by whichever server comes first; 0: never (default 5m)",
 		  &serve.etcd.compaction_interval },
@@ -247,6 +257,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	if (serve.etcd.urls && (serve.memory || serve.load || serve.data_dir))
 		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with none of --data-dir, --memory and --load");
+	if (serve.etcd.urls && serve.etcd_listen)
+		return vdi_command_mistake(command, "--etcd-listen serves the embedded store: it does not go with --etcd");
 	if (serve.memory && serve.data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
 	if (serve.data_dir == NULL)
