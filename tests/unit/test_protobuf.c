@@ -1,0 +1,142 @@
+/* Unit tests of apiserver/protobuf.c: what needs no connection. */
+#include "vdtest.h"
+
+#include "protobuf.h"
+
+static const struct vdi_resource pods = { .group = "", .version = "v1", .kind = "Pod", .list_kind = "PodList", .plural = "pods" };
+static const struct vdi_resource deployments = { .group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments" };
+static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets" };
+
+static void assert_bytes(const struct vdi_buffer *out, const char *bytes, size_t size)
+{
+	if (out->size != size || memcmp(out->data, bytes, size) != 0) {
+		for (size_t i = 0; i < out->size; i++)
+			print_message("%02x ", (unsigned char) out->data[i]);
+		fail_msg("%zu bytes, expected %zu", out->size, size);
+	}
+}
+
+static void h306_the_message_of_each_form(void **state)
+{
+	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT }, metadata = { .form = VDI_FORM_METADATA }, beta = { .form = VDI_FORM_METADATA_LIST, .v1beta1 = true };
+	struct vdi_protobuf   protobuf;
+
+	(void) state;
+	vdi_protobuf_init(&protobuf, &deployments, false, &object);
+	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("apps/v1")) && vd_bytes_equal(protobuf.kind, vd_bytes_of("Deployment")));
+	assert_ptr_equal(protobuf.message, vdi_k8s_kind_find(vd_bytes_of("apps/v1"), vd_bytes_of("Deployment")));
+	vdi_protobuf_init(&protobuf, &deployments, true, &object);
+	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("autoscaling/v1")) && vd_bytes_equal(protobuf.kind, vd_bytes_of("Scale")));
+	assert_non_null(protobuf.message);
+	vdi_protobuf_init(&protobuf, &widgets, false, &object);
+	assert_null(protobuf.message);
+	vdi_protobuf_init(&protobuf, &widgets, false, &metadata);
+	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("meta.k8s.io/v1")));
+	assert_non_null(protobuf.message);
+	vdi_protobuf_init(&protobuf, &widgets, false, &beta);
+	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("meta.k8s.io/v1beta1")) &&
+		    vd_bytes_equal(protobuf.kind, vd_bytes_of("PartialObjectMetadata")));
+	assert_non_null(protobuf.message);
+}
+
+/* Byte by byte: length, WatchEvent{1 type, 2 {1 envelope{1 {1 apiVersion, 2 kind}, 2 {1 {1 name, 6 resourceVersion}}, 3, 4}}}. */
+static void r634_r698_h330_an_event_on_the_wire(void **state)
+{
+	static const char     expected[] = "\0\0\0\x2b\x0a\x05"
+					   "ADDED\x12\x22\x0a\x20"
+					   "k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x0b\x0a\x09\x0a\x03pod\x32\x02"
+					   "42\x1a\0\x22";
+	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT };
+	struct vdi_protobuf   protobuf;
+	struct vdi_buffer     out;
+
+	(void) state;
+	vdi_protobuf_init(&protobuf, &pods, false, &object);
+	vdi_buffer_init(&out, 4096);
+	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED", vd_bytes_of("{\"metadata\":{\"name\":\"pod\"}}"), 42, NULL), VD_OK);
+	assert_bytes(&out, expected, sizeof expected); /* the NUL at its end is the last byte */
+	vdi_buffer_fini(&out);
+}
+
+static void r639_r698_an_error_event_holds_a_status(void **state)
+{
+	static const char expected[] = "\0\0\0\x3e\x0a\x05"
+				       "ERROR\x12\x35\x0a\x33"
+				       "k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x1b\x0a\0\x12\x07"
+				       "Failure\x1a\x02no\x22\x07"
+				       "Expired\x30\x9a\x03\x1a\0\x22";
+	struct vdi_buffer out;
+
+	(void) state;
+	vdi_buffer_init(&out, 4096);
+	assert_status(vdi_protobuf_error_event(&out, vd_bytes_of("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"no\","
+								 "\"reason\":\"Expired\",\"code\":410}")),
+		      VD_OK);
+	assert_bytes(&out, expected, sizeof expected);
+	vdi_buffer_fini(&out);
+}
+
+static void r637_what_does_not_fit_is_told(void **state)
+{
+	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT };
+	struct vdi_protobuf   protobuf;
+	struct vdi_buffer     out;
+	struct vd_error	      error = { 0 };
+
+	(void) state;
+	vdi_protobuf_init(&protobuf, &pods, false, &object);
+	vdi_buffer_init(&out, 4096);
+	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED", vd_bytes_of("{\"metadata\":{},\"spec\":{\"priority\":\"high\"}}"), 42, &error),
+		      VD_BAD_REQUEST);
+	assert_string_equal(error.message, "spec.priority: is not a number");
+	vdi_buffer_fini(&out);
+	/* metadata of the same object does fit */
+	object.form = VDI_FORM_METADATA;
+	vdi_protobuf_init(&protobuf, &pods, false, &object);
+	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED", vd_bytes_of("{\"metadata\":{},\"spec\":{\"priority\":\"high\"}}"), 42, NULL), VD_OK);
+	vdi_buffer_fini(&out);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT };
+	struct vdi_protobuf   protobuf;
+	char		     *json = malloc(8192);
+	int64_t		      live = vdi_alloc_live();
+	size_t		      size = (size_t) snprintf(json, 8192, "{\"metadata\":{\"name\":\"pod\",\"annotations\":{\"a\":\"");
+
+	(void) state;
+	memset(json + size, 'x', 4000);
+	strcpy(json + size + 4000, "\"}}}");
+	vdi_protobuf_init(&protobuf, &pods, false, &object);
+	for (uint64_t nth = 1;; nth++) {
+		struct vdi_buffer out;
+		vd_status	  status;
+		bool		  failed;
+
+		vdi_buffer_init(&out, 1 << 20);
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_protobuf_event(&out, &protobuf, "MODIFIED", vd_bytes_of(json), 7, NULL);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, failed ? VD_NOMEM : VD_OK);
+		vdi_buffer_fini(&out);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+	}
+	free(json);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h306_the_message_of_each_form),
+		cmocka_unit_test(r634_r698_h330_an_event_on_the_wire),
+		cmocka_unit_test(r639_r698_an_error_event_holds_a_status),
+		cmocka_unit_test(r637_what_does_not_fit_is_told),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
