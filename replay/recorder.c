@@ -447,6 +447,7 @@ vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_o
 		recorder->options.flush_interval = VD_SECONDS(1);
 	recorder->state = options->after ? WATCHING : PAGING;
 	recorder->done = recorder->position.revision = options->after;
+	recorder->position.is_watching = options->after > 0;
 	recorder->flush_due = vd_mono_add(vd_env_now(env), recorder->options.flush_interval);
 	vdi_lock_init(&recorder->lock, VDI_LOCK_WAIT);
 	status = copy_prefix(recorder, options->prefix);

@@ -55,7 +55,8 @@ struct vdi_verify_run {
 	struct writer		writers[WRITERS_MAX];
 	bool			is_running, has_failed, is_cleaned;
 	vd_rev			first;	     /* of the first list */
-	vd_rev			shown;	     /* newest revision that anybody was shown */
+	vd_rev			shown;	     /* newest revision that a stream has shown */
+	vd_rev			acknowledged; /* and that a writer was told */
 	vd_rev			compacted;   /* as far as is known */
 	bool			is_listing;
 	vd_rev			list_revision, list_minimum;
@@ -78,6 +79,7 @@ struct vdi_verify_run {
 	bool		 is_stopping;
 	vd_mono		 stop_at;
 	bool		 is_closing, is_actor_gone;
+	struct vdi_verify_position *ret_position;
 	void (*close_done)(void *arg);
 	void *close_done_arg;
 };
@@ -89,6 +91,8 @@ static void destroy(struct vdi_verify_run *run)
 	void (*done)(void *arg) = run->close_done;
 	void *done_arg = run->close_done_arg;
 
+	if (run->ret_position)
+		*run->ret_position = run->position;
 	for (int i = 0; i < STREAMS; i++) {
 		vd_store_watch_close(run->streams[i].watch);
 		vdi_verifier_stream_close(run->streams[i].checked);
@@ -217,7 +221,7 @@ static void begin_list(struct vdi_verify_run *run)
 {
 	run->list_due = vd_mono_add(vd_env_now(run->env), run->options.list_interval);
 	run->list_revision = 0;
-	run->list_minimum = run->shown;
+	run->list_minimum = VDI_MAX(run->shown, run->acknowledged);
 	run->list_generation = run->generation;
 	run->last = vd_kv_unref(run->last);
 	ask_page(run);
@@ -580,6 +584,8 @@ static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_st
 	run->position.writes += status == VD_OK;
 	run->position.unknown_writes += unknown;
 	vdi_lock_release(&run->lock);
+	if (status == VD_OK)
+		run->acknowledged = VDI_MAX(run->acknowledged, revision);
 	if (status == VD_OK && changed && run->verifier && run->is_running && revision > run->first &&
 	    vdi_verifier_acknowledged(run->verifier, revision, vd_bytes_of(writer->key[0])) != VD_OK)
 		fail(run, VD_NOMEM, NULL);
@@ -647,7 +653,7 @@ static bool is_settled(struct vdi_verify_run *run, bool busy)
 	if (busy || run->is_listing || run->has_failed || !run->is_running)
 		return !busy && !run->is_listing;
 	for (int i = 0; i < LOOKING_BACK; i++)
-		if (run->streams[i].checked == NULL || vdi_verifier_stream_position(run->streams[i].checked) < run->shown)
+		if (run->streams[i].checked == NULL || vdi_verifier_stream_position(run->streams[i].checked) < VDI_MAX(run->shown, run->acknowledged))
 			return false;
 	return !vdi_verifier_list_is_pending(run->verifier);
 }
@@ -785,11 +791,12 @@ static void on_actor_closed(void *arg)
 		destroy(run);
 }
 
-void vdi_verify_run_close(struct vdi_verify_run *run, void (*done)(void *arg), void *arg)
+void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position *ret_position, void (*done)(void *arg), void *arg)
 {
 	vdi_lock_acquire(&run->lock);
 	run->is_stopping = true;
 	run->stop_at = vd_mono_add(vd_env_now(run->env), SETTLE_TIME);
+	run->ret_position = ret_position;
 	run->close_done = done;
 	run->close_done_arg = arg;
 	vd_actor_wake(run->actor);

@@ -35,7 +35,8 @@ struct vdi_verify_position {
 VDI_MUST_USE vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options, struct vdi_verify_run **ret_run);
 /* Any thread. */
 void vdi_verify_run_position_get(const struct vdi_verify_run *run, struct vdi_verify_position *ret_position);
-/* Writers stop; then, when their last writes were seen by every stream, or after at most 10 s, everything is closed. done when it is gone. */
-void vdi_verify_run_close(struct vdi_verify_run *run, void (*done)(void *arg), void *arg);
+/* Writers stop; then, when their last writes were seen by every stream, or after at most 10 s, everything is closed. done when it is gone; *ret_position (may be NULL) is
+ * written before. */
+void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position *ret_position, void (*done)(void *arg), void *arg);
 
 #endif

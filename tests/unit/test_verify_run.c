@@ -297,7 +297,7 @@ static void world_end(struct world *world)
 	struct vdi_wait wait;
 
 	vdi_wait_init(&wait, world->env);
-	vdi_verify_run_close(world->run, vdi_wait_signal_arg, &wait);
+	vdi_verify_run_close(world->run, &world->position, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);
 	vdi_wait_fini(&wait);
 	chaos_store_free(world->chaos);
@@ -421,7 +421,7 @@ static void it_leaves_nothing_behind(void **state)
 		struct vdi_wait wait;
 
 		vdi_wait_init(&wait, world.env);
-		vdi_verify_run_close(world.run, vdi_wait_signal_arg, &wait);
+		vdi_verify_run_close(world.run, NULL, vdi_wait_signal_arg, &wait);
 		vdi_wait_wait(&wait);
 		vdi_wait_fini(&wait);
 	}

@@ -79,6 +79,8 @@ extern const struct vdi_command vdi_command_etcd;
 extern const struct vdi_command vdi_command_get;
 extern const struct vdi_command vdi_command_watch;
 extern const struct vdi_command vdi_command_kubeconfig;
+extern const struct vdi_command vdi_command_record;
+extern const struct vdi_command vdi_command_verify;
 extern const struct vdi_command vdi_command_replay;
 
 #endif

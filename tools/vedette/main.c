@@ -11,6 +11,10 @@ static const struct vdi_command *const commands[] = {
 #endif
 	&vdi_command_get,
 	&vdi_command_watch,
+#if VDI_ETCD
+	&vdi_command_record,
+	&vdi_command_verify,
+#endif
 	&vdi_command_replay,
 	&vdi_command_kubeconfig,
 };

@@ -1,0 +1,181 @@
+/* vedette record: an etcd's life into an event log, until it is told to end. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <vedette/vedette.h>
+
+#include "command_line.h"
+#include "env.h"
+#include "etcd_options.h"
+#include "recorder.h"
+#include "wait.h"
+
+#define REDACT_MAX 64
+
+struct record {
+	const struct vdi_command *command;
+	struct vdi_etcd_settings  etcd;
+	const char		 *output;
+	char			  key_prefix[256];
+	struct vdi_texts	  redact;
+	int64_t			  until;
+	bool			  resume, quiet;
+
+	struct vd_env	      *env;
+	struct vd_store	      *store;
+	struct vdi_log_writer *writer;
+	struct vdi_recorder   *recorder;
+	vd_rev		       after;
+	struct vd_error	       end; /* written before the signal that says so */
+	_Atomic bool	       has_ended;
+};
+
+/* On the recorder's actor: the main thread waits for signals, so it gets one. */
+static void on_end(void *arg, const struct vd_error *error)
+{
+	struct record *record = arg;
+
+	record->end = *error;
+	atomic_store(&record->has_ended, true);
+	(void) kill(getpid(), SIGTERM);
+}
+
+static int fail(const struct record *record, const struct vd_error *error)
+{
+	return vdi_command_failed(record->command, "%s", error->message[0] ? error->message : vd_status_sentence(error->code));
+}
+
+static void say(const struct record *record, bool last)
+{
+	struct vdi_recorder_position position;
+
+	vdi_recorder_position_get(record->recorder, &position);
+	if (record->quiet || (!last && !isatty(STDERR_FILENO)))
+		return;
+	(void) fprintf(stderr, "%svedette record: %s revision %lld, %llu records%s%s", isatty(STDERR_FILENO) ? "\r" : "",
+		       position.is_watching ? "at" : "the state at", (long long) position.revision, (unsigned long long) position.records,
+		       position.reconnects ? ", connection lost and found again" : "", last ? "\n" : " ");
+	(void) fflush(stderr);
+}
+
+/* Until a signal; the position is shown once a second. */
+static void wait_for_the_end(const struct record *record, const sigset_t *signals)
+{
+	struct timespec second = { 1, 0 };
+
+	while (sigtimedwait(signals, NULL, &second) < 0 && (errno == EAGAIN || errno == EINTR))
+		say(record, false);
+}
+
+static vd_status open_log(struct record *record, struct vd_error *error)
+{
+	struct vdi_log_writer_options options = { .path = record->output, .resume = record->resume, .source = record->etcd.endpoints[0],
+						  .redact = record->redact.items, .redact_count = record->redact.count };
+	vd_status		      status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
+
+	if (status == VD_EXISTS)
+		return vd_error_set(error, VD_EXISTS, "%s is there already: --resume goes on with it", record->output);
+	return status;
+}
+
+static int record_all(struct record *record, const sigset_t *signals)
+{
+	struct vdi_recorder_options options = { .store = record->store, .writer = record->writer, .prefix = vd_bytes_of(record->key_prefix),
+						.after = record->after, .until = record->until, .ended = on_end, .arg = record };
+	struct vdi_wait		    wait;
+	bool			    has_ended;
+
+	if (vdi_recorder_new(record->env, &options, &record->recorder) != VD_OK)
+		return vdi_command_failed(record->command, "out of memory");
+	wait_for_the_end(record, signals);
+	has_ended = atomic_load(&record->has_ended);
+	say(record, true);
+	vdi_wait_init(&wait, record->env);
+	vdi_recorder_close(record->recorder, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+	return has_ended && record->end.code != VD_OK ? fail(record, &record->end) : VDI_EXIT_OK;
+}
+
+static int run_record(struct record *record, const sigset_t *signals)
+{
+	struct vd_error error = { 0 };
+	int		result;
+
+	error.code = vdi_etcd_settings_open(&record->etcd, record->env, &record->store, &error);
+	if (error.code != VD_OK) {
+		(void) fail(record, &error);
+		return vdi_etcd_settings_exit(error.code);
+	}
+	error.code = open_log(record, &error);
+	result = error.code == VD_OK ? record_all(record, signals) : fail(record, &error);
+	if (record->writer) {
+		error.code = vdi_log_writer_close(record->writer, &error);
+		if (error.code != VD_OK && result == VDI_EXIT_OK)
+			result = fail(record, &error);
+	}
+	(void) vd_store_close_wait(record->store);
+	return result;
+}
+
+static int run(const struct vdi_command *command, int argc, char **argv)
+{
+	const char	       *redact[REDACT_MAX];
+	struct record		record = { .command = command, .etcd = VDI_ETCD_SETTINGS_INIT, .redact = { redact, 0, REDACT_MAX } };
+	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
+	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
+	sigset_t		signals;
+	size_t			operand_count;
+	int			result;
+	bool			is_part;
+	const struct vdi_option table[] = {
+		VDI_ETCD_OPTION_TABLE(&record.etcd),
+		{ 'o', "output", VDI_OPTION_TEXT, "FILE", "the log; compressed when the name ends in .zst", &record.output },
+		{ 0, "resume", VDI_OPTION_FLAG, NULL, "go on with a log that is there", &record.resume },
+		{ 0, "redact", VDI_OPTION_TEXTS, "PATH", "empty what is at this path of every value, such as .data (may be repeated)", &record.redact },
+		{ 0, "until", VDI_OPTION_NUMBER, "REV", "end when this revision is recorded", &record.until },
+		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "say nothing about the progress", &record.quiet },
+	};
+
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
+		return result;
+	is_part = record.etcd.prefix != NULL;
+	if (!vdi_etcd_settings_check(command, &record.etcd, &result))
+		return result;
+	if (record.etcd.urls == NULL)
+		return vdi_command_mistake(command, "what should be recorded? --etcd URL");
+	if (record.output == NULL)
+		return vdi_command_mistake(command, "where to? --output FILE");
+	/* All keys, unless a part of them is asked for. */
+	if (is_part)
+		(void) snprintf(record.key_prefix, sizeof record.key_prefix, "%s%s", record.etcd.prefix, record.etcd.prefix[strlen(record.etcd.prefix) - 1] == '/' ? "" : "/");
+	/* Blocked before any thread exists, so that only this one sees them. */
+	(void) sigemptyset(&signals);
+	(void) sigaddset(&signals, SIGTERM);
+	(void) sigaddset(&signals, SIGINT);
+	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
+	(void) signal(SIGPIPE, SIG_IGN);
+	env_options.log = vdi_command_log;
+	env_options.log_arg = &log;
+	env_options.log_level = vdi_command_log_level(&log);
+	if (vd_env_new_threads(&env_options, &record.env) != VD_OK)
+		return vdi_command_failed(command, "cannot start threads");
+	record.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
+	result = run_record(&record, &signals);
+	(void) vd_env_free(record.env);
+	return result;
+}
+
+const struct vdi_command vdi_command_record = {
+	.name = "record",
+	.summary = "Record an etcd into an event log.",
+	.usage = "vedette record --etcd URL[,URL...] --output FILE [options]",
+	.details = "The state first, then every revision once, until Ctrl-C, SIGTERM or --until. A recording that was stopped or killed goes on with --resume. When what comes\n"
+		   "next was compacted away meanwhile it ends with an error rather than with a gap. The log is for `vedette replay` and `vedette serve --load`.\n"
+		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
+	.examples = "  vedette record --etcd http://127.0.0.1:2379 --output cluster.ndjson.zst\n"
+		    "  vedette record --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry --redact .data -o cluster.ndjson --resume\n",
+	.run = run,
+};

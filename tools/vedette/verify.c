@@ -1,0 +1,241 @@
+/* vedette verify: the watch guarantees of an etcd, checked for as long as one likes. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <vedette/vedette.h>
+
+#include "buffer.h"
+#include "command_line.h"
+#include "env.h"
+#include "etcd_options.h"
+#include "verify_run.h"
+#include "wait.h"
+
+struct verify {
+	const struct vdi_command *command;
+	struct vdi_etcd_settings  etcd;
+	const char		 *output;
+	char			  key_prefix[256];
+	bool			  drive, keep_going, quiet;
+	unsigned		  writers;
+	vd_dur			  duration;
+	char			  write_prefix[160];
+
+	struct vd_env	      *env;
+	struct vd_store	      *store;
+	struct vdi_verify_run *run;
+
+	/* The actor's until the run is closed. */
+	uint64_t	     violations;
+	struct vdi_violation first;
+	struct vd_error	     failure;
+};
+
+/* ---- What happened ---- */
+
+static void end_soon(void)
+{
+	(void) kill(getpid(), SIGTERM); /* the main thread waits for signals */
+}
+
+static void append_string(struct vdi_buffer *line, const char *name, const char *text)
+{
+	vdi_buffer_printf(line, ",\"%s\":", name);
+	vdi_buffer_append_json_string(line, vd_bytes_of(text));
+}
+
+static void print_violation(const struct verify *verify, const struct vdi_violation *violation)
+{
+	struct vdi_buffer line;
+
+	if (strcmp(verify->output, "json") != 0) {
+		printf("violated: %s: %s%s%s%s%s%s\n", vdi_guarantee_name(violation->guarantee), violation->text, *violation->key ? " (key " : "", violation->key,
+		       *violation->key ? ")" : "", *violation->stream ? ", watch: " : "", violation->stream);
+		(void) fflush(stdout);
+		return;
+	}
+	vdi_buffer_init(&line, 1 << 16);
+	vdi_buffer_printf(&line, "{\"violation\":\"%s\",\"revision\":%lld,\"other\":%lld", vdi_guarantee_name(violation->guarantee),
+			  (long long) violation->revision, (long long) violation->other);
+	append_string(&line, "key", violation->key);
+	append_string(&line, "watch", violation->stream);
+	append_string(&line, "text", violation->text);
+	vdi_buffer_append_text(&line, "}\n");
+	if (vdi_buffer_status(&line) == VD_OK)
+		(void) fwrite(line.data, 1, line.size, stdout);
+	(void) fflush(stdout);
+	vdi_buffer_fini(&line);
+}
+
+static void on_violation(void *arg, const struct vdi_violation *violation)
+{
+	struct verify *verify = arg;
+
+	if (verify->violations++ == 0)
+		verify->first = *violation;
+	else if (!verify->keep_going)
+		return;
+	print_violation(verify, violation);
+	if (!verify->keep_going)
+		end_soon();
+}
+
+static void on_failure(void *arg, const struct vd_error *error)
+{
+	struct verify *verify = arg;
+
+	verify->failure = *error;
+	end_soon();
+}
+
+static void say(const struct verify *verify)
+{
+	struct vdi_verify_position position;
+
+	if (verify->quiet || !isatty(STDERR_FILENO))
+		return;
+	vdi_verify_run_position_get(verify->run, &position);
+	(void) fprintf(stderr, "\rvedette verify: revision %lld, %llu events, %llu lists, %llu watches from the past, %llu writes, %llu connections lost ",
+		       (long long) position.totals.newest, (unsigned long long) position.totals.events, (unsigned long long) position.totals.lists,
+		       (unsigned long long) position.totals.resumes, (unsigned long long) position.writes, (unsigned long long) position.reconnects);
+	(void) fflush(stderr);
+}
+
+static void print_result(const struct verify *verify, const struct vdi_verify_position *position)
+{
+	const struct vdi_verifier_totals *totals = &position->totals;
+
+	if (isatty(STDERR_FILENO) && !verify->quiet)
+		(void) fputc('\n', stderr);
+	if (strcmp(verify->output, "json") == 0)
+		printf("{\"result\":\"%s\",\"violations\":%llu,\"events\":%llu,\"revisions\":%llu,\"bookmarks\":%llu,\"lists\":%llu,\"resumes\":%llu,"
+		       "\"writes\":%llu,\"writesUnknown\":%llu,\"writesSeen\":%llu,\"reconnects\":%llu,\"restarts\":%llu,\"keys\":%zu,\"newest\":%lld}\n",
+		       verify->violations ? "violated" : "ok", (unsigned long long) totals->violations, (unsigned long long) totals->events,
+		       (unsigned long long) totals->revisions, (unsigned long long) totals->progresses, (unsigned long long) totals->lists,
+		       (unsigned long long) totals->resumes, (unsigned long long) position->writes, (unsigned long long) position->unknown_writes,
+		       (unsigned long long) totals->acknowledgements, (unsigned long long) position->reconnects, (unsigned long long) position->restarts,
+		       totals->keys, (long long) totals->newest);
+	else
+		printf("%s: %llu events of %llu revisions, %llu bookmarks, %llu lists, %llu watches from the past, %llu writes (%llu unanswered), %llu connections lost, "
+		       "history lost to compaction %llu times\n",
+		       verify->violations ? "violated" : "all guarantees held", (unsigned long long) totals->events, (unsigned long long) totals->revisions,
+		       (unsigned long long) totals->progresses, (unsigned long long) totals->lists, (unsigned long long) totals->resumes,
+		       (unsigned long long) position->writes, (unsigned long long) position->unknown_writes, (unsigned long long) position->reconnects,
+		       (unsigned long long) position->restarts);
+	(void) fflush(stdout);
+}
+
+/* ---- Running ---- */
+
+static void wait_for_the_end(const struct verify *verify, const sigset_t *signals)
+{
+	struct timespec tick = { 0, 200000000 };
+	vd_mono		due = verify->duration.ns ? vd_mono_add(vd_env_now(verify->env), verify->duration) : VD_NEVER;
+
+	while (vd_env_now(verify->env).ns < due.ns && sigtimedwait(signals, NULL, &tick) < 0 && (errno == EAGAIN || errno == EINTR))
+		say(verify);
+}
+
+static int verify_store(struct verify *verify, const sigset_t *signals)
+{
+	struct vdi_verify_options  options = { .store = verify->store, .prefix = vd_bytes_of(verify->key_prefix),
+					       .write_prefix = vd_bytes_of(verify->write_prefix), .writers = verify->drive ? verify->writers : 0,
+					       .violated = on_violation, .failed = on_failure, .arg = verify };
+	struct vdi_verify_position position;
+	struct vdi_wait		   wait;
+
+	if (vdi_verify_run_new(verify->env, &options, &verify->run) != VD_OK)
+		return vdi_command_failed(verify->command, "out of memory");
+	wait_for_the_end(verify, signals);
+	vdi_wait_init(&wait, verify->env);
+	vdi_verify_run_close(verify->run, &position, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+	print_result(verify, &position);
+	if (verify->failure.code != VD_OK)
+		return vdi_command_failed(verify->command, "%s", verify->failure.message);
+	if (!position.is_running)
+		return vdi_command_failed(verify->command, "ended before the first list was there: nothing was checked");
+	return verify->violations ? VDI_EXIT_FAILED : VDI_EXIT_OK;
+}
+
+static int run_verify(struct verify *verify, const sigset_t *signals)
+{
+	struct vd_error error = { 0 };
+	int		result;
+
+	error.code = vdi_etcd_settings_open(&verify->etcd, verify->env, &verify->store, &error);
+	if (error.code != VD_OK) {
+		(void) vdi_command_failed(verify->command, "%s", error.message[0] ? error.message : vd_status_sentence(error.code));
+		return vdi_etcd_settings_exit(error.code);
+	}
+	result = verify_store(verify, signals);
+	(void) vd_store_close_wait(verify->store);
+	return result;
+}
+
+static int run(const struct vdi_command *command, int argc, char **argv)
+{
+	struct verify		verify = { .command = command, .etcd = VDI_ETCD_SETTINGS_INIT, .output = "text", .writers = 8 };
+	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
+	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
+	sigset_t		signals;
+	size_t			operand_count;
+	int			result;
+	bool			is_part;
+	const struct vdi_option table[] = {
+		VDI_ETCD_OPTION_TABLE(&verify.etcd),
+		{ 0, "drive", VDI_OPTION_FLAG, NULL, "also write: keys below PREFIX/vedette-verify-..., removed at the end", &verify.drive },
+		{ 0, "writers", VDI_OPTION_COUNT, "N", "so many at once (default 8)", &verify.writers },
+		{ 0, "duration", VDI_OPTION_DURATION, "DURATION", "end after so long (default: at Ctrl-C)", &verify.duration },
+		{ 0, "keep-going", VDI_OPTION_FLAG, NULL, "go on after the first violation", &verify.keep_going },
+		{ 'o', "output", VDI_OPTION_CHOICE, "FORM", "text or json (default text)", &verify.output, "text|json" },
+		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "say nothing about the progress", &verify.quiet },
+	};
+
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
+		return result;
+	is_part = verify.etcd.prefix != NULL;
+	if (!vdi_etcd_settings_check(command, &verify.etcd, &result))
+		return result;
+	if (verify.etcd.urls == NULL)
+		return vdi_command_mistake(command, "what should be verified? --etcd URL");
+	if (verify.writers == 0 || verify.writers > 256)
+		return vdi_command_mistake(command, "--writers must be 1 to 256");
+	/* All keys, unless a part of them is asked for. */
+	if (is_part)
+		(void) snprintf(verify.key_prefix, sizeof verify.key_prefix, "%s%s", verify.etcd.prefix, verify.etcd.prefix[strlen(verify.etcd.prefix) - 1] == '/' ? "" : "/");
+	if (strlen(verify.key_prefix) > 100)
+		return vdi_command_mistake(command, "--etcd-prefix may have 100 bytes at most here");
+	/* Blocked before any thread exists, so that only this one sees them. */
+	(void) sigemptyset(&signals);
+	(void) sigaddset(&signals, SIGTERM);
+	(void) sigaddset(&signals, SIGINT);
+	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
+	(void) signal(SIGPIPE, SIG_IGN);
+	env_options.log = vdi_command_log;
+	env_options.log_arg = &log;
+	env_options.log_level = vdi_command_log_level(&log);
+	if (vd_env_new_threads(&env_options, &verify.env) != VD_OK)
+		return vdi_command_failed(command, "cannot start threads");
+	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/", *verify.key_prefix ? verify.key_prefix : "/",
+			(unsigned long long) vd_env_random(verify.env));
+	verify.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
+	result = run_verify(&verify, &signals);
+	(void) vd_env_free(verify.env);
+	return result;
+}
+
+const struct vdi_command vdi_command_verify = {
+	.name = "verify",
+	.summary = "Check the watch guarantees of an etcd.",
+	.usage = "vedette verify --etcd URL[,URL...] [--drive] [options]",
+	.details = "Watches, watches from the past, lists and (with --drive) writers, checked against each other while they run: unique, ordered, atomic, reliable, resumable,\n"
+		   "bookmarkable, right previous values, right lists. The first violation is printed with its revisions and keys, and ends it.\n"
+		   "Exit status: 0 all guarantees held, 1 one was violated or it could not go on, 2 misused.\n",
+	.examples = "  vedette verify --etcd http://127.0.0.1:2379 --drive --duration 1m\n"
+		    "  vedette verify --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry -o json\n",
+	.run = run,
+};
