@@ -128,6 +128,43 @@ VD_API struct vd_bytes vd_list_shard_selector(const struct vd_list *list);
 VD_API int64_t	       vd_list_candidate_count(const struct vd_list *list);
 VD_API struct vd_list *vd_list_free(struct vd_list *list);
 
+/* ---- What happened ---- */
+
+/* As far as the cache's history reaches, which on the embedded store is all that the store has kept. */
+struct vd_changes_options {
+	size_t		size; /* sizeof(struct vd_changes_options) */
+	struct vd_bytes namespace_name; /* empty: all */
+	struct vd_bytes name;		/* empty: all */
+	struct vd_bytes label_selector;
+	struct vd_bytes field_selector;
+	vd_rev		after;	  /* changes after this revision; 0: as far back as there is */
+	vd_rev		until;	  /* up to and with this one; 0: up to now */
+	bool		combined; /* one per object, in key order: what is different at `until`; else each change, in the order of revisions */
+};
+#define VD_CHANGES_OPTIONS_INIT                                                                                                  \
+	{                                                                                                                        \
+		sizeof(struct vd_changes_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, false                           \
+	}
+
+struct vd_changes;
+/* For the selectors, as a watch would tell it: what leaves a selector is DELETED. Lent while the changes live. */
+struct vd_change {
+	enum vd_watch_type type;
+	vd_rev		   revision;   /* of the change; combined: of the object's last one */
+	struct vd_object  *object;     /* the state after; DELETED: the last state that was wanted (combined: the one at `after`) */
+	struct vd_object  *old_object; /* the state before (combined: at `after`); NULL for ADDED */
+};
+
+/* Does not block. VD_EXPIRED: the history does not reach back to `after`; VD_TOO_LARGE_REVISION: `until` has not come yet; VD_NOT_READY, VD_BAD_REQUEST,
+ * VD_NOMEM. */
+VD_API VD_MUST_USE vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_options *options, struct vd_changes **ret_changes,
+					       struct vd_error *reterr);
+VD_API size_t		  vd_changes_count(const struct vd_changes *changes);
+VD_API struct vd_change	  vd_changes_at(const struct vd_changes *changes, size_t index); /* index below the count */
+VD_API vd_rev		  vd_changes_after(const struct vd_changes *changes); /* where they begin: what was asked, or how far back there is */
+VD_API vd_rev		  vd_changes_until(const struct vd_changes *changes);
+VD_API struct vd_changes *vd_changes_free(struct vd_changes *changes);
+
 /* ---- Watch ---- */
 
 /* Direct errors (R-520): VD_NOT_READY, VD_BAD_REQUEST (selectors), VD_FULL, VD_NOMEM. Later ones come as an ERROR event. sink NULL: a pulled

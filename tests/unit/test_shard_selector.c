@@ -55,6 +55,15 @@ static void r5b0_what_is_understood(void **state)
 		assert_true(vd_bytes_equal(vdi_shard_selector_text(selector), vd_bytes_of(rows[i].canonical)));
 		vdi_shard_selector_free(selector);
 	}
+	{
+		/* Nothing behind the end is looked at. */
+		struct vdi_shard_selector *selector = NULL;
+
+		assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW "  ", sizeof LOW }, &selector, NULL), VD_OK);
+		vdi_shard_selector_free(selector);
+		assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW "||", sizeof LOW - 1 }, &selector, NULL), VD_OK);
+		vdi_shard_selector_free(selector);
+	}
 	assert_null(parse(""));
 	assert_int_equal(vdi_shard_selector_text(NULL).size, 0);
 }

@@ -213,6 +213,7 @@ static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 
 			snprintf(words, sizeof words, "too old resource version: %lld", (long long) asked);
 			assert_status(status, VD_EXPIRED);
+			assert_int_equal(error.requested, asked);
 			assert_string_equal(error.message, words);
 			continue;
 		}

@@ -296,6 +296,34 @@ static void r106_an_update_without_change_moves_nothing(void **state)
 	free(r);
 }
 
+/* The blocking forms: what they give back. */
+static void r130_blocking_writes(void **state)
+{
+	struct vd_object *object = NULL;
+	struct world	  w;
+	vd_rev		  revision = 0;
+
+	world_open(&w, 8);
+	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("web")), &object, &w.error), VD_OK);
+	assert_int_equal(vd_object_revision(object), 2);
+	vd_object_unref(object);
+	object = NULL;
+	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("db")), NULL, &w.error), VD_OK);
+	assert_status(vd_cacher_get_wait(w.f.cacher, ns, name, VD_REVISION_UNSET, &object, &w.error), VD_OK);
+	assert_int_equal(vd_object_revision(object), 3);
+	vd_object_unref(object);
+	object = NULL;
+	assert_status(vd_cacher_delete_wait(w.f.cacher, ns, name, &revision, &w.error), VD_OK);
+	assert_int_equal(revision, 4);
+	assert_status(vd_cacher_delete_wait(w.f.cacher, ns, name, &revision, &w.error), VD_NOT_FOUND);
+	assert_int_equal(revision, 4);
+	assert_status(vd_cacher_get_wait(w.f.cacher, ns, name, VD_REVISION_UNSET, &object, &w.error), VD_NOT_FOUND);
+	assert_null(object);
+	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of("{"), &object, &w.error), VD_BAD_REQUEST);
+	assert_null(object);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +333,7 @@ int main(void)
 		cmocka_unit_test(t012_a_validator_that_accepts_the_stale_state_only),
 		cmocka_unit_test(t013_t014_preconditions_are_about_the_fresh_state),
 		cmocka_unit_test(r580_writes_pass_while_the_cache_is_not_ready),
+		cmocka_unit_test(r130_blocking_writes),
 		cmocka_unit_test(r106_an_update_without_change_moves_nothing),
 	};
 
