@@ -9,6 +9,36 @@ static void got(struct vdi_request *request)
 		vdi_request_reply_object(request, 200, request->object, vd_object_revision(request->object));
 }
 
+/* The one object of a list of an exact revision. */
+static void got_exact(struct vdi_request *request)
+{
+	struct vd_object *object = request->result == VD_OK ? vd_list_next(request->list) : NULL;
+
+	if (object) {
+		vdi_request_reply_object(request, 200, object, vd_object_revision(object));
+		return;
+	}
+	if (request->result == VD_OK)
+		vd_error_set(&request->error, request->result = VD_NOT_FOUND, "key not found");
+	vdi_request_fail_result(request, "get", request->result, &request->error);
+}
+
+/* Beyond upstream, where a get knows no resourceVersionMatch: the object as it was at exactly that revision. */
+static void get_exact(struct vdi_request *request, vd_rev revision)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_error	       error = { 0 };
+	vd_status	       status;
+
+	options.namespace_name = request->route.namespace_name;
+	options.name = request->route.name;
+	options.revision = revision;
+	options.match = VD_MATCH_EXACT;
+	vdi_request_await(request, got_exact);
+	status = vd_cacher_list(request->resource->cacher, &options, vdi_request_got_list, request, &error);
+	vdi_request_awaited(request, status, &error);
+}
+
 void vdi_handle_get(struct vdi_request *request)
 {
 	vd_rev revision;
@@ -21,6 +51,10 @@ void vdi_handle_get(struct vdi_request *request)
 	}
 	if (!vdi_params_revision(request->params.resource_version, &revision, &request->status)) {
 		vdi_request_fail(request, &request->status);
+		return;
+	}
+	if (revision > 0 && vd_bytes_equal(request->params.resource_version_match, vd_bytes_of("Exact"))) {
+		get_exact(request, revision);
 		return;
 	}
 	vdi_request_await(request, got);

@@ -131,7 +131,8 @@ class ClientTest(unittest.TestCase):
         for arguments in (["frobnicate"], ["get"], ["get", "--frob", "pods"], ["get", "-o", "xml", "pods"], ["get", "--limit", "x", "pods"],
                           ["get", "pods", "a", "b"], ["get", "pods", "--server"], ["get", "--server", "ftp://x", "pods"],
                           ["get", "pods/a", "b"], ["get", "--raw", "readyz"], ["get", "--raw", "/x", "pods"], ["get", "pods", "--all-namespaces=yes"],
-                          ["get", "pods", "--resource-version-match", "Exact"], ["watch"], ["watch", "pods", "--initial", "--resource-version", "1"],
+                          ["get", "pods", "--resource-version-match", "Exact"], ["get", "pods", "--history", "--diff", "1..2"],
+                          ["get", "pods", "--since", "5"], ["watch"], ["watch", "pods", "--initial", "--resource-version", "1"],
                           ["kubeconfig", "x"], ["kubeconfig", "--cert", "a"], ["help", "x"], [],
                           ["serve", "--memory", "--data-dir", "/nonexistent"], ["serve", "--history-bytes", "many"], ["serve", "x"]):
             result = self.run_program(*arguments)
@@ -164,6 +165,60 @@ class ClientTest(unittest.TestCase):
         self.assertIn("12345678901234567890", result.stdout)
         self.assertIn('\n    "kind": "Pod",\n', result.stdout)
         self.assertEqual(server.requests[-1][0], "/api/v1/namespaces/shop/pods/a")
+
+    # ---- get --history, get --diff ----
+
+    def test_history_begins_where_the_server_does(self):
+        def answers(path, query, number):
+            if query.get("watch"):
+                if query["resourceVersion"] == "1":
+                    return [event("ERROR", failure(410, "Expired", "too old resource version: 1 (12)"))]
+                self.assertEqual((query["resourceVersion"], query["fieldSelector"]), ("12", "metadata.name=a"))
+                return [event("MODIFIED", pod("a", 14, app="db")), event("DELETED", pod("a", 15, app="db")), event("ADDED", pod("a", 16)),
+                        event("BOOKMARK", {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "20"}}), event("MODIFIED", pod("a", 99))]
+            if query.get("resourceVersionMatch") == "Exact":
+                self.assertEqual((query["resourceVersion"], query["fieldSelector"]), ("12", "metadata.name=a"))
+                return 200, pod_list(12, pod("a", 9, app="web"))
+            return 200, pod_list(20)
+        result = self.ask(self.serve(answers), "get", "pod", "a", "-n", "shop", "--history")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout, "9           there already; what came before is forgotten\n"
+                                        "14          changed\n            metadata.labels.app: \"web\" -> \"db\"\n"
+                                        "15          deleted\n16          created\n")
+
+    def test_history_since_and_as_json(self):
+        def answers(path, query, number):
+            if query.get("watch"):
+                return [event("MODIFIED", pod("a", 7, app="db"))]
+            return 200, pod_list(7, *([pod("a", 5, app="web")] if query.get("resourceVersionMatch") else []))
+        result = self.ask(self.serve(answers), "get", "pod/a", "-n", "shop", "--history", "--since", "5", "-o", "json")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        line = json.loads(result.stdout)
+        self.assertEqual((line["type"], line["name"], line["resourceVersion"]), ("MODIFIED", "a", "7"))
+        self.assertEqual(line["changes"], [{"path": "metadata.labels.app", "from": "web", "to": "db"}])
+        refused = self.serve(lambda path, query, number: [event("ERROR", failure(410, "Expired", "too old resource version: 5 (12)"))]
+                             if query.get("watch") else (200, pod_list(20)))
+        result = self.ask(refused, "get", "pod/a", "--history", "--since", "5")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("too old resource version: 5 (12)", result.stderr)
+        self.assertEqual(self.ask(refused, "get", "pods", "--history").returncode, 2)
+
+    def test_diff_of_two_revisions(self):
+        states = {"5": [pod("a", 3, app="web"), pod("b", 4), pod("same", 2)], "9": [pod("a", 8, app="db", **{"x.y/z": "1"}), pod("c", 9), pod("same", 2)]}
+
+        def answers(path, query, number):
+            if query.get("resourceVersionMatch") == "Exact":
+                return 200, pod_list(int(query["resourceVersion"]), *states[query["resourceVersion"]])
+            return 200, pod_list(9)
+        expected = ("~ shop/a\n    metadata.labels.app: \"web\" -> \"db\"\n    metadata.labels[\"x.y/z\"]: (none) -> \"1\"\n- shop/b\n+ shop/c\n")
+        server = self.serve(answers)
+        for span in ("5..9", "5..", "5"):
+            result = self.ask(server, "get", "pods", "-n", "shop", "--diff", span)
+            self.assertEqual((result.returncode, result.stderr, result.stdout), (0, "", expected))
+        result = self.ask(server, "get", "pods", "-A", "--diff", "9..5", "-o", "json")
+        self.assertEqual([json.loads(line)["type"] for line in result.stdout.splitlines()], ["MODIFIED", "ADDED", "DELETED"])
+        for span in ("x", "5..x", "..9", "0..9"):
+            self.assertEqual(self.ask(server, "get", "pods", "--diff", span).returncode, 2)
 
     def test_get_list_reads_all_pages(self):
         def answers(path, query, number):

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "etcd_source.h"
+#include "get_history.h"
 #include "json_stream.h"
 #include "object_options.h"
 #include "table_print.h"
@@ -114,6 +115,15 @@ static int print_raw(const struct vdi_command *command, struct vdi_http_client *
 	return status == VD_OK ? VDI_EXIT_OK : vdi_command_failed(command, "%s", error.message);
 }
 
+static int print_objects(const struct vdi_command *command, struct vdi_http_client *client, struct vdi_object_query *query,
+			 const struct vdi_object_options *options, int64_t limit, const char *match)
+{
+	query->limit = limit;
+	if (options->revision && query->name == NULL && strcmp(options->revision, "0") != 0)
+		query->revision_match = match ? match : "NotOlderThan";
+	return print_list(command, client, query, options);
+}
+
 /* ---- The command ---- */
 
 static int run(const struct vdi_command *command, int argc, char **argv)
@@ -123,7 +133,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	struct vdi_object_query	  query;
 	struct vdi_http_client	 *client;
 	struct vdi_etcd_source	 *source;
-	const char		 *raw = NULL, *match = NULL, *operands[2];
+	const char		 *raw = NULL, *match = NULL, *diff = NULL, *since = NULL, *operands[2];
+	bool			  history = false;
 	int64_t			  limit = 0;
 	size_t			  operand_count;
 	int			  status;
@@ -132,6 +143,9 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  { 0, "limit", VDI_OPTION_NUMBER, "N", "at most N objects", &limit },
 		  { 0, "resource-version", VDI_OPTION_TEXT, "N", "the list as of this version (see --resource-version-match); 0: whatever is cached", &options.revision },
 		  { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE", "Exact or NotOlderThan (default NotOlderThan)", &match, "Exact|NotOlderThan" },
+		  { 0, "history", VDI_OPTION_FLAG, NULL, "what happened to the object, as far back as the server knows", &history },
+		  { 0, "since", VDI_OPTION_TEXT, "N", "with --history: only after this version", &since },
+		  { 0, "diff", VDI_OPTION_TEXT, "A..B", "what is different between two versions; A alone: between A and now", &diff },
 		  { 0, "raw", VDI_OPTION_TEXT, "PATH", "print what the server answers at this path", &raw },
 	};
 
@@ -143,15 +157,23 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--resource-version-match needs --resource-version");
 	if (raw == NULL && operand_count == 0)
 		return vdi_command_mistake(command, "which resource? For instance: vedette get pods");
+	if (history + (diff != NULL) + (raw != NULL) > 1)
+		return vdi_command_mistake(command, "--history, --diff and --raw exclude each other");
+	if (since && !history)
+		return vdi_command_mistake(command, "--since goes with --history");
 	if (!vdi_object_options_client(command, &options, &log, operand_count ? operands[0] : NULL, &client, &source, &status))
 		return status;
 	if (raw) {
 		status = print_raw(command, client, raw);
 	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query, &status)) {
-		query.limit = limit;
-		if (options.revision && query.name == NULL && strcmp(options.revision, "0") != 0)
-			query.revision_match = match ? match : "NotOlderThan";
-		status = print_list(command, client, &query, &options);
+		if (history && query.name == NULL)
+			status = vdi_command_mistake(command, "--history is of one object: vedette get pods web-1 --history");
+		else if (history)
+			status = vdi_get_history(command, client, &query, since);
+		else if (diff)
+			status = vdi_get_diff(command, client, &query, diff);
+		else
+			status = print_objects(command, client, &query, &options, limit, match);
 	}
 	vdi_http_client_free(client);
 	vdi_etcd_source_close(source);
@@ -169,6 +191,8 @@ const struct vdi_command vdi_command_get = {
 		    "  vedette get deploy web -n shop -o json\n"
 		    "  vedette get pods -A -l app=web --field-selector spec.nodeName=node-1\n"
 		    "  vedette get --etcd http://127.0.0.1:2379 pods -A\n"
+		    "  vedette get pod web-1 -n shop --history\n"
+		    "  vedette get pods -n shop --diff 1200..1350\n"
 		    "  vedette get --raw /debug/vedette\n",
 	.run = run,
 };
