@@ -1,4 +1,9 @@
-/* The server against our own client, over loopback. */
+/* The server against our own client, over loopback, and against bytes. */
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "rpc_echo.h"
 #include "vdtest.h"
 #include "wait.h"
@@ -118,6 +123,182 @@ static void an_address_in_use_is_an_error_that_names_it(void **state)
 	assert_status(rpc_echo_start(&other, env, "nonsense", NULL, &error), VD_INVALID_ARGUMENT);
 }
 
+static void the_bound_of_streams_of_a_connection(void **state)
+{
+	struct vdi_rpc_server_options options = { .streams_max = 2 };
+	struct vdi_rpc_request	      request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_recorder	      recorders[3];
+	struct rpc_echo		      bounded;
+	struct vdi_rpc_client	     *guest;
+	const char		     *address;
+
+	(void) state;
+	assert_status(rpc_echo_start(&bounded, env, NULL, &options, NULL), VD_OK);
+	address = rpc_echo_address(&bounded);
+	guest = rpc_connect(env, &address, 1, NULL);
+	for (int i = 0; i < 3; i++) {
+		rpc_recorder_init(&recorders[i], env, guest, true);
+		assert_status(rpc_recorder_open(&recorders[i], &request), VD_OK);
+		assert_status(guest->ops->stream_send(recorders[i].stream, vd_bytes_of("hello")), VD_OK);
+		if (i < 2)
+			rpc_recorder_wait_messages(&recorders[i], 1);
+	}
+	for (int i = 0; i < 20; i++)
+		rpc_give_way(env);
+	assert_int_equal(bounded.accepted, 2);
+	guest->ops->stream_half_close(recorders[0].stream);
+	rpc_recorder_wait_messages(&recorders[2], 1);
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			guest->ops->stream_cancel(recorders[i].stream);
+		rpc_recorder_wait_ended(&recorders[i]);
+		rpc_recorder_fini(&recorders[i]);
+	}
+	rpc_close(env, guest);
+	rpc_echo_stop(&bounded, env);
+}
+
+static void a_client_that_goes_ends_its_calls(void **state)
+{
+	struct vdi_rpc_request request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	const char	      *address = rpc_echo_address(&echo);
+	struct vdi_rpc_client *guest = rpc_connect(env, &address, 1, NULL);
+	struct rpc_recorder    recorder;
+
+	(void) state;
+	rpc_recorder_init(&recorder, env, guest, true);
+	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	assert_status(guest->ops->stream_send(recorder.stream, vd_bytes_of("hello")), VD_OK);
+	rpc_recorder_wait_messages(&recorder, 1);
+	assert_int_equal(echo.ended, 0);
+	rpc_close(env, guest);
+	rpc_wait_for(env, &echo.ended, 1);
+	assert_int_equal(echo.cancelled, 1);
+	rpc_recorder_fini(&recorder);
+}
+
+/* ---- Bytes ---- */
+
+static int connect_raw(const char *address)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int		   fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	at.sin_port = htons((uint16_t) atoi(strrchr(address, ':') + 1));
+	assert_int_equal(connect(fd, (struct sockaddr *) &at, sizeof at), 0);
+	return fd;
+}
+
+static void write_all(int fd, const void *bytes, size_t size)
+{
+	assert_int_equal(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t) size);
+}
+
+/* True: the connection was ended with "too_many_pings". False: it answered all pings. */
+static bool ping(const char *address, unsigned count, bool slowly)
+{
+	static const char     preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	static const uint8_t  settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
+	static const uint8_t  acknowledge[] = { 0, 0, 0, 4, 1, 0, 0, 0, 0 };
+	static const uint8_t  frame[17] = { 0, 0, 8, 6, 0, 0, 0, 0, 0, 'p', 'i', 'n', 'g', 'p', 'i', 'n', 'g' };
+	int		      fd = connect_raw(address);
+	char		      got[8192];
+	size_t		      size = 0;
+	unsigned	      answered = 0;
+	bool		      refused = false;
+
+	write_all(fd, preface, sizeof preface - 1);
+	write_all(fd, settings, sizeof settings);
+	write_all(fd, acknowledge, sizeof acknowledge);
+	for (unsigned i = 0; i < count; i++) {
+		if (send(fd, frame, sizeof frame, MSG_NOSIGNAL) < 0)
+			break;
+		if (slowly) {
+			for (int k = 0; k < 5; k++)
+				rpc_give_way(env);
+		}
+	}
+	while (!refused && answered < count) {
+		struct pollfd	wait = { .fd = fd, .events = POLLIN };
+		const uint8_t  *at;
+		ssize_t		more;
+
+		assert_int_equal(poll(&wait, 1, 20000), 1);
+		more = read(fd, got + size, sizeof got - size);
+		if (more <= 0)
+			break;
+		size += (size_t) more;
+		refused = memmem(got, size, "too_many_pings", 14) != NULL;
+		answered = 0;
+		for (at = (const uint8_t *) got; at + 9 <= (const uint8_t *) got + size; at += 9 + (at[0] << 16 | at[1] << 8 | at[2]))
+			answered += at[3] == 6 && (at[4] & 1);
+	}
+	close(fd);
+	assert_true(refused || answered == count);
+	return refused;
+}
+
+static void e151_pings_are_taken_at_the_permitted_pace(void **state)
+{
+	struct vdi_rpc_server_options options = { .ping_interval_min = VD_SECONDS(5) };
+	struct rpc_echo		      strict;
+
+	(void) state;
+	assert_status(rpc_echo_start(&strict, env, NULL, &options, NULL), VD_OK);
+	assert_true(ping(rpc_echo_address(&strict), 10, false));
+	rpc_echo_stop(&strict, env);
+	options.ping_interval_min = VD_MS(1);
+	assert_status(rpc_echo_start(&strict, env, NULL, &options, NULL), VD_OK);
+	assert_false(ping(rpc_echo_address(&strict), 10, true));
+	rpc_echo_stop(&strict, env);
+}
+
+/* Whatever comes in, the server goes on. */
+static void bytes_that_are_no_http2_hurt_nobody(void **state)
+{
+	uint64_t	  random = 1;
+	struct rpc_answer answer;
+
+	(void) state;
+	for (int i = 0; i < 100; i++) {
+		int	fd = connect_raw(rpc_echo_address(&echo));
+		uint8_t bytes[512];
+
+		for (size_t k = 0; k < sizeof bytes; k++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			bytes[k] = (uint8_t) (random >> 56);
+		}
+		if (i % 2)
+			write_all(fd, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+		(void) !send(fd, bytes, (size_t) i * 5, MSG_NOSIGNAL);
+		close(fd);
+	}
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("still here"), VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	rpc_answer_release(&answer);
+}
+
+static void ipv6_addresses(void **state)
+{
+	struct rpc_echo	       local;
+	struct vdi_rpc_client *guest;
+	struct rpc_answer      answer;
+	const char	      *address;
+
+	(void) state;
+	if (rpc_echo_start(&local, env, "[::1]:0", NULL, NULL) != VD_OK)
+		skip();
+	address = rpc_echo_address(&local);
+	assert_memory_equal(address, "[::1]:", 6);
+	guest = rpc_connect(env, &address, 1, NULL);
+	answer = rpc_ask_simply(env, guest, "/test.Echo/Peer", VD_BYTES_NONE, VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	assert_memory_equal(answer.message.bytes.data, "[::1]:", 6);
+	rpc_answer_release(&answer);
+	rpc_close(env, guest);
+	rpc_echo_stop(&local, env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +306,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(streams_go_both_ways, start_both, stop_both),
 		cmocka_unit_test_setup_teardown(many_messages_of_one_request, start_both, stop_both),
 		cmocka_unit_test_setup_teardown(an_address_in_use_is_an_error_that_names_it, start_both, stop_both),
+		cmocka_unit_test_setup_teardown(the_bound_of_streams_of_a_connection, start, stop),
+		cmocka_unit_test_setup_teardown(a_client_that_goes_ends_its_calls, start_both, stop_both),
+		cmocka_unit_test_setup_teardown(e151_pings_are_taken_at_the_permitted_pace, start, stop),
+		cmocka_unit_test_setup_teardown(bytes_that_are_no_http2_hurt_nobody, start_both, stop_both),
+		cmocka_unit_test_setup_teardown(ipv6_addresses, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

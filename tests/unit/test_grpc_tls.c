@@ -241,6 +241,33 @@ static void a_key_that_fits_no_certificate(void **state)
 	assert_string_equal(error.message, "the certificate, its key or the CA cannot be used");
 }
 
+static _Atomic unsigned records;
+
+static void count_record(void *arg, const struct vd_log_record *record)
+{
+	(void) arg;
+	if (strcmp(record->module, "grpc") == 0)
+		atomic_fetch_add(&records, 1);
+}
+
+/* A peer can make core speak at will: each failed handshake is a line or two. */
+static void failed_handshakes_do_not_flood_the_log(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("stranger", false);
+	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vd_env_options	  options = VD_ENV_OPTIONS_INIT;
+	struct vd_env		 *plain = env;
+
+	(void) state;
+	options.log = count_record;
+	assert_status(vd_env_new_threads(&options, &env), VD_OK);
+	for (int i = 0; i < 5; i++)
+		expect_failure(&server, &tls, "https://", "127.0.0.1", "the server's certificate is not trusted (certificate verify failed)");
+	env = vd_env_free(env);
+	env = plain;
+	assert_true(atomic_load(&records) <= 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -254,6 +281,7 @@ int main(void)
 		TEST(plain_text_and_tls_do_not_meet),
 		TEST(files_that_are_no_certificates_are_named),
 		TEST(a_key_that_fits_no_certificate),
+		TEST(failed_handshakes_do_not_flood_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);
