@@ -242,14 +242,14 @@ void rpc_wait_for(const struct vd_env *env, const _Atomic uint64_t *counter, uin
 
 /* ---- The client's side ---- */
 
-struct asked {
+struct rpc_asked {
 	struct rpc_answer answer;
 	struct vdi_wait	  wait;
 };
 
 static void take_answer(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_message *taken)
 {
-	struct asked *asked = arg;
+	struct rpc_asked *asked = arg;
 
 	asked->answer.end = *end;
 	snprintf(asked->answer.text, sizeof asked->answer.text, "%s", end->message);
@@ -260,7 +260,7 @@ static void take_answer(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc
 
 struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *client, const struct vdi_rpc_request *request)
 {
-	struct asked asked = { 0 };
+	struct rpc_asked asked = { 0 };
 
 	vdi_wait_init(&asked.wait, env);
 	assert_status(client->ops->call(client, request, take_answer, &asked, NULL), VD_OK);
@@ -274,6 +274,28 @@ struct rpc_answer rpc_ask_simply(const struct vd_env *env, struct vdi_rpc_client
 	struct vdi_rpc_request request = { .method = method, .message = bytes, .timeout = timeout, .endpoint = VDI_RPC_ANY_ENDPOINT };
 
 	return rpc_ask(env, client, &request);
+}
+
+struct rpc_asked *rpc_ask_begin(const struct vd_env *env, struct vdi_rpc_client *client, const char *method, struct vd_bytes bytes)
+{
+	struct vdi_rpc_request request = { .method = method, .message = bytes, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_asked      *asked = VDI_NEW(struct rpc_asked);
+
+	assert_non_null(asked);
+	vdi_wait_init(&asked->wait, env);
+	assert_status(client->ops->call(client, &request, take_answer, asked, NULL), VD_OK);
+	return asked;
+}
+
+struct rpc_answer rpc_ask_end(struct rpc_asked *asked)
+{
+	struct rpc_answer answered;
+
+	vdi_wait_wait(&asked->wait);
+	vdi_wait_fini(&asked->wait);
+	answered = asked->answer;
+	vdi_free(asked);
+	return answered;
 }
 
 void rpc_answer_release(struct rpc_answer *answered)

@@ -56,6 +56,10 @@ struct rpc_answer {
 struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *client, const struct vdi_rpc_request *request);
 /* Any endpoint, that message. */
 struct rpc_answer rpc_ask_simply(const struct vd_env *env, struct vdi_rpc_client *client, const char *method, struct vd_bytes message, vd_dur timeout);
+/* In two steps: any endpoint, no timeout. */
+struct rpc_asked;
+struct rpc_asked *rpc_ask_begin(const struct vd_env *env, struct vdi_rpc_client *client, const char *method, struct vd_bytes message);
+struct rpc_answer rpc_ask_end(struct rpc_asked *asked);
 void		  rpc_answer_release(struct rpc_answer *answer);
 
 /* Records what a stream brings. */

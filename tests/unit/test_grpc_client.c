@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "grpc_client_state.h"
 #include "rpc_echo.h"
 #include "thread.h"
 #include "vdtest.h"
@@ -195,6 +196,73 @@ static void what_waits_is_sent_when_the_server_comes(void **state)
 	assert_int_equal(recorder.end.code, VDI_RPC_CANCELED);
 	assert_true(recorder.end.local);
 	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+	rpc_echo_stop(&echo, env);
+}
+
+/* A connection may go between our choice and core's start. Here it never was: the client is made to believe that its only channel is ready. */
+static void believe_ready(struct vdi_rpc_client *base)
+{
+	struct vdi_grpc_client *client = VDI_CONTAINER_OF(base, struct vdi_grpc_client, client);
+
+	vdi_lock_acquire(&client->lock);
+	client->channels[0]->is_ready = true;
+	vdi_lock_release(&client->lock);
+}
+
+static void what_finds_no_connection_waits_again_whole(void **state)
+{
+	char		       address[64];
+	int		       fd = listen_somewhere(address, sizeof address);
+	const struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("3 30"), .half_close = true, .endpoint = -1 };
+	struct vdi_rpc_request	     late = echo_request;
+	struct vdi_rpc_endpoint_state why = { .last_error = "" };
+	struct vdi_rpc_client *client;
+	struct rpc_recorder    chat;
+	struct rpc_recorder    counted;
+	struct rpc_answer      answer;
+	struct rpc_asked      *asked;
+
+	(void) state;
+	close(fd);
+	client = connect_to(address);
+	while (why.last_error[0] == 0) {
+		rpc_give_way(env);
+		assert_true(client->ops->endpoint_state(client, 0, &why));
+	}
+	/* One that ends while it waits again was never sent. */
+	believe_ready(client);
+	late.timeout = VD_MS(100);
+	answer = rpc_ask(env, client, &late);
+	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+	assert_true(answer.end.unsent);
+	assert_non_null(strstr(answer.text, "(connection refused)"));
+
+	believe_ready(client);
+	asked = rpc_ask_begin(env, client, "/test.Echo/Echo", vd_bytes_of("something that is longer than twenty-three bytes"));
+	rpc_recorder_init(&chat, env, client, true);
+	rpc_recorder_init(&counted, env, client, true);
+	believe_ready(client);
+	assert_status(rpc_recorder_open(&chat, &chat_request), VD_OK);
+	assert_status(client->ops->stream_send(chat.stream, vd_bytes_of("first")), VD_OK);
+	believe_ready(client);
+	assert_status(rpc_recorder_open(&counted, &count), VD_OK);
+	for (int i = 0; i < 20; i++)
+		rpc_give_way(env);
+	assert_status(rpc_echo_start(&echo, env, address, NULL, NULL), VD_OK);
+	answer = rpc_ask_end(asked);
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	assert_true(vd_bytes_equal(answer.message.bytes, vd_bytes_of("something that is longer than twenty-three bytes")));
+	rpc_answer_release(&answer);
+	rpc_recorder_wait_messages(&chat, 1);
+	assert_string_equal(chat.last, "re: first");
+	rpc_recorder_wait_ended(&counted);
+	assert_int_equal(counted.end.code, VDI_RPC_OK);
+	assert_int_equal(counted.messages, 3);
+	client->ops->stream_cancel(chat.stream);
+	rpc_recorder_wait_ended(&chat);
+	rpc_recorder_fini(&chat);
+	rpc_recorder_fini(&counted);
 	rpc_close(env, client);
 	rpc_echo_stop(&echo, env);
 }
@@ -983,6 +1051,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(e201_a_call_waits_for_a_connection_until_its_timeout, start, stop),
 		cmocka_unit_test_setup_teardown(a_server_that_is_no_http2_server_is_named_so, start, stop),
 		cmocka_unit_test_setup_teardown(what_waits_is_sent_when_the_server_comes, start, stop),
+		cmocka_unit_test_setup_teardown(what_finds_no_connection_waits_again_whole, start, stop),
 		TEST(e205_calls_go_round_and_leave_a_dead_endpoint_out),
 		TEST(a_call_may_go_to_one_endpoint_only),
 		TEST(e205_streams_on_removed_endpoints_end),
