@@ -89,6 +89,18 @@ void vdi_etcd_finish_header(struct vdi_etcd_call *call, struct vd_etcd_error *er
 /* Before start only. NULL is fine. */
 void vdi_etcd_call_free(struct vdi_etcd_call *call);
 
+/* ---- What the end of an attempt means; etcd_outcome.c ---- */
+
+/* Not when it was never sent, nor when the server refused it in words of its own. */
+bool vdi_etcd_may_have_applied(enum vdi_etcd_method method, const struct vdi_rpc_end *end, enum vd_etcd_code known);
+/* E-209. */
+bool vdi_etcd_wants_new_token(const struct vd_etcd *client, enum vd_etcd_code known);
+/* E-206..E-208: whether call->end allows another attempt, and whether there is one left. */
+bool vdi_etcd_may_repeat(struct vdi_etcd_call *call, enum vd_etcd_code known);
+bool vdi_etcd_has_attempts_left(const struct vdi_etcd_call *call);
+
+/* ---- Metadata and endpoints; etcd_client.c ---- */
+
 /* The bits that make a request: what the client adds (E-140) and what the user brought, lent together. */
 struct vdi_etcd_metadata {
 	struct vdi_rpc_metadata  few[8];

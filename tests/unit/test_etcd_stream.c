@@ -278,6 +278,63 @@ static void e107_range_stream(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+/* A reader that wants the next part only when it says so. */
+static struct etcd_client_fixture *held_fixture;
+static uint64_t			   held_id;
+static bool			   resumes_inside;
+
+static bool hold(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *range, bool last)
+{
+	(void) etcd_note_range_stream(arg, error, header, range, last);
+	if (resumes_inside && !last)
+		vd_etcd_range_stream_resume(held_fixture->client, held_id);
+	return false;
+}
+
+static void a_part_is_read_when_it_is_wanted(void **state)
+{
+	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"), .range_end = { "", 1 } } };
+
+	for (int inside = 0; inside < 2; inside++) {
+		struct etcd_client_fixture fixture;
+		struct etcd_result	   result = { 0 };
+		struct rpc_script_call	  *call;
+
+		etcd_client_fixture_start(&fixture, 80);
+		held_fixture = &fixture;
+		resumes_inside = inside;
+		assert_status(vd_etcd_range_stream(fixture.client, &(struct vd_etcd_call) { .ret_id = &held_id }, &request, hold, &result), VD_OK);
+		call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
+		for (int i = 0; i < 4; i++)
+			rpc_script_send(call, range_part(1, 9));
+		rpc_script_end(call, VDI_RPC_OK, "");
+		for (unsigned i = 1; i <= 4 && !inside; i++) {
+			vdi_sim_run_until_idle(fixture.env);
+			assert_int_equal(result.parts, i);
+			assert_int_equal(rpc_script_call_pending_count(call), 4 - i);
+			vd_etcd_range_stream_resume(fixture.client, held_id);
+		}
+		etcd_expect_calls(&fixture, &result, 1);
+		assert_int_equal(result.parts, 4);
+		assert_etcd_ok(&result);
+		vd_etcd_range_stream_resume(fixture.client, held_id); /* long gone */
+		/* A reader that never comes back is ended all the same. */
+		resumes_inside = false;
+		assert_status(vd_etcd_range_stream(fixture.client, &(struct vd_etcd_call) { .ret_id = &held_id }, &request, hold, &result), VD_OK);
+		call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
+		rpc_script_send(call, range_part(1, 9));
+		vdi_sim_run_until_idle(fixture.env);
+		if (inside)
+			vd_etcd_cancel(fixture.client, held_id);
+		else
+			etcd_client_fixture_close(&fixture);
+		vdi_sim_run_until_idle(fixture.env);
+		assert_int_equal(result.calls, 2);
+		assert_status(result.error.error.code, inside ? VD_CANCELED : VD_CLOSED);
+		etcd_client_fixture_fini(&fixture);
+	}
+}
+
 static void e135_e211_range_stream_is_not_repeated(void **state)
 {
 	struct etcd_client_fixture	fixture;
@@ -442,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_stream_ends_early_late_and_after_the_close),
 		cmocka_unit_test(torture_stream),
 		cmocka_unit_test(e107_range_stream),
+		cmocka_unit_test(a_part_is_read_when_it_is_wanted),
 		cmocka_unit_test(e135_e211_range_stream_is_not_repeated),
 		cmocka_unit_test(a_bad_part_ends_the_stream),
 		cmocka_unit_test(streams_of_users_are_canceled_timed_out_and_closed),
