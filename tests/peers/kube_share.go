@@ -249,8 +249,7 @@ func runKubeShare(args []string) int {
 		defer other.kill()
 		config = kubeConfig(other.url)
 	} else {
-		server, err = startServer(*vedette, "serve", "--etcd", cluster.endpoints(true)[0], "--listen", "127.0.0.1:0", "--data-dir",
-			filepath.Join(dir, "vedette"))
+		server, err = startServer(*vedette, "serve", "--etcd", cluster.endpoints(true)[0], "--listen", "127.0.0.1:0")
 		if err == nil {
 			_, err = server.awaitReady(kubePatience)
 		}
