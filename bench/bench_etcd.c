@@ -1,8 +1,9 @@
 /* The etcd client and the cache over it, against a real etcd; run by `peers etcd-bench`, which starts the etcd, fills it, puts what is asked for with a line
- * {"put":N} on stdout, and runs etcd's own Go client through the same cases beside it (tests/peers/etcd_bench.go). Alone it needs $ETCD_ENDPOINTS.
+ * {"put":N} or {"txn":N} on stdout, and runs etcd's own Go client through the same cases beside it (tests/peers/etcd_bench.go). Alone it needs $ETCD_ENDPOINTS.
  *
  *   etcd-watch   10,000 watches of one key each, on one stream. etcd-watch-idle: private memory of each; etcd-watch-open: CPU of opening one;
  *                etcd-watch-event: CPU per event at 1,000 puts a second, 1 KB each: every event finds threads asleep
+ *   etcd-burst   1 and 100 watches of one prefix on one stream; transactions of 50 puts of 1 KB, as fast as etcd takes them: CPU per event
  *   etcd-list    100,000 pods of 1 KB: CPU per object. how: "pages" of 10,000 at one revision, as kube-apiserver asks; "stream" (RangeStream, etcd 3.7);
  *                "cacher": until a Cacher over it is ready, which is decoded, indexed and kept
  *
@@ -21,6 +22,8 @@
 
 #define WATCHES 10000
 #define EVENTS 2000 /* of a round */
+#define BURST_EVENTS 200000 /* of a round, all watches together; a tenth of it for one watch, which would fill etcd */
+#define BURST_PUTS 50 /* of a transaction */
 #define PAGE 10000
 #define PREFIX "/registry/pods/"
 
@@ -34,7 +37,9 @@ struct bench {
 	struct vdi_condition changed;
 	/* Under lock. */
 	uint64_t events;
+	uint64_t events_wanted;
 	uint64_t created;
+	uint64_t created_wanted;
 	bool	 is_done;
 	uint64_t count;
 	vd_rev	 revision;
@@ -128,18 +133,20 @@ static void reader_run(void *arg)
 		vdi_lock_acquire(&bench->lock);
 		bench->events += events;
 		bench->created += created;
-		vdi_condition_signal(&bench->changed);
+		if (bench->events >= bench->events_wanted && bench->created >= bench->created_wanted)
+			vdi_condition_signal(&bench->changed);
 		vdi_lock_release(&bench->lock);
 	}
 }
 
-static void open_watches(struct bench *bench, struct reader *reader)
+/* prefix NULL: each has a key of its own. */
+static void open_watches(struct bench *bench, struct reader *reader, size_t count, const char *prefix)
 {
 	const struct vd_actor_options options = { .name = "bench_reader", .run = reader_run, .arg = reader };
 	struct vd_error		      error;
 
 	reader->bench = bench;
-	reader->count = measure_scaled(WATCHES);
+	reader->count = count;
 	reader->watches = vdi_calloc(reader->count, sizeof *reader->watches);
 	reader->listed = vdi_calloc(reader->count, sizeof *reader->listed);
 	if (!reader->watches || !reader->listed)
@@ -149,11 +156,13 @@ static void open_watches(struct bench *bench, struct reader *reader)
 	for (size_t i = 0; i < reader->count; i++) {
 		struct watch		    *watch = &reader->watches[i];
 		struct vd_etcd_watch_request request = { .created_notify = true, .ready = reader_ready, .ready_arg = watch };
-		char			     key[64];
+		char			     key[64], end[64];
 
 		watch->reader = reader;
 		snprintf(key, sizeof key, "/bench/watch/%05zu", i);
-		request.key = vd_bytes_of(key);
+		request.key = vd_bytes_of(prefix ? prefix : key);
+		if (prefix)
+			request.range_end = vd_etcd_prefix_end(request.key, end);
 		/* ready() may come before watch->watch is written. */
 		vdi_lock_acquire(&reader->lock);
 		watch->is_listed = true;
@@ -165,6 +174,7 @@ static void open_watches(struct bench *bench, struct reader *reader)
 		vd_actor_wake(reader->actor);
 	}
 	vdi_lock_acquire(&bench->lock);
+	bench->created_wanted = reader->count;
 	while (bench->created < reader->count)
 		vdi_condition_wait(&bench->changed, &bench->lock);
 	vdi_lock_release(&bench->lock);
@@ -179,11 +189,40 @@ static void close_watches(struct reader *reader)
 
 static void run_range(struct bench *bench, const char *key);
 
+static void free_reader(struct reader *reader)
+{
+	vdi_free(reader->watches);
+	vdi_free(reader->listed);
+	vdi_lock_fini(&reader->lock);
+}
+
+/* Asks for so many puts or transactions in each round, and waits for the events. */
+static void measure_events(struct bench *bench, const char *ask, size_t count, size_t events, struct measure_rounds *rounds)
+{
+	for (unsigned i = 0; i < measure_options.rounds; i++) {
+		int64_t cpu, wall;
+
+		vdi_lock_acquire(&bench->lock);
+		bench->events_wanted = bench->events + events;
+		cpu = measure_cpu_ns();
+		wall = measure_wall_ns();
+		printf("{\"%s\":%zu}\n", ask, count);
+		fflush(stdout);
+		while (bench->events < bench->events_wanted)
+			vdi_condition_wait(&bench->changed, &bench->lock);
+		vdi_lock_release(&bench->lock);
+		cpu = measure_cpu_ns() - cpu;
+		wall = measure_wall_ns() - wall;
+		measure_add(rounds, (double) cpu / 1e3 / (double) events, (double) cpu / 1e9, (double) wall / 1e9);
+	}
+}
+
 static void watch_case(void)
 {
 	struct bench	      bench;
 	struct reader	      reader = { 0 };
 	struct measure_rounds rounds = { 0 };
+	size_t		      events = measure_scaled(EVENTS);
 	int64_t		      memory, cpu, wall;
 	char		      parameters[128];
 
@@ -193,7 +232,7 @@ static void watch_case(void)
 	memory = measure_memory(0);
 	cpu = measure_cpu_ns();
 	wall = measure_wall_ns();
-	open_watches(&bench, &reader);
+	open_watches(&bench, &reader, measure_scaled(WATCHES), NULL);
 	cpu = measure_cpu_ns() - cpu;
 	wall = measure_wall_ns() - wall;
 	malloc_trim(0);
@@ -201,29 +240,29 @@ static void watch_case(void)
 	snprintf(parameters, sizeof parameters, "\"client\":\"vedette\",\"watches\":%zu", reader.count);
 	measure_report_value("etcd-watch-idle", parameters, (double) memory / (double) reader.count, "bytes", (double) cpu / 1e9, (double) wall / 1e9);
 	measure_report_value("etcd-watch-open", parameters, (double) cpu / 1e3 / (double) reader.count, "us CPU", (double) cpu / 1e9, (double) wall / 1e9);
-	for (unsigned i = 0; i < measure_options.rounds; i++) {
-		size_t	 count = measure_scaled(EVENTS);
-		uint64_t wanted;
-
-		vdi_lock_acquire(&bench.lock);
-		wanted = bench.events + count;
-		cpu = measure_cpu_ns();
-		wall = measure_wall_ns();
-		printf("{\"put\":%zu}\n", count);
-		fflush(stdout);
-		while (bench.events < wanted)
-			vdi_condition_wait(&bench.changed, &bench.lock);
-		vdi_lock_release(&bench.lock);
-		cpu = measure_cpu_ns() - cpu;
-		wall = measure_wall_ns() - wall;
-		measure_add(&rounds, (double) cpu / 1e3 / (double) count, (double) cpu / 1e9, (double) wall / 1e9);
-	}
+	measure_events(&bench, "put", events, events, &rounds);
 	measure_report("etcd-watch-event", parameters, &rounds, "us CPU");
 	close_watches(&reader);
 	close_client(&bench);
-	vdi_free(reader.watches);
-	vdi_free(reader.listed);
-	vdi_lock_fini(&reader.lock);
+	free_reader(&reader);
+}
+
+static void burst_case(size_t watches)
+{
+	struct bench	      bench;
+	struct reader	      reader = { 0 };
+	struct measure_rounds rounds = { 0 };
+	size_t		      transactions = VDI_MAX(measure_scaled(BURST_EVENTS) / BURST_PUTS / VDI_MAX(watches, 10), 1);
+	char		      parameters[128];
+
+	open_client(&bench);
+	open_watches(&bench, &reader, watches, "/bench/burst/");
+	measure_events(&bench, "txn", transactions, transactions * BURST_PUTS * watches, &rounds);
+	snprintf(parameters, sizeof parameters, "\"client\":\"vedette\",\"watches\":%zu,\"together\":%d", watches, BURST_PUTS);
+	measure_report("etcd-burst", parameters, &rounds, "us CPU");
+	close_watches(&reader);
+	close_client(&bench);
+	free_reader(&reader);
 }
 
 /* ---- Lists ---- */
@@ -353,6 +392,10 @@ int main(int argc, char **argv)
 		endpoints[endpoint_count++] = word;
 	if (measure_wanted("etcd-watch"))
 		watch_case();
+	if (measure_wanted("etcd-burst")) {
+		burst_case(1);
+		burst_case(100);
+	}
 	if (measure_wanted("etcd-list")) {
 		list_case("pages", list_pages);
 		list_case("cacher", list_cacher);

@@ -23,15 +23,19 @@ import (
 // The cases, each run by etcd's own Go client and by vedette's (bench/bench_etcd.c) on one etcd in one run:
 //
 //	etcd-watch   10,000 watches of one key each on one stream; 1,000 puts a second: CPU of the client per event, private memory per idle watch
+//	etcd-burst   1 and 100 watches of one prefix on one stream; transactions of 50 puts, as fast as etcd takes them: CPU of the client per event
 //	etcd-list    100,000 pods of 1 KB, read in pages of 10,000 at one revision: CPU of the client per object
 //
-// A client is a process of its own. It asks for puts with a line {"put":N} and prints its results in the form of bench/measure.c.
+// A client is a process of its own. It asks for puts with a line {"put":N}, for transactions with {"txn":N}, and prints its results in the form of bench/measure.c.
 const (
 	benchSubstreams = 10000
 	benchEvents     = 2000 // of a round
 	benchObjects    = 100000
 	benchRate       = 1000 // puts a second
 	benchWatchKey   = "/bench/watch/%05d"
+	benchBurstKey   = "/bench/burst/%02d"
+	benchBurstPuts  = 50
+	benchBurstTotal = 200000 // events of a round, all watches together; a tenth of it for one watch, which would fill etcd
 	benchListPrefix = "/registry/pods/"
 	benchPage       = 10000
 )
@@ -66,7 +70,7 @@ func runEtcdBench(args []string) int {
 	defer client.Close()
 	cases := flags.Args()
 	if len(cases) == 0 {
-		cases = []string{"etcd-watch", "etcd-list"}
+		cases = []string{"etcd-watch", "etcd-burst", "etcd-list"}
 	}
 	self, _ := os.Executable()
 	common := []string{"--rounds", fmt.Sprint(*rounds), "--seed", fmt.Sprint(*seed), "--scale", fmt.Sprint(*scale)}
@@ -109,9 +113,13 @@ func runBenchClient(command, environment []string, client *clientv3.Client, scal
 	random := rand.New(rand.NewSource(seed))
 	scanner := bufio.NewScanner(out)
 	for scanner.Scan() {
-		var line struct{ Put int }
-		if json.Unmarshal(scanner.Bytes(), &line) == nil && line.Put > 0 {
-			if err := putAtRate(client, line.Put, max(1, int(benchSubstreams*scale)), random); err != nil {
+		var line struct{ Put, Txn int }
+		if json.Unmarshal(scanner.Bytes(), &line) == nil && line.Put+line.Txn > 0 {
+			err := putAtRate(client, line.Put, max(1, int(benchSubstreams*scale)), random)
+			if err == nil {
+				err = putTogether(client, line.Txn, random)
+			}
+			if err != nil {
 				_ = child.Process.Kill()
 				return err
 			}
@@ -147,6 +155,20 @@ func putAtRate(client *clientv3.Client, n, keys int, random *rand.Rand) error {
 			time.Sleep(wait)
 		}
 		if _, err := client.Put(ctx, fmt.Sprintf(benchWatchKey, order.Intn(keys)), <-values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putTogether puts values of 1 KB, 50 in each transaction, one transaction after the other.
+func putTogether(client *clientv3.Client, n int, random *rand.Rand) error {
+	var operations []clientv3.Op
+	for i := range benchBurstPuts {
+		operations = append(operations, clientv3.OpPut(fmt.Sprintf(benchBurstKey, i), randomText(random, 1024)))
+	}
+	for range n {
+		if _, err := client.Txn(context.Background()).Then(operations...).Commit(); err != nil {
 			return err
 		}
 	}
@@ -271,6 +293,12 @@ func runEtcdBenchClient(args []string) int {
 	switch name := flags.Arg(0); {
 	case strings.HasPrefix("etcd-watch", name):
 		err = bench.watch()
+	case strings.HasPrefix("etcd-burst", name):
+		for _, count := range []int{1, 100} {
+			if err == nil {
+				err = bench.burst(count)
+			}
+		}
 	case strings.HasPrefix("etcd-list", name):
 		err = bench.list()
 	default:
@@ -338,6 +366,52 @@ func (b *benchClient) watch() error {
 		perEvent.add(float64(cpu.Nanoseconds())/1000/float64(b.scaled(benchEvents)), cpu, time.Since(begin))
 	}
 	b.report("etcd-watch-event", map[string]any{"watches": count}, perEvent, "us CPU")
+	return nil
+}
+
+func (b *benchClient) burst(count int) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var mu sync.Mutex
+	arrived := sync.NewCond(&mu)
+	events, wanted, ended := 0, 0, 0
+	for range count {
+		channel := b.client.Watch(ctx, benchBurstKey[:len("/bench/burst/")], clientv3.WithPrefix())
+		go func() {
+			for response := range channel {
+				mu.Lock()
+				if events += len(response.Events); events >= wanted {
+					arrived.Signal()
+				}
+				mu.Unlock()
+			}
+			mu.Lock()
+			ended++
+			arrived.Signal()
+			mu.Unlock()
+		}()
+	}
+	perEvent := &benchRounds{}
+	transactions := max(1, b.scaled(benchBurstTotal)/benchBurstPuts/max(count, 10))
+	for range b.rounds {
+		mu.Lock()
+		wanted += transactions * benchBurstPuts * count
+		mu.Unlock()
+		begin, beginCPU := time.Now(), processCPU()
+		fmt.Printf("{\"txn\":%d}\n", transactions)
+		mu.Lock()
+		for events < wanted && ended == 0 {
+			arrived.Wait()
+		}
+		lost := ended
+		mu.Unlock()
+		if lost > 0 {
+			return errors.New("a watch ended")
+		}
+		cpu := processCPU() - beginCPU
+		perEvent.add(float64(cpu.Nanoseconds())/1000/float64(transactions*benchBurstPuts*count), cpu, time.Since(begin))
+	}
+	b.report("etcd-burst", map[string]any{"watches": count, "together": benchBurstPuts}, perEvent, "us CPU")
 	return nil
 }
 
