@@ -325,25 +325,21 @@ static void run(void *arg)
 	struct vdi_etcd_call   *call;
 	struct vdi_etcd_stream *stream;
 	struct vdi_timer       *timer;
-	unsigned		steps = 0;
+	unsigned		calls = 0; /* bounds of their own: none keeps the others waiting */
+	unsigned		streams = 0;
+	unsigned		timers = 0;
 	bool			is_closing;
 
-	while (steps < STEPS_PER_RUN && (call = pop_call(client)) != NULL) {
+	for (; calls < STEPS_PER_RUN && (call = pop_call(client)) != NULL; calls++)
 		vdi_etcd_call_step(call);
-		steps++;
-	}
-	while (steps < STEPS_PER_RUN && (stream = pop_stream(client)) != NULL) {
+	for (; streams < STEPS_PER_RUN && (stream = pop_stream(client)) != NULL; streams++)
 		vdi_etcd_stream_step(stream);
-		steps++;
-	}
-	while (steps < STEPS_PER_RUN && (timer = vdi_timer_heap_pop_due(&client->timers, vd_env_now(client->env))) != NULL) {
+	for (; timers < STEPS_PER_RUN && (timer = vdi_timer_heap_pop_due(&client->timers, vd_env_now(client->env))) != NULL; timers++)
 		vdi_etcd_call_timer_due(timer);
-		steps++;
-	}
 	vdi_lock_acquire(&client->lock);
 	is_closing = client->is_closing;
 	vdi_lock_release(&client->lock);
-	if (steps == STEPS_PER_RUN)
+	if (calls == STEPS_PER_RUN || streams == STEPS_PER_RUN || timers == STEPS_PER_RUN)
 		vd_actor_wake(client->actor);
 	vd_actor_set_timer(client->actor, vdi_timer_heap_next_due(&client->timers));
 	if (is_closing)

@@ -3,6 +3,8 @@
  * clientv3 does both while it is constructed; a constructor of ours does not wait, so the first call does, and every call that comes meanwhile. When it
  * fails, those who wait get the failure, and the next call tries again.
  */
+#include <stdio.h>
+
 #include "etcd_call.h"
 #include "etcd_proto.h"
 
@@ -41,7 +43,12 @@ static void settle_status(struct vd_etcd *client, vd_status status)
 /* An internal call failed: what its waiters are told. */
 static void describe_failure(const struct vdi_etcd_call *call, const struct vd_etcd_error *error, struct vdi_etcd_end *failed)
 {
-	if (call->end.end.message && call->end.end.code != VDI_RPC_OK) {
+	if (error->error.code == VD_TIMEOUT && error->code == VD_ETCD_OTHER) { /* says who was not reached, and why */
+		char text[VD_ERROR_MESSAGE_SIZE + 64];
+
+		(void) snprintf(text, sizeof text, "%s%s: %s", VDI_ETCD_OWN_PREFIX, vdi_etcd_methods[call->method].path, error->error.message);
+		vdi_etcd_end_own(failed, VDI_RPC_DEADLINE_EXCEEDED, text);
+	} else if (call->end.end.message && call->end.end.code != VDI_RPC_OK) {
 		vdi_etcd_end_copy(failed, &call->end.end);
 		failed->end.local = false; /* not of the caller's doing */
 	} else {

@@ -223,11 +223,17 @@ static void open_now(struct vdi_etcd_stream *stream)
 static void resume(struct vdi_etcd_waiter *waiter, const struct vdi_etcd_end *failed)
 {
 	struct vdi_etcd_stream *stream = VDI_CONTAINER_OF(waiter, struct vdi_etcd_stream, waiter);
+	struct vdi_etcd_end	end;
 
-	if (failed)
-		deliver_end(stream, &failed->end);
-	else
+	if (failed == NULL) {
 		open_now(stream);
+		return;
+	}
+	/* The token's time was over, not the stream's: clientv3 waits for one as long as the stream lives, so its owner is to try again. */
+	vdi_etcd_end_copy(&end, &failed->end);
+	if (end.end.code == VDI_RPC_DEADLINE_EXCEEDED)
+		end.end.code = VDI_RPC_UNAVAILABLE;
+	deliver_end(stream, &end.end);
 }
 
 void vdi_etcd_stream_step(struct vdi_etcd_stream *stream)

@@ -313,6 +313,12 @@ static void e203_every_member_is_asked(void **state)
 	rpc_script_answer(rpc_script_expect_call(fixture.script, NULL), etcd_header_answer(1));
 	etcd_expect_calls(&fixture, &result, 2);
 	assert_etcd_ok(&result);
+	/* Other members are asked again. */
+	assert_status(vd_etcd_set_endpoints(fixture.client, (const char *const[]) { "n1:2379" }, 1, NULL), VD_OK);
+	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
+	answer_version(rpc_script_expect_call(fixture.script, STATUS), "3.4.0");
+	etcd_expect_calls(&fixture, &result, 3);
+	assert_etcd_error(&result, VD_UNSUPPORTED, "etcdclient: old cluster version");
 	etcd_client_fixture_fini(&fixture);
 }
 

@@ -145,6 +145,27 @@ static void a_token_that_is_refused_ends_the_stream(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+static void e209_a_token_that_does_not_come_is_no_halt(void **state)
+{
+	struct etcd_client_fixture	     fixture;
+	struct owner			     owner = { 0 };
+	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
+
+	etcd_client_fixture_init(&fixture, 4, 1);
+	fixture.options.user = "root";
+	fixture.options.password = "secret";
+	etcd_client_fixture_open(&fixture);
+	rpc_script_set_up(fixture.script, 0, false);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	vdi_sim_advance(fixture.env, VD_SECONDS(19));
+	assert_int_equal(owner.ended, 0);
+	vdi_sim_advance(fixture.env, VD_SECONDS(2));
+	assert_int_equal(owner.ended, 1);
+	assert_int_equal(owner.code, VDI_RPC_UNAVAILABLE);
+	assert_memory_equal(owner.end_text, "etcdclient: /etcdserverpb.Auth/Authenticate: context deadline exceeded: e1:2379: ", 78);
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void a_stream_ends_early_late_and_after_the_close(void **state)
 {
 	for (unsigned steps = 0; steps < 12; steps++) {
@@ -496,6 +517,7 @@ int main(void)
 		cmocka_unit_test(what_comes_early_is_kept),
 		cmocka_unit_test(e209_each_stream_has_a_fresh_token),
 		cmocka_unit_test(a_token_that_is_refused_ends_the_stream),
+		cmocka_unit_test(e209_a_token_that_does_not_come_is_no_halt),
 		cmocka_unit_test(a_stream_ends_early_late_and_after_the_close),
 		cmocka_unit_test(torture_stream),
 		cmocka_unit_test(e107_range_stream),
