@@ -532,7 +532,10 @@ void vdi_http_connection_expire(struct vdi_http_connection *connection)
 		vdi_request_labels_terminated(&labels, 504);
 		connection->request->is_late = true;
 		status = &connection->request->status;
-		vdi_http_status_set(status, 504, "Timeout", "Timeout: request did not complete within the allotted timeout");
+		vdi_http_status_set(status, 504, "Timeout", "%s",
+				    connection->request->is_short ? /* */
+					    "Timeout: request did not complete within requested timeout - context deadline exceeded" :
+					    "Timeout: request did not complete within the allotted timeout");
 		vdi_request_fail(connection->request, status);
 		break;
 	default:

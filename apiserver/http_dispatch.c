@@ -1,4 +1,7 @@
 /* From a complete request to its handler: what is asked, whether it may be asked, in which form the answer goes. */
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include "http_request.h"
 #include "protobuf.h"
 
@@ -154,6 +157,43 @@ static bool is_long_running(const struct vdi_request *request)
 	return request->route.watch_prefix || (request->params.watch && request->route.name.size == 0);
 }
 
+static struct vd_bytes peer_of(const struct vdi_request *request, char buffer[INET6_ADDRSTRLEN])
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t		size = sizeof address;
+	const char	       *text = NULL;
+
+	if (getpeername(request->connection->fd, (struct sockaddr *) &address, &size) == 0) {
+		if (address.ss_family == AF_INET)
+			text = inet_ntop(AF_INET, &((struct sockaddr_in *) &address)->sin_addr, buffer, INET6_ADDRSTRLEN);
+		else if (address.ss_family == AF_INET6)
+			text = inet_ntop(AF_INET6, &((struct sockaddr_in6 *) &address)->sin6_addr, buffer, INET6_ADDRSTRLEN);
+	}
+	return vd_bytes_of(text ? text : "");
+}
+
+/* What the client has under way already. */
+static bool admit(struct vdi_request *request)
+{
+	const struct vd_server_options *options = &request->server->options;
+	struct vd_bytes			agent = VD_BYTES_NONE;
+	char				buffer[INET6_ADDRSTRLEN];
+
+	if (options->client_request_count_max == 0 && options->client_watch_count_max == 0 && options->client_bytes_max == 0)
+		return true;
+	(void) vdi_http_header_get(&request->head, "User-Agent", &agent);
+	if (vdi_account_get(&request->server->accounts, peer_of(request, buffer), agent, &request->account) != VD_OK) {
+		vdi_request_fail_nomem(request);
+		return false;
+	}
+	if (is_long_running(request))
+		return true;
+	request->is_counted = vdi_account_admit(&request->account->requests, options->client_request_count_max);
+	if (!request->is_counted)
+		vdi_request_fail_too_many(request);
+	return request->is_counted;
+}
+
 /* timeout lowers what a request may take. */
 static bool limit_time(struct vdi_request *request)
 {
@@ -163,7 +203,15 @@ static bool limit_time(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 		return false;
 	}
-	if (timeout.ns > 0 && timeout.ns < request->server->options.request_timeout.ns)
+	/* what writes one object has less time. */
+	request->is_short = request->head.method != VDI_HTTP_GET && (request->head.method != VDI_HTTP_DELETE || request->route.name.size);
+	if (timeout.ns <= 0 || timeout.ns > request->server->options.request_timeout.ns)
+		timeout = request->server->options.request_timeout;
+	if (request->is_short && timeout.ns > request->server->write_limit.ns)
+		timeout = request->server->write_limit;
+	else
+		request->is_short = false;
+	if (timeout.ns < request->server->options.request_timeout.ns)
 		vdi_http_connection_limit(request->connection, timeout);
 	return true;
 }
@@ -183,7 +231,7 @@ static void dispatch_resource(struct vdi_request *request)
 		fail_method(request);
 		return;
 	}
-	if (!is_long_running(request) && !limit_time(request))
+	if (!admit(request) || (!is_long_running(request) && !limit_time(request)))
 		return;
 	if (route->subresource.size)
 		dispatch_subresource(request);

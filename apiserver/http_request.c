@@ -40,6 +40,9 @@ static void free_request(struct vdi_request *request)
 {
 	request->server->requests_open--;
 	vdi_metric_subtract(request->inflight, 1);
+	if (request->is_counted)
+		atomic_fetch_sub(&request->account->requests, 1);
+	vdi_account_put(&request->server->accounts, request->account);
 	vdi_request_drop_result(request);
 	vdi_write_free(request->write);
 	vdi_debug_free(request->debug);
@@ -252,6 +255,18 @@ void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_s
 {
 	vdi_http_status_of(&request->status, verb, request->resource->group, request->resource->plural, request->route.name, code, error);
 	vdi_request_fail(request, &request->status);
+}
+
+/* R-655, as upstream words it. */
+void vdi_request_fail_too_many(struct vdi_request *request)
+{
+	struct vdi_out		  body = VDI_OUT_INIT;
+	struct vdi_request_labels labels;
+
+	vdi_request_labels_of(request, &labels);
+	vdi_request_labels_terminated(&labels, 429);
+	vdi_out_raw(&body, "Too many requests, please try again later.\n");
+	vdi_request_reply(request, 429, "text/plain; charset=utf-8", "Retry-After: 1\r\n", &body);
 }
 
 void vdi_request_fail_nomem(struct vdi_request *request)

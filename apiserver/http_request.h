@@ -38,7 +38,10 @@ struct vdi_request {
 	struct vdi_debug	   *debug;  /* of the dump */
 	vd_mono			    started;
 	struct vdi_metric	   *inflight; /* to be lowered at the end */
+	struct vdi_account	   *account;  /* a use of it; NULL: there are no limits */
+	bool			    is_counted; /* in the account, as a request */
 	bool			    pretty;
+	bool			    is_short; /* its time is the server's write_limit */
 	bool			    is_late;  /* it was answered 504, and its handler goes on */
 
 	/* What was waited for. Written by whoever completes it, read after that. */
@@ -87,6 +90,8 @@ void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http
 /* request->result and error, as upstream words them for this verb. */
 void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_status code, const struct vd_error *error);
 void vdi_request_fail_nomem(struct vdi_request *request);
+/* 429: the client has as much as it may. */
+void vdi_request_fail_too_many(struct vdi_request *request);
 /* The head of an answer whose size is not known. */
 void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, const char *content_type, bool chunked);
 /* The object in the form that was asked for, with revision. Frees nothing. */

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <vedette/server.h>
 
+#include "accounts.h"
 #include "actor_loop.h"
 #include "discovery.h"
 #include "http_metrics.h"
@@ -98,6 +99,7 @@ struct vdi_http_loop {
 };
 
 #define VDI_HTTP_SCRATCH_SIZE 65536
+#define VDI_HTTP_WRITE_LIMIT VD_SECONDS(34)
 
 struct vd_server {
 	/* Fixed before the loops start. */
@@ -110,6 +112,7 @@ struct vd_server {
 	struct vdi_http_loop	*loops;
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;
+	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
 	int			 listen_fd;
 	char			*listen_path; /* of a socket of the file system; NULL: none */
 	char			 address[128];
@@ -124,6 +127,8 @@ struct vd_server {
 	_Atomic uint64_t request_total;
 	_Atomic uint64_t refused_total;
 	_Atomic uint64_t watch_event_total;
+
+	struct vdi_accounts accounts; /* has its own lock */
 
 	/* Under lock: who waits for the last connection to go. */
 	struct vdi_lock	     lock;

@@ -40,6 +40,7 @@ struct watch_stream {
 	struct vdi_watch_counts	   *counts;
 	struct vdi_metric	   *running; /* a gauge */
 	struct vdi_request_labels  labels;
+	struct vdi_account	   *account; /* a use of it; NULL: no limits */
 	struct vdi_negotiated	    form;
 	uint8_t			    include;
 	bool			    opened;	 /* the connection pumps this stream */
@@ -248,10 +249,17 @@ static vd_status frame_of(struct watch_stream *watch, const struct vd_watch_even
 
 /* ---- Out ---- */
 
+static void count_unsent(struct watch_stream *watch, int64_t bytes)
+{
+	if (watch->account)
+		atomic_fetch_add_explicit(&watch->account->unsent_bytes, bytes, memory_order_relaxed);
+}
+
 static void drop_backlog(struct watch_stream *watch)
 {
 	if (watch->backlog == NULL)
 		return;
+	count_unsent(watch, -(int64_t) watch->backlog->bytes);
 	for (size_t i = watch->backlog->at; i < watch->backlog->count; i++)
 		vd_blob_unref(watch->backlog->frames[i]);
 	vdi_free(watch->backlog);
@@ -276,6 +284,7 @@ static vd_status flush(struct watch_stream *watch)
 	}
 	status = vdi_http_connection_send(watch->connection, parts, count, &sent);
 	backlog->bytes -= sent;
+	count_unsent(watch, -(int64_t) sent);
 	for (size_t i = 0; i < count && sent >= parts[i].iov_len; i++) {
 		sent -= parts[i].iov_len;
 		vd_blob_unref(backlog->frames[backlog->at++]);
@@ -287,9 +296,16 @@ static vd_status flush(struct watch_stream *watch)
 	return status;
 }
 
+/* One frame always has: who has nothing unsent is not made to wait for others of its client. */
 static bool has_room(const struct watch_stream *watch)
 {
-	return watch->backlog == NULL || (watch->backlog->count < FRAMES_MAX && watch->backlog->bytes < BYTES_MAX);
+	int64_t client_max = watch->server->options.client_bytes_max;
+
+	if (watch->backlog == NULL)
+		return true;
+	if (watch->account && client_max && atomic_load_explicit(&watch->account->unsent_bytes, memory_order_relaxed) >= client_max)
+		return false;
+	return watch->backlog->count < FRAMES_MAX && watch->backlog->bytes < BYTES_MAX;
 }
 
 /* Takes over frame. */
@@ -303,6 +319,7 @@ static bool enqueue(struct watch_stream *watch, struct vd_blob *frame)
 	}
 	watch->backlog->frames[watch->backlog->count++] = frame;
 	watch->backlog->bytes += vd_blob_bytes(frame).size;
+	count_unsent(watch, (int64_t) vd_blob_bytes(frame).size);
 	return true;
 }
 
@@ -442,6 +459,9 @@ static void free_watch(struct vdi_http_stream *stream)
 	if (watch->watcher)
 		vd_watcher_close(watch->watcher, NULL, NULL);
 	drop_backlog(watch);
+	if (watch->account)
+		atomic_fetch_sub(&watch->account->watches, 1);
+	vdi_account_put(&watch->server->accounts, watch->account);
 	if (watch->opened)
 		vdi_request_labels_answered(&watch->labels, 200, -1);
 	vdi_metric_subtract(watch->running, 1);
@@ -525,11 +545,19 @@ void vdi_handle_watch(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 		return;
 	}
+	if (request->account && !vdi_account_admit(&request->account->watches, request->server->options.client_watch_count_max)) {
+		vdi_request_fail_too_many(request);
+		return;
+	}
 	watch = new_stream(request);
 	if (watch == NULL) {
+		if (request->account)
+			atomic_fetch_sub(&request->account->watches, 1);
 		vdi_request_fail_nomem(request);
 		return;
 	}
+	watch->account = request->account;
+	request->account = NULL;
 	sink.arg = watch;
 	status = vd_cacher_watch(request->resource->cacher, &options, &sink, &watch->watcher, &error);
 	if (status != VD_OK) {

@@ -281,6 +281,8 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 	server->options = options ? *options : defaults;
 	server->listen_fd = -1;
 	vdi_lock_init(&server->lock, VDI_LOCK_SERVER);
+	vdi_accounts_init(&server->accounts);
+	server->write_limit = VDI_HTTP_WRITE_LIMIT;
 	vdi_condition_init(&server->changed);
 	status = build(server, reterr);
 	if (status != VD_OK) {
@@ -417,6 +419,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	vdi_documents_fini(&server->documents);
 	vdi_resources_fini(&server->resources);
 	vdi_condition_fini(&server->changed);
+	vdi_accounts_fini(&server->accounts);
 	vdi_lock_fini(&server->lock);
 	vdi_free(server);
 	return NULL;

@@ -38,13 +38,18 @@ struct vd_server_options {
 	bool		no_namespaces;	       /* vd_server_start creates none */
 	const char     *only;		       /* NULL: all kinds; else this one: "pods", "deployments.apps" */
 	bool		read_only;	       /* writes are refused, and nothing is created at the start */
+	uint32_t	client_request_count_max; /* requests of one client under way, watches apart; more are answered 429; default 0: no limit. A client is
+						   * an address with a User-Agent */
+	uint32_t	client_watch_count_max;   /* watches of one client; the same */
+	int64_t		client_bytes_max;	  /* unsent bytes of one client's watches together, beyond one event each: then they wait, and fall behind;
+						   * default 64 MiB; 0: no limit */
 };
 #define VD_SERVER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
-			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false                                                    \
+			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20                          \
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the

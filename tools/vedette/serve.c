@@ -33,6 +33,8 @@ struct serve {
 	int64_t	    history_bytes;
 	vd_dur	    history_window;
 	vd_dur	    consistency_interval;
+	unsigned    client_requests, client_watches;
+	int64_t	    client_bytes;
 	const char *on_inconsistency;
 	unsigned    threads;
 	bool	    memory;
@@ -121,6 +123,9 @@ static struct vd_server_options server_options(const struct serve *serve)
 	options.history_window = serve->history_window;
 	options.key_prefix = serve->etcd.urls ? serve->etcd.prefix : NULL;
 	options.consistency_interval = serve->consistency_interval;
+	options.client_request_count_max = serve->client_requests;
+	options.client_watch_count_max = serve->client_watches;
+	options.client_bytes_max = serve->client_bytes;
 	options.on_inconsistency = strcmp(serve->on_inconsistency, "panic") == 0    ? VD_ON_INCONSISTENCY_PANIC
 				   : strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST
 										     : VD_ON_INCONSISTENCY_REPORT;
@@ -223,6 +228,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 					  .history_bytes = (int64_t) 256 << 20,
 					  .history_window = VD_SECONDS(600),
 					  .consistency_interval = VD_SECONDS(300),
+					  .client_bytes = (int64_t) 64 << 20,
 					  .on_inconsistency = "report",
 					  .etcd = VDI_ETCD_SETTINGS_INIT };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
@@ -247,6 +253,11 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  "how often each cache is compared with the store; 0: never (default 5m)", &serve.consistency_interval },
 		{ 0, "on-inconsistency", VDI_OPTION_CHOICE, "ACTION", "what to do when they differ: report, relist or panic (default report)",
 		  &serve.on_inconsistency, "report|relist|panic" },
+		{ 0, "requests-per-client", VDI_OPTION_COUNT, "N", "of one address and User-Agent, under way; more: 429 (default 0: no limit)",
+		  &serve.client_requests },
+		{ 0, "watches-per-client", VDI_OPTION_COUNT, "N", "the same for watches (default 0: no limit)", &serve.client_watches },
+		{ 0, "bytes-per-client", VDI_OPTION_BYTES, "SIZE", "unsent events of a client's watches together; then they wait (default 64MiB; 0: no limit)",
+		  &serve.client_bytes },
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 

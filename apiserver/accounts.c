@@ -1,0 +1,77 @@
+/* How: a chained hash table; an account lives while a request or a watch of its client does. */
+#include "accounts.h"
+
+#include <xxhash.h>
+
+void vdi_accounts_init(struct vdi_accounts *accounts)
+{
+	*accounts = (struct vdi_accounts) { 0 };
+	vdi_lock_init(&accounts->lock, VDI_LOCK_LEAF);
+}
+
+void vdi_accounts_fini(struct vdi_accounts *accounts)
+{
+	VDI_CHECK(accounts->count == 0);
+	vdi_lock_fini(&accounts->lock);
+}
+
+static size_t write_key(char key[VDI_ACCOUNT_KEY_MAX], struct vd_bytes address, struct vd_bytes agent)
+{
+	size_t address_size = VDI_MIN(address.size, (size_t) 63), agent_size = VDI_MIN(agent.size, VDI_ACCOUNT_KEY_MAX - address_size - 1);
+
+	if (address_size)
+		memcpy(key, address.data, address_size);
+	key[address_size] = '\n';
+	if (agent_size)
+		memcpy(key + address_size + 1, agent.data, agent_size);
+	return address_size + 1 + agent_size;
+}
+
+static struct vdi_account **find_locked(struct vdi_accounts *accounts, const char *key, size_t size)
+{
+	struct vdi_account **place = &accounts->buckets[XXH3_64bits(key, size) % VDI_ACCOUNT_BUCKETS];
+
+	while (*place && ((*place)->key_size != size || memcmp((*place)->key, key, size) != 0))
+		place = &(*place)->next;
+	return place;
+}
+
+vd_status vdi_account_get(struct vdi_accounts *accounts, struct vd_bytes address, struct vd_bytes agent, struct vdi_account **ret_account)
+{
+	char		     key[VDI_ACCOUNT_KEY_MAX];
+	size_t		     size = write_key(key, address, agent);
+	struct vdi_account **place, *account;
+
+	vdi_lock_acquire(&accounts->lock);
+	place = find_locked(accounts, key, size);
+	account = *place;
+	if (account == NULL && (account = vdi_calloc(1, sizeof *account + size))) {
+		account->key_size = size;
+		memcpy(account->key, key, size);
+		*place = account;
+		accounts->count++;
+	}
+	if (account)
+		account->users++;
+	vdi_lock_release(&accounts->lock);
+	if (account == NULL)
+		return VD_NOMEM;
+	*ret_account = account;
+	return VD_OK;
+}
+
+void vdi_account_put(struct vdi_accounts *accounts, struct vdi_account *account)
+{
+	struct vdi_account *gone = NULL;
+
+	if (account == NULL)
+		return;
+	vdi_lock_acquire(&accounts->lock);
+	if (--account->users == 0) {
+		*find_locked(accounts, account->key, account->key_size) = account->next;
+		accounts->count--;
+		gone = account;
+	}
+	vdi_lock_release(&accounts->lock);
+	vdi_free(gone);
+}

@@ -1,0 +1,50 @@
+/* Who takes how much: the requests, watches and unsent bytes of each client, against limits for one client.
+ *
+ * There is no authentication on a loopback address, so a client is an address with a User-Agent: enough to keep one program's mistake from being everybody's,
+ * no protection against malice. Counted only while a limit is set. Any thread; the table has a lock, the counters none.
+ */
+#ifndef VDI_ACCOUNTS_H
+#define VDI_ACCOUNTS_H
+
+#include <stdatomic.h>
+
+#include "base.h"
+#include "lock.h"
+
+#define VDI_ACCOUNT_KEY_MAX 256
+#define VDI_ACCOUNT_BUCKETS 1024
+
+struct vdi_account {
+	struct vdi_account *next;	/* the table's lock, as users */
+	uint64_t	    users;
+	_Atomic int64_t	    requests;
+	_Atomic int64_t	    watches;
+	_Atomic int64_t	    unsent_bytes;
+	size_t		    key_size;
+	char		    key[];
+};
+
+struct vdi_accounts {
+	struct vdi_lock	    lock; /* VDI_LOCK_LEAF */
+	struct vdi_account *buckets[VDI_ACCOUNT_BUCKETS];
+	size_t		    count;
+};
+
+void vdi_accounts_init(struct vdi_accounts *accounts);
+/* Nobody uses one any more. */
+void vdi_accounts_fini(struct vdi_accounts *accounts);
+/* The account of a client; the caller is one of its users. VD_NOMEM. The key is cut at VDI_ACCOUNT_KEY_MAX. */
+VDI_MUST_USE vd_status vdi_account_get(struct vdi_accounts *accounts, struct vd_bytes address, struct vd_bytes agent, struct vdi_account **ret_account);
+/* One user fewer; the last one takes it along. NULL is fine. */
+void vdi_account_put(struct vdi_accounts *accounts, struct vdi_account *account);
+
+/* Counts one more unless that would pass max (0: no limit). */
+static inline bool vdi_account_admit(_Atomic int64_t *counter, int64_t max)
+{
+	if (atomic_fetch_add_explicit(counter, 1, memory_order_relaxed) < max || max == 0)
+		return true;
+	atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed);
+	return false;
+}
+
+#endif

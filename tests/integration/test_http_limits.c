@@ -1,0 +1,355 @@
+/* What a client may take, and how long: deadlines, limits for one client, and that one client's greed is nobody else's trouble. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vedette/vedette.h>
+
+#include "http_server.h"
+#include "vdtest.h"
+
+#define PATIENCE_MS 60000
+#define CM "/api/v1/namespaces/default/configmaps"
+#define FAR CM "?resourceVersion=1000000" /* waits 3 s for a revision that does not come */
+
+struct world {
+	struct vd_env		*env;
+	struct vd_store		*store;
+	const struct vd_store_ops *ops;
+	struct vd_server	*server;
+	uint16_t		 port;
+};
+
+/* A store that, when told so, leaves transactions unanswered until it is told otherwise. */
+static struct {
+	struct vd_store_ops	   ops;
+	const struct vd_store_ops *inner;
+	_Atomic bool		   holds;
+	_Atomic(struct held_txn *) held;
+} slow;
+
+struct held_txn {
+	vd_txn_fn	 done;
+	void		*arg;
+	struct held_txn *next;
+};
+
+static vd_status slow_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+{
+	struct held_txn *held;
+
+	if (!atomic_load(&slow.holds))
+		return slow.inner->txn(store, request, done, arg);
+	held = malloc(sizeof *held);
+	*held = (struct held_txn) { done, arg, atomic_load(&slow.held) };
+	while (!atomic_compare_exchange_weak(&slow.held, &held->next, held))
+		continue;
+	return VD_OK;
+}
+
+/* All that were held fail. */
+static void let_go(void)
+{
+	struct held_txn *held = atomic_exchange(&slow.held, NULL);
+	struct vd_error	 error = { .code = VD_UNAVAILABLE, .message = "let go" };
+
+	atomic_store(&slow.holds, false);
+	while (held) {
+		struct held_txn *next = held->next;
+
+		held->done(held->arg, VD_UNAVAILABLE, NULL, &error);
+		free(held);
+		held = next;
+	}
+}
+
+static struct world world_open(const struct vd_server_options *more)
+{
+	struct vd_server_options options = *more;
+	struct vd_error		 error = { 0 };
+	struct world		 world = { 0 };
+
+	options.listen = "127.0.0.1:0";
+	options.threads = 2;
+	assert_status(vd_env_new_threads(NULL, &world.env), VD_OK);
+	assert_status(vd_store_open_mvcc(world.env, NULL, &world.store, &error), VD_OK);
+	world.ops = slow.inner = world.store->ops;
+	slow.ops = *slow.inner;
+	slow.ops.txn = slow_txn;
+	world.store->ops = &slow.ops;
+	assert_status(vd_server_new(world.env, world.store, &options, &world.server, &error), VD_OK);
+	world.server->write_limit = VD_MS(300);
+	assert_status(vd_server_start(world.server, VD_SECONDS(60), &error), VD_OK);
+	world.port = (uint16_t) atoi(strrchr(vd_server_address(world.server), ':') + 1);
+	return world;
+}
+
+static void world_close(struct world *world)
+{
+	let_go();
+	(void) vd_server_drain(world->server, VD_SECONDS(10));
+	vd_server_free(world->server);
+	world->store->ops = world->ops;
+	vd_store_close_wait(world->store);
+	vd_env_free(world->env);
+}
+
+static int open_request(const struct world *world, const char *method, const char *path, const char *agent, const char *body)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(world->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
+	char		   text[1024];
+	int		   size = snprintf(text, sizeof text,
+					   "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+					   "Connection: close\r\n\r\n%s",
+					   method, path, agent, strlen(body), body);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
+	assert_int_equal(send(fd, text, (size_t) size, MSG_NOSIGNAL), size);
+	return fd;
+}
+
+/* Reads until the text holds mark, or (NULL) to the end. */
+static const char *read_until(int fd, const char *mark)
+{
+	static char text[1 << 20];
+	size_t	    size = 0;
+
+	text[0] = 0;
+	while (mark == NULL || strstr(text, mark) == NULL) {
+		struct pollfd waiting = { fd, POLLIN, 0 };
+		ssize_t	      got;
+
+		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+		got = recv(fd, text + size, sizeof text - 1 - size, 0);
+		if (got <= 0)
+			break;
+		size += (size_t) got;
+		text[size] = 0;
+	}
+	return text;
+}
+
+static int code_of(const char *text)
+{
+	return strncmp(text, "HTTP/1.1 ", 9) == 0 ? atoi(text + 9) : -1;
+}
+
+static const char *ask(const struct world *world, const char *method, const char *path, const char *agent, const char *body)
+{
+	int	    fd = open_request(world, method, path, agent, body);
+	const char *text = read_until(fd, NULL);
+
+	close(fd);
+	return text;
+}
+
+#define assert_has(text, part)                                                                                                   \
+	do {                                                                                                                     \
+		if (strstr(text, part) == NULL)                                                                                  \
+			fail_msg("no \"%s\" in: %s", part, text);                                                                \
+	} while (0)
+
+static void r650_r651_r652_requests_have_their_time(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	const char		*text;
+	vd_mono			 started;
+
+	assert_int_equal(options.request_timeout.ns, VD_SECONDS(60).ns);
+	options.request_timeout = VD_MS(1000);
+	world = world_open(&options);
+	/* The server's own. */
+	started = vd_env_now(world.env);
+	text = ask(&world, "GET", FAR, "a", "");
+	assert_int_equal(code_of(text), 504);
+	assert_has(text, "\"message\":\"Timeout: request did not complete within the allotted timeout\",\"reason\":\"Timeout\"");
+	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(990).ns);
+	/* Less, if the client says so; more is not to be had; 0 means nothing. */
+	started = vd_env_now(world.env);
+	text = ask(&world, "GET", FAR "&timeout=100ms", "a", "");
+	assert_has(text, "within the allotted timeout");
+	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(99).ns);
+	assert_true(vd_mono_since(vd_env_now(world.env), started).ns < VD_MS(900).ns);
+	started = vd_env_now(world.env);
+	assert_has(ask(&world, "GET", FAR "&timeout=1h", "a", ""), "within the allotted timeout");
+	assert_has(ask(&world, "GET", FAR "&timeout=0s", "a", ""), "within the allotted timeout");
+	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(1980).ns);
+	text = ask(&world, "GET", CM "?timeout=soon", "a", "");
+	assert_int_equal(code_of(text), 400);
+	assert_has(text, "invalid timeout specified in the request URL - time: invalid duration");
+	/* A watch lives longer. */
+	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1&timeoutSeconds=2&timeout=100ms", "a", "");
+	assert_int_equal(code_of(text), 200);
+	assert_has(text, "\r\n0\r\n\r\n");
+	world_close(&world);
+}
+
+/* 34 s in the server, less here: what writes one object; a list and a collection's deletion have the whole time. */
+static void r653_writes_have_less(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world = world_open(&options);
+	const char		*text;
+
+	assert_int_equal(VDI_HTTP_WRITE_LIMIT.ns, VD_SECONDS(34).ns);
+	assert_int_equal(code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"x\"}}")), 201);
+	atomic_store(&slow.holds, true);
+	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"y\"}}");
+	assert_int_equal(code_of(text), 504);
+	assert_has(text, "\"message\":\"Timeout: request did not complete within requested timeout - context deadline exceeded\",\"reason\":\"Timeout\"");
+	text = ask(&world, "DELETE", CM "/x", "a", "");
+	assert_int_equal(code_of(text), 504);
+	assert_has(text, "within requested timeout - context deadline exceeded");
+	/* Asked for even less: the client's own time. */
+	assert_has(ask(&world, "DELETE", CM "/x?timeout=100ms", "a", ""), "within the allotted timeout");
+	assert_has(ask(&world, "DELETE", CM "?timeout=700ms", "a", ""), "within the allotted timeout");
+	let_go();
+	assert_int_equal(code_of(ask(&world, "GET", CM "/x", "a", "")), 200);
+	world_close(&world);
+}
+
+static void r655_too_many_requests_of_one_client(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	int			 busy[2];
+	const char		*text;
+
+	options.client_request_count_max = 2;
+	world = world_open(&options);
+	for (int i = 0; i < 2; i++)
+		busy[i] = open_request(&world, "GET", FAR, "greedy", "");
+	while (world.server->requests_open < 2)
+		continue;
+	do
+		text = ask(&world, "GET", CM, "greedy", "");
+	while (code_of(text) == 200); /* until both have been dispatched */
+	assert_int_equal(code_of(text), 429);
+	assert_has(text, "\r\nRetry-After: 1\r\n");
+	assert_has(text, "\r\nContent-Type: text/plain");
+	assert_has(text, "\r\n\r\nToo many requests, please try again later.\n");
+	/* Others are served, and so is what is no resource. */
+	assert_int_equal(code_of(ask(&world, "GET", CM, "modest", "")), 200);
+	assert_int_equal(code_of(ask(&world, "GET", "/readyz", "greedy", "")), 200);
+	/* When one is done there is room again. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(code_of(read_until(busy[i], NULL)), 504);
+		close(busy[i]);
+	}
+	do
+		text = ask(&world, "GET", CM, "greedy", "");
+	while (code_of(text) == 429);
+	assert_int_equal(code_of(text), 200);
+	world_close(&world);
+}
+
+static void r655_too_many_watches_of_one_client(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	int			 watches[3], other;
+	const char		*text;
+
+	options.client_watch_count_max = 3;
+	world = world_open(&options);
+	for (int i = 0; i < 3; i++) {
+		watches[i] = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
+		assert_int_equal(code_of(read_until(watches[i], "\r\n\r\n")), 200);
+	}
+	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
+	assert_int_equal(code_of(text), 429);
+	assert_has(text, "Too many requests, please try again later.");
+	assert_int_equal(code_of(ask(&world, "GET", CM, "greedy", "")), 200); /* reading is another matter */
+	other = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "modest", "");
+	assert_int_equal(code_of(read_until(other, "\r\n\r\n")), 200);
+	close(other);
+	close(watches[0]);
+	do {
+		watches[0] = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
+		text = read_until(watches[0], "\r\n\r\n");
+		if (code_of(text) == 429)
+			close(watches[0]);
+	} while (code_of(text) == 429);
+	assert_int_equal(code_of(text), 200);
+	for (int i = 0; i < 3; i++)
+		close(watches[i]);
+	world_close(&world);
+}
+
+static int64_t unsent_of(struct world *world, const char *agent)
+{
+	struct vdi_account *account;
+	int64_t		    bytes;
+
+	assert_status(vdi_account_get(&world->server->accounts, vd_bytes_of("127.0.0.1"), vd_bytes_of(agent), &account), VD_OK);
+	bytes = atomic_load(&account->unsent_bytes);
+	vdi_account_put(&world->server->accounts, account);
+	return bytes;
+}
+
+static void put_big(struct world *world, const char *name)
+{
+	static char body[100100];
+	char	    key[128];
+	size_t	    size = (size_t) snprintf(body, sizeof body, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\"},\"data\":{\"x\":\"", name);
+
+	memset(body + size, 'x', sizeof body - size);
+	memcpy(body + sizeof body - 4, "\"}}", 4);
+	snprintf(key, sizeof key, "/registry/configmaps/default/%s", name);
+	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), vd_bytes_of(body), NULL, NULL), VD_OK);
+}
+
+/* A client that reads nothing holds its own share of bytes and no more, however many connections it has; another one gets every event meanwhile. */
+static void stalled_watches_of_one_client_share_a_bound(void **state)
+{
+	enum { STALLED = 24, EVENTS = 60, LIMIT = 1 << 20, FRAME = 101000 };
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	int			 stalled[STALLED], healthy;
+
+	options.client_bytes_max = LIMIT;
+	world = world_open(&options);
+	for (int i = 0; i < STALLED; i++) {
+		stalled[i] = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "stalled", "");
+		assert_int_equal(code_of(read_until(stalled[i], "\r\n\r\n")), 200);
+	}
+	healthy = open_request(&world, "GET", CM "?watch=1&resourceVersion=1&fieldSelector=metadata.name!=none", "healthy", "");
+	assert_int_equal(code_of(read_until(healthy, "\r\n\r\n")), 200);
+	for (int i = 0; i < EVENTS; i++) {
+		char name[16], mark[32];
+
+		snprintf(name, sizeof name, "n%d", i);
+		snprintf(mark, sizeof mark, "\"name\":\"n%d\"", i);
+		put_big(&world, name);
+		assert_has(read_until(healthy, mark), mark);
+		assert_true(unsent_of(&world, "stalled") <= LIMIT + (int64_t) STALLED * FRAME);
+	}
+	/* Sockets are full and something is owed; without the bound each of them would hold 256 KiB. */
+	assert_true(unsent_of(&world, "stalled") > 0);
+	assert_true(unsent_of(&world, "stalled") < (int64_t) STALLED * 256 * 1024);
+	for (int i = 0; i < STALLED; i++)
+		close(stalled[i]);
+	close(healthy);
+	while (world.server->watches_open)
+		continue;
+	assert_int_equal(unsent_of(&world, "stalled"), 0);
+	assert_int_equal(world.server->accounts.count, 0);
+	world_close(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r650_r651_r652_requests_have_their_time),
+		cmocka_unit_test(r653_writes_have_less),
+		cmocka_unit_test(r655_too_many_requests_of_one_client),
+		cmocka_unit_test(r655_too_many_watches_of_one_client),
+		cmocka_unit_test(stalled_watches_of_one_client_share_a_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* Accounts of clients: found again while in use, gone afterwards; limits that are met exactly. */
+#include "accounts.h"
+
+#include "vdtest.h"
+
+static struct vdi_account *get(struct vdi_accounts *accounts, const char *address, const char *agent)
+{
+	struct vdi_account *account = NULL;
+
+	assert_status(vdi_account_get(accounts, vd_bytes_of(address), vd_bytes_of(agent), &account), VD_OK);
+	return account;
+}
+
+static void one_account_for_one_client(void **state)
+{
+	struct vdi_accounts accounts;
+	struct vdi_account *a, *b, *c, *long_one;
+	char		    agent[600];
+
+	vdi_accounts_init(&accounts);
+	a = get(&accounts, "127.0.0.1", "kubectl/v1");
+	b = get(&accounts, "127.0.0.1", "kubectl/v1");
+	assert_ptr_equal(a, b);
+	c = get(&accounts, "127.0.0.1", "other");
+	assert_ptr_not_equal(a, c);
+	vdi_account_put(&accounts, c);
+	c = get(&accounts, "::1", "kubectl/v1");
+	assert_ptr_not_equal(a, c);
+	vdi_account_put(&accounts, c);
+	/* The border between the two is one. */
+	c = get(&accounts, "127.0.0.1k", "ubectl/v1");
+	assert_ptr_not_equal(a, c);
+	vdi_account_put(&accounts, c);
+	memset(agent, 'x', sizeof agent - 1);
+	agent[sizeof agent - 1] = 0;
+	long_one = get(&accounts, "127.0.0.1", agent);
+	assert_int_equal(long_one->key_size, VDI_ACCOUNT_KEY_MAX);
+	vdi_account_put(&accounts, long_one);
+	assert_int_equal(accounts.count, 1);
+	vdi_account_put(&accounts, a);
+	assert_int_equal(accounts.count, 1);
+	vdi_account_put(&accounts, b);
+	vdi_account_put(&accounts, NULL);
+	assert_int_equal(accounts.count, 0);
+	vdi_accounts_fini(&accounts);
+}
+
+static void many_clients(void **state)
+{
+	struct vdi_accounts accounts;
+	struct vdi_account *found[3000];
+	char		    agent[16];
+
+	vdi_accounts_init(&accounts);
+	for (unsigned i = 0; i < 3000; i++) {
+		snprintf(agent, sizeof agent, "a%u", i);
+		found[i] = get(&accounts, "127.0.0.1", agent);
+	}
+	assert_int_equal(accounts.count, 3000);
+	for (unsigned i = 0; i < 3000; i++) {
+		snprintf(agent, sizeof agent, "a%u", i);
+		assert_ptr_equal(get(&accounts, "127.0.0.1", agent), found[i]);
+		vdi_account_put(&accounts, found[i]);
+		vdi_account_put(&accounts, found[i]);
+	}
+	assert_int_equal(accounts.count, 0);
+	vdi_accounts_fini(&accounts);
+}
+
+static void limits_are_met_exactly(void **state)
+{
+	_Atomic int64_t counter = 0;
+
+	for (int i = 0; i < 3; i++)
+		assert_true(vdi_account_admit(&counter, 3));
+	assert_false(vdi_account_admit(&counter, 3));
+	assert_int_equal(counter, 3);
+	counter--;
+	assert_true(vdi_account_admit(&counter, 3));
+	assert_true(vdi_account_admit(&counter, 0)); /* none */
+	assert_int_equal(counter, 4);
+}
+
+static void without_memory_there_is_none(void **state)
+{
+	struct vdi_accounts accounts;
+	struct vdi_account *account = NULL;
+
+	vdi_accounts_init(&accounts);
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_account_get(&accounts, vd_bytes_of("a"), vd_bytes_of("b"), &account), VD_NOMEM);
+	(void) vdi_alloc_fail_nth(0, 0);
+	assert_int_equal(accounts.count, 0);
+	vdi_accounts_fini(&accounts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_account_for_one_client),
+		cmocka_unit_test(many_clients),
+		cmocka_unit_test(limits_are_met_exactly),
+		cmocka_unit_test(without_memory_there_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
