@@ -50,6 +50,8 @@ static grpc_channel *create_core(const struct vdi_grpc_client *client, const str
 	vd_dur		  ping = client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
 	const char	 *name = client->server_name ? client->server_name : endpoint->is_socket ? "localhost" : NULL;
 
+	list[args.num_args++] = (grpc_arg) { .type = GRPC_ARG_POINTER, .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
+					     .value.pointer = { client->quota, grpc_resource_quota_arg_vtable() } };
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_RETRIES, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);

@@ -13,6 +13,9 @@
 #include "grpc_credentials.h"
 #include "grpc_endpoint.h"
 
+#define MEMORY_MIN ((size_t) 512 << 20)
+#define MEMORY_MAX ((size_t) 4 << 30)
+
 static struct vdi_grpc_client *client_of(struct vdi_rpc_client *client)
 {
 	return VDI_CONTAINER_OF(client, struct vdi_grpc_client, client);
@@ -269,6 +272,7 @@ static void free_client(struct vdi_grpc_client *client)
 {
 	if (client->credentials)
 		grpc_channel_credentials_release(client->credentials);
+	grpc_resource_quota_unref(client->quota);
 	vdi_grpc_runtime_leave(&client->user);
 	vdi_lock_fini(&client->lock);
 	vdi_free(client->server_name);
@@ -310,6 +314,14 @@ static vd_status decide_tls(const struct vdi_grpc_client_options *options, bool 
 	vdi_free(first.target);
 	*ret_tls = first.scheme == VDI_GRPC_TLS || (first.scheme == VDI_GRPC_AS_CONFIGURED && options->tls);
 	return VD_OK;
+}
+
+/* Core bounds neither headers nor messages while they come in; this bounds what a server gone mad can make us hold. */
+static size_t memory_max(const struct vdi_grpc_client *client)
+{
+	size_t twice = client->receive_size_max > MEMORY_MAX / 2 ? MEMORY_MAX : client->receive_size_max * 2;
+
+	return VDI_MAX(twice, MEMORY_MIN);
 }
 
 static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_grpc_client_options *options, struct vd_error *reterr)
@@ -365,6 +377,8 @@ vd_status vdi_grpc_client_new(const struct vd_env *env, const struct vdi_grpc_cl
 	vdi_grpc_link_init(&client->waiting);
 	vdi_grpc_link_init(&client->refused);
 	vdi_grpc_runtime_enter(&client->user, env);
+	client->quota = grpc_resource_quota_create("vedette-client");
+	grpc_resource_quota_resize(client->quota, memory_max(client));
 	status = set_up(client, options, reterr);
 	if (status != VD_OK) {
 		if (client->channels) {

@@ -186,6 +186,7 @@ struct vdi_grpc_client {
 	struct vdi_grpc_user	  user;
 	struct vdi_grpc_queue	 *queue;
 	grpc_channel_credentials *credentials;
+	grpc_resource_quota	 *quota; /* of all channels together */
 	bool			  has_tls;
 	char			 *server_name;
 	vd_dur			  keepalive_time;

@@ -26,6 +26,7 @@
 #define SEND_BYTES_DEFAULT (4u << 20)
 #define CUT_AFTER	   VD_MS(200)
 #define METADATA_SIZE_MAX  65536
+#define MEMORY_DEFAULT	   ((size_t) 1 << 30)
 
 static void run_shutdown(struct vdi_grpc_tag *tag, bool success);
 
@@ -231,9 +232,13 @@ static grpc_arg int_arg(const char *key, int64_t value)
 
 static void create_core(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options)
 {
-	grpc_arg	  list[16];
-	grpc_channel_args args = { .args = list };
+	grpc_arg	     list[16];
+	grpc_channel_args    args = { .args = list };
+	grpc_resource_quota *quota = grpc_resource_quota_create("vedette-server");
 
+	grpc_resource_quota_resize(quota, options->memory_max ? options->memory_max : MEMORY_DEFAULT);
+	list[args.num_args++] = (grpc_arg) { .type = GRPC_ARG_POINTER, .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
+					     .value.pointer = { quota, grpc_resource_quota_arg_vtable() } };
 	/* Twice the limit: what lies between is refused by us, in grpc-go's words, and what is beyond by core. */
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, server->receive_size_max > INT32_MAX / 2 ? -1 : (int64_t) server->receive_size_max * 2);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
@@ -251,6 +256,7 @@ static void create_core(struct vdi_rpc_server *server, const struct vdi_rpc_serv
 	if (options->keepalive_timeout.ns > 0)
 		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options->keepalive_timeout.ns / 1000000);
 	server->core = grpc_server_create(&args, NULL);
+	grpc_resource_quota_unref(quota);
 }
 
 /* Core says no more than that it failed: try the same ourselves, for the reason. NULL: there is none, in the address. */

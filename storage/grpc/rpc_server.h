@@ -46,6 +46,10 @@ struct vdi_rpc_server_options {
 	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
 	size_t				 receive_size_max; /* request limit + 512 KiB (E-150) */
 	size_t				 send_bytes_max; /* unsent bytes of one call; default 4 MiB when 0 */
+	/* What gRPC's core may hold, all connections together: calls under way and what has come in of messages. Core looks at receive_size_max only when a message is
+	 * complete, so this is what bounds a client that sends one without an end; beyond it core resets streams and closes idle connections. 1 GiB when 0; some
+	 * 15 KiB for each stream are used up by the stream itself. */
+	size_t				 memory_max;
 	unsigned			 streams_max; /* of one connection; 0: no bound */
 	unsigned			 threads; /* of unary calls; 0: chosen */
 	/* Methods that are long streams, lent for ever: these get queues and threads of their own, one for each VDI_RPC_STREAMS_PER_QUEUE of them. Others, unknown ones too, work

@@ -278,6 +278,34 @@ static void bytes_that_are_no_http2_hurt_nobody(void **state)
 	rpc_answer_release(&answer);
 }
 
+/* Core would take in all of a message before it looks at its size. */
+static void a_message_without_an_end_is_bounded_by_memory(void **state)
+{
+	struct vdi_rpc_server_options options = { .receive_size_max = 1 << 20, .memory_max = 32 << 20 };
+	struct rpc_echo		      bounded;
+	struct vdi_rpc_client	     *guest;
+	const char		     *address;
+	struct rpc_answer	      answer;
+	size_t			      size = 128 << 20;
+	char			     *bytes = vdi_calloc(1, size);
+
+	(void) state;
+	assert_status(rpc_echo_start(&bounded, env, NULL, &options, NULL), VD_OK);
+	address = rpc_echo_address(&bounded);
+	guest = rpc_connect(env, &address, 1, NULL);
+	answer = rpc_ask_simply(env, guest, "/test.Echo/Echo", (struct vd_bytes) { bytes, size }, VD_SECONDS(60));
+	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
+	/* Core's own verdict on a whole message would tell its size. */
+	assert_null(strstr(answer.text, "larger than max"));
+	assert_int_equal(bounded.received, 0);
+	answer = rpc_ask_simply(env, guest, "/test.Echo/Echo", vd_bytes_of("still here"), VD_SECONDS(60));
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	rpc_answer_release(&answer);
+	rpc_close(env, guest);
+	rpc_echo_stop(&bounded, env);
+	vdi_free(bytes);
+}
+
 static void ipv6_addresses(void **state)
 {
 	struct rpc_echo	       local;
@@ -310,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_client_that_goes_ends_its_calls, start_both, stop_both),
 		cmocka_unit_test_setup_teardown(e151_pings_are_taken_at_the_permitted_pace, start, stop),
 		cmocka_unit_test_setup_teardown(bytes_that_are_no_http2_hurt_nobody, start_both, stop_both),
+		cmocka_unit_test_setup_teardown(a_message_without_an_end_is_bounded_by_memory, start, stop),
 		cmocka_unit_test_setup_teardown(ipv6_addresses, start, stop),
 	};
 
