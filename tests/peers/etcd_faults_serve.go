@@ -63,13 +63,7 @@ func runServeFaults(args []string) int {
 		serveArgs = append(serveArgs, "--etcd-cacert", certs.caFile, "--etcd-cert", certs.certFile, "--etcd-key", certs.keyFile)
 	}
 	for range 2 {
-		dir, err := os.MkdirTemp("", "vedette-serve-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "peers serve-faults:", err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		server, err := startServer(*program, append(serveArgs, "--data-dir", dir)...)
+		server, err := startServer(*program, serveArgs...)
 		if err == nil {
 			_, err = server.awaitReady(60 * time.Second)
 		}
@@ -320,6 +314,18 @@ func (s *serveFaults) list(server *serverProcess, query string) (status int, rev
 	return 200, int64(parseRevision(list.Metadata.ResourceVersion)), state, nil
 }
 
+// dump prints what the server says about itself.
+func (s *serveFaults) dump(server *serverProcess) {
+	response, err := s.client.Get(server.url + "/debug/vedette")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	fmt.Fprintf(os.Stderr, "--- /debug/vedette of %s\n%s\n", server.url, body)
+}
+
 func difference(got, wanted map[string]string) string {
 	var lines []string
 	for name, value := range wanted {
@@ -359,6 +365,7 @@ func (s *serveFaults) settle(after string) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			if !s.report.check(err == nil, "R-440", "after %s: server %d does not answer %s: %d %v", after, i, query, status, err) {
+				s.dump(server)
 				return
 			}
 			exact := strings.Contains(query, "Exact")
@@ -528,6 +535,9 @@ func (r *serveWatcher) settle(after string, marker int64, deadline time.Time) {
 	defer r.mu.Unlock()
 	for r.revision < marker && !expired {
 		r.changed.Wait()
+	}
+	if r.revision < marker {
+		r.faults.dump(r.server)
 	}
 	if !r.faults.report.check(r.revision >= marker, "reliable", "after %s: %s stands at revision %d, %d was written", after, r.name, r.revision, marker) {
 		return
