@@ -9,11 +9,6 @@ static bool passes(const struct vdi_watchchan *watchchan, const struct vd_object
 	return object && (watchchan->options.predicate == NULL || watchchan->options.predicate(watchchan->options.predicate_arg, object));
 }
 
-static vd_status internal_error(struct vd_error *error, const char *text)
-{
-	return vd_error_set(error, VD_INTERNAL, "Internal error occurred: %.300s", text);
-}
-
 /* A failed decode, in upstream's words. */
 static vd_status undecodable(struct vd_error *error, vd_status status, vd_rev revision)
 {
@@ -67,7 +62,8 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 
 		snprintf(text, sizeof text, "etcd event received with PrevKv=nil (key=\"%.*s\", modRevision=%lld, type=%s)",
 			 (int) VDI_MIN(raw->kv->key_size, 150u), raw->kv->data, (long long) raw->revision, raw->is_delete ? "DELETE" : "PUT");
-		return internal_error(error, text);
+		/* The previous revision was compacted. It never comes back: a reflector that went on from here would meet this event again. */
+		return vd_error_set(error, VD_CORRUPT, "Internal error occurred: %.300s", text);
 	}
 	if (!raw->is_delete)
 		VDI_TRY(decode(watchchan, raw->kv, &object, error));

@@ -265,6 +265,27 @@ static void t191_r221_an_undecodable_object_starts_over_until_it_is_gone(void **
 	world_close(&world);
 }
 
+/* The first event after a compaction lacks its previous record: going on from there again and again would never end. */
+static void r212_r313_a_missing_previous_record_lists_again(void **state)
+{
+	for (int skips = 0; skips < 2; skips++) {
+		struct world world;
+		vd_rev	     revision;
+
+		world_open(&world, 6, skips != 0);
+		feed_put(world.feed, KEY("x"), POD("x"));
+		cacher_fixture_settle(&world.f);
+		revision = feed_delete(world.feed, KEY("unknown"));
+		vdi_sim_advance(world.f.env, VD_SECONDS(4));
+		assert_status(vd_cacher_ready(world.f.cacher, NULL), VD_OK);
+		assert_int_equal(world.f.cacher->reflector.relists, 1);
+		assert_int_equal(world.f.cacher->reflector.resumes, 0);
+		assert_int_equal(vd_cacher_revision(world.f.cacher), revision);
+		assert_int_equal(world.r->ended, 1);
+		world_close(&world);
+	}
+}
+
 static void o20_an_undecodable_object_may_be_left_out(void **state)
 {
 	struct world world;
@@ -344,6 +365,7 @@ int main(void)
 		cmocka_unit_test(t184_r301_back_off_numbers),
 		cmocka_unit_test(t117_r514_a_start_that_fails_hangs_nobody),
 		cmocka_unit_test(t191_r221_an_undecodable_object_starts_over_until_it_is_gone),
+		cmocka_unit_test(r212_r313_a_missing_previous_record_lists_again),
 		cmocka_unit_test(o20_an_undecodable_object_may_be_left_out),
 		cmocka_unit_test(t180_r314_it_may_stop_in_any_phase),
 		cmocka_unit_test(torture_the_first_fill_is_late_but_right),
