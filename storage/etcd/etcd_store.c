@@ -6,6 +6,7 @@
 #include "etcd_store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static struct vdi_etcd_store *store_of(struct vd_store *store)
 {
@@ -14,8 +15,10 @@ static struct vdi_etcd_store *store_of(struct vd_store *store)
 
 struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
 {
-	if (known && atomic_fetch_sub(&known->references, 1) == 1)
+	if (known && atomic_fetch_sub(&known->references, 1) == 1) {
+		vdi_lock_fini(&known->lock);
 		vdi_free(known);
+	}
 	return NULL;
 }
 
@@ -258,6 +261,34 @@ static void on_lease(void *arg, const struct vd_etcd_error *error, const struct 
 	call.answer.lease(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+	return vd_bytes_compare(*(const struct vd_bytes *) a, *(const struct vd_bytes *) b);
+}
+
+/* etcd tells the keys of a lease in any order. */
+static void on_time_to_live(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+{
+	struct vd_error	       failure = { 0 };
+	struct call	       call = ended(arg, error, header, &failure);
+	struct vd_lease_result sorted = { 0 };
+	struct vd_bytes	      *keys = NULL;
+
+	if (error == NULL) {
+		sorted = *result;
+		keys = vdi_calloc(sorted.key_count + 1, sizeof *keys);
+		if (keys == NULL)
+			vd_error_set(&failure, VD_NOMEM, "out of memory for the keys of a lease");
+	}
+	if (keys && sorted.key_count) {
+		memcpy(keys, result->keys, sorted.key_count * sizeof *keys);
+		qsort(keys, sorted.key_count, sizeof *keys, compare_keys);
+		sorted.keys = keys;
+	}
+	call.answer.lease(call.arg, failure.code, failure.code == VD_OK ? &sorted : NULL, failure.code == VD_OK ? NULL : &failure);
+	vdi_free(keys);
+}
+
 /* E-503: the renewal of an unknown lease is an answer, with nothing left of it. */
 static void on_renewed(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
 {
@@ -329,7 +360,7 @@ static vd_status store_lease_time_to_live(struct vd_store *base, int64_t id, boo
 	if (call == NULL)
 		return status;
 	call->answer.lease = done;
-	return began(store, call, vd_etcd_lease_time_to_live(store->client, &options, id, keys, on_lease, call));
+	return began(store, call, vd_etcd_lease_time_to_live(store->client, &options, id, keys, on_time_to_live, call));
 }
 
 static vd_status store_status(struct vd_store *base, struct vd_store_status *ret_status)
@@ -439,6 +470,31 @@ static vd_mono ask_for_life(struct vdi_etcd_store *store)
 	return vd_mono_add(now, VD_SECONDS(1));
 }
 
+/* As long as somebody waits, now and then. The answer comes to every watch of the stream, and all watches share one. */
+static vd_mono ask_for_progress(struct vdi_etcd_store *store)
+{
+	vd_mono		    now = vd_env_now(store->env);
+	struct vd_etcd_call call = { .require_leader = true };
+	unsigned	    asks = atomic_load(&store->known->progress_asks);
+
+	if (atomic_load(&store->known->progress_wanted) <= 0) {
+		store->progress_at = VD_NEVER;
+		return VD_NEVER;
+	}
+	if (store->progress_asks_seen != asks && store->progress_backoff.ns > VDI_ETCD_PROGRESS_RETRY_FIRST.ns)
+		store->progress_at = VD_NEVER; /* somebody new is not to wait for the patience of others */
+	store->progress_asks_seen = asks;
+	if (store->progress_at.ns == VD_NEVER.ns) {
+		store->progress_backoff = VDI_ETCD_PROGRESS_RETRY_FIRST;
+		store->progress_at = vd_mono_add(now, store->progress_backoff); /* the watch has asked itself */
+	} else if (store->progress_at.ns <= now.ns) {
+		if (vd_etcd_request_progress(store->client, &call, NULL) == VD_OK) /* a wish; it is repeated */
+			store->progress_backoff.ns = VDI_MIN(2 * store->progress_backoff.ns, VDI_ETCD_PROGRESS_RETRY_MAX.ns);
+		store->progress_at = vd_mono_add(now, store->progress_backoff);
+	}
+	return store->progress_at;
+}
+
 static void free_store(struct vdi_etcd_store *store)
 {
 	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++) {
@@ -486,6 +542,9 @@ static void run_shut(struct vdi_etcd_store *store)
 	close_keeper = store->is_client_gone && store->is_closing;
 	vdi_lock_release(&store->lock);
 	if (close_client) {
+		vdi_lock_acquire(&store->known->lock);
+		store->known->keeper = NULL;
+		vdi_lock_release(&store->known->lock);
 		vdi_etcd_compactor_stop(&store->compactor);
 		vd_etcd_close(store->client, client_gone, store);
 	} else if (close_keeper) {
@@ -505,6 +564,7 @@ static void keeper_run(void *arg)
 	due = vdi_etcd_probe_run(&store->probe);
 	due = earlier(due, ask_for_life(store));
 	due = earlier(due, vdi_etcd_compactor_run(&store->compactor));
+	due = earlier(due, ask_for_progress(store));
 	vdi_lock_acquire(&store->lock);
 	tell_starter_locked(store);
 	vdi_lock_release(&store->lock);
@@ -589,11 +649,15 @@ static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_
 		return VD_NOMEM;
 	atomic_init(&store->known->references, 1);
 	atomic_init(&store->known->compacted, -1);
+	vdi_lock_init(&store->known->lock, VDI_LOCK_STORE); /* never together with the store's own */
 	atomic_init(&store->size_bytes, -1);
 	VDI_TRY(make_metrics(store));
 	VDI_TRY(vdi_etcd_probe_init(&store->probe, store, endpoints, count));
 	vdi_etcd_compactor_init(&store->compactor, store, options->compaction_interval);
-	return vd_actor_new(store->env, &actor, &store->keeper);
+	store->progress_at = VD_NEVER;
+	VDI_TRY(vd_actor_new(store->env, &actor, &store->keeper));
+	store->known->keeper = store->keeper;
+	return VD_OK;
 }
 
 vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client, const struct vd_etcd_store_options *options,

@@ -28,6 +28,8 @@
 #define VDI_ETCD_PROBE_PERIOD VD_SECONDS(30)	     /* of the database's size, and of the version of servers that may be replaced */
 #define VDI_ETCD_PROBE_TIMEOUT VD_SECONDS(5)
 #define VDI_ETCD_COMPACTOR_RETRY VD_SECONDS(1)	     /* */
+#define VDI_ETCD_PROGRESS_RETRY_FIRST VD_MS(100)     /* */
+#define VDI_ETCD_PROGRESS_RETRY_MAX VD_SECONDS(1)
 #define VDI_ETCD_SILENCE_MAX VD_SECONDS(5)	     /* then a sign of life is asked for */
 #define VDI_ETCD_SIGN_OF_LIFE_TIMEOUT VD_SECONDS(2)  /* */
 #define VDI_ETCD_STREAM_RETRY VD_SECONDS(600)	     /* after Unimplemented, R-158 */
@@ -39,6 +41,12 @@ struct vdi_etcd_known {
 	_Atomic int64_t compacted; /* -1: none */
 	atomic_bool	progress;
 	_Atomic int64_t watches;   /* open ones */
+	_Atomic int64_t progress_wanted; /* watches that asked for progress and were not told yet */
+	atomic_uint	progress_asks;	 /* grows with every wish */
+
+	/* Under lock. */
+	struct vdi_lock	 lock;
+	struct vd_actor *keeper; /* to be woken when progress is wanted; NULL: it ends */
 };
 struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known);
 static inline void vdi_etcd_known_raise(_Atomic int64_t *place, int64_t value)
@@ -149,6 +157,11 @@ struct vdi_etcd_store {
 
 	struct vdi_etcd_probe	  probe;
 	struct vdi_etcd_compactor compactor;
+
+	/* The keeper only: a server that is not caught up drops a request for progress (E-317), so it is asked again. */
+	vd_mono progress_at; /* VD_NEVER: nobody waits */
+	vd_dur	progress_backoff;
+	unsigned progress_asks_seen;
 
 	_Atomic uint64_t gate;	   /* who uses client at this moment (not who waits for an answer), and whether it is shut */
 	_Atomic int64_t in_flight; /* calls that wait for an answer */

@@ -34,8 +34,18 @@ static struct etcd_watch *watch_of(struct vd_store_watch *watch)
 	return VDI_CONTAINER_OF(watch, struct etcd_watch, base);
 }
 
+/* True when somebody waited. */
+static bool progress_is_over(struct etcd_watch *watch)
+{
+	if (!atomic_exchange(&watch->progress_asked, false))
+		return false;
+	atomic_fetch_sub(&watch->known->progress_wanted, 1);
+	return true;
+}
+
 static void free_watch(struct etcd_watch *watch)
 {
+	(void) progress_is_over(watch); /* nobody waits any more */
 	atomic_fetch_sub(&watch->known->watches, 1);
 	vdi_etcd_known_unref(watch->known);
 	vdi_free(watch->now);
@@ -133,7 +143,7 @@ static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_b
 
 	if (revision < watch->start || revision < watch->delivered)
 		return false;
-	if (!atomic_exchange(&watch->progress_asked, false) && !watch->wants_progress)
+	if (!progress_is_over(watch) && !watch->wants_progress)
 		return false;
 	*ret_batch = (struct vd_store_batch) { .revision = revision };
 	watch->delivered = revision;
@@ -160,6 +170,7 @@ static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_err
 {
 	struct vd_error failure = error->error;
 
+	(void) progress_is_over(watch); /* the watch is over */
 	if (failure.message[0] == 0)
 		vd_error_set(&failure, failure.code, "%s", vd_status_sentence(failure.code));
 	vdi_etcd_known_fill(watch->known, watch->start, &failure);
@@ -201,12 +212,24 @@ vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_co
 vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 {
 	struct etcd_watch *watch = watch_of(base);
+	vd_status	   status;
 
 	/* Servers that cannot may answer ahead of events (E-708: 15220). */
 	if (!atomic_load(&watch->known->progress))
 		return VD_UNSUPPORTED;
-	atomic_store(&watch->progress_asked, true);
-	return vd_etcd_watch_progress(watch->watch);
+	if (!atomic_exchange(&watch->progress_asked, true))
+		atomic_fetch_add(&watch->known->progress_wanted, 1);
+	atomic_fetch_add(&watch->known->progress_asks, 1);
+	status = vd_etcd_watch_progress(watch->watch);
+	if (status != VD_OK) {
+		(void) progress_is_over(watch); /* the watch is over */
+		return status;
+	}
+	vdi_lock_acquire(&watch->known->lock);
+	if (watch->known->keeper)
+		vd_actor_wake(watch->known->keeper);
+	vdi_lock_release(&watch->known->lock);
+	return VD_OK;
 }
 
 void vdi_etcd_store_watch_close(struct vd_store_watch *base)

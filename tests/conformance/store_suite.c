@@ -535,6 +535,14 @@ void expect_watch(struct watcher *watcher, size_t event_count_max, const char *e
 	assert_string_equal(seen, expected);
 }
 
+bool ask_progress(struct watcher *watcher)
+{
+	bool is_there = !watcher->f->factory->no_progress;
+
+	assert_status(vd_store_watch_progress(watcher->watch), is_there ? VD_OK : VD_UNSUPPORTED);
+	return is_there;
+}
+
 bool watch_is_quiet(struct watcher *watcher)
 {
 	return vd_store_watch_next(watcher->watch, 100, &watcher->batch, &watcher->error) == VD_AGAIN;

@@ -24,6 +24,8 @@ struct store_suite_factory {
 	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may come in one batch or in several. It cannot run under
 	 * the simulator either. */
 	bool is_remote;
+	/* It cannot prove progress, and says so. */
+	bool no_progress;
 	/* Tests that this one cannot pass, with the reason, which is printed; ended by a NULL name. NULL: none. */
 	const struct store_suite_exception *exceptions;
 };
@@ -142,6 +144,8 @@ vd_status watch_wait(struct watcher *watcher, size_t event_count_max);
 const char *watch_text(struct watcher *watcher, size_t event_count_max);
 /* The next batch is this; of a remote store, the next ones together are. */
 void expect_watch(struct watcher *watcher, size_t event_count_max, const char *expected);
+/* vd_store_watch_progress; false where there is none, which is then what it must answer. */
+bool ask_progress(struct watcher *watcher);
 /* Nothing now. */
 bool watch_is_quiet(struct watcher *watcher);
 

@@ -10,7 +10,7 @@ static void e401_a_fresh_store_stands_at_revision_1(void **state)
 	assert_int_equal(status.current, 1);
 	assert_int_equal(status.compacted, -1);
 	assert_int_equal(status.key_count, f->factory->is_remote ? -1 : 0);
-	assert_true(status.progress);
+	assert_int_equal(status.progress, !f->factory->no_progress);
 }
 
 static void e401_only_changes_make_revisions(void **state)
@@ -457,7 +457,9 @@ static void e452_compares(void **state)
 	put(f, "a", "2");
 	put(f, "b", "1");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++)
-		if (compares(f, cases[i].compare) != cases[i].expected)
+		if (f->factory->is_remote && (unsigned) cases[i].compare.result > VD_COMPARE_NOT_EQUAL)
+			continue; /* a client does not send what the protocol has no number for */
+		else if (compares(f, cases[i].compare) != cases[i].expected)
 			fail_msg("case %zu", i);
 	{
 		struct vd_txn_request empty = { 0 };

@@ -353,8 +353,7 @@ static void step_watch(struct model_test *t)
 		close_watch(watch);
 		return;
 	case 1:
-		assert_status(vd_store_watch_progress(watch->watcher.watch), VD_OK);
-		watch->progress_asked = true;
+		watch->progress_asked = ask_progress(&watch->watcher);
 		return;
 	}
 	if (t->f->factory->is_remote && has_more(&t->model, watch))

@@ -388,17 +388,19 @@ static void e340_a_future_start(void **state)
 {
 	struct store_fixture *f = *state;
 	struct watcher	      watcher;
+	bool		      has_progress;
 
 	watch_range(f, &watcher, "foo", NULL, 10);
 	assert_true(watch_is_quiet(&watcher));
-	assert_status(vd_store_watch_progress(watcher.watch), VD_OK);
+	has_progress = ask_progress(&watcher);
 	for (int i = 2; i < 10; i++) {
 		put(f, "foo", "bar");
 		assert_true(watch_is_quiet(&watcher));
 	}
 	put(f, "foo", "ten");
 	expect_watch(&watcher, 100, "10: foo=ten(bar)");
-	expect_watch(&watcher, 100, "progress 10");
+	if (has_progress)
+		expect_watch(&watcher, 100, "progress 10");
 	put(f, "foo", "eleven");
 	expect_watch(&watcher, 100, "11: foo=eleven(ten)");
 	watch_close(&watcher);
@@ -606,7 +608,7 @@ static void e351_closing_in_any_state(void **state)
 		else if (i % 5 == 0)
 			assert_int_equal(watch_is_quiet(&watchers[i]), i % 3 == 0);
 		if (i % 7 == 0)
-			assert_status(vd_store_watch_progress(watchers[i].watch), VD_OK);
+			(void) ask_progress(&watchers[i]);
 	}
 	for (int i = 0; i < 90; i += 2)
 		watch_close(&watchers[i]);

@@ -742,6 +742,34 @@ static void r143_e245_progress_comes_to_who_wants_it(void **state)
 	world_free(world);
 }
 
+/* A server that is behind with any watch of the stream drops the request. */
+static void e317_a_dropped_request_for_progress_is_repeated(void **state)
+{
+	struct world	      *world = world_open(41, 1);
+	unsigned	       ready = 0;
+	struct vd_store_watch *watch = watch_from(world, "a", 2, &ready);
+
+	(void) state;
+	world->toy.revision = 10;
+	world->toy.has_progress = false;
+	assert_status(vd_store_watch_progress(watch), VD_OK);
+	vdi_sim_advance(world->env, VD_MS(50));
+	assert_int_equal(world->toy.progress_requests, 1);
+	vdi_sim_advance(world->env, VD_MS(60));
+	assert_int_equal(world->toy.progress_requests, 2);
+	assert_string_equal(next_text(world, watch, 1), "again");
+	vdi_sim_advance(world->env, VD_SECONDS(10));
+	assert_in_range(world->toy.progress_requests, 10, 16); /* ever more patiently */
+	world->toy.has_progress = true;
+	vdi_sim_advance(world->env, VD_SECONDS(1));
+	assert_string_equal(next_text(world, watch, 1), "progress 10");
+	world->toy.progress_requests = 0;
+	vdi_sim_advance(world->env, VD_SECONDS(10));
+	assert_int_equal(world->toy.progress_requests, 0);
+	vd_store_watch_close(watch);
+	world_free(world);
+}
+
 static void r173_without_support_progress_is_not_asked_for(void **state)
 {
 	struct world		    *world = world_new(25, 1);
@@ -1053,6 +1081,7 @@ int main(void)
 		cmocka_unit_test(r231_from_now_on_after_a_long_silence),
 		cmocka_unit_test(e334_a_compacted_start_is_told_with_its_revisions),
 		cmocka_unit_test(r143_e245_progress_comes_to_who_wants_it),
+		cmocka_unit_test(e317_a_dropped_request_for_progress_is_repeated),
 		cmocka_unit_test(r173_without_support_progress_is_not_asked_for),
 		cmocka_unit_test(e358_watches_outlive_the_store),
 		cmocka_unit_test(r158_parts_come_in_order_at_one_revision),
