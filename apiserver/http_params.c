@@ -140,7 +140,7 @@ void vdi_params_fini(struct vdi_params *params)
 
 void vdi_params_default(struct vdi_params *params)
 {
-	if (!params->watch || (params->resource_version.size && !is(params->resource_version, "0")))
+	if (!params->watch || params->watch_list_off || (params->resource_version.size && !is(params->resource_version, "0")))
 		return;
 	if (params->send_initial_events != VD_UNSET || params->resource_version_match.size)
 		return;
@@ -185,6 +185,8 @@ static void validate_watch(const struct vdi_params *params, struct vdi_http_stat
 
 	if (params->send_initial_events != VD_UNSET && !is(match, "NotOlderThan"))
 		forbid(status, match_field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+	if (params->send_initial_events != VD_UNSET && params->watch_list_off)
+		forbid(status, "sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
 	if (match.size == 0)
 		return;
 	if (params->send_initial_events == VD_UNSET)

@@ -36,6 +36,7 @@ struct vdi_params {
 	enum vd_tristate force;
 	enum vd_tristate pretty;
 	enum vd_tristate send_initial_events;
+	bool		 watch_list_off; /* set by the server: the store cannot prove progress, so initial events would have no end */
 	char		*text; /* decoded values; owned */
 };
 

@@ -477,8 +477,11 @@ static const struct vdi_http_stream_ops watch_ops = { pump, drain, free_watch };
 static bool read_options(struct vdi_request *request, struct vd_watch_options *options)
 {
 	struct vdi_params *params = &request->params;
+	struct vd_store_status store = { 0 };
 	int64_t		   timeout_s, limit;
 
+	/* Initial events need an end, and that needs proof of progress: informers then list and watch. */
+	params->watch_list_off = vd_store_status_get(request->server->store, &store) == VD_OK && !store.progress;
 	vdi_params_default(params);
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_params_validate_fields(params, request->resource, &request->status) ||

@@ -35,6 +35,8 @@ bool vdi_etcd_store_is_shut(const struct vdi_etcd_store *store)
 
 static void gate_is_empty_locked(struct vdi_etcd_store *store)
 {
+	if (store->is_empty)
+		return; /* somebody found it shut and left again */
 	store->is_empty = true;
 	vd_actor_wake(store->keeper);
 }

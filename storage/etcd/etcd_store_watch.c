@@ -4,8 +4,8 @@
  * Progress is handed out to who wants it (periodic, or asked for): on-demand progress comes to every watch of the stream (E-245), whoever asked.
  *
  * "From now on" begins behind the newest revision heard of, so that everything that is written through this store afterwards is seen, whenever the server
- * gets the request (E-704 says what can be missed otherwise). When that revision is compacted already, which takes a store that has heard nothing for long,
- * the server's own "now" is used.
+ * gets the request (E-704 says what can be missed otherwise). When that revision is compacted before the server gets the request, the watch begins at the
+ * compaction: nothing that can still be seen is missed (R-231: it never fails for that).
  */
 #include "etcd_store.h"
 
@@ -26,7 +26,7 @@ struct etcd_watch {
 	size_t				 next;	   /* the first event of response that was not handed out */
 	vd_rev				 start;	   /* first revision wanted; 0: whatever the server calls now */
 	vd_rev				 delivered; /* newest revision handed out */
-	struct vd_etcd_watch_request	*now;	   /* to open again from the server's "now"; NULL: not, or not any more */
+	struct vd_etcd_watch_request	*now;	   /* to open again at the compaction; NULL: not, or not any more */
 };
 
 static struct etcd_watch *watch_of(struct vd_store_watch *watch)
@@ -150,19 +150,16 @@ static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_b
 	return true;
 }
 
-/* Opens once more, from the server's own "now". */
-static vd_status open_from_now(struct etcd_watch *watch, struct vd_error *reterr)
+/* Opens again at the lowest revision that can be asked for. */
+static vd_status open_at_compaction(struct etcd_watch *watch, vd_rev compacted, struct vd_error *reterr)
 {
 	struct vd_etcd_watch *again = NULL;
-	vd_status	      status = vd_etcd_watch_open(watch->client, watch->now, &again, reterr);
 
-	if (status != VD_OK)
-		return status;
+	watch->now->revision = compacted;
+	VDI_TRY(vd_etcd_watch_open(watch->client, watch->now, &again, reterr));
 	vd_etcd_watch_close(watch->watch);
 	watch->watch = again;
-	watch->start = 0;
-	vdi_free(watch->now);
-	watch->now = NULL;
+	watch->start = compacted;
 	return VD_OK;
 }
 
@@ -199,7 +196,8 @@ vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_co
 		if (status != VD_OK) {
 			watch->response.event_count = 0;
 			error.error.code = status;
-			if (status == VD_EXPIRED && watch->now && watch->delivered == 0 && open_from_now(watch, reterr) == VD_OK)
+			if (status == VD_EXPIRED && watch->now && watch->delivered == 0 && error.error.compacted > 0 &&
+			    open_at_compaction(watch, error.error.compacted, reterr) == VD_OK)
 				continue;
 			return watch_failed(watch, &error, reterr);
 		}
@@ -214,6 +212,13 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	struct etcd_watch *watch = watch_of(base);
 	vd_status	   status;
 
+	bool	   is_closed;
+
+	vdi_lock_acquire(&watch->known->lock);
+	is_closed = watch->known->keeper == NULL;
+	vdi_lock_release(&watch->known->lock);
+	if (is_closed)
+		return VD_CLOSED;
 	/* Servers that cannot may answer ahead of events (E-708: 15220). */
 	if (!atomic_load(&watch->known->progress))
 		return VD_UNSUPPORTED;

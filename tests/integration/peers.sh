@@ -94,6 +94,21 @@ serve-faults)
 serve-faults-34)
 	exec "$peers" serve-faults --vedette "$vedette" --version 3.4 --seed 3 $(sized '--members 1' '--members 3 --rounds 3')
 	;;
+kubectl-etcd | kubectl-etcd-34 | informer-etcd | informer-etcd-34 | informer-pods-etcd)
+	# The same clients over `vedette serve --etcd`.
+	version=3.7
+	case $name in *-34) version=3.4 ;; esac
+	program=${name%-34}
+	program=${program%-etcd}
+	case $program in
+	kubectl) client=("$here/kubectl.sh" "$build" "$source/cmd/kubectl") ;;
+	# An etcd of 3.4 cannot prove progress: no WatchList.
+	informer) client=(bash -c "$run" "$peers" informer $([ "$version" = 3.4 ] && echo --watchlist=false) $(sized '--objects 400 --changes 2000 --writers 4 --cut-min 50 --cut-max 250' '')) ;;
+	informer-pods) client=(bash -c "$run" "$peers" informer-pods $(sized '--pods 200 --changes 2000' '--pods 2000 --changes 20000')) ;;
+	esac
+	exec "$here/with-etcd.sh" "$build" "$source" --version "$version" -- bash -c 'exec "$1" "$2" --etcd "$ETCD_ENDPOINTS" --resources "$3" -- "${@:4}"' - \
+		"$here/run-with-server.sh" "$vedette" "$resources" "${client[@]}"
+	;;
 kube-share)
 	# kube-apiserver itself is built by hand only: docs/HACKING.md. Without it this test counts as skipped.
 	need_etcd

@@ -679,7 +679,7 @@ static void r231_from_now_on_after_a_long_silence(void **state)
 	watch = watch_from(world, "a", 0, &ready);
 	assert_string_equal(next_text(world, watch, 1), "again");
 	assert_string_equal(next_text(world, watch, 1), "again");
-	assert_int_equal(etcd_toy_watch(&world->toy, "a")->start, 0);
+	assert_int_equal(etcd_toy_watch(&world->toy, "a")->start, 900);
 	etcd_toy_send(&world->toy, etcd_toy_watch(&world->toy, "a"), &next, 1);
 	assert_string_equal(next_text(world, watch, 1), "1001");
 	vd_store_watch_close(watch);

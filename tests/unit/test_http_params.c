@@ -121,6 +121,28 @@ static void r606_a_plain_watch_becomes_a_watch_list(void **state)
 	}
 }
 
+/* A store that cannot prove progress: as upstream with the gate WatchList off. */
+static void r606_r607_without_proof_of_progress_there_is_no_watch_list(void **state)
+{
+	struct vdi_http_status *status = calloc(1, sizeof *status);
+	struct vdi_params	params = parse("watch=1&allowWatchBookmarks=true");
+
+	(void) state;
+	params.watch_list_off = true;
+	vdi_params_default(&params);
+	assert_int_equal(params.send_initial_events, VD_UNSET);
+	assert_true(vdi_params_validate_list(&params, status));
+	vdi_params_fini(&params);
+	params = parse("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
+	params.watch_list_off = true;
+	vdi_params_default(&params);
+	assert_false(vdi_params_validate_list(&params, status));
+	assert_int_equal(status->code, 422);
+	assert_string_equal(status->message, PREFIX "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
+	vdi_params_fini(&params);
+	free(status);
+}
+
 static void r101_resource_versions_are_decimal(void **state)
 {
 	static const struct {
@@ -214,6 +236,7 @@ int main(void)
 		cmocka_unit_test(h104_values_are_decoded_and_unknown_ones_ignored),
 		cmocka_unit_test(r607_list_options_are_validated_with_the_exact_texts),
 		cmocka_unit_test(r606_a_plain_watch_becomes_a_watch_list),
+		cmocka_unit_test(r606_r607_without_proof_of_progress_there_is_no_watch_list),
 		cmocka_unit_test(r101_resource_versions_are_decimal),
 		cmocka_unit_test(r604_limits_are_int64),
 		cmocka_unit_test(r610_to_r613_writes_are_validated),
