@@ -373,6 +373,40 @@ static void e290_a_lease_is_kept_alive(void **state)
 	}
 }
 
+/* A holder that is being told something while it is stopped: stop waits until it has been told. */
+static struct vdi_wait teller_is_in, teller_may_go;
+static bool	       teller_was_in, teller_has_left;
+
+static void tell_slowly(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+{
+	if (teller_was_in)
+		return;
+	teller_was_in = true;
+	vdi_wait_signal(&teller_is_in);
+	vdi_wait_wait(&teller_may_go);
+	for (volatile int i = 0; i < 20000000; i++)
+		continue;
+	teller_has_left = true;
+}
+
+static void e290_stop_waits_for_a_callback(void **state)
+{
+	struct vd_etcd_keep_alive *keep_alive;
+	struct etcd_result	   result;
+
+	CALL_OK(result, vd_etcd_lease_grant(client, NULL, 79, 60, etcd_note_lease, &result));
+	vdi_wait_init(&teller_is_in, env);
+	vdi_wait_init(&teller_may_go, env);
+	assert_status(vd_etcd_keep_alive_start(client, NULL, 79, tell_slowly, NULL, &keep_alive), VD_OK);
+	vdi_wait_wait(&teller_is_in);
+	vdi_wait_signal(&teller_may_go);
+	vd_etcd_keep_alive_stop(keep_alive);
+	assert_true(teller_has_left);
+	vdi_wait_fini(&teller_is_in);
+	vdi_wait_fini(&teller_may_go);
+	CALL_OK(result, vd_etcd_lease_revoke(client, NULL, 79, etcd_note_done, &result));
+}
+
 /* ---- Maintenance ---- */
 
 static uint64_t first_member;
@@ -576,7 +610,7 @@ static vd_status auth_call(struct vd_etcd *by, int step, struct etcd_result *res
 	}
 }
 
-static void e168_e209_users(void **state)
+static void e143_e168_e209_users(void **state)
 {
 	struct vd_etcd_options options = options_of();
 	struct etcd_result     result;
@@ -702,6 +736,7 @@ int main(void)
 		cmocka_unit_test(e107_range_stream),
 		cmocka_unit_test(e113_leases),
 		cmocka_unit_test(e290_a_lease_is_kept_alive),
+		cmocka_unit_test(e290_stop_waits_for_a_callback),
 		cmocka_unit_test(e114_e115_maintenance),
 		cmocka_unit_test(e165_snapshot),
 		cmocka_unit_test(many_calls_at_once),
@@ -710,7 +745,7 @@ int main(void)
 		cmocka_unit_test(e210_nobody_there),
 		cmocka_unit_test(bad_files_and_certificates),
 		cmocka_unit_test(e203_reject_old_cluster),
-		cmocka_unit_test(e168_e209_users),
+		cmocka_unit_test(e143_e168_e209_users),
 		cmocka_unit_test(e205_members_come_and_go),
 	};
 	char		       list[1024];

@@ -79,6 +79,34 @@ static void e207_a_write_that_was_never_sent_is_repeated(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+static void e101_e102_paths(void **state)
+{
+	static const struct {
+		enum vdi_etcd_method method;
+		enum vdi_etcd_kind   kind;
+		const char	    *path;
+	} rows[] = {
+		{ VDI_ETCD_METHOD_RANGE, VDI_ETCD_UNARY, "/etcdserverpb.KV/Range" },
+		{ VDI_ETCD_METHOD_RANGE_STREAM, VDI_ETCD_SERVER_STREAM, "/etcdserverpb.KV/RangeStream" },
+		{ VDI_ETCD_METHOD_DELETE_RANGE, VDI_ETCD_UNARY, "/etcdserverpb.KV/DeleteRange" },
+		{ VDI_ETCD_METHOD_COMPACT, VDI_ETCD_UNARY, "/etcdserverpb.KV/Compact" },
+		{ VDI_ETCD_METHOD_WATCH, VDI_ETCD_BIDI, "/etcdserverpb.Watch/Watch" },
+		{ VDI_ETCD_METHOD_LEASE_KEEP_ALIVE, VDI_ETCD_BIDI, "/etcdserverpb.Lease/LeaseKeepAlive" },
+		{ VDI_ETCD_METHOD_LEASE_LEASES, VDI_ETCD_UNARY, "/etcdserverpb.Lease/LeaseLeases" },
+		{ VDI_ETCD_METHOD_MEMBER_PROMOTE, VDI_ETCD_UNARY, "/etcdserverpb.Cluster/MemberPromote" },
+		{ VDI_ETCD_METHOD_SNAPSHOT, VDI_ETCD_SERVER_STREAM, "/etcdserverpb.Maintenance/Snapshot" },
+		{ VDI_ETCD_METHOD_HASH_KV, VDI_ETCD_UNARY, "/etcdserverpb.Maintenance/HashKV" },
+		{ VDI_ETCD_METHOD_AUTHENTICATE, VDI_ETCD_UNARY, "/etcdserverpb.Auth/Authenticate" },
+		{ VDI_ETCD_METHOD_ROLE_REVOKE_PERMISSION, VDI_ETCD_UNARY, "/etcdserverpb.Auth/RoleRevokePermission" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		assert_string_equal(vdi_etcd_methods[rows[i].method].path, rows[i].path);
+		assert_int_equal(vdi_etcd_methods[rows[i].method].kind, rows[i].kind);
+	}
+	assert_int_equal(VDI_ETCD_METHOD_COUNT, 42);
+}
+
 static void e206_every_method_has_its_class(void **state)
 {
 	static const enum vdi_etcd_method once[] = {
@@ -578,6 +606,7 @@ int main(void)
 		cmocka_unit_test(e206_e207_unavailable_is_repeated_for_reads),
 		cmocka_unit_test(e207_a_write_is_not_repeated),
 		cmocka_unit_test(e207_a_write_that_was_never_sent_is_repeated),
+		cmocka_unit_test(e101_e102_paths),
 		cmocka_unit_test(e206_every_method_has_its_class),
 		cmocka_unit_test(e207_a_typed_error_of_another_code_stops),
 		cmocka_unit_test(e201_e208_waits_between_attempts),

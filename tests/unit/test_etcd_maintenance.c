@@ -122,12 +122,6 @@ static void e114_maintenance(void **state)
 				    &result),
 		      VD_INVALID_ARGUMENT);
 
-	/* E-123: no header. */
-	assert_status(vd_etcd_defragment(fixture.client, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, etcd_note_done, &result), VD_OK);
-	(void) expect(&fixture, "/etcdserverpb.Maintenance/Defragment", &etcdserverpb__defragment_request__descriptor);
-	answer(&fixture, &(Etcdserverpb__DefragmentResponse) ETCDSERVERPB__DEFRAGMENT_RESPONSE__INIT, &result);
-	assert_int_equal(result.header.revision, 0);
-
 	assert_status(vd_etcd_hash_kv(fixture.client, NULL, 33, etcd_note_hash, &result), VD_OK);
 	assert_int_equal(((Etcdserverpb__HashKVRequest *) expect(&fixture, "/etcdserverpb.Maintenance/HashKV", &etcdserverpb__hash_kvrequest__descriptor))
 				 ->revision,
@@ -143,6 +137,20 @@ static void e114_maintenance(void **state)
 				 ->targetid,
 			 5);
 	answer(&fixture, NULL, &result);
+	etcd_client_fixture_fini(&fixture);
+}
+
+static void e123_answers_without_a_header(void **state)
+{
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+
+	etcd_client_fixture_start(&fixture, 7);
+	assert_status(vd_etcd_defragment(fixture.client, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, etcd_note_done, &result), VD_OK);
+	(void) expect(&fixture, "/etcdserverpb.Maintenance/Defragment", &etcdserverpb__defragment_request__descriptor);
+	answer(&fixture, &(Etcdserverpb__DefragmentResponse) ETCDSERVERPB__DEFRAGMENT_RESPONSE__INIT, &result);
+	assert_int_equal(result.header.revision, 0);
+	assert_int_equal(result.header.member_id, 0);
 	etcd_client_fixture_fini(&fixture);
 }
 
@@ -329,6 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e113_leases),
 		cmocka_unit_test(e114_maintenance),
+		cmocka_unit_test(e123_answers_without_a_header),
 		cmocka_unit_test(e115_members),
 		cmocka_unit_test(e116_users_and_roles),
 		cmocka_unit_test(answers_that_cannot_be_read),

@@ -354,6 +354,25 @@ static void a_message_field_that_comes_twice_is_merged(void **state)
 	vdi_etcd_wire_txn_result_fini(&txn);
 }
 
+static void e106_record_and_event(void **state)
+{
+	/* type DELETE; kv { key "k" create 2 mod 3 version 4 value "v" lease 6 }; prev_kv { key "p" }. */
+	struct vd_bytes			    message = BYTES(0x5a, 0x17, 0x08, 0x01, 0x12, 0x0e, 0x0a, 0x01, 'k', 0x10, 0x02, 0x18, 0x03, 0x20, 0x04, 0x2a, 0x01,
+							    'v', 0x30, 0x06, 0x1a, 0x03, 0x0a, 0x01, 'p');
+	struct vdi_etcd_wire_events	    events = { 0 };
+	struct vdi_etcd_wire_watch_response response;
+	const struct vd_kv		   *kv;
+
+	assert_status(vdi_etcd_wire_watch_response_decode(message, &response, &events, NULL), VD_OK);
+	assert_int_equal(events.count, 1);
+	assert_true(events.items[0].is_delete);
+	kv = events.items[0].kv;
+	assert_true(vd_bytes_equal(vd_kv_key(kv), vd_bytes_of("k")) && vd_bytes_equal(vd_kv_value(kv), vd_bytes_of("v")));
+	assert_true(kv->create_rev == 2 && kv->mod_rev == 3 && kv->version == 4 && kv->lease == 6);
+	assert_true(vd_bytes_equal(vd_kv_key(events.items[0].previous), vd_bytes_of("p")));
+	vdi_etcd_wire_events_fini(&events);
+}
+
 static void events_are_gathered_over_messages(void **state)
 {
 	struct vdi_etcd_wire_events	    events = { 0 };
@@ -626,6 +645,7 @@ int main(void)
 		cmocka_unit_test(wrong_forms_are_corrupt),
 		cmocka_unit_test(nesting_is_bounded),
 		cmocka_unit_test(a_message_field_that_comes_twice_is_merged),
+		cmocka_unit_test(e106_record_and_event),
 		cmocka_unit_test(events_are_gathered_over_messages),
 		cmocka_unit_test(torture_decoding),
 		cmocka_unit_test(e107_range_request),
