@@ -359,6 +359,28 @@ vd_status vdi_auth_change(struct vdi_auth *auth, vdi_auth_change_fn change, void
 	return status;
 }
 
+vd_status vdi_auth_encode(struct vdi_auth *auth, void **ret_bytes, size_t *ret_size)
+{
+	vd_status status;
+
+	vdi_lock_acquire(&auth->lock);
+	status = encode_data(auth->data, ret_bytes, ret_size);
+	vdi_lock_release(&auth->lock);
+	return status;
+}
+
+vd_status vdi_auth_restore(struct vdi_auth *auth, struct vd_bytes bytes)
+{
+	struct vdi_auth_data *data;
+	vd_status	      status;
+
+	VDI_TRY(vdi_auth_data_read(bytes, &data));
+	status = put_in_place(auth, data);
+	if (status != VD_OK)
+		vdi_auth_data_free(data);
+	return status;
+}
+
 /* ---- Tokens ---- */
 
 vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, char ret_token[VDI_AUTH_TOKEN_SIZE])

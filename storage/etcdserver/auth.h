@@ -56,6 +56,11 @@ typedef enum vd_etcd_code (*vdi_auth_change_fn)(struct vdi_auth_data *data, void
 /* VD_OK with *ret_code VD_ETCD_OTHER: done. Blocks. */
 VDI_MUST_USE vd_status vdi_auth_change(struct vdi_auth *auth, vdi_auth_change_fn change, void *arg, enum vd_etcd_code *ret_code);
 
+/* The data as bytes (auth_data.h), for a snapshot; the caller frees. Any thread. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_auth_encode(struct vdi_auth *auth, void **ret_bytes, size_t *ret_size);
+/* In the place of what is there, before anything is served: bytes as encode makes them. Blocks. VD_CORRUPT, VD_NOMEM, VD_IO. */
+VDI_MUST_USE vd_status vdi_auth_restore(struct vdi_auth *auth, struct vd_bytes bytes);
+
 /* Tokens. The token is NUL-terminated; VD_FULL, VD_NOMEM, VD_IO. */
 #define VDI_AUTH_TOKEN_SIZE 48
 VDI_MUST_USE vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, char ret_token[VDI_AUTH_TOKEN_SIZE]);

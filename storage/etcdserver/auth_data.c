@@ -73,7 +73,7 @@ static void write_options(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_number(out, 1, 1);
 }
 
-static void write_account(struct vdi_wire_out *out, const void *arg)
+void vdi_auth_account_write(struct vdi_wire_out *out, const void *arg)
 {
 	const struct vdi_auth_account *account = arg;
 
@@ -94,7 +94,7 @@ static void write_permission(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_bytes(out, 3, (struct vd_bytes) { permission->range_end, permission->range_end_size });
 }
 
-static void write_role(struct vdi_wire_out *out, const void *arg)
+void vdi_auth_role_write(struct vdi_wire_out *out, const void *arg)
 {
 	const struct vdi_auth_role *role = arg;
 
@@ -110,9 +110,9 @@ void vdi_auth_data_write(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_number(out, 1, data->is_enabled);
 	vdi_wire_number(out, 2, data->revision);
 	for (size_t i = 0; i < data->account_count; i++)
-		vdi_wire_message(out, 3, write_account, &data->accounts[i]);
+		vdi_wire_message(out, 3, vdi_auth_account_write, &data->accounts[i]);
 	for (size_t i = 0; i < data->role_count; i++)
-		vdi_wire_message(out, 4, write_role, &data->roles[i]);
+		vdi_wire_message(out, 4, vdi_auth_role_write, &data->roles[i]);
 }
 
 static vd_status read_permission(struct vd_bytes bytes, struct vdi_auth_role *role)

@@ -64,6 +64,9 @@ VDI_MUST_USE vd_status vdi_auth_data_new(struct vdi_auth_data **ret_data);
 struct vdi_auth_data *vdi_auth_data_free(struct vdi_auth_data *data);
 /* The stored form: fields 1 enabled, 2 revision, 3 authpb.User, 4 authpb.Role; arg: the data. */
 void vdi_auth_data_write(struct vdi_wire_out *out, const void *arg);
+/* authpb.User and authpb.Role; arg: a struct vdi_auth_account, a struct vdi_auth_role. */
+void vdi_auth_account_write(struct vdi_wire_out *out, const void *arg);
+void vdi_auth_role_write(struct vdi_wire_out *out, const void *arg);
 /* VD_CORRUPT, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_auth_data_read(struct vd_bytes bytes, struct vdi_auth_data **ret_data);
 

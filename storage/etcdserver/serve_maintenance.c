@@ -7,6 +7,7 @@
 #include "env.h"
 #include "etcdserver.h"
 #include "mvcc_walk.h"
+#include "serve_snapshot.h"
 #include "serve_state.h"
 
 /* ---- Status ---- */
@@ -430,6 +431,7 @@ const struct vdi_serve_method vdi_serve_maintenance_methods[] = {
 	{ "/etcdserverpb.Maintenance/HashKV", VDI_SERVE_UNARY, hash_kv_begin },
 	{ "/etcdserverpb.Maintenance/Hash", VDI_SERVE_UNARY, hash_begin },
 	{ "/etcdserverpb.Maintenance/Defragment", VDI_SERVE_UNARY, defragment_begin },
+	{ "/etcdserverpb.Maintenance/Snapshot", VDI_SERVE_UNARY, vdi_serve_snapshot_begin },
 	{ "/etcdserverpb.Maintenance/MoveLeader", VDI_SERVE_UNARY, move_leader_begin },
 	{ "/etcdserverpb.Maintenance/Downgrade", VDI_SERVE_UNARY, downgrade_begin },
 	{ 0 },

@@ -397,6 +397,11 @@ vd_status vdi_serve_state_set_alarm(struct vdi_serve_state *state, const struct 
 
 /* ---- Authentication ---- */
 
+struct vdi_dir *vdi_serve_state_dir(const struct vdi_serve_state *state)
+{
+	return state->dir;
+}
+
 struct vd_bytes vdi_serve_state_auth(const struct vdi_serve_state *state)
 {
 	return vdi_buffer_bytes(&state->auth);

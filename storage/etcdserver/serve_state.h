@@ -18,6 +18,8 @@
 #define VDI_SERVE_STATE_SIZE_MAX ((size_t) 64 << 20)
 #define VDI_SERVE_ALARMS_MAX 1024
 
+struct vdi_dir;
+
 struct vdi_serve_alarm {
 	uint64_t member_id;
 	int64_t	 kind; /* enum vdi_alarm, or another number: kept */
@@ -35,6 +37,9 @@ void vdi_serve_state_raise(struct vdi_serve_state *state, uint64_t member_id, en
 size_t vdi_serve_state_alarms(struct vdi_serve_state *state, int64_t kind, struct vdi_serve_alarm *ret_alarms, size_t max);
 /* Blocks until it is on disk. *ret_changed: it was not (or was) there. */
 VDI_MUST_USE vd_status vdi_serve_state_set_alarm(struct vdi_serve_state *state, const struct vdi_serve_alarm *alarm, bool active, bool *ret_changed);
+
+/* Where further files may lie; NULL: everything is in memory. */
+struct vdi_dir *vdi_serve_state_dir(const struct vdi_serve_state *state);
 
 /* The authentication as it was read; lent until it is replaced. */
 struct vd_bytes vdi_serve_state_auth(const struct vdi_serve_state *state);

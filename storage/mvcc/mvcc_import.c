@@ -46,10 +46,13 @@ static vd_status add_event(struct vdi_group *group, bool is_delete, struct vd_kv
 }
 
 /* What is not given follows from the live record. */
-static vd_status stamp(struct vd_kv *kv, const struct vd_kv *live, uint32_t sub, struct vd_error *reterr)
+static vd_status stamp(struct vdi_mvcc_import *import, struct vd_kv *kv, const struct vd_kv *live, uint32_t sub, struct vd_error *reterr)
 {
-	kv->sub = sub;
-	kv->lease = 0; /* the log knows no leases, only their numbers */
+	if (!import->importer->is_exact)
+		kv->sub = sub;
+	/* An event log knows no leases, only their numbers. */
+	if (!import->importer->is_exact || vdi_lease_find(vdi_btree_view(&import->group->leases), kv->lease) == NULL)
+		kv->lease = 0;
 	if (kv->create_rev == 0)
 		kv->create_rev = live ? live->create_rev : kv->mod_rev;
 	if (kv->version == 0)
@@ -67,16 +70,17 @@ static vd_status take(struct vdi_mvcc_import *import, const struct vdi_import_ch
 	void		   *previous = NULL;
 	vd_status	    status;
 
-	if (live && live->mod_rev == kv->mod_rev)
+	if (live && live->mod_rev == kv->mod_rev && !import->importer->is_exact)
 		return invalid_key(reterr, "one key twice in a transaction", kv);
 	if (change->is_delete) {
 		if (live == NULL)
 			return invalid_key(reterr, "a delete of a key that does not exist", kv);
-		kv->sub = sub;
+		if (!import->importer->is_exact)
+			kv->sub = sub;
 		kv->create_rev = kv->version = kv->lease = 0;
 		status = vdi_btree_remove(&group->keys, vd_kv_key(kv), &previous);
 	} else {
-		VDI_TRY(stamp(kv, live, sub, reterr));
+		VDI_TRY(stamp(import, kv, live, sub, reterr));
 		status = vdi_btree_put(&group->keys, kv, &previous);
 	}
 	if (status == VD_OK)
@@ -98,6 +102,8 @@ vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import *import, const struct vd
 		return no_memory(reterr);
 	for (size_t i = 0; i < count; i++) {
 		VDI_CHECK(changes[i].kv->mod_rev == revision);
+		if (import->importer->is_exact && i && changes[i].kv->sub <= changes[i - 1].kv->sub)
+			return invalid_key(reterr, "out of its order within a transaction", changes[i].kv);
 		VDI_TRY(take(import, &changes[i], (uint32_t) i, reterr));
 	}
 	import->last = revision;
@@ -143,6 +149,13 @@ vd_status vdi_mvcc_import_compact(struct vdi_mvcc_import *import, vd_rev revisio
 		return vd_error_set(reterr, VD_INVALID, "compaction at %lld, beyond the last revision %lld", (long long) revision, (long long) import->last);
 	import->compacted = VDI_MAX(import->compacted, VDI_MIN(revision, import->group->revision));
 	return VD_OK;
+}
+
+vd_status vdi_mvcc_import_lease(struct vdi_mvcc_import *import, int64_t id, int64_t ttl_s, struct vd_error *reterr)
+{
+	if (id == 0 || ttl_s < 1 || vdi_lease_find(vdi_btree_view(&import->group->leases), id))
+		return vd_error_set(reterr, VD_INVALID, "lease %lld cannot be imported", (long long) id);
+	return vdi_group_lease_grant(import->group, id, ttl_s, import->now, vd_env_wall(import->mvcc->env)) == VD_OK ? VD_OK : no_memory(reterr);
 }
 
 /* ---- To the journal ---- */
@@ -215,7 +228,11 @@ static vd_status write_journal(struct vdi_mvcc_import *import, struct vd_error *
 	struct journal_walk walk = { .import = import };
 	struct vdi_commit   compaction = { .compact = import->compacted };
 
+	struct vdi_commit   leases = { .leases = import->group->lease_changes, .lease_count = import->group->lease_change_count };
+
 	VDI_TRY(vdi_persist_mark(import->mvcc->persist, reterr));
+	if (leases.lease_count)
+		VDI_TRY(vdi_persist_append(import->mvcc->persist, &leases, reterr));
 	VDI_TRY(append_all(&walk, reterr));
 	if (import->compacted > 0)
 		VDI_TRY(vdi_persist_append(import->mvcc->persist, &compaction, reterr));
@@ -258,8 +275,9 @@ vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_impor
 	VDI_TRY(importer->run(importer->arg, &import, reterr));
 	if (vdi_mvcc_load_flush(mvcc, import.now) != VD_OK)
 		return no_memory(reterr);
-	if (mvcc->persist && import.change_count)
+	if (mvcc->persist && (import.change_count || import.group->lease_change_count))
 		VDI_TRY(write_journal(&import, reterr));
+	import.group->lease_change_count = 0;
 	drop_compacted(&import);
-	return VD_OK;
+	return importer->is_exact ? vdi_mvcc_load_attach(mvcc) : VD_OK;
 }

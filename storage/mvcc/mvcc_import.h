@@ -30,12 +30,18 @@ VDI_MUST_USE vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, 
 /* Older revisions are compacted. VD_INVALID: beyond the last revision. */
 VDI_MUST_USE vd_status vdi_mvcc_import_compact(struct vdi_mvcc_import *import, vd_rev revision, struct vd_error *reterr);
 
+/* A lease, before the keys that hang on it; its time begins now. For importers that are exact. VD_INVALID: the id is 0 or there already. */
+VDI_MUST_USE vd_status vdi_mvcc_import_lease(struct vdi_mvcc_import *import, int64_t id, int64_t ttl_s, struct vd_error *reterr);
+
 struct vdi_mvcc_importer {
 	/* Imports everything; any error ends the open with it. */
 	vd_status (*run)(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr);
 	/* While the journal is written: changes done of all. May be NULL. */
 	void (*progress)(void *arg, uint64_t done, uint64_t all);
 	void *arg;
+	/* Records of another store of this kind: their places within a transaction (sub) and their leases are kept, and one transaction may write a key more than
+	 * once. */
+	bool is_exact;
 };
 
 /* As vdi_mvcc_open_tuned. VD_EXISTS: the store is not empty. */

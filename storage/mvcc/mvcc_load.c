@@ -105,20 +105,20 @@ static vd_status load_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall deadli
 	return status;
 }
 
-static vd_status attach_all(struct loader *loader)
+vd_status vdi_mvcc_load_attach(struct vdi_mvcc *mvcc)
 {
 	struct vdi_btree_cursor cursor;
 	const struct vd_kv     *kv;
 	struct vdi_lease_key   *attachment;
 	vd_status		status = VD_OK;
 
-	vdi_btree_cursor_init(&cursor, vdi_btree_view(&loader->group->keys));
+	vdi_btree_cursor_init(&cursor, vdi_btree_view(&mvcc->writer.group.keys));
 	for (kv = vdi_btree_cursor_first(&cursor); kv && status == VD_OK; kv = vdi_btree_cursor_next(&cursor)) {
 		if (kv->lease == 0)
 			continue;
 		status = vdi_lease_key_new(kv->lease, vd_kv_key(kv), &attachment);
 		if (status == VD_OK) {
-			status = vdi_btree_put(&loader->group->lease_keys, attachment, NULL);
+			status = vdi_btree_put(&mvcc->writer.group.lease_keys, attachment, NULL);
 			vdi_lease_key_unref(attachment);
 		}
 	}
@@ -134,7 +134,7 @@ vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *
 	VDI_TRY(vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr));
 	status = vdi_mvcc_load_flush(mvcc, loader.now);
 	if (status == VD_OK)
-		status = attach_all(&loader);
+		status = vdi_mvcc_load_attach(mvcc);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "mvcc: no memory for what the data directory holds");
 	mvcc->size_bytes = vdi_persist_size_bytes(mvcc->persist);

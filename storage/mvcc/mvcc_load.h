@@ -9,6 +9,8 @@
 #include "mvcc_store.h"
 
 VDI_MUST_USE vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, struct vd_error *reterr);
+/* Attachments of leases for all live keys that name one. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_mvcc_load_attach(struct vdi_mvcc *mvcc);
 /* The events gathered in the writer's group become history. VD_NOMEM: they stay there. */
 VDI_MUST_USE vd_status vdi_mvcc_load_flush(struct vdi_mvcc *mvcc, vd_mono now);
 

@@ -16,52 +16,104 @@ static int compare_places(const void *a, const void *b)
 	return (left->sub > right->sub) - (left->sub < right->sub);
 }
 
+struct old_records {
+	struct vd_kv **kvs; /* one reference each */
+	size_t	       count;
+	size_t	       capacity;
+};
+
+static vd_status add_old(struct old_records *old, struct vd_kv *kv)
+{
+	if (!vdi_grow((void **) &old->kvs, &old->capacity, old->count + 1, sizeof old->kvs[0]))
+		return VD_NOMEM;
+	old->kvs[old->count++] = vd_kv_ref(kv);
+	return VD_OK;
+}
+
 /* What was made up to the compacted revision and is alive at base. */
-static vd_status walk_old(const struct vdi_view *view, vd_rev base, struct vdi_mvcc_walk *walk, size_t *ret_alive)
+static vd_status add_alive(const struct vdi_view *view, vd_rev base, vd_rev compacted, struct old_records *old, size_t *ret_alive)
 {
 	static const char	zero[1];
 	struct vd_range_request request = { .key = { zero, 1 }, .range_end = { zero, 1 }, .revision = base };
 	struct vdi_read		read;
-	size_t			count = 0;
 	vd_status		status;
 
 	VDI_TRY(vdi_read_range(view, &request, true, &read, NULL));
 	*ret_alive = read.result.kv_count;
 	status = VD_OK;
-	if (read.result.kv_count && walk->compacted > 0) {
-		/* The records stay where they are: read owns a reference of each. */
-		struct vd_kv **old = vdi_alloc(read.result.kv_count * sizeof old[0]);
-
-		if (old == NULL)
-			status = VD_NOMEM;
-		for (size_t i = 0; old && i < read.result.kv_count; i++)
-			if (read.result.kvs[i]->mod_rev <= walk->compacted)
-				old[count++] = read.result.kvs[i];
-		if (count)
-			qsort(old, count, sizeof old[0], compare_places);
-		for (size_t i = 0; status == VD_OK && i < count; i++)
-			status = walk->each(walk->arg, old[i], false);
-		vdi_free(old);
-	}
+	for (size_t i = 0; status == VD_OK && i < read.result.kv_count; i++)
+		if (read.result.kvs[i]->mod_rev <= compacted)
+			status = add_old(old, read.result.kvs[i]);
 	vdi_read_fini(&read);
 	return status;
 }
 
-/* The history behind the compacted revision; of that one itself, with with_tombstones, what was deleted (E-406). */
-static vd_status walk_history(struct vdi_mvcc *mvcc, bool with_tombstones, struct vdi_mvcc_walk *walk)
+/* What was deleted at the compacted revision itself stays (E-406), if the history still knows. */
+static vd_status add_tombstones(struct vdi_mvcc *mvcc, vd_rev compacted, struct old_records *old)
 {
 	struct vdi_mvcc_log_cursor   cursor = { 0 };
-	vd_rev			     from = VDI_MAX(walk->compacted, 0);
 	const struct vd_store_event *events;
 	uint32_t		     count;
-	vd_status		     status = vdi_mvcc_log_seek(&mvcc->log, from, &cursor);
+	vd_status		     status = vdi_mvcc_log_seek(&mvcc->log, compacted, &cursor);
+
+	while (status == VD_OK) {
+		status = vdi_mvcc_log_run(&mvcc->log, &cursor, &events, &count);
+		for (uint32_t i = 0; status == VD_OK && i < count; i++, cursor.position++) {
+			if (events[i].kv->mod_rev > compacted)
+				status = VD_AGAIN;
+			else if (events[i].is_delete)
+				status = add_old(old, events[i].kv);
+		}
+	}
+	vdi_mvcc_log_cursor_fini(&cursor);
+	return status == VD_AGAIN ? VD_OK : status;
+}
+
+static vd_status give_old(struct old_records *old, struct vdi_mvcc_walk *walk)
+{
+	vd_status status = VD_OK;
+
+	if (old->count)
+		qsort(old->kvs, old->count, sizeof old->kvs[0], compare_places);
+	for (size_t i = 0; status == VD_OK && i < old->count; i++)
+		status = walk->each(walk->arg, old->kvs[i], old->kvs[i]->version == 0);
+	return status;
+}
+
+static vd_status walk_old(struct vdi_mvcc *mvcc, const struct vdi_view *view, enum vdi_mvcc_walk_kind kind, struct vdi_mvcc_walk *walk)
+{
+	struct old_records old = { 0 };
+	size_t		   alive = 0;
+	vd_rev		   base = kind == VDI_MVCC_WALK_HASH ? walk->revision : walk->compacted;
+	vd_status	   status = add_alive(view, base, walk->compacted, &old, &alive);
+
+	/* Upstream's rule: a compaction that keeps nothing skips nothing. */
+	if (status == VD_OK && kind == VDI_MVCC_WALK_HASH && alive == 0 && base != walk->compacted)
+		status = add_alive(view, walk->compacted, walk->compacted, &old, &alive);
+	if (status == VD_OK && kind == VDI_MVCC_WALK_SNAPSHOT)
+		status = add_tombstones(mvcc, walk->compacted, &old);
+	if (status == VD_OK)
+		status = give_old(&old, walk);
+	for (size_t i = 0; i < old.count; i++)
+		vd_kv_unref(old.kvs[i]);
+	vdi_free(old.kvs);
+	return status;
+}
+
+/* The history behind the compacted revision. */
+static vd_status walk_history(struct vdi_mvcc *mvcc, struct vdi_mvcc_walk *walk)
+{
+	struct vdi_mvcc_log_cursor   cursor = { 0 };
+	const struct vd_store_event *events;
+	uint32_t		     count;
+	vd_status		     status = vdi_mvcc_log_seek(&mvcc->log, VDI_MAX(walk->compacted, 0) + 1, &cursor);
 
 	while (status == VD_OK) {
 		status = vdi_mvcc_log_run(&mvcc->log, &cursor, &events, &count);
 		for (uint32_t i = 0; status == VD_OK && i < count; i++, cursor.position++) {
 			if (events[i].kv->mod_rev > walk->revision)
 				status = VD_AGAIN;
-			else if (events[i].kv->mod_rev > walk->compacted || (with_tombstones && events[i].is_delete))
+			else
 				status = walk->each(walk->arg, events[i].kv, events[i].is_delete);
 		}
 	}
@@ -72,23 +124,16 @@ static vd_status walk_history(struct vdi_mvcc *mvcc, bool with_tombstones, struc
 static vd_status walk_state(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state, enum vdi_mvcc_walk_kind kind, vd_rev revision, struct vdi_mvcc_walk *walk)
 {
 	struct vdi_view view = vdi_view_of_state(state, &mvcc->log);
-	size_t		alive = 0;
-	vd_rev		base;
 
 	VDI_TRY(vdi_read_check(&view, revision, NULL));
 	walk->current = state->revision;
 	walk->compacted = state->compacted;
 	walk->revision = revision > 0 ? revision : state->revision;
-	base = kind == VDI_MVCC_WALK_HASH ? walk->revision : VDI_MAX(walk->compacted, 0);
 	if (walk->begin)
 		walk->begin(walk->arg, walk);
-	if (walk->compacted > 0) {
-		VDI_TRY(walk_old(&view, base, walk, &alive));
-		/* Upstream's rule: a compaction that keeps nothing skips nothing. */
-		if (kind == VDI_MVCC_WALK_HASH && alive == 0 && base != walk->compacted)
-			VDI_TRY(walk_old(&view, walk->compacted, walk, &alive));
-	}
-	return walk_history(mvcc, kind == VDI_MVCC_WALK_SNAPSHOT, walk);
+	if (walk->compacted > 0)
+		VDI_TRY(walk_old(mvcc, &view, kind, walk));
+	return walk_history(mvcc, walk);
 }
 
 vd_status vdi_mvcc_walk(struct vd_store *store, enum vdi_mvcc_walk_kind kind, vd_rev revision, struct vdi_mvcc_walk *walk)

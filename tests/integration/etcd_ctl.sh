@@ -101,6 +101,28 @@ same "only GET" 405 "$(curl -s -o /dev/null -w '%{http_code}' -X POST "http://$h
 holds "metrics" "etcd_server_has_leader 1" "$(curl -s "http://$http/metrics")"
 holds "metrics" "etcd_mvcc_put_total" "$(curl -s "http://$http/metrics")"
 
+# A snapshot, and what is restored from it.
+hash=$(ctl endpoint hashkv | sed 's/^[^,]*//')
+everything=$(ctl get "" --prefix)
+holds "snapshot save" "Snapshot saved" "$(ctl snapshot save "$dir/snapshot.db")"
+same "size of a snapshot" 32 $(($(stat -c %s "$dir/snapshot.db") % 512))
+first=$server
+rm -rf "$dir/restored"
+"$vedette" etcd --data-dir "$dir/restored" --restore "$dir/snapshot.db" --listen 127.0.0.1:0 2>"$dir/err2" &
+second=$!
+for _ in $(seq 100); do grep -q '^vedette: ready' "$dir/err2" && break; sleep 0.1; done
+saved=$endpoint
+endpoint=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/err2")
+same "hash of what was restored" "$hash" "$(ctl endpoint hashkv | sed 's/^[^,]*//')"
+same "what was restored" "$everything" "$(ctl get "" --prefix)"
+kill "$second"
+wait "$second" || fail "the restored one did not end well"
+status=0
+"$vedette" etcd --data-dir "$dir/restored" --restore "$dir/snapshot.db" --listen 127.0.0.1:0 2>"$dir/err2" || status=$?
+same "a store that is not empty is not overwritten" 1 "$status"
+endpoint=$saved
+server=$first
+
 ctl user add root:rp >/dev/null
 ctl role add root >/dev/null
 ctl user grant-role root root >/dev/null

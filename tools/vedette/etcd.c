@@ -1,10 +1,13 @@
 /* vedette etcd: the embedded store behind etcd's protocol. Takes etcd's own flags where a user of one member would type them; those that mean nothing here
  * (peers, snapshots of a log, elections) are accepted and have no effect. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
 
@@ -13,6 +16,7 @@
 #include "command_line.h"
 #include "serve_http.h"
 #include "serve_rpc.h"
+#include "snapshot_restore.h"
 #include "units.h"
 
 #define URLS_MAX 16
@@ -25,6 +29,7 @@ struct etcd {
 	const char *name;
 	const char *data_dir;
 	const char *http_listen;
+	const char *restore;
 	const char *listen_metrics_urls;
 	const char *quota;
 	const char *compaction_mode;
@@ -59,6 +64,8 @@ struct etcd {
 	bool	    is_tls;
 	char	    made_url[128];
 	char	   *state_path;
+	void	   *restored_auth; /* of a snapshot */
+	size_t	    restored_auth_size;
 };
 
 static int fail(const char *what, const struct vd_error *error)
@@ -204,6 +211,30 @@ static void wait_for_signal(const sigset_t *signals)
 		;
 }
 
+static vd_status restore_store(struct etcd *etcd, const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_store **ret_store,
+			       struct vd_error *error)
+{
+	struct vdi_snapshot_report report;
+	struct stat		   about;
+	int			   file = open(etcd->restore, O_RDONLY | O_CLOEXEC);
+	void			  *bytes = MAP_FAILED;
+	vd_status		   status;
+
+	if (file >= 0 && fstat(file, &about) == 0 && about.st_size > 0)
+		bytes = mmap(NULL, (size_t) about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+	if (file >= 0)
+		(void) close(file);
+	if (bytes == MAP_FAILED)
+		return vd_error_set(error, VD_INVALID_ARGUMENT, "--restore %s: the file cannot be read", etcd->restore);
+	status = vdi_snapshot_restore(env, options, (struct vd_bytes) { bytes, (size_t) about.st_size }, ret_store, &etcd->restored_auth, &etcd->restored_auth_size,
+				      &report, error);
+	(void) munmap(bytes, (size_t) about.st_size);
+	if (status == VD_OK)
+		(void) fprintf(stderr, "vedette etcd: restored %s: %lld records, %lld leases, revision %lld\n", etcd->restore, (long long) report.records,
+			       (long long) report.leases, (long long) report.revision);
+	return status;
+}
+
 static vd_status open_store(struct etcd *etcd, const struct vd_env *env, struct vd_store **ret_store, struct vd_error *error)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
@@ -214,6 +245,8 @@ static vd_status open_store(struct etcd *etcd, const struct vd_env *env, struct 
 	options.history_bytes = 0;
 	options.progress_interval = (vd_dur) { 0 };
 	options.no_sync = etcd->no_sync;
+	if (etcd->restore)
+		return restore_store(etcd, env, &options, ret_store, error);
 	return vd_store_open_mvcc(env, &options, ret_store, error);
 }
 
@@ -313,6 +346,8 @@ static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_
 	options.state_path = etcd->memory ? NULL : etcd->state_path;
 	etcd->compaction.store = options.store;
 	error.code = vdi_etcdserver_new(env, &options, &server, &error);
+	if (error.code == VD_OK && etcd->restored_auth_size)
+		error.code = vdi_auth_restore(server->auth, (struct vd_bytes) { etcd->restored_auth, etcd->restored_auth_size });
 	if (error.code != VD_OK) {
 		result = fail("", &error);
 	} else if ((exposed = find_exposed(etcd, server)) != NULL) {
@@ -374,6 +409,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:2379)", &etcd.listen },
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./default.etcd)", &etcd.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &etcd.memory },
+		{ 0, "restore", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from a snapshot of an etcd or of ours", &etcd.restore },
 		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve /health, /version, /metrics, /livez and /readyz there", &etcd.http_listen },
 		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve other machines although nothing asks who they are", &etcd.insecure_no_auth },
 		{ 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
@@ -427,6 +463,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (result == VDI_EXIT_OK)
 		result = run_with_env(command, &etcd, &log);
 	vdi_free(etcd.state_path);
+	vdi_free(etcd.restored_auth);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(etcd.texts); i++)
 		vdi_free(etcd.texts[i]);
 	return result;
