@@ -698,31 +698,61 @@ static void e203_reject_old_cluster(void **state)
 
 /* ---- A cluster ---- */
 
-static void e205_members_come_and_go(void **state)
+/* Reads and writes until 20 writes were taken. Reads are repeated until somebody answers. */
+static void work(struct vd_etcd *by)
 {
-	char answer[4096];
+	unsigned puts = 0;
+
+	for (int i = 0; i < 200 && puts < 20; i++) {
+		struct etcd_result result = range_by(by, VD_SECONDS(60));
+
+		assert_etcd_ok(&result);
+		result = put_value(by, "k", vd_bytes_of("v"));
+		puts += !result.is_error;
+		if (result.is_error)
+			assert_true(result.error.error.code == VD_UNAVAILABLE || result.error.error.code == VD_TIMEOUT);
+	}
+	assert_int_equal(puts, 20);
+}
+
+static void bring_back(const char *command, const char *member)
+{
+	char text[64];
+	char answer[256];
+
+	(void) snprintf(text, sizeof text, "%s %.32s", command, member);
+	assert_true(test_control(text, answer, sizeof answer));
+	assert_true(test_control("wait", answer, sizeof answer));
+}
+
+static void e205_a_member_dies(void **state)
+{
+	char member[256];
 
 	if (endpoint_count < 3)
 		skip();
-	for (int round = 0; round < 2; round++) {
-		char	 command[64];
-		unsigned puts = 0;
+	assert_true(test_control("kill leader", member, sizeof member));
+	work(client);
+	bring_back("start", member);
+}
 
-		assert_true(test_control(round ? "pause leader" : "kill leader", answer, sizeof answer));
-		for (int i = 0; i < 200 && puts < 20; i++) {
-			struct etcd_result result = range_by(client, VD_SECONDS(20));
+/* A frozen member keeps its connections: only keep-alive pings find out. Until then calls that went to it wait. */
+static void e201_a_member_freezes(void **state)
+{
+	struct vd_etcd_options options = options_of();
+	struct vd_etcd	      *watchful;
+	char		       member[256];
 
-			assert_etcd_ok(&result); /* reads are repeated until somebody answers */
-			result = put_value(client, "k", vd_bytes_of("v"));
-			puts += !result.is_error;
-			if (result.is_error)
-				assert_true(result.error.error.code == VD_UNAVAILABLE || result.error.error.code == VD_TIMEOUT);
-		}
-		assert_int_equal(puts, 20);
-		(void) snprintf(command, sizeof command, "%s %.32s", round ? "resume" : "start", answer);
-		assert_true(test_control(command, answer, sizeof answer));
-		assert_true(test_control("wait", answer, sizeof answer));
-	}
+	if (endpoint_count < 3)
+		skip();
+	options.keepalive_time = VD_SECONDS(5);
+	options.keepalive_timeout = VD_SECONDS(1);
+	watchful = open_with(&options);
+	work(watchful);
+	assert_true(test_control("pause leader", member, sizeof member));
+	work(watchful);
+	bring_back("resume", member);
+	vd_etcd_close_wait(watchful);
 }
 
 int main(void)
@@ -746,7 +776,8 @@ int main(void)
 		cmocka_unit_test(bad_files_and_certificates),
 		cmocka_unit_test(e203_reject_old_cluster),
 		cmocka_unit_test(e143_e168_e209_users),
-		cmocka_unit_test(e205_members_come_and_go),
+		cmocka_unit_test(e205_a_member_dies),
+		cmocka_unit_test(e201_a_member_freezes),
 	};
 	char		       list[1024];
 	struct vd_etcd_options options;

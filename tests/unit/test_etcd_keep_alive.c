@@ -414,6 +414,10 @@ static void e292_once_ends_with_a_halt(void **state)
 	rpc_script_end(rpc_script_expect_call(fixture.script, KEEP_ALIVE), VDI_RPC_OK, "");
 	etcd_expect_calls(&fixture, &silent, 1);
 	assert_status(silent.error.error.code, VD_CORRUPT);
+	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &silent), VD_OK);
+	rpc_script_send(rpc_script_expect_call(fixture.script, KEEP_ALIVE), vd_bytes_of("\x0a\x7f"));
+	etcd_expect_calls(&fixture, &silent, 2);
+	assert_status(silent.error.error.code, VD_CORRUPT);
 	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &cut), VD_OK);
 	etcd_client_fixture_close(&fixture);
 	assert_int_equal(cut.calls, 1);
