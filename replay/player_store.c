@@ -264,7 +264,7 @@ static vd_status end(struct vdi_player_watch *watch, vd_status status, const cha
 	struct vd_player *player = watch->player;
 
 	watch->end = status;
-	snprintf(watch->end_text, sizeof watch->end_text, "%s", text);
+	snprintf(watch->end_text, sizeof watch->end_text, "%.*s", (int) sizeof watch->end_text - 1, text);
 	vdi_lock_acquire(&player->lock);
 	watch->has_ended = true;
 	if (player->waits_for_watches && !player->is_closing)
