@@ -514,7 +514,8 @@ func (r *serveWatcher) take(event serveEvent) {
 		r.revision = max(r.revision, event.revision)
 		return
 	}
-	if r.faults.report.check(event.revision > r.revision, "ordered", "%s: %v after revision %d", r.name, event, r.revision) {
+	// Several events of one revision: a lease that ended took several keys with it.
+	if r.faults.report.check(event.revision >= r.revision, "ordered", "%s: %v after revision %d", r.name, event, r.revision) {
 		r.revision = event.revision
 	}
 	r.seen = append(r.seen, event)
