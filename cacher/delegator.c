@@ -150,7 +150,6 @@ vd_status vdi_list_plan_make(const struct vd_list_options *options, vd_rev token
 	if (options->match == VD_MATCH_EXACT && options->revision == VD_REVISION_ANY)
 		return vd_error_set(reterr, VD_INVALID, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
 	plan.store_limit = plan.limit;
-	plan.is_continued = token_revision != 0;
 	if (token_revision > 0) {
 		plan.is_exact = true;
 		plan.revision = token_revision;

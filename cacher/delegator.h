@@ -9,7 +9,6 @@ struct vdi_list_plan {
 	bool	is_recursive;
 	bool	is_exact;      /* exactly revision; else not older than it */
 	bool	is_consistent; /* not older than the store is now */
-	bool	is_continued;
 	vd_rev	revision;
 	int64_t limit;	/* as the cache honours it */
 	int64_t store_limit;

@@ -18,7 +18,7 @@ struct feed_store {
 	struct vd_store	      base;
 	struct vdi_lock	      lock;
 	vd_rev		      revision;
-	bool		      has_progress, holds_progress;
+	bool		      has_progress, holds_progress, omits_previous;
 	uint64_t	      progress_requests, watches;
 	struct vd_kv	    **kvs;
 	size_t		      kv_count, kv_capacity;
@@ -257,6 +257,8 @@ static vd_rev append(struct feed_store *feed, const char *key, const char *value
 		kv->create_rev = previous ? previous->create_rev : revision;
 		kv->version = previous ? previous->version + 1 : 1;
 	}
+	if (feed->omits_previous)
+		previous = vd_kv_unref(previous);
 	feed->events[feed->event_count++] = (struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
 	call_ready(feed->watch);
 	vdi_lock_release(&feed->lock);
@@ -291,6 +293,11 @@ void feed_break(struct vd_store *store, vd_status status)
 		feed->watch->broken = status;
 	call_ready(feed->watch);
 	vdi_lock_release(&feed->lock);
+}
+
+void feed_omit_previous(struct vd_store *store, bool omit)
+{
+	feed_of(store)->omits_previous = omit;
 }
 
 void feed_set_progress(struct vd_store *store, bool progress)

@@ -14,6 +14,8 @@ void feed_load(struct vd_store *store, const char *key, struct vd_bytes value);
 /* One event of the next revision. */
 vd_rev feed_put(struct vd_store *store, const char *key, const char *value);
 vd_rev feed_delete(struct vd_store *store, const char *key);
+/* From now on events come without the record before. */
+void feed_omit_previous(struct vd_store *store, bool omit);
 /* The revision moves, nothing else. */
 void feed_progress(struct vd_store *store);
 /* The present watch ends with this. */

@@ -65,6 +65,12 @@ static void the_dump_names_who_lags(void **state)
 	assert_non_null(strstr(dump->text, "\"live\":2,\"behind\":1,\"blocked\":1"));
 	assert_non_null(strstr(dump->text, "\"slowest\":[{\"state\":\"blocked\",\"watchers\":1,\"lagEvents\":4,"));
 	assert_non_null(strstr(dump->text, "\"labelSelector\":\"app=web\""));
+	{
+		char newest[64];
+
+		snprintf(newest, sizeof newest, "\"newest\":%lld,", (long long) vd_cacher_revision(f.cacher));
+		assert_non_null(strstr(dump->text, newest));
+	}
 	assert_int_equal(ends(&f, VDI_END_CANCELED), 0);
 	for (size_t i = 0; i < 3; i++)
 		recorder_close(&f, &recorders[i]);

@@ -382,6 +382,69 @@ static void r486_events_while_a_watch_opens(void **state)
 	}
 }
 
+static void there_are_at_most_so_many_watches(void **state)
+{
+	struct cacher_fixture	f;
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct recorder	       *r = calloc(2, sizeof *r);
+	struct vd_watcher      *watcher;
+	struct vd_error		error;
+
+	cacher_fixture_init(&f, 9);
+	f.options.watcher_count_max = 2;
+	cacher_fixture_open(&f, NULL);
+	for (unsigned i = 0; i < 2; i++)
+		assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
+	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &watcher, &error), VD_FULL);
+	assert_string_equal(error.message, "2 watches are open on pods, no more are allowed");
+	recorder_close(&f, &r[0]);
+	cacher_fixture_settle(&f);
+	r[0] = (struct recorder) { 0 };
+	assert_status(recorder_open(&f, &r[0], &options, NULL), VD_OK);
+	for (unsigned i = 0; i < 2; i++)
+		recorder_close(&f, &r[i]);
+	cacher_fixture_teardown(&f);
+	free(r);
+}
+
+/* Whatever cannot be allocated, there is no half cacher. */
+static void torture_construction(void **state)
+{
+	bool failed = true;
+
+	for (unsigned nth = 1; failed; nth++) {
+		struct cacher_fixture f;
+		const char *const     labels[] = { "app", NULL };
+		vd_status	      status;
+
+		cacher_fixture_init(&f, 10);
+		f.options.index_labels = labels;
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vd_cacher_new(f.env, f.store, &f.options, &f.cacher, NULL);
+		failed = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_status(status, failed ? VD_NOMEM : VD_OK);
+		cacher_fixture_teardown(&f);
+		assert_true(nth < 2000);
+	}
+}
+
+/* an idle cache follows the store by the progress that comes by itself, every ten minutes here; nobody has to wait for it. */
+static void r211_an_idle_cache_follows_by_itself(void **state)
+{
+	struct cacher_fixture f;
+	struct vd_error	      error;
+	vd_rev		      revision;
+
+	cacher_fixture_setup(&f, 11);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/other/x"), vd_bytes_of("{}"), &revision, &error), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_true(vd_cacher_revision(f.cacher) < revision);
+	vdi_sim_advance(f.env, VD_SECONDS(21 * 60));
+	assert_int_equal(vd_cacher_revision(f.cacher), revision);
+	cacher_fixture_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,6 +456,9 @@ int main(void)
 		cmocka_unit_test(t168_r462_r463_r464_waiting_for_a_revision),
 		cmocka_unit_test(t061_t126_r434_r437_r450_revisions_move_on),
 		cmocka_unit_test(r446_r484_one_revision_many_events),
+		cmocka_unit_test(there_are_at_most_so_many_watches),
+		cmocka_unit_test(torture_construction),
+		cmocka_unit_test(r211_an_idle_cache_follows_by_itself),
 		cmocka_unit_test(r486_events_while_a_watch_opens),
 	};
 

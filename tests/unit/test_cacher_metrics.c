@@ -133,17 +133,24 @@ static void t082_r162_r721_r732_lists_of_the_store(void **state)
 	options.revision = old;
 	options.match = VD_MATCH_EXACT;
 	options.label_selector = vd_bytes_of("app=web");
+	/* no more is read than a page asks for. */
+	options.limit = 2;
+	options.label_selector = VD_BYTES_NONE;
 	assert_status(list(&f, &options), VD_OK);
-	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), 1);
-	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 7);
-	assert_shown(&f, "apiserver_storage_list_evaluated_objects_total" POD_AND("storage=\"etcd\""), 7);
-	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"etcd\""), 3);
-	assert_shown(&f, "apiserver_storage_list_duration_seconds_count{streamed=\"false\",group=\"\",resource=\"pods\"}", 1);
+	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 2);
+	options.limit = 0;
+	options.label_selector = vd_bytes_of("app=web");
+	assert_status(list(&f, &options), VD_OK);
+	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), 2);
+	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 9);
+	assert_shown(&f, "apiserver_storage_list_evaluated_objects_total" POD_AND("storage=\"etcd\""), 9);
+	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"etcd\""), 5);
+	assert_shown(&f, "apiserver_storage_list_duration_seconds_count{streamed=\"false\",group=\"\",resource=\"pods\"}", 2);
 	chaos_set(chaos, &down);
 	assert_status(list(&f, &options), VD_UNAVAILABLE);
 	chaos_set(chaos, &calm);
-	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), 2);
-	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"etcd\""), 3);
+	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), 3);
+	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"etcd\""), 5);
 	assert_shown(&f, "etcd_request_errors_total" OPERATION("list"), 1);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	chaos_store_free(chaos);
@@ -189,6 +196,12 @@ static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
 	assert_shown(&f, "apiserver_watch_cache_events_received_total" POD, 2);
 	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD, 2);
 	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, vd_cacher_revision(f.cacher));
+	vdi_cacher_metrics_collect(f.cacher);
+	assert_shown(&f, "vedette_watchers" POD, 1);
+	assert_shown(&f, "vedette_watch_groups" POD, 1);
+	assert_shown(&f, "vedette_history_oldest_revision" POD, 1);
+	assert_shown(&f, "vedette_history_events" POD, 4);
+	assert_shown(&f, "vedette_cache_objects" POD, 1);
 	assert_shown(&f, "apiserver_storage_events_received_total" POD, 2);
 	/* A consistent read asks for progress when the cache is behind; here a write of another resource put it there. */
 	bookmarks = shown(&f, "etcd_bookmark_total" POD);

@@ -57,6 +57,9 @@ static void t147_r572_each_identity_is_encoded_once(void **state)
 	assert_true(vd_bytes_equal(vd_blob_bytes(first), vd_blob_bytes(other)));
 	assert_int_equal(encoded, 4);
 	vd_blob_unref(other);
+	assert_status(vdi_frame_get(&event, 0, encode, &encoded, &other), VD_OK);
+	assert_int_equal(encoded, 5);
+	vd_blob_unref(other);
 	vd_blob_unref(first);
 	vd_blob_unref(second);
 	vdi_event_unref(event.shared);

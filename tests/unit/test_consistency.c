@@ -223,6 +223,8 @@ static void r5a2_a_relist_repairs(void **state)
 	assert_status(recorder->reason, VD_CLOSED);
 	assert_non_null(cached(&f, "/registry/pods/a/x"));
 	assert_status(vd_cacher_ready(f.cacher, NULL), VD_OK);
+	/* A new generation is trusted. */
+	assert_true(vdi_watch_cache_has_revision(&f.cacher->watch_cache, vd_cacher_revision(f.cacher)));
 	pass(&f, PERIOD * 3 / 2 + 1);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
 	assert_true(count_of(&f, VDI_CONSISTENCY_SUCCESS) >= 1);

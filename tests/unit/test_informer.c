@@ -481,6 +481,66 @@ static void torture_the_picture_is_late_but_right(void **state)
 	}
 }
 
+static void there_are_at_most_64_indexes(void **state)
+{
+	struct cacher_fixture	   f;
+	struct vd_informer_index   indexes[65];
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct vd_informer	  *informer;
+	struct vd_error		   error;
+	char			   names[65][8];
+
+	for (unsigned i = 0; i < 65; i++) {
+		snprintf(names[i], sizeof names[i], "i%u", i);
+		indexes[i] = (struct vd_informer_index) { names[i], by_node, NULL };
+	}
+	cacher_fixture_setup(&f, 8);
+	options.indexes = indexes;
+	options.index_count = 65;
+	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_INVALID_ARGUMENT);
+	options.index_count = 64;
+	put_pod(&f, "ns", "a", NULL, "n1");
+	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+	assert_string_equal(indexed(informer, "i63", "n1"), " a ");
+	vd_informer_close_wait(informer);
+	cacher_fixture_teardown(&f);
+}
+
+static void torture_opening_an_informer(void **state)
+{
+	struct cacher_fixture	   f;
+	struct vd_informer_index   indexes[] = { { "node", by_node, NULL }, { "letter", by_letter, NULL } };
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct seen		   seen = { 0 };
+	struct vd_informer_handler handler = handler_of(&seen);
+	struct vd_informer	  *informer;
+
+	cacher_fixture_setup(&f, 9);
+	options.indexes = indexes;
+	options.index_count = 2;
+	options.namespace_name = vd_bytes_of("ns");
+	for (unsigned kind = 0; kind < 2; kind++) {
+		bool failed = true;
+
+		for (unsigned nth = 1; failed; nth++) {
+			vd_status status;
+
+			informer = NULL;
+			(void) vdi_alloc_fail_nth(nth, 1);
+			status = kind ? vd_informer_open(f.cacher, &options, &informer, NULL) :
+					vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app=web"), VD_BYTES_NONE, &handler, &informer, NULL);
+			failed = vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			assert_status(status, failed ? VD_NOMEM : VD_OK);
+			assert_int_equal(informer == NULL, failed);
+			cacher_fixture_settle(&f);
+		}
+		vd_informer_close_wait(informer);
+	}
+	cacher_fixture_teardown(&f);
+}
+
 /* ---- On a loop of one's own ---- */
 
 struct owner {
@@ -558,17 +618,42 @@ static void an_informer_on_the_callers_own_loop(void **state)
 	while (owner.calls == 0)
 		turn(poller);
 	assert_int_equal(vd_informer_count(informer), 1);
-	vd_informer_close(informer, owned_gone, &owner);
-	while (!owner.is_gone)
-		turn(poller);
-	/* The outlet lives on the poller too; the end is told on a thread of the env, so it comes here by an actor. */
-	owner.is_gone = false;
-	actor.arg = &owner;
-	assert_status(vd_runner_actor_new(vd_poller_runner(poller), &actor, &owner.actor), VD_OK);
-	vd_cacher_close(cacher, wake_owner, &owner);
-	while (!owner.is_gone)
-		turn(poller);
-	vd_actor_close(owner.actor, NULL, NULL);
+	/* A second loop of the same kind has its own: nothing of it happens in the first. */
+	{
+		struct owner		   second = { .thread = pthread_self() };
+		struct vd_informer_handler second_handler = { .add = owned_add, .synced = owned_synced, .arg = &second };
+		struct vd_informer	  *second_informer;
+		struct vd_poller	  *second_poller;
+
+		assert_status(vd_poller_new(env, &second_poller), VD_OK);
+		options.runner = vd_poller_runner(second_poller);
+		assert_status(vd_informer_open(cacher, &options, &second_informer, &error), VD_OK);
+		assert_status(vd_informer_add_handler(second_informer, &second_handler, NULL, &error), VD_OK);
+		turn(second_poller); /* it opens its watch, whose outlet must be here too */
+		for (unsigned i = 0; i < 1000 && !second.is_synced; i++)
+			turn(second_poller);
+		assert_true(second.is_synced);
+		vd_informer_close(second_informer, owned_gone, &second);
+		while (!second.is_gone)
+			turn(second_poller);
+		/* The outlet ends by itself when its last watcher has gone. */
+		vd_informer_close(informer, owned_gone, &owner);
+		while (!owner.is_gone)
+			turn(poller);
+		owner.is_gone = false;
+		actor.arg = &owner;
+		assert_status(vd_runner_actor_new(vd_poller_runner(poller), &actor, &owner.actor), VD_OK);
+		vd_cacher_close(cacher, wake_owner, &owner);
+		while (!owner.is_gone) {
+			struct pollfd fds[] = { { vd_poller_fd(poller), POLLIN, 0 }, { vd_poller_fd(second_poller), POLLIN, 0 } };
+
+			assert_true(poll(fds, 2, 30000) > 0);
+			vd_poller_run(poller);
+			vd_poller_run(second_poller);
+		}
+		vd_actor_close(owner.actor, NULL, NULL);
+		vd_poller_free(second_poller);
+	}
 	vd_poller_free(poller);
 	vd_store_close_wait(store);
 	vd_codec_free(codec);
@@ -588,6 +673,8 @@ int main(void)
 		cmocka_unit_test(a_flood_passes_in_order),
 		cmocka_unit_test(closing_at_any_moment),
 		cmocka_unit_test(torture_the_picture_is_late_but_right),
+		cmocka_unit_test(there_are_at_most_64_indexes),
+		cmocka_unit_test(torture_opening_an_informer),
 		cmocka_unit_test(an_informer_on_the_callers_own_loop),
 	};
 

@@ -63,6 +63,12 @@ static void r5b0_what_is_understood(void **state)
 		vdi_shard_selector_free(selector);
 		assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW "||", sizeof LOW - 1 }, &selector, NULL), VD_OK);
 		vdi_shard_selector_free(selector);
+		{
+			struct vd_error error;
+
+			assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW " &garbage", sizeof LOW + 1 }, &selector, &error), VD_BAD_REQUEST);
+			assert_null(strstr(error.message, "garbage"));
+		}
 	}
 	assert_null(parse(""));
 	assert_int_equal(vdi_shard_selector_text(NULL).size, 0);

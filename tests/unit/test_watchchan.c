@@ -1,4 +1,6 @@
 /* Unit tests of watchchan/: sync, stream, decode, queues, ends. The store is the embedded one in memory, under the simulator. */
+#include "store_chaos.h"
+#include "feed_store.h"
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -555,10 +557,60 @@ static void every_failed_allocation_ends_with_a_reason(void **state)
 	}
 }
 
+/* T-093: an event of a store that does not say what was there before is an error, but for a creation. */
+static void t093_r212_the_record_before_is_needed(void **state)
+{
+	struct world		     world = world_new(30);
+	struct vd_store		    *embedded = world.store;
+	struct vdi_watchchan_options options = options_of(&world);
+
+	world.store = feed_store_new(world.env);
+	feed_omit_previous(world.store, true);
+	options.revision = 1;
+	for (unsigned is_delete = 0; is_delete < 2; is_delete++) {
+		open_watch(&world, &options);
+		feed_put(world.store, is_delete ? "/registry/pods/b" : "/registry/pods/a", "{\"metadata\":{\"name\":\"x\"}}");
+		assert_string_equal(next(&world), is_delete ? "ADDED x@4" : "ADDED x@2");
+		if (is_delete)
+			feed_delete(world.store, "/registry/pods/b");
+		else
+			feed_put(world.store, "/registry/pods/a", "{\"metadata\":{\"name\":\"x\"}}");
+		assert_string_equal(next(&world), "ERROR internal");
+		assert_string_equal(next(&world), "END");
+		close_watch(&world);
+		options.revision = 3;
+	}
+	feed_store_free(world.store);
+	world.store = embedded;
+	world_free(&world);
+}
+
+/* The revision that the start depends on cannot be read. */
+static void r206_a_start_that_cannot_be_read(void **state)
+{
+	struct chaos_options	     down = { .refuse = 1000 };
+	struct world		     world = world_new(31);
+	struct vd_store		    *embedded = world.store;
+	struct vdi_watchchan_options options = options_of(&world);
+
+	world.store = chaos_store_new(world.env, embedded, &down);
+	options.send_initial_events = VD_TRUE;
+	options.revision = 1;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "ERROR internal");
+	assert_string_equal(next(&world), "END");
+	close_watch(&world);
+	chaos_store_free(world.store);
+	world.store = embedded;
+	world_free(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r206_initial_state_then_stream),
+		cmocka_unit_test(t093_r212_the_record_before_is_needed),
+		cmocka_unit_test(r206_a_start_that_cannot_be_read),
 		cmocka_unit_test(r202_start_revision),
 		cmocka_unit_test(r207_pages_are_pinned_to_one_revision),
 		cmocka_unit_test(r219_the_filter_table),
