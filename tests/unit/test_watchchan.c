@@ -575,7 +575,7 @@ static void t093_r212_the_record_before_is_needed(void **state)
 			feed_delete(world.store, "/registry/pods/b");
 		else
 			feed_put(world.store, "/registry/pods/a", "{\"metadata\":{\"name\":\"x\"}}");
-		assert_string_equal(next(&world), "ERROR internal");
+		assert_string_equal(next(&world), "ERROR corrupt");
 		assert_string_equal(next(&world), "END");
 		close_watch(&world);
 		options.revision = 3;
