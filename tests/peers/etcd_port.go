@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// portCodec sends bytes as they are.
+type portCodec struct{}
+
+func (portCodec) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
+func (portCodec) Unmarshal(data []byte, v any) error { *v.(*[]byte) = bytes.Clone(data); return nil }
+func (portCodec) Name() string                       { return "proto" }
+
+// runEtcdPort: bad input on the port of vedette etcd: each is answered or cut, memory stays bounded, and a healthy client beside it does not notice.
+func runEtcdPort(args []string) int {
+	flags, verbose, _ := newFlags("etcd-port")
+	program := flags.String("program", "", "the vedette to start")
+	halfOpen := flags.Int("half-open", 2000, "connections that say nothing")
+	_ = flags.Parse(args)
+	if *program == "" {
+		fmt.Fprintln(os.Stderr, "usage: peers etcd-port --program VEDETTE [--half-open N]")
+		return 2
+	}
+	r := newReport("etcd-port")
+	server, err := startServer(*program, "etcd", "--listen", "127.0.0.1:0", "--memory")
+	if err == nil {
+		_, err = server.awaitReady(20 * time.Second)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "peers etcd-port:", err)
+		return 1
+	}
+	healthy, err := dialSide("healthy", server.url)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "peers etcd-port:", err)
+		return 1
+	}
+	load := &etcdLoad{pid: server.command.Process.Pid}
+	check := func(after string) {
+		started := time.Now()
+		ctx, cancel := healthy.context()
+		defer cancel()
+		_, err := healthy.kv.Put(ctx, &pb.PutRequest{Key: []byte("healthy"), Value: []byte(after)})
+		if err == nil {
+			_, err = healthy.kv.Range(ctx, &pb.RangeRequest{Key: []byte("healthy")})
+		}
+		took := time.Since(started)
+		_, rss := load.usage()
+		if *verbose {
+			fmt.Fprintf(os.Stderr, "%s: %v, %d MiB\n", after, took, rss>>10)
+		}
+		r.check(err == nil && took < 3*time.Second, "bad-input", "after %s a healthy client was answered %v in %v", after, err, took)
+		r.check(rss < 400<<10, "bad-input", "after %s the server has %d MiB", after, rss>>10)
+	}
+	check("nothing")
+
+	// Bytes that are no HTTP/2, before and after its preface.
+	garbage := make([]byte, 1<<20)
+	_, _ = rand.Read(garbage)
+	var settings bytes.Buffer
+	_ = http2.NewFramer(&settings, nil).WriteSettings()
+	for name, bytes := range map[string][]byte{
+		"garbage":                    garbage,
+		"HTTP/1.1":                   []byte("GET /health HTTP/1.1\r\nHost: x\r\n\r\n"),
+		"garbage behind the preface": append([]byte(http2.ClientPreface), garbage...),
+		"garbage behind settings":    append(append([]byte(http2.ClientPreface), settings.Bytes()...), garbage...),
+		"half a preface":             []byte(http2.ClientPreface)[:10],
+	} {
+		connection, err := net.Dial("tcp", server.url)
+		if err != nil {
+			r.violation("bad-input", "%s: %v", name, err)
+			continue
+		}
+		_ = connection.SetDeadline(time.Now().Add(2 * time.Second))
+		_, _ = connection.Write(bytes)
+		_, _ = io.Copy(io.Discard, connection)
+		connection.Close()
+		check(name)
+	}
+
+	// Connections that say nothing.
+	var open []net.Conn
+	for i := 0; i < *halfOpen; i++ {
+		if connection, err := net.Dial("tcp", server.url); err == nil {
+			open = append(open, connection)
+		}
+	}
+	check(fmt.Sprintf("%d half-open connections", len(open)))
+	for _, connection := range open {
+		connection.Close()
+	}
+
+	// Messages that are none, nest without end, or are too large.
+	raw := func(method string, message []byte) error {
+		ctx, cancel := healthy.context()
+		defer cancel()
+		var answer []byte
+		return healthy.connection.Invoke(ctx, method, &message, &answer, grpcForceRaw())
+	}
+	nested := []byte{}
+	for level := 0; level < 5000 && len(nested) < 1<<20; level++ {
+		inner := appendField(nil, 4, nested)
+		nested = appendField(nil, 2, inner)
+	}
+	for _, c := range []struct {
+		name    string
+		method  string
+		message []byte
+		code    codes.Code
+	}{
+		{"a message that is none", "/etcdserverpb.KV/Range", []byte{0xff, 0xff, 0xff}, codes.Internal},
+		{"a transaction of 5000 levels", "/etcdserverpb.KV/Txn", nested, codes.InvalidArgument},
+		{"a message beyond the limit", "/etcdserverpb.KV/Put", make([]byte, 3<<20), codes.ResourceExhausted},
+		{"an unknown method", "/etcdserverpb.KV/Nothing", nil, codes.Unimplemented},
+		{"an unknown service", "/x.Y/Z", nil, codes.Unimplemented},
+	} {
+		err := raw(c.method, c.message)
+		r.check(status.Code(err) == c.code, "bad-input", "%s: %v", c.name, err)
+		check(c.name)
+	}
+
+	// Watch streams that never read, while everything they watch is written again and again.
+	var cancels []context.CancelFunc
+	stuck, err := dialSide("stuck", server.url)
+	if err == nil {
+		for i := 0; i < 20; i++ {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancels = append(cancels, cancel)
+			stream, err := stuck.watch.Watch(ctx)
+			if err != nil {
+				r.violation("bad-input", "a stream: %v", err)
+				continue
+			}
+			for n := 0; n < 50; n++ {
+				_ = stream.Send(creating(&pb.WatchCreateRequest{Key: []byte("stuck"), PrevKv: true}))
+			}
+		}
+	}
+	value := make([]byte, 100<<10)
+	var group sync.WaitGroup
+	for worker := 0; worker < 4; worker++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := 0; i < 150; i++ {
+				ctx, cancel := healthy.context()
+				_, err := healthy.kv.Put(ctx, &pb.PutRequest{Key: []byte("stuck"), Value: value})
+				cancel()
+				if err != nil {
+					r.violation("bad-input", "put beside stuck streams: %v", err)
+					return
+				}
+			}
+		}()
+	}
+	group.Wait()
+	check("1000 stuck watchers and 60 MB of events")
+	for _, cancel := range cancels {
+		cancel()
+	}
+	// A lease stream that sends without reading.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	if stream, err := stuck.lease.LeaseKeepAlive(ctx); err == nil {
+		for ctx.Err() == nil {
+			if stream.Send(&pb.LeaseKeepAliveRequest{ID: 1}) != nil {
+				break
+			}
+		}
+	}
+	cancel()
+	check("a stream of requests whose answers nobody reads")
+	if err := server.terminate(); err != nil {
+		r.violation("bad-input", "%v", err)
+	}
+	return r.finish()
+}
+
+func appendField(to []byte, field byte, body []byte) []byte {
+	to = append(to, field<<3|2)
+	size := len(body)
+	for ; size >= 0x80; size >>= 7 {
+		to = append(to, byte(size)|0x80)
+	}
+	return append(append(to, byte(size)), body...)
+}
+
+func grpcForceRaw() grpc.CallOption { return grpc.ForceCodec(portCodec{}) }
