@@ -238,6 +238,10 @@ func (d *diff) compareFlattened(rule string, wanted, got []*pb.WatchResponse) {
 		same := len(left.events) == len(right.events) && left.created == right.created && fmt.Sprint(left.canceled) == fmt.Sprint(right.canceled) && left.compact == right.compact
 		at := -1
 		for i := 0; same && i < len(left.events); i++ {
+			// What was before is compacted: upstream no longer finds it, our history may still have it (E-343).
+			if left.events[i].PrevKv == nil && left.events[i].Kv.ModRevision-1 < d.compact {
+				right.events[i].PrevKv = nil
+			}
 			if !proto.Equal(left.events[i], right.events[i]) {
 				same, at = false, i
 			}

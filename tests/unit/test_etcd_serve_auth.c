@@ -1,0 +1,302 @@
+/* Users, roles and tokens of the etcd server, and what of it survives a restart. */
+#include "etcd_server_fixture.h"
+
+#include "actor_sim.h"
+#include "auth.h"
+#include "disk_sim.h"
+#include "env.h"
+#include "serve_state.h"
+#include "vdtest.h"
+
+#define FREE(answer) protobuf_c_message_free_unpacked((ProtobufCMessage *) (answer), NULL)
+
+static int setup(void **state)
+{
+	struct etcd_server_fixture *fixture = malloc(sizeof *fixture);
+
+	etcd_server_fixture_open(fixture, NULL);
+	*state = fixture;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	etcd_server_fixture_close(*state);
+	free(*state);
+	return vdi_alloc_live() == 0 ? 0 : -1;
+}
+
+/* ---- Permissions, as data ---- */
+
+struct permission {
+	int	    type;
+	const char *key;
+	const char *end;
+	size_t	    end_size;
+};
+
+static struct vdi_auth_data *data_with(const struct permission *permissions, size_t count)
+{
+	struct vdi_auth_data *data;
+
+	assert_status(vdi_auth_data_new(&data), VD_OK);
+	assert_status(vdi_auth_data_add_account(data, vd_bytes_of("u"), vd_bytes_of(""), false), VD_OK);
+	assert_status(vdi_auth_account_add_role(vdi_auth_data_account(data, vd_bytes_of("u")), vd_bytes_of("r")), VD_OK);
+	assert_status(vdi_auth_data_add_role(data, vd_bytes_of("r")), VD_OK);
+	for (size_t i = 0; i < count; i++)
+		assert_status(vdi_auth_role_add_permission(vdi_auth_data_role(data, vd_bytes_of("r")), permissions[i].type, vd_bytes_of(permissions[i].key),
+							   (struct vd_bytes) { permissions[i].end, permissions[i].end_size }),
+			      VD_OK);
+	return data;
+}
+
+static bool may_read(const struct vdi_auth_data *data, const char *key, const char *end, size_t end_size)
+{
+	return vdi_auth_data_permits(data, vdi_auth_data_account(data, vd_bytes_of("u")), vd_bytes_of(key), (struct vd_bytes) { end, end_size }, false);
+}
+
+static void e167_permissions_together_cover_a_range(void **state)
+{
+	static const struct permission permissions[] = { { VDI_PERMISSION_READ, "a", "c", 1 },
+							 { VDI_PERMISSION_READWRITE, "c", "e", 1 },
+							 { VDI_PERMISSION_WRITE, "e", "f", 1 },
+							 { VDI_PERMISSION_READ, "single", "", 0 },
+							 { VDI_PERMISSION_READ, "z", "\0", 1 } };
+	struct vdi_auth_data	      *data = data_with(permissions, VDI_ARRAY_SIZE(permissions));
+
+	(void) state;
+	assert_true(may_read(data, "a", "e", 1));
+	assert_true(may_read(data, "b", "", 0));
+	assert_true(may_read(data, "bb", "d", 1));
+	assert_false(may_read(data, "a", "f", 1));
+	assert_false(may_read(data, "e", "", 0));
+	assert_true(may_read(data, "single", "", 0));
+	assert_true(may_read(data, "single", "single\0", 7));
+	assert_false(may_read(data, "single", "single\1", 7));
+	assert_false(may_read(data, "single", "singlf", 6));
+	assert_true(may_read(data, "z", "\0", 1));
+	assert_true(may_read(data, "zz", "\0", 1));
+	assert_false(may_read(data, "y", "\0", 1));
+	/* E-312: an open end is no single key. */
+	assert_false(may_read(data, "single", "\0", 1));
+	assert_false(may_read(data, "a", "\0", 1));
+	vdi_auth_data_free(data);
+}
+
+static void e116_data_survives_its_bytes(void **state)
+{
+	static const struct permission permissions[] = { { VDI_PERMISSION_READ, "a", "c", 1 }, { VDI_PERMISSION_WRITE, "b", "", 0 } };
+	struct vdi_auth_data	      *data = data_with(permissions, 2);
+	struct vdi_auth_data	      *again;
+	uint8_t			       bytes[512];
+	uint8_t			       more[512];
+	struct vdi_wire_out	       out = { bytes, 0 };
+	size_t			       size;
+
+	(void) state;
+	data->is_enabled = true;
+	data->revision = 77;
+	vdi_auth_data_write(&out, data);
+	size = out.size;
+	assert_status(vdi_auth_data_read((struct vd_bytes) { bytes, size }, &again), VD_OK);
+	out = (struct vdi_wire_out) { more, 0 };
+	vdi_auth_data_write(&out, again);
+	assert_int_equal(out.size, size);
+	assert_memory_equal(bytes, more, size);
+	for (size_t cut = 1; cut < size; cut++) {
+		struct vdi_auth_data *part = NULL;
+
+		if (vdi_auth_data_read((struct vd_bytes) { bytes, cut }, &part) == VD_OK)
+			vdi_auth_data_free(part);
+	}
+	vdi_auth_data_free(data);
+	vdi_auth_data_free(again);
+}
+
+/* ---- Over the service ---- */
+
+static void add_user(struct etcd_server_fixture *fixture, const char *name, const char *password, const char *role)
+{
+	Etcdserverpb__AuthUserAddRequest       user = ETCDSERVERPB__AUTH_USER_ADD_REQUEST__INIT;
+	Etcdserverpb__AuthUserGrantRoleRequest grant = ETCDSERVERPB__AUTH_USER_GRANT_ROLE_REQUEST__INIT;
+	Etcdserverpb__AuthRoleAddRequest       add = ETCDSERVERPB__AUTH_ROLE_ADD_REQUEST__INIT;
+
+	user.name = (char *) (uintptr_t) name;
+	user.password = (char *) (uintptr_t) password;
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/UserAdd", &user.base, &etcdserverpb__auth_user_add_response__descriptor));
+	add.name = (char *) (uintptr_t) role;
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/RoleAdd", &add.base, &etcdserverpb__auth_role_add_response__descriptor));
+	grant.user = (char *) (uintptr_t) name;
+	grant.role = (char *) (uintptr_t) role;
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/UserGrantRole", &grant.base, &etcdserverpb__auth_user_grant_role_response__descriptor));
+}
+
+static void login(struct etcd_server_fixture *fixture, const char *name, const char *password, char token[VDI_AUTH_TOKEN_SIZE])
+{
+	Etcdserverpb__AuthenticateRequest   request = ETCDSERVERPB__AUTHENTICATE_REQUEST__INIT;
+	Etcdserverpb__AuthenticateResponse *response;
+
+	request.name = (char *) (uintptr_t) name;
+	request.password = (char *) (uintptr_t) password;
+	response = etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/Authenticate", &request.base, &etcdserverpb__authenticate_response__descriptor);
+	(void) snprintf(token, VDI_AUTH_TOKEN_SIZE, "%s", response->token);
+	FREE(response);
+}
+
+static void enable(struct etcd_server_fixture *fixture)
+{
+	Etcdserverpb__AuthEnableRequest request = ETCDSERVERPB__AUTH_ENABLE_REQUEST__INIT;
+
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/AuthEnable", &request.base, &etcdserverpb__auth_enable_response__descriptor));
+}
+
+static const char *range_as(struct etcd_server_fixture *fixture, const char *token, const char *common_name)
+{
+	static char		   text[512];
+	Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	   call;
+	void			  *answer;
+
+	request.key = etcd_bytes("a");
+	etcd_server_call_init(&call, fixture);
+	call.token = token;
+	call.common_name = common_name;
+	answer = etcd_server_ask(fixture, &call, "/etcdserverpb.KV/Range", &request.base, &etcdserverpb__range_response__descriptor);
+	(void) snprintf(text, sizeof text, "%s", call.text);
+	if (answer)
+		FREE(answer);
+	return text;
+}
+
+static void e143_a_token_is_ignored_without_authentication(void **state)
+{
+	assert_string_equal(range_as(*state, "nonsense.1", NULL), "");
+}
+
+static void e168_tokens_expire_and_end_with_the_password(void **state)
+{
+	struct etcd_server_fixture	       *fixture = *state;
+	Etcdserverpb__AuthUserChangePasswordRequest change = ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
+	char				    token[VDI_AUTH_TOKEN_SIZE];
+	char				    again[VDI_AUTH_TOKEN_SIZE];
+	struct etcd_server_call		    call;
+
+	add_user(fixture, "root", "rp", "root");
+	enable(fixture);
+	assert_string_equal(range_as(fixture, NULL, NULL), "etcdserver: user name is empty");
+	assert_string_equal(range_as(fixture, "nonsense.1", NULL), "etcdserver: invalid auth token");
+	login(fixture, "root", "rp", token);
+	assert_string_equal(range_as(fixture, token, NULL), "");
+	vdi_sim_advance(fixture->env, VD_SECONDS(290));
+	assert_string_equal(range_as(fixture, token, NULL), ""); /* use prolongs it */
+	vdi_sim_advance(fixture->env, VD_SECONDS(290));
+	assert_string_equal(range_as(fixture, token, NULL), "");
+	vdi_sim_advance(fixture->env, VD_SECONDS(301));
+	assert_string_equal(range_as(fixture, token, NULL), "etcdserver: invalid auth token");
+	login(fixture, "root", "rp", token);
+	login(fixture, "root", "rp", again);
+	assert_string_not_equal(token, again);
+	change.name = (char *) (uintptr_t) "root";
+	change.password = (char *) (uintptr_t) "new";
+	etcd_server_call_init(&call, fixture);
+	call.token = token;
+	FREE(etcd_server_ask(fixture, &call, "/etcdserverpb.Auth/UserChangePassword", &change.base, &etcdserverpb__auth_user_change_password_response__descriptor));
+	assert_string_equal(range_as(fixture, again, NULL), "etcdserver: invalid auth token");
+	login(fixture, "root", "new", token);
+	assert_string_equal(range_as(fixture, token, NULL), "");
+}
+
+static void e167_a_certificate_names_a_user_when_that_is_wanted(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+
+	add_user(fixture, "root", "rp", "root");
+	enable(fixture);
+	assert_string_equal(range_as(fixture, NULL, "root"), "etcdserver: user name is empty");
+	fixture->server->options.client_cert_auth = true;
+	assert_string_equal(range_as(fixture, NULL, "root"), "");
+	assert_string_equal(range_as(fixture, NULL, "stranger"), "etcdserver: permission denied");
+}
+
+/* ---- What is persistent ---- */
+
+static void e162_alarms_users_and_ids_survive(void **state)
+{
+	char			      path[] = "/tmp/etcd-state-XXXXXX";
+	char			      directory[64];
+	struct vdi_etcdserver_options options = { 0 };
+	struct etcd_server_fixture    fixture;
+	struct vdi_serve_alarm	      alarm = { 7, VDI_ALARM_NOSPACE };
+	uint64_t		      cluster_id = 0;
+	bool			      changed;
+
+	(void) state;
+	assert_non_null(mkdtemp(path));
+	(void) snprintf(directory, sizeof directory, "%s/etcd", path);
+	options.state_path = directory;
+	for (int round = 0; round < 3; round++) {
+		etcd_server_fixture_open(&fixture, &options);
+		assert_int_equal(fixture.server->term, 2 + round);
+		if (round == 0) {
+			cluster_id = fixture.server->cluster_id;
+			add_user(&fixture, "root", "rp", "root");
+			enable(&fixture);
+			assert_status(vdi_serve_state_set_alarm(fixture.server->state, &alarm, true, &changed), VD_OK);
+			assert_true(changed);
+		} else {
+			assert_int_equal(fixture.server->cluster_id, cluster_id);
+			assert_true(vdi_auth_is_enabled(fixture.server->auth));
+			assert_int_equal(vdi_serve_state_alarms(fixture.server->state, VDI_ALARM_NOSPACE, NULL, 0), 1);
+			assert_true(fixture.server->alarms & 1u << VDI_ALARM_NOSPACE);
+		}
+		etcd_server_fixture_close(&fixture);
+	}
+	(void) snprintf(directory, sizeof directory, "rm -rf %s", path);
+	assert_int_equal(system(directory), 0);
+}
+
+static void a_damaged_state_is_not_served(void **state)
+{
+	char			      path[] = "/tmp/etcd-state-XXXXXX";
+	char			      text[96];
+	struct vdi_etcdserver_options options = { 0 };
+	struct etcd_server_fixture    fixture;
+	struct vdi_etcdserver	     *server;
+	struct vd_error		      error;
+	FILE			     *file;
+
+	(void) state;
+	assert_non_null(mkdtemp(path));
+	options.state_path = path;
+	etcd_server_fixture_open(&fixture, &options);
+	etcd_server_fixture_close(&fixture);
+	(void) snprintf(text, sizeof text, "%s/state", path);
+	file = fopen(text, "r+");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 20, SEEK_SET), 0);
+	assert_int_equal(fputc('!', file), '!');
+	assert_int_equal(fclose(file), 0);
+	etcd_server_fixture_open(&fixture, NULL);
+	options.store = fixture.store;
+	assert_status(vdi_etcdserver_new(fixture.env, &options, &server, &error), VD_CORRUPT);
+	assert_non_null(strstr(error.message, "is damaged"));
+	etcd_server_fixture_close(&fixture);
+	(void) snprintf(text, sizeof text, "rm -rf %s", path);
+	assert_int_equal(system(text), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		cmocka_unit_test(e167_permissions_together_cover_a_range),
+		cmocka_unit_test(e116_data_survives_its_bytes),
+		CASE(e143_a_token_is_ignored_without_authentication),
+		CASE(e168_tokens_expire_and_end_with_the_password),
+		CASE(e167_a_certificate_names_a_user_when_that_is_wanted),
+		cmocka_unit_test(e162_alarms_users_and_ids_survive),
+		cmocka_unit_test(a_damaged_state_is_not_served),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
