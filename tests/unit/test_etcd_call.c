@@ -417,6 +417,114 @@ static void e205_round_robin_and_one_endpoint(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+static void places_are_used_again_under_other_ids(void **state)
+{
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   results[6];
+	uint64_t		   ids[6] = { 0 }, old[6];
+
+	etcd_client_fixture_start(&fixture, 30);
+	for (int round = 0; round < 3; round++) {
+		unsigned seen = 0;
+
+		memset(results, 0, sizeof results);
+		memcpy(old, ids, sizeof ids);
+		for (int i = 0; i < 6; i++)
+			assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &ids[i] }, &results[i]), VD_OK);
+		for (int i = 0; i < 6; i++)
+			for (int k = 0; k < 6; k++)
+				assert_true((i == k || ids[i] != ids[k]) && (round == 0 || ids[i] != old[k]));
+		for (int k = 0; k < 6 && round; k++)
+			vd_etcd_cancel(fixture.client, old[k]); /* nobody's */
+		for (int i = 0; i < 6; i++)
+			rpc_script_answer(rpc_script_expect_call(fixture.script, RANGE), etcd_header_answer(100 + i));
+		vdi_sim_run_until_idle(fixture.env);
+		for (int i = 0; i < 6; i++) {
+			assert_int_equal(results[i].calls, 1);
+			assert_etcd_ok(&results[i]);
+			seen |= 1u << (results[i].header.revision - 100);
+		}
+		assert_int_equal(seen, 0x3f);
+	}
+	etcd_client_fixture_fini(&fixture);
+}
+
+/* A transport whose answer is there, and has been worked on, before its call returns. */
+struct hasty {
+	struct vdi_rpc_client client; /* first */
+	struct vdi_rpc_call   call;
+	struct vd_env	     *env;
+	unsigned	      calls;
+};
+
+static vd_status hasty_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, vdi_rpc_done_fn done, void *arg,
+			    struct vdi_rpc_call **ret_call)
+{
+	struct hasty		 *hasty = (struct hasty *) client;
+	struct vdi_rpc_message	  message = { .bytes = etcd_header_answer(hasty->calls) };
+	const struct vdi_rpc_end  good = { .message = "", .endpoint = "h" };
+	const struct vdi_rpc_end  bad = { .code = VDI_RPC_UNAVAILABLE, .message = "not yet", .endpoint = "h" };
+	bool			  is_first = hasty->calls++ % 2 == 0;
+
+	done(arg, is_first ? &bad : &good, &message);
+	if (is_first) { /* the test's own thread; the second attempt is the actor's */
+		vdi_sim_run_until_idle(hasty->env);
+		vdi_sim_advance(hasty->env, VD_MS(50));
+	}
+	if (ret_call)
+		*ret_call = &hasty->call;
+	return VD_OK;
+}
+
+static void hasty_call_cancel(struct vdi_rpc_call *call)
+{
+	fail_msg("a call that has ended is canceled");
+}
+
+static size_t hasty_endpoint_count(struct vdi_rpc_client *client)
+{
+	return 1;
+}
+
+static bool hasty_endpoint_state(struct vdi_rpc_client *client, size_t index, struct vdi_rpc_endpoint_state *ret_state)
+{
+	return false;
+}
+
+static void hasty_close(struct vdi_rpc_client *client, void (*done)(void *arg), void *arg)
+{
+	done(arg);
+}
+
+static void an_answer_that_is_faster_than_the_start(void **state)
+{
+	static const struct vdi_rpc_client_ops ops = { .call = hasty_call, .call_cancel = hasty_call_cancel, .endpoint_count = hasty_endpoint_count,
+						       .endpoint_state = hasty_endpoint_state, .close = hasty_close };
+	struct hasty			       hasty = { .client.ops = &ops };
+	struct etcd_client_fixture	       fixture = { .live = vdi_alloc_live() };
+	static const char *const	       endpoints[] = { "h" };
+	static const struct vd_etcd_options    defaults = VD_ETCD_OPTIONS_INIT;
+	struct etcd_result		       result = { 0 };
+	uint64_t			       id;
+
+	assert_status(vdi_env_new_sim(31, NULL, NULL, &fixture.env), VD_OK);
+	hasty.env = fixture.env;
+	fixture.options = defaults;
+	fixture.options.endpoints = endpoints;
+	fixture.options.endpoint_count = 1;
+	assert_status(vdi_etcd_new(fixture.env, &fixture.options, &hasty.client, &fixture.client, NULL), VD_OK);
+	for (unsigned i = 1; i <= 5; i++) {
+		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &result), VD_OK);
+		assert_int_equal(result.calls, i); /* told, and gone, before the start has returned */
+		assert_etcd_ok(&result);
+		vd_etcd_cancel(fixture.client, id);
+	}
+	assert_int_equal(hasty.calls, 10);
+	vd_etcd_close_wait(fixture.client);
+	vd_env_free(fixture.env);
+	assert_int_equal(vdi_alloc_live(), fixture.live);
+}
+
 /* ---- Cancel and close ---- */
 
 static void cancel_at_any_moment(void **state)
@@ -619,6 +727,8 @@ int main(void)
 		cmocka_unit_test(e140_metadata),
 		cmocka_unit_test(bad_metadata_and_bad_calls_are_refused),
 		cmocka_unit_test(e205_round_robin_and_one_endpoint),
+		cmocka_unit_test(places_are_used_again_under_other_ids),
+		cmocka_unit_test(an_answer_that_is_faster_than_the_start),
 		cmocka_unit_test(cancel_at_any_moment),
 		cmocka_unit_test(cancel_while_it_waits_for_the_next_attempt),
 		cmocka_unit_test(close_at_any_moment),
