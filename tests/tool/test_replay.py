@@ -13,6 +13,8 @@ import urllib.error
 import urllib.request
 
 PROGRAM, LOG = sys.argv[1:3]
+with open(LOG, encoding="utf-8") as file:
+    TEXT = file.read()
 
 
 def replay(*arguments, log=LOG, stdin=None):
@@ -28,7 +30,7 @@ def lines(*arguments, log=LOG):
 def changes(prefix):
     """[(rev, type, key)] of the log, types as a watch of everything under prefix would say them."""
     there, result = set(), []
-    for line in open(LOG):
+    for line in TEXT.splitlines():
         record = json.loads(line)
         if "rev" in record and record["key"].startswith(prefix):
             kind = "DELETED" if record["type"] == "DELETE" else "MODIFIED" if record["key"] in there else "ADDED"
@@ -114,7 +116,7 @@ class Printing(unittest.TestCase):
         self.assertEqual(seen[-1], {"watch": 0, "end": "timeout"})
 
     def test_from_standard_input(self):
-        done = replay("--watch", "nodes", log="-", stdin=open(LOG).read())
+        done = replay("--watch", "nodes", log="-", stdin=TEXT)
         self.assertEqual(len(done.stdout.splitlines()), 2)
 
 
