@@ -344,11 +344,15 @@ int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *clie
 {
 	char		from[REVISION_SIZE], to[REVISION_SIZE] = "";
 	const char     *dots = strstr(span, "..");
+	size_t		size;
 	json_t	       *before = NULL, *after = NULL;
 	struct vd_error error = { 0 };
 	vd_status	status = VD_OK;
 
-	(void) snprintf(from, sizeof from, "%.*s", (int) (dots ? dots - span : (ptrdiff_t) VDI_MIN(strlen(span), sizeof from - 1)), span);
+	size = dots ? (size_t) (dots - span) : strlen(span);
+	size = VDI_MIN(size, sizeof from - 1);
+	memcpy(from, span, size);
+	from[size] = '\0';
 	if (dots)
 		(void) snprintf(to, sizeof to, "%s", dots + 2);
 	if (!is_revision(from) || (*to && !is_revision(to)))
