@@ -70,6 +70,8 @@ static void the_dump_names_who_lags(void **state)
 
 		snprintf(newest, sizeof newest, "\"newest\":%lld,", (long long) vd_cacher_revision(f.cacher));
 		assert_non_null(strstr(dump->text, newest));
+		assert_null(strstr(dump->text, "\"name\":\"\"")); /* what was not asked for is not shown */
+		assert_null(strstr(dump->text, "\"namespace\":\"\""));
 	}
 	assert_int_equal(ends(&f, VDI_END_CANCELED), 0);
 	for (size_t i = 0; i < 3; i++)

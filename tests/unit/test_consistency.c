@@ -329,6 +329,20 @@ static void r5a0_it_may_end_in_the_middle(void **state)
 /* Without memory at any point there is a verdict all the same, and never a wrong one. */
 static void r5a2_torture(void **state)
 {
+	for (unsigned nth = 1; nth < 12; nth++) {
+		struct cacher_fixture f;
+
+		cacher_fixture_setup(&f, 31);
+		put_pod(&f, "a", "x", NULL, NULL);
+		cacher_fixture_settle(&f);
+		corrupt(&f, cached(&f, "/registry/pods/a/x"), NULL);
+		pass(&f, 290);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		pass(&f, PERIOD);
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 0);
+		cacher_fixture_teardown(&f);
+	}
 	for (unsigned nth = 1; nth < 40; nth++) {
 		struct cacher_fixture f;
 

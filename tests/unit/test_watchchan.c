@@ -359,6 +359,8 @@ static void o20_undecodable_may_be_skipped(void **state)
 	assert_string_equal(next(&world), "ADDED a@4");
 	assert_string_equal(next(&world), "MODIFIED bad@5");
 	assert_string_equal(next(&world), "ADDED b@8");
+	put(&world, "c", "x"); /* 9 */
+	assert_string_equal(next(&world), "ADDED c@9");
 	assert_int_equal(world.undecodable, 4);
 	vdi_watchchan_stats_get(world.watchchan, &stats);
 	assert_int_equal(stats.undecodable, 4);
