@@ -660,7 +660,7 @@ static bool live_through(uint64_t nth)
 	return failed;
 }
 
-static void torture_nothing_is_lost_whatever_fails(void **state)
+static void e271_torture_nothing_is_lost_whatever_fails(void **state)
 {
 	int64_t	 live;
 	uint64_t nth;
@@ -698,7 +698,7 @@ int main(void)
 		cmocka_unit_test(e238_compaction_while_parked_comes_after_the_buffered_events),
 		cmocka_unit_test(a_parked_watch_survives_the_loss_of_its_stream),
 		cmocka_unit_test(an_idle_watch_takes_less_than_512_bytes),
-		cmocka_unit_test(torture_nothing_is_lost_whatever_fails),
+		cmocka_unit_test(e271_torture_nothing_is_lost_whatever_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

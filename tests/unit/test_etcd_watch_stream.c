@@ -312,6 +312,43 @@ static void e261_an_id_in_use_is_no_answer(void **state)
 	watch_world_free(&world);
 }
 
+/* Queued, on its way, established, parked, queued again, ended: as its stream and its reader go. */
+static void e260_the_states_of_a_watch(void **state)
+{
+	struct watch_world	world = watch_world_new(15, 1000);
+	struct watch_event	event = { .key = "a", .mod_rev = 6, .value_size = 2000 };
+	struct watch_reader	first, second;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &first, "a", 0);
+	watch_reader_open(&world, &second, "b", 0);
+	stream = watch_world_stream(&world);
+	watch_world_run(&world);
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "creating");
+	assert_string_equal(vdi_sm_state_name(&second.watch->sm), "waiting");
+	watch_created(stream, 0, 5);
+	watch_world_run(&world);
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "established");
+	assert_string_equal(vdi_sm_state_name(&second.watch->sm), "creating");
+	watch_answer(stream, &(struct watch_answer) { .id = 0, .revision = 6, .events = &event, .event_count = 1 });
+	watch_created(stream, 1, 5);
+	watch_world_run(&world);
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "parked");
+	rpc_script_set_up(world.script, 0, false);
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "parked");
+	assert_string_equal(vdi_sm_state_name(&second.watch->sm), "creating"); /* its request waits for a connection */
+	watch_reader_expect(&world, &first, "6");
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "waiting");
+	vd_etcd_close(world.client, NULL, NULL);
+	world.client = NULL;
+	watch_reader_expect(&world, &first, "!closed");
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "ended");
+	watch_reader_close(&first);
+	watch_reader_close(&second);
+	watch_world_free(&world);
+}
+
 static void e263_an_abandoned_create_keeps_its_place_until_the_answer(void **state)
 {
 	struct watch_reader	readers[3];
@@ -504,6 +541,7 @@ int main(void)
 		cmocka_unit_test(e261_an_id_out_of_turn_makes_the_stream_go_one_by_one),
 		cmocka_unit_test(e261_ids_of_any_kind_are_fine_one_by_one),
 		cmocka_unit_test(e261_an_id_in_use_is_no_answer),
+		cmocka_unit_test(e260_the_states_of_a_watch),
 		cmocka_unit_test(e263_an_abandoned_create_keeps_its_place_until_the_answer),
 		cmocka_unit_test(e263_abandoned_creates_are_not_created_again),
 		cmocka_unit_test(e272_the_queue_comes_back_in_order_with_all_its_options),
