@@ -188,10 +188,12 @@ static bool admit(struct vdi_request *request)
 	}
 	if (is_long_running(request))
 		return true;
-	request->is_counted = vdi_account_admit(&request->account->requests, options->client_request_count_max);
-	if (!request->is_counted)
+	if (!vdi_account_admit(&request->account->requests, options->client_request_count_max)) {
 		vdi_request_fail_too_many(request);
-	return request->is_counted;
+		return false;
+	}
+	request->is_counted = true;
+	return true;
 }
 
 /* timeout lowers what a request may take. */
