@@ -177,6 +177,113 @@ static void a_client_that_goes_ends_its_calls(void **state)
 	rpc_recorder_fini(&recorder);
 }
 
+/* ---- The bound of unsent bytes ---- */
+
+struct bounded {
+	struct vdi_rpc_server *server;
+	size_t		       size;	/* of each message */
+	unsigned	       passed;	/* inside accepted, where nothing can leave meanwhile */
+	unsigned	       sent;
+	_Atomic uint64_t       writables;
+};
+
+static void send_until_full(struct bounded *bounded, struct vdi_rpc_server_call *call, unsigned total)
+{
+	while (bounded->sent < total) {
+		struct vdi_rpc_blob *blob;
+		char		    *bytes;
+		vd_status	     status;
+
+		assert_status(vdi_rpc_blob_new(bounded->size, &blob, &bytes), VD_OK);
+		memset(bytes, 'b', bounded->size);
+		status = vdi_rpc_server_send(call, VD_BYTES_NONE, blob);
+		vdi_rpc_blob_unref(blob);
+		if (status == VD_FULL)
+			return;
+		assert_status(status, VD_OK);
+		bounded->sent++;
+	}
+	vdi_rpc_server_finish(call, VDI_RPC_OK, NULL);
+	/* Too late for anything. */
+	assert_status(vdi_rpc_server_send(call, vd_bytes_of("more"), NULL), VD_CLOSED);
+	assert_status(vdi_rpc_server_answer(call, vd_bytes_of("more"), NULL), VD_CLOSED);
+	vdi_rpc_server_finish(call, VDI_RPC_INTERNAL, "more");
+}
+
+static void accept_bounded(void *arg, struct vdi_rpc_server_call *call, const char *method)
+{
+	struct bounded *bounded = arg;
+
+	(void) method;
+	vdi_rpc_server_call_set_arg(call, bounded);
+	send_until_full(bounded, call, 100);
+	bounded->passed = bounded->sent;
+}
+
+static void ignore_message(void *arg, struct vdi_rpc_server_call *call, struct vdi_rpc_message *message)
+{
+	(void) arg;
+	(void) call;
+	vdi_rpc_message_release(message);
+}
+
+static void write_on(void *arg, struct vdi_rpc_server_call *call)
+{
+	struct bounded *bounded = arg;
+
+	atomic_fetch_add(&bounded->writables, 1);
+	send_until_full(bounded, call, 100);
+}
+
+static void end_bounded(void *arg, struct vdi_rpc_server_call *call, bool cancelled)
+{
+	(void) arg;
+	assert_false(cancelled);
+	vdi_rpc_server_call_free(call);
+}
+
+static void check_bound(size_t size, unsigned passes)
+{
+	static const struct vdi_rpc_server_handlers handlers = { accept_bounded, ignore_message, write_on, end_bounded };
+	static const char *const		    streams[] = { "/test.Echo/Chat" };
+	const char				   *address = "127.0.0.1:0";
+	struct bounded				    bounded = { .size = size };
+	struct vdi_rpc_server_options		    options = { .listen = &address, .listen_count = 1, .send_bytes_max = 1000, .handlers = &handlers,
+								.arg = &bounded, .stream_methods = streams, .stream_method_count = 1 };
+	struct vdi_rpc_request			    request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_recorder			    recorder;
+	struct vdi_rpc_client			   *guest;
+	struct vdi_wait				    wait;
+
+	assert_status(vdi_grpc_server_new(env, &options, &bounded.server, NULL), VD_OK);
+	address = vdi_rpc_server_address(bounded.server, 0);
+	guest = rpc_connect(env, &address, 1, NULL);
+	rpc_recorder_init(&recorder, env, guest, true);
+	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_OK);
+	assert_int_equal(recorder.messages, 100);
+	assert_int_equal(recorder.bytes, 100 * size);
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, guest);
+	vdi_wait_init(&wait, env);
+	vdi_rpc_server_close(bounded.server, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+	assert_int_equal(bounded.passed, passes);
+	assert_true(bounded.writables > 0 && bounded.writables < 100);
+}
+
+static void unsent_bytes_are_bounded_exactly(void **state)
+{
+	(void) state;
+	check_bound(250, 4);
+	check_bound(251, 3);
+	check_bound(1000, 1);
+	/* A single one may be larger. */
+	check_bound(5000, 1);
+}
+
 /* ---- Bytes ---- */
 
 static int connect_raw(const char *address)
@@ -336,6 +443,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_address_in_use_is_an_error_that_names_it, start_both, stop_both),
 		cmocka_unit_test_setup_teardown(the_bound_of_streams_of_a_connection, start, stop),
 		cmocka_unit_test_setup_teardown(a_client_that_goes_ends_its_calls, start_both, stop_both),
+		cmocka_unit_test_setup_teardown(unsent_bytes_are_bounded_exactly, start, stop),
 		cmocka_unit_test_setup_teardown(e151_pings_are_taken_at_the_permitted_pace, start, stop),
 		cmocka_unit_test_setup_teardown(bytes_that_are_no_http2_hurt_nobody, start_both, stop_both),
 		cmocka_unit_test_setup_teardown(a_message_without_an_end_is_bounded_by_memory, start, stop),

@@ -215,6 +215,10 @@ static void files_that_are_no_certificates_are_named(void **state)
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
 	assert_non_null(strstr(error.message, "nobody.pem\": No such file or directory"));
 	server = server_tls("server", false);
+	server.key_path = NULL;
+	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "a TLS server needs a certificate and its key");
+	server = server_tls("server", false);
 	server.require_client_cert = true;
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
 	assert_string_equal(error.message, "client certificates cannot be required without a CA for them");
