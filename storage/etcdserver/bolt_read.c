@@ -50,7 +50,7 @@ static bool read_meta(struct vd_bytes bytes, uint64_t offset, struct vdi_bolt_fi
 vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_file, struct vd_error *reterr)
 {
 	struct vdi_bolt_file found[2];
-	uint64_t	     transaction[2];
+	uint64_t	     transaction[2] = { 0, 0 };
 	bool		     is_good[2] = { false, false };
 
 	is_good[0] = read_meta(bytes, 0, &found[0], &transaction[0]);
