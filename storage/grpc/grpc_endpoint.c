@@ -233,7 +233,8 @@ void vdi_grpc_cause(const char *words, char *text, size_t size)
 	at = behind(words, "Failed to connect to remote host: ");
 	if (at == NULL)
 		at = skip_prefixes(words);
-	if (strncmp(at, "Socket closed", 13) == 0 && strstr(words, "failed to connect")) {
+	/* With TLS 1.3 a server that misses the client's certificate says so after the handshake, and core only that reading failed. */
+	if ((strncmp(at, "Socket closed", 13) == 0 && strstr(words, "failed to connect")) || strncmp(at, "Endpoint read failed", 20) == 0) {
 		say(text, size, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
 		return;
 	}

@@ -1,0 +1,78 @@
+#!/bin/bash
+# Usage: etcd-options.sh VEDETTE, under with-etcd.sh --tls
+# What `vedette --etcd` says when it is told wrong, in one line that names endpoint and cause; and that it works when it is told right: TLS, user and password.
+set -u
+
+vedette=$1
+scratch=$(mktemp -d)
+other=
+trap 'kill -9 $other 2>/dev/null; rm -rf "$scratch"' EXIT
+failures=0
+# refuses WHAT STATUS PATTERN OPTION...: ends with that status and one line like that
+refuses() {
+	local what=$1 wanted=$2 pattern=$3 status=0
+	shift 3
+	timeout 30 "$vedette" serve --listen 127.0.0.1:0 --log-level error --etcd-timeout 2s "$@" >"$scratch/out" 2>&1 || status=$?
+	if [ "$status" -ne "$wanted" ] || ! grep -Eq "^vedette serve: .*$pattern" "$scratch/out" || [ "$(grep -cv '^Try: ' "$scratch/out")" -ne 1 ]; then
+		echo "etcd-options.sh: $what: status $status instead of $wanted, or not like /$pattern/:" >&2
+		cat "$scratch/out" >&2
+		failures=$((failures + 1))
+	fi
+}
+works() {
+	local what=$1
+	shift
+	if ! "$@" >"$scratch/out" 2>&1; then
+		echo "etcd-options.sh: $what:" >&2
+		cat "$scratch/out" >&2
+		failures=$((failures + 1))
+	fi
+}
+url=$ETCD_ENDPOINTS
+tls=(--etcd-cacert "$ETCD_CACERT" --etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY")
+
+refuses "nobody there" 1 'http://127\.0\.0\.1:1: connection refused' --etcd http://127.0.0.1:1
+refuses "no scheme known" 2 'ftp://x' --etcd ftp://x
+refuses "plain text to TLS" 1 "${url/https/http}: .*(closed|TLS|HTTP)" --etcd "${url/https/http}"
+refuses "an authority that nobody trusts" 1 "$url: .*certificate" --etcd "$url" --etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY"
+refuses "no client certificate" 1 "$url: .*(certificate|closed|handshake)" --etcd "$url" --etcd-cacert "$ETCD_CACERT"
+refuses "no such file" 2 '/nowhere' --etcd "$url" --etcd-cacert /nowhere
+refuses "a certificate without its key" 2 'go together' --etcd "$url" --etcd-cert "$ETCD_CERT"
+refuses "options without an etcd" 2 'need --etcd' --etcd-user x
+refuses "two stores" 2 'goes with none of' --etcd "$url" --memory
+refuses "no path" 2 'no part of a path' --etcd "$url" "${tls[@]}" --etcd-prefix /a/../b
+refuses "a name without a password" 2 'where is the password' --etcd "$url" "${tls[@]}" --etcd-user root
+refuses "an empty password file" 2 '/dev/null: it is empty' --etcd "$url" "${tls[@]}" --etcd-user root --etcd-password-file /dev/null
+
+# A server that is no etcd.
+"$vedette" serve --memory --listen 127.0.0.1:0 2>"$scratch/other" &
+other=$!
+until grep -q '^vedette: ready' "$scratch/other"; do kill -0 $other || exit 1; done
+refuses "no etcd" 1 "no answer|not|closed" --etcd "$(sed -n 's/^vedette: ready //p' "$scratch/other")"
+
+works "TLS" "$vedette" get --etcd "$url" "${tls[@]}" namespaces
+
+# Users. The certificate's name is root's, so etcd's own tool needs no password.
+etcdctl() { "$ETCDCTL" --endpoints "$url" --cacert "$ETCD_CACERT" --cert "$ETCD_CERT" --key "$ETCD_KEY" "$@"; }
+works "user" etcdctl user add reader:secret
+works "root" etcdctl user add root:rootsecret
+works "role" etcdctl role add all
+works "permission" etcdctl role grant-permission all readwrite --prefix ""
+works "grant" etcdctl user grant-role reader all
+works "grant root" etcdctl user grant-role root root
+works "auth" etcdctl auth enable
+refuses "a wrong password" 1 "(authentication failed|invalid user)" --etcd "$url" "${tls[@]}" --etcd-user reader:wrong
+works "a password on the command line" "$vedette" get --etcd "$url" "${tls[@]}" --etcd-user reader:secret namespaces
+works "a password in the environment" env VEDETTE_ETCD_PASSWORD=secret "$vedette" get --etcd "$url" "${tls[@]}" --etcd-user reader namespaces
+printf 'secret\n' >"$scratch/password"
+works "a password in a file" "$vedette" get --etcd "$url" "${tls[@]}" --etcd-user reader --etcd-password-file "$scratch/password" namespaces
+kill -9 $other 2>/dev/null
+"$vedette" serve --etcd "$url" "${tls[@]}" --etcd-user reader:secret --listen 127.0.0.1:0 2>"$scratch/other" &
+other=$!
+until grep -q '^vedette: ready' "$scratch/other"; do kill -0 $other || { cat "$scratch/other" >&2; exit 1; }; done
+if tr '\0' ' ' </proc/$other/cmdline | grep -q secret; then
+	echo "etcd-options.sh: the password stands in the list of processes" >&2
+	failures=$((failures + 1))
+fi
+echo "etcd-options.sh: $failures failed"
+[ "$failures" -eq 0 ]
