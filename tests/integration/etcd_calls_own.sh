@@ -1,0 +1,22 @@
+#!/bin/bash
+# Usage: etcd_calls_own.sh VEDETTE TEST-PROGRAM
+# The etcd client against our own etcd: `vedette etcd --memory`, with the test that runs over real ones.
+set -eu
+
+log=$(mktemp)
+"$1" etcd --memory --listen 127.0.0.1:0 2>"$log" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -f "$log"' EXIT
+where=
+for _ in $(seq 300); do
+	where=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$log")
+	if [ -n "$where" ] || ! kill -0 "$server" 2>/dev/null; then
+		break
+	fi
+	sleep 0.1
+done
+if [ -z "$where" ]; then
+	cat "$log" >&2
+	exit 1
+fi
+ETCD_ENDPOINTS="http://$where" ETCD_VERSION=3.7 "$2"
