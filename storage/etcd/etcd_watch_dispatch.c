@@ -53,6 +53,7 @@ static vd_status park(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch
 	int64_t id = watch->id;
 
 	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_PARKED);
+	vdi_metric_add(stream->set->parked, 1);
 	return vdi_etcd_watch_stream_cancel_id(stream, id);
 }
 
@@ -282,6 +283,7 @@ vd_status vdi_etcd_watch_stream_dispatch(struct vdi_etcd_watch_stream *stream, s
 	vd_status			    status;
 
 	VDI_TRY(vdi_etcd_wire_watch_response_decode(message, &response, events, NULL));
+	vdi_metric_add(stream->set->received_events, events->count);
 	status = handle(stream, &response, events);
 	vdi_etcd_wire_events_clear(events);
 	return status;

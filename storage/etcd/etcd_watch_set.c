@@ -7,6 +7,7 @@
  * joining is not forgotten. A stream that is leaving was forgotten before, so the watch gets a new one (E-252). */
 #include "etcd_watch_set.h"
 
+#include "env.h"
 #include "etcd_watch_stream.h"
 
 #define COMMANDS_PER_RUN 4096
@@ -38,6 +39,24 @@ static void close_part(struct vdi_etcd_part *part, void (*done)(void *arg), void
 	vd_actor_wake(set->actor);
 }
 
+static vd_status get_metrics(struct vdi_etcd_watch_set *set)
+{
+	struct vdi_metrics *registry = vdi_env_metrics(set->env);
+
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_WATCHES, NULL, &set->watches));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_WATCH_CONNECTIONS_TOTAL, NULL, &set->connections));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_WATCH_PARKED_TOTAL, NULL, &set->parked));
+	return vdi_metric_get(registry, VDI_METRIC_ETCD_WATCH_EVENTS_TOTAL, NULL, &set->received_events);
+}
+
+static void release_metrics(struct vdi_etcd_watch_set *set)
+{
+	vdi_metric_remove(set->watches);
+	vdi_metric_release(set->connections);
+	vdi_metric_release(set->parked);
+	vdi_metric_release(set->received_events);
+}
+
 static vd_status make_part(struct vd_etcd *client, struct vdi_etcd_part **ret_part)
 {
 	struct vdi_etcd_watch_set *set = VDI_NEW(struct vdi_etcd_watch_set);
@@ -49,8 +68,11 @@ static vd_status make_part(struct vd_etcd *client, struct vdi_etcd_part **ret_pa
 	set->part.close = close_part;
 	set->client = client;
 	set->env = vdi_etcd_env(client);
-	status = vd_actor_new(set->env, &options, &set->actor);
+	status = get_metrics(set);
+	if (status == VD_OK)
+		status = vd_actor_new(set->env, &options, &set->actor);
 	if (status != VD_OK) {
+		release_metrics(set);
 		vdi_free(set);
 		return status;
 	}
@@ -314,6 +336,7 @@ static void set_gone(void *arg)
 	vdi_etcd_wire_events_fini(&set->events);
 	vdi_hash_fini(&set->by_metadata);
 	vdi_lock_fini(&set->lock);
+	release_metrics(set);
 	vdi_free(set);
 	closed(closed_arg);
 }

@@ -12,6 +12,7 @@
 #include "etcd_client.h"
 #include "etcd_watch.h"
 #include "hash.h"
+#include "metrics.h"
 #include "timer.h"
 
 TAILQ_HEAD(vdi_etcd_watch_streams, vdi_etcd_watch_stream);
@@ -23,6 +24,10 @@ struct vdi_etcd_watch_set {
 	struct vd_etcd	    *client;
 	const struct vd_env *env;
 	struct vd_actor	    *actor;
+	struct vdi_metric   *watches;
+	struct vdi_metric   *connections;
+	struct vdi_metric   *parked;
+	struct vdi_metric   *received_events;
 
 	/* Under lock. */
 	struct vdi_lock		      lock;

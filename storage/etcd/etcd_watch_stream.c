@@ -192,12 +192,18 @@ void vdi_etcd_watch_stream_move(struct vdi_etcd_watch_stream *stream, struct vd_
 		stream->creating_count++;
 }
 
+static void discount(struct vdi_etcd_watch_stream *stream)
+{
+	stream->watch_count--;
+	vdi_metric_subtract(stream->set->watches, 1);
+}
+
 /* Out of everything, without an end for its reader; the caller has the set's reference. */
 static void remove_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	unlink_watch(stream, watch);
 	if (!vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED))
-		stream->watch_count--;
+		discount(stream);
 	vdi_sm_move(&watch->sm, VDI_ETCD_WATCH_ENDED);
 }
 
@@ -352,6 +358,7 @@ static void open_connection(struct vdi_etcd_watch_stream *stream)
 	status = vdi_etcd_stream_open(stream->set->client, &request, &vdi_etcd_watch_inbox_handlers, stream, &stream->rpc);
 	if (status == VD_OK) {
 		vdi_sm_move(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN);
+		vdi_metric_add(stream->set->connections, 1);
 		vdi_etcd_stream_receive(stream->rpc);
 		return;
 	}
@@ -486,6 +493,7 @@ void vdi_etcd_watch_stream_join(struct vdi_etcd_watch_stream *stream, struct vd_
 {
 	TAILQ_INSERT_TAIL(&stream->waiting, watch, stream_node);
 	stream->watch_count++;
+	vdi_metric_add(stream->set->watches, 1);
 }
 
 void vdi_etcd_watch_stream_resume(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
@@ -503,7 +511,7 @@ void vdi_etcd_watch_stream_leave(struct vdi_etcd_watch_stream *stream, struct vd
 	vdi_etcd_watch_put_end(watch, VD_CANCELED, 0, NULL);
 	if (vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_CREATING)) {
 		vdi_sm_move(&watch->sm, VDI_ETCD_WATCH_ABANDONED);
-		stream->watch_count--;
+		discount(stream);
 		return;
 	}
 	remove_watch(stream, watch);

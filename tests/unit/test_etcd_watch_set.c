@@ -2,6 +2,7 @@
 #include "vdtest.h"
 
 #include "actor_sim.h"
+#include "env.h"
 #include "etcd_watch_peer.h"
 #include "etcd_watch_stream.h"
 #include "rand.h"
@@ -242,6 +243,47 @@ static void e273_cancel_then_close_gives_no_error(void **state)
 	watch_world_free(&world);
 }
 
+static int64_t metric_of(const struct watch_world *world, enum vdi_metric_id id)
+{
+	struct vdi_metric *metric;
+	int64_t		   value;
+
+	assert_status(vdi_metric_get(vdi_env_metrics(world->env), id, NULL, &metric), VD_OK);
+	value = (int64_t) atomic_load(&metric->value);
+	vdi_metric_release(metric);
+	return value;
+}
+
+static void metrics_move(void **state)
+{
+	struct watch_world	world = watch_world_new(7, 1000);
+	struct watch_event	events[] = { { .key = "k", .mod_rev = 6 }, { .key = "k", .mod_rev = 7, .value_size = 2000 } };
+	struct watch_reader	a, b;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &a, "k", 0);
+	watch_reader_open(&world, &b, "b", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	watch_world_run(&world);
+	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCHES), 2);
+	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCH_CONNECTIONS_TOTAL), 1);
+	watch_answer(stream, &(struct watch_answer) { .id = 0, .revision = 7, .events = events, .event_count = 2 });
+	watch_world_run(&world);
+	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCH_EVENTS_TOTAL), 2);
+	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCH_PARKED_TOTAL), 1);
+	watch_reader_close(&b); /* on its way */
+	watch_world_run(&world);
+	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCHES), 1);
+	rpc_script_cut(world.script, 0);
+	watch_world_stream(&world);
+	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCH_CONNECTIONS_TOTAL), 2);
+	watch_reader_close(&a);
+	watch_world_run(&world);
+	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCHES), 0);
+	watch_world_free(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +294,7 @@ int main(void)
 		cmocka_unit_test(e252_a_watch_ended_by_the_server_takes_its_stream_with_it),
 		cmocka_unit_test(e273_close_at_any_moment),
 		cmocka_unit_test(e273_cancel_then_close_gives_no_error),
+		cmocka_unit_test(metrics_move),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
