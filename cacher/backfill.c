@@ -15,6 +15,7 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 {
 	struct vdi_reflector	    *reflector = &cacher->reflector;
 	struct vd_store_status	     store = { 0 };
+	vd_rev			     span;
 	struct vdi_watchchan_options options = {
 		.resource = cacher->options.resource,
 		.codec = cacher->codec,
@@ -31,7 +32,10 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 		return false;
 	if (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)
 		return false;
-	options.revision = VDI_MAX(VDI_MAX(store.compacted, 1), reflector->pending_revision - (vd_rev) cacher->watch_cache.history.capacity_upper);
+	span = (vd_rev) cacher->watch_cache.history.capacity_upper;
+	if (store.remote)
+		span = VDI_MIN(span, VDI_BACKFILL_REMOTE_MAX);
+	options.revision = VDI_MAX(VDI_MAX(store.compacted, 1), reflector->pending_revision - span);
 	if (options.revision >= reflector->pending_revision || !vdi_cacher_call_begin(cacher))
 		return false;
 	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {

@@ -11,6 +11,9 @@
 struct vd_cacher;
 
 #define VDI_BACKFILL_SILENCE_MAX VD_SECONDS(5)
+/* From a remote store no more revisions than these are asked for: an etcd tells the past at 1,000 of them in 100 ms (E-336), and nobody is served before it is
+ * there. */
+#define VDI_BACKFILL_REMOTE_MAX 10000
 
 /* false: nothing to do. */
 bool vdi_backfill_begin(struct vd_cacher *cacher);

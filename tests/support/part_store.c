@@ -224,7 +224,9 @@ static vd_status part_watch(struct vd_store *store, const struct vd_store_watch_
 
 static vd_status part_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
-	return vd_store_status_get(part_of(store)->inner, ret_status);
+	VDI_TRY(vd_store_status_get(part_of(store)->inner, ret_status));
+	ret_status->remote = part_of(store)->options.is_remote;
+	return VD_OK;
 }
 
 static const struct vd_store_ops part_ops = {

@@ -10,6 +10,7 @@
 struct part_options {
 	size_t	  part_len;    /* records in a part; at least 1 */
 	bool	  is_lazy;     /* a part comes some time after it was asked for */
+	bool	  is_remote;   /* it says so */
 	bool	  is_refused;  /* the open answers VD_UNSUPPORTED */
 	size_t	  fail_after;  /* parts, then the end is fail_with; with VD_OK it never fails */
 	vd_status fail_with;

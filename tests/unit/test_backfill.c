@@ -5,6 +5,7 @@
 #include "cacher_fixture.h"
 #include "env.h"
 #include "feed_store.h"
+#include "part_store.h"
 #include "store_chaos.h"
 
 static vd_rev floor_of(struct cacher_fixture *f)
@@ -42,6 +43,28 @@ static void the_history_begins_where_the_stores_does(void **state)
 		assert_int_equal(f.cacher->watch_cache.history.end - f.cacher->watch_cache.history.start, last - floor_of(&f));
 		assert_int_equal(vd_cacher_revision(f.cacher), last);
 		assert_null(f.cacher->reflector.backfill);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* An etcd tells the past slowly: a bounded piece of it is asked for. */
+static void a_remote_store_is_asked_for_a_bounded_past(void **state)
+{
+	for (int remote = 0; remote < 2; remote++) {
+		struct part_options   options = { .part_len = 100, .is_remote = remote };
+		struct cacher_fixture f;
+		struct vd_store	     *store;
+		vd_rev		      last = 0;
+
+		cacher_fixture_init(&f, 7);
+		store = part_store_new(f.env, f.store, &options);
+		for (unsigned i = 0; i < VDI_BACKFILL_REMOTE_MAX + 500; i++)
+			last = put_pod(&f, "ns", "x", i % 2 ? "a" : "b", NULL);
+		f.options.history_window = VD_SECONDS(3600);
+		cacher_fixture_open(&f, store);
+		assert_int_equal(floor_of(&f), remote ? last - VDI_BACKFILL_REMOTE_MAX : 1);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		part_store_free(store);
 		cacher_fixture_teardown(&f);
 	}
 }
@@ -144,6 +167,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_history_begins_where_the_stores_does),
+		cmocka_unit_test(a_remote_store_is_asked_for_a_bounded_past),
 		cmocka_unit_test(a_silent_store_delays_the_start_by_five_seconds_only),
 		cmocka_unit_test(a_store_without_progress_is_not_asked),
 		cmocka_unit_test(a_broken_backfill_leaves_no_hole),
