@@ -47,6 +47,7 @@ static void free_request(struct vdi_request *request)
 	vdi_write_free(request->write);
 	vdi_debug_free(request->debug);
 	vdi_params_fini(&request->params);
+	vdi_out_fini(&request->warnings);
 	vdi_free(request->body);
 	vdi_free(request->head_text);
 	vdi_free(request);
@@ -193,6 +194,7 @@ static void write_head(struct vdi_request *request, struct vdi_out *out, int cod
 		connection->keep_alive = false;
 	vdi_out_printf(out, "HTTP/1.1 %d %s\r\n%sCache-Control: no-cache, private\r\n%s", code, vdi_http_reason_phrase(code),
 			vdi_http_loop_date(connection->loop), headers);
+	vdi_out_bytes(out, vdi_out_slice(&request->warnings));
 	if (content_type)
 		vdi_out_printf(out, "Content-Type: %s\r\n", content_type);
 	if (!connection->keep_alive)

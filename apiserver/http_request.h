@@ -40,6 +40,7 @@ struct vdi_request {
 	struct vdi_metric	   *inflight; /* to be lowered at the end */
 	struct vdi_account	   *account;  /* a use of it; NULL: there are no limits */
 	bool			    is_counted; /* in the account, as a request */
+	struct vdi_out		    warnings; /* Warning header lines for the answer */
 	bool			    pretty;
 	bool			    is_short; /* its time is the server's write_limit */
 	bool			    is_late;  /* it was answered 504, and its handler goes on */

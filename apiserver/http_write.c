@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "field_check.h"
 #include "http_write.h"
 #include "protobuf.h"
 
@@ -259,7 +260,7 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision)
 
 void vdi_handle_create(struct vdi_request *request)
 {
-	if (!take_body(request) || vdi_write_begin(request, false, false) == NULL)
+	if (!take_body(request) || vdi_write_begin(request, false, false) == NULL || !vdi_field_check_body(request))
 		return;
 	if (request->resource->namespaced)
 		look_for_namespace(request, VD_REVISION_ANY);
@@ -271,6 +272,18 @@ void vdi_handle_create(struct vdi_request *request)
 
 static void try_update(struct vdi_request *request);
 
+/* What becomes of write->current. The bodies of updates were checked before. */
+static vd_status edit(struct vdi_write *write)
+{
+	vd_status status = vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status);
+
+	if (status == VD_OK && write->edit.patch != VDI_PATCH_NONE && !write->edited.unchanged)
+		status = vdi_field_check_result(write->edit.resource, vdi_out_slice(&write->current), vdi_out_slice(&write->edited.text), &write->status);
+	if (status == VD_NOMEM)
+		vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
+	return status;
+}
+
 /* On a thread of the store. */
 static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
 {
@@ -280,7 +293,7 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 	write->edited.finished = false;
 	if (vdi_write_look(write, current) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-	if (vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status) != VD_OK)
+	if (edit(write) != VD_OK)
 		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
 	if (write->edited.finished)
 		return vd_error_set(reterr, VD_CANCELED, "the last finalizer is gone: to be deleted");
@@ -348,7 +361,7 @@ static void dry_updated(struct vdi_request *request)
 		vdi_request_fail_nomem(request);
 		return;
 	}
-	if (vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status) != VD_OK) {
+	if (edit(write) != VD_OK) {
 		vdi_request_fail(request, &write->status);
 		return;
 	}
@@ -389,7 +402,7 @@ static void try_update(struct vdi_request *request)
 
 void vdi_handle_update(struct vdi_request *request)
 {
-	if (take_body(request) && vdi_write_begin(request, false, false))
+	if (take_body(request) && vdi_write_begin(request, false, false) && vdi_field_check_body(request))
 		try_update(request);
 }
 

@@ -61,7 +61,7 @@ informer-pods-protobuf)
 	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" informer-pods --protobuf $(sized '--pods 200 --changes 2000' '--pods 2000 --changes 20000')
 	;;
 protobuf)
-	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" protobuf
+	with_server --memory --resources "$resources" --load "$here/misfit.ndjson" -- bash -c "$run" "$peers" protobuf
 	;;
 crashloop)
 	exec "$peers" crashloop --vedette "$vedette" $(sized '--rounds 6 --run-max 800ms --writers 4' '--rounds 60')

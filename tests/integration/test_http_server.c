@@ -266,6 +266,40 @@ static void r661_bad_bodies_are_refused(void **state)
 	expect("GET", CM "/dry", "", "", 404, "NotFound");
 }
 
+static void r612_fields_are_checked_against_the_kind(void **state)
+{
+	static const char unknown[] = "{\"metadata\":{\"name\":\"fields\",\"lables\":{}},\"datum\":{\"x\":\"1\"}}";
+	struct answer	  answer;
+
+	(void) state;
+	expect("POST", CM "?fieldValidation=Strict&dryRun=All", JSON, unknown, 400,
+	       "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding error: unknown field \\\"metadata.lables\\\", "
+	       "unknown field \\\"datum\\\"");
+	answer = request("POST", CM "?dryRun=All", JSON, unknown); /* Warn is the default */
+	assert_int_equal(answer.code, 201);
+	assert_non_null(strstr(answer.head, "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\n"));
+	assert_non_null(strstr(answer.head, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n"));
+	free_answer(&answer);
+	answer = request("POST", CM "?dryRun=All&fieldValidation=Ignore", JSON, unknown);
+	assert_int_equal(answer.code, 201);
+	assert_null(strstr(answer.head, "Warning:"));
+	free_answer(&answer);
+	/* what could end the header does not */
+	answer = request("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"a\\r\\nX: y\\\"\":1}");
+	assert_int_equal(answer.code, 201);
+	assert_non_null(strstr(answer.head, "unknown field \\\"a??X: y?\\\"\"\r\n"));
+	free_answer(&answer);
+	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"data\":{\"x\":1}}", 400,
+	       "cannot be handled as a ConfigMap: data.x: is not a string");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"fields\"}}", 201, "fields");
+	expect("PATCH", CM "/fields", "Content-Type: application/merge-patch+json\r\n", "{\"data\":{\"x\":1}}", 400, "data.x: is not a string");
+	expect("PUT", CM "/fields?fieldValidation=Strict", JSON, unknown, 400, "strict decoding error");
+	/* a custom kind has no table */
+	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All&fieldValidation=Strict", JSON,
+	       "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\",\"x\":1}}", 201, "\"x\":1");
+	expect("DELETE", CM "/fields", "", "", 200, "Success");
+}
+
 static void r667_finalizers_delay_the_deletion(void **state)
 {
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"f\",\"finalizers\":[\"example.com/x\"]}}", 201, "example.com/x");
@@ -740,6 +774,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r660_objects_are_created_read_changed_and_deleted),
 		cmocka_unit_test(r661_bad_bodies_are_refused),
+		cmocka_unit_test(r612_fields_are_checked_against_the_kind),
 		cmocka_unit_test(r667_finalizers_delay_the_deletion),
 		cmocka_unit_test(h348_status_has_its_own_door),
 		cmocka_unit_test(h347_scale_reads_and_writes_replicas),

@@ -316,12 +316,14 @@ func (a *protoAPI) refusals() {
 	}
 }
 
-// misfits: what is stored need not be of its kind's types.
+// misfits: what was stored by others need not be of its kind's types (tests/integration/misfit.ndjson).
 func (a *protoAPI) misfits() {
-	const pods = "/api/v1/namespaces/" + protoNamespace + "/pods"
-	reply := a.call("POST", pods, "application/json", "", []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"misfit"},"spec":{"priority":"high"}}`))
-	if reply.code != 201 { // a server that checks types has nothing to tell here
-		return
+	const pods = "/api/v1/namespaces/misfits/pods"
+	reply := a.call("POST", "/api/v1/namespaces/"+protoNamespace+"/pods", "application/json", protoType,
+		[]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"misfit"},"spec":{"priority":"high"}}`))
+	a.statusOf("R-612", "a member of another type", reply, 400, metav1.StatusReasonBadRequest)
+	if a.call("GET", pods+"/misfit", "", "", nil).code == 404 {
+		return // it was not loaded
 	}
 	s := protoServed{kind: protoKind{corev1.SchemeGroupVersion.WithKind("Pod"), reflect.TypeOf(corev1.Pod{})}, path: pods}
 	reply = a.call("GET", pods+"/misfit", "", protoType+",application/json", nil)
@@ -333,6 +335,14 @@ func (a *protoAPI) misfits() {
 	eventType, object, _ := a.watchOne(s, "misfit", protoType)
 	status, ok := object.(*metav1.Status)
 	a.report.check(eventType == "ERROR" && ok && status.Code == 500 && strings.Contains(status.Message, "misfit"), "R-637", "a watch of it: %s %+v", eventType, object)
+	reply = a.call("PATCH", pods+"/misfit", "application/merge-patch+json", "", []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	a.report.check(reply.code == 200, "R-612", "a patch of it that makes nothing worse: %d", reply.code)
+	reply = a.call("PATCH", pods+"/misfit", "application/merge-patch+json", "", []byte(`{"spec":{"priority":5}}`))
+	a.report.check(reply.code == 200, "R-612", "a patch that cures it: %d", reply.code)
+	reply = a.call("PATCH", pods+"/misfit", "application/merge-patch+json", protoType, []byte(`{"spec":{"priority":"low"}}`))
+	a.statusOf("R-612", "a patch that spoils it again", reply, 400, metav1.StatusReasonBadRequest)
+	reply = a.call("GET", pods+"/misfit", "", protoType, nil)
+	a.report.check(reply.code == 200 && reply.kind == protoType, "R-648", "cured: %d %s", reply.code, reply.kind)
 	a.call("DELETE", pods+"/misfit", "", "", nil)
 }
 
