@@ -165,6 +165,37 @@ holds "alarms survive" "alarm:NOSPACE" "$(ctl alarm list)"
 holds "alarm disarm" "alarm:NOSPACE" "$(ctl alarm disarm)"
 same "after disarm" OK "$(ctl put more 1)"
 stop
+# Mutual TLS: who shows no certificate of ours is not heard; its common name is a user.
+if command -v openssl >/dev/null; then
+	(
+		cd "$dir"
+		openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -days 2 -subj /CN=ca 2>/dev/null
+		echo "subjectAltName=IP:127.0.0.1" >names
+		for who in server root stranger; do
+			openssl req -newkey rsa:2048 -nodes -keyout $who.key -out $who.csr -subj /CN=$who 2>/dev/null
+			openssl x509 -req -in $who.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out $who.crt -extfile names 2>/dev/null
+		done
+	)
+	rm -rf "$dir/data"
+	start --cert-file "$dir/server.crt" --key-file "$dir/server.key" --trusted-ca-file "$dir/ca.crt" --client-cert-auth
+	secure="https://$endpoint"
+	as() {
+		who=$1
+		shift
+		timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --cert "$dir/$who.crt" --key "$dir/$who.key" "$@" 2>&1
+	}
+	same "TLS put" OK "$(as root put a 1)"
+	holds "no certificate" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
+	holds "plain text" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "http://$endpoint" --command-timeout 2s get a 2>&1 || true)"
+	as root user add root --no-password >/dev/null
+	as root role add root >/dev/null
+	as root user grant-role root root >/dev/null
+	as root auth enable >/dev/null
+	same "a certificate's user" "a 1" "$(as root get a | lines)"
+	holds "a stranger" "permission denied" "$(as stranger get a || true)"
+	holds "advertised" "https://127.0.0.1:" "$(as root member list)"
+	stop
+fi
 status=0
 "$vedette" etcd --memory --listen 0.0.0.0:0 2>"$dir/err" || status=$?
 same "an open port on all addresses is refused" 2 "$status"

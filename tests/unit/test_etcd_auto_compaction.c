@@ -1,0 +1,110 @@
+/* Compaction by itself, under the simulator's clock. */
+#include "auto_compaction.h"
+
+#include "actor_sim.h"
+#include "vdtest.h"
+
+struct compaction_test {
+	struct vd_env		   *env;
+	struct vd_store		   *store;
+	struct vdi_auto_compaction *compaction;
+};
+
+static void start(struct compaction_test *test, vd_dur period, int64_t revisions)
+{
+	struct vd_mvcc_options		   mvcc = VD_MVCC_OPTIONS_INIT;
+	struct vdi_auto_compaction_options options = { .period = period, .revisions = revisions };
+
+	mvcc.history_window = (vd_dur) { 0 };
+	assert_status(vdi_env_new_sim(3, NULL, NULL, &test->env), VD_OK);
+	assert_status(vd_store_open_mvcc(test->env, &mvcc, &test->store, NULL), VD_OK);
+	options.store = test->store;
+	assert_status(vdi_auto_compaction_new(test->env, &options, &test->compaction), VD_OK);
+	(void) vdi_sim_run_until_idle(test->env);
+}
+
+static void stop(struct compaction_test *test)
+{
+	assert_null(vdi_auto_compaction_free(test->compaction));
+	assert_null(vd_store_close_wait(test->store));
+	assert_null(vd_env_free(test->env));
+	assert_int_equal(vdi_alloc_live(), 0);
+}
+
+static void put(struct compaction_test *test, int count)
+{
+	for (int i = 0; i < count; i++)
+		assert_status(vd_store_put_wait(test->store, vd_bytes_of("k"), vd_bytes_of("v"), NULL, NULL), VD_OK);
+}
+
+static vd_rev compacted(struct compaction_test *test)
+{
+	struct vd_store_status status;
+
+	(void) vdi_sim_run_until_idle(test->env);
+	assert_status(vd_store_status_get(test->store, &status), VD_OK);
+	return status.compacted;
+}
+
+static void e463_periodic_keeps_what_is_younger(void **state)
+{
+	struct compaction_test test;
+
+	(void) state;
+	start(&test, VD_SECONDS(600), 0);
+	/* One write a minute: 2 at the first minute, ... */
+	for (int minute = 1; minute <= 10; minute++) {
+		vdi_sim_advance(test.env, VD_SECONDS(60));
+		put(&test, 1);
+		assert_int_equal(compacted(&test), minute < 10 ? -1 : compacted(&test));
+	}
+	vdi_sim_advance(test.env, VD_SECONDS(10 * 60));
+	assert_true(compacted(&test) >= 1 && compacted(&test) <= 11);
+	put(&test, 5);
+	vdi_sim_advance(test.env, VD_SECONDS(9 * 60));
+	assert_true(compacted(&test) <= 11); /* younger than ten minutes */
+	vdi_sim_advance(test.env, VD_SECONDS(21 * 60));
+	assert_int_equal(compacted(&test), 16);
+	stop(&test);
+}
+
+static void e463_by_revisions_every_five_minutes(void **state)
+{
+	struct compaction_test test;
+
+	(void) state;
+	start(&test, (vd_dur) { 0 }, 10);
+	put(&test, 5);
+	vdi_sim_advance(test.env, VD_SECONDS(301));
+	assert_int_equal(compacted(&test), -1);
+	put(&test, 20);
+	assert_int_equal(compacted(&test), -1);
+	vdi_sim_advance(test.env, VD_SECONDS(300));
+	assert_int_equal(compacted(&test), 16);
+	vdi_sim_advance(test.env, VD_SECONDS(900));
+	assert_int_equal(compacted(&test), 16);
+	stop(&test);
+}
+
+static void e463_long_periods_are_sampled_less_often(void **state)
+{
+	struct compaction_test test;
+
+	(void) state;
+	start(&test, VD_SECONDS((int64_t) 3600 * 24 * 365), 0);
+	put(&test, 3);
+	vdi_sim_advance(test.env, VD_SECONDS(3600 * 48));
+	assert_int_equal(compacted(&test), -1);
+	stop(&test);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(e463_periodic_keeps_what_is_younger),
+		cmocka_unit_test(e463_by_revisions_every_five_minutes),
+		cmocka_unit_test(e463_long_periods_are_sampled_less_often),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
