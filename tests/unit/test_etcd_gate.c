@@ -364,6 +364,7 @@ static void torture_gate(void **state)
 		struct etcd_client_fixture fixture;
 		struct etcd_result  result = { 0 };
 		bool		    has_failed;
+		unsigned	    checked = 0;
 		vd_status	    status;
 
 		etcd_client_fixture_init(&fixture, 15, 2);
@@ -380,12 +381,14 @@ static void torture_gate(void **state)
 			call = rpc_script_take_call(fixture.script, NULL);
 			if (call == NULL)
 				continue;
-			if (strcmp(rpc_script_call_method(call), AUTHENTICATE) == 0)
+			if (strcmp(rpc_script_call_method(call), AUTHENTICATE) == 0) {
 				answer_token(call, "t");
-			else if (strcmp(rpc_script_call_method(call), STATUS) == 0)
+			} else if (strcmp(rpc_script_call_method(call), STATUS) == 0) {
 				answer_version(call, "3.7.0");
-			else
+				checked++;
+			} else {
 				rpc_script_answer(call, etcd_header_answer(1));
+			}
 		}
 		has_failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
@@ -393,6 +396,8 @@ static void torture_gate(void **state)
 			assert_status(status, VD_NOMEM);
 		else if (result.is_error)
 			assert_status(result.error.error.code, VD_NOMEM);
+		else
+			assert_int_equal(checked, 2); /* no member is let through unasked */
 		/* Whatever happened, the next call works. */
 		result.is_error = false;
 		result.calls = 0;
