@@ -355,7 +355,8 @@ VD_API VD_MUST_USE vd_status vd_etcd_role_grant(struct vd_etcd *client, const st
  *
  * Watches whose call metadata is equal share one stream (E-250). A watch lives through lost connections: it is created again
  * from the first revision that was not delivered. Responses are pulled; what is not read waits here up to watch_buffer_bytes,
- * then the watch is stopped at the server and continued when it was read: nothing is dropped, nobody else waits. */
+ * then the watch is stopped at the server and continued when it was read: nothing is dropped, nobody else waits. Of several
+ * progress responses in a row that nobody read, the last one is kept. */
 
 struct vd_etcd_watch;
 

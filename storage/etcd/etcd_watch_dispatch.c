@@ -116,6 +116,7 @@ static vd_status handle_created(struct vdi_etcd_watch_stream *stream, const stru
 	}
 	stream->has_created = true;
 	stream->created_id = id;
+	stream->progress_delay += stream->wants_progress;
 	if (vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED)) {
 		vdi_etcd_watch_stream_end_watch(stream, watch, NULL);
 		return vdi_etcd_watch_stream_cancel_id(stream, id);

@@ -467,12 +467,15 @@ static vd_status send_creates(struct vdi_etcd_watch_stream *stream)
 	return VD_OK;
 }
 
-/* When all watches stand at the server, so that the answer can speak for all of them. */
+/* When all watches stand at the server, so that the answer can speak for all of them; or when that takes too long. */
 static vd_status send_progress(struct vdi_etcd_watch_stream *stream)
 {
-	if (!stream->wants_progress || !TAILQ_EMPTY(&stream->waiting) || !TAILQ_EMPTY(&stream->creating))
+	bool is_settled = TAILQ_EMPTY(&stream->waiting) && TAILQ_EMPTY(&stream->creating);
+
+	if (!stream->wants_progress || (!is_settled && stream->progress_delay < VDI_ETCD_WATCH_PROGRESS_DELAY_MAX))
 		return VD_OK;
 	stream->wants_progress = false;
+	stream->progress_delay = 0;
 	VDI_TRY(vdi_etcd_wire_watch_progress_encode(&stream->set->request));
 	return send_request(stream);
 }

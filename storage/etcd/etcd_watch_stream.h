@@ -27,6 +27,7 @@
 #define VDI_ETCD_WATCH_RECEIVED_BYTES_MAX (4u << 20) /* beyond it no further message is asked for: back-pressure to the server */
 #define VDI_ETCD_WATCH_MESSAGES_PER_RUN 64
 #define VDI_ETCD_WATCH_CANCELED_MAX 4096
+#define VDI_ETCD_WATCH_PROGRESS_DELAY_MAX 256 /* creates; who opens watches all the time keeps nobody from progress */
 
 #define VDI_ETCD_WATCH_BACKOFF_MIN VD_MS(1) /* E-257 */
 #define VDI_ETCD_WATCH_BACKOFF_MAX VD_MS(100)
@@ -85,6 +86,7 @@ struct vdi_etcd_watch_stream {
 	int64_t			   created_id;	   /* the last one */
 	bool			   is_serial;	   /* the server was seen answering out of order */
 	bool			   wants_progress;
+	unsigned		   progress_delay; /* creates answered since it is wanted */
 
 	char text[];
 };

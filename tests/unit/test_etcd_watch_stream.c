@@ -481,6 +481,33 @@ static void progress_waits_until_all_watches_stand_at_the_server(void **state)
 	watch_world_free(&world);
 }
 
+static void progress_does_not_wait_for_ever(void **state)
+{
+	static struct watch_reader readers[2 * MANY];
+	struct watch_world	   world = watch_world_new(16, 0);
+	struct rpc_script_call	  *stream;
+	struct vd_bytes		   message;
+	size_t			   opened = 0, created = 0, asked_at = 0;
+
+	/* Somebody opens watches all the time. */
+	while (opened < 2 * MANY) {
+		watch_reader_open(&world, &readers[opened++], "k", 1);
+		if (opened == 2)
+			assert_status(vd_etcd_watch_progress(readers[0].watch), VD_OK);
+		watch_world_run(&world);
+		if (opened < 3)
+			continue;
+		stream = rpc_script_call_at(world.script, 0);
+		while (rpc_script_take_message(stream, &message))
+			if (watch_request_read(message).kind == WATCH_PROGRESS)
+				asked_at = created;
+		watch_created(stream, (int64_t) created++, 5);
+	}
+	assert_true(asked_at >= VDI_ETCD_WATCH_PROGRESS_DELAY_MAX && asked_at < VDI_ETCD_WATCH_PROGRESS_DELAY_MAX + 10);
+	close_many(readers, 2 * MANY);
+	watch_world_free(&world);
+}
+
 /* While the actor does not run, the transport takes only so much from the server. */
 static void the_stream_stops_asking_when_too_much_waits(void **state)
 {
@@ -547,6 +574,7 @@ int main(void)
 		cmocka_unit_test(e272_the_queue_comes_back_in_order_with_all_its_options),
 		cmocka_unit_test(e272_cancels_of_a_lost_connection_are_forgotten),
 		cmocka_unit_test(progress_waits_until_all_watches_stand_at_the_server),
+		cmocka_unit_test(progress_does_not_wait_for_ever),
 		cmocka_unit_test(the_stream_stops_asking_when_too_much_waits),
 		cmocka_unit_test(the_stream_stops_asking_when_too_many_wait),
 	};
