@@ -58,7 +58,8 @@ static void run_queue(void *arg)
 	for (;;) {
 		grpc_event event;
 
-		if (!queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= vd_env_now(queue->env).ns))
+		/* A round may ask for the next one. Whoever finds `wanted` set posts nothing, so it must not be set when the thread goes to sleep. */
+		while (!queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= vd_env_now(queue->env).ns))
 			due = queue->options.round(queue->options.arg);
 		event = grpc_completion_queue_next(queue->core, vdi_grpc_timespec(queue->stopped ? VD_NEVER : due), NULL);
 		if (event.type == GRPC_QUEUE_SHUTDOWN)

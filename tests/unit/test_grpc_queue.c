@@ -12,6 +12,7 @@ struct fixture {
 	struct vdi_grpc_queue *queue;
 	struct vdi_wait	       ended;
 	vd_mono		       due; /* what the next round answers */
+	unsigned	       wakes_itself; /* in so many rounds more */
 	_Atomic uint64_t       rounds;
 	_Atomic bool	       stops;
 	int64_t		       live_before;
@@ -25,6 +26,10 @@ static vd_mono round_of(void *arg)
 	f->due = VD_NEVER;
 	if (atomic_load(&f->stops))
 		vdi_grpc_queue_stop(f->queue);
+	else if (f->wakes_itself) {
+		f->wakes_itself--;
+		vdi_grpc_queue_wake(f->queue);
+	}
 	atomic_fetch_add(&f->rounds, 1);
 	return due;
 }
@@ -109,6 +114,19 @@ static void a_round_comes_when_it_asked_for_one(void **state)
 	stop_queue(f);
 }
 
+static void a_round_may_ask_for_another_and_no_wake_is_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_status(open_queue(f), VD_OK);
+	f->wakes_itself = 3;
+	vdi_grpc_queue_start(f->queue);
+	wait_for_rounds(f, 4);
+	vdi_grpc_queue_wake(f->queue);
+	wait_for_rounds(f, 5);
+	stop_queue(f);
+}
+
 static void *wake_often(void *arg)
 {
 	struct fixture *f = arg;
@@ -162,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_round_comes_after_start_and_after_each_wake, start, stop),
 		cmocka_unit_test_setup_teardown(a_round_comes_when_it_asked_for_one, start, stop),
+		cmocka_unit_test_setup_teardown(a_round_may_ask_for_another_and_no_wake_is_lost, start, stop),
 		cmocka_unit_test_setup_teardown(many_threads_may_wake, start, stop),
 		cmocka_unit_test_setup_teardown(one_that_never_started_is_freed, start, stop),
 	};
