@@ -7,15 +7,17 @@
 #include "http_request.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
 
 #include "caching_object.h"
 #include "object.h"
 #include "protobuf.h"
 
-#define FRAME_MAX   ((size_t) 64 << 20)
-#define FRAMES_MAX  64
-#define BYTES_MAX   262144
-#define ANNOTATED   "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
+#define FRAME_MAX    ((size_t) 64 << 20)
+#define FRAMES_MAX   64
+#define BYTES_MAX    262144
+#define SOCKET_BYTES 196608 /* of the kernel's, which doubles them and by itself goes up to 4 MB for each client that does not read */
+#define ANNOTATED    "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
 
 /* Frame slots, as vdi_frame_get knows them. Tables with includeObject=Object are rare and encoded afresh. */
 enum { SLOT_OBJECT, SLOT_METADATA, SLOT_TABLE, SLOT_PROTOBUF, SLOT_PROTOBUF_METADATA, SLOT_NONE };
@@ -423,6 +425,11 @@ static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection
 	struct watch_stream *watch = VDI_CONTAINER_OF(stream, struct watch_stream, stream);
 	vd_status	     status;
 
+	if (!watch->opened) {
+		int size = SOCKET_BYTES;
+
+		(void) setsockopt(connection->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	}
 	watch->opened = true;
 	if (watch->failed)
 		return VD_IO;

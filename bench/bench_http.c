@@ -5,6 +5,8 @@
  *   http-idle      private memory of the server per idle watch, in user space
  *   http-list      100,000 pods of 1 KB
  *   http-lists     64 of them at once: the highest private memory above the resting state
+ *   http-stalled   PUT sent -> event read by all of 16 healthy watches: the 99th percentile beside 1,000 watches that read nothing, over that without
+ *                  them, in pairs of rounds one after the other on the same server
  *   http-latency   PUT sent -> event read, durable store, one idle watcher, 1 ms pause
  */
 #include <stdio.h>
@@ -311,6 +313,65 @@ static void bench_lists(void)
 	http_server_stop(&server);
 }
 
+/* ---- Stalled watches ---- */
+
+#define HEALTHY 16
+#define STALLED 1000
+#define STALLED_ROUNDS 10
+#define FILL_EVENTS 1000 /* of 1 KB: more than their sockets take */
+
+static double p99_us(struct writers *writers, struct http_watches *healthy, size_t count)
+{
+	int64_t *latencies = calloc(count, sizeof *latencies);
+	double	 p99;
+
+	for (size_t i = 0; i < count; i++) {
+		int64_t begin = measure_wall_ns();
+
+		http_send(writers->connections[0], "PUT", writers->paths[0], writers->bodies[0][writers->turn++ & 1]);
+		http_watches_read(healthy, healthy->events + healthy->count);
+		latencies[i] = measure_wall_ns() - begin;
+		http_receive(writers->connections[0]);
+	}
+	qsort(latencies, count, sizeof *latencies, measure_compare);
+	p99 = (double) latencies[count * 99 / 100] / 1e3;
+	free(latencies);
+	return p99;
+}
+
+static void bench_stalled(void)
+{
+	struct measure_rounds ratios = { .count = 0 }, without = { .count = 0 }, with = { .count = 0 };
+	static struct writers writers;
+	struct http_watches   healthy, stalled;
+	struct http_server    server;
+	uint64_t	      seed = measure_options.seed;
+	size_t		      count = measure_scaled(1000), stalled_count = measure_scaled(STALLED);
+	char		      parameters[160];
+
+	start(&server, NULL);
+	writers_open(&writers, &server, &seed);
+	http_watches_open(&healthy, &server, WATCH_EVENTS, HEALTHY);
+	(void) p99_us(&writers, &healthy, count / 4);
+	for (unsigned round = 0; round < STALLED_ROUNDS; round++) {
+		double calm = p99_us(&writers, &healthy, count), beside;
+
+		http_watches_open(&stalled, &server, WATCH_EVENTS, stalled_count);
+		(void) p99_us(&writers, &healthy, FILL_EVENTS);
+		beside = p99_us(&writers, &healthy, count);
+		http_watches_close(&stalled);
+		(void) p99_us(&writers, &healthy, count / 4); /* until they are gone */
+		measure_add(&ratios, beside / calm, 0, 0);
+		measure_add(&without, calm, 0, 0);
+		measure_add(&with, beside, 0, 0);
+	}
+	snprintf(parameters, sizeof parameters, "\"healthy\":%d,\"stalled\":%zu,\"pairs\":%d,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f", HEALTHY, stalled_count,
+		 STALLED_ROUNDS, measure_median(&without), measure_median(&with));
+	measure_report("http-stalled", parameters, &ratios, "x");
+	http_watches_close(&healthy);
+	http_server_stop(&server);
+}
+
 /* ---- Latency ---- */
 
 static void bench_latency(void)
@@ -376,6 +437,8 @@ int main(int argc, char **argv)
 	}
 	if (measure_wanted("http-list"))
 		bench_lists();
+	if (measure_wanted("http-stalled"))
+		bench_stalled();
 	if (measure_wanted("http-latency"))
 		bench_latency();
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
