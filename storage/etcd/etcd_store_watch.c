@@ -228,7 +228,7 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	status = vd_etcd_watch_progress(watch->watch);
 	if (status != VD_OK) {
 		(void) progress_is_over(watch); /* the watch is over */
-		return status;
+		return status == VD_CLOSED || status == VD_NOMEM ? status : VD_OK; /* why it is over is for next to tell */
 	}
 	vdi_lock_acquire(&watch->known->lock);
 	if (watch->known->keeper)

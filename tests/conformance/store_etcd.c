@@ -73,7 +73,7 @@ int main(void)
 		{ "e355_a_progress_follows_all_events", NO_PROGRESS },
 		{ NULL, NULL },
 	};
-	struct store_suite_factory factory = { .open = open_empty, .reopen = reopen, .is_remote = true };
+	struct store_suite_factory factory = { .open = open_empty, .reopen = reopen, .is_remote = true, .no_simulator = true };
 	char			   name[64];
 
 	if (version == NULL || getenv("CONTROL") == NULL) {

@@ -29,7 +29,10 @@ static int teardown(void **state)
 {
 	struct store_fixture *f = *state;
 
-	vd_store_close_wait(f->store);
+	if (f->factory->close)
+		f->factory->close(f->factory->arg, f->store);
+	else
+		vd_store_close_wait(f->store);
 	vd_env_free(f->env);
 	if (f->factory->clean)
 		f->factory->clean(f->factory->arg);
@@ -81,7 +84,7 @@ int store_suite_run(const struct store_suite_factory *factory)
 	int		      failed = 0;
 
 	running_factory = factory;
-	for (size_t i = 0; i < (factory->is_remote ? 1 : VDI_ARRAY_SIZE(seeds)); i++) {
+	for (size_t i = factory->no_threads ? 1 : 0; i < (factory->no_simulator ? 1 : VDI_ARRAY_SIZE(seeds)); i++) {
 		running_seed = seeds[i];
 		failed += run_part("kv", store_suite_kv_tests, store_suite_kv_test_count);
 		failed += run_part("watch", store_suite_watch_tests, store_suite_watch_test_count);
@@ -119,9 +122,11 @@ void wait_until(struct store_fixture *f, bool (*condition)(void *arg), void *arg
 
 vd_rev put(struct store_fixture *f, const char *key, const char *value)
 {
-	vd_rev revision = 0;
+	vd_rev		revision = 0;
+	struct vd_error error = { 0 };
 
-	assert_status(vd_store_put_wait(f->store, K(key), K(value), &revision, NULL), VD_OK);
+	if (vd_store_put_wait(f->store, K(key), K(value), &revision, &error) != VD_OK)
+		fail_msg("put: %s: %s", vd_status_name(error.code), error.message);
 	return revision;
 }
 

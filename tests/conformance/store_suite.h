@@ -21,9 +21,12 @@ struct store_suite_factory {
 	void (*clean)(void *arg);
 	void *arg;
 
-	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may come in one batch or in several. It cannot run under
-	 * the simulator either. */
+	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may come in one batch or in several. */
 	bool is_remote;
+	/* Only with threads, or only in the simulator. */
+	bool no_simulator, no_threads;
+	/* Closes the store and what is behind it. NULL: vd_store_close_wait. */
+	void (*close)(void *arg, struct vd_store *store);
 	/* It cannot prove progress, and says so. */
 	bool no_progress;
 	/* Tests that this one cannot pass, with the reason, which is printed; ended by a NULL name. NULL: none. */

@@ -1,0 +1,77 @@
+/* The watch suite over the Cacher on an etcd store: our client and our etcd server, in the simulator. (A real etcd cannot run under it; clients of a server over real
+ * etcds are tests/integration's.) */
+#include "cacher_fixture.h"
+#include "etcd_loop.h"
+#include "watch_suite.h"
+
+struct target {
+	struct cacher_fixture fixture; /* first */
+	struct etcd_loop      loop;
+};
+
+static void *open_cacher(uint64_t seed, const struct vd_env **ret_env)
+{
+	struct target *target = calloc(1, sizeof *target);
+
+	cacher_fixture_init(&target->fixture, seed);
+	(void) vd_store_close_wait(target->fixture.store);
+	etcd_loop_open(&target->loop, target->fixture.env, seed, VD_SECONDS(600));
+	target->fixture.store = etcd_loop_store(&target->loop);
+	cacher_fixture_open(&target->fixture, NULL);
+	*ret_env = target->fixture.env;
+	return target;
+}
+
+static void close_cacher(void *arg)
+{
+	struct target *target = arg;
+
+	target->fixture.cacher = vd_cacher_close_wait(target->fixture.cacher);
+	target->fixture.store = vd_store_close_wait(target->fixture.store);
+	etcd_loop_close(&target->loop);
+	cacher_fixture_teardown(&target->fixture);
+	free(target);
+}
+
+/* What was written has come through the network. */
+static vd_rev arrived(struct target *target, vd_rev revision)
+{
+	cacher_fixture_settle(&target->fixture);
+	return revision;
+}
+
+static vd_rev put(void *target, const char *namespace_name, const char *name, const char *app, const char *node)
+{
+	return arrived(target, put_pod(target, namespace_name, name, app, node));
+}
+
+static vd_rev remove_one(void *target, const char *namespace_name, const char *name)
+{
+	return arrived(target, delete_pod(target, namespace_name, name));
+}
+
+static vd_rev write_elsewhere(void *target)
+{
+	vd_rev revision = 0;
+
+	assert_status(vd_store_put_wait(((struct cacher_fixture *) target)->store, vd_bytes_of("/registry/secrets/s"), vd_bytes_of("{}"), &revision, NULL),
+		      VD_OK);
+	return revision;
+}
+
+static vd_rev revision(void *target)
+{
+	return vd_cacher_revision(((struct cacher_fixture *) target)->cacher);
+}
+
+static vd_status watch(void *target, const struct vd_watch_options *options, const struct vd_watch_sink *sink, struct vd_watcher **ret_watcher)
+{
+	return vd_cacher_watch(((struct cacher_fixture *) target)->cacher, options, sink, ret_watcher, NULL);
+}
+
+int main(void)
+{
+	static const struct watch_target cacher = { "cacher over etcd", open_cacher, close_cacher, put, remove_one, write_elsewhere, revision, watch };
+
+	return watch_suite_run(&cacher);
+}
