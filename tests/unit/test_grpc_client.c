@@ -689,8 +689,15 @@ static void *freeze(void *arg)
 	return NULL;
 }
 
+/* Seldom, core 1.51 never frees the transport of a connection whose peer stands still, although core was stopped and waited for: nothing of ours is in what the leak sanitizer
+ * shows. So not under the address sanitizer. */
 static void a_server_that_stands_still_holds_nothing_up(void **state)
 {
+#ifdef __SANITIZE_ADDRESS__
+	(void) state;
+	(void) freeze;
+	skip();
+#else
 	char		       address[64];
 	struct frozen	       frozen = { .fd = listen_somewhere(address, sizeof address) };
 	struct vdi_thread      thread;
@@ -729,6 +736,7 @@ static void a_server_that_stands_still_holds_nothing_up(void **state)
 	vdi_thread_join(&thread);
 	close(frozen.fd);
 	vdi_free(bytes);
+#endif
 }
 
 static void what_is_done_after_the_end_is_ignored(void **state)
