@@ -132,6 +132,7 @@ struct call {
 		vd_txn_fn   txn;
 		vd_done_fn  done;
 		vd_lease_fn lease;
+		vd_lease_list_fn leases;
 	} answer;
 	void   *arg;
 	vd_rev	revision; /* asked for */
@@ -363,6 +364,27 @@ static vd_status store_lease_time_to_live(struct vd_store *base, int64_t id, boo
 		return status;
 	call->answer.lease = done;
 	return began(store, call, vd_etcd_lease_time_to_live(store->client, &options, id, keys, on_time_to_live, call));
+}
+
+static void on_leases(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const int64_t *ids, size_t count)
+{
+	struct vd_error failure = { 0 };
+	struct call	call = ended(arg, error, header, &failure);
+
+	call.answer.leases(call.arg, failure.code, error ? NULL : ids, error ? 0 : count, error ? 0 : header->revision);
+}
+
+static vd_status store_lease_list(struct vd_store *base, vd_lease_list_fn done, void *arg)
+{
+	struct vdi_etcd_store *store = store_of(base);
+	struct vd_etcd_call    options = { .timeout = store->call_timeout };
+	vd_status	       status = VD_OK;
+	struct call	      *call = begin(base, VDI_ETCD_CALL_LEASE, arg, &status);
+
+	if (call == NULL)
+		return status;
+	call->answer.leases = done;
+	return began(store, call, vd_etcd_lease_list(store->client, &options, on_leases, call));
 }
 
 static vd_status store_status(struct vd_store *base, struct vd_store_status *ret_status)
@@ -625,6 +647,7 @@ static const struct vd_store_ops etcd_store_ops = {
 	.stream_close = vdi_etcd_store_stream_close,
 	.shut = store_shut,
 	.dump = vdi_etcd_store_dump,
+	.lease_list = store_lease_list,
 };
 
 static vd_status make_metrics(struct vdi_etcd_store *store)

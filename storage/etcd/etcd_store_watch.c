@@ -106,6 +106,7 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 			return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
 		}
 		etcd.revision = current + 1;
+		watch->base.opened = current;
 	}
 	watch->start = etcd.revision;
 	if (vdi_etcd_store_enter(store)) {

@@ -37,6 +37,46 @@ static void e501_grant(void **state)
 	assert_status(lease.status, VD_INVALID_ARGUMENT);
 }
 
+struct list_answer {
+	struct vdi_wait wait;
+	vd_status	status;
+	int64_t		ids[8];
+	size_t		count;
+};
+
+static void got_leases(void *arg, vd_status status, const int64_t *ids, size_t count, vd_rev revision)
+{
+	struct list_answer *answer = arg;
+
+	(void) revision;
+	answer->status = status;
+	answer->count = count;
+	for (size_t i = 0; i < count && i < VDI_ARRAY_SIZE(answer->ids); i++)
+		answer->ids[i] = ids[i];
+	vdi_wait_signal(&answer->wait);
+}
+
+static void leases_are_listed(void **state)
+{
+	static const int64_t  granted[] = { 41, 7, 300 };
+	struct store_fixture *f = *state;
+	struct list_answer    list = { .count = 0 };
+	struct lease_answer   lease;
+	int64_t		      sum = 0;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(granted); i++)
+		lease_grant(f, granted[i], 100, &lease);
+	vdi_wait_init(&list.wait, f->env);
+	assert_status(vd_store_lease_list(f->store, got_leases, &list), VD_OK);
+	vdi_wait_wait(&list.wait);
+	vdi_wait_fini(&list.wait);
+	assert_status(list.status, VD_OK);
+	assert_int_equal(list.count, 3);
+	for (size_t i = 0; i < 3; i++)
+		sum += list.ids[i];
+	assert_int_equal(sum, 41 + 7 + 300); /* in any order */
+}
+
 static void e502_revoke_deletes_in_one_revision(void **state)
 {
 	struct store_fixture *f = *state;
@@ -264,6 +304,7 @@ static void e512_a_grant_makes_no_revision_and_attachments_follow_transactions(v
 
 const struct CMUnitTest store_suite_lease_tests[] = {
 	cmocka_unit_test(e501_grant),
+	cmocka_unit_test(leases_are_listed),
 	cmocka_unit_test(e502_revoke_deletes_in_one_revision),
 	cmocka_unit_test(e503_keep_alive),
 	cmocka_unit_test(e503_renewed_leases_live_on),
