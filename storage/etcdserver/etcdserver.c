@@ -227,6 +227,8 @@ void vdi_serve_call_unref(struct vdi_serve_call *call)
 	if (call->on_free)
 		call->on_free(call);
 	vdi_rpc_message_release(&call->request);
+	if (call->has_request)
+		atomic_fetch_sub_explicit(&server->unary_count, 1, memory_order_relaxed);
 	call->ops->free(call);
 	atomic_fetch_sub_explicit(&server->call_count, 1, memory_order_release);
 }
@@ -238,6 +240,7 @@ static void unary_message(struct vdi_serve_call *call, struct vdi_rpc_message *m
 		return;
 	}
 	call->has_request = true;
+	atomic_fetch_add_explicit(&call->server->unary_count, 1, memory_order_relaxed);
 	if (message->bytes.data == NULL) {
 		call->ops->finish(call, VDI_RPC_INTERNAL, "grpc: the call ended before its request");
 		return;

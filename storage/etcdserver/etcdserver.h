@@ -88,6 +88,7 @@ struct vdi_etcdserver {
 	_Atomic uint32_t next_worker;
 	atomic_bool	 is_stopping;
 	_Atomic int64_t	 call_count; /* calls whose memory is not gone */
+	_Atomic int64_t	 unary_count; /* of these, with a request that is being answered */
 };
 
 /* What the carrier of a call does. Any thread; none blocks. */

@@ -9,7 +9,7 @@
 #include "serve_txn.h"
 
 /* Keys in an answer beyond which a worker makes it. */
-#define INLINE_KEYS_MAX 256
+#define INLINE_KEYS_MAX 64
 
 /* ---- Range ---- */
 

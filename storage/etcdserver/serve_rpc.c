@@ -3,6 +3,9 @@
 
 #include "wait.h"
 
+/* How long calls under way may take when the server ends. */
+#define ANSWERS_GRACE VD_SECONDS(2)
+
 struct vdi_serve_rpc {
 	struct vdi_etcdserver *server;
 	struct vdi_rpc_server *transport;
@@ -155,6 +158,19 @@ const char *vdi_serve_rpc_address(const struct vdi_serve_rpc *rpc, size_t index)
 	return vdi_rpc_server_address(rpc->transport, index);
 }
 
+/* What was asked is answered: a put that is on its way to disk should not look as if it had failed. */
+static void wait_for_answers(struct vdi_serve_rpc *rpc)
+{
+	vd_mono		due = vd_mono_add(vd_env_now(rpc->server->env), ANSWERS_GRACE);
+	struct vdi_wait pause;
+
+	vdi_wait_init(&pause, rpc->server->env);
+	while (atomic_load_explicit(&rpc->server->unary_count, memory_order_relaxed) > 0 && vd_env_now(rpc->server->env).ns < due.ns)
+		if (vdi_wait_until(&pause, vd_mono_add(vd_env_now(rpc->server->env), VD_MS(5))))
+			break; /* nobody signals it */
+	vdi_wait_fini(&pause);
+}
+
 struct vdi_serve_rpc *vdi_serve_rpc_close(struct vdi_serve_rpc *rpc)
 {
 	struct vdi_wait wait;
@@ -163,6 +179,7 @@ struct vdi_serve_rpc *vdi_serve_rpc_close(struct vdi_serve_rpc *rpc)
 		return NULL;
 	vdi_rpc_server_drain(rpc->transport);
 	vdi_etcdserver_stop(rpc->server);
+	wait_for_answers(rpc);
 	vdi_wait_init(&wait, rpc->server->env);
 	vdi_rpc_server_close(rpc->transport, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);
