@@ -489,6 +489,7 @@ struct stress {
 	struct stress_writer  writers[STRESS_WRITERS];
 	_Atomic int	      over;
 	_Atomic int	      wrong;
+	_Atomic int	      outstanding; /* calls without an answer; what counts it down touches nothing after that */
 	_Atomic int64_t	      acknowledged;
 };
 
@@ -507,6 +508,7 @@ static void stress_written(void *arg, vd_status status, const struct vd_txn_resu
 	if (++writer->done == STRESS_WRITES)
 		stress->over++;
 	vd_actor_wake(writer->actor);
+	stress->outstanding--;
 }
 
 static void stress_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
@@ -518,6 +520,7 @@ static void stress_read(void *arg, vd_status status, const struct vd_range_resul
 		writer->stress->wrong++;
 	if (status != VD_OK && status != VD_EXPIRED && status != VD_TOO_LARGE_REVISION)
 		writer->stress->wrong++;
+	writer->stress->outstanding--;
 }
 
 static void stress_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
@@ -528,6 +531,13 @@ static void stress_compacted(void *arg, vd_status status, vd_rev revision, const
 	(void) error;
 	if (status != VD_OK && status != VD_EXPIRED)
 		writer->stress->wrong++;
+	writer->stress->outstanding--;
+}
+
+static void stress_refused(struct stress *stress)
+{
+	stress->wrong++;
+	stress->outstanding--;
 }
 
 static void stress_idle(void *arg)
@@ -559,11 +569,14 @@ static void stress_run(void *arg)
 	if (vd_store_status_get(store, &status) != VD_OK)
 		writer->stress->wrong++;
 	range_request.revision = vdi_rand_below(&writer->rand, 2) ? 0 : VDI_MAX(1, status.current - (int64_t) vdi_rand_below(&writer->rand, 40));
+	writer->stress->outstanding++;
 	if (vd_store_range(store, &range_request, stress_read, writer) != VD_OK)
-		writer->stress->wrong++;
-	if (vdi_rand_below(&writer->rand, 40) == 0 &&
-	    vd_store_compact(store, VDI_MAX(1, status.current - 30), false, stress_compacted, writer) != VD_OK)
-		writer->stress->wrong++;
+		stress_refused(writer->stress);
+	if (vdi_rand_below(&writer->rand, 40) == 0) {
+		writer->stress->outstanding++;
+		if (vd_store_compact(store, VDI_MAX(1, status.current - 30), false, stress_compacted, writer) != VD_OK)
+			stress_refused(writer->stress);
+	}
 	if (vdi_rand_below(&writer->rand, 4) == 0) {
 		struct vd_store_watch_request watch_request = { .key = K("k"), .range_end = K("l"), .start_revision = status.current, .previous = true,
 								.ready = stress_idle };
@@ -578,15 +591,16 @@ static void stress_run(void *arg)
 			vd_store_watch_close(watch);
 		}
 	}
+	writer->stress->outstanding++;
 	if (vd_store_txn(store, &request, stress_written, writer) != VD_OK)
-		writer->stress->wrong++;
+		stress_refused(writer->stress);
 }
 
 static bool stress_over(void *arg)
 {
 	struct stress *stress = arg;
 
-	return stress->over == STRESS_WRITERS;
+	return stress->over == STRESS_WRITERS && stress->outstanding == 0;
 }
 
 /* Writers, readers of old revisions, watches that come and go, and compaction, all at once; one watch sees everything in order. */
