@@ -104,6 +104,32 @@ static void o20_undecodable_keys_are_listed_until_they_are_readable(void **state
 	free(dump);
 }
 
+/* Who leaves takes no other with it, wherever it stands; who comes again stands once. */
+static void o20_undecodable_keys_leave_one_by_one(void **state)
+{
+	static const char *const keys[] = { "/a", "/b", "/c" };
+
+	for (size_t gone = 0; gone < VDI_ARRAY_SIZE(keys); gone++) {
+		struct vdi_quarantine quarantine;
+		struct vdi_buffer     text;
+
+		vdi_quarantine_init(&quarantine);
+		for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(keys); i++)
+			vdi_quarantine_add(&quarantine, vd_bytes_of(keys[i % 3]), (vd_rev) i, "torn");
+		assert_int_equal(vdi_quarantine_count(&quarantine), VDI_ARRAY_SIZE(keys));
+		vdi_quarantine_remove(&quarantine, vd_bytes_of(keys[gone]));
+		vdi_quarantine_remove(&quarantine, vd_bytes_of("/never"));
+		vdi_buffer_init(&text, SIZE_MAX);
+		vdi_quarantine_dump(&quarantine, 10, &text);
+		vdi_buffer_append_char(&text, 0);
+		assert_int_equal(vdi_quarantine_count(&quarantine), VDI_ARRAY_SIZE(keys) - 1);
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++)
+			assert_int_equal(strstr(vdi_buffer_bytes(&text).data, keys[i]) != NULL, i != gone);
+		vdi_buffer_fini(&text);
+		vdi_quarantine_fini(&quarantine);
+	}
+}
+
 static void r717_stages_and_r703_returned_objects_are_counted(void **state)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
@@ -156,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_dump_names_who_lags),
 		cmocka_unit_test(o20_undecodable_keys_are_listed_until_they_are_readable),
+		cmocka_unit_test(o20_undecodable_keys_leave_one_by_one),
 		cmocka_unit_test(r717_stages_and_r703_returned_objects_are_counted),
 		cmocka_unit_test(torture_a_dump_without_memory_answers_all_the_same),
 	};

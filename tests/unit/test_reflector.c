@@ -107,6 +107,7 @@ static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 		assert_status(vd_cacher_ready(world.f.cacher, NULL), VD_OK);
 		assert_int_equal(generation(&world), 2);
 		assert_int_equal(world.f.cacher->reflector.relists, 1);
+		assert_int_equal(vdi_metric_value(world.f.cacher->metrics.relists), 1);
 		options.revision = VD_REVISION_ANY;
 		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, NULL), VD_OK);
 		object = vd_list_next(list);
@@ -279,6 +280,7 @@ static void r212_r313_a_missing_previous_record_lists_again(void **state)
 		vdi_sim_advance(world.f.env, VD_SECONDS(4));
 		assert_status(vd_cacher_ready(world.f.cacher, NULL), VD_OK);
 		assert_int_equal(world.f.cacher->reflector.relists, 1);
+		assert_int_equal(vdi_metric_value(world.f.cacher->metrics.relists), 1);
 		assert_int_equal(world.f.cacher->reflector.resumes, 0);
 		assert_int_equal(vd_cacher_revision(world.f.cacher), revision);
 		assert_int_equal(world.r->ended, 1);
