@@ -34,9 +34,13 @@ type faultWorld struct {
 	compacted int64 // up to here history was compacted
 }
 
-const faultPatience = 90 * time.Second // for anything to happen that must happen
+const (
+	faultPatience = 90 * time.Second // for anything to happen that must happen
+	faultQuota    = 40 << 20         // of etcd's file
+)
 
 func newFaultWorld(report *report, options etcdOptions, verbose, full bool) (*faultWorld, error) {
+	options.flags = append(options.flags, fmt.Sprintf("--quota-backend-bytes=%d", faultQuota))
 	cluster, err := startEtcd(options)
 	if err != nil {
 		return nil, err
@@ -271,15 +275,11 @@ func (w *faultWorld) faults() []fault {
 		}, true},
 		{"leases that end", w.leasesEnd, true},
 		{"defragmentation", func() {
-			for _, url := range w.cluster.endpoints(true) {
-				w.try("defragment", func(ctx context.Context) error {
-					_, err := w.client.Defragment(ctx, url)
-					return err
-				})
-			}
+			w.defragment()
 			w.pulse(3)
 		}, true},
-		{"no space", w.noSpace, true},
+		{"an alarm", w.alarm, true},
+		{"a full quota", w.fillQuota, true},
 		{"large values", func() {
 			value := strings.Repeat("0123456789abcdef", 64<<10/16)
 			for i := range 120 {
@@ -419,37 +419,75 @@ func (w *faultWorld) leasesEnd() {
 	}
 }
 
-// noSpace raises the alarm that a full member raises, and takes it back.
-func (w *faultWorld) noSpace() {
+// raiseAlarm raises the alarm that a full member raises.
+func (w *faultWorld) raiseAlarm() {
 	maintenance := etcdserverpb.NewMaintenanceClient(w.client.ActiveConnection())
-	var member uint64
-	w.try("status", func(ctx context.Context) error {
+	w.try("alarm", func(ctx context.Context) error {
 		status, err := w.client.Status(ctx, w.cluster.endpoints(true)[0])
 		if err == nil {
-			member = status.Header.MemberId
+			_, err = maintenance.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId,
+				Alarm: etcdserverpb.AlarmType_NOSPACE})
 		}
 		return err
 	})
-	alarm := func(action etcdserverpb.AlarmRequest_AlarmAction) {
-		w.try("alarm", func(ctx context.Context) error {
-			_, err := maintenance.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: action, MemberID: member, Alarm: etcdserverpb.AlarmType_NOSPACE})
+}
+
+// disarm takes back the alarms of all members.
+func (w *faultWorld) disarm() {
+	w.try("disarm", func(ctx context.Context) error {
+		_, err := w.client.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+		return err
+	})
+}
+
+// awaitNoSpace puts until there is no space for it.
+func (w *faultWorld) awaitNoSpace(text string) {
+	for deadline := time.Now().Add(faultPatience); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		_, err := w.client.Put(ctx, w.prefix+"full", w.valueOf("full", text))
+		cancel()
+		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.report.violation("etcd", "it is never full: %v", err)
+			return
+		}
+	}
+}
+
+// alarm stops all writes, without anything being full.
+func (w *faultWorld) alarm() {
+	w.raiseAlarm()
+	w.awaitNoSpace("full")
+	w.obey("proxy all cut")
+	w.disarm()
+	w.pulse(3)
+}
+
+// fillQuota fills etcd up to its quota, and makes room as its manual says: compact, defragment, take the alarm back.
+func (w *faultWorld) fillQuota() {
+	w.awaitNoSpace(strings.Repeat("0123456789abcdef", 1<<20/16))
+	w.obey("proxy all cut")
+	var revision int64
+	w.try("delete", func(ctx context.Context) error {
+		answer, err := w.client.Delete(ctx, w.prefix+"full")
+		if err == nil {
+			revision = answer.Header.Revision
+		}
+		return err
+	})
+	w.compact(revision)
+	w.defragment()
+	w.disarm()
+	w.pulse(3)
+}
+
+func (w *faultWorld) defragment() {
+	for _, url := range w.cluster.endpoints(true) {
+		w.try("defragment", func(ctx context.Context) error {
+			_, err := w.client.Defragment(ctx, url)
 			return err
 		})
 	}
-	alarm(etcdserverpb.AlarmRequest_ACTIVATE)
-	for deadline := time.Now().Add(faultPatience); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		_, err := w.client.Put(ctx, w.prefix+"full", w.valueOf("full", "full"))
-		cancel()
-		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
-			break
-		}
-		if time.Now().After(deadline) {
-			w.report.violation("etcd", "the alarm does not stop writes: %v", err)
-			break
-		}
-	}
-	w.obey("proxy all cut")
-	alarm(etcdserverpb.AlarmRequest_DEACTIVATE)
-	w.pulse(3)
 }
