@@ -259,9 +259,9 @@ static void write_list_meta(struct vdi_buffer *out, const struct vd_list *list)
 	char   text[24];
 
 	(void) snprintf(text, sizeof text, "%lld", (long long) vd_list_revision(list));
+	vdi_k8s_proto_bytes(out, 1, (struct vd_bytes) { NULL, 0 }); /* strings are written also when they are empty */
 	vdi_k8s_proto_bytes(out, 2, vd_bytes_of(text));
-	if (vd_list_continue(list).size)
-		vdi_k8s_proto_bytes(out, 3, vd_list_continue(list));
+	vdi_k8s_proto_bytes(out, 3, vd_list_continue(list));
 	if (vd_list_remaining(list) > 0)
 		vdi_k8s_proto_varint(out, 4, (uint64_t) vd_list_remaining(list));
 	if (vd_list_shard_selector(list).size) {

@@ -368,6 +368,8 @@ func (a *protoAPI) large() {
 		if !a.report.check(reply.code == 200 && reply.kind == protoType && page.ResourceVersion != "", "R-699", "a page: %d %s", reply.code, reply.kind) {
 			break
 		}
+		meta, err := page.ListMeta.Marshal()
+		a.report.check(err == nil && bytes.Contains(reply.body, meta), "R-699", "a page's metadata is not Kubernetes' %x", meta)
 		for _, item := range page.Items {
 			names[item.Name] = true
 		}
