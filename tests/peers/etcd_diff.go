@@ -90,6 +90,9 @@ func mask(message proto.Message) {
 		if answer.Leader == 0 || answer.DbSize == 0 || answer.DbSizeInUse == 0 || answer.RaftIndex == 0 || answer.RaftAppliedIndex == 0 {
 			answer.Errors = append(answer.Errors, "a number is zero")
 		}
+		for i, text := range answer.Errors {
+			answer.Errors[i] = strings.ReplaceAll(text, "  ", " ") // Go's protobuf text has one space or two, as each binary likes
+		}
 		answer.StorageVersion = "" // upstream's follows the cluster's version some seconds after the start
 		answer.Leader, answer.DbSize, answer.DbSizeInUse, answer.RaftIndex, answer.RaftAppliedIndex, answer.RaftTerm = 1, 1, 1, 1, 1, 1
 	case *pb.MemberListResponse:
