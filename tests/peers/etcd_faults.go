@@ -469,15 +469,11 @@ func (w *faultWorld) alarm() {
 func (w *faultWorld) fillQuota() {
 	w.awaitNoSpace(strings.Repeat("0123456789abcdef", 1<<20/16))
 	w.obey("proxy all cut")
-	var revision int64
 	w.try("delete", func(ctx context.Context) error {
-		answer, err := w.client.Delete(ctx, w.prefix+"full")
-		if err == nil {
-			revision = answer.Header.Revision
-		}
+		_, err := w.client.Delete(ctx, w.prefix+"full")
 		return err
 	})
-	w.compact(revision)
+	w.compact(w.history.lastPlainPut())
 	w.defragment()
 	w.disarm()
 	w.pulse(3)

@@ -125,6 +125,21 @@ func (h *etcdHistory) since(index int) []historyEvent {
 	return h.events[index:len(h.events):len(h.events)]
 }
 
+// lastPlainPut is the newest revision in which nothing was deleted. Before 3.4.35 and 3.5.17, etcd forgets a deletion at the very revision that is compacted:
+// a watch from there on never sees it.
+func (h *etcdHistory) lastPlainPut() int64 {
+	events := h.since(0)
+	deletions := map[int64]bool{}
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].deleted {
+			deletions[events[i].revision] = true
+		} else if !deletions[events[i].revision] && (i == 0 || events[i-1].revision != events[i].revision) {
+			return events[i].revision
+		}
+	}
+	return 1
+}
+
 // at describes what happened at one revision.
 func (h *etcdHistory) at(revision int64) string {
 	text := "nothing"

@@ -315,8 +315,8 @@ func (p *etcdWitness) compareWrites(history *etcdHistory) (acknowledged, uncerta
 		revision, happened := revisions[write.Value]
 		switch {
 		case write.Op == "delete":
-		case write.Error != "" && write.Maybe:
-			uncertain++
+		case write.Error != "" && (write.Maybe || write.Error == "no_space"):
+			uncertain++ // the very write that finds the quota full is carried out all the same (etcd server/etcdserver/apply/quota.go)
 		case write.Error != "":
 			refused++
 			p.report.check(!happened, "E-207", "%s of %s failed with %s (%s), but it happened at %d", write.Op, write.Value, write.Error, write.Message,
