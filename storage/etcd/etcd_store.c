@@ -216,6 +216,7 @@ static void on_txn(void *arg, const struct vd_etcd_error *error, const struct vd
 	struct vd_error failure = { 0 };
 	struct call	call = ended(arg, error, header, &failure);
 
+	atomic_fetch_add(&call.store->known->txns_ended, 1);
 	call.answer.txn(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
 }
 
@@ -229,7 +230,11 @@ static vd_status store_txn(struct vd_store *base, const struct vd_txn_request *r
 	if (call == NULL)
 		return status;
 	call->answer.txn = done;
-	return began(store, call, vd_etcd_txn(store->client, &options, request, on_txn, call));
+	atomic_fetch_add(&store->known->txns_begun, 1);
+	status = vd_etcd_txn(store->client, &options, request, on_txn, call);
+	if (status != VD_OK)
+		atomic_fetch_add(&store->known->txns_ended, 1);
+	return began(store, call, status);
 }
 
 static void on_compact(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header)

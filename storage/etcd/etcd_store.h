@@ -39,6 +39,7 @@ struct vdi_etcd_known {
 	atomic_uint	references;
 	_Atomic int64_t current;
 	_Atomic int64_t compacted; /* -1: none */
+	_Atomic int64_t txns_begun, txns_ended; /* ended: current knows the revision, the caller may not yet */
 	atomic_bool	progress;
 	_Atomic int64_t watches;   /* open ones */
 	_Atomic int64_t progress_wanted; /* watches that asked for progress and were not told yet */

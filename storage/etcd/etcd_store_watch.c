@@ -4,8 +4,9 @@
  * Progress is handed out to who wants it (periodic, or asked for): on-demand progress comes to every watch of the stream (E-245), whoever asked.
  *
  * "From now on" begins behind the newest revision heard of, so that everything that is written through this store afterwards is seen, whenever the server
- * gets the request (E-704 says what can be missed otherwise). When that revision is compacted before the server gets the request, the watch begins at the
- * compaction: nothing that can still be seen is missed (R-231: it never fails for that).
+ * gets the request (E-704 says what can be missed otherwise). When that revision is compacted before the server gets the request, and nothing was being
+ * written through this store since the watch was asked for, the watch begins at the compaction (R-231: it never fails for a long silence). Otherwise the
+ * compaction may have taken what must be seen, and the watch says VD_EXPIRED.
  */
 #include "etcd_store.h"
 
@@ -26,7 +27,8 @@ struct etcd_watch {
 	size_t				 next;	   /* the first event of response that was not handed out */
 	vd_rev				 start;	   /* first revision wanted; 0: whatever the server calls now */
 	vd_rev				 delivered; /* newest revision handed out */
-	struct vd_etcd_watch_request	*now;	   /* to open again at the compaction; NULL: not, or not any more */
+	struct vd_etcd_watch_request	*now;	   /* to open again at the compaction; NULL: never */
+	int64_t				 txns_begun; /* when the watch was asked for */
 };
 
 static struct etcd_watch *watch_of(struct vd_store_watch *watch)
@@ -75,7 +77,8 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 {
 	struct vdi_etcd_store	    *store = VDI_CONTAINER_OF(base, struct vdi_etcd_store, base);
 	struct etcd_watch	    *watch = VDI_NEW(struct etcd_watch);
-	vd_rev			     current = atomic_load(&store->known->current);
+	int64_t			     txns_ended = atomic_load(&store->known->txns_ended), txns_begun = atomic_load(&store->known->txns_begun);
+	vd_rev			     current = atomic_load(&store->known->current); /* after txns_ended: it knows what those wrote */
 	struct vd_etcd_watch_request etcd = {
 		.key = request->key,
 		.range_end = request->range_end,
@@ -100,8 +103,9 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	atomic_fetch_add(&watch->known->references, 1);
 	atomic_fetch_add(&watch->known->watches, 1);
 	if (etcd.revision == 0 && current > 0) {
-		watch->now = copy_request(&etcd);
-		if (watch->now == NULL) {
+		watch->txns_begun = txns_begun;
+		watch->now = txns_ended == txns_begun ? copy_request(&etcd) : NULL;
+		if (txns_ended == txns_begun && watch->now == NULL) {
 			free_watch(watch);
 			return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
 		}
@@ -151,6 +155,12 @@ static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_b
 	return true;
 }
 
+/* Nothing was delivered, and nothing can have been written through this store that the compaction took. */
+static bool may_begin_at_compaction(const struct etcd_watch *watch)
+{
+	return watch->now && watch->delivered == 0 && atomic_load(&watch->known->txns_begun) == watch->txns_begun;
+}
+
 /* Opens again at the lowest revision that can be asked for. */
 static vd_status open_at_compaction(struct etcd_watch *watch, vd_rev compacted, struct vd_error *reterr)
 {
@@ -197,7 +207,7 @@ vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_co
 		if (status != VD_OK) {
 			watch->response.event_count = 0;
 			error.error.code = status;
-			if (status == VD_EXPIRED && watch->now && watch->delivered == 0 && error.error.compacted > 0 &&
+			if (status == VD_EXPIRED && may_begin_at_compaction(watch) && error.error.compacted > 0 &&
 			    open_at_compaction(watch, error.error.compacted, reterr) == VD_OK)
 				continue;
 			return watch_failed(watch, &error, reterr);

@@ -686,6 +686,26 @@ static void r231_from_now_on_after_a_long_silence(void **state)
 	world_free(world);
 }
 
+/* What was written through the store after the watch was asked for is seen, or the watch says that it cannot be. */
+static void e704_from_now_on_hides_no_write_that_was_compacted(void **state)
+{
+	struct world	      *world = world_open(22, 1);
+	unsigned	       ready = 0;
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	struct vd_error	       error = { 0 };
+
+	(void) state;
+	world->toy.revision = 1000;
+	world->toy.compacted = 900;
+	watch = watch_from(world, "a", 0, &ready);
+	(void) put(world);
+	assert_int_equal(vd_store_watch_next(watch, 1, &batch, &error), VD_EXPIRED);
+	assert_int_equal(error.compacted, 900);
+	vd_store_watch_close(watch);
+	world_free(world);
+}
+
 static void e334_a_compacted_start_is_told_with_its_revisions(void **state)
 {
 	struct world		     *world = world_open(23, 1);
@@ -1079,6 +1099,7 @@ int main(void)
 		cmocka_unit_test(e329_batches_are_whole_revisions),
 		cmocka_unit_test(e704_from_now_on_begins_behind_what_is_known),
 		cmocka_unit_test(r231_from_now_on_after_a_long_silence),
+		cmocka_unit_test(e704_from_now_on_hides_no_write_that_was_compacted),
 		cmocka_unit_test(e334_a_compacted_start_is_told_with_its_revisions),
 		cmocka_unit_test(r143_e245_progress_comes_to_who_wants_it),
 		cmocka_unit_test(e317_a_dropped_request_for_progress_is_repeated),
