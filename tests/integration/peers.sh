@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: peers.sh TEST VEDETTE BUILD-DIR SOURCE-DIR [ETCD-WITNESS]
 # Builds tests/peers when needed, and runs one of its programs against a fresh server. Small sizes, for every day; VEDETTE_TEST_SIZE=full
-# for the full ones. Exit 77 with the reason when something is missing.
+# for those of tools/check, long for faults in longer loops. Exit 77 with the reason when something is missing.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,9 +14,9 @@ resources=$here/resources.json
 
 "$here/build-peers.sh" "$source" "$peers" || exit $?
 full=
-if [ "${VEDETTE_TEST_SIZE:-small}" = full ]; then
-	full=yes
-fi
+case "${VEDETTE_TEST_SIZE:-small}" in
+full | long) full=yes ;;
+esac
 # sized SMALL FULL: words of one of them
 sized() {
 	if [ -n "$full" ]; then
@@ -24,6 +24,14 @@ sized() {
 	else
 		echo "$1"
 	fi
+}
+# rounds SMALL FULL LONG: words of one of them
+rounds() {
+	case "${VEDETTE_TEST_SIZE:-small}" in
+	long) echo "$3" ;;
+	full) echo "$2" ;;
+	*) echo "$1" ;;
+	esac
 }
 with_server() {
 	exec "$here/run-with-server.sh" "$vedette" "$@"
@@ -78,21 +86,21 @@ watchlist-expire)
 	;;
 etcd-faults)
 	need_etcd
-	exec "$peers" etcd-faults --witness "$5" $(sized '--rounds 1' '--rounds 10')
+	exec "$peers" etcd-faults --witness "$5" $(rounds '--rounds 1' '--rounds 2' '--rounds 10')
 	;;
 etcd-faults-single)
 	need_etcd
-	exec "$peers" etcd-faults --witness "$5" --members 1 --tls --seed 2 $(sized '--rounds 1' '--rounds 5')
+	exec "$peers" etcd-faults --witness "$5" --members 1 --tls --seed 2 $(rounds '--rounds 1' '--rounds 1' '--rounds 5')
 	;;
 etcd-faults-34)
-	exec "$peers" etcd-faults --witness "$5" --version 3.4 --seed 3 $(sized '--members 1' '--members 3 --rounds 5')
+	exec "$peers" etcd-faults --witness "$5" --version 3.4 --seed 3 $(rounds '--members 1' '--members 1' '--members 3 --rounds 5')
 	;;
 serve-faults)
 	need_etcd
-	exec "$peers" serve-faults --vedette "$vedette" $(sized '--rounds 1' '--rounds 5')
+	exec "$peers" serve-faults --vedette "$vedette" $(rounds '--rounds 1' '--rounds 1' '--rounds 5')
 	;;
 serve-faults-34)
-	exec "$peers" serve-faults --vedette "$vedette" --version 3.4 --seed 3 $(sized '--members 1' '--members 3 --rounds 3')
+	exec "$peers" serve-faults --vedette "$vedette" --version 3.4 --seed 3 $(rounds '--members 1' '--members 1' '--members 3 --rounds 3')
 	;;
 kubectl-etcd | kubectl-etcd-34 | informer-etcd | informer-etcd-34 | informer-pods-etcd)
 	# The same clients over `vedette serve --etcd`.
