@@ -6,8 +6,8 @@ set -eu
 
 vedette=$1
 scratch=$(mktemp -d)
-recorder=
-trap 'kill -9 $recorder 2>/dev/null || true; rm -rf "$scratch"' EXIT
+recorder= verifier= watcher=
+trap 'kill -9 $recorder $verifier $watcher 2>/dev/null || true; rm -rf "$scratch"' EXIT
 etcdctl() { "$ETCDCTL" --endpoints "$ETCD_DIRECT_ENDPOINTS" "$@"; }
 tell() { "$PEERS" control "$@" >/dev/null; }
 revision() { etcdctl get x -w json | jq .header.revision; }
@@ -42,6 +42,7 @@ tell wait
 tell proxy all heal
 configmap during 2
 wait $verifier || fail "verify: $(cat "$scratch/verify.out")"
+verifier=
 jq -es '.[-1] | .result == "ok" and .writes > 50 and .lists >= 1 and .resumes >= 1' "$scratch/verify.out" >/dev/null || fail "verify: $(cat "$scratch/verify.out")"
 configmap after 1
 last=$(revision)
@@ -56,12 +57,13 @@ zstd -dc "$scratch/log.ndjson.zst" >"$scratch/log.ndjson"
 jq -r 'select(.commit) | .commit' "$scratch/log.ndjson" >"$scratch/recorded"
 sort -n -u "$scratch/recorded" | cmp -s - "$scratch/recorded" || fail "revisions are not in order, or not unique"
 first=$(jq -r 'select(.snapshotEnd) | .snapshotEnd' "$scratch/log.ndjson" | head -n 1)
-etcdctl watch --rev $((first + 1)) --prefix '' -w json >"$scratch/watched" 2>/dev/null &
+"$ETCDCTL" --endpoints "$ETCD_DIRECT_ENDPOINTS" watch --rev $((first + 1)) --prefix '' -w json >"$scratch/watched" 2>/dev/null &
 watcher=$!
 until [ "$(jq -r '.Events[].kv.mod_revision' "$scratch/watched" 2>/dev/null | sort -n | tail -n 1)" -ge "$last" ] 2>/dev/null; do
 	kill -0 $watcher
 done
 kill $watcher
+watcher=
 jq -r '.Events[].kv.mod_revision' "$scratch/watched" 2>/dev/null | sort -n -u | awk -v last="$last" '$1 <= last' | cmp - "$scratch/recorded" ||
 	fail "the recording lacks revisions, or has some that etcd does not know"
 
