@@ -39,8 +39,9 @@ bool vdi_etcd_may_have_applied(enum vdi_etcd_method method, const struct vdi_rpc
 {
 	if (!is_write(method) || end->unsent)
 		return false;
+	/* etcd carries out the write that finds the quota full, and says no. */
 	if (known != VD_ETCD_OTHER)
-		return vdi_etcd_code_grpc(known) == VDI_RPC_UNAVAILABLE;
+		return vdi_etcd_code_grpc(known) == VDI_RPC_UNAVAILABLE || known == VD_ETCD_NO_SPACE;
 	switch (end->code) {
 	case VDI_RPC_CANCELED:
 	case VDI_RPC_UNKNOWN:

@@ -101,10 +101,11 @@ void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct 
 	error->current = VDI_MAX(error->current, atomic_load(&known->current));
 }
 
-/* A write that may have happened must not look as if it had not: only VD_UNAVAILABLE, VD_TIMEOUT and VD_CLOSED leave that open. */
+/* A write that may have happened must not look as if it had not: only VD_UNAVAILABLE, VD_TIMEOUT and VD_CLOSED leave that open, and VD_NO_SPACE, which
+ * tells the operator more: etcd may carry out the write that finds its quota full. */
 static bool leaves_it_open(vd_status code)
 {
-	return code == VD_UNAVAILABLE || code == VD_TIMEOUT || code == VD_CLOSED;
+	return code == VD_UNAVAILABLE || code == VD_TIMEOUT || code == VD_CLOSED || code == VD_NO_SPACE;
 }
 
 vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error, vd_rev requested, struct vd_error *ret_error)

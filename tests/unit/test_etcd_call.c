@@ -239,7 +239,7 @@ static void maybe_applied_says_what_is_known(void **state)
 		{ VDI_RPC_UNAVAILABLE, "etcdserver: request timed out", true },
 		{ VDI_RPC_UNAVAILABLE, "etcdserver: leader changed", true },
 		{ VDI_RPC_INVALID_ARGUMENT, "etcdserver: key is not provided", false },
-		{ VDI_RPC_RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", false },
+		{ VDI_RPC_RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", true },
 		{ VDI_RPC_RESOURCE_EXHAUSTED, "trying to send message larger than max (5 vs. 4)", false },
 		{ VDI_RPC_RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)", true },
 		{ VDI_RPC_CANCELED, "etcdserver: request canceled", true },
