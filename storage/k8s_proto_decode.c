@@ -582,7 +582,7 @@ static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field 
 			    char **ret_copy, struct vd_bytes *ret_bytes)
 {
 	size_t	    room = slot->end - slot->first, size = 0;
-	struct vdi_k8s_part part = { .integer = 0 };
+	struct vdi_k8s_part part;
 	char	   *copy;
 
 	if (room > decoder->merged_left)

@@ -62,6 +62,8 @@ static inline bool vdi_k8s_read_part(struct vd_bytes bytes, size_t *at, struct v
 {
 	uint64_t size;
 
+	ret_part->bytes = VD_BYTES_NONE;
+	ret_part->integer = 0;
 	if (!vdi_k8s_read_tag(bytes, at, &ret_part->number, &ret_part->wire))
 		return false;
 	switch (ret_part->wire) {
