@@ -26,6 +26,10 @@ start_recording() {
 
 configmap before 1
 start_recording
+# What follows comes after the recorded state.
+until zstd -dc "$scratch/log.ndjson.zst" 2>/dev/null | grep -q snapshotEnd; do
+	kill -0 $recorder || fail "record has ended"
+done
 "$vedette" verify --etcd "$ETCD_ENDPOINTS" --drive --writers 4 --duration 8s --output json >"$scratch/verify.out" 2>"$scratch/verify.err" &
 verifier=$!
 configmap during 1
