@@ -16,6 +16,7 @@ struct unary {
 static void start(struct vdi_grpc_rpc *rpc)
 {
 	struct unary   *unary = VDI_CONTAINER_OF(rpc, struct unary, rpc);
+	grpc_call      *core = rpc->core; /* nothing of the call is looked at once its tag was handed over */
 	grpc_op		ops[6] = { 0 };
 	grpc_call_error error;
 
@@ -33,7 +34,7 @@ static void start(struct vdi_grpc_rpc *rpc)
 	ops[4].data.recv_message.recv_message = &unary->answer;
 	ops[5] = vdi_grpc_status_op(&unary->status);
 	vdi_grpc_tag_hand(&unary->tag);
-	error = grpc_call_start_batch(rpc->core, ops, VDI_ARRAY_SIZE(ops), &unary->tag, NULL);
+	error = grpc_call_start_batch(core, ops, VDI_ARRAY_SIZE(ops), &unary->tag, NULL);
 	VDI_CHECK(error == GRPC_CALL_OK);
 }
 

@@ -65,11 +65,12 @@ static void free_stream(struct stream *stream)
 
 static void start_locked(struct stream *stream, const grpc_op *ops, size_t count, struct vdi_grpc_tag *tag)
 {
+	grpc_call      *core = stream->rpc.core; /* read before the tag is handed over */
 	grpc_call_error error;
 
 	stream->tags++;
 	vdi_grpc_tag_hand(tag);
-	error = grpc_call_start_batch(stream->rpc.core, ops, count, tag, NULL);
+	error = grpc_call_start_batch(core, ops, count, tag, NULL);
 	VDI_CHECK(error == GRPC_CALL_OK);
 }
 
