@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
@@ -14,6 +13,7 @@
 #include "auth.h"
 #include "auto_compaction.h"
 #include "command_line.h"
+#include "command_process.h"
 #include "serve_http.h"
 #include "serve_rpc.h"
 #include "snapshot_restore.h"
@@ -192,25 +192,6 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 
 /* ---- Running ---- */
 
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void) setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
-/* Until SIGTERM or SIGINT, which every thread has blocked. */
-static void wait_for_signal(const sigset_t *signals)
-{
-	int signal;
-
-	while (sigwait(signals, &signal) == EINTR)
-		;
-}
-
 static vd_status restore_store(struct etcd *etcd, const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_store **ret_store,
 			       struct vd_error *error)
 {
@@ -311,7 +292,7 @@ static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdser
 			vdi_etcdserver_set_client_url(server, etcd->made_url);
 		}
 		say_ready(etcd, rpc, http);
-		wait_for_signal(signals);
+		vdi_command_wait_for_signal(signals);
 	} else {
 		result = fail("", &error);
 	}
@@ -366,22 +347,12 @@ static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_
 
 static int run_with_env(const struct vdi_command *command, struct etcd *etcd, struct vdi_log_settings *log)
 {
-	struct vd_env_options env_options = VD_ENV_OPTIONS_INIT;
 	struct vd_env	     *env;
 	sigset_t	      signals;
 	int		      result;
 
-	/* Blocked before any thread exists, so that only wait_for_signal sees them. */
-	(void) sigemptyset(&signals);
-	(void) sigaddset(&signals, SIGTERM);
-	(void) sigaddset(&signals, SIGINT);
-	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
-	(void) signal(SIGPIPE, SIG_IGN);
-	raise_file_limit();
-	env_options.log = vdi_command_log;
-	env_options.log_arg = log;
-	env_options.log_level = vdi_command_log_level(log);
-	if (vd_env_new_threads(&env_options, &env) != VD_OK)
+	vdi_command_raise_file_limit();
+	if (vdi_command_process_init(log, 0, &signals, &env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	result = run_server(etcd, env, &signals);
 	(void) vd_env_free(env);

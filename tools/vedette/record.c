@@ -7,6 +7,7 @@
 #include <vedette/vedette.h>
 
 #include "command_line.h"
+#include "command_process.h"
 #include "env.h"
 #include "etcd_options.h"
 #include "recorder.h"
@@ -125,7 +126,6 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	const char	       *redact[REDACT_MAX];
 	struct record		record = { .command = command, .etcd = VDI_ETCD_SETTINGS_INIT, .redact = { redact, 0, REDACT_MAX } };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
-	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
 	sigset_t		signals;
 	size_t			operand_count;
 	int			result;
@@ -151,16 +151,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	/* All keys, unless a part of them is asked for. */
 	if (is_part)
 		(void) snprintf(record.key_prefix, sizeof record.key_prefix, "%s%s", record.etcd.prefix, record.etcd.prefix[strlen(record.etcd.prefix) - 1] == '/' ? "" : "/");
-	/* Blocked before any thread exists, so that only this one sees them. */
-	(void) sigemptyset(&signals);
-	(void) sigaddset(&signals, SIGTERM);
-	(void) sigaddset(&signals, SIGINT);
-	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
-	(void) signal(SIGPIPE, SIG_IGN);
-	env_options.log = vdi_command_log;
-	env_options.log_arg = &log;
-	env_options.log_level = vdi_command_log_level(&log);
-	if (vd_env_new_threads(&env_options, &record.env) != VD_OK)
+	if (vdi_command_process_init(&log, 0, &signals, &record.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	record.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
 	result = run_record(&record, &signals);

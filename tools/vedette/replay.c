@@ -12,6 +12,7 @@
 
 #include "actor_sim.h"
 #include "command_line.h"
+#include "command_process.h"
 #include "fault_plan.h"
 #include "replay_expect.h"
 #include "replay_watch.h"
@@ -329,15 +330,6 @@ static int print(struct replay *replay)
 
 /* ---- Serving ---- */
 
-/* Until SIGTERM or SIGINT, which every thread has blocked. */
-static void wait_for_signal(const sigset_t *signals)
-{
-	int signal;
-
-	while (sigwait(signals, &signal) == EINTR)
-		;
-}
-
 static int serve_player(struct replay *replay, const sigset_t *signals)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -357,7 +349,7 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 		(void) fprintf(stderr, "vedette: ready %s\n", vd_server_address(server));
 		(void) fflush(stderr);
 		vd_player_resume(replay->player);
-		wait_for_signal(signals);
+		vdi_command_wait_for_signal(signals);
 		vd_player_pause(replay->player);
 		(void) vd_server_drain(server, DRAIN_TIMEOUT); /* what is left is cut */
 		error.code = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(0), &error);
@@ -372,22 +364,12 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 
 static int serve(struct replay *replay)
 {
-	struct vd_env_options	 env_options = VD_ENV_OPTIONS_INIT;
 	struct vd_player_options options;
 	struct vd_error		 error = { 0 };
 	sigset_t		 signals;
 	int			 result;
 
-	/* Blocked before any thread exists, so that only wait_for_signal sees them. */
-	(void) sigemptyset(&signals);
-	(void) sigaddset(&signals, SIGTERM);
-	(void) sigaddset(&signals, SIGINT);
-	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
-	(void) signal(SIGPIPE, SIG_IGN);
-	env_options.log = vdi_command_log;
-	env_options.log_arg = &replay->log;
-	env_options.log_level = vdi_command_log_level(&replay->log);
-	if (vd_env_new_threads(&env_options, &replay->env) != VD_OK)
+	if (vdi_command_process_init(&replay->log, 0, &signals, &replay->env) != VD_OK)
 		return vdi_command_failed(replay->command, "cannot start threads");
 	player_options(replay, &options);
 	options.paused = true;

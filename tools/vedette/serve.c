@@ -2,16 +2,15 @@
  *
  * A thread of its own starts everything, so that a signal is heard while an etcd does not answer or a long journal is read.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <vedette/server.h>
 #include <vedette/vedette.h>
 
 #include "command_line.h"
+#include "command_process.h"
 #include "etcd_options.h"
 #include "etcd_port.h"
 #include "log_load.h"
@@ -59,16 +58,6 @@ static int fail(const char *what, const struct vd_error *error)
 {
 	(void) fprintf(stderr, "vedette serve: %s%s%s\n", what, *what ? ": " : "", error->message[0] ? error->message : vd_status_sentence(error->code));
 	return error->code == VD_INVALID || error->code == VD_INVALID_ARGUMENT ? 2 : 1;
-}
-
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void) setrlimit(RLIMIT_NOFILE, &limit);
-	}
 }
 
 /* At most once a second. */
@@ -171,23 +160,13 @@ static void *start_run(void *arg)
 	return NULL;
 }
 
-/* Until one of the signals, which every thread has blocked. */
-static int wait_for_signal(const sigset_t *signals)
-{
-	int signal = 0;
-
-	while (sigwait(signals, &signal) == EINTR)
-		;
-	return signal;
-}
-
 /* False: told to end before everything was started. */
 static bool wait_for_start(struct start *start, const sigset_t *signals)
 {
 	bool is_told = false;
 
 	while (!atomic_load(&start->is_over)) {
-		is_told |= wait_for_signal(signals) != SIGNAL_STARTED && !atomic_load(&start->is_over);
+		is_told |= vdi_command_wait_for_signal(signals) != SIGNAL_STARTED && !atomic_load(&start->is_over);
 		/* Nothing of ours is kept in an etcd; an embedded store is opened to its end and closed. */
 		if (is_told && start->serve->etcd.urls) {
 			(void) fflush(stdout);
@@ -211,7 +190,7 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 		(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start.server), start.etcd_port ? " etcd " : "",
 			       start.etcd_port ? vdi_etcd_port_address(start.etcd_port) : "");
 		(void) fflush(stderr);
-		while (wait_for_signal(signals) == SIGNAL_STARTED)
+		while (vdi_command_wait_for_signal(signals) == SIGNAL_STARTED)
 			;
 		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* what is left is cut */
 	}
@@ -232,7 +211,6 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 					  .on_inconsistency = "report",
 					  .etcd = VDI_ETCD_SETTINGS_INIT };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
-	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
 	struct vd_env	       *env;
 	sigset_t		signals;
 	size_t			operand_count;
@@ -274,19 +252,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
 	if (serve.data_dir == NULL)
 		serve.data_dir = "./vedette-data";
-	/* Blocked before any thread exists, so that only wait_for_signal sees them. */
-	(void) sigemptyset(&signals);
-	(void) sigaddset(&signals, SIGTERM);
-	(void) sigaddset(&signals, SIGINT);
-	(void) sigaddset(&signals, SIGNAL_STARTED);
-	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
-	(void) signal(SIGPIPE, SIG_IGN);
-	raise_file_limit();
-
-	env_options.log = vdi_command_log;
-	env_options.log_arg = &log;
-	env_options.log_level = vdi_command_log_level(&log);
-	if (vd_env_new_threads(&env_options, &env) != VD_OK)
+	vdi_command_raise_file_limit();
+	if (vdi_command_process_init(&log, SIGNAL_STARTED, &signals, &env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	serve.env = env;
 	result = run_server(&serve, &signals);

@@ -8,6 +8,7 @@
 
 #include "buffer.h"
 #include "command_line.h"
+#include "command_process.h"
 #include "env.h"
 #include "etcd_options.h"
 #include "verify_run.h"
@@ -180,7 +181,6 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 {
 	struct verify		verify = { .command = command, .etcd = VDI_ETCD_SETTINGS_INIT, .output = "text", .writers = 8 };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
-	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
 	sigset_t		signals;
 	size_t			operand_count;
 	int			result;
@@ -209,16 +209,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		(void) snprintf(verify.key_prefix, sizeof verify.key_prefix, "%s%s", verify.etcd.prefix, verify.etcd.prefix[strlen(verify.etcd.prefix) - 1] == '/' ? "" : "/");
 	if (strlen(verify.key_prefix) > 100)
 		return vdi_command_mistake(command, "--etcd-prefix may have 100 bytes at most here");
-	/* Blocked before any thread exists, so that only this one sees them. */
-	(void) sigemptyset(&signals);
-	(void) sigaddset(&signals, SIGTERM);
-	(void) sigaddset(&signals, SIGINT);
-	(void) sigprocmask(SIG_BLOCK, &signals, NULL);
-	(void) signal(SIGPIPE, SIG_IGN);
-	env_options.log = vdi_command_log;
-	env_options.log_arg = &log;
-	env_options.log_level = vdi_command_log_level(&log);
-	if (vd_env_new_threads(&env_options, &verify.env) != VD_OK)
+	if (vdi_command_process_init(&log, 0, &signals, &verify.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/", *verify.key_prefix ? verify.key_prefix : "/",
 			(unsigned long long) vd_env_random(verify.env));

@@ -1,0 +1,41 @@
+/* See the header. */
+#include "command_process.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+void vdi_command_raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void) setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+vd_status vdi_command_process_init(struct vdi_log_settings *log, int also_heard, sigset_t *ret_signals, struct vd_env **ret_env)
+{
+	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
+
+	(void) sigemptyset(ret_signals);
+	(void) sigaddset(ret_signals, SIGTERM);
+	(void) sigaddset(ret_signals, SIGINT);
+	if (also_heard)
+		(void) sigaddset(ret_signals, also_heard);
+	(void) sigprocmask(SIG_BLOCK, ret_signals, NULL);
+	(void) signal(SIGPIPE, SIG_IGN);
+	options.log = vdi_command_log;
+	options.log_arg = log;
+	options.log_level = vdi_command_log_level(log);
+	return vd_env_new_threads(&options, ret_env);
+}
+
+int vdi_command_wait_for_signal(const sigset_t *signals)
+{
+	int signal = 0;
+
+	while (sigwait(signals, &signal) == EINTR)
+		;
+	return signal;
+}
