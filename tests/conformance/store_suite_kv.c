@@ -694,7 +694,7 @@ static void e469_the_store_comes_back_as_it_was(void **state)
 	struct range_answer	answer;
 
 	if (f->factory->reopen == NULL)
-		skip();
+		skip_because("this store cannot be reopened");
 	generations(f);
 	put(f, "a", "1");
 	put(f, "a", "2");

@@ -185,7 +185,7 @@ static void e506_keys_vanish_when_the_lease_expires(void **state)
 	struct watcher	      watcher;
 
 	if (!f->simulated)
-		skip();
+		skip_because("leases expire in simulated time only");
 	lease_grant(f, 1, 10, &lease);
 	put_leased(f, "a", "1", 1);
 	put_leased(f, "b", "1", 1);
@@ -212,7 +212,7 @@ static void e503_renewed_leases_live_on(void **state)
 	struct lease_answer   lease;
 
 	if (!f->simulated)
-		skip();
+		skip_because("leases expire in simulated time only");
 	lease_grant(f, 1, 10, &lease);
 	lease_grant(f, 2, 10, &lease);
 	put_leased(f, "a", "1", 1);
@@ -234,7 +234,7 @@ static void e506_many_leases_expire_together(void **state)
 	char		      key[8];
 
 	if (!f->simulated)
-		skip();
+		skip_because("leases expire in simulated time only");
 	for (int i = 1; i <= 300; i++) {
 		lease_grant(f, i, 5, &lease);
 		snprintf(key, sizeof key, "k%03d", i);
@@ -252,7 +252,7 @@ static void e508_leases_survive_a_restart(void **state)
 	struct lease_answer   lease;
 
 	if (!f->simulated || f->factory->reopen == NULL)
-		skip();
+		skip_because("needs simulated time and a store that can be reopened");
 	lease_grant(f, 1, 100, &lease);
 	lease_grant(f, 2, 100, &lease);
 	lease_grant(f, 3, 100, &lease);

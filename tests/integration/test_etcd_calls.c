@@ -618,8 +618,8 @@ static void e143_e168_e209_users(void **state)
 	struct vd_etcd	      *root, *alice, *stranger;
 	char		       answer[4096];
 
-	if (endpoint_count > 1 || is_tls) /* certificates name users too */
-		skip();
+	if (endpoint_count > 1 || is_tls)
+		skip_because("one plain server only: certificates name users too");
 	CALL(result, vd_etcd_auth_status(client, NULL, etcd_note_auth_status, &result));
 	assert_int_equal(result.is_error, is_old); /* new in 3.5 */
 	assert_false(result.flag);
@@ -732,7 +732,7 @@ static void e205_a_member_dies(void **state)
 	char member[256];
 
 	if (endpoint_count < 3)
-		skip();
+		skip_because("needs three members");
 	assert_true(test_control("kill leader", member, sizeof member));
 	work(client);
 	bring_back("start", member);
@@ -746,7 +746,7 @@ static void e201_a_member_freezes(void **state)
 	char		       member[256];
 
 	if (endpoint_count < 3)
-		skip();
+		skip_because("needs three members");
 	options.keepalive_time = VD_SECONDS(5);
 	options.keepalive_timeout = VD_SECONDS(1);
 	watchful = open_with(&options);

@@ -15,5 +15,11 @@
 #include "base.h"
 
 #define assert_status(actual, expected) assert_string_equal(vd_status_name(actual), vd_status_name(expected))
+/* A skipped test says why. */
+#define skip_because(why)                               \
+	do {                                            \
+		print_message("[ skipped: %s ]\n", why); \
+		skip();                                 \
+	} while (false)
 
 #endif
