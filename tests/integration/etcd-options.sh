@@ -67,9 +67,9 @@ works "a password in the environment" env VEDETTE_ETCD_PASSWORD=secret "$vedette
 printf 'secret\n' >"$scratch/password"
 works "a password in a file" "$vedette" get --etcd "$url" "${tls[@]}" --etcd-user reader --etcd-password-file "$scratch/password" namespaces
 kill -9 $other 2>/dev/null
-"$vedette" serve --etcd "$url" "${tls[@]}" --etcd-user reader:secret --listen 127.0.0.1:0 2>"$scratch/other" &
+"$vedette" serve --etcd "$url" "${tls[@]}" --etcd-user reader:secret --listen 127.0.0.1:0 2>"$scratch/hidden" &
 other=$!
-until grep -q '^vedette: ready' "$scratch/other"; do kill -0 $other || { cat "$scratch/other" >&2; exit 1; }; done
+until grep -q '^vedette: ready' "$scratch/hidden"; do kill -0 $other || { cat "$scratch/hidden" >&2; exit 1; }; done
 if tr '\0' ' ' </proc/$other/cmdline | grep -q secret; then
 	echo "etcd-options.sh: the password stands in the list of processes" >&2
 	failures=$((failures + 1))
