@@ -7,6 +7,7 @@
 #include "etcdserver.h"
 #include "serve_range_stream.h"
 #include "serve_txn.h"
+#include "serve_watches.h"
 
 /* Keys in an answer beyond which a worker makes it. */
 #define INLINE_KEYS_MAX 64
@@ -369,30 +370,48 @@ static void compact_done(void *arg, vd_status status, vd_rev revision, const str
 	vdi_serve_call_unref(call);
 }
 
-static void compact_begin(struct vdi_serve_call *call, struct vd_bytes message)
+static bool decode_compact(struct vd_bytes message, vd_rev *ret_revision, bool *ret_physical)
 {
 	struct vdi_wire_reader reader;
-	vd_rev		       revision = 0;
-	bool		       physical = false;
-	vd_status	       status;
 
+	*ret_revision = 0;
+	*ret_physical = false;
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader)) {
 		if (reader.tag == VDI_WIRE_VARINT(1))
-			revision = (int64_t) reader.number;
+			*ret_revision = (int64_t) reader.number;
 		else if (reader.tag == VDI_WIRE_VARINT(2))
-			physical = reader.number != 0;
+			*ret_physical = reader.number != 0;
 	}
-	if (reader.is_bad) {
+	return !reader.is_bad;
+}
+
+static void start_compact(struct vdi_serve_call *call)
+{
+	vd_rev	  revision;
+	bool	  physical;
+	vd_status status;
+
+	(void) decode_compact(call->request.bytes, &revision, &physical);
+	status = vd_store_compact(call->server->store, revision, physical, compact_done, call);
+	if (status != VD_OK)
+		compact_done(call, status, 0, NULL);
+}
+
+/* Upstream has the events of a write in the queues of all watchers before it answers the write (E-328), so a compaction to that revision ends none that keeps
+ * up. Here they are sent first. */
+static void compact_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	vd_rev revision;
+	bool   physical;
+
+	if (!decode_compact(message, &revision, &physical)) {
 		vdi_serve_fail_malformed(call);
 		return;
 	}
 	if (!vdi_auth_require_admin(call) || !vdi_serve_check_corrupt(call))
 		return;
-	vdi_serve_call_ref(call);
-	status = vd_store_compact(call->server->store, revision, physical, compact_done, call);
-	if (status != VD_OK)
-		compact_done(call, status, 0, NULL);
+	vdi_serve_watches_flush(call->server->watches, vdi_serve_call_ref(call), start_compact);
 }
 
 const struct vdi_serve_method vdi_serve_kv_methods[] = {

@@ -23,6 +23,8 @@
 
 /* What one run of the actor does at most. */
 #define RUN_BATCHES_MAX 256
+/* How many runs a compaction waits for a stream that always has more to send. */
+#define FLUSH_RUNS_MAX 8
 
 /* ---- Sending ---- */
 
@@ -186,12 +188,34 @@ static void handle_inbox(struct vdi_watch_stream *stream, struct news *news)
 	vdi_rpc_message_release(&news->message);
 }
 
+/* At the end of a run that began with is_flushing set: everything was sent, or nobody waits for the rest. */
+static void end_flush(struct vdi_watch_stream *stream, bool is_flushing)
+{
+	bool has_more = !stream->is_blocked && !stream->is_finished && !TAILQ_EMPTY(&stream->active);
+
+	if (!is_flushing || (has_more && ++stream->flush_runs < FLUSH_RUNS_MAX))
+		return;
+	stream->flush_runs = 0;
+	vdi_serve_watches_flushed(stream->server->watches, &stream->link);
+}
+
+static void serve_watchers(struct vdi_watch_stream *stream)
+{
+	struct vdi_serve_watcher *watcher;
+	unsigned		  batches = 0;
+
+	while (!stream->is_blocked && !stream->is_finished && batches++ < RUN_BATCHES_MAX && (watcher = TAILQ_FIRST(&stream->active)) != NULL) {
+		vdi_serve_watcher_serve(watcher);
+		if (!stream->is_blocked && !stream->is_finished)
+			vdi_watch_stream_send_progress(stream);
+	}
+}
+
 static void stream_run(void *arg)
 {
 	struct vdi_watch_stream *stream = arg;
 	struct news	     news;
-	struct vdi_serve_watcher	    *watcher;
-	unsigned	     batches = 0;
+	bool		     is_flushing = atomic_load_explicit(&stream->link.is_flushing, memory_order_acquire);
 
 	take_news(stream, &news);
 	if (news.is_ended) {
@@ -203,17 +227,15 @@ static void stream_run(void *arg)
 		vdi_watch_stream_fail(stream, VD_ETCD_STOPPED);
 	if (stream->is_finished || stream->is_blocked || !vdi_watch_stream_flush_control(stream)) {
 		vdi_rpc_message_release(&news.message);
+		end_flush(stream, is_flushing);
 		return;
 	}
 	handle_inbox(stream, &news);
 	if (!stream->is_blocked && !stream->is_finished)
 		vdi_watch_stream_send_progress(stream);
 	tick(stream);
-	while (!stream->is_blocked && !stream->is_finished && batches++ < RUN_BATCHES_MAX && (watcher = TAILQ_FIRST(&stream->active)) != NULL) {
-		vdi_serve_watcher_serve(watcher);
-		if (!stream->is_blocked && !stream->is_finished)
-			vdi_watch_stream_send_progress(stream);
-	}
+	serve_watchers(stream);
+	end_flush(stream, is_flushing);
 	if (stream->is_finished)
 		return;
 	if (stream->wants_message && stream->control == NULL) {
@@ -270,6 +292,11 @@ static void watch_stop(struct vdi_watch_stream_link *link)
 	vd_actor_wake(stream->actor);
 }
 
+static void watch_flush(struct vdi_watch_stream_link *link)
+{
+	vd_actor_wake(VDI_CONTAINER_OF(link, struct vdi_watch_stream, link)->actor);
+}
+
 static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stream *stream)
 {
 	struct vdi_etcdserver *server = call->server;
@@ -278,6 +305,7 @@ static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stre
 
 	VDI_TRY(vd_actor_new(server->env, &options, &stream->actor));
 	stream->link.stop = watch_stop;
+	stream->link.flush = watch_flush;
 	stream->server = server;
 	stream->call = vdi_serve_call_ref(call);
 	vdi_lock_init(&stream->lock, VDI_LOCK_QUEUE);

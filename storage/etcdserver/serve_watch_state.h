@@ -77,6 +77,7 @@ struct vdi_watch_stream {
 	bool		     all_wanted;
 	size_t		     all_missing;
 	vd_rev		     all_revision;
+	unsigned	     flush_runs; /* that did not send everything */
 };
 
 /* What is not an event: created, canceled, progress. */

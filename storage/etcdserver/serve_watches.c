@@ -17,8 +17,13 @@ struct kept_frame {
 struct vdi_serve_watches {
 	struct vdi_etcdserver *server;
 
-	struct vdi_lock		     list_lock; /* "store" */
-	struct vdi_watch_stream_list streams;	/* under list_lock */
+	struct vdi_lock list_lock; /* "store" */
+
+	/* Under list_lock. */
+	struct vdi_watch_stream_list streams;
+	size_t			     flush_missing; /* streams that is_flushing is set for */
+	struct vdi_serve_call	    *flush_now;	    /* these wait for them */
+	struct vdi_serve_call	    *flush_next;    /* these for the next time */
 
 	struct vdi_lock	  frame_lock; /* "leaf" */
 	struct kept_frame frames[VDI_WATCH_FRAMES]; /* under frame_lock */
@@ -78,17 +83,92 @@ void vdi_serve_watches_stop(struct vdi_serve_watches *watches)
 void vdi_serve_watches_add(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link)
 {
 	atomic_fetch_add_explicit(&watches->stream_count, 1, memory_order_relaxed);
+	atomic_init(&link->is_flushing, false);
 	vdi_lock_acquire(&watches->list_lock);
 	LIST_INSERT_HEAD(&watches->streams, link, node);
 	vdi_lock_release(&watches->list_lock);
 }
 
+/* ---- Flushing: one at a time; who comes meanwhile shares the next ---- */
+
+/* Returns those that need not wait. */
+static struct vdi_serve_call *begin_flush_locked(struct vdi_serve_watches *watches)
+{
+	struct vdi_watch_stream_link *link;
+	struct vdi_serve_call	     *calls = watches->flush_next;
+
+	if (watches->flush_missing || calls == NULL)
+		return NULL;
+	watches->flush_next = NULL;
+	LIST_FOREACH(link, &watches->streams, node) {
+		watches->flush_missing++;
+		atomic_store_explicit(&link->is_flushing, true, memory_order_release);
+		link->flush(link);
+	}
+	if (watches->flush_missing == 0)
+		return calls;
+	watches->flush_now = calls;
+	return NULL;
+}
+
+/* Returns those whose waiting is over: at most two lists. */
+static void end_flush_locked(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link, struct vdi_serve_call *lists[2])
+{
+	lists[0] = lists[1] = NULL;
+	if (!atomic_load_explicit(&link->is_flushing, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&link->is_flushing, false, memory_order_relaxed);
+	if (--watches->flush_missing)
+		return;
+	lists[0] = watches->flush_now;
+	watches->flush_now = NULL;
+	lists[1] = begin_flush_locked(watches);
+}
+
+static void run_calls(struct vdi_serve_call *calls)
+{
+	while (calls) {
+		struct vdi_serve_call *next = calls->next;
+
+		calls->next = NULL;
+		calls->work(calls);
+		calls = next;
+	}
+}
+
+void vdi_serve_watches_flush(struct vdi_serve_watches *watches, struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call))
+{
+	call->work = work;
+	vdi_lock_acquire(&watches->list_lock);
+	call->next = watches->flush_next;
+	watches->flush_next = call;
+	call = begin_flush_locked(watches);
+	vdi_lock_release(&watches->list_lock);
+	run_calls(call);
+}
+
+void vdi_serve_watches_flushed(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link)
+{
+	struct vdi_serve_call *lists[2];
+
+	vdi_lock_acquire(&watches->list_lock);
+	end_flush_locked(watches, link, lists);
+	vdi_lock_release(&watches->list_lock);
+	run_calls(lists[0]);
+	run_calls(lists[1]);
+}
+
 void vdi_serve_watches_remove(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link)
 {
+	struct vdi_serve_call *lists[2];
+
 	vdi_lock_acquire(&watches->list_lock);
 	LIST_REMOVE(link, node);
+	end_flush_locked(watches, link, lists);
 	vdi_lock_release(&watches->list_lock);
 	atomic_fetch_sub_explicit(&watches->stream_count, 1, memory_order_relaxed);
+	run_calls(lists[0]);
+	run_calls(lists[1]);
 }
 
 void vdi_serve_watches_count(struct vdi_serve_watches *watches, int watchers, int slow_watchers, int events)

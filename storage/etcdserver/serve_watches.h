@@ -32,6 +32,10 @@ struct vdi_serve_watches *vdi_serve_watches_free(struct vdi_serve_watches *watch
 /* Tells every stream that it is over. */
 void vdi_serve_watches_stop(struct vdi_serve_watches *watches);
 
+/* work runs when every stream has sent what it had to send when this was called; one whose client does not read, or that is far behind, is not waited for. So
+ * a compaction ends no watcher that kept up. The caller's reference is work's. Any thread; work may run at once. */
+void vdi_serve_watches_flush(struct vdi_serve_watches *watches, struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call));
+
 struct vdi_serve_watch_counts {
 	int64_t streams;
 	int64_t watchers;
@@ -46,9 +50,13 @@ LIST_HEAD(vdi_watch_stream_list, vdi_watch_stream_link);
 struct vdi_watch_stream_link {
 	LIST_ENTRY(vdi_watch_stream_link) node;
 	void (*stop)(struct vdi_watch_stream_link *link); /* wakes something; does nothing itself */
+	void (*flush)(struct vdi_watch_stream_link *link); /* the same */
+	atomic_bool is_flushing; /* vdi_serve_watches_flushed is owed */
 };
 void vdi_serve_watches_add(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link);
 void vdi_serve_watches_remove(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link);
+/* What it had when is_flushing was set has been sent, or will not be waited for. Harmless when nothing is owed. */
+void vdi_serve_watches_flushed(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link);
 void vdi_serve_watches_count(struct vdi_serve_watches *watches, int watchers, int slow_watchers, int events);
 /* The bytes of an event, as field 11. */
 size_t vdi_watch_event_size(const struct vd_store_event *event, bool previous);

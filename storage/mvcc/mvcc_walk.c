@@ -30,20 +30,86 @@ static vd_status add_old(struct old_records *old, struct vd_kv *kv)
 	return VD_OK;
 }
 
-/* What was made up to the compacted revision and is alive at base. */
-static vd_status add_alive(const struct vdi_view *view, vd_rev base, vd_rev compacted, struct old_records *old, size_t *ret_alive)
+static vd_status read_alive(const struct vdi_view *view, vd_rev base, struct vdi_read *read)
 {
 	static const char	zero[1];
 	struct vd_range_request request = { .key = { zero, 1 }, .range_end = { zero, 1 }, .revision = base };
-	struct vdi_read		read;
-	vd_status		status;
 
-	VDI_TRY(vdi_read_range(view, &request, true, &read, NULL));
-	*ret_alive = read.result.kv_count;
-	status = VD_OK;
-	for (size_t i = 0; status == VD_OK && i < read.result.kv_count; i++)
-		if (read.result.kvs[i]->mod_rev <= compacted)
-			status = add_old(old, read.result.kvs[i]);
+	return vdi_read_range(view, &request, true, read, NULL);
+}
+
+/* What was made up to the compacted revision. */
+static vd_status add_read(const struct vdi_read *read, vd_rev compacted, struct old_records *old)
+{
+	vd_status status = VD_OK;
+
+	for (size_t i = 0; status == VD_OK && i < read->result.kv_count; i++)
+		if (read->result.kvs[i]->mod_rev <= compacted)
+			status = add_old(old, read->result.kvs[i]);
+	return status;
+}
+
+/* And is alive at base. */
+static vd_status add_alive(const struct vdi_view *view, vd_rev base, vd_rev compacted, struct old_records *old)
+{
+	struct vdi_read read;
+	vd_status	status;
+
+	VDI_TRY(read_alive(view, base, &read));
+	status = add_read(&read, compacted, old);
+	vdi_read_fini(&read);
+	return status;
+}
+
+/* VD_OK: the transaction of that revision deleted the key. VD_AGAIN: it did not. */
+static vd_status find_tombstone(struct vdi_mvcc *mvcc, vd_rev revision, struct vd_bytes key)
+{
+	struct vdi_mvcc_log_cursor   cursor = { 0 };
+	const struct vd_store_event *events;
+	uint32_t		     count;
+	bool			     is_found = false;
+	vd_status		     status = vdi_mvcc_log_seek(&mvcc->log, revision, &cursor);
+
+	while (status == VD_OK && !is_found) {
+		status = vdi_mvcc_log_run(&mvcc->log, &cursor, &events, &count);
+		for (uint32_t i = 0; status == VD_OK && !is_found && i < count; i++, cursor.position++) {
+			if (events[i].kv->mod_rev > revision)
+				status = VD_AGAIN;
+			else
+				is_found = events[i].is_delete && vd_bytes_compare(vd_kv_key(events[i].kv), key) == 0;
+		}
+	}
+	vdi_mvcc_log_cursor_fini(&cursor);
+	return status;
+}
+
+/* What upstream's key_index calls to keep is empty at base: nothing is alive, or all that is was deleted and made again by the transaction of that very
+ * revision (keep looks no further than the generation that ended there). VD_OK: empty; VD_AGAIN: not. Such a transaction made every key there is, so they are
+ * few: as many as a transaction puts. */
+static vd_status keeps_nothing(struct vdi_mvcc *mvcc, const struct vdi_read *read, vd_rev base)
+{
+	vd_status status = VD_OK;
+
+	for (size_t i = 0; i < read->result.kv_count; i++)
+		if (read->result.kvs[i]->create_rev != base)
+			return VD_AGAIN;
+	for (size_t i = 0; status == VD_OK && i < read->result.kv_count; i++)
+		status = find_tombstone(mvcc, base, vd_kv_key(read->result.kvs[i]));
+	return status;
+}
+
+/* Of what was made up to the compacted revision: that which is kept at base; where nothing is kept upstream leaves nothing out. */
+static vd_status add_kept(struct vdi_mvcc *mvcc, const struct vdi_view *view, vd_rev base, vd_rev compacted, struct old_records *old)
+{
+	struct vdi_read read;
+	vd_status	status;
+
+	VDI_TRY(read_alive(view, base, &read));
+	status = base == compacted ? VD_AGAIN : keeps_nothing(mvcc, &read, base);
+	if (status == VD_OK)
+		status = add_alive(view, compacted, compacted, old);
+	else if (status == VD_AGAIN)
+		status = add_read(&read, compacted, old);
 	vdi_read_fini(&read);
 	return status;
 }
@@ -83,13 +149,12 @@ static vd_status give_old(struct old_records *old, struct vdi_mvcc_walk *walk)
 static vd_status walk_old(struct vdi_mvcc *mvcc, const struct vdi_view *view, enum vdi_mvcc_walk_kind kind, struct vdi_mvcc_walk *walk)
 {
 	struct old_records old = { 0 };
-	size_t		   alive = 0;
-	vd_rev		   base = kind == VDI_MVCC_WALK_HASH ? walk->revision : walk->compacted;
-	vd_status	   status = add_alive(view, base, walk->compacted, &old, &alive);
+	vd_status	   status;
 
-	/* Upstream's rule: a compaction that keeps nothing skips nothing. */
-	if (status == VD_OK && kind == VDI_MVCC_WALK_HASH && alive == 0 && base != walk->compacted)
-		status = add_alive(view, walk->compacted, walk->compacted, &old, &alive);
+	if (kind == VDI_MVCC_WALK_HASH)
+		status = add_kept(mvcc, view, walk->revision, walk->compacted, &old);
+	else
+		status = add_alive(view, walk->compacted, walk->compacted, &old);
 	if (status == VD_OK && kind == VDI_MVCC_WALK_SNAPSHOT)
 		status = add_tombstones(mvcc, walk->compacted, &old);
 	if (status == VD_OK)

@@ -60,6 +60,7 @@ type diff struct {
 	revision  int64 // after the last answer that had one
 	compact   int64
 	compacted map[int64]bool
+	remade    map[int64]bool // a transaction of that revision may have deleted a key and put it again
 	leases    []int64
 }
 
@@ -177,10 +178,32 @@ func (d *diff) remove(rule string, request *pb.DeleteRangeRequest) {
 }
 
 func (d *diff) txn(rule string, request *pb.TxnRequest) {
+	defer func() {
+		if deletes, puts := contains(request); deletes && puts {
+			d.remade[d.revision] = true
+		}
+	}()
 	d.both(rule, "Txn "+show(request, nil), func(s *side, ctx context.Context) (proto.Message, error) { return s.kv.Txn(ctx, request) })
 }
 
+// contains: whether there are deletions and puts anywhere in it.
+func contains(request *pb.TxnRequest) (deletes, puts bool) {
+	for _, op := range append(append([]*pb.RequestOp{}, request.Success...), request.Failure...) {
+		deletes = deletes || op.GetRequestDeleteRange() != nil
+		puts = puts || op.GetRequestPut() != nil
+		if inner := op.GetRequestTxn(); inner != nil {
+			innerDeletes, innerPuts := contains(inner)
+			deletes, puts = deletes || innerDeletes, puts || innerPuts
+		}
+	}
+	return deletes, puts
+}
+
+// compactTo: never to a revision that may have made a key again. There upstream (3.5.16 and later) keeps the tombstone instead of the key, and panics when it is read.
 func (d *diff) compactTo(rule string, revision int64, physical bool) {
+	if d.remade[revision] {
+		return
+	}
 	request := &pb.CompactionRequest{Revision: revision, Physical: physical}
 	_, err := d.both(rule, "Compact "+show(request, nil), func(s *side, ctx context.Context) (proto.Message, error) { return s.kv.Compact(ctx, request) })
 	if err == nil {
@@ -272,7 +295,7 @@ func runEtcdDiff(args []string) int {
 			}
 		}()
 	}
-	d := &diff{report: r, random: rand.New(rand.NewSource(*seed)), compact: -1, compacted: map[int64]bool{}}
+	d := &diff{report: r, random: rand.New(rand.NewSource(*seed)), compact: -1, compacted: map[int64]bool{}, remade: map[int64]bool{}}
 	var err error
 	if d.real, err = dialSide("etcd", strings.Split(*realEndpoint, ",")[0]); err == nil {
 		d.ours, err = dialSide("vedette", *endpoint)

@@ -340,6 +340,29 @@ func (d *diff) versionShapes() {
 	}
 	d.compactTo("E-462", end, true)
 	d.compactTo("E-462", end-1, true)
+	d.madeAgain()
+}
+
+// madeAgain: a transaction deletes every key and puts some of them again. Upstream's keep is empty at its revision, as if nothing were alive, and then no old
+// record is left out of the hash. (A compaction to just that revision makes an etcd lose the keys and end at the next read of one: see remade.)
+func (d *diff) madeAgain() {
+	for _, key := range []string{"again/1", "again/2", "again/3"} {
+		d.put("E-470", &pb.PutRequest{Key: []byte(key), Value: []byte("old")})
+	}
+	for _, keys := range [][]string{{}, {"again/1"}, {"again/1", "again/3"}, {"again/2", "again/4"}} {
+		d.put("E-470", &pb.PutRequest{Key: []byte("again/2"), Value: []byte("before")})
+		d.compactTo("E-470", d.revision, true)
+		request := then(opDelete("\x00", "\x00"))
+		for _, key := range keys {
+			request.Success = append(request.Success, opPut(key, "new"))
+		}
+		d.txn("E-470", request)
+		d.hash("E-470", 0)
+		d.put("E-470", &pb.PutRequest{Key: []byte("again/3"), Value: []byte("after")})
+		d.hash("E-470", d.revision-1)
+		d.hash("E-470", 0)
+	}
+	d.compactTo("E-470", d.revision, true)
 }
 
 // scriptedAuth ends with authentication disabled again.

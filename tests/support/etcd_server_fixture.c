@@ -131,20 +131,35 @@ static void release_copy(void *owner)
 	free(owner);
 }
 
-void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *bytes, size_t size)
+/* copy, of malloc, is taken over. */
+static void deliver(struct etcd_server_call *call, void *copy, size_t size)
 {
-	struct vdi_rpc_message message = { 0 };
-	char		      *copy = malloc(size + 1);
+	struct vdi_rpc_message message = { .bytes = { copy, size }, .owner = copy, .release = release_copy };
 
 	assert_true(call->wanted > 0); /* else the transport would not have read it */
 	call->wanted--;
+	vdi_etcdserver_message(&call->base, &message);
+}
+
+void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *bytes, size_t size)
+{
+	char *copy = malloc(size + 1);
+
 	if (size)
 		memcpy(copy, bytes, size);
-	message.bytes = (struct vd_bytes) { copy, size };
-	message.owner = copy;
-	message.release = release_copy;
-	vdi_etcdserver_message(&call->base, &message);
+	deliver(call, copy, size);
 	(void) vdi_sim_run_until_idle(call->env);
+}
+
+void etcd_server_call_post(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
+{
+	size_t	 size = protobuf_c_message_get_packed_size(request);
+	uint8_t *copy = malloc(size + 1);
+
+	protobuf_c_message_pack(request, copy);
+	etcd_server_call_init(call, fixture);
+	vdi_etcdserver_accept(fixture->server, &call->base, method);
+	deliver(call, copy, size);
 }
 
 void etcd_server_call_send(struct etcd_server_call *call, const ProtobufCMessage *message)

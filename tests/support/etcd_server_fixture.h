@@ -46,6 +46,8 @@ void etcd_server_call_send(struct etcd_server_call *call, const ProtobufCMessage
 void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *bytes, size_t size);
 /* Room for so many more messages. */
 void etcd_server_call_make_room(struct etcd_server_call *call, size_t room);
+/* Opens a call with its one request; nothing has run yet. */
+void etcd_server_call_post(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request);
 /* The transport ends it; its memory is given back. */
 void etcd_server_call_end(struct etcd_server_call *call);
 

@@ -550,6 +550,48 @@ static void e472_golden_hashes_of_the_newest_revision(void **state)
 	}
 }
 
+static void expect_hash(struct etcd_server_fixture *fixture, int64_t revision, uint32_t wanted)
+{
+	Etcdserverpb__HashKVResponse *response = hash_kv(fixture, revision);
+
+	assert_int_equal(response->hash, wanted);
+	FREE(response);
+}
+
+/* What etcd 3.7.3 says. At a revision whose transaction deleted all there was and made some of it again, nothing counts as kept, so nothing old is left out; one
+ * revision on, all is as usual. */
+static void e470_a_revision_that_makes_everything_again_keeps_nothing(void **state)
+{
+	struct etcd_server_fixture	*fixture = *state;
+	Etcdserverpb__TxnRequest	 txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__TxnResponse	*response;
+	Etcdserverpb__PutRequest	 put_a = ETCDSERVERPB__PUT_REQUEST__INIT;
+	Etcdserverpb__DeleteRangeRequest delete_all = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp		 ops[2] = { ETCDSERVERPB__REQUEST_OP__INIT, ETCDSERVERPB__REQUEST_OP__INIT };
+	Etcdserverpb__RequestOp		*list[2] = { &ops[0], &ops[1] };
+
+	put(fixture, "a", "1", 0);
+	put(fixture, "b", "2", 0);
+	compact(fixture, 3);
+	delete_all.key = (ProtobufCBinaryData) { 1, (uint8_t *) "" };
+	delete_all.range_end = (ProtobufCBinaryData) { 1, (uint8_t *) "" };
+	put_a.key = etcd_bytes("a");
+	put_a.value = etcd_bytes("3");
+	ops[0].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE;
+	ops[0].request_delete_range = &delete_all;
+	ops[1].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+	ops[1].request_put = &put_a;
+	txn.success = list;
+	txn.n_success = 2;
+	response = ASK(fixture, "KV/Txn", &txn, txn_response);
+	assert_int_equal(response->header->revision, 4);
+	FREE(response);
+	expect_hash(fixture, 4, 2469020438);
+	put(fixture, "b", "4", 0);
+	expect_hash(fixture, 4, 2469020438);
+	expect_hash(fixture, 5, 1823821643);
+}
+
 /* ---- Leases ---- */
 
 static void e503_keep_alive_stream(void **state)
@@ -649,6 +691,7 @@ int main(void)
 		CASE(e466_quota_raises_the_alarm_and_e467_it_stays),
 		CASE(e472_golden_hashes_with_compactions_behind),
 		CASE(e472_golden_hashes_of_the_newest_revision),
+		CASE(e470_a_revision_that_makes_everything_again_keeps_nothing),
 		CASE(e503_keep_alive_stream),
 		CASE(e505_leases_by_remaining_time),
 		CASE(torture_txn),

@@ -364,6 +364,58 @@ static void e334_what_is_compacted_meanwhile_ends_the_watcher(void **state)
 	EXPECT(test, "h12 id0 canceled");
 }
 
+/* A write is answered before the actor of the stream has run; a compaction to its revision waits for it. Streams that cannot send are not waited for. */
+static void e328_compaction_ends_no_watcher_that_keeps_up(void **state)
+{
+	struct watch_test	       *test = *state;
+	Etcdserverpb__PutRequest	put_requests[2] = { ETCDSERVERPB__PUT_REQUEST__INIT, ETCDSERVERPB__PUT_REQUEST__INIT };
+	Etcdserverpb__CompactionRequest request = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
+	Etcdserverpb__WatchCreateRequest creation = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest	watch = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	struct etcd_server_call		stuck, writes[2], compaction;
+
+	etcd_server_call_init(&stuck, &test->fixture);
+	etcd_server_call_open(&stuck, &test->fixture, "/etcdserverpb.Watch/Watch");
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id0 created");
+	creation.key = etcd_bytes("k");
+	watch.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+	watch.create_request = &creation;
+	etcd_server_call_send(&stuck, &watch.base);
+	stuck.room = 0;
+	put_requests[0].key = etcd_bytes("k");
+	put_requests[0].value = etcd_bytes("v");
+	put_requests[1].key = etcd_bytes("other");
+	for (int64_t revision = 3; revision < 120; revision += 2) {
+		char wanted[64];
+
+		/* Both are published, perhaps in one step; then the compaction races with the stream's actor. */
+		etcd_server_call_post(&writes[0], &test->fixture, "/etcdserverpb.KV/Put", &put_requests[0].base);
+		etcd_server_call_post(&writes[1], &test->fixture, "/etcdserverpb.KV/Put", &put_requests[1].base);
+		while (!writes[1].is_finished)
+			assert_true(vdi_sim_step(test->fixture.env));
+		request.revision = revision;
+		etcd_server_call_post(&compaction, &test->fixture, "/etcdserverpb.KV/Compact", &request.base);
+		(void) vdi_sim_run_until_idle(test->fixture.env);
+		assert_true(compaction.is_finished);
+		assert_int_equal(compaction.code, 0);
+		etcd_server_call_end(&writes[0]);
+		etcd_server_call_end(&writes[1]);
+		etcd_server_call_end(&compaction);
+		(void) snprintf(wanted, sizeof wanted, "h%lld id0 PUT k=v@%lld", (long long) revision - 1, (long long) revision - 1);
+		EXPECT(test, wanted);
+	}
+	/* Several at once share the next flush; the stream ends meanwhile. */
+	etcd_server_call_post(&writes[0], &test->fixture, "/etcdserverpb.KV/Compact", &request.base);
+	request.revision--;
+	etcd_server_call_post(&compaction, &test->fixture, "/etcdserverpb.KV/Compact", &request.base);
+	etcd_server_call_end(&stuck);
+	assert_int_equal(writes[0].code, 11);
+	assert_int_equal(compaction.code, 11);
+	etcd_server_call_end(&writes[0]);
+	etcd_server_call_end(&compaction);
+}
+
 static void e310_control_answers_wait_for_room_and_requests_for_them(void **state)
 {
 	struct watch_test *test = *state;
@@ -504,6 +556,7 @@ int main(void)
 		CASE(e350_periodic_progress_of_idle_watchers),
 		CASE(e331_stuck_clients_cost_a_position),
 		CASE(e334_what_is_compacted_meanwhile_ends_the_watcher),
+		CASE(e328_compaction_ends_no_watcher_that_keeps_up),
 		CASE(e310_control_answers_wait_for_room_and_requests_for_them),
 		CASE(e345_fragments),
 		CASE(e1005_watchers_of_the_same_events_share_a_frame),
