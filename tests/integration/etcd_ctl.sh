@@ -8,14 +8,34 @@ trap 'kill $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$di
 fail() { echo "$*" >&2; tail -n 5 "$dir/err" >&2; exit 1; }
 same() { [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"; }
 holds() { case "$3" in *"$2"*) ;; *) fail "$1: '$2' is not in '$3'" ;; esac; }
+wait_ready() {
+	for _ in $(seq 600); do grep -q '^vedette: ready' "$dir/err" && return; kill -0 "$server" 2>/dev/null || break; sleep 0.1; done
+	fail "it did not start"
+}
 start() {
 	: >"$dir/err"
 	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 --http-listen 127.0.0.1:0 "$@" 2>"$dir/err" &
 	server=$!
-	for _ in $(seq 100); do grep -q '^vedette: ready' "$dir/err" && break; sleep 0.1; done
+	wait_ready
 	endpoint=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/err")
 	http=$(sed -n 's/^vedette: ready .* http \(.*\)/\1/p' "$dir/err")
 	[ -n "$endpoint" ] || fail "vedette etcd did not start"
+}
+# start_serve ETCD-ADDRESS OPTION...
+start_serve() {
+	: >"$dir/err"
+	"$vedette" serve --data-dir "$dir/serve" --listen 127.0.0.1:0 --etcd-listen "$@" 2>"$dir/err" &
+	server=$!
+	wait_ready
+	endpoint=$(sed -n 's/^vedette: ready .* etcd \(.*\)/\1/p' "$dir/err")
+}
+# serve_refuses WHAT WORDS OPTION...
+serve_refuses() {
+	local what=$1 words=$2 status=0
+	shift 2
+	timeout 60 "$vedette" serve --memory --listen 127.0.0.1:0 "$@" 2>"$dir/err" || status=$?
+	same "serve: $what is refused" 2 "$status"
+	holds "serve: $what" "$words" "$(cat "$dir/err")"
 }
 stop() {
 	kill -TERM "$server"
@@ -195,7 +215,46 @@ if command -v openssl >/dev/null; then
 	holds "a stranger" "permission denied" "$(as stranger get a || true)"
 	holds "advertised" "https://127.0.0.1:" "$(as root member list)"
 	stop
+
+	# The etcd port of serve, with the same certificates; users are kept, so the second time they open it.
+	tls=(--etcd-listen-cert-file "$dir/server.crt" --etcd-listen-key-file "$dir/server.key")
+	mutual=("${tls[@]}" --etcd-listen-trusted-ca-file "$dir/ca.crt" --etcd-listen-client-cert-auth)
+	start_serve https://0.0.0.0:0 "${mutual[@]}"
+	secure="https://127.0.0.1:${endpoint##*:}"
+	same "serve: TLS put" OK "$(as root put a 1)"
+	holds "serve: no certificate" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
+	holds "serve: advertised" "https://" "$(as root member list)"
+	as root user add root --no-password >/dev/null
+	as root user add visitor:secret >/dev/null
+	as root role add root >/dev/null
+	as root user grant-role root root >/dev/null
+	as root auth enable >/dev/null
+	same "serve: a certificate's user" "a 1" "$(as root get a | lines)"
+	holds "serve: a stranger" "permission denied" "$(as stranger get a || true)"
+	stop
+	start_serve 0.0.0.0:0 "${tls[@]}"
+	secure="https://127.0.0.1:${endpoint##*:}"
+	holds "serve: without its certificate root is nobody" "user name is empty" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" get a 2>&1 || true)"
+	holds "serve: a password" "permission denied" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --user visitor:secret get a 2>&1 || true)"
+	stop
+	serve_refuses "a certificate without its key" "belong together" --etcd-listen 127.0.0.1:0 --etcd-listen-cert-file "$dir/server.crt"
+	serve_refuses "client certificates without an authority" "needs" --etcd-listen 127.0.0.1:0 "${tls[@]}" --etcd-listen-client-cert-auth
+	serve_refuses "http with TLS" "https needs" --etcd-listen http://127.0.0.1:0 "${tls[@]}"
+	serve_refuses "TLS that asks nobody" "nothing asks who they are" --etcd-listen 0.0.0.0:0 "${tls[@]}"
 fi
+serve_refuses "options without a port" "need --etcd-listen" --insecure-no-auth
+serve_refuses "an open port on all addresses" "nothing asks who they are" --etcd-listen 0.0.0.0:0
+rm -rf "$dir/serve"
+start_serve 0.0.0.0:0 --insecure-no-auth
+endpoint="127.0.0.1:${endpoint##*:}"
+same "serve: open because that was said" OK "$(ctl put a 1)"
+stop
 status=0
 "$vedette" etcd --memory --listen 0.0.0.0:0 2>"$dir/err" || status=$?
 same "an open port on all addresses is refused" 2 "$status"
+# As etcd's own command line names the port of health and metrics.
+"$vedette" etcd --memory --listen-client-urls http://127.0.0.1:0 --listen-metrics-urls http://127.0.0.1:0 2>"$dir/err" &
+server=$!
+wait_ready
+same "health" '{"health":"true","reason":""}' "$(curl -s "http://$(sed -n 's/^vedette: ready .* http \(.*\)/\1/p' "$dir/err")/health")"
+stop

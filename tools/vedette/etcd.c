@@ -14,6 +14,7 @@
 #include "auto_compaction.h"
 #include "command_line.h"
 #include "command_process.h"
+#include "etcd_port.h"
 #include "serve_http.h"
 #include "serve_rpc.h"
 #include "snapshot_restore.h"
@@ -93,23 +94,6 @@ static bool split(const char *text, char **kept, const char **parts, size_t *ret
 	return *ret_count > 0;
 }
 
-/* "http://127.0.0.1:2379" -> "127.0.0.1:2379"; the scheme must agree with the TLS options. NULL: it does not. */
-static const char *address_of_url(const char *url, bool is_tls)
-{
-	if (strncmp(url, "http://", 7) == 0)
-		return is_tls ? NULL : url + 7;
-	if (strncmp(url, "https://", 8) == 0)
-		return is_tls ? url + 8 : NULL;
-	if (strncmp(url, "unix://", 7) == 0 || strncmp(url, "unix:", 5) == 0)
-		return url;
-	return strstr(url, "://") ? NULL : url;
-}
-
-static bool is_loopback(const char *address)
-{
-	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0 || strncmp(address, "localhost:", 10) == 0 || strncmp(address, "unix:", 5) == 0;
-}
-
 static int read_addresses(const struct vdi_command *command, struct etcd *etcd)
 {
 	const char *text = etcd->listen ? etcd->listen : etcd->listen_client_urls ? etcd->listen_client_urls : "127.0.0.1:2379";
@@ -117,7 +101,7 @@ static int read_addresses(const struct vdi_command *command, struct etcd *etcd)
 	if (!split(text, &etcd->texts[0], etcd->listen_addresses, &etcd->listen_count))
 		return vdi_command_mistake(command, "where to listen is no list of addresses: \"%s\"", text);
 	for (size_t i = 0; i < etcd->listen_count; i++) {
-		const char *address = address_of_url(etcd->listen_addresses[i], etcd->is_tls);
+		const char *address = vdi_etcd_address_of_url(etcd->listen_addresses[i], etcd->is_tls);
 
 		if (address == NULL)
 			return vdi_command_mistake(command, "\"%s\": https needs --cert-file and --key-file, http must not have them", etcd->listen_addresses[i]);
@@ -184,6 +168,10 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 	etcd->is_tls = etcd->cert_file != NULL;
 	if (etcd->data_dir == NULL)
 		etcd->data_dir = "./default.etcd";
+	if (etcd->http_listen == NULL)
+		etcd->http_listen = etcd->listen_metrics_urls;
+	if (etcd->http_listen && (etcd->http_listen = vdi_etcd_address_of_url(etcd->http_listen, false)) == NULL)
+		return vdi_command_mistake(command, "health, version and metrics are served without TLS: --http-listen takes ADDR:PORT or http://ADDR:PORT, one of them");
 	result = read_addresses(command, etcd);
 	if (result == VDI_EXIT_OK)
 		result = read_quota(command, etcd);
@@ -242,9 +230,9 @@ static const char *find_exposed(const struct etcd *etcd, const struct vdi_etcdse
 	if (etcd->insecure_no_auth)
 		return NULL;
 	for (size_t i = 0; i < etcd->listen_count; i++)
-		if (!is_loopback(etcd->listen_addresses[i]) && !is_guarded(etcd, server))
+		if (!vdi_etcd_is_loopback(etcd->listen_addresses[i]) && !is_guarded(etcd, server))
 			return etcd->listen_addresses[i];
-	return etcd->http_listen && !is_loopback(etcd->http_listen) ? etcd->http_listen : NULL;
+	return etcd->http_listen && !vdi_etcd_is_loopback(etcd->http_listen) ? etcd->http_listen : NULL;
 }
 
 static void say_ready(const struct etcd *etcd, struct vdi_serve_rpc *rpc, struct vdi_serve_http *http)
@@ -382,6 +370,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &etcd.memory },
 		{ 0, "restore", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from a snapshot of an etcd or of ours", &etcd.restore },
 		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve /health, /version, /metrics, /livez and /readyz there", &etcd.http_listen },
+		{ 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URL", "the same as --http-listen, as etcd writes it", &etcd.listen_metrics_urls },
+		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URL", "the same", &etcd.listen_metrics_urls },
 		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve other machines although nothing asks who they are", &etcd.insecure_no_auth },
 		{ 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
 		{ 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS", "the same as --listen, as etcd writes it", &etcd.listen_client_urls },

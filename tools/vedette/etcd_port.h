@@ -1,20 +1,51 @@
-/* An etcd port on a store that something else serves too: `vedette serve --etcd-listen`. Loopback only: nothing asks who the clients are, unless authentication is
- * enabled through etcd's own API. One thread; blocks. Without etcd in the build opening answers VD_UNSUPPORTED. */
+/* An etcd port on a store that something else serves too: `vedette serve --etcd-listen`. An address that other machines can reach is refused as long as nothing
+ * asks who the clients are: client certificates, or authentication enabled through etcd's own API. One thread; blocks. Without etcd in the build opening
+ * answers VD_UNSUPPORTED. */
 #ifndef VDI_ETCD_PORT_H
 #define VDI_ETCD_PORT_H
 
 #include <vedette/store.h>
 
-#include "base.h"
+#include "command_line.h"
 
 struct vdi_etcd_port;
 
-/* data_dir: of the store; NULL: in memory. VD_INVALID_ARGUMENT: the address, or one that is not loopback. */
-VDI_MUST_USE vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store, const char *listen, const char *data_dir,
+struct vdi_etcd_port_options {
+	const char *listen; /* ADDR:PORT, or a URL whose scheme fits; NULL: no port */
+	const char *cert_file;
+	const char *key_file;
+	const char *trusted_ca_file;
+	bool	    client_cert_auth;
+	bool	    insecure_no_auth;
+};
+
+/* The entries of an option table; as `vedette etcd` calls them, behind etcd-listen. */
+#define VDI_ETCD_PORT_OPTION_TABLE(port)                                                                                                              \
+	{ 0, "etcd-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve the same store to etcd clients there", &(port)->listen },                            \
+		{ 0, "etcd-listen-cert-file", VDI_OPTION_TEXT, "FILE", "certificate of the etcd port (PEM): serves TLS", &(port)->cert_file },        \
+		{ 0, "etcd-listen-key-file", VDI_OPTION_TEXT, "FILE", "and its key", &(port)->key_file },                                             \
+		{ 0, "etcd-listen-trusted-ca-file", VDI_OPTION_TEXT, "FILE", "whose client certificates it believes", &(port)->trusted_ca_file },     \
+		{ 0, "etcd-listen-client-cert-auth", VDI_OPTION_FLAG, NULL, "etcd clients must show a certificate; its common name is their user",    \
+		  &(port)->client_cert_auth },                                                                                                        \
+		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve etcd to other machines although nothing asks who they are",                    \
+		  &(port)->insecure_no_auth }
+
+/* False: *ret_exit is the exit status (the mistake was said). */
+bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct vdi_etcd_port_options *options, int *ret_exit);
+
+/* data_dir: of the store; NULL: in memory. VD_INVALID_ARGUMENT: the address, a file, or an address that would be open to everybody. */
+VDI_MUST_USE vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store, const struct vdi_etcd_port_options *options, const char *data_dir,
 					  struct vdi_etcd_port **ret_port, struct vd_error *reterr);
 /* "127.0.0.1:2379", with the port in use. Lent. */
 const char *vdi_etcd_port_address(const struct vdi_etcd_port *port);
 /* NULL is fine; returns NULL. Before the store is closed. */
 struct vdi_etcd_port *vdi_etcd_port_close(struct vdi_etcd_port *port);
+
+/* ---- For `vedette etcd` too ---- */
+
+/* Nobody on another machine can reach it. */
+bool vdi_etcd_is_loopback(const char *address);
+/* "http://127.0.0.1:2379" -> "127.0.0.1:2379"; NULL: the scheme does not fit. */
+const char *vdi_etcd_address_of_url(const char *url, bool is_tls);
 
 #endif

@@ -28,7 +28,6 @@ struct serve {
 	const char *data_dir;
 	const char *resources;
 	const char *load;
-	const char *etcd_listen;
 	int64_t	    history_bytes;
 	vd_dur	    history_window;
 	vd_dur	    consistency_interval;
@@ -38,6 +37,7 @@ struct serve {
 	unsigned    threads;
 	bool	    memory;
 	struct vdi_etcd_settings etcd;
+	struct vdi_etcd_port_options port;
 
 	/* While a log is loaded. */
 	const struct vd_env *env;
@@ -150,7 +150,7 @@ static void *start_run(void *arg)
 		start->result = fail("", &error);
 	} else if ((error.code = start_server(start, &error)) != VD_OK) {
 		start->result = fail("start", &error);
-	} else if (start->serve->etcd_listen && (error.code = vdi_etcd_port_open(start->serve->env, start->store, start->serve->etcd_listen,
+	} else if (start->serve->port.listen && (error.code = vdi_etcd_port_open(start->serve->env, start->store, &start->serve->port,
 										  start->serve->memory ? NULL : start->serve->data_dir, &start->etcd_port, &error)) != VD_OK) {
 		start->etcd_port = NULL;
 		start->result = fail("", &error);
@@ -220,7 +220,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data)", &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
 		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
-		{ 0, "etcd-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve the same store to etcd clients there", &serve.etcd_listen },
+		VDI_ETCD_PORT_OPTION_TABLE(&serve.port),
 		VDI_ETCD_OPTION_TABLE(&serve.etcd),
 		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION", "how often etcd is compacted, by whichever server comes first; 0: never (default 5m)",
 		  &serve.etcd.compaction_interval },
@@ -246,7 +246,9 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	if (serve.etcd.urls && (serve.memory || serve.load || serve.data_dir))
 		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with none of --data-dir, --memory and --load");
-	if (serve.etcd.urls && serve.etcd_listen)
+	if (!vdi_etcd_port_options_check(command, &serve.port, &result))
+		return result;
+	if (serve.etcd.urls && serve.port.listen)
 		return vdi_command_mistake(command, "--etcd-listen serves the embedded store: it does not go with --etcd");
 	if (serve.memory && serve.data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
