@@ -333,6 +333,7 @@ static enum decision decide_locked(struct vd_player *player, vd_mono *ret_due)
 {
 	bool fast = is_fast_locked(player);
 
+	player->is_paused |= player->stop_revision && player->step.revision > player->stop_revision;
 	if (player->awaited && !player->blackout) {
 		if (vd_env_now(player->env).ns < player->await_until.ns) {
 			*ret_due = player->await_until;
@@ -462,7 +463,12 @@ void vd_player_pause(struct vd_player *player)
 
 void vd_player_resume(struct vd_player *player)
 {
-	CONTROL(player, player->is_paused = false);
+	CONTROL(player, player->is_paused = false; player->stop_revision = 0);
+}
+
+void vdi_player_play_until(struct vd_player *player, vd_rev revision)
+{
+	CONTROL(player, player->is_paused = false; player->stop_revision = revision);
 }
 
 /* The pace starts anew with the next record. */

@@ -105,6 +105,7 @@ struct vd_player {
 	uint64_t		  steps_allowed;
 	vd_rev			  seek_revision;
 	vd_wall			  seek_time;
+	vd_rev			  stop_revision; /* where it pauses by itself; 0: nowhere */
 	bool			  is_closing;
 	struct vdi_flight	 *flights; /* ring of flight_capacity, a power of two */
 	uint32_t		  flight_capacity;
@@ -146,6 +147,8 @@ static inline bool vdi_player_dice(uint64_t random, double probability)
 {
 	return probability > 0 && (double) (random >> 11) * 0x1p-53 < probability;
 }
+/* Plays at its pace up to and with revision, and pauses there. 0: nothing of that. */
+void vdi_player_play_until(struct vd_player *player, vd_rev revision);
 /* The clock's handler. */
 void vdi_player_clock(void *player);
 

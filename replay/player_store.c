@@ -168,6 +168,24 @@ static vd_status player_status(struct vd_store *store, struct vd_store_status *r
 	return vd_store_status_get(vdi_player_of(store)->inner, ret_status);
 }
 
+static void player_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
+{
+	struct vd_player_position position;
+	char			  text[512];
+	int			  size;
+
+	vd_player_position_get(vdi_player_of(store), &position);
+	size = snprintf(text, sizeof text,
+			",\"replay\":{\"revision\":%lld,\"transactions\":%llu,\"records\":%llu,\"paused\":%s,\"ended\":%s,\"disconnects\":%llu,\"compactions\":%llu,"
+			"\"errors\":%llu,\"delays\":%llu,\"refusals\":%llu,\"lostAnswers\":%llu,\"tooLarge\":%llu}",
+			(long long) position.revision, (unsigned long long) position.transactions, (unsigned long long) position.records,
+			position.paused ? "true" : "false", position.ended ? "true" : "false", (unsigned long long) position.disconnects,
+			(unsigned long long) position.compactions, (unsigned long long) position.errors, (unsigned long long) position.delays,
+			(unsigned long long) position.refusals, (unsigned long long) position.lost_answers, (unsigned long long) position.too_large);
+	write(arg, (struct vd_bytes) { text, (size_t) size });
+	vd_store_dump(vdi_player_of(store)->inner, write, arg);
+}
+
 /* The player closes it. */
 static void player_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 {
@@ -447,4 +465,5 @@ const struct vd_store_ops vdi_player_store_ops = {
 	.watch_close = player_watch_close,
 	.status = player_status,
 	.close = player_close,
+	.dump = player_dump,
 };

@@ -62,6 +62,10 @@ static void write_event(struct vdi_viewer *viewer, const struct vd_watch_event *
 {
 	struct vdi_buffer *line = &viewer->line;
 
+	if (viewer->options.event) {
+		viewer->options.event(viewer->options.event_arg, event);
+		return;
+	}
 	vdi_buffer_clear(line);
 	vdi_buffer_printf(line, "{\"watch\":%u,\"type\":\"%s\"", viewer->options.number, vd_watch_type_name(event->type));
 	if (event->type != VD_WATCH_ERROR)
@@ -76,8 +80,17 @@ static void write_event(struct vdi_viewer *viewer, const struct vd_watch_event *
 	give(viewer);
 }
 
+static bool starts_over(const struct vdi_viewer *viewer, vd_status end)
+{
+	return end == VD_EXPIRED || viewer->seen == 0;
+}
+
 static void write_end(struct vdi_viewer *viewer, vd_status reason)
 {
+	if (viewer->options.event) {
+		viewer->options.ended(viewer->options.event_arg, reason, starts_over(viewer, reason));
+		return;
+	}
 	vdi_buffer_clear(&viewer->line);
 	vdi_buffer_printf(&viewer->line, "{\"watch\":%u,\"end\":\"%s\"}\n", viewer->options.number, vd_status_name(reason));
 	give(viewer);
@@ -170,7 +183,7 @@ static void open_watch(struct vdi_viewer *viewer)
 /* Where a client goes on: behind what it saw, or, when that is gone or it saw nothing, at the beginning. */
 static void aim(struct vdi_viewer *viewer, vd_status end)
 {
-	if (end == VD_EXPIRED || viewer->seen == 0) {
+	if (starts_over(viewer, end)) {
 		viewer->watch.revision = VD_REVISION_UNSET;
 		viewer->seen = 0;
 	} else {

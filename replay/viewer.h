@@ -24,6 +24,10 @@ struct vdi_viewer_options {
 	vd_dur			       pause; /* after each event: a slow client; 0: none */
 	void (*line)(void *arg, struct vd_bytes line); /* with its newline; lent. On an actor, one at a time for one viewer */
 	void *line_arg;
+	/* In the place of lines, when event is given: the events themselves, and how a watch ended; starts_over: the next one begins with the present state. */
+	void (*event)(void *arg, const struct vd_watch_event *event);
+	void (*ended)(void *arg, vd_status reason, bool starts_over);
+	void *event_arg;
 };
 
 /* Opens its watch as soon as it can. VD_NOMEM. cacher outlives it. */

@@ -31,7 +31,7 @@ struct replay {
 	const char		 *expect_path, *listen, *resources_path, *faults, *speed_text;
 	int64_t			  seed, start_revision, until_revision, history_bytes;
 	unsigned		  threads;
-	bool			  resume, read_only, quiet;
+	bool			  resume, read_only, quiet, paused;
 	double			  speed;
 	struct vdi_log_settings	  log;
 
@@ -330,6 +330,17 @@ static int print(struct replay *replay)
 
 /* ---- Serving ---- */
 
+static void toggle_pause(struct vd_player *player)
+{
+	struct vd_player_position position;
+
+	vd_player_position_get(player, &position);
+	if (position.paused)
+		vd_player_resume(player);
+	else
+		vd_player_pause(player);
+}
+
 static int serve_player(struct replay *replay, const sigset_t *signals)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -348,8 +359,10 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 	if (error.code == VD_OK) {
 		(void) fprintf(stderr, "vedette: ready %s\n", vd_server_address(server));
 		(void) fflush(stderr);
-		vd_player_resume(replay->player);
-		vdi_command_wait_for_signal(signals);
+		if (!replay->paused)
+			vd_player_resume(replay->player);
+		while (vdi_command_wait_for_signal(signals) == SIGUSR1)
+			toggle_pause(replay->player);
 		vd_player_pause(replay->player);
 		(void) vd_server_drain(server, DRAIN_TIMEOUT); /* what is left is cut */
 		error.code = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(0), &error);
@@ -369,7 +382,7 @@ static int serve(struct replay *replay)
 	sigset_t		 signals;
 	int			 result;
 
-	if (vdi_command_process_init(&replay->log, 0, &signals, &replay->env) != VD_OK)
+	if (vdi_command_process_init(&replay->log, SIGUSR1, &signals, &replay->env) != VD_OK)
 		return vdi_command_failed(replay->command, "cannot start threads");
 	player_options(replay, &options);
 	options.paused = true;
@@ -394,8 +407,8 @@ static int check(struct replay *replay)
 	}
 	if (replay->listen && (replay->specs.count || replay->expect_path || replay->resume || replay->quiet || replay->until_revision))
 		return vdi_command_mistake(replay->command, "--listen serves; --watch, --expect, --resume, --quiet and --until print");
-	if (replay->listen == NULL && (replay->read_only || replay->threads))
-		return vdi_command_mistake(replay->command, "--read-only and --threads go with --listen");
+	if (replay->listen == NULL && (replay->read_only || replay->threads || replay->paused))
+		return vdi_command_mistake(replay->command, "--read-only, --paused and --threads go with --listen");
 	if (replay->listen == NULL && replay->specs.count == 0)
 		return vdi_command_mistake(replay->command, "what should be shown? --watch KIND, as often as you like, or --listen ADDR:PORT");
 	return VDI_EXIT_OK;
@@ -415,6 +428,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "quiet", VDI_OPTION_FLAG, NULL, "print nothing", &replay.quiet },
 		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve the recorded cluster to kubectl and the like; port 0 chooses one", &replay.listen },
 		{ 0, "read-only", VDI_OPTION_FLAG, NULL, "refuse the clients' writes", &replay.read_only },
+		{ 0, "paused", VDI_OPTION_FLAG, NULL, "the log stands still until SIGUSR1, which also pauses and resumes later", &replay.paused },
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &replay.threads },
 		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "further kinds (JSON)", &replay.resources_path },
 		{ 0, "speed", VDI_OPTION_TEXT, "N|max", "times recorded time, or as fast as watches take it (default max)", &replay.speed_text },

@@ -1,0 +1,376 @@
+/* How: the log is played at its recorded pace under a simulated clock; after each stretch caches are brought up to the store's revision (an idle cache asks its store
+ * only when somebody wants something newer), time is given to the code under test, and the pictures of all watches are compared with lists and the store. */
+#include "rehearsal.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "actor_sim.h"
+#include "player.h"
+
+/* Simulated time that caches and watches get to come back and catch up. */
+#define PATIENCE VD_SECONDS(3600)
+#define CODEC_FIELDS_NONE NULL, 0
+
+/* ---- Running ---- */
+
+static void ask_rules(struct vd_rehearsal *rehearsal)
+{
+	struct vd_store	      *store = rehearsal->player->inner;
+	struct vd_store_status status;
+
+	if (rehearsal->rule_count == 0 || vd_store_status_get(store, &status) != VD_OK || status.current == rehearsal->asked_at)
+		return;
+	rehearsal->asked_at = status.current;
+	for (size_t i = 0; i < rehearsal->rule_count; i++)
+		if (!rehearsal->rules[i].holds(rehearsal->rules[i].arg, store) && rehearsal->violation[0] == 0)
+			(void) snprintf(rehearsal->violation, sizeof rehearsal->violation, "always: \"%s\" does not hold at revision %lld",
+					rehearsal->rules[i].name, (long long) status.current);
+}
+
+/* Between two steps of the simulator. */
+static bool look(void *arg)
+{
+	struct vd_rehearsal *rehearsal = arg;
+
+	ask_rules(rehearsal);
+	return rehearsal->condition && rehearsal->condition(rehearsal->condition_arg);
+}
+
+bool vd_rehearsal_until(struct vd_rehearsal *rehearsal, bool (*condition)(void *arg), void *arg, vd_dur limit)
+{
+	bool held;
+
+	rehearsal->condition = condition;
+	rehearsal->condition_arg = arg;
+	held = vdi_sim_run_until(rehearsal->env, look, rehearsal, limit);
+	rehearsal->condition = NULL;
+	return held;
+}
+
+void vd_rehearsal_pass(struct vd_rehearsal *rehearsal, vd_dur time)
+{
+	(void) vd_rehearsal_until(rehearsal, NULL, NULL, time);
+}
+
+static bool is_at_rest(void *arg)
+{
+	struct vd_rehearsal	 *rehearsal = arg;
+	struct vd_player_position position;
+
+	vd_player_position_get(rehearsal->player, &position);
+	return position.ended || (position.paused && position.resting);
+}
+
+static bool has_caught_up(void *arg)
+{
+	struct vd_rehearsal   *rehearsal = arg;
+	struct vd_store_status status;
+
+	if (vd_store_status_get(rehearsal->player->inner, &status) != VD_OK)
+		return true;
+	for (size_t i = 0; i < rehearsal->cache_count; i++)
+		if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) != VD_OK || vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
+			return false;
+	for (size_t i = 0; i < rehearsal->part_count; i++)
+		if (!vdi_viewer_is_open(rehearsal->parts[i]->viewer) || !vdi_viewer_is_idle(rehearsal->parts[i]->viewer))
+			return false;
+	return true;
+}
+
+static void listed(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	bool *answered = arg;
+
+	(void) status;
+	(void) error;
+	if (list)
+		vd_list_free(list);
+	*answered = true;
+}
+
+static bool is_true(void *flag)
+{
+	return *(bool *) flag;
+}
+
+/* A list that must be as new as the store makes an idle cache ask how far that is. Whatever it answers. */
+static void nudge(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, vd_rev revision)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	bool		       answered = false;
+
+	options.revision = revision;
+	options.match = VD_MATCH_NOT_OLDER_THAN;
+	options.limit = 1;
+	if (vd_cacher_list(cacher, &options, listed, &answered, NULL) == VD_OK)
+		(void) vd_rehearsal_until(rehearsal, is_true, &answered, PATIENCE);
+}
+
+static vd_status catch_up(struct vd_rehearsal *rehearsal, struct vd_error *reterr)
+{
+	vd_mono last = vd_mono_add(vd_env_now(rehearsal->env), PATIENCE);
+
+	while (!has_caught_up(rehearsal)) {
+		struct vd_store_status status;
+
+		if (vd_env_now(rehearsal->env).ns >= last.ns)
+			return vd_error_set(reterr, VD_TIMEOUT, "a cache or a watch did not catch up within an hour");
+		VDI_TRY(vd_store_status_get(rehearsal->player->inner, &status));
+		for (size_t i = 0; i < rehearsal->cache_count; i++)
+			if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) == VD_OK &&
+			    vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
+				nudge(rehearsal, rehearsal->caches[i].cacher, status.current);
+		(void) vd_rehearsal_until(rehearsal, has_caught_up, rehearsal, VD_SECONDS(5));
+	}
+	return VD_OK;
+}
+
+vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, struct vd_error *reterr)
+{
+	vd_status status;
+
+	if (revision <= 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: a revision is above 0");
+	vdi_player_play_until(rehearsal->player, revision);
+	while (!vd_rehearsal_until(rehearsal, is_at_rest, rehearsal, PATIENCE)) {
+		/* Hours may lie between two records. */
+	}
+	/* Answers at once: the player rests. */
+	status = vd_player_wait(rehearsal->player, revision == VD_PLAYER_END ? VD_PLAYER_END : 1, VD_MS(0), reterr);
+	if (status == VD_OK && revision != VD_PLAYER_END)
+		status = vd_player_wait(rehearsal->player, rehearsal->player->position.ended ? revision : 1, VD_MS(0), reterr);
+	VDI_TRY(status);
+	VDI_TRY(catch_up(rehearsal, reterr));
+	vd_rehearsal_pass(rehearsal, rehearsal->settle);
+	VDI_TRY(catch_up(rehearsal, reterr));
+	(void) vdi_sim_run_until_idle(rehearsal->env);
+	vdi_rehearsal_compare(rehearsal);
+	return VD_OK;
+}
+
+/* ---- Caches, watches, rules ---- */
+
+vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_prefix, bool cluster_scoped, struct vd_cacher **ret_cacher, struct vd_error *reterr)
+{
+	struct vd_cacher_options   options = VD_CACHER_OPTIONS_INIT;
+	struct vdi_rehearsal_cache cache = { 0 };
+	vd_status		   status;
+
+	if (key_prefix == NULL || ret_cacher == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: an argument is missing");
+	for (size_t i = 0; i < rehearsal->cache_count; i++)
+		if (strcmp(rehearsal->caches[i].prefix, key_prefix) == 0) {
+			*ret_cacher = rehearsal->caches[i].cacher;
+			return VD_OK;
+		}
+	if (!vdi_grow((void **) &rehearsal->caches, &rehearsal->cache_capacity, rehearsal->cache_count + 1, sizeof cache) ||
+	    (cache.prefix = vdi_strdup(key_prefix)) == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	options.resource = options.key_prefix = cache.prefix;
+	options.cluster_scoped = cluster_scoped;
+	options.codec = rehearsal->codec;
+	options.skip_undecodable = true;
+	status = vd_cacher_new(rehearsal->env, &rehearsal->player->store, &options, &cache.cacher, reterr);
+	if (status == VD_OK) {
+		status = vd_cacher_ready_wait(cache.cacher, PATIENCE, reterr);
+		if (status != VD_OK)
+			vd_cacher_close_wait(cache.cacher);
+	}
+	if (status != VD_OK) {
+		vdi_free(cache.prefix);
+		return status;
+	}
+	rehearsal->caches[rehearsal->cache_count++] = cache;
+	*ret_cacher = cache.cacher;
+	return VD_OK;
+}
+
+static void take_event(void *arg, const struct vd_watch_event *event)
+{
+	vdi_rehearsal_watch_take(&((struct vdi_rehearsal_part *) arg)->watch, event);
+}
+
+static void take_end(void *arg, vd_status reason, bool starts_over)
+{
+	vdi_rehearsal_watch_ended(&((struct vdi_rehearsal_part *) arg)->watch, reason, starts_over);
+}
+
+static struct vd_bytes copy_to(char **at, struct vd_bytes slice)
+{
+	struct vd_bytes copy = { *at, slice.size };
+
+	if (slice.size)
+		memcpy(*at, slice.data, slice.size);
+	*at += slice.size;
+	return copy;
+}
+
+/* The list that shows what the watch should show. */
+static bool copy_scope(struct vdi_rehearsal_part *part, const struct vd_watch_options *watch)
+{
+	char *at = part->text = vdi_alloc(watch->namespace_name.size + watch->name.size + watch->label_selector.size + watch->field_selector.size +
+					  watch->shard_selector.size + 1);
+
+	if (at == NULL)
+		return false;
+	part->list = (struct vd_list_options) VD_LIST_OPTIONS_INIT;
+	part->list.revision = VD_REVISION_ANY;
+	part->list.namespace_name = copy_to(&at, watch->namespace_name);
+	part->list.name = copy_to(&at, watch->name);
+	part->list.label_selector = copy_to(&at, watch->label_selector);
+	part->list.field_selector = copy_to(&at, watch->field_selector);
+	part->list.shard_selector = copy_to(&at, watch->shard_selector);
+	return true;
+}
+
+static bool is_open(void *viewer)
+{
+	return vdi_viewer_is_open(viewer);
+}
+
+static void close_part(struct vd_rehearsal *rehearsal, struct vdi_rehearsal_part *part)
+{
+	struct vdi_wait wait;
+
+	if (part->viewer) {
+		vdi_wait_init(&wait, rehearsal->env);
+		vdi_viewer_close(part->viewer, vdi_wait_signal_arg, &wait);
+		vdi_wait_wait(&wait);
+		vdi_wait_fini(&wait);
+	}
+	vdi_rehearsal_watch_fini(&part->watch);
+	vdi_free(part->text);
+	vdi_free(part);
+}
+
+/* The cacher itself says what is wrong with the options; a viewer would only write it down. */
+static vd_status try_options(struct vd_cacher *cacher, const struct vd_watch_options *options, struct vd_error *reterr)
+{
+	struct vd_watcher *watcher;
+	vd_status	   status = vd_cacher_watch(cacher, options, NULL, &watcher, reterr);
+
+	if (status == VD_OK)
+		vd_watcher_close(watcher, NULL, NULL);
+	return status == VD_NOT_READY ? VD_OK : status;
+}
+
+vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, const struct vd_watch_options *options, unsigned *ret_watch,
+			     struct vd_error *reterr)
+{
+	struct vdi_viewer_options  viewer = { .watch = options, .resume = true, .event = take_event, .ended = take_end };
+	struct vdi_rehearsal_part *part;
+
+	if (cacher == NULL || options == NULL || options->size != sizeof *options || ret_watch == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: an argument is missing, or of an unknown size");
+	VDI_TRY(try_options(cacher, options, reterr));
+	part = VDI_NEW(struct vdi_rehearsal_part);
+	if (part == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	vdi_rehearsal_watch_init(&part->watch, VDI_MAX(options->revision, 0));
+	part->cacher = cacher;
+	viewer.event_arg = part;
+	if (!vdi_grow((void **) &rehearsal->parts, &rehearsal->part_capacity, rehearsal->part_count + 1, sizeof *rehearsal->parts) ||
+	    !copy_scope(part, options) || vdi_viewer_new(rehearsal->env, cacher, &viewer, &part->viewer) != VD_OK) {
+		close_part(rehearsal, part);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	rehearsal->parts[rehearsal->part_count++] = part;
+	(void) vd_rehearsal_until(rehearsal, is_open, part->viewer, PATIENCE);
+	(void) vdi_sim_run_until_idle(rehearsal->env); /* the initial state has come */
+	*ret_watch = (unsigned) rehearsal->part_count - 1;
+	return VD_OK;
+}
+
+vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char *name, bool (*holds)(void *arg, struct vd_store *store), void *arg)
+{
+	struct vdi_rehearsal_rule rule = { vdi_strdup(name), holds, arg };
+
+	if (rule.name == NULL || !vdi_grow((void **) &rehearsal->rules, &rehearsal->rule_capacity, rehearsal->rule_count + 1, sizeof rule)) {
+		vdi_free(rule.name);
+		return VD_NOMEM;
+	}
+	rehearsal->rules[rehearsal->rule_count++] = rule;
+	return VD_OK;
+}
+
+/* ---- Life ---- */
+
+struct vd_env *vd_rehearsal_env(struct vd_rehearsal *rehearsal)
+{
+	return rehearsal->env;
+}
+
+struct vd_store *vd_rehearsal_store(struct vd_rehearsal *rehearsal)
+{
+	return vd_player_store(rehearsal->player);
+}
+
+struct vd_player *vd_rehearsal_player(struct vd_rehearsal *rehearsal)
+{
+	return rehearsal->player;
+}
+
+static vd_status prepare(struct vd_rehearsal *rehearsal, const struct vd_rehearsal_options *options, struct vd_error *reterr)
+{
+	struct vd_player_options player = VD_PLAYER_OPTIONS_INIT;
+
+	if (vdi_env_new_sim(options->seed, options->log, options->log_arg, &rehearsal->env) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	VDI_TRY(vd_codec_json_new(CODEC_FIELDS_NONE, &rehearsal->codec, reterr));
+	player.path = options->path;
+	player.speed = options->speed;
+	player.paused = true;
+	player.start_revision = options->start_revision;
+	player.writable = !options->read_only;
+	player.seed = options->seed;
+	player.faults = options->faults;
+	player.history_bytes = options->history_bytes;
+	VDI_TRY(vd_player_open(rehearsal->env, &player, &rehearsal->player, reterr));
+	vdi_sim_set_step_delay(rehearsal->env, options->step_delay_max);
+	return VD_OK;
+}
+
+vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct vd_rehearsal **ret_rehearsal, struct vd_error *reterr)
+{
+	struct vd_rehearsal *rehearsal;
+	vd_status	     status;
+
+	if (options == NULL || options->size != sizeof *options || ret_rehearsal == NULL || options->step_delay_max.ns < 0 || options->settle.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: options of an unknown size, or outside their range");
+	rehearsal = VDI_NEW(struct vd_rehearsal);
+	if (rehearsal == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	rehearsal->settle = options->settle;
+	rehearsal->failed = options->failed;
+	rehearsal->failed_arg = options->failed_arg;
+	status = prepare(rehearsal, options, reterr);
+	if (status != VD_OK) {
+		vd_rehearsal_close(rehearsal);
+		return status;
+	}
+	*ret_rehearsal = rehearsal;
+	return VD_OK;
+}
+
+struct vd_rehearsal *vd_rehearsal_close(struct vd_rehearsal *rehearsal)
+{
+	if (rehearsal == NULL)
+		return NULL;
+	for (size_t i = 0; i < rehearsal->part_count; i++)
+		close_part(rehearsal, rehearsal->parts[i]);
+	for (size_t i = 0; i < rehearsal->cache_count; i++) {
+		vd_cacher_close_wait(rehearsal->caches[i].cacher);
+		vdi_free(rehearsal->caches[i].prefix);
+	}
+	vd_player_close_wait(rehearsal->player);
+	vd_codec_free(rehearsal->codec);
+	(void) vd_env_free(rehearsal->env);
+	for (size_t i = 0; i < rehearsal->rule_count; i++)
+		vdi_free(rehearsal->rules[i].name);
+	vdi_free(rehearsal->rules);
+	vdi_free(rehearsal->parts);
+	vdi_free(rehearsal->caches);
+	vdi_free(rehearsal);
+	return NULL;
+}

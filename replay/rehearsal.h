@@ -1,0 +1,60 @@
+/* A rehearsal as its own files see it: rehearsal.c makes, runs and closes it, rehearsal_check.c looks at what came of it. Everything is on one thread. */
+#ifndef VDI_REHEARSAL_H
+#define VDI_REHEARSAL_H
+
+#include <vedette/replay.h>
+
+#include "rehearsal_watch.h"
+#include "viewer.h"
+
+/* A watch, with its options, whose slices lie in text. */
+struct vdi_rehearsal_part {
+	struct vdi_rehearsal_watch watch;
+	struct vd_cacher	  *cacher;
+	struct vdi_viewer	  *viewer;
+	struct vd_list_options	   list; /* of the same scope */
+	char			  *text;
+};
+
+struct vdi_rehearsal_cache {
+	struct vd_cacher *cacher;
+	char		 *prefix;
+};
+
+/* Something that must always hold. */
+struct vdi_rehearsal_rule {
+	char *name;
+	bool (*holds)(void *arg, struct vd_store *store);
+	void *arg;
+};
+
+struct vd_rehearsal {
+	struct vd_env	 *env;
+	struct vd_player *player;
+	struct vd_codec	 *codec; /* of its own caches */
+	vd_dur		  settle;
+	void (*failed)(void *arg, const char *sentence);
+	void *failed_arg;
+
+	struct vdi_rehearsal_cache *caches;
+	size_t			    cache_count, cache_capacity;
+	struct vdi_rehearsal_part **parts;
+	size_t			    part_count, part_capacity;
+	struct vdi_rehearsal_rule  *rules;
+	size_t			    rule_count, rule_capacity;
+	vd_rev			    asked_at; /* the rules were asked at this revision */
+	bool (*condition)(void *arg);
+	void *condition_arg;
+
+	char violation[768]; /* the first one that is no watch's; "": none */
+	char failure[1024];  /* "": none */
+};
+
+/* The store as it is, whatever faults others see. The records that begin with prefix, or the one of key when is_key; references and array are the caller's, given
+ * back by vdi_rehearsal_release. Runs the simulator. */
+VDI_MUST_USE vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key, bool is_key, struct vd_kv ***ret_kvs, size_t *ret_count);
+void		       vdi_rehearsal_release(struct vd_kv **kvs, size_t count);
+/* Compares pictures, lists and store, and notes what differs. Runs the simulator. */
+void vdi_rehearsal_compare(struct vd_rehearsal *rehearsal);
+
+#endif
