@@ -59,18 +59,12 @@ static void set_error(struct vd_error *ret, vd_status status, const struct vd_er
 
 void vdi_watchchan_push_error(struct vdi_watchchan *watchchan, vd_status status, const struct vd_error *error)
 {
-	struct vdi_raw_event raw = { .kind = VDI_RAW_ERROR, .received = vd_env_now(watchchan->env) };
-
 	watchchan->phase = VDI_PHASE_ENDED;
 	watchchan->quiet_end = status == VD_CLOSED || status == VD_CANCELED; /* */
 	if (watchchan->quiet_end)
 		return;
 	set_error(&watchchan->error, status, error);
-	watchchan->error_pending = true;
-	if (!vdi_slots_full(watchchan)) {
-		vdi_watchchan_push_raw(watchchan, &raw);
-		watchchan->error_pending = false;
-	}
+	watchchan->error_pending = true; /* follows as soon as there is room */
 }
 
 static void raw_fini(struct vdi_raw_event *raw)
@@ -421,7 +415,7 @@ vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store, c
 	watchchan->options = *options;
 	watchchan->options.decode_workers = VDI_MIN(options->decode_workers, (unsigned) VDI_DECODE_WORKERS_MAX);
 	watchchan->consumer_waits = true;
-	watchchan->key = vdi_alloc(2 * options->key.size + 1);
+	watchchan->key = vdi_alloc(2 * options->key.size); /* and the end of the range, which is no longer */
 	if (watchchan->key == NULL) {
 		free_all(watchchan);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");

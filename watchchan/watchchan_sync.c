@@ -162,7 +162,9 @@ bool vdi_watchchan_start(struct vdi_watchchan *watchchan)
 		watchchan->waiting_for_store = true;
 		ask_revision(watchchan);
 	}
-	if (watchchan->phase == VDI_PHASE_ENDED || !read_answer(watchchan, &status))
+	if (watchchan->phase == VDI_PHASE_ENDED)
+		return true;
+	if (!read_answer(watchchan, &status))
 		return false;
 	watchchan->waiting_for_store = false;
 	if (status != VD_OK) {

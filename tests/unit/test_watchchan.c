@@ -5,6 +5,7 @@
 
 #include "actor_sim.h"
 #include "watchchan.h"
+#include "watchchan_state.h"
 
 struct world {
 	struct vd_env	     *env;
@@ -17,16 +18,21 @@ struct world {
 
 static const char prefix[] = "/registry/pods/";
 
-static struct world world_new(uint64_t seed)
+static struct world world_logging(uint64_t seed, vd_log_fn log, void *log_arg)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 	struct world	       world = { 0 };
 
 	options.history_window = (vd_dur) { 0 };
-	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world.env), VD_OK);
+	assert_status(vdi_env_new_sim(seed, log, log_arg, &world.env), VD_OK);
 	assert_status(vd_store_open_mvcc(world.env, &options, &world.store, NULL), VD_OK);
 	assert_status(vd_codec_json_new(NULL, 0, &world.codec, NULL), VD_OK);
 	return world;
+}
+
+static struct world world_new(uint64_t seed)
+{
+	return world_logging(seed, NULL, NULL);
 }
 
 static void on_closed(void *arg)
@@ -199,8 +205,13 @@ static void r202_start_revision(void **state)
 	put(&world, "d", "x"); /* 7 */
 	assert_string_equal(next(&world), "ADDED d@7");
 	close_watch(&world);
-	/* With initial events it is refused, to be retried in 1 to 3 s. */
+	/* With initial events the current one is served. */
 	options.send_initial_events = VD_TRUE;
+	options.revision = 7;
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "ADDED a@4");
+	close_watch(&world);
+	/* A future one is refused, to be retried in 1 to 3 s. */
 	options.revision = 100;
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "ERROR too_large_revision");
@@ -226,6 +237,8 @@ static void r207_pages_are_pinned_to_one_revision(void **state)
 	for (int i = 0; i < COUNT; i++) {
 		snprintf(expected, sizeof expected, "ADDED p%06d@%d", i, i + 2);
 		assert_string_equal(next(&world), expected);
+		if (i == 0)
+			assert_int_equal(world.watchchan->page_count, VDI_WATCHCHAN_PAGE_LEN);
 		if (i == 5) /* after page 1 was read: neither in page 2 nor lost */
 			put(&world, "p999999", "late");
 	}
@@ -320,6 +333,56 @@ static void r230_compacted_start_is_expired(void **state)
 	world_free(&world);
 }
 
+/* The state could be read to its first page only: the reader learns what is gone. */
+static void r226_r230_a_page_that_is_compacted(void **state)
+{
+	struct world		     world = world_new(17);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vdi_watchchan_event   event;
+	char			     name[32];
+	vd_rev			     last = 0;
+
+	(void) state;
+	for (int i = 0; i < VDI_WATCHCHAN_PAGE_LEN + 7; i++) {
+		snprintf(name, sizeof name, "p%06d", i);
+		put(&world, name, "x");
+	}
+	open_watch(&world, &options);
+	assert_string_equal(next(&world), "ADDED p000000@2");
+	last = put(&world, "p999999", "late");
+	assert_status(vd_store_compact(world.store, last, true, on_compacted, &world), VD_OK);
+	for (int i = 1; i < VDI_WATCHCHAN_PAGE_LEN; i++)
+		assert_string_not_equal(next(&world), "AGAIN");
+	vdi_sim_run_until_idle(world.env);
+	assert_status(vdi_watchchan_next(world.watchchan, &event), VD_OK);
+	assert_int_equal(event.type, VD_WATCH_ERROR);
+	assert_status(event.error->code, VD_EXPIRED);
+	assert_int_equal(event.error->compacted, last);
+	assert_string_equal(next(&world), "END");
+	world_free(&world);
+}
+
+/* No read was begun, so there is none to wait for. */
+static void r214_r228_a_store_that_is_closing_already(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 2; i++) {
+		struct world		     world = world_new(18);
+		struct vdi_watchchan_options options = options_of(&world);
+		bool			     store_closed = false;
+
+		options.send_initial_events = VD_TRUE;
+		options.revision = i; /* 0: the state at once; 1: which revision is it? */
+		vd_store_close(world.store, on_closed, &store_closed);
+		open_watch(&world, &options);
+		assert_string_equal(next(&world), "END");
+		close_watch(&world);
+		assert_true(vdi_sim_run_until(world.env, is_true, &store_closed, VD_SECONDS(10)));
+		vd_codec_free(world.codec);
+		vd_env_free(world.env);
+	}
+}
+
 /* rules: T-057 */
 static void r221_undecodable_ends_the_watch(void **state)
 {
@@ -367,6 +430,43 @@ static void o20_undecodable_may_be_skipped(void **state)
 	world_free(&world);
 }
 
+/* A state before the change that cannot be read, and the filter asks for it: nobody has seen it (O-20), or the watch ends. */
+static void o20_r221_an_unreadable_state_before(void **state)
+{
+	(void) state;
+	for (int skip = 0; skip < 2; skip++) {
+		struct world		     world = world_new(14);
+		struct vdi_watchchan_options options = options_of(&world);
+
+		put_value(&world, "/registry/pods/bad", "junk"); /* 2 */
+		options.revision = 2;
+		options.predicate = app_is_x;
+		options.skip_undecodable = skip;
+		open_watch(&world, &options);
+		put(&world, "bad", "x"); /* 3: healed */
+		put(&world, "bad", "x"); /* 4 */
+		assert_string_equal(next(&world), skip ? "ADDED bad@3" : "ERROR undecodable");
+		assert_string_equal(next(&world), skip ? "MODIFIED bad@4" : "END");
+		world_free(&world);
+	}
+}
+
+static void r223_there_are_as_many_workers_as_asked_for_and_at_most_so_many(void **state)
+{
+	static const unsigned asked[] = { 0, 1, VDI_DECODE_WORKERS_MAX, VDI_DECODE_WORKERS_MAX + 1, ~0u };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+		struct world		     world = world_new(15);
+		struct vdi_watchchan_options options = options_of(&world);
+
+		options.decode_workers = asked[i];
+		open_watch(&world, &options);
+		assert_int_equal(world.watchchan->workers_open, VDI_MIN(asked[i], (unsigned) VDI_DECODE_WORKERS_MAX));
+		world_free(&world);
+	}
+}
+
 static void r223_workers_keep_the_order(void **state)
 {
 	(void) state;
@@ -411,11 +511,52 @@ static void r225_a_full_queue_stops_reading_and_loses_nothing(void **state)
 	assert_int_equal(stats.result_len, VDI_WATCHCHAN_QUEUE_LEN);
 	assert_int_equal(stats.raw_len, VDI_WATCHCHAN_QUEUE_LEN);
 	assert_int_equal(stats.result_high, VDI_WATCHCHAN_QUEUE_LEN);
-	assert_true(stats.result_full > 0);
+	assert_int_equal(stats.raw_high, VDI_WATCHCHAN_QUEUE_LEN);
+	assert_int_equal(stats.result_full, 1);
 	for (int i = 0; i < COUNT; i++) {
 		snprintf(expected, sizeof expected, "ADDED p%04d@%d", i, i + 2);
 		assert_string_equal(next(&world), expected);
 	}
+	world_free(&world);
+}
+
+static void count_blocked(void *arg, const struct vd_log_record *record)
+{
+	if (strstr(record->message, "was full for"))
+		++*(unsigned *) arg;
+}
+
+/* Full to the last place holds nobody up; one more does, until the first is taken, and that is logged when it took long. */
+static void r225_only_who_waits_for_room_is_held_up(void **state)
+{
+	unsigned		     logged = 0;
+	struct world		     world = world_logging(16, count_blocked, &logged);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vdi_watchchan_stats   stats;
+	char			     name[32];
+
+	(void) state;
+	options.revision = 1;
+	open_watch(&world, &options);
+	for (int i = 0; i < VDI_WATCHCHAN_QUEUE_LEN; i++) {
+		snprintf(name, sizeof name, "p%04d", i);
+		put(&world, name, "x");
+	}
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	vdi_watchchan_stats_get(world.watchchan, &stats);
+	assert_int_equal(stats.result_len, VDI_WATCHCHAN_QUEUE_LEN);
+	assert_int_equal(stats.result_full, 0);
+	assert_string_equal(next(&world), "ADDED p0000@2");
+	assert_int_equal(logged, 0);
+	put(&world, "q0", "x"); /* takes the free place */
+	put(&world, "q1", "x");
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	vdi_watchchan_stats_get(world.watchchan, &stats);
+	assert_int_equal(stats.result_full, 1);
+	assert_string_equal(next(&world), "ADDED p0001@3");
+	assert_int_equal(logged, 1);
+	assert_string_equal(next(&world), "ADDED p0002@4");
+	assert_int_equal(logged, 1);
 	world_free(&world);
 }
 
@@ -618,10 +759,15 @@ int main(void)
 		cmocka_unit_test(r219_the_filter_table),
 		cmocka_unit_test(r211_progress_becomes_a_bookmark),
 		cmocka_unit_test(r230_compacted_start_is_expired),
+		cmocka_unit_test(r226_r230_a_page_that_is_compacted),
+		cmocka_unit_test(r214_r228_a_store_that_is_closing_already),
 		cmocka_unit_test(r221_undecodable_ends_the_watch),
 		cmocka_unit_test(o20_undecodable_may_be_skipped),
+		cmocka_unit_test(o20_r221_an_unreadable_state_before),
+		cmocka_unit_test(r223_there_are_as_many_workers_as_asked_for_and_at_most_so_many),
 		cmocka_unit_test(r223_workers_keep_the_order),
 		cmocka_unit_test(r225_a_full_queue_stops_reading_and_loses_nothing),
+		cmocka_unit_test(r225_only_who_waits_for_room_is_held_up),
 		cmocka_unit_test(e459_the_end_of_a_revision_is_told),
 		cmocka_unit_test(r228_close_at_any_moment),
 		cmocka_unit_test(r201_bad_options_are_refused),
