@@ -91,17 +91,13 @@ static void run_bucket(struct vdi_bookmark_wheel *wheel, struct vd_watcher **buc
 		vd_mono		   last = { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
 
 		vdi_bookmark_remove(wheel, watcher);
-		if (watcher->deadline.ns <= now.ns) {
-			(void) vdi_outlet_post(watcher, VDI_MESSAGE_DEADLINE);
-		} else {
-			/* Between the last bookmark and the deadline nothing more is due. A tick may come up to a second early for it, or late. */
-			if (watcher->allow_bookmarks && !watcher->had_last_bookmark &&
-			    (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX)) {
-				(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
-				watcher->had_last_bookmark = watcher->deadline.ns != INT64_MAX && vd_mono_add(now, VD_SECONDS(1)).ns > last.ns;
-			}
-			file(wheel, watcher, now);
+		/* Between the last bookmark and the deadline nothing more is due. A tick may come up to a second early for it, or late. */
+		if (watcher->allow_bookmarks && !watcher->had_last_bookmark &&
+		    (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX)) {
+			(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
+			watcher->had_last_bookmark = watcher->deadline.ns != INT64_MAX && vd_mono_add(now, VD_SECONDS(1)).ns > last.ns;
 		}
+		file(wheel, watcher, now);
 		watcher = next;
 	}
 }
@@ -128,8 +124,6 @@ vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel)
 {
 	vd_mono now = vd_env_now(wheel->env);
 
-	if (wheel->soon_next.ns <= now.ns)
-		run_soon(wheel, now);
 	if (wheel->tick_next.ns <= now.ns) {
 		int64_t end = second_of(now);
 
@@ -142,6 +136,9 @@ vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel)
 		}
 		schedule_tick(wheel, now);
 	}
+	/* After the buckets, which may have put somebody there whose deadline is already over. */
+	if (wheel->soon_next.ns <= now.ns)
+		run_soon(wheel, now);
 	if (wheel->count == 0)
 		wheel->tick_next = VD_NEVER;
 	return wheel->soon_next.ns < wheel->tick_next.ns ? wheel->soon_next : wheel->tick_next;

@@ -1,4 +1,6 @@
 /* The wheel of bookmarks and deadlines, with watchers of a real Cacher: who is due what when. */
+#include <poll.h>
+
 #include "bookmark.h"
 
 #include "cacher.h"
@@ -6,6 +8,13 @@
 #include "env.h"
 
 #define WATCHERS 60
+
+static bool is_readable(int fd)
+{
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+
+	return poll(&wanted, 1, 0) == 1;
+}
 
 static int64_t ms_until(const struct cacher_fixture *f, vd_mono time)
 {
@@ -159,11 +168,48 @@ static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void *
 	cacher_fixture_teardown(&f);
 }
 
+/* A descriptor that is asked for late says at once what is there: an event, or only a word of the cacher. */
+static void t124_a_descriptor_is_readable_while_there_is_something(void **state)
+{
+	struct cacher_fixture	f;
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct vd_watcher      *watchers[3];
+	struct vd_watch_event	event;
+	struct vd_error		error;
+
+	cacher_fixture_setup(&f, 9);
+	options.revision = vd_cacher_revision(f.cacher);
+	options.allow_bookmarks = true;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_status(vd_cacher_watch(f.cacher, &options, NULL, &watchers[i], &error), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_status(vd_watcher_next(watchers[i], &event), VD_AGAIN);
+	}
+	assert_false(is_readable(vd_watcher_fd(watchers[0])));
+	put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_true(is_readable(vd_watcher_fd(watchers[0])));
+	assert_true(is_readable(vd_watcher_fd(watchers[1])));
+	for (unsigned i = 0; i < 3; i++) {
+		assert_status(vd_watcher_next(watchers[i], &event), VD_OK);
+		assert_int_equal(event.type, VD_WATCH_ADDED);
+		assert_status(vd_watcher_next(watchers[i], &event), VD_AGAIN);
+	}
+	vdi_sim_advance(f.env, VD_SECONDS(70));
+	assert_true(is_readable(vd_watcher_fd(watchers[2])));
+	assert_status(vd_watcher_next(watchers[2], &event), VD_OK);
+	assert_int_equal(event.type, VD_WATCH_BOOKMARK);
+	for (unsigned i = 0; i < 3; i++)
+		vd_watcher_close(watchers[i], NULL, NULL);
+	cacher_fixture_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t145_r558_deadlines_are_exact_and_bookmarks_come_before_them),
 		cmocka_unit_test(t124_r558_the_period),
+		cmocka_unit_test(t124_a_descriptor_is_readable_while_there_is_something),
 		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),
 		cmocka_unit_test(t125_closing_at_any_moment_of_a_tick),
 		cmocka_unit_test(the_store_is_asked_once_a_tick_and_only_when_somebody_is_near),

@@ -81,6 +81,51 @@ static void the_dump_names_who_lags(void **state)
 	free(dump);
 }
 
+static void open_blocked(struct cacher_fixture *f, struct recorder *recorder, const char *labels)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+	memset(recorder, 0, sizeof *recorder);
+	recorder->room = 1;
+	options.revision = vd_cacher_revision(f->cacher);
+	options.label_selector = vd_bytes_of(labels);
+	assert_status(recorder_open(f, recorder, &options, NULL), VD_OK);
+}
+
+/* Who holds more bytes comes first, although it are fewer events; and what the stream has done is shown. */
+static void the_dump_sorts_by_what_is_held(void **state)
+{
+	static struct recorder recorders[2];
+	struct cacher_fixture  f;
+	struct dumped	      *dump = malloc(sizeof *dump);
+	const char	      *few, *many;
+	char		       node[400];
+
+	memset(node, 'n', sizeof node - 1);
+	node[sizeof node - 1] = 0;
+	for (unsigned swapped = 0; swapped < 2; swapped++) {
+		cacher_fixture_setup(&f, 9);
+		open_blocked(&f, &recorders[swapped], "app=web");
+		open_blocked(&f, &recorders[!swapped], "app=db");
+		cacher_fixture_settle(&f);
+		for (int i = 0; i < 4; i++)
+			put_pod(&f, "a", "x", "web", node);
+		for (int i = 0; i < 5; i++)
+			put_pod(&f, "a", "y", "db", NULL);
+		cacher_fixture_settle(&f);
+		dump_of(&f, dump);
+		assert_non_null(strstr(dump->text, "\"watchChan\":{\"raw\":{\"len\":0,\"high\":"));
+		assert_non_null(strstr(dump->text, "\"events\":9,\"bookmarks\":"));
+		few = strstr(dump->text, "\"lagEvents\":3,");
+		many = strstr(dump->text, "\"lagEvents\":4,");
+	assert_true(few && many && few < many);
+		for (size_t i = 0; i < 2; i++)
+			recorder_close(&f, &recorders[i]);
+		cacher_fixture_teardown(&f);
+	}
+	free(dump);
+}
+
 static void o20_undecodable_keys_are_listed_until_they_are_readable(void **state)
 {
 	struct cacher_fixture f;
@@ -181,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_dump_names_who_lags),
+		cmocka_unit_test(the_dump_sorts_by_what_is_held),
 		cmocka_unit_test(o20_undecodable_keys_are_listed_until_they_are_readable),
 		cmocka_unit_test(o20_undecodable_keys_leave_one_by_one),
 		cmocka_unit_test(r717_stages_and_r703_returned_objects_are_counted),

@@ -49,6 +49,19 @@ static void t147_r572_each_identity_is_encoded_once(void **state)
 	assert_status(vdi_frame_get(&event, 1, encode, &encoded, &other), VD_OK);
 	vd_blob_unref(other);
 	assert_int_equal(encoded, 3);
+	/* Who has a slot of its own shares with nobody, and neither does what is no object. */
+	for (unsigned i = 0; i < 2; i++) {
+		assert_status(vdi_frame_get(&event, VDI_FRAME_SLOTS, encode, &encoded, &other), VD_OK);
+		vd_blob_unref(other);
+	}
+	assert_int_equal(encoded, 5);
+	event.type = VD_WATCH_BOOKMARK;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_status(vdi_frame_get(&event, 0, encode, &encoded, &other), VD_OK);
+		vd_blob_unref(other);
+	}
+	assert_int_equal(encoded, 7);
+	encoded = 3;
 	/* No longer recent: who holds a frame keeps it, nobody else pays for it. */
 	vdi_frames_retire(event.shared);
 	event.type = VD_WATCH_ADDED;

@@ -339,6 +339,50 @@ static void t111_t113_r589_consistent_reads_with_and_without_progress(void **sta
 	}
 }
 
+/* A read of the store that cannot even be asked for is answered all the same, once, and leaves nothing. rules: R-589 */
+static void torture_reads_of_the_store(void **state)
+{
+	for (unsigned single = 0; single < 2; single++) {
+		struct cacher_fixture  f;
+		struct vd_store	      *feed;
+		struct vd_list_options options = list_all();
+		unsigned	       failed = 0;
+		bool		       over = false;
+
+		cacher_fixture_init(&f, 10);
+		feed = feed_store_new(f.env);
+		feed_set_progress(feed, false);
+		feed_load(feed, "/registry/pods/a/p1", vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
+		cacher_fixture_open(&f, feed);
+		if (single) {
+			options.name = vd_bytes_of("p1");
+			options.namespace_name = vd_bytes_of("a");
+		}
+		for (uint64_t nth = 1; !over; nth++) {
+			struct listed listed = { 0 };
+			vd_status     status;
+
+			feed_progress(feed); /* the cache is behind, and cannot learn it */
+			(void) vdi_alloc_fail_nth(nth, 1);
+			status = vd_cacher_list(f.cacher, &options, note_list, &listed, NULL);
+			vdi_sim_advance(f.env, VD_SECONDS(10));
+			over = !vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			assert_int_equal(listed.done, status == VD_OK);
+			if (status == VD_OK)
+				status = listed.status;
+			if (over)
+				assert_status(status, VD_OK);
+			failed += status != VD_OK;
+			vd_list_free(listed.list);
+		}
+		assert_true(failed > 3);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		feed_store_free(feed);
+		cacher_fixture_teardown(&f);
+	}
+}
+
 /* T-112, R-589: the cache forgot the revision, the store still has it; when that forgot it too the answer is Expired. */
 static void note_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
 {
@@ -378,6 +422,7 @@ int main(void)
 		cmocka_unit_test(r150_options_that_make_no_sense),
 		cmocka_unit_test(t114_r583_r587_reads_while_the_cache_is_filled_again),
 		cmocka_unit_test(t111_t113_r589_consistent_reads_with_and_without_progress),
+		cmocka_unit_test(torture_reads_of_the_store),
 		cmocka_unit_test(t112_r589_an_exact_read_falls_back_to_the_store),
 		cmocka_unit_test(t153_r465_progress_is_asked_for_while_somebody_waits),
 	};

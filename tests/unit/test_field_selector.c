@@ -145,6 +145,21 @@ static void r694_exact_requirement(void **state)
 	assert_true(vdi_field_selector_empty(NULL));
 }
 
+static void it_lives_until_the_last_reference_goes(void **state)
+{
+	int64_t			   live = vdi_alloc_live();
+	struct vdi_field_selector *selector = parse("a=b");
+
+	(void) state;
+	assert_null(vdi_field_selector_ref(NULL));
+	assert_ptr_equal(vdi_field_selector_ref(selector), selector);
+	vdi_field_selector_unref(selector);
+	assert_true(vdi_alloc_live() > live);
+	assert_true(vd_bytes_equal(vdi_field_selector_text(selector), vd_bytes_of("a=b")));
+	vdi_field_selector_unref(selector);
+	assert_int_equal(vdi_alloc_live(), live);
+}
+
 static void selectors_are_bounded(void **state)
 {
 	struct vdi_field_selector *selector = NULL;
@@ -196,6 +211,7 @@ int main(void)
 		cmocka_unit_test(r692_errors_are_upstreams),
 		cmocka_unit_test(r692_matching),
 		cmocka_unit_test(r694_exact_requirement),
+		cmocka_unit_test(it_lives_until_the_last_reference_goes),
 		cmocka_unit_test(selectors_are_bounded),
 		cmocka_unit_test(torture_every_allocation),
 	};

@@ -152,6 +152,27 @@ static void bytes_are_bounded_and_half_a_revision_is_none(void **state)
 	vdi_history_fini(&history);
 }
 
+/* A budget that is used to the last byte is not exceeded. */
+static void bytes_may_be_used_to_the_last(void **state)
+{
+	struct vdi_history history = make(1 << 20);
+	int64_t		   each;
+
+	vdi_history_reset(&history, 1);
+	append(&history, 10, 0, 1000);
+	each = history.bytes;
+	vdi_history_fini(&history);
+	for (int64_t less = 0; less < 2; less++) {
+		history = make(3 * each - less);
+		vdi_history_reset(&history, 1);
+		for (vd_rev revision = 10; revision < 13; revision++)
+			append(&history, revision, 0, 1000);
+		assert_int_equal(history.end - history.start, 3 - less);
+		assert_int_equal(history.bytes, (3 - less) * each);
+		vdi_history_fini(&history);
+	}
+}
+
 static void out_of_memory_evicts_instead_of_growing(void **state)
 {
 	struct vdi_history history = make(1 << 20);
@@ -192,6 +213,7 @@ int main(void)
 		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),
 		cmocka_unit_test(r404_upper_bound_of_the_capacity),
 		cmocka_unit_test(bytes_are_bounded_and_half_a_revision_is_none),
+		cmocka_unit_test(bytes_may_be_used_to_the_last),
 		cmocka_unit_test(out_of_memory_evicts_instead_of_growing),
 	};
 

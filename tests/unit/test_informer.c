@@ -481,6 +481,32 @@ static void torture_the_picture_is_late_but_right(void **state)
 	}
 }
 
+/* Memory is missing in the middle of the first state, and what was seen of it is gone before the second. */
+static void r351_torture_a_state_that_was_seen_half(void **state)
+{
+	for (unsigned nth = 1; nth < 150; nth++) {
+		struct cacher_fixture	   f;
+		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+		struct vd_informer	  *informer;
+		struct vd_error		   error;
+
+		cacher_fixture_setup(&f, nth);
+		put_pod(&f, "ns", "a", NULL, "n1");
+		put_pod(&f, "ns", "b", NULL, "n1");
+		put_pod(&f, "ns", "c", NULL, "n1");
+		cacher_fixture_settle(&f);
+		assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		vdi_sim_run_until_idle(f.env);
+		(void) vdi_alloc_fail_nth(0, 0);
+		delete_pod(&f, "ns", "a");
+		vdi_sim_advance(f.env, VD_SECONDS(20));
+		assert_int_equal(vd_informer_count(informer), 2);
+		vd_informer_close_wait(informer);
+		cacher_fixture_teardown(&f);
+	}
+}
+
 static void there_are_at_most_64_indexes(void **state)
 {
 	struct cacher_fixture	   f;
@@ -673,6 +699,7 @@ int main(void)
 		cmocka_unit_test(a_flood_passes_in_order),
 		cmocka_unit_test(closing_at_any_moment),
 		cmocka_unit_test(torture_the_picture_is_late_but_right),
+		cmocka_unit_test(r351_torture_a_state_that_was_seen_half),
 		cmocka_unit_test(there_are_at_most_64_indexes),
 		cmocka_unit_test(torture_opening_an_informer),
 		cmocka_unit_test(an_informer_on_the_callers_own_loop),

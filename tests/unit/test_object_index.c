@@ -146,6 +146,27 @@ static void r441_an_equal_value_replaces_the_object(void **state)
 	vdi_object_index_fini(&index);
 }
 
+/* Nothing to take out is no failure: the index stays usable. */
+static void r441_what_is_not_there_can_be_removed(void **state)
+{
+	struct vdi_object_index index;
+	struct vd_object       *object = pod_new(codec, "ns", "k01", "a1", NULL, 1);
+	struct vd_object       *other = pod_new(codec, "ns", "k02", "a2", NULL, 1);
+
+	assert_status(vdi_object_index_init(&index, "app", 0), VD_OK);
+	vdi_object_index_change(&index, object, NULL);
+	assert_true(index.is_usable);
+	vdi_object_index_change(&index, NULL, other);
+	vdi_object_index_change(&index, object, NULL);
+	assert_true(index.is_usable);
+	assert_int_equal(vdi_object_index_count(&index, vd_bytes_of("a2")), 1);
+	vdi_object_index_change(&index, other, NULL);
+	assert_int_equal(vdi_object_index_count(&index, vd_bytes_of("a2")), 0);
+	vdi_object_index_fini(&index);
+	vd_object_unref(object);
+	vd_object_unref(other);
+}
+
 static void torture_without_memory_it_is_unusable_never_wrong(void **state)
 {
 	unsigned unusable = 0;
@@ -204,6 +225,7 @@ int main(void)
 		cmocka_unit_test(r442_an_absent_field_is_the_empty_value_and_an_absent_label_is_none),
 		cmocka_unit_test(a_snapshot_of_a_value_stays_as_it_was),
 		cmocka_unit_test(r441_an_equal_value_replaces_the_object),
+		cmocka_unit_test(r441_what_is_not_there_can_be_removed),
 		cmocka_unit_test(torture_without_memory_it_is_unusable_never_wrong),
 	};
 	int failures;

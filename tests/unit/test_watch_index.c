@@ -172,6 +172,30 @@ static void r526_watchers_of_other_values_cost_nothing(void **state)
 	vdi_event_unref(event);
 }
 
+static void r526_watchers_of_other_names_cost_nothing(void **state)
+{
+	static struct found    found;
+	struct vdi_watch_index index;
+	struct vdi_event      *event = pod_event(2, pod_new(codec, "ns", "x7", "web", "h1", 2), NULL);
+
+	vdi_watch_index_init(&index, codec, 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "x%u", i / 2);
+		/* Under its name, whatever else it asks for. */
+		assert_status(vdi_watch_index_add(&index, group_new(i % 2 ? "" : "ns", name, i % 3 ? "" : "app=web", i % 5 ? "" : "spec.nodeName=h1")), VD_OK);
+	}
+	found.count = 0;
+	vdi_watch_index_candidates(&index, event, 1, note, &found);
+	assert_int_equal(found.count, 2);
+	for (size_t bucket = 0; bucket < index.bucket_count; bucket++)
+		while (index.buckets[bucket])
+			vdi_watch_index_remove(&index, index.buckets[bucket]);
+	vdi_watch_index_fini(&index);
+	vdi_event_unref(event);
+}
+
 static void torture_adding(void **state)
 {
 	int64_t live = vdi_alloc_live();
@@ -212,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r543_no_group_that_wants_an_event_is_missed),
 		cmocka_unit_test(r526_watchers_of_other_values_cost_nothing),
+		cmocka_unit_test(r526_watchers_of_other_names_cost_nothing),
 		cmocka_unit_test(torture_adding),
 	};
 	int failures;
