@@ -6,6 +6,7 @@
 #include "env.h"
 #include "feed_store.h"
 #include "store_chaos.h"
+#include "watchchan_state.h"
 
 /* What /metrics says in the line that begins with start; -2: there is none. */
 static double shown(const struct cacher_fixture *f, const char *start)
@@ -220,6 +221,23 @@ static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
 	recorder_close(&f, recorder);
 	cacher_fixture_teardown(&f);
 	free(recorder);
+}
+
+/* A stream counts from nothing, the counter goes on. */
+static void full_queues_are_counted_over_all_streams(void **state)
+{
+	static const struct { uint64_t seen, total; } rows[] = { { 3, 3 }, { 3, 3 }, { 5, 5 }, { 2, 7 }, { 2, 7 } };
+	struct cacher_fixture f;
+
+	cacher_fixture_setup(&f, 6);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		f.cacher->reflector.watchchan->stats.raw_full = rows[i].seen;
+		f.cacher->reflector.watchchan->stats.result_full = rows[i].seen * 10;
+		vdi_cacher_metrics_collect(f.cacher);
+		assert_int_equal(vdi_metric_value(f.cacher->metrics.raw_full), rows[i].total);
+		assert_int_equal(vdi_metric_value(f.cacher->metrics.result_full), rows[i].total * 10);
+	}
+	cacher_fixture_teardown(&f);
 }
 
 static void r438_r708_the_gauge_is_cut_at_15_digits(void **state)
@@ -487,6 +505,7 @@ int main(void)
 		cmocka_unit_test(r443_every_declared_field_has_a_list_index),
 		cmocka_unit_test(t082_r162_r721_r732_lists_of_the_store),
 		cmocka_unit_test(r704_r705_r706_r708_r711_r728_r729_what_comes_in),
+		cmocka_unit_test(full_queues_are_counted_over_all_streams),
 		cmocka_unit_test(r438_r708_the_gauge_is_cut_at_15_digits),
 		cmocka_unit_test(r707_slow_watchers_are_counted),
 		cmocka_unit_test(r403_r709_r710_the_capacity_is_shown),

@@ -163,6 +163,32 @@ static void e1018_checkpointed_journal_files_go_and_space_is_bounded(void **stat
 	world_fini(&world);
 }
 
+/* So many bytes that the journal would fill up do not wait for the time of the next checkpoint; few do. */
+static void e1018_a_lot_is_checkpointed_at_once(void **state)
+{
+	struct world world;
+	int64_t	     size;
+
+	(void) state;
+	world_init(&world, 98);
+	world.model.value_size_max = 20;
+	assert_status(world_open(&world), VD_OK);
+	world_write(&world, 1);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(vdi_persist_checkpointed(world.persist), 0);
+	world_write(&world, 100);
+	vdi_sim_run_until_idle(world.env);
+	assert_true(vdi_persist_checkpointed(world.persist) > 50);
+	settle(&world);
+	assert_int_equal(vdi_persist_checkpointed(world.persist), world.model.commit_count);
+	/* What the checkpoint has is not counted twice after a start either. */
+	size = vdi_persist_size_bytes(world.persist);
+	world_close(&world);
+	assert_status(world_open(&world), VD_OK);
+	assert_in_range(vdi_persist_size_bytes(world.persist), size, size + 1000);
+	world_fini(&world);
+}
+
 /* ---- Damage ---- */
 
 static int64_t size_of(const char *path)
@@ -228,6 +254,35 @@ static void damage_of_any_page_byte_is_found_or_means_nothing(void **state)
 	}
 	assert_true(found > 100 && meaningless > 100);
 	assert_status(world_open(&world), VD_OK);
+	world_fini(&world);
+}
+
+/* By itself, not by what else is wrong with what stands there. */
+static void a_node_at_an_odd_place_is_named(void **state)
+{
+	struct world  world;
+	unsigned char header[20];
+	char	      path[128];
+	unsigned      pages = 0;
+	int	      fd;
+
+	(void) state;
+	write_and_settle(&world, 5);
+	snprintf(path, sizeof path, "%s/%s", world.path, VDI_CHECKPOINT_NAME);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	for (int64_t page = 2; pread(fd, header, sizeof header, page * 4096) == (ssize_t) sizeof header; page++) {
+		if (header[0] != page % 256 || header[1] != page / 256 || header[10] != 2 || header[11] != 0)
+			continue; /* no leaf */
+		flip(path, page * 4096 + 16, 1);
+		if (world_open(&world) == VD_OK)
+			world_close(&world); /* a page that is free */
+		else
+			pages += strstr(world.error.message, "a node leads outside its page") != NULL;
+		flip(path, page * 4096 + 16, 1);
+	}
+	close(fd);
+	assert_true(pages > 3);
 	world_fini(&world);
 }
 
@@ -429,6 +484,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e406_checkpoint_and_journal_give_back_what_compaction_keeps),
 		cmocka_unit_test(e1018_checkpointed_journal_files_go_and_space_is_bounded),
+		cmocka_unit_test(e1018_a_lot_is_checkpointed_at_once),
+		cmocka_unit_test(a_node_at_an_odd_place_is_named),
 		cmocka_unit_test(damage_of_any_page_byte_is_found_or_means_nothing),
 		cmocka_unit_test(a_cut_checkpoint_is_named_and_never_mapped),
 		cmocka_unit_test(a_missing_journal_beside_a_checkpoint_is_damage),

@@ -305,6 +305,34 @@ static void records_that_do_not_follow_are_not_read(void **state)
 	}
 }
 
+/* A record that says it is further in its group than the journal is long is none, whatever its checksum says. */
+static void a_record_of_no_group_is_not_read(void **state)
+{
+	struct vdi_segment_header header = { .sequence = 1, .first_index = 1, .size = 8192, .nonce = 5 };
+	uint8_t			  bytes[VDI_SEGMENT_RECORD_HEADER_SIZE];
+	struct vdi_segment_reader reader;
+	struct vdi_segment_record record;
+	struct vdi_file		 *file;
+	struct world		  world;
+	uint64_t		  checksum;
+
+	(void) state;
+	for (uint32_t place = 0; place < 3; place++) {
+		world_init(&world, 4);
+		assert_status(vdi_dir_open(world.disk, "data", &world.dir, NULL), VD_OK);
+		assert_status(vdi_segment_create(world.dir, &header, false, &file, NULL), VD_OK);
+		vdi_segment_record_prepare(bytes, VDI_SEGMENT_COMMIT, 0, 0);
+		vdi_segment_record_seal(bytes, 1, header.nonce, header.checksum, place, 0, &checksum);
+		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL), VD_OK);
+		vdi_file_close(file);
+		assert_status(vdi_segment_reader_open(&reader, world.dir, 1, &world.error), VD_OK);
+		assert_status(vdi_segment_reader_next(&reader, &record, &world.error), place == 0 ? VD_OK : VD_NOT_FOUND);
+		vdi_segment_reader_fini(&reader);
+		world.dir = vdi_dir_close(world.dir);
+		world_fini(&world);
+	}
+}
+
 static void a_group_larger_than_a_file_gets_one_of_its_own(void **state)
 {
 	struct world world;
@@ -349,6 +377,7 @@ int main(void)
 		cmocka_unit_test(what_was_refused_does_not_join_a_later_group),
 		cmocka_unit_test(what_was_refused_is_undone_on_disk),
 		cmocka_unit_test(records_that_do_not_follow_are_not_read),
+		cmocka_unit_test(a_record_of_no_group_is_not_read),
 		cmocka_unit_test(a_group_larger_than_a_file_gets_one_of_its_own),
 		cmocka_unit_test(a_journal_that_ends_before_the_checkpoint_is_damage),
 	};

@@ -6,6 +6,7 @@
 #include "env.h"
 #include "metrics.h"
 #include "mvcc_replay.h"
+#include "mvcc_store.h"
 #include "vdtest.h"
 #include "wait.h"
 
@@ -206,6 +207,110 @@ static void a_group_sees_itself_and_is_published_together(void **state)
 	vd_env_free(env);
 }
 
+struct old_reads {
+	struct text texts[4];
+	size_t	    count;
+};
+
+static void got_old_reads(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct old_reads *reads = arg;
+
+	assert_status(status, VD_OK);
+	reads->count = result->result_count;
+	for (size_t i = 0; i < result->result_count; i++)
+		got_text(&reads->texts[i], VD_OK, &result->results[i].range, error);
+}
+
+/* Reads at each revision of a group that is not yet published see that revision: what the log has, and what only the group has. */
+static void reads_of_revisions_of_the_same_group(void **state)
+{
+	static const char *const expected[] = { "a=1@2/0 c=1@3/0", "a=1@2/0 b=1@4/0 c=1@3/0", "a=2@5/0 b=1@4/0 c=1@3/0", "b=1@4/0 c=1@3/0" };
+	struct vd_env		*env = new_env();
+	struct vd_store		*store = new_store(env, NULL);
+	struct vd_op		 delete = { .kind = VD_OP_DELETE, .key = K("a") };
+	struct vd_txn_request	 delete_txn = { .success = &delete, .success_count = 1 };
+	struct vd_op		 ops[4];
+	struct vd_txn_request	 txn = { .success = ops, .success_count = 4 };
+	struct call		 calls[4] = { 0 };
+	struct old_reads	 reads = { 0 };
+	char			 start[1] = { 0 }, end[1] = { 0 };
+
+	(void) state;
+	for (int i = 0; i < 4; i++)
+		ops[i] = (struct vd_op) { .kind = VD_OP_RANGE, .range = { .key = { start, 1 }, .range_end = { end, 1 }, .revision = 3 + i } };
+	put(store, "a", "1");
+	put(store, "c", "1");
+	assert_status(submit_put(store, "b", "1", &calls[0]), VD_OK);
+	assert_status(submit_put(store, "a", "2", &calls[1]), VD_OK);
+	assert_status(vd_store_txn(store, &delete_txn, got_txn, &calls[2]), VD_OK);
+	assert_status(vd_store_txn(store, &txn, got_old_reads, &reads), VD_OK);
+	memset(ops, 0, sizeof ops); /* it was copied, to the last key */
+	start[0] = end[0] = 'b';
+	assert_status(submit_put(store, "d", "1", &calls[3]), VD_OK);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(calls[3].revision, 7);
+	assert_int_equal(reads.count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(reads.texts[i].bytes, expected[i]);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+static void got_expired(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	(void) result;
+	assert_status(status, VD_EXPIRED);
+	*(struct vd_error *) arg = *error;
+}
+
+/* Who asks for too old a revision learns what there is instead. */
+static void an_expired_read_names_the_revisions(void **state)
+{
+	struct vd_env		 *env = new_env();
+	struct vd_store		 *store = new_store(env, NULL);
+	struct vd_range_request	  request = { .key = K("a"), .revision = 2 };
+	struct call		  call = { 0 };
+	struct vd_error		  error = { 0 };
+
+	(void) state;
+	for (int i = 0; i < 5; i++)
+		put(store, "a", "1");
+	assert_status(vd_store_compact(store, 4, true, got_done, &call), VD_OK);
+	vdi_sim_run_until_idle(env);
+	assert_status(call.status, VD_OK);
+	assert_status(vd_store_range(store, &request, got_expired, &error), VD_OK);
+	assert_int_equal(error.requested, 2);
+	assert_int_equal(error.current, 6);
+	assert_int_equal(error.compacted, 4);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+/* The log grows by whole chunks: a new one comes when the old one is full or an eighth of the window old, not before. */
+static void a_chunk_of_history_is_filled_before_the_next(void **state)
+{
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store;
+
+	(void) state;
+	options.history_window = VD_SECONDS(80);
+	store = new_store(env, &options);
+	for (int i = 0; i < 20; i++)
+		put(store, "a", "1");
+	assert_int_equal(vdi_mvcc_of(store)->log.chunk_count, 1);
+	vdi_sim_advance(env, VD_SECONDS(9));
+	put(store, "a", "1");
+	assert_int_equal(vdi_mvcc_of(store)->log.chunk_count, 1);
+	vdi_sim_advance(env, VD_SECONDS(1));
+	put(store, "a", "1");
+	put(store, "a", "1");
+	assert_int_equal(vdi_mvcc_of(store)->log.chunk_count, 2);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
 static void outstanding_calls_are_answered_at_close(void **state)
 {
 	struct vd_env	*env = new_env();
@@ -398,6 +503,9 @@ static void metrics_move(void **state)
 	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_TOTAL_PUT_SIZE), 7);
 	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_CURRENT_REVISION), 3);
 	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_COMPACT_REVISION), -1);
+	assert_int_equal(metric(env, VDI_METRIC_STORE_REVISION), 3);
+	assert_int_equal(metric(env, VDI_METRIC_STORE_COMPACT_REVISION), -1);
+	assert_int_equal(metric(env, VDI_METRIC_STORE_KEYS), 1);
 	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_KEYS), 1);
 	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_WATCHERS), 1);
 	assert_int_equal(metric(env, VDI_METRIC_ETCD_MVCC_SLOW_WATCHERS), 1);
@@ -764,6 +872,9 @@ int main(void)
 		cmocka_unit_test(options_are_checked),
 		cmocka_unit_test(too_many_in_flight_is_full),
 		cmocka_unit_test(a_group_sees_itself_and_is_published_together),
+		cmocka_unit_test(reads_of_revisions_of_the_same_group),
+		cmocka_unit_test(an_expired_read_names_the_revisions),
+		cmocka_unit_test(a_chunk_of_history_is_filled_before_the_next),
 		cmocka_unit_test(outstanding_calls_are_answered_at_close),
 		cmocka_unit_test(history_compacts_behind_its_window),
 		cmocka_unit_test(history_is_bounded_by_bytes),
