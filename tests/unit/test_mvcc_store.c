@@ -402,6 +402,50 @@ static void history_without_a_window_stays(void **state)
 }
 
 /* A parked watch holds no history: what compaction drops is freed at once. */
+/* Who looks for one key in a long history lets others run in between, is called again, and misses nothing. */
+static void a_long_search_goes_in_steps(void **state)
+{
+	struct vd_env		     *env = new_env();
+	struct vd_store		     *store = new_store(env, NULL);
+	int			      woken = 0;
+	struct vd_store_watch_request request = { .key = K("w"), .start_revision = 2, .ready = ready, .ready_arg = &woken };
+	struct vd_store_watch	     *watch;
+	struct vd_store_batch	      batch;
+	struct vd_op		      ops[100];
+	struct vd_txn_request	      txn = { .success = ops, .success_count = 100 };
+	struct call		      call = { 0 };
+	char			      keys[100][8];
+	vd_rev			      found;
+	vd_status		      status;
+	int			      steps = 0;
+
+	(void) state;
+	for (int i = 0; i < 100; i++) {
+		snprintf(keys[i], sizeof keys[i], "k%d", i);
+		ops[i] = (struct vd_op) { .kind = VD_OP_PUT, .key = K(keys[i]) };
+	}
+	for (int i = 0; i < 2 * VDI_WATCH_SCAN_MAX / 100 + 2; i++) {
+		assert_status(vd_store_txn(store, &txn, got_txn, &call), VD_OK);
+		vdi_sim_run_until_idle(env);
+	}
+	put(store, "w", "1");
+	found = status_of(store).current;
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	while ((status = vd_store_watch_next(watch, 10, &batch, NULL)) == VD_AGAIN) {
+		assert_int_equal(woken, ++steps);
+		assert_true(steps < 10);
+	}
+	assert_status(status, VD_OK);
+	assert_int_equal(steps, 2);
+	assert_int_equal(batch.event_count, 1);
+	assert_int_equal(batch.revision, found);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	assert_int_equal(woken, 2);
+	vd_store_watch_close(watch);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
 static void an_idle_watch_pins_nothing(void **state)
 {
 	struct vd_env		     *env = new_env();
@@ -877,6 +921,7 @@ int main(void)
 		cmocka_unit_test(history_compacts_behind_its_window),
 		cmocka_unit_test(history_is_bounded_by_bytes),
 		cmocka_unit_test(history_without_a_window_stays),
+		cmocka_unit_test(a_long_search_goes_in_steps),
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),
 		cmocka_unit_test(metrics_move),
