@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,7 +51,7 @@ func runEtcdPort(args []string) int {
 		return 1
 	}
 	load := &etcdLoad{pid: server.command.Process.Pid}
-	limit, patience := int64(400<<10), 10*time.Second
+	limit, patience := int64(640<<10), 10*time.Second
 	if os.Getenv("VEDETTE_SANITIZED") != "" {
 		patience *= 4
 		limit *= 4 // a sanitizer's shadow and what it does not give back
@@ -136,6 +137,47 @@ func runEtcdPort(args []string) int {
 		err := raw(c.method, c.message)
 		r.check(status.Code(err) == c.code, "bad-input", "%s: %v", c.name, err)
 		check(c.name)
+	}
+
+	for method, isStream := range portMethods() {
+		for name, message := range portMalformed() {
+			err := sendMalformed(healthy, method, isStream, message)
+			code := status.Code(err)
+			lost := code == codes.Unavailable && !strings.HasPrefix(status.Convert(err).Message(), "etcdserver: ")
+			r.check(code != codes.DeadlineExceeded && !lost, "bad-input", "%s to %s: %v", name, method, err)
+		}
+	}
+	check("malformed messages to every method")
+
+	// Frames that are too many, and calls and streams that do not end.
+	for name, flood := range portFloods() {
+		if p, err := dialPortRaw(server.url); err != nil {
+			r.violation("bad-input", "%s: %v", name, err)
+		} else {
+			flood(p)
+			check(name)
+			p.connection.Close()
+		}
+	}
+	release := portUnfinished(server.url, 30, 1<<20)
+	check("30 messages that do not end")
+	release()
+	idle, err := dialSide("idle", server.url)
+	if err == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		opened := 0
+		for i := 0; i < 1000; i++ {
+			if stream, err := idle.watch.Watch(ctx); err == nil && stream.Send(creating(&pb.WatchCreateRequest{Key: []byte("nothing")})) == nil {
+				opened++
+			}
+			if stream, err := idle.lease.LeaseKeepAlive(ctx); err == nil && i%2 == 0 && stream.Send(&pb.LeaseKeepAliveRequest{ID: 5}) == nil {
+				opened++
+			}
+		}
+		r.check(opened == 1500, "bad-input", "%d streams of 1500", opened)
+		check("2000 streams that do not end")
+		cancel()
+		idle.connection.Close()
 	}
 
 	// Watch streams that never read, while everything they watch is written again and again.
