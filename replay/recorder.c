@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 
-#include "key_range.h"
 #include "lock.h"
+#include "recorder_relist.h"
+#include "store_read.h"
 
-#define PAGE_LEN 1000
 #define EVENTS_PER_CALL 1000
 #define BATCHES_PER_RUN 64
 #define BACKOFF_MIN VD_MS(50)
@@ -18,17 +18,15 @@ struct vdi_recorder {
 	const struct vd_env	   *env;
 	struct vd_actor		   *actor;
 	struct vdi_recorder_options options;
-	char			   *prefix;
-	char			   *prefix_end;
-	struct vd_bytes		    key, range_end;
+	struct vdi_store_interval   interval;
 
 	/* The actor's. */
 	enum state	       state;
 	struct vd_store_watch *watch;
+	struct vdi_relist     *relist;	 /* the pages are of a list after a gap; else NULL */
 	vd_rev		       snapshot; /* revision of the pages; 0: the first one decides */
 	struct vd_kv	      *last;	 /* of the page before: the next begins behind it */
-	vd_dur		       backoff;
-	vd_mono		       retry_at;
+	struct vdi_store_backoff backoff;
 	vd_mono		       flush_due;
 	vd_rev		       done;	 /* everything up to it is recorded */
 	vd_rev		       progress_written;
@@ -38,12 +36,7 @@ struct vdi_recorder {
 	/* Under lock. */
 	bool		 is_asking; /* a range is under way */
 	bool		 has_page;
-	vd_status	 page_status;
-	struct vd_error	 page_error;
-	vd_rev		 page_revision;
-	struct vd_kv   **page;
-	size_t		 page_count, page_capacity;
-	bool		 page_more;
+	struct vdi_store_page page;
 	struct vdi_recorder_position position;
 	bool		 is_closing, is_actor_gone;
 	void (*close_done)(void *arg);
@@ -92,23 +85,10 @@ static void note(struct vdi_recorder *recorder, vd_rev revision, uint64_t record
 /* Something can be tried again later. */
 static void back_off(struct vdi_recorder *recorder)
 {
-	recorder->backoff.ns = recorder->backoff.ns ? VDI_MIN(recorder->backoff.ns * 2, BACKOFF_MAX.ns) : BACKOFF_MIN.ns;
-	recorder->retry_at = vd_mono_add(vd_env_now(recorder->env), recorder->backoff);
-}
-
-static bool is_passing(vd_status status)
-{
-	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL || status == VD_NOMEM || status == VD_INTERNAL;
+	vdi_store_backoff_note(&recorder->backoff, vd_env_now(recorder->env), BACKOFF_MIN, BACKOFF_MAX);
 }
 
 /* ---- The state ---- */
-
-static void drop_page_locked(struct vdi_recorder *recorder)
-{
-	for (size_t i = 0; i < recorder->page_count; i++)
-		vd_kv_unref(recorder->page[i]);
-	recorder->page_count = 0;
-}
 
 static void destroy(struct vdi_recorder *recorder)
 {
@@ -116,27 +96,14 @@ static void destroy(struct vdi_recorder *recorder)
 	void *done_arg = recorder->close_done_arg;
 
 	vd_store_watch_close(recorder->watch);
-	drop_page_locked(recorder);
-	vdi_free(recorder->page);
+	vdi_store_page_drop(&recorder->page);
+	vdi_relist_free(recorder->relist);
 	vd_kv_unref(recorder->last);
-	vdi_free(recorder->prefix);
-	vdi_free(recorder->prefix_end);
+	vdi_store_interval_fini(&recorder->interval);
 	vdi_lock_fini(&recorder->lock);
 	vdi_free(recorder);
 	if (done)
 		done(done_arg);
-}
-
-static void keep_page_locked(struct vdi_recorder *recorder, const struct vd_range_result *result)
-{
-	if (!vdi_grow((void **) &recorder->page, &recorder->page_capacity, result->kv_count, sizeof *recorder->page)) {
-		recorder->page_status = VD_NOMEM;
-		return;
-	}
-	for (size_t i = 0; i < result->kv_count; i++)
-		recorder->page[recorder->page_count++] = vd_kv_ref(result->kvs[i]);
-	recorder->page_revision = result->revision;
-	recorder->page_more = result->more;
 }
 
 static void on_page(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
@@ -147,11 +114,7 @@ static void on_page(void *arg, vd_status status, const struct vd_range_result *r
 	vdi_lock_acquire(&recorder->lock);
 	recorder->is_asking = false;
 	recorder->has_page = true;
-	recorder->page_status = status;
-	if (error)
-		recorder->page_error = *error;
-	if (status == VD_OK)
-		keep_page_locked(recorder, result);
+	vdi_store_page_keep(&recorder->page, status, result, error);
 	gone = recorder->is_actor_gone;
 	if (!recorder->is_closing)
 		vd_actor_wake(recorder->actor);
@@ -162,27 +125,18 @@ static void on_page(void *arg, vd_status status, const struct vd_range_result *r
 
 static void ask_page(struct vdi_recorder *recorder)
 {
-	struct vd_range_request request = { .key = recorder->key, .range_end = recorder->range_end, .revision = recorder->snapshot, .limit = PAGE_LEN };
-	char			start[VD_KEY_SIZE_MAX + 1];
-	vd_status		status;
+	vd_status status;
 
-	if (recorder->last) {
-		struct vd_bytes key = vd_kv_key(recorder->last);
-
-		memcpy(start, key.data, VDI_MIN(key.size, (size_t) VD_KEY_SIZE_MAX));
-		start[key.size] = 0;
-		request.key = (struct vd_bytes) { start, key.size + 1 };
-	}
 	vdi_lock_acquire(&recorder->lock);
 	recorder->is_asking = true;
 	vdi_lock_release(&recorder->lock);
-	status = vd_store_range(recorder->options.store, &request, on_page, recorder);
+	status = vdi_store_page_ask(recorder->options.store, &recorder->interval, recorder->last, recorder->snapshot, on_page, recorder);
 	if (status == VD_OK)
 		return;
 	vdi_lock_acquire(&recorder->lock);
 	recorder->is_asking = false;
 	vdi_lock_release(&recorder->lock);
-	if (is_passing(status))
+	if (vdi_store_failure_passes(status))
 		back_off(recorder);
 	else
 		fail(recorder, status);
@@ -197,7 +151,6 @@ static void end_snapshot(struct vdi_recorder *recorder)
 	note(recorder, recorder->snapshot, 0, 0);
 }
 
-/* Takes over the page. */
 static void write_page(struct vdi_recorder *recorder, struct vd_kv **page, size_t count, bool more)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -213,11 +166,64 @@ static void write_page(struct vdi_recorder *recorder, struct vd_kv **page, size_
 		end_snapshot(recorder);
 }
 
+/* ---- The state after a gap ---- */
+
+static void begin_relist(struct vdi_recorder *recorder)
+{
+	recorder->relist = vdi_relist_free(recorder->relist);
+	recorder->last = vd_kv_unref(recorder->last);
+	recorder->snapshot = 0;
+	if (written(recorder, vdi_log_writer_flush(recorder->options.writer, &recorder->error)) &&
+	    written(recorder, vdi_relist_begin(recorder->options.relist_path, &recorder->relist, &recorder->error)))
+		recorder->state = PAGING;
+}
+
+static void end_relist(struct vdi_recorder *recorder)
+{
+	uint64_t records = 0;
+
+	if (!written(recorder, vdi_relist_write(recorder->relist, recorder->options.writer, recorder->snapshot, vd_env_wall(recorder->env), &records, &recorder->error)))
+		return;
+	recorder->relist = vdi_relist_free(recorder->relist);
+	recorder->last = vd_kv_unref(recorder->last);
+	recorder->state = WATCHING;
+	note(recorder, recorder->snapshot, records, 0);
+	vdi_lock_acquire(&recorder->lock);
+	recorder->position.relists++;
+	vdi_lock_release(&recorder->lock);
+}
+
+static void take_relisted(struct vdi_recorder *recorder, const struct vdi_store_page *page)
+{
+	if (recorder->snapshot < recorder->done) {
+		(void) vd_error_set(&recorder->error, VD_EXPIRED, "the store stands at revision %" PRId64 ", before %" PRId64 ", which was recorded: it is another one, or was set back",
+				    recorder->snapshot, recorder->done);
+		end(recorder, &recorder->error);
+		return;
+	}
+	if (vdi_relist_take(recorder->relist, page->kvs, page->count, recorder->done) != VD_OK) {
+		fail(recorder, VD_NOMEM);
+		return;
+	}
+	if (page->count) {
+		vd_kv_unref(recorder->last);
+		recorder->last = vd_kv_ref(page->kvs[page->count - 1]);
+	}
+	if (!page->more)
+		end_relist(recorder);
+}
+
+/* ---- Pages ---- */
+
 /* Compacted under our feet: what was written cannot be completed. */
 static void page_failed(struct vdi_recorder *recorder, vd_status status, const struct vd_error *error)
 {
-	if (is_passing(status)) {
+	if (vdi_store_failure_passes(status)) {
 		back_off(recorder);
+		return;
+	}
+	if (status == VD_EXPIRED && recorder->relist) {
+		begin_relist(recorder);
 		return;
 	}
 	recorder->error = *error;
@@ -227,31 +233,23 @@ static void page_failed(struct vdi_recorder *recorder, vd_status status, const s
 
 static void take_page(struct vdi_recorder *recorder)
 {
-	struct vd_kv  **page;
-	struct vd_error error;
-	vd_status	status;
-	size_t		count;
-	bool		more, first = recorder->snapshot == 0;
+	struct vdi_store_page page;
+	bool		      first = recorder->snapshot == 0;
 
 	vdi_lock_acquire(&recorder->lock);
 	recorder->has_page = false;
-	status = recorder->page_status;
-	error = recorder->page_error;
 	page = recorder->page;
-	count = recorder->page_count;
-	more = recorder->page_more;
-	if (status == VD_OK && first)
-		recorder->snapshot = recorder->page_revision;
-	recorder->page = NULL;
-	recorder->page_count = recorder->page_capacity = 0;
+	memset(&recorder->page, 0, sizeof recorder->page);
 	vdi_lock_release(&recorder->lock);
-	if (status != VD_OK)
-		page_failed(recorder, status, &error);
+	if (page.status == VD_OK && first)
+		recorder->snapshot = page.revision;
+	if (page.status != VD_OK)
+		page_failed(recorder, page.status, &page.error);
+	else if (recorder->relist)
+		take_relisted(recorder, &page);
 	else if (!first || written(recorder, vdi_log_writer_snapshot_begin(recorder->options.writer, recorder->snapshot, &recorder->error)))
-		write_page(recorder, page, count, more);
-	for (size_t i = 0; i < count; i++)
-		vd_kv_unref(page[i]);
-	vdi_free(page);
+		write_page(recorder, page.kvs, page.count, page.more);
+	vdi_store_page_drop(&page);
 }
 
 static void run_paging(struct vdi_recorder *recorder)
@@ -264,7 +262,7 @@ static void run_paging(struct vdi_recorder *recorder)
 	vdi_lock_release(&recorder->lock);
 	if (has_page)
 		take_page(recorder);
-	if (recorder->state == PAGING && !is_asking && vd_env_now(recorder->env).ns >= recorder->retry_at.ns)
+	if (recorder->state == PAGING && !is_asking && vd_env_now(recorder->env).ns >= recorder->backoff.retry_at.ns)
 		ask_page(recorder);
 }
 
@@ -283,14 +281,14 @@ static void be_ready(void *arg)
 
 static void open_watch(struct vdi_recorder *recorder)
 {
-	struct vd_store_watch_request request = { .key = recorder->key, .range_end = recorder->range_end, .start_revision = recorder->done + 1,
+	struct vd_store_watch_request request = { .key = recorder->interval.key, .range_end = recorder->interval.range_end, .start_revision = recorder->done + 1,
 						  .progress = true, .ready = be_ready, .ready_arg = recorder };
 	vd_status		      status = vd_store_watch_open(recorder->options.store, &request, &recorder->watch, &recorder->error);
 
 	if (status == VD_OK)
 		return;
 	recorder->watch = NULL;
-	if (is_passing(status)) {
+	if (vdi_store_failure_passes(status)) {
 		recorder->error.code = VD_OK;
 		back_off(recorder);
 	} else {
@@ -332,12 +330,15 @@ static void watch_ended(struct vdi_recorder *recorder, vd_status status, const s
 {
 	vd_store_watch_close(recorder->watch);
 	recorder->watch = NULL;
-	if (status == VD_EXPIRED) {
+	if (status == VD_EXPIRED && recorder->options.relist_path) {
+		begin_relist(recorder);
+		vd_actor_wake(recorder->actor);
+	} else if (status == VD_EXPIRED) {
 		(void) vd_error_set(&recorder->error, VD_EXPIRED, "revision %" PRId64 " was compacted before it could be recorded; record into a new log",
 				    recorder->done + 1);
 		recorder->error.compacted = error->compacted;
 		end(recorder, &recorder->error);
-	} else if (!is_passing(status)) {
+	} else if (!vdi_store_failure_passes(status)) {
 		recorder->error = *error;
 		recorder->error.code = status;
 		end(recorder, &recorder->error);
@@ -367,7 +368,7 @@ static void run_watching(struct vdi_recorder *recorder)
 
 	if (until_is_reached(recorder))
 		return;
-	if (recorder->watch == NULL && vd_env_now(recorder->env).ns >= recorder->retry_at.ns)
+	if (recorder->watch == NULL && vd_env_now(recorder->env).ns >= recorder->backoff.retry_at.ns)
 		open_watch(recorder);
 	for (int i = 0; recorder->watch && recorder->state == WATCHING && i < BATCHES_PER_RUN; i++) {
 		status = vd_store_watch_next(recorder->watch, EVENTS_PER_CALL, &batch, &error);
@@ -377,7 +378,7 @@ static void run_watching(struct vdi_recorder *recorder)
 			watch_ended(recorder, status, &error);
 			return;
 		}
-		recorder->backoff.ns = 0;
+		recorder->backoff.wait.ns = 0;
 		write_batch(recorder, &batch);
 		if (recorder->state == WATCHING && until_is_reached(recorder))
 			return;
@@ -414,24 +415,12 @@ static void recorder_run(void *arg)
 	if (recorder->state == ENDED)
 		return;
 	due = recorder->flush_due;
-	if (recorder->retry_at.ns > vd_env_now(recorder->env).ns)
-		due.ns = VDI_MIN(due.ns, recorder->retry_at.ns);
+	if (recorder->backoff.retry_at.ns > vd_env_now(recorder->env).ns)
+		due.ns = VDI_MIN(due.ns, recorder->backoff.retry_at.ns);
 	vd_actor_set_timer(recorder->actor, due);
 }
 
 /* ---- Life ---- */
-
-static vd_status copy_prefix(struct vdi_recorder *recorder, struct vd_bytes prefix)
-{
-	recorder->prefix = vdi_strndup(prefix.size ? prefix.data : "", prefix.size);
-	recorder->prefix_end = vdi_alloc(prefix.size + 1);
-	if (recorder->prefix == NULL || recorder->prefix_end == NULL)
-		return VD_NOMEM;
-	/* Everything is from the key "\0" on. */
-	recorder->key = (struct vd_bytes) { prefix.size ? recorder->prefix : "", prefix.size ? prefix.size : 1 };
-	recorder->range_end = vdi_bytes_prefix_end((struct vd_bytes) { recorder->prefix, prefix.size }, recorder->prefix_end);
-	return VD_OK;
-}
 
 vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_options *options, struct vdi_recorder **ret_recorder)
 {
@@ -450,7 +439,7 @@ vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_o
 	recorder->position.is_watching = options->after > 0;
 	recorder->flush_due = vd_mono_add(vd_env_now(env), recorder->options.flush_interval);
 	vdi_lock_init(&recorder->lock, VDI_LOCK_WAIT);
-	status = copy_prefix(recorder, options->prefix);
+	status = vdi_store_interval_init(&recorder->interval, options->prefix);
 	if (status == VD_OK)
 		status = vd_actor_new(env, &actor, &recorder->actor);
 	if (status != VD_OK) {

@@ -3,7 +3,7 @@
  *	PAGING (ranges at one revision) -> WATCHING (from the next one) --connection lost--> back off, WATCHING (from the last recorded one + 1)
  *
  * A log that is resumed starts with WATCHING. When what comes next was compacted away before it could be recorded, recording ends with VD_EXPIRED: a log never has
- * a gap. One actor, which also writes the file: it is a blocking one.
+ * a gap; or, when asked to, it goes on from a new list, and the log says so (recorder_relist.c). One actor, which also writes the file: it is a blocking one.
  */
 #ifndef VDI_RECORDER_H
 #define VDI_RECORDER_H
@@ -18,6 +18,9 @@ struct vdi_recorder_options {
 	struct vd_bytes	       prefix; /* keys that begin so; empty: all; copied */
 	vd_rev		       after;  /* go on behind this revision; 0: begin with the state */
 	vd_rev		       until;  /* end when it is recorded; 0: go on for ever */
+	/* The log's path: when what comes next was compacted, it is read for the keys that there are, the state is listed again, and what differs is written: puts at their revisions, deletions at
+	 * the list's, then a compaction up to it and a disconnect. NULL: recording ends with VD_EXPIRED. */
+	const char	      *relist_path; /* lent */
 	vd_dur		       flush_interval; /* what was recorded is on disk after at most so long; default 1 s when 0 */
 	/* The end: VD_OK (until was reached), VD_EXPIRED, a failure of the writer, VD_CLOSED (the store), VD_INVALID_ARGUMENT (after is beyond the store). Once, unless it was closed before. On the
 	 * recorder's actor; close may be called from it. */
@@ -30,6 +33,7 @@ struct vdi_recorder_position {
 	uint64_t records;
 	uint64_t transactions;
 	uint64_t reconnects;
+	uint64_t relists;
 	bool	 is_watching; /* the state is recorded */
 };
 

@@ -64,6 +64,7 @@ struct vdi_verifier_stream {
 	vd_rev		     bookmark; /* the newest progress; 0: none */
 	vd_rev		     last;     /* revision delivered last; 0: none */
 	uint64_t	     next;     /* number of the moment that must come next, where the ring holds it */
+	uint64_t	     last_key; /* hash of the key delivered last */
 	bool		     resumes;
 };
 
@@ -328,24 +329,32 @@ static void blame_order(struct vdi_verifier_stream *stream, const struct vdi_see
 		violate(verifier, stream, VDI_ORDERED, revision, stream->last, seen->key, "revision %" PRId64 " came behind %" PRId64, revision, stream->last);
 }
 
-/* A revision that nobody has shown before. */
-static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
+/* What is shown now for the first time belongs before what streams that stand at `from` or beyond have shown. */
+static void blame_passed(struct vdi_verifier_stream *stream, vd_rev revision, vd_rev from, struct vd_bytes key)
 {
 	struct vdi_verifier	   *verifier = stream->verifier;
 	struct vdi_verifier_stream *other;
-	vd_rev			    revision = changes[0].revision;
+
+	LIST_FOREACH(other, &verifier->streams, node)
+		if (other != stream && other->position >= from) {
+			violate(verifier, other, VDI_BOOKMARKABLE, revision, other->position, key,
+				"revision %" PRId64 " was never shown, though the stream stands at %" PRId64, revision, other->position);
+			other->next = verifier->end;
+		}
+}
+
+/* A revision that nobody has shown before. */
+static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
+{
+	struct vdi_verifier *verifier = stream->verifier;
+	vd_rev		     revision = changes[0].revision;
 
 	skip_to(stream, verifier->end, revision);
 	for (size_t i = 0; i < count; i++)
 		VDI_TRY(apply(stream, &changes[i]));
 	append_moment(verifier, revision, hash);
 	stream->next = verifier->end;
-	LIST_FOREACH(other, &verifier->streams, node)
-		if (other != stream && other->position >= revision) {
-			violate(verifier, other, VDI_BOOKMARKABLE, revision, other->position, changes[0].key,
-				"revision %" PRId64 " was never shown, though the stream stands at %" PRId64, revision, other->position);
-			other->next = verifier->end;
-		}
+	blame_passed(stream, revision, revision, changes[0].key);
 	verifier->totals.revisions++;
 	return VD_OK;
 }
@@ -372,6 +381,41 @@ static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen
 
 static void judge_list(struct vdi_verifier *verifier);
 
+/* ---- Revisions in parts: each part is a moment of its own, with the same revision ---- */
+
+/* Another change of the revision that the stream showed last. The same change again is none. */
+static bool is_next_part(const struct vdi_verifier_stream *stream, const struct vdi_seen *change)
+{
+	return stream->verifier->options.in_parts && change->revision == stream->last && stream->position == stream->last &&
+	       vdi_verifier_hash(change->key) != stream->last_key;
+}
+
+static vd_status take_part(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
+{
+	struct vdi_verifier *verifier = stream->verifier;
+	vd_rev		     revision = changes[0].revision;
+
+	stream->last_key = vdi_verifier_hash(changes[0].key);
+	if (revision <= verifier->base.revision && stream->next == verifier->begin)
+		return VD_OK; /* longer ago than anybody remembers */
+	if (stream->next < verifier->end) {
+		const struct moment *moment = moment_at(verifier, stream->next);
+
+		if (moment->revision != revision || moment->hash != hash)
+			violate(verifier, stream, missing_kind(stream), revision, 0, changes[0].key,
+				"revision %" PRId64 " holds other changes than another stream showed", revision);
+		stream->next += moment->revision == revision;
+	} else {
+		for (size_t i = 0; i < count; i++)
+			VDI_TRY(apply(stream, &changes[i]));
+		append_moment(verifier, revision, hash);
+		stream->next = verifier->end;
+		blame_passed(stream, revision, revision + 1, changes[0].key);
+	}
+	judge_list(verifier);
+	return VD_OK;
+}
+
 vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count)
 {
 	struct vdi_verifier *verifier = stream->verifier;
@@ -379,6 +423,8 @@ vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream, const struct
 	uint64_t	     hash = hash_changes(changes, count);
 
 	verifier->totals.events += count;
+	if (is_next_part(stream, changes))
+		return take_part(stream, changes, count, hash);
 	if (revision <= stream->position) {
 		blame_order(stream, &changes[0]);
 		return VD_OK;
@@ -388,6 +434,7 @@ vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream, const struct
 	else
 		take_known(stream, changes, hash);
 	stream->position = stream->last = revision;
+	stream->last_key = vdi_verifier_hash(changes[0].key);
 	judge_list(verifier);
 	return VD_OK;
 }
@@ -495,12 +542,15 @@ static void judge_list(struct vdi_verifier *verifier)
 
 	if (!list->is_pending)
 		return;
+	state = state_at(verifier, list->revision);
+	/* Of a revision in parts the last may be to come, unless the list is what it should be already. */
 	LIST_FOREACH(stream, &verifier->streams, node)
-		is_passed |= stream->position >= list->revision;
+		is_passed |= stream->position > list->revision || (stream->position == list->revision &&
+								   (!verifier->options.in_parts || stream->bookmark == list->revision ||
+								    (state && state->digest == list->digest && state->keys == list->keys)));
 	if (!is_passed)
 		return;
 	list->is_pending = false;
-	state = state_at(verifier, list->revision);
 	if (state == NULL)
 		return; /* longer ago than anybody remembers */
 	verifier->totals.lists++;

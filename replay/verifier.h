@@ -61,6 +61,7 @@ struct vdi_verifier_stream;
 
 struct vdi_verifier_options {
 	uint32_t history_max; /* revisions that are remembered; default 65536 when 0 */
+	bool	 in_parts;    /* the changes of a revision may come one after the other (watches of Kubernetes say nothing of transactions): each is shown by itself, and atomic is not checked */
 	void (*violated)(void *arg, const struct vdi_violation *violation);
 	void *arg;
 };

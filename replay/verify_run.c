@@ -7,10 +7,10 @@
 #include "key_range.h"
 #include "lock.h"
 #include "rand.h"
+#include "store_read.h"
 
 #define STREAMS 3 /* the last one looks back */
 #define LOOKING_BACK 2
-#define PAGE_LEN 1000
 #define EVENTS_PER_CALL 1000
 #define BATCHES_PER_RUN 64
 #define LOOK_BACK_MAX 2000
@@ -18,14 +18,12 @@
 #define KEYS 64
 #define BACKOFF_MIN VD_MS(20)
 #define BACKOFF_MAX VD_SECONDS(2)
-#define SETTLE_TIME VD_SECONDS(10)
 
 struct stream {
 	struct vdi_verify_run	   *run;
 	struct vd_store_watch	   *watch;
 	struct vdi_verifier_stream *checked;
-	vd_dur			    backoff;
-	vd_mono			    retry_at;
+	struct vdi_store_backoff    backoff;
 	vd_rev			    until; /* of one that looks back: done when it has passed this */
 };
 
@@ -45,8 +43,8 @@ struct vdi_verify_run {
 	const struct vd_env	 *env;
 	struct vd_actor		 *actor;
 	struct vdi_verify_options options;
-	char			 *prefix, *prefix_end, *write_prefix;
-	struct vd_bytes		  key, range_end;
+	struct vdi_store_interval interval;
+	char			 *write_prefix;
 
 	/* The actor's. */
 	struct vdi_rand		rand;
@@ -69,12 +67,7 @@ struct vdi_verify_run {
 	/* Under lock. */
 	unsigned	 calls; /* of the store, not answered */
 	bool		 has_page;
-	vd_status	 page_status;
-	struct vd_error	 page_error;
-	vd_rev		 page_revision;
-	struct vd_kv   **page;
-	size_t		 page_count, page_capacity;
-	bool		 page_more;
+	struct vdi_store_page page;
 	struct vdi_verify_position position;
 	bool		 is_stopping;
 	vd_mono		 stop_at;
@@ -98,12 +91,9 @@ static void destroy(struct vdi_verify_run *run)
 		vdi_verifier_stream_close(run->streams[i].checked);
 	}
 	vdi_verifier_free(run->verifier);
-	for (size_t i = 0; i < run->page_count; i++)
-		vd_kv_unref(run->page[i]);
-	vdi_free(run->page);
+	vdi_store_page_drop(&run->page);
 	vd_kv_unref(run->last);
-	vdi_free(run->prefix);
-	vdi_free(run->prefix_end);
+	vdi_store_interval_fini(&run->interval);
 	vdi_free(run->write_prefix);
 	vdi_lock_fini(&run->lock);
 	vdi_free(run);
@@ -123,11 +113,6 @@ static void fail(struct vdi_verify_run *run, vd_status status, const struct vd_e
 	said.code = status;
 	if (run->options.failed)
 		run->options.failed(run->options.arg, &said);
-}
-
-static bool is_passing(vd_status status)
-{
-	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL || status == VD_NOMEM || status == VD_INTERNAL || status == VD_AGAIN;
 }
 
 static void wake(struct vdi_verify_run *run)
@@ -176,44 +161,25 @@ static void on_page(void *arg, vd_status status, const struct vd_range_result *r
 
 	vdi_lock_acquire(&run->lock);
 	run->has_page = true;
-	run->page_status = status;
-	if (error)
-		run->page_error = *error;
-	if (status == VD_OK && !vdi_grow((void **) &run->page, &run->page_capacity, result->kv_count, sizeof *run->page))
-		run->page_status = VD_NOMEM;
-	if (run->page_status == VD_OK) {
-		for (size_t i = 0; i < result->kv_count; i++)
-			run->page[run->page_count++] = vd_kv_ref(result->kvs[i]);
-		run->page_revision = result->revision;
-		run->page_more = result->more;
-	}
+	vdi_store_page_keep(&run->page, status, result, error);
 	vdi_lock_release(&run->lock);
 	call_ended(run);
 }
 
 static void ask_page(struct vdi_verify_run *run)
 {
-	struct vd_range_request request = { .key = run->key, .range_end = run->range_end, .revision = run->list_revision, .limit = PAGE_LEN };
-	char			start[VD_KEY_SIZE_MAX + 1];
-	vd_status		status;
+	vd_status status;
 
-	if (run->last) {
-		struct vd_bytes key = vd_kv_key(run->last);
-
-		memcpy(start, key.data, VDI_MIN(key.size, (size_t) VD_KEY_SIZE_MAX));
-		start[VDI_MIN(key.size, (size_t) VD_KEY_SIZE_MAX)] = 0;
-		request.key = (struct vd_bytes) { start, key.size + 1 };
-	}
 	run->is_listing = true;
 	call_begins(run);
-	status = vd_store_range(run->options.store, &request, on_page, run);
+	status = vdi_store_page_ask(run->options.store, &run->interval, run->last, run->list_revision, on_page, run);
 	if (status == VD_OK)
 		return;
 	run->is_listing = false;
 	vdi_lock_acquire(&run->lock);
 	run->calls--;
 	vdi_lock_release(&run->lock);
-	if (!is_passing(status))
+	if (!vdi_store_failure_passes(status))
 		fail(run, status, NULL);
 }
 
@@ -257,38 +223,29 @@ static vd_status take_items(struct vdi_verify_run *run, struct vd_kv **page, siz
 
 static void take_page(struct vdi_verify_run *run)
 {
-	struct vd_kv  **page;
-	struct vd_error error;
-	size_t		count;
-	bool		more;
-	vd_status	status;
+	struct vdi_store_page page;
+	vd_status	      status;
 
 	vdi_lock_acquire(&run->lock);
 	run->has_page = false;
-	status = run->page_status;
-	error = run->page_error;
 	page = run->page;
-	count = run->page_count;
-	more = run->page_more;
-	if (run->list_revision == 0)
-		run->list_revision = run->page_revision;
-	run->page = NULL;
-	run->page_count = run->page_capacity = 0;
+	memset(&run->page, 0, sizeof run->page);
 	vdi_lock_release(&run->lock);
+	if (run->list_revision == 0)
+		run->list_revision = page.revision;
 	run->is_listing = false;
+	status = page.status;
 	if (run->list_generation != run->generation)
 		status = VD_EXPIRED; /* of before; the next one is due */
 	if (status == VD_OK)
-		status = take_items(run, page, count, more);
-	for (size_t i = 0; i < count; i++)
-		vd_kv_unref(page[i]);
-	vdi_free(page);
-	if (status == VD_OK && more)
+		status = take_items(run, page.kvs, page.count, page.more);
+	if (status == VD_OK && page.more)
 		ask_page(run);
 	else if (status == VD_NOMEM)
 		fail(run, status, NULL);
-	else if (status != VD_OK && status != VD_EXPIRED && !is_passing(status))
-		fail(run, status, &error);
+	else if (status != VD_OK && status != VD_EXPIRED && !vdi_store_failure_passes(status))
+		fail(run, status, &page.error);
+	vdi_store_page_drop(&page);
 }
 
 /* ---- Streams ---- */
@@ -314,6 +271,8 @@ static vd_status show(struct vdi_verifier_stream *checked, const struct vd_store
 			seen[i].create_rev = event->kv->create_rev;
 			seen[i].version = event->kv->version;
 			seen[i].value_hash = vdi_verifier_hash(vd_kv_value(event->kv));
+			if (event->kv->version == 0) /* who knows no versions knows what is new */
+				seen[i].hint = vd_store_event_is_create(event) ? VDI_HINT_ADDED : VDI_HINT_MODIFIED;
 		}
 		if (event->previous) {
 			seen[i].has_previous = true;
@@ -332,7 +291,8 @@ static vd_status take_batch(struct stream *stream, const struct vd_store_batch *
 	if (batch->event_count == 0)
 		vdi_verifier_progress(stream->checked, batch->revision);
 	for (size_t first = 0, next; first < batch->event_count; first = next) {
-		for (next = first + 1; next < batch->event_count && batch->events[next].kv->mod_rev == batch->events[first].kv->mod_rev;)
+		for (next = first + 1; !stream->run->options.in_parts && next < batch->event_count &&
+				       batch->events[next].kv->mod_rev == batch->events[first].kv->mod_rev;)
 			next++;
 		VDI_TRY(show(stream->checked, batch->events + first, next - first));
 	}
@@ -350,15 +310,14 @@ static void close_stream(struct stream *stream)
 
 static void back_off(struct stream *stream)
 {
-	stream->backoff.ns = stream->backoff.ns ? VDI_MIN(stream->backoff.ns * 2, BACKOFF_MAX.ns) : BACKOFF_MIN.ns;
-	stream->retry_at = vd_mono_add(vd_env_now(stream->run->env), stream->backoff);
+	vdi_store_backoff_note(&stream->backoff, vd_env_now(stream->run->env), BACKOFF_MIN, BACKOFF_MAX);
 }
 
 /* After it, the watch must show everything behind `after`. */
 static void open_watch(struct stream *stream, vd_rev after)
 {
 	struct vdi_verify_run	     *run = stream->run;
-	struct vd_store_watch_request request = { .key = run->key, .range_end = run->range_end, .start_revision = after + 1, .previous = true,
+	struct vd_store_watch_request request = { .key = run->interval.key, .range_end = run->interval.range_end, .start_revision = after + 1, .previous = true,
 						  .progress = true, .ready = be_ready, .ready_arg = stream };
 	struct vd_error		      error = { 0 };
 	vd_status		      status = vd_store_watch_open(run->options.store, &request, &stream->watch, &error);
@@ -366,7 +325,7 @@ static void open_watch(struct stream *stream, vd_rev after)
 	if (status == VD_OK)
 		return;
 	stream->watch = NULL;
-	if (is_passing(status))
+	if (vdi_store_failure_passes(status))
 		back_off(stream);
 	else
 		fail(run, status, &error);
@@ -378,7 +337,7 @@ static void start_stream(struct stream *stream, const char *name, vd_rev after, 
 		fail(stream->run, VD_NOMEM, NULL);
 		return;
 	}
-	stream->backoff.ns = 0;
+	stream->backoff.wait.ns = 0;
 	open_watch(stream, after);
 }
 
@@ -437,7 +396,7 @@ static void watch_ended(struct vdi_verify_run *run, struct stream *stream, vd_st
 	stream->watch = NULL;
 	if (status == VD_EXPIRED) {
 		expired(run, stream, error);
-	} else if (is_passing(status)) {
+	} else if (vdi_store_failure_passes(status)) {
 		vdi_lock_acquire(&run->lock);
 		run->position.reconnects++;
 		vdi_lock_release(&run->lock);
@@ -463,7 +422,7 @@ static bool read_stream(struct vdi_verify_run *run, struct stream *stream)
 			watch_ended(run, stream, status, &error);
 			return false;
 		}
-		stream->backoff.ns = 0;
+		stream->backoff.wait.ns = 0;
 		if (take_batch(stream, &batch) != VD_OK) {
 			fail(run, VD_NOMEM, NULL);
 			return false;
@@ -486,7 +445,7 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 				look_back(run, stream);
 			else if (i != LOOKING_BACK)
 				start_stream(stream, i ? "second" : "first", run->first, false);
-		} else if (stream->watch == NULL && now.ns >= stream->retry_at.ns) {
+		} else if (stream->watch == NULL && now.ns >= stream->backoff.retry_at.ns) {
 			open_watch(stream, vdi_verifier_stream_position(stream->checked));
 		}
 		more |= read_stream(run, stream);
@@ -550,7 +509,7 @@ static void write_something(struct vdi_verify_run *run, struct writer *writer)
 	vdi_lock_acquire(&run->lock);
 	run->calls--;
 	vdi_lock_release(&run->lock);
-	if (!is_passing(status))
+	if (!vdi_store_failure_passes(status))
 		fail(run, status, NULL);
 }
 
@@ -589,7 +548,7 @@ static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_st
 	if (status == VD_OK && changed && run->verifier && run->is_running && revision > run->first &&
 	    vdi_verifier_acknowledged(run->verifier, revision, vd_bytes_of(writer->key[0])) != VD_OK)
 		fail(run, VD_NOMEM, NULL);
-	else if (status != VD_OK && !unknown && !is_passing(status) && status != VD_NO_SPACE)
+	else if (status != VD_OK && !unknown && !vdi_store_failure_passes(status) && status != VD_NO_SPACE)
 		fail(run, status, NULL);
 }
 
@@ -683,7 +642,7 @@ static void set_timer(struct vdi_verify_run *run, vd_mono now, bool is_stopping,
 
 static vd_status make_verifier(struct vdi_verify_run *run)
 {
-	struct vdi_verifier_options options = { 0, violated, run };
+	struct vdi_verifier_options options = { .in_parts = run->options.in_parts, .violated = violated, .arg = run };
 
 	return run->verifier ? VD_OK : vdi_verifier_new(&options, &run->verifier);
 }
@@ -720,16 +679,11 @@ static void verify_run(void *arg)
 
 static vd_status copy_texts(struct vdi_verify_run *run)
 {
-	struct vd_bytes prefix = run->options.prefix;
+	struct vd_bytes write_prefix = run->options.write_prefix;
 
-	run->prefix = vdi_strndup(prefix.size ? prefix.data : "", prefix.size);
-	run->prefix_end = vdi_alloc(prefix.size + 1);
-	run->write_prefix = vdi_strndup(run->options.write_prefix.size ? run->options.write_prefix.data : "", run->options.write_prefix.size);
-	if (run->prefix == NULL || run->prefix_end == NULL || run->write_prefix == NULL)
-		return VD_NOMEM;
-	run->key = (struct vd_bytes) { prefix.size ? run->prefix : "", prefix.size ? prefix.size : 1 };
-	run->range_end = vdi_bytes_prefix_end((struct vd_bytes) { run->prefix, prefix.size }, run->prefix_end);
-	return VD_OK;
+	VDI_TRY(vdi_store_interval_init(&run->interval, run->options.prefix));
+	run->write_prefix = vdi_strndup(write_prefix.size ? write_prefix.data : "", write_prefix.size);
+	return run->write_prefix ? VD_OK : VD_NOMEM;
 }
 
 vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options, struct vdi_verify_run **ret_run)
@@ -749,6 +703,8 @@ vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_o
 		run->options.resume_interval = VD_SECONDS(1);
 	if (run->options.progress_interval.ns <= 0)
 		run->options.progress_interval = VD_SECONDS(1);
+	if (run->options.settle_time.ns <= 0)
+		run->options.settle_time = VD_SECONDS(10);
 	vdi_rand_init(&run->rand, vd_env_random(env));
 	for (int i = 0; i < STREAMS; i++)
 		run->streams[i].run = run;
@@ -795,7 +751,7 @@ void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position
 {
 	vdi_lock_acquire(&run->lock);
 	run->is_stopping = true;
-	run->stop_at = vd_mono_add(vd_env_now(run->env), SETTLE_TIME);
+	run->stop_at = vd_mono_add(vd_env_now(run->env), run->options.settle_time);
 	run->ret_position = ret_position;
 	run->close_done = done;
 	run->close_done_arg = arg;

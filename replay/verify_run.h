@@ -20,6 +20,8 @@ struct vdi_verify_options {
 	vd_dur		 list_interval;	  /* default 2 s */
 	vd_dur		 resume_interval; /* default 1 s */
 	vd_dur		 progress_interval; /* default 1 s */
+	vd_dur		 settle_time; /* how long a close waits for the last events; default 10 s */
+	bool		 in_parts; /* as in verifier.h */
 	void (*violated)(void *arg, const struct vdi_violation *violation); /* on the actor */
 	/* Verification cannot go on: the store is closed, or refuses for good. Once, on the actor. */
 	void (*failed)(void *arg, const struct vd_error *error);
@@ -35,7 +37,7 @@ struct vdi_verify_position {
 VDI_MUST_USE vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options, struct vdi_verify_run **ret_run);
 /* Any thread. */
 void vdi_verify_run_position_get(const struct vdi_verify_run *run, struct vdi_verify_position *ret_position);
-/* Writers stop; then, when their last writes were seen by every stream, or after at most 10 s, everything is closed. done when it is gone; *ret_position (may be NULL) is
+/* Writers stop; then, when their last writes were seen by every stream, or after the settle time, everything is closed. done when it is gone; *ret_position (may be NULL) is
  * written before. */
 void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position *ret_position, void (*done)(void *arg), void *arg);
 

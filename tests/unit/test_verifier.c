@@ -101,7 +101,7 @@ static void list_at(struct world *world, vd_rev revision, vd_rev minimum)
 
 static void world_init(struct world *world, uint32_t history_max)
 {
-	struct vdi_verifier_options options = { history_max, violated, world };
+	struct vdi_verifier_options options = { .history_max = history_max, .violated = violated, .arg = world };
 
 	memset(world, 0, sizeof *world);
 	assert_status(vdi_verifier_new(&options, &world->verifier), VD_OK);

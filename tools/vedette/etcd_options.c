@@ -101,6 +101,7 @@ bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_
 #if !VDI_ETCD
 	return mistake(ret_exit, vdi_command_mistake(command, "--etcd: this program was built without etcd"));
 #endif
+	settings->is_part = settings->prefix != NULL;
 	if (settings->prefix == NULL)
 		settings->prefix = VDI_ETCD_PREFIX;
 	if (!settings->cert_file != !settings->key_file)
@@ -109,6 +110,13 @@ bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_
 		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-password-file needs --etcd-user NAME"));
 	return take_urls(command, settings, ret_exit) && check_path(command, settings->prefix, ret_exit) &&
 	       (settings->user == NULL || take_user(command, settings, ret_exit));
+}
+
+void vdi_etcd_settings_key_prefix(const struct vdi_etcd_settings *settings, char prefix[VDI_ETCD_KEY_PREFIX_MAX])
+{
+	prefix[0] = 0;
+	if (settings->is_part)
+		(void) snprintf(prefix, VDI_ETCD_KEY_PREFIX_MAX, "%s%s", settings->prefix, settings->prefix[strlen(settings->prefix) - 1] == '/' ? "" : "/");
 }
 
 int vdi_etcd_settings_exit(vd_status status)

@@ -21,6 +21,7 @@ struct vdi_etcd_settings {
 	/* What follows from them; the program's for ever. */
 	const char *endpoints[32];
 	size_t	    endpoint_count;
+	bool	    is_part; /* a prefix was given */
 	char	    name[256], password[1024];
 };
 #define VDI_ETCD_SETTINGS_INIT { .timeout = { (int64_t) 20 * 1000000000 } }
@@ -41,6 +42,9 @@ bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_
 /* Blocks up to settings->timeout. The message names endpoint and cause. */
 VDI_MUST_USE vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings, const struct vd_env *env, struct vd_store **ret_store,
 					      struct vd_error *reterr);
+/* For commands that look at all keys unless a part of them is asked for: "/registry/" where --etcd-prefix was given, else "". After the check. */
+#define VDI_ETCD_KEY_PREFIX_MAX 256
+void vdi_etcd_settings_key_prefix(const struct vdi_etcd_settings *settings, char prefix[VDI_ETCD_KEY_PREFIX_MAX]);
 /* For a failure of vdi_etcd_settings_open: 2 for what the user should have written otherwise, else 1. */
 int vdi_etcd_settings_exit(vd_status status);
 

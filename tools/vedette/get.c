@@ -3,7 +3,7 @@
 
 #include "etcd_source.h"
 #include "get_history.h"
-#include "json_stream.h"
+#include "json_print.h"
 #include "object_options.h"
 #include "table_print.h"
 

@@ -26,42 +26,69 @@ struct transfer {
 	bool			began;
 };
 
-vd_status vdi_http_client_new(const struct vdi_http_client_options *options, struct vdi_http_client **ret_client, struct vd_error *reterr)
+static void set_blob(CURL *curl, CURLoption option, struct vd_bytes data)
 {
-	struct vdi_http_client *client;
-	size_t			size = strlen(options->server);
+	struct curl_blob blob = { (void *) (uintptr_t) data.data, data.size, CURL_BLOB_COPY };
+
+	if (data.size)
+		curl_easy_setopt(curl, option, &blob);
+}
+
+void vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl)
+{
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 10000L);
+	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "vedette");
+	curl_easy_setopt(curl, CURLOPT_CAINFO, options->ca_file);
+	curl_easy_setopt(curl, CURLOPT_SSLCERT, options->cert_file);
+	curl_easy_setopt(curl, CURLOPT_SSLKEY, options->key_file);
+	set_blob(curl, CURLOPT_CAINFO_BLOB, options->ca_data);
+	set_blob(curl, CURLOPT_SSLCERT_BLOB, options->cert_data);
+	set_blob(curl, CURLOPT_SSLKEY_BLOB, options->key_data);
+	if (options->insecure) {
+		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	if (options->socket_path) {
+		curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, options->socket_path);
+		curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	}
+}
+
+vd_status vdi_http_options_base(const struct vdi_http_client_options *options, char **ret_base, struct vd_error *reterr)
+{
+	size_t size = strlen(options->server);
 
 	if (strncmp(options->server, "http://", 7) != 0 && strncmp(options->server, "https://", 8) != 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the server must be a URL such as %s, not \"%s\"", VDI_DEFAULT_SERVER, options->server);
-	client = VDI_NEW(struct vdi_http_client);
-	if (client == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	while (size && options->server[size - 1] == '/')
 		size--;
-	client->base = vdi_strndup(options->server, size);
+	*ret_base = vdi_strndup(options->server, size);
+	return *ret_base ? VD_OK : vd_error_set(reterr, VD_NOMEM, "out of memory");
+}
+
+vd_status vdi_http_client_new(const struct vdi_http_client_options *options, struct vdi_http_client **ret_client, struct vd_error *reterr)
+{
+	struct vdi_http_client *client;
+	char		       *base;
+
+	VDI_TRY(vdi_http_options_base(options, &base, reterr));
+	client = VDI_NEW(struct vdi_http_client);
+	if (client == NULL) {
+		vdi_free(base);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	client->base = base;
 	client->token = options->token;
 	client->curl = curl_easy_init();
-	if (client->base == NULL || client->curl == NULL) {
+	if (client->curl == NULL) {
 		vdi_http_client_free(client);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	}
-	curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(client->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	vdi_http_options_apply(options, client->curl);
 	curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, client->reason);
-	curl_easy_setopt(client->curl, CURLOPT_CONNECTTIMEOUT_MS, 10000L);
-	curl_easy_setopt(client->curl, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(client->curl, CURLOPT_USERAGENT, "vedette");
-	curl_easy_setopt(client->curl, CURLOPT_CAINFO, options->ca_file);
-	curl_easy_setopt(client->curl, CURLOPT_SSLCERT, options->cert_file);
-	curl_easy_setopt(client->curl, CURLOPT_SSLKEY, options->key_file);
-	if (options->insecure) {
-		curl_easy_setopt(client->curl, CURLOPT_SSL_VERIFYPEER, 0L);
-		curl_easy_setopt(client->curl, CURLOPT_SSL_VERIFYHOST, 0L);
-	}
-	if (options->socket_path) {
-		curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, options->socket_path);
-		curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
-	}
 	*ret_client = client;
 	return VD_OK;
 }

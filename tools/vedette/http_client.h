@@ -15,6 +15,7 @@ struct vdi_http_client_options {
 	const char *server; /* base URL */
 	const char *token;  /* bearer token, or NULL */
 	const char *ca_file, *cert_file, *key_file;
+	struct vd_bytes ca_data, cert_data, key_data; /* PEM, instead of the files; empty: none */
 	bool	    insecure; /* any certificate will do */
 	const char *socket_path; /* not NULL: connects to this socket of the file system, and server is only a name */
 };
@@ -24,6 +25,11 @@ struct vdi_http_answer {
 	char  *body; /* NUL-terminated behind size bytes; NULL for a stream that delivered */
 	size_t size;
 };
+
+/* Sets up a libcurl handle of somebody else's (CURL *): protocols, time-out of the connect, keep-alive, certificates. */
+void vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl);
+/* The URL without slashes at its end; vdi_free. VD_INVALID_ARGUMENT: not a URL; VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_http_options_base(const struct vdi_http_client_options *options, char **ret_base, struct vd_error *reterr);
 
 /* VD_INVALID_ARGUMENT: not a URL; VD_NOMEM. The texts are borrowed for the client's life. */
 VDI_MUST_USE vd_status vdi_http_client_new(const struct vdi_http_client_options *options, struct vdi_http_client **ret_client, struct vd_error *reterr);

@@ -1,4 +1,4 @@
-/* vedette record: an etcd's life into an event log, until it is told to end. */
+/* vedette record: the life of an etcd or a Kubernetes endpoint into an event log, until it is told to end. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "command_process.h"
 #include "env.h"
 #include "etcd_options.h"
+#include "kube_options.h"
 #include "recorder.h"
 #include "wait.h"
 
@@ -18,11 +19,12 @@
 struct record {
 	const struct vdi_command *command;
 	struct vdi_etcd_settings  etcd;
+	struct vdi_kube_settings  kube;
 	const char		 *output;
-	char			  key_prefix[256];
+	char			  key_prefix[VDI_ETCD_KEY_PREFIX_MAX];
 	struct vdi_texts	  redact;
 	int64_t			  until;
-	bool			  resume, quiet;
+	bool			  resume, relist, quiet;
 
 	struct vd_env	      *env;
 	struct vd_store	      *store;
@@ -55,9 +57,10 @@ static void say(const struct record *record, bool last)
 	vdi_recorder_position_get(record->recorder, &position);
 	if (record->quiet || (!last && !isatty(STDERR_FILENO)))
 		return;
-	(void) fprintf(stderr, "%svedette record: %s revision %lld, %llu records%s%s", isatty(STDERR_FILENO) ? "\r" : "",
+	(void) fprintf(stderr, "%svedette record: %s revision %lld, %llu records%s%s%s", isatty(STDERR_FILENO) ? "\r" : "",
 		       position.is_watching ? "at" : "the state at", (long long) position.revision, (unsigned long long) position.records,
-		       position.reconnects ? ", connection lost and found again" : "", last ? "\n" : " ");
+		       position.reconnects ? ", connection lost and found again" : "",
+		       position.relists ? ", listed again after a gap" : "", last ? "\n" : " ");
 	(void) fflush(stderr);
 }
 
@@ -72,7 +75,8 @@ static void wait_for_the_end(const struct record *record, const sigset_t *signal
 
 static vd_status open_log(struct record *record, struct vd_error *error)
 {
-	struct vdi_log_writer_options options = { .path = record->output, .resume = record->resume, .source = record->etcd.endpoints[0],
+	struct vdi_log_writer_options options = { .path = record->output, .resume = record->resume, 
+						  .source = record->etcd.urls ? record->etcd.endpoints[0] : record->kube.http.server,
 						  .redact = record->redact.items, .redact_count = record->redact.count };
 	vd_status		      status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
 
@@ -84,7 +88,8 @@ static vd_status open_log(struct record *record, struct vd_error *error)
 static int record_all(struct record *record, const sigset_t *signals)
 {
 	struct vdi_recorder_options options = { .store = record->store, .writer = record->writer, .prefix = vd_bytes_of(record->key_prefix),
-						.after = record->after, .until = record->until, .ended = on_end, .arg = record };
+						.after = record->after, .until = record->until,
+						.relist_path = record->relist ? record->output : NULL, .ended = on_end, .arg = record };
 	struct vdi_wait		    wait;
 	bool			    has_ended;
 
@@ -105,7 +110,10 @@ static int run_record(struct record *record, const sigset_t *signals)
 	struct vd_error error = { 0 };
 	int		result;
 
-	error.code = vdi_etcd_settings_open(&record->etcd, record->env, &record->store, &error);
+	if (record->etcd.urls)
+		error.code = vdi_etcd_settings_open(&record->etcd, record->env, &record->store, &error);
+	else
+		error.code = vdi_kube_settings_open(record->command, &record->kube, record->env, true, &record->store, &error);
 	if (error.code != VD_OK) {
 		(void) fail(record, &error);
 		return vdi_etcd_settings_exit(error.code);
@@ -129,44 +137,50 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	sigset_t		signals;
 	size_t			operand_count;
 	int			result;
-	bool			is_part;
 	const struct vdi_option table[] = {
 		VDI_ETCD_OPTION_TABLE(&record.etcd),
+		VDI_KUBE_OPTION_TABLE(&record.kube),
 		{ 'o', "output", VDI_OPTION_TEXT, "FILE", "the log; compressed when the name ends in .zst", &record.output },
 		{ 0, "resume", VDI_OPTION_FLAG, NULL, "go on with a log that is there", &record.resume },
+		{ 0, "relist", VDI_OPTION_FLAG, NULL, "when what comes next is compacted: go on from a new list instead of ending; the log says where", &record.relist },
 		{ 0, "redact", VDI_OPTION_TEXTS, "PATH", "empty what is at this path of every value, such as .data (may be repeated)", &record.redact },
 		{ 0, "until", VDI_OPTION_NUMBER, "REV", "end when this revision is recorded", &record.until },
 		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "say nothing about the progress", &record.quiet },
 	};
 
+	vdi_kube_settings_init(&record.kube);
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
 		return result;
-	is_part = record.etcd.prefix != NULL;
 	if (!vdi_etcd_settings_check(command, &record.etcd, &result))
 		return result;
-	if (record.etcd.urls == NULL)
-		return vdi_command_mistake(command, "what should be recorded? --etcd URL");
+	if (!record.etcd.urls == !vdi_kube_settings_given(&record.kube))
+		return vdi_command_mistake(command, record.etcd.urls ? "either --etcd or --server, not both" : "what should be recorded? --etcd URL, --server URL or --kubeconfig FILE");
 	if (record.output == NULL)
 		return vdi_command_mistake(command, "where to? --output FILE");
-	/* All keys, unless a part of them is asked for. */
-	if (is_part)
-		(void) snprintf(record.key_prefix, sizeof record.key_prefix, "%s%s", record.etcd.prefix, record.etcd.prefix[strlen(record.etcd.prefix) - 1] == '/' ? "" : "/");
+	vdi_etcd_settings_key_prefix(&record.etcd, record.key_prefix);
+	if (!vdi_kube_settings_check(command, &record.kube, &result)) {
+		vdi_kube_settings_fini(&record.kube);
+		return result;
+	}
 	if (vdi_command_process_init(&log, 0, &signals, &record.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	record.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
 	result = run_record(&record, &signals);
 	(void) vd_env_free(record.env);
+	vdi_kube_settings_fini(&record.kube);
 	return result;
 }
 
 const struct vdi_command vdi_command_record = {
 	.name = "record",
-	.summary = "Record an etcd into an event log.",
-	.usage = "vedette record --etcd URL[,URL...] --output FILE [options]",
+	.summary = "Record an etcd or a Kubernetes endpoint into an event log.",
+	.usage = "vedette record (--etcd URL[,URL...] | --server URL | --kubeconfig FILE) --output FILE [options]",
 	.details = "The state first, then every revision once, until Ctrl-C, SIGTERM or --until. A recording that was stopped or killed goes on with --resume. When what comes\n"
-		   "next was compacted away meanwhile it ends with an error rather than with a gap. The log is for `vedette replay` and `vedette serve --load`.\n"
+		   "next was compacted away meanwhile it ends with an error rather than with a gap (see --relist). What comes from a Kubernetes endpoint is written when all kinds have passed\n"
+		   "its revision, after some 10 to 15 s. The log is for `vedette replay` and `vedette serve --load`.\n"
 		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
 	.examples = "  vedette record --etcd http://127.0.0.1:2379 --output cluster.ndjson.zst\n"
+		    "  vedette record --kubeconfig ~/.kube/config --kind pods --kind deployments.apps --output cluster.ndjson.zst --relist\n"
 		    "  vedette record --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry --redact .data -o cluster.ndjson --resume\n",
 	.run = run,
 };

@@ -1,4 +1,5 @@
-/* vedette verify: the watch guarantees of an etcd, checked for as long as one likes. */
+/* vedette verify: the watch guarantees of an etcd or a Kubernetes endpoint, checked for as long as one likes. An etcd is one run of verify_run.h over all keys; of a Kubernetes endpoint
+ * every kind is one, because its watches are of one kind each. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,14 +12,23 @@
 #include "command_process.h"
 #include "env.h"
 #include "etcd_options.h"
+#include "kube_options.h"
+#include "lock.h"
 #include "verify_run.h"
 #include "wait.h"
+
+struct one_run {
+	struct vdi_verify_run	  *run;
+	struct vdi_verify_position position; /* when it is closed */
+	struct vdi_wait		   closed;
+};
 
 struct verify {
 	const struct vdi_command *command;
 	struct vdi_etcd_settings  etcd;
+	struct vdi_kube_settings  kube;
 	const char		 *output;
-	char			  key_prefix[256];
+	char			  key_prefix[VDI_ETCD_KEY_PREFIX_MAX];
 	bool			  drive, keep_going, quiet;
 	unsigned		  writers;
 	vd_dur			  duration;
@@ -26,9 +36,11 @@ struct verify {
 
 	struct vd_env	      *env;
 	struct vd_store	      *store;
-	struct vdi_verify_run *run;
+	struct one_run *runs;
+	size_t		run_count;
 
-	/* The actor's until the run is closed. */
+	/* The actors' until the runs are closed; under lock. */
+	struct vdi_lock	     lock;
 	uint64_t	     violations;
 	struct vdi_violation first;
 	struct vd_error	     failure;
@@ -73,12 +85,15 @@ static void print_violation(const struct verify *verify, const struct vdi_violat
 static void on_violation(void *arg, const struct vdi_violation *violation)
 {
 	struct verify *verify = arg;
+	bool	       is_first;
 
-	if (verify->violations++ == 0)
+	vdi_lock_acquire(&verify->lock);
+	is_first = verify->violations++ == 0;
+	if (is_first)
 		verify->first = *violation;
-	else if (!verify->keep_going)
-		return;
-	print_violation(verify, violation);
+	if (is_first || verify->keep_going)
+		print_violation(verify, violation);
+	vdi_lock_release(&verify->lock);
 	if (!verify->keep_going)
 		end_soon();
 }
@@ -87,17 +102,41 @@ static void on_failure(void *arg, const struct vd_error *error)
 {
 	struct verify *verify = arg;
 
+	vdi_lock_acquire(&verify->lock);
 	verify->failure = *error;
+	vdi_lock_release(&verify->lock);
 	end_soon();
+}
+
+/* b is added to a; is_running: all of them are. */
+static void add_position(struct vdi_verify_position *a, const struct vdi_verify_position *b)
+{
+	a->totals.events += b->totals.events;
+	a->totals.revisions += b->totals.revisions;
+	a->totals.progresses += b->totals.progresses;
+	a->totals.lists += b->totals.lists;
+	a->totals.resumes += b->totals.resumes;
+	a->totals.acknowledgements += b->totals.acknowledgements;
+	a->totals.violations += b->totals.violations;
+	a->totals.keys += b->totals.keys;
+	a->totals.newest = VDI_MAX(a->totals.newest, b->totals.newest);
+	a->writes += b->writes;
+	a->unknown_writes += b->unknown_writes;
+	a->reconnects += b->reconnects;
+	a->restarts += b->restarts;
+	a->is_running &= b->is_running;
 }
 
 static void say(const struct verify *verify)
 {
-	struct vdi_verify_position position;
+	struct vdi_verify_position position = { 0 }, one;
 
 	if (verify->quiet || !isatty(STDERR_FILENO))
 		return;
-	vdi_verify_run_position_get(verify->run, &position);
+	for (size_t i = 0; i < verify->run_count; i++) {
+		vdi_verify_run_position_get(verify->runs[i].run, &one);
+		add_position(&position, &one);
+	}
 	(void) fprintf(stderr, "\rvedette verify: revision %lld, %llu events, %llu lists, %llu watches from the past, %llu writes, %llu connections lost ",
 		       (long long) position.totals.newest, (unsigned long long) position.totals.events, (unsigned long long) position.totals.lists,
 		       (unsigned long long) position.totals.resumes, (unsigned long long) position.writes, (unsigned long long) position.reconnects);
@@ -139,21 +178,62 @@ static void wait_for_the_end(const struct verify *verify, const sigset_t *signal
 		say(verify);
 }
 
+static vd_status start_run(struct verify *verify, struct vd_bytes prefix, size_t of)
+{
+	bool			  is_kube = verify->etcd.urls == NULL;
+	/* Many kinds share one server. */
+	int64_t			  pace = (int64_t) (of / 8 + 1);
+	struct vdi_verify_options options = { .store = verify->store, .prefix = prefix, .write_prefix = vd_bytes_of(verify->write_prefix),
+					      .writers = verify->drive ? verify->writers : 0, .list_interval = VD_SECONDS(2 * pace),
+					      .resume_interval = VD_SECONDS(pace), .settle_time = VD_SECONDS(is_kube ? 3 : 10), .in_parts = is_kube,
+					      .violated = on_violation, .failed = on_failure, .arg = verify };
+	vd_status		  status = vdi_verify_run_new(verify->env, &options, &verify->runs[verify->run_count].run);
+
+	verify->run_count += status == VD_OK;
+	return status;
+}
+
+static vd_status start_runs(struct verify *verify)
+{
+	const struct vdi_kube_kinds *kinds = &verify->kube.loaded;
+	vd_status		     status = VD_OK;
+
+	verify->runs = vdi_calloc(kinds->count + 1, sizeof *verify->runs);
+	if (verify->runs == NULL)
+		return VD_NOMEM;
+	if (verify->etcd.urls)
+		return start_run(verify, vd_bytes_of(verify->key_prefix), 1);
+	for (size_t i = 0; i < kinds->count && status == VD_OK; i++)
+		status = start_run(verify, vd_bytes_of(kinds->items[i].prefix), kinds->count);
+	return status;
+}
+
+/* All at once: each may wait for its last events. */
+static void close_runs(struct verify *verify, struct vdi_verify_position *ret_position)
+{
+	for (size_t i = 0; i < verify->run_count; i++) {
+		vdi_wait_init(&verify->runs[i].closed, verify->env);
+		vdi_verify_run_close(verify->runs[i].run, &verify->runs[i].position, vdi_wait_signal_arg, &verify->runs[i].closed);
+	}
+	*ret_position = (struct vdi_verify_position) { .is_running = verify->run_count > 0 };
+	for (size_t i = 0; i < verify->run_count; i++) {
+		vdi_wait_wait(&verify->runs[i].closed);
+		vdi_wait_fini(&verify->runs[i].closed);
+		add_position(ret_position, &verify->runs[i].position);
+	}
+	vdi_free(verify->runs);
+}
+
 static int verify_store(struct verify *verify, const sigset_t *signals)
 {
-	struct vdi_verify_options  options = { .store = verify->store, .prefix = vd_bytes_of(verify->key_prefix),
-					       .write_prefix = vd_bytes_of(verify->write_prefix), .writers = verify->drive ? verify->writers : 0,
-					       .violated = on_violation, .failed = on_failure, .arg = verify };
 	struct vdi_verify_position position;
-	struct vdi_wait		   wait;
+	vd_status		   status = start_runs(verify);
 
-	if (vdi_verify_run_new(verify->env, &options, &verify->run) != VD_OK)
-		return vdi_command_failed(verify->command, "out of memory");
-	wait_for_the_end(verify, signals);
-	vdi_wait_init(&wait, verify->env);
-	vdi_verify_run_close(verify->run, &position, vdi_wait_signal_arg, &wait);
-	vdi_wait_wait(&wait);
-	vdi_wait_fini(&wait);
+	if (status == VD_OK)
+		wait_for_the_end(verify, signals);
+	close_runs(verify, &position);
+	if (status != VD_OK)
+		return vdi_command_failed(verify->command, "%s", vd_status_sentence(status));
 	print_result(verify, &position);
 	if (verify->failure.code != VD_OK)
 		return vdi_command_failed(verify->command, "%s", verify->failure.message);
@@ -167,7 +247,10 @@ static int run_verify(struct verify *verify, const sigset_t *signals)
 	struct vd_error error = { 0 };
 	int		result;
 
-	error.code = vdi_etcd_settings_open(&verify->etcd, verify->env, &verify->store, &error);
+	if (verify->etcd.urls)
+		error.code = vdi_etcd_settings_open(&verify->etcd, verify->env, &verify->store, &error);
+	else
+		error.code = vdi_kube_settings_open(verify->command, &verify->kube, verify->env, false, &verify->store, &error);
 	if (error.code != VD_OK) {
 		(void) vdi_command_failed(verify->command, "%s", error.message[0] ? error.message : vd_status_sentence(error.code));
 		return vdi_etcd_settings_exit(error.code);
@@ -184,9 +267,9 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	sigset_t		signals;
 	size_t			operand_count;
 	int			result;
-	bool			is_part;
 	const struct vdi_option table[] = {
 		VDI_ETCD_OPTION_TABLE(&verify.etcd),
+		VDI_KUBE_OPTION_TABLE(&verify.kube),
 		{ 0, "drive", VDI_OPTION_FLAG, NULL, "also write: keys below PREFIX/vedette-verify-..., removed at the end", &verify.drive },
 		{ 0, "writers", VDI_OPTION_COUNT, "N", "so many at once (default 8)", &verify.writers },
 		{ 0, "duration", VDI_OPTION_DURATION, "DURATION", "end after so long (default: at Ctrl-C)", &verify.duration },
@@ -195,20 +278,25 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "say nothing about the progress", &verify.quiet },
 	};
 
+	vdi_kube_settings_init(&verify.kube);
+	vdi_lock_init(&verify.lock, VDI_LOCK_LEAF);
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
 		return result;
-	is_part = verify.etcd.prefix != NULL;
 	if (!vdi_etcd_settings_check(command, &verify.etcd, &result))
 		return result;
-	if (verify.etcd.urls == NULL)
-		return vdi_command_mistake(command, "what should be verified? --etcd URL");
+	if (!verify.etcd.urls == !vdi_kube_settings_given(&verify.kube))
+		return vdi_command_mistake(command, verify.etcd.urls ? "either --etcd or --server, not both" : "what should be verified? --etcd URL, --server URL or --kubeconfig FILE");
+	if (verify.drive && verify.etcd.urls == NULL)
+		return vdi_command_mistake(command, "--drive goes with --etcd");
 	if (verify.writers == 0 || verify.writers > 256)
 		return vdi_command_mistake(command, "--writers must be 1 to 256");
-	/* All keys, unless a part of them is asked for. */
-	if (is_part)
-		(void) snprintf(verify.key_prefix, sizeof verify.key_prefix, "%s%s", verify.etcd.prefix, verify.etcd.prefix[strlen(verify.etcd.prefix) - 1] == '/' ? "" : "/");
+	vdi_etcd_settings_key_prefix(&verify.etcd, verify.key_prefix);
 	if (strlen(verify.key_prefix) > 100)
 		return vdi_command_mistake(command, "--etcd-prefix may have 100 bytes at most here");
+	if (!vdi_kube_settings_check(command, &verify.kube, &result)) {
+		vdi_kube_settings_fini(&verify.kube);
+		return result;
+	}
 	if (vdi_command_process_init(&log, 0, &signals, &verify.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/", *verify.key_prefix ? verify.key_prefix : "/",
@@ -216,17 +304,21 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	verify.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
 	result = run_verify(&verify, &signals);
 	(void) vd_env_free(verify.env);
+	vdi_kube_settings_fini(&verify.kube);
+	vdi_lock_fini(&verify.lock);
 	return result;
 }
 
 const struct vdi_command vdi_command_verify = {
 	.name = "verify",
-	.summary = "Check the watch guarantees of an etcd.",
-	.usage = "vedette verify --etcd URL[,URL...] [--drive] [options]",
+	.summary = "Check the watch guarantees of an etcd or a Kubernetes endpoint.",
+	.usage = "vedette verify (--etcd URL[,URL...] [--drive] | --server URL | --kubeconfig FILE) [options]",
 	.details = "Watches, watches from the past, lists and (with --drive) writers, checked against each other while they run: unique, ordered, atomic, reliable, resumable,\n"
 		   "bookmarkable, right previous values, right lists. The first violation is printed with its revisions and keys, and ends it.\n"
+		   "Watches of Kubernetes know neither transactions nor previous values: there atomic and previous are not checked, and every kind is checked by itself.\n"
 		   "Exit status: 0 all guarantees held, 1 one was violated or it could not go on, 2 misused.\n",
 	.examples = "  vedette verify --etcd http://127.0.0.1:2379 --drive --duration 1m\n"
+		    "  vedette verify --server http://127.0.0.1:8080 --duration 1m\n"
 		    "  vedette verify --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry -o json\n",
 	.run = run,
 };

@@ -17,6 +17,8 @@ struct vdi_json_stream {
 	size_t scanned;
 	unsigned depth;
 	bool	 in_string, escaped;
+	uint64_t lines; /* line ends that were scanned */
+	uint64_t line;	/* where the value began that is given or open, from 1 */
 };
 
 /* Lent for the call; not VD_OK ends the feeding with it. */
@@ -28,10 +30,5 @@ VDI_MUST_USE vd_status vdi_json_stream_feed(struct vdi_json_stream *stream, stru
 bool vdi_json_stream_is_open(const struct vdi_json_stream *stream);
 void vdi_json_stream_reset(struct vdi_json_stream *stream);
 void vdi_json_stream_fini(struct vdi_json_stream *stream);
-
-/* Prints json, which is valid, indented by four spaces a level as kubectl does; every value keeps its text. A newline at the end. */
-void vdi_json_print(struct vd_bytes json);
-/* The same starting at a depth and without the newline: for parts of a larger document. */
-void vdi_json_print_at(struct vd_bytes json, unsigned depth);
 
 #endif

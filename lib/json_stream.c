@@ -1,8 +1,6 @@
 /* See the header: a count of brackets, and whether we are inside a string. */
 #include "json_stream.h"
 
-#include <stdio.h>
-
 static bool is_space(char character)
 {
 	return character == ' ' || character == '\n' || character == '\r' || character == '\t';
@@ -44,6 +42,7 @@ vd_status vdi_json_stream_feed(struct vdi_json_stream *stream, struct vd_bytes b
 	for (; stream->scanned < stream->size; stream->scanned++) {
 		char character = stream->data[stream->scanned];
 
+		stream->lines += character == '\n';
 		if (stream->depth == 0) {
 			/* Between values; commas part the elements of an array whose inside is fed. */
 			if (is_space(character) || character == ',')
@@ -51,6 +50,7 @@ vd_status vdi_json_stream_feed(struct vdi_json_stream *stream, struct vd_bytes b
 			if (character != '{' && character != '[')
 				return VD_BAD_REQUEST;
 			start = stream->scanned;
+			stream->line = stream->lines + 1;
 		}
 		if (step(stream, character))
 			VDI_TRY(each(arg, (struct vd_bytes) { stream->data + start, stream->scanned + 1 - start }));
@@ -79,65 +79,4 @@ void vdi_json_stream_fini(struct vdi_json_stream *stream)
 {
 	vdi_free(stream->data);
 	memset(stream, 0, sizeof *stream);
-}
-
-/* ---- Printing ---- */
-
-static void new_line(unsigned depth)
-{
-	putchar('\n');
-	for (unsigned i = 0; i < depth; i++)
-		fputs("    ", stdout);
-}
-
-/* The index behind the string that starts at `at`. */
-static size_t string_end(const char *text, size_t size, size_t at)
-{
-	for (at++; at < size && text[at] != '"'; at++)
-		if (text[at] == '\\')
-			at++;
-	return VDI_MIN(at + 1, size);
-}
-
-void vdi_json_print_at(struct vd_bytes json, unsigned depth)
-{
-	const char *text = json.data;
-
-	for (size_t i = 0; i < json.size;) {
-		char   character = text[i];
-		size_t next = i + 1;
-
-		if (is_space(character)) {
-			i++;
-			continue;
-		}
-		if (character == '"') {
-			next = string_end(text, json.size, i);
-			fwrite(text + i, 1, next - i, stdout);
-		} else if (character == '{' || character == '[') {
-			while (next < json.size && is_space(text[next]))
-				next++;
-			putchar(character);
-			if (next < json.size && (text[next] == '}' || text[next] == ']'))
-				putchar(text[next++]);
-			else
-				new_line(++depth);
-		} else if (character == '}' || character == ']') {
-			new_line(depth ? --depth : 0);
-			putchar(character);
-		} else {
-			putchar(character);
-			if (character == ',')
-				new_line(depth);
-			else if (character == ':')
-				putchar(' ');
-		}
-		i = next;
-	}
-}
-
-void vdi_json_print(struct vd_bytes json)
-{
-	vdi_json_print_at(json, 0);
-	putchar('\n');
 }

@@ -1,0 +1,123 @@
+"""A proxy before a Kubernetes endpoint that tells lies: drop, double, reorder, bookmark, stale, cut, html, slow; for tests of those who must notice."""
+import http.client
+import http.server
+import json
+import threading
+import urllib.parse
+
+
+class LyingProxy:
+    """One lie about one kind (the last part of the path), told again and again until lie is None. told counts."""
+
+    def __init__(self, server, lie=None, kind="configmaps", tls=None):
+        where = urllib.parse.urlsplit(server)
+        self.host, self.port = where.hostname, where.port
+        self.lie, self.kind, self.told, self.lists = lie, kind, 0, {}
+        self.streams = 0
+        self.lock = threading.Lock()
+        self.paths = []
+        self.headers = []
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *arguments):
+                pass
+
+            def do_GET(self):
+                try:
+                    proxy.answer(self)
+                except (OSError, http.client.HTTPException):
+                    self.close_connection = True
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 256
+
+            def handle_error(self, request, client_address):
+                pass  # a client that does not trust us, or we not it
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+        self.url = "%s://127.0.0.1:%d" % ("https" if tls else "http", self.server.server_address[1])
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, handler):
+        path = urllib.parse.urlsplit(handler.path)
+        with self.lock:
+            self.paths.append(handler.path)
+            self.headers.append(dict(handler.headers))
+        is_kind = path.path.endswith("/" + self.kind)
+        upstream = http.client.HTTPConnection(self.host, self.port, timeout=300)
+        try:
+            upstream.request("GET", handler.path, headers={"Accept": handler.headers.get("Accept", "*/*")})
+            response = upstream.getresponse()
+            if is_kind and "watch=true" in path.query and response.status == 200:
+                self.stream(handler, response)
+            else:
+                self.whole(handler, response, is_kind and "resourceVersion" not in path.query and "continue" not in path.query)
+        finally:
+            upstream.close()
+
+    def whole(self, handler, response, is_newest_list):
+        body, status = response.read(), response.status
+        if is_newest_list and status == 200:
+            with self.lock:
+                first = self.lists.setdefault(handler.path, body)
+                if self.lie == "stale" and first != body:
+                    body, self.told = first, self.told + 1
+                if self.lie == "html":
+                    body, self.told = b"<html>a hotel's wireless network</html>", self.told + 1
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def stream(self, handler, response):
+        def send(bytes_):
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(bytes_), bytes_))
+            handler.wfile.flush()
+
+        with self.lock:
+            self.streams += 1
+            number = self.streams
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        held, count = None, 0
+        while line := response.readline():
+            event = json.loads(line)
+            lie = self.lie if event["type"] in ("ADDED", "MODIFIED", "DELETED") else None
+            count += lie is not None
+            # Only every other stream lies, and not with its first event: then somebody can notice.
+            tells = lie and number % 2 and count % 4 == 3
+            self.told += bool(tells)
+            if tells and lie == "cut":
+                send(line[: len(line) // 2])
+                handler.connection.close()
+                return
+            if tells and lie == "drop":
+                continue
+            if tells and lie == "reorder":
+                held = line
+                continue
+            if tells and lie == "bookmark":
+                send(json.dumps({"type": "BOOKMARK", "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {
+                    "resourceVersion": event["object"]["metadata"]["resourceVersion"]}}}).encode() + b"\n")
+            if tells and lie == "error":
+                line = b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too old","reason":"Expired","code":410}}\n'
+            send(line)
+            if tells and lie == "double":
+                send(line)
+            if held:
+                send(held)
+                held = None
+        handler.wfile.write(b"0\r\n\r\n")

@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+"""vedette record and vedette verify of a Kubernetes endpoint: vedette serve, alone, killed, and behind a proxy that lies.
+
+    test_kube.py PROGRAM [TEST...]
+"""
+import base64
+import json
+import os
+import random
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lying_proxy import LyingProxy  # noqa: E402
+
+PROGRAM = sys.argv[1]
+GUARD = 600
+
+
+class Server:
+    def __init__(self, *arguments, listen="127.0.0.1:0"):
+        self.process = subprocess.Popen([PROGRAM, "serve", "--listen", listen, *arguments], stderr=subprocess.PIPE, text=True)
+        said = ""
+        for line in self.process.stderr:
+            said += line
+            if line.startswith("vedette: ready"):
+                self.url = line.split()[2]
+                break
+        else:
+            raise RuntimeError("the server did not start: " + said)
+        self.reader = threading.Thread(target=self.drain, daemon=True)
+        self.reader.start()
+
+    def drain(self):
+        for _ in self.process.stderr:
+            pass
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
+
+    def request(self, method, path, body=None, content="application/json"):
+        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode() if body else None, method=method, headers={"Content-Type": content})
+        try:
+            with urllib.request.urlopen(request, timeout=GUARD) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, None
+
+    def write(self, name, value, namespace="default"):
+        path = "/api/v1/namespaces/%s/configmaps" % namespace
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": str(value)}}
+        code, answer = self.request("PUT", path + "/" + name, body)
+        if code == 404:
+            code, answer = self.request("POST", path, body)
+        return int(answer["metadata"]["resourceVersion"]) if answer else None
+
+
+class Writer(threading.Thread):
+    """Writes and deletes until told to stop; servers may come and go."""
+
+    def __init__(self, server, seed=1):
+        super().__init__(daemon=True)
+        self.server, self.random, self.stops, self.count = server, random.Random(seed), threading.Event(), 0
+        self.start()
+
+    def run(self):
+        while not self.stops.wait(0.002):
+            name = "k%d" % self.random.randrange(12)
+            try:
+                if self.random.random() < 0.25:
+                    self.server.request("DELETE", "/api/v1/namespaces/default/configmaps/" + name)
+                else:
+                    self.server.write(name, self.random.random())
+                self.count += 1
+            except OSError:
+                continue
+
+    def stop(self):
+        self.stops.set()
+        self.join()
+
+
+def run(*arguments, timeout=GUARD):
+    if arguments[0] == "record" and "--server" in arguments:
+        arguments = ("record", "--watch-timeout", "3s", *arguments[1:])
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout)
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def read_log(path):
+    return [json.loads(line) for line in text_of(path).splitlines()]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.servers = []
+
+    def tearDown(self):
+        for server in self.servers:
+            server.kill()
+        self.folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def serve(self, *arguments, **options):
+        self.servers.append(Server(*(arguments or ("--memory",)), **options))
+        return self.servers[-1]
+
+
+class Recording(Case):
+    def test_the_state_and_every_revision_once(self):
+        server = self.serve()
+        for i in range(7):
+            server.write("before%d" % i, i)
+        log = self.path("log.ndjson")
+        recorder = subprocess.Popen([PROGRAM, "record", "--watch-timeout", "3s", "--server", server.url, "--output", log, "-q"], stderr=subprocess.PIPE, text=True)
+        while not (os.path.exists(log) and '"snapshotEnd"' in text_of(log)):
+            self.assertIsNone(recorder.poll())
+        writer = Writer(server)
+        while writer.count < 60:
+            pass
+        recorder.send_signal(signal.SIGKILL)  # and goes on later
+        recorder.communicate()
+        while writer.count < 90:
+            pass
+        writer.stop()
+        server.request("POST", "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}})
+        last = server.write("after", 1)
+        done = run("record", "--server", server.url, "--output", log, "-q", "--resume", "--until", str(last))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        records = read_log(log)
+        commits = [record["commit"] for record in records if "commit" in record]
+        self.assertEqual(commits, sorted(set(commits)))
+        first = next(record["snapshotEnd"] for record in records if "snapshotEnd" in record)
+        # One write at a time, all of them seen: no revision is missing.
+        self.assertEqual(commits, list(range(first + 1, last + 1)))
+        # Played, it is the same state, and the watches see the same.
+        done = run("replay", log, "--watch", "configmaps")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        state = {}
+        for event in map(json.loads, done.stdout.splitlines()):
+            state.pop(event["key"], None)
+            if event["type"] != "DELETED":
+                state[event["key"]] = event["object"]
+        _, listed = server.request("GET", "/api/v1/configmaps")
+        self.assertEqual({key: value["metadata"]["resourceVersion"] for key, value in state.items()},
+                         {"/registry/configmaps/default/" + item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listed["items"]})
+        for item in listed["items"]:
+            self.assertEqual(state["/registry/configmaps/default/" + item["metadata"]["name"]]["data"], item["data"])
+        self.assertIn("/registry/pods/default/p", {record.get("key") for record in records})
+
+    def test_pages_of_one_moment(self):
+        server = self.serve()
+        for i in range(1203):
+            server.write("c%04d" % i, "x")
+        log = self.path("log.ndjson")
+        last = server.write("z", 1)
+        done = run("record", "--server", server.url, "--kind", "cm", "--output", log, "-q", "--until", str(last))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        keys = [record["key"] for record in read_log(log) if "key" in record]
+        self.assertEqual(keys, ["/registry/configmaps/default/c%04d" % i for i in range(1203)] + ["/registry/configmaps/default/z"])
+
+    def test_a_gap_ends_it_or_is_listed_again(self):
+        server = self.serve("--memory", "--history-bytes", "1")
+        server.write("stays", 1)
+        server.write("goes", 1)
+        server.write("changes", 1)
+        log = self.path("log.ndjson")
+        start = server.write("a", 1)
+        self.assertEqual(run("record", "--server", server.url, "--kind", "configmaps", "-q", "-o", log, "--until", str(start)).returncode, 0)
+        proxy = LyingProxy(server.url, "error")
+        server.request("DELETE", "/api/v1/namespaces/default/configmaps/goes")
+        for i in range(4):
+            last = server.write("changes", i)
+        gap = run("record", "--server", proxy.url, "--kind", "configmaps", "-q", "-o", log, "--resume", "--until", str(last + 1))
+        self.assertEqual(gap.returncode, 1)
+        self.assertIn("was compacted before it could be recorded", gap.stderr)
+        told = proxy.told
+        recorder = subprocess.Popen([PROGRAM, "record", "--watch-timeout", "3s", "--server", proxy.url, "--kind", "configmaps", "-q", "-o", log, "--resume", "--relist"], stderr=subprocess.PIPE, text=True)
+        while '{"compact"' not in text_of(log):
+            self.assertIsNone(recorder.poll())
+            last = server.write("changes", random.random())
+        self.assertGreater(proxy.told, told)
+        proxy.lie = None
+        recorder.send_signal(signal.SIGTERM)
+        _, said = recorder.communicate(timeout=GUARD)
+        self.assertEqual(recorder.returncode, 0, said)
+        done = run("record", "--server", server.url, "--kind", "configmaps", "-q", "-o", log, "--resume", "--until", str(last))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        proxy.close()
+        state = {}
+        revisions = []
+        for record in read_log(log):
+            if "key" in record:
+                revisions.append(record["rev"])
+                state[record["key"].split("/")[-1]] = record["type"] == "PUT" and record["rev"]
+        self.assertEqual(state, {"stays": state["stays"], "a": start, "changes": last, "goes": False})
+        done = run("replay", log, "--watch", "configmaps", "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr[:500])
+        self.assertIn(last, [json.loads(line).get("rev") for line in done.stdout.splitlines()])
+
+    def test_what_cannot_be_recorded_is_said(self):
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            done = run("record", "--server", "http://127.0.0.1:%d" % nobody.getsockname()[1], "-o", self.path("a"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("onnect", done.stderr)
+        server = self.serve()
+        proxy = LyingProxy(server.url, "html")
+        done = run("record", "--server", proxy.url, "--kind", "configmaps", "-o", self.path("b"))
+        proxy.close()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("configmaps:", done.stderr)
+        done = run("record", "--server", server.url, "--kind", "unicorns", "-o", self.path("c"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('"unicorns"', done.stderr)
+        for arguments in (("--server", server.url, "--etcd", "http://127.0.0.1:1"), (), ("--server", server.url, "--cert", "x"), ("--token", "x", "--etcd", "http://127.0.0.1:1")):
+            self.assertEqual(run("record", "-o", self.path("d"), *arguments).returncode, 2, arguments)
+
+
+class Kubeconfig(Case):
+    def test_who_and_where(self):
+        server = self.serve()
+        proxy = LyingProxy(server.url)
+        last = server.write("a", 1)
+        config = self.path("config")
+        with open(self.path("token"), "w", encoding="utf-8") as file:
+            file.write("from-a-file\n")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("""apiVersion: v1
+kind: Config
+clusters:
+- name: here
+  cluster:
+    server: %s
+    certificate-authority-data: %s
+- name: nowhere
+  cluster: { server: "http://127.0.0.1:1" }
+users:
+- name: me
+  user:
+    token: my-token
+- name: by-file
+  user: { tokenFile: token }
+- name: by-program
+  user: { exec: { command: x } }
+contexts:
+- { name: one, context: { cluster: here, user: me } }
+- { name: two, context: { cluster: here, user: by-file } }
+- { name: three, context: { cluster: here, user: by-program } }
+- { name: four, context: { cluster: absent, user: me } }
+current-context: one
+""" % (proxy.url, base64.b64encode(b"no certificate, and nobody asks for it").decode()))
+        yaml = run("record", "--kubeconfig", config, "--kind", "configmaps", "-q", "-o", self.path("log1"), "--until", str(last))
+        if "without libyaml" in yaml.stderr:
+            self.skipTest("built without libyaml")
+        self.assertEqual(yaml.returncode, 0, yaml.stderr)
+        self.assertEqual({headers["Authorization"] for headers in proxy.headers}, {"Bearer my-token"})
+        proxy.headers.clear()
+        done = run("record", "--kubeconfig", config, "--context", "two", "--kind", "configmaps", "-q", "-o", self.path("log2"), "--until", str(last))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({headers["Authorization"] for headers in proxy.headers}, {"Bearer from-a-file"})
+        proxy.close()
+        for context, said in (("three", "only tokens and client certificates"), ("four", '"absent"'), ("five", '"five"')):
+            done = run("record", "--kubeconfig", config, "--context", context, "-o", self.path("log3"))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("a: [b\n")
+        self.assertIn("line", run("record", "--kubeconfig", config, "-o", self.path("log4")).stderr)
+
+    def test_tls_and_client_certificates(self):
+        def openssl(*arguments):
+            subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=self.folder.name)
+
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
+        for name in ("server", "client"):
+            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", name + ".key", "-out", name + ".csr", "-subj", "/CN=" + name)
+            with open(self.path("ext"), "w", encoding="utf-8") as file:
+                file.write("subjectAltName=IP:127.0.0.1\n")
+            openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", name + ".pem", "-extfile", "ext", "-days", "30")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.path("server.pem"), self.path("server.key"))
+        context.load_verify_locations(self.path("ca.pem"))
+        context.verify_mode = ssl.CERT_REQUIRED
+        server = LyingProxy(self.serve().url, tls=context)
+        arguments = ("--kind", "namespaces", "-q", "--until", "2")
+        done = run("record", "--server", server.url, "-o", self.path("a"), *arguments)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("certificate", done.stderr)
+        done = run("record", "--server", server.url, "--cacert", self.path("ca.pem"), "-o", self.path("b"), *arguments)
+        self.assertEqual(done.returncode, 1, done.stderr)  # nobody
+        done = run("record", "--server", server.url, "--cacert", self.path("ca.pem"), "--cert", self.path("client.pem"), "--key", self.path("client.key"), "-o",
+                   self.path("c"), *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = {name: base64.b64encode(open(self.path(name), "rb").read()).decode() for name in ("ca.pem", "client.pem", "client.key")}
+        with open(self.path("config"), "w", encoding="utf-8") as file:  # JSON is YAML
+            json.dump({"clusters": [{"name": "a", "cluster": {"server": server.url, "certificate-authority-data": data["ca.pem"]}}],
+                       "users": [{"name": "b", "user": {"client-certificate-data": data["client.pem"], "client-key-data": data["client.key"]}}],
+                       "contexts": [{"name": "c", "context": {"cluster": "a", "user": "b"}}], "current-context": "c"}, file)
+        done = run("record", "--kubeconfig", self.path("config"), "-o", self.path("d"), *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        server.close()
+
+
+class Verifying(Case):
+    def verify(self, url, *arguments):
+        return subprocess.Popen([PROGRAM, "verify", "--server", url, "--output", "json", "-q", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def lie(self, lie, guarantees):
+        server = self.serve()
+        server.write("k0", 0)
+        proxy = LyingProxy(server.url, lie)
+        process = self.verify(proxy.url, "--kind", "configmaps")
+        writer = Writer(server)
+        out, said = process.communicate(timeout=GUARD)
+        writer.stop()
+        proxy.close()
+        self.assertEqual(process.returncode, 1, said)
+        self.assertGreater(proxy.told, 0)
+        first = json.loads(out.splitlines()[0])
+        self.assertIn(first["violation"], guarantees, out)
+        self.assertGreater(first["revision"], 0)
+
+    def test_a_dropped_event(self):
+        self.lie("drop", {"reliable", "resumable", "bookmarkable"})
+
+    def test_a_doubled_event(self):
+        self.lie("double", {"unique", "atomic"})
+
+    def test_reordered_events(self):
+        self.lie("reorder", {"ordered", "reliable", "resumable", "unique"})
+
+    def test_an_early_bookmark(self):
+        self.lie("bookmark", {"bookmarkable"})
+
+    def test_a_stale_list(self):
+        self.lie("stale", {"list"})
+
+    def test_silent_when_connections_are_cut(self):
+        server = self.serve()
+        proxy = LyingProxy(server.url, "cut")
+        process = self.verify(proxy.url, "--kind", "configmaps")
+        writer = Writer(server)
+        while proxy.told < 5 and process.poll() is None:
+            pass
+        writer.stop()
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=GUARD)
+        proxy.close()
+        self.assertEqual(process.returncode, 0, out + said)
+        result = json.loads(out.splitlines()[-1])
+        self.assertEqual(result["result"], "ok")
+        self.assertGreater(result["reconnects"], 0)
+        self.assertGreater(result["events"], 0)
+
+    def test_silent_when_the_server_is_killed(self):
+        data = self.path("data")
+        server = self.serve("--data-dir", data)
+        process = self.verify(server.url)
+        writer = Writer(server)
+        for _ in range(3):
+            count = writer.count
+            while writer.count < count + 40 and process.poll() is None:
+                pass
+            server.kill()
+            again = Server("--data-dir", data, listen=server.url.split("//")[1])
+            server.process, server.reader = again.process, again.reader
+        count = writer.count
+        while writer.count < count + 40 and process.poll() is None:
+            pass
+        writer.stop()
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=GUARD)
+        self.assertEqual(process.returncode, 0, out + said)
+        self.assertEqual(json.loads(out.splitlines()[-1])["result"], "ok")
+
+    def test_usage(self):
+        self.assertEqual(run("verify", "--server", "http://127.0.0.1:1", "--drive").returncode, 2)
+        self.assertEqual(run("verify", "--context", "x", "--server", "http://127.0.0.1:1").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=1)

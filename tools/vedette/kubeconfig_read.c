@@ -1,0 +1,287 @@
+/* See the header. The YAML becomes a tree of jansson's, in which everything that is no mapping or sequence is a string; bounded in depth and size. */
+#include "kubeconfig_read.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#if VDI_YAML
+#include <yaml.h>
+#endif
+
+#include "base64.h"
+
+#define FILE_SIZE_MAX ((size_t) 4 << 20)
+#define DEPTH_MAX 16
+
+static vd_status read_file(const char *path, size_t size_max, char **ret_text, size_t *ret_size, struct vd_error *reterr)
+{
+	FILE  *file = fopen(path, "re");
+	char  *text;
+	size_t size;
+
+	if (file == NULL)
+		return vd_error_set(reterr, VD_NOT_FOUND, "cannot open %s", path);
+	text = vdi_alloc(size_max + 1);
+	if (text == NULL) {
+		(void) fclose(file);
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	}
+	size = fread(text, 1, size_max + 1, file);
+	if (ferror(file) || size > size_max) {
+		(void) vd_error_set(reterr, VD_IO, "%s %s", path, ferror(file) ? "cannot be read" : "is too large");
+		(void) fclose(file);
+		vdi_free(text);
+		return VD_IO;
+	}
+	(void) fclose(file);
+	text[size] = 0;
+	*ret_text = text;
+	*ret_size = size;
+	return VD_OK;
+}
+
+/* ---- YAML ---- */
+
+#if VDI_YAML
+static json_t *tree_of(yaml_document_t *document, yaml_node_t *node, unsigned depth);
+
+static bool fill_mapping(yaml_document_t *document, yaml_node_t *node, unsigned depth, json_t *object)
+{
+	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
+		yaml_node_t *key = yaml_document_get_node(document, pair->key);
+		json_t	    *value = tree_of(document, yaml_document_get_node(document, pair->value), depth + 1);
+
+		if (value == NULL || key == NULL || key->type != YAML_SCALAR_NODE || json_object_set_new(object, (const char *) key->data.scalar.value, value) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool fill_sequence(yaml_document_t *document, yaml_node_t *node, unsigned depth, json_t *array)
+{
+	for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++) {
+		json_t *value = tree_of(document, yaml_document_get_node(document, *item), depth + 1);
+
+		if (value == NULL || json_array_append_new(array, value) != 0)
+			return false;
+	}
+	return true;
+}
+
+static json_t *tree_of(yaml_document_t *document, yaml_node_t *node, unsigned depth)
+{
+	json_t *tree;
+	bool	is_good;
+
+	if (node == NULL || depth > DEPTH_MAX)
+		return NULL;
+	if (node->type == YAML_SCALAR_NODE)
+		return json_stringn((const char *) node->data.scalar.value, node->data.scalar.length);
+	tree = node->type == YAML_MAPPING_NODE ? json_object() : json_array();
+	is_good = node->type == YAML_MAPPING_NODE ? fill_mapping(document, node, depth, tree) : fill_sequence(document, node, depth, tree);
+	if (is_good)
+		return tree;
+	json_decref(tree);
+	return NULL;
+}
+
+static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree, struct vd_error *reterr)
+{
+	yaml_parser_t	parser;
+	yaml_document_t document;
+	vd_status	status = VD_OK;
+
+	if (!yaml_parser_initialize(&parser))
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	yaml_parser_set_input_string(&parser, (const unsigned char *) text, size);
+	if (yaml_parser_load(&parser, &document)) {
+		*ret_tree = tree_of(&document, yaml_document_get_root_node(&document), 0);
+		if (*ret_tree == NULL)
+			status = vd_error_set(reterr, VD_BAD_REQUEST, "%s is no kubeconfig", path);
+		yaml_document_delete(&document);
+	} else {
+		status = vd_error_set(reterr, VD_BAD_REQUEST, "%s, line %zu: %s", path, parser.problem_mark.line + 1, parser.problem ? parser.problem : "no YAML");
+	}
+	yaml_parser_delete(&parser);
+	return status;
+}
+#else
+static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree, struct vd_error *reterr)
+{
+	*ret_tree = json_loadb(text, size, 0, NULL);
+	if (*ret_tree)
+		return VD_OK;
+	return vd_error_set(reterr, VD_UNSUPPORTED, "%s is no JSON, and this program was built without libyaml", path);
+}
+#endif
+
+/* ---- The parts ---- */
+
+struct reading {
+	const char	      *path;
+	json_t		      *tree;
+	struct vdi_kubeconfig *config;
+	struct vd_error	      *reterr;
+};
+
+static const char *text_of(json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text && *text ? text : NULL;
+}
+
+/* The member `part` of the entry with this name in the list. */
+static vd_status find(const struct reading *reading, const char *list, const char *part, const char *name, json_t **ret_part)
+{
+	json_t *entry;
+	size_t	i;
+
+	json_array_foreach(json_object_get(reading->tree, list), i, entry)
+		if (text_of(entry, "name") && strcmp(text_of(entry, "name"), name) == 0) {
+			*ret_part = json_object_get(entry, part);
+			return VD_OK;
+		}
+	return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: there is no \"%s\" in %s", reading->path, name, list);
+}
+
+static vd_status take_text(const struct reading *reading, const char *text, char **place)
+{
+	if (text == NULL)
+		return VD_OK;
+	*place = vdi_strndup(text, strlen(text));
+	return *place ? VD_OK : vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
+}
+
+static vd_status take_path(const struct reading *reading, const char *text, char **place)
+{
+	const char *slash = strrchr(reading->path, '/');
+	size_t	    folder = slash ? (size_t) (slash - reading->path) + 1 : 0, size;
+
+	if (text == NULL || *text == '/' || folder == 0)
+		return take_text(reading, text, place);
+	size = folder + strlen(text) + 1;
+	*place = vdi_alloc(size);
+	if (*place == NULL)
+		return vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
+	snprintf(*place, size, "%.*s%s", (int) folder, reading->path, text);
+	return VD_OK;
+}
+
+static vd_status take_data(const struct reading *reading, json_t *part, const char *key, struct vd_bytes *place)
+{
+	const char *text = text_of(part, key);
+	char	   *data;
+	size_t	    size;
+
+	if (text == NULL)
+		return VD_OK;
+	data = vdi_alloc(VDI_BASE64_DECODED_MAX(strlen(text)) + 1);
+	if (data == NULL)
+		return vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
+	if (vdi_base64_decode(VDI_BASE64_STANDARD, vd_bytes_of(text), data, &size, NULL) != VD_OK) {
+		vdi_free(data);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: %s is no base64", reading->path, key);
+	}
+	*place = (struct vd_bytes) { data, size };
+	return VD_OK;
+}
+
+static vd_status take_cluster(const struct reading *reading, json_t *cluster)
+{
+	struct vdi_kubeconfig *config = reading->config;
+	const char	      *insecure = text_of(cluster, "insecure-skip-tls-verify");
+
+	if (text_of(cluster, "server") == NULL)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the cluster has no server", reading->path);
+	config->insecure = (insecure && strcmp(insecure, "true") == 0) || json_is_true(json_object_get(cluster, "insecure-skip-tls-verify"));
+	VDI_TRY(take_text(reading, text_of(cluster, "server"), &config->server));
+	VDI_TRY(take_data(reading, cluster, "certificate-authority-data", &config->ca_data));
+	return config->ca_data.size ? VD_OK : take_path(reading, text_of(cluster, "certificate-authority"), &config->ca_file);
+}
+
+static vd_status take_token_file(const struct reading *reading, const char *text)
+{
+	char	 *path = NULL, *token;
+	size_t	  size;
+	vd_status status;
+
+	VDI_TRY(take_path(reading, text, &path));
+	status = read_file(path, 65536, &token, &size, reading->reterr);
+	vdi_free(path);
+	if (status != VD_OK)
+		return status;
+	token[strcspn(token, "\r\n")] = 0;
+	reading->config->token = token;
+	return VD_OK;
+}
+
+static vd_status take_user(const struct reading *reading, json_t *user)
+{
+	struct vdi_kubeconfig *config = reading->config;
+
+	if (json_object_get(user, "exec") || json_object_get(user, "auth-provider") || text_of(user, "username"))
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: only tokens and client certificates are supported; --token or --cert and --key say who we are instead",
+				    reading->path);
+	if (text_of(user, "token"))
+		VDI_TRY(take_text(reading, text_of(user, "token"), &config->token));
+	else if (text_of(user, "tokenFile"))
+		VDI_TRY(take_token_file(reading, text_of(user, "tokenFile")));
+	VDI_TRY(take_data(reading, user, "client-certificate-data", &config->cert_data));
+	VDI_TRY(take_data(reading, user, "client-key-data", &config->key_data));
+	if (config->cert_data.size == 0)
+		VDI_TRY(take_path(reading, text_of(user, "client-certificate"), &config->cert_file));
+	return config->key_data.size ? VD_OK : take_path(reading, text_of(user, "client-key"), &config->key_file);
+}
+
+static vd_status take_context(const struct reading *reading, const char *name)
+{
+	json_t *context, *cluster, *user = NULL;
+
+	if (name == NULL)
+		name = text_of(reading->tree, "current-context");
+	if (name == NULL)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s has no current context: --context names one", reading->path);
+	VDI_TRY(find(reading, "contexts", "context", name, &context));
+	if (text_of(context, "cluster") == NULL)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the context \"%s\" has no cluster", reading->path, name);
+	VDI_TRY(find(reading, "clusters", "cluster", text_of(context, "cluster"), &cluster));
+	if (text_of(context, "user"))
+		VDI_TRY(find(reading, "users", "user", text_of(context, "user"), &user));
+	VDI_TRY(take_cluster(reading, cluster));
+	return take_user(reading, user);
+}
+
+vd_status vdi_kubeconfig_read(const char *path, const char *context, struct vdi_kubeconfig *ret_config, struct vd_error *reterr)
+{
+	struct vdi_kubeconfig config = { 0 };
+	struct reading	      reading = { .path = path, .config = &config, .reterr = reterr };
+	char		     *text;
+	size_t		      size;
+	vd_status	      status;
+
+	VDI_TRY(read_file(path, FILE_SIZE_MAX, &text, &size, reterr));
+	status = parse(path, text, size, &reading.tree, reterr);
+	vdi_free(text);
+	if (status == VD_OK)
+		status = take_context(&reading, context);
+	json_decref(reading.tree);
+	if (status == VD_OK)
+		*ret_config = config;
+	else
+		vdi_kubeconfig_fini(&config);
+	return status;
+}
+
+void vdi_kubeconfig_fini(struct vdi_kubeconfig *config)
+{
+	vdi_free(config->server);
+	vdi_free(config->token);
+	vdi_free(config->ca_file);
+	vdi_free(config->cert_file);
+	vdi_free(config->key_file);
+	vdi_free((void *) (uintptr_t) config->ca_data.data);
+	vdi_free((void *) (uintptr_t) config->cert_data.data);
+	vdi_free((void *) (uintptr_t) config->key_data.data);
+	memset(config, 0, sizeof *config);
+}
