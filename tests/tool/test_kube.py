@@ -310,7 +310,7 @@ current-context: one
         done = run("record", "--server", server.url, "--cacert", self.path("ca.pem"), "--cert", self.path("client.pem"), "--key", self.path("client.key"), "-o",
                    self.path("c"), *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
-        data = {name: base64.b64encode(open(self.path(name), "rb").read()).decode() for name in ("ca.pem", "client.pem", "client.key")}
+        data = {name: base64.b64encode(text_of(self.path(name)).encode()).decode() for name in ("ca.pem", "client.pem", "client.key")}
         with open(self.path("config"), "w", encoding="utf-8") as file:  # JSON is YAML
             json.dump({"clusters": [{"name": "a", "cluster": {"server": server.url, "certificate-authority-data": data["ca.pem"]}}],
                        "users": [{"name": "b", "user": {"client-certificate-data": data["client.pem"], "client-key-data": data["client.key"]}}],
