@@ -60,6 +60,14 @@ vd_status vdi_account_get(struct vdi_accounts *accounts, struct vd_bytes address
 	return VD_OK;
 }
 
+struct vdi_account *vdi_account_use(struct vdi_accounts *accounts, struct vdi_account *account)
+{
+	vdi_lock_acquire(&accounts->lock);
+	account->users++;
+	vdi_lock_release(&accounts->lock);
+	return account;
+}
+
 void vdi_account_put(struct vdi_accounts *accounts, struct vdi_account *account)
 {
 	struct vdi_account *gone = NULL;
@@ -74,4 +82,37 @@ void vdi_account_put(struct vdi_accounts *accounts, struct vdi_account *account)
 	}
 	vdi_lock_release(&accounts->lock);
 	vdi_free(gone);
+}
+
+void vdi_accounts_each(struct vdi_accounts *accounts, void (*each)(void *arg, const struct vdi_account *account), void *arg)
+{
+	vdi_lock_acquire(&accounts->lock);
+	for (size_t i = 0; i < VDI_ACCOUNT_BUCKETS; i++)
+		for (const struct vdi_account *account = accounts->buckets[i]; account; account = account->next)
+			each(arg, account);
+	vdi_lock_release(&accounts->lock);
+}
+
+/* ---- Of all clients ---- */
+
+bool vdi_budget_take(struct vdi_accounts *accounts, struct vdi_account *account, enum vdi_request_kind kind)
+{
+	struct vdi_budget *budget = &accounts->budgets[kind];
+	int64_t		   own = atomic_fetch_add(&account->kinds[kind], 1);
+	int64_t		   clients = own == 0 ? atomic_fetch_add(&budget->clients, 1) + 1 : atomic_load(&budget->clients);
+	int64_t		   share = budget->max / (VDI_MAX(clients, (int64_t) 1) + 1);
+	bool		   is_taken = (budget->max == 0 || own < VDI_MAX(share, (int64_t) 1)) && vdi_account_admit(&budget->taken, budget->max);
+
+	if (!is_taken && atomic_fetch_sub(&account->kinds[kind], 1) == 1)
+		atomic_fetch_sub(&budget->clients, 1);
+	return is_taken;
+}
+
+void vdi_budget_give_back(struct vdi_accounts *accounts, struct vdi_account *account, enum vdi_request_kind kind)
+{
+	struct vdi_budget *budget = &accounts->budgets[kind];
+
+	atomic_fetch_sub(&budget->taken, 1);
+	if (atomic_fetch_sub(&account->kinds[kind], 1) == 1)
+		atomic_fetch_sub(&budget->clients, 1);
 }

@@ -52,8 +52,20 @@ static void clear_deadline(struct vdi_http_connection *connection)
 	vdi_timer_heap_remove(&connection->loop->timers, &connection->timer);
 }
 
+/* No progress of an answer for so long, or the end of the request's whole time, ends it. */
+static void set_write_deadline(struct vdi_http_connection *connection)
+{
+	vd_mono due = vd_mono_add(vd_env_now(connection->loop->server->env), connection->loop->server->options.write_timeout);
+
+	if (due.ns > connection->request_due.ns)
+		due = connection->request_due;
+	vdi_timer_heap_set(&connection->loop->timers, &connection->timer, due);
+	vdi_http_loop_arm(connection->loop);
+}
+
 void vdi_http_connection_limit(struct vdi_http_connection *connection, vd_dur timeout)
 {
+	connection->request_due = vd_mono_add(vd_env_now(connection->loop->server->env), timeout);
 	set_deadline(connection, timeout);
 }
 
@@ -75,6 +87,7 @@ void vdi_http_connection_open(struct vdi_http_loop *loop, int fd)
 	connection->loop = loop;
 	connection->fd = fd;
 	connection->keep_alive = true;
+	connection->request_due = VD_NEVER;
 	LIST_INSERT_HEAD(&loop->connections, connection, siblings);
 	loop->connection_count++;
 	loop->connections_open++;
@@ -82,6 +95,17 @@ void vdi_http_connection_open(struct vdi_http_loop *loop, int fd)
 	set_events(connection, EV_READ);
 	if (loop->server->draining)
 		vdi_http_connection_close(connection);
+}
+
+/* What was kept for the client is sent, or is not sent any more. */
+static void drop_pending(struct vdi_http_connection *connection)
+{
+	vdi_free(connection->pending);
+	connection->pending = NULL;
+	if (connection->account)
+		atomic_fetch_sub(&connection->account->answer_bytes, connection->pending_size);
+	vdi_account_put(&connection->loop->server->accounts, connection->account);
+	connection->account = NULL;
 }
 
 void vdi_http_connection_close(struct vdi_http_connection *connection)
@@ -123,7 +147,7 @@ void vdi_http_connection_free(struct vdi_http_connection *connection)
 	if (connection->stream)
 		connection->stream->ops->free(connection->stream);
 	vdi_free(connection->input);
-	vdi_free(connection->pending);
+	drop_pending(connection);
 	vdi_free(connection);
 	vdi_lock_acquire(&server->lock);
 	if (--server->connections_open == 0)
@@ -171,10 +195,10 @@ static void finish(struct vdi_http_connection *connection)
 
 	connection->stream = NULL;
 	connection->is_watch = false;
+	connection->request_due = VD_NEVER;
 	if (stream)
 		stream->ops->free(stream);
-	vdi_free(connection->pending);
-	connection->pending = NULL;
+	drop_pending(connection);
 	if (connection->state == VDI_HTTP_LINGER) {
 		(void) shutdown(connection->fd, SHUT_WR);
 		set_events(connection, EV_READ);
@@ -201,11 +225,14 @@ void vdi_http_connection_answer(struct vdi_http_connection *connection, struct v
 
 	if (connection->state != VDI_HTTP_LINGER)
 		connection->state = VDI_HTTP_RESPOND;
+	if (status == VD_AGAIN && connection->request && connection->request->account)
+		connection->account = vdi_account_use(&connection->loop->server->accounts, connection->request->account);
 	forget_request(connection);
 	if (status == VD_OK) {
 		finish(connection);
 		return;
 	}
+	connection->pending_size = 0;
 	connection->pending = status == VD_AGAIN ? vdi_alloc(total - sent) : NULL;
 	if (connection->pending == NULL) {
 		vdi_http_connection_close(connection);
@@ -218,7 +245,9 @@ void vdi_http_connection_answer(struct vdi_http_connection *connection, struct v
 		memcpy(connection->pending + from_head, (const char *) body.data + (body.size - (total - sent - from_head)), total - sent - from_head);
 	connection->pending_size = (uint32_t) (total - sent);
 	connection->pending_sent = 0;
-	set_deadline(connection, connection->loop->server->options.write_timeout);
+	if (connection->account)
+		atomic_fetch_add(&connection->account->answer_bytes, connection->pending_size);
+	set_write_deadline(connection);
 	set_events(connection, EV_WRITE);
 }
 
@@ -234,7 +263,7 @@ static void flush_pending(struct vdi_http_connection *connection)
 	else if (status != VD_AGAIN)
 		vdi_http_connection_close(connection);
 	else if (sent)
-		set_deadline(connection, connection->loop->server->options.write_timeout);
+		set_write_deadline(connection);
 }
 
 static short reading(const struct vdi_http_connection *connection)
@@ -257,7 +286,7 @@ void vdi_http_connection_pump(struct vdi_http_connection *connection)
 		break;
 	case VD_AGAIN:
 		if (!connection->is_watch)
-			set_deadline(connection, connection->loop->server->options.write_timeout);
+			set_write_deadline(connection);
 		set_events(connection, (short) (EV_WRITE | (connection->is_watch ? reading(connection) : 0)));
 		break;
 	case VD_FULL:
@@ -288,7 +317,12 @@ void vdi_http_connection_stream(struct vdi_http_connection *connection, struct v
 	connection->state = VDI_HTTP_RESPOND;
 	connection->stream = stream;
 	forget_request(connection);
-	clear_deadline(connection);
+	if (connection->is_watch) {
+		connection->request_due = VD_NEVER;
+		clear_deadline(connection);
+	} else {
+		set_write_deadline(connection);
+	}
 	vdi_http_connection_pump(connection);
 }
 
@@ -326,7 +360,7 @@ static void refuse(struct vdi_http_connection *connection, const struct vdi_http
 static void handle(struct vdi_http_connection *connection)
 {
 	connection->state = VDI_HTTP_HANDLE;
-	set_deadline(connection, connection->loop->server->options.request_timeout);
+	vdi_http_connection_limit(connection, connection->loop->server->options.request_timeout);
 	connection->loop->server->request_total++;
 	vdi_request_dispatch(connection->request);
 }
@@ -528,6 +562,7 @@ void vdi_http_connection_expire(struct vdi_http_connection *connection)
 		refuse(connection, &late);
 		break;
 	case VDI_HTTP_HANDLE:
+		connection->request_due = VD_NEVER; /* the answer that says so has its own time */
 		vdi_request_labels_of(connection->request, &labels);
 		vdi_request_labels_terminated(&labels, 504);
 		connection->request->is_late = true;

@@ -54,6 +54,28 @@ static void write_loops(struct vdi_out *body, struct vd_server *server)
 	vdi_out_raw(body, "]");
 }
 
+static void write_client(void *arg, const struct vdi_account *account)
+{
+	struct vdi_out *body = arg;
+	const char     *line = memchr(account->key, '\n', account->key_size);
+	size_t		address = (size_t) (line - account->key);
+
+	vdi_out_comma(body);
+	vdi_out_raw(body, "{");
+	vdi_out_member(body, "address", (struct vd_bytes) { account->key, address });
+	vdi_out_member(body, "userAgent", (struct vd_bytes) { line + 1, account->key_size - address - 1 });
+	vdi_out_comma(body);
+	vdi_out_printf(body, "\"requests\":%lld,\"watches\":%lld,\"unsentBytes\":%lld,\"answerBytes\":%lld}", (long long) account->requests,
+		       (long long) account->watches, (long long) account->unsent_bytes, (long long) account->answer_bytes);
+}
+
+static void write_clients(struct vdi_out *body, struct vd_server *server)
+{
+	vdi_out_raw(body, ",\"clients\":[");
+	vdi_accounts_each(&server->accounts, write_client, body);
+	vdi_out_raw(body, "]");
+}
+
 static void write_more(void *arg, struct vd_bytes json)
 {
 	vdi_out_bytes(arg, json);
@@ -108,6 +130,7 @@ static void all_dumped(struct vdi_request *request)
 			(long long) server->requests_open, (unsigned long long) server->request_total, (unsigned long long) server->refused_total,
 			(unsigned long long) server->watch_event_total, (long long) vdi_alloc_live(), server->draining ? "true" : "false");
 	write_loops(&body, server);
+	write_clients(&body, server);
 	write_store(&body, server, request->debug);
 	vdi_out_raw(&body, ",\"resources\":[");
 	for (size_t i = 0; i < server->resources.count; i++)

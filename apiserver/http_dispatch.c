@@ -172,14 +172,23 @@ static struct vd_bytes peer_of(const struct vdi_request *request, char buffer[IN
 	return vd_bytes_of(text ? text : "");
 }
 
-/* What the client has under way already. */
+/* Answers that the client has asked for and does not read. */
+static bool owes_too_much(const struct vdi_request *request)
+{
+	int64_t max = request->server->options.client_bytes_max;
+
+	return max && atomic_load_explicit(&request->account->answer_bytes, memory_order_relaxed) >= max;
+}
+
+/* what all clients have under way, and what this one has already. Nobody waits for room: the answer is 429 at once. */
 static bool admit(struct vdi_request *request)
 {
 	const struct vd_server_options *options = &request->server->options;
 	struct vd_bytes			agent = VD_BYTES_NONE;
 	char				buffer[INET6_ADDRSTRLEN];
 
-	if (options->client_request_count_max == 0 && options->client_watch_count_max == 0 && options->client_bytes_max == 0)
+	if (options->client_request_count_max == 0 && options->client_watch_count_max == 0 && options->client_bytes_max == 0 &&
+	    options->request_count_max == 0 && options->mutating_request_count_max == 0)
 		return true;
 	(void) vdi_http_header_get(&request->head, "User-Agent", &agent);
 	if (vdi_account_get(&request->server->accounts, peer_of(request, buffer), agent, &request->account) != VD_OK) {
@@ -188,7 +197,13 @@ static bool admit(struct vdi_request *request)
 	}
 	if (is_long_running(request))
 		return true;
-	if (!vdi_account_admit(&request->account->requests, options->client_request_count_max)) {
+	request->kind = request->head.method == VDI_HTTP_GET ? VDI_REQUEST_READING : VDI_REQUEST_MUTATING;
+	if (owes_too_much(request) || !vdi_account_admit(&request->account->requests, options->client_request_count_max)) {
+		vdi_request_fail_too_many(request);
+		return false;
+	}
+	if (!vdi_budget_take(&request->server->accounts, request->account, request->kind)) {
+		atomic_fetch_sub(&request->account->requests, 1);
 		vdi_request_fail_too_many(request);
 		return false;
 	}

@@ -6,8 +6,11 @@
  *
  * A list as protobuf has its length in front and is made of translated objects: it is made in one piece, when it is small (PROTOBUF_BYTES of JSON). A larger one
  * is answered as JSON, which costs nothing to make, to every client that takes it (H-307: all of them do); pages are small.
+ *
+ * For a client that takes gzip the list's beginning is looked at before the answer begins: is there more than VDI_GZIP_THRESHOLD of it, then the batches become the
+ * source of a compressed answer (http_gzip.h) and are not framed.
  */
-#include "http_request.h"
+#include "http_gzip.h"
 
 #include <stdio.h>
 
@@ -17,12 +20,14 @@
 #define BATCH_OBJECTS 128
 #define BATCH_BYTES   131072
 #define TURN_BYTES    (1 << 20)
+#define ENDING	      "]}\n"
 #define PARTS_MAX     (BATCH_OBJECTS * 4 + 8)
 #define PROTOBUF_BYTES	   (2 << 20)
 #define PROTOBUF_ANSWER_MAX ((size_t) 64 << 20)
 
 struct list_stream {
 	struct vdi_http_stream stream;
+	struct vdi_gzip_source source;
 	struct vd_server      *server;
 	struct vdi_resource   *resource;
 	struct vd_list	      *list;
@@ -34,6 +39,7 @@ struct list_stream {
 	bool		       chunked;
 	bool		       first;	/* no item was written yet */
 	bool		       ended;	/* the last batch is made */
+	bool		       begun;	/* as a source: the opening was given */
 
 	/* The list's first objects, taken to see how large it is; they come first. */
 	struct vd_object **taken;
@@ -102,27 +108,29 @@ static void batch_objects(struct list_stream *list)
 	}
 }
 
-static void render(struct list_stream *list, struct vd_object *object)
+/* Appends the object's row to out. */
+static void render(struct list_stream *list, struct vd_object *object, struct vdi_out *out)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
 	struct vdi_node	    *root;
 
 	vdi_out_reset(&list->scratch);
 	vdi_object_write(&list->scratch, object, vd_object_revision(object));
-	list->text.failed |= list->scratch.failed;
-	if (list->text.failed || vdi_tree_parse(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
-		list->text.failed = true;
+	out->failed |= list->scratch.failed;
+	if (out->failed || vdi_tree_parse(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
+		out->failed = true;
 	else if (list->form.form == VDI_FORM_TABLE)
-		vdi_table_row(&list->text, list->resource, &tree, root, vdi_out_slice(&list->scratch), list->include, list->form.v1beta1,
+		vdi_table_row(out, list->resource, &tree, root, vdi_out_slice(&list->scratch), list->include, list->form.v1beta1,
 			      vd_env_wall(list->server->env));
 	else
-		vdi_table_metadata(&list->text, &tree, root, list->form.v1beta1);
+		vdi_table_metadata(out, &tree, root, list->form.v1beta1);
 	vdi_tree_fini(&tree);
 }
 
-static void batch_rendered(struct list_stream *list)
+/* Appends rows to out until it has size_max bytes, or there are no more. */
+static void render_some(struct list_stream *list, struct vdi_out *out, size_t size_max)
 {
-	while (list->text.size < BATCH_BYTES / 2 && !list->text.failed) {
+	while (out->size < size_max && !out->failed) {
 		struct vd_object *object = next_object(list);
 
 		if (object == NULL) {
@@ -130,11 +138,10 @@ static void batch_rendered(struct list_stream *list)
 			break;
 		}
 		if (!list->first)
-			vdi_out_raw(&list->text, ",");
+			vdi_out_raw(out, ",");
 		list->first = false;
-		render(list, object);
+		render(list, object, out);
 	}
-	push(list, list->text.data, list->text.size);
 }
 
 static vd_status next_batch(struct list_stream *list)
@@ -142,12 +149,14 @@ static vd_status next_batch(struct list_stream *list)
 	list->part_at = 0;
 	list->part_count = 1;
 	vdi_out_reset(&list->text);
-	if (list->form.form == VDI_FORM_OBJECT)
+	if (list->form.form == VDI_FORM_OBJECT) {
 		batch_objects(list);
-	else
-		batch_rendered(list);
+	} else {
+		render_some(list, &list->text, BATCH_BYTES / 2);
+		push(list, list->text.data, list->text.size);
+	}
 	if (list->ended)
-		push(list, "]}\n", 3);
+		push(list, ENDING, sizeof ENDING - 1);
 	frame(list, 0);
 	return list->text.failed ? VD_NOMEM : VD_OK;
 }
@@ -229,10 +238,8 @@ static void write_opening(struct list_stream *list, struct vdi_out *out)
 	vdi_out_raw(out, list->form.form == VDI_FORM_TABLE ? ",\"rows\":[" : ",\"items\":[");
 }
 
-/* ---- As protobuf ---- */
-
-/* Takes objects until there are no more (true) or they are too large for one piece. */
-static vd_status take_all(struct list_stream *list, bool *ret_all)
+/* Takes objects until there are no more (true) or they are larger than size_max. */
+static vd_status take_some(struct list_stream *list, size_t size_max, bool *ret_all)
 {
 	struct vd_object *object;
 	size_t		  size = 0;
@@ -246,12 +253,89 @@ static vd_status take_all(struct list_stream *list, bool *ret_all)
 		list->taken = grown;
 		list->taken[list->taken_count++] = object;
 		size += vd_kv_value(vd_object_kv(object)).size;
-		if (size > PROTOBUF_BYTES)
+		if (size > size_max)
 			return VD_OK;
 	}
 	*ret_all = true;
 	return VD_OK;
 }
+
+/* ---- Compressed ---- */
+
+static vd_status next_source(struct vdi_gzip_source *source, const struct iovec **ret_parts, size_t *ret_count, bool *ret_is_last)
+{
+	struct list_stream *list = VDI_CONTAINER_OF(source, struct list_stream, source);
+
+	if (list->begun)
+		VDI_TRY(next_batch(list));
+	list->begun = true;
+	*ret_parts = list->parts;
+	*ret_count = list->part_count;
+	*ret_is_last = list->ended;
+	return VD_OK;
+}
+
+static void free_source(struct vdi_gzip_source *source, int64_t sent)
+{
+	struct list_stream *list = VDI_CONTAINER_OF(source, struct list_stream, source);
+
+	list->sent = sent;
+	list->stream.ops->free(&list->stream);
+}
+
+static const struct vdi_gzip_source_ops source_ops = { next_source, free_source };
+
+/* Whether the whole content is more than VDI_GZIP_THRESHOLD. opening: the content so far, to which rows are added while it is not. */
+static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool *ret_is_long)
+{
+	size_t size = opening->size + sizeof ENDING - 1;
+	bool   all;
+
+	if (list->form.form != VDI_FORM_OBJECT) {
+		render_some(list, opening, VDI_GZIP_THRESHOLD + 1);
+		if (list->ended)
+			vdi_out_raw(opening, ENDING);
+		*ret_is_long = opening->size > VDI_GZIP_THRESHOLD;
+		return opening->failed ? VD_NOMEM : VD_OK;
+	}
+	if (list->taken_count == 0)
+		VDI_TRY(take_some(list, VDI_GZIP_THRESHOLD, &all));
+	for (size_t i = 0; i < list->taken_count && size <= VDI_GZIP_THRESHOLD; i++) {
+		struct vd_object_json json;
+
+		vd_object_json(list->taken[i], vd_object_revision(list->taken[i]), &json);
+		for (size_t j = 0; j < VDI_ARRAY_SIZE(json.piece); j++)
+			size += json.piece[j].size;
+		size += i > 0;
+	}
+	*ret_is_long = size > VDI_GZIP_THRESHOLD;
+	return VD_OK;
+}
+
+/* False: nothing was answered, it is to be plain. opening is used up otherwise. */
+static bool reply_gzip(struct vdi_request *request, struct list_stream *list, struct vdi_out *opening)
+{
+	bool chunked = list->chunked;
+
+	list->source.ops = &source_ops;
+	vdi_out_fini(&list->text);
+	list->text = *opening;
+	list->part_count = 0;
+	push(list, list->text.data, list->text.size);
+	list->chunked = false; /* the encoder's output is */
+	list->streams = true;
+	if (vdi_request_reply_gzip(request, 200, "application/json", "", &list->source) == VD_OK) {
+		*opening = (struct vdi_out) VDI_OUT_INIT;
+		return true;
+	}
+	list->text = (struct vdi_out) VDI_OUT_INIT;
+	list->part_count = 0;
+	list->chunked = chunked;
+	list->streams = false;
+	return false;
+}
+
+/* ---- As protobuf ---- */
 
 static void write_list_meta(struct vdi_buffer *out, const struct vd_list *list)
 {
@@ -303,7 +387,7 @@ static bool reply_protobuf(struct vdi_request *request, struct list_stream *list
 	vd_status	  status;
 
 	vdi_buffer_init(&out, PROTOBUF_ANSWER_MAX);
-	status = take_all(list, &all);
+	status = take_some(list, PROTOBUF_BYTES, &all);
 	if (status == VD_OK)
 		status = all ? write_protobuf(list, &out, &error) : VD_TOO_BIG;
 	if (status == VD_OK) {
@@ -398,6 +482,7 @@ static void listed(struct vdi_request *request)
 	struct list_stream *list;
 	struct vdi_out opening = VDI_OUT_INIT;
 	size_t		    head_size;
+	bool		    is_to_compress = false;
 
 	if (request->result == VD_EXPIRED && request->params.continue_token.size) {
 		fail_expired_page(request);
@@ -418,8 +503,13 @@ static void listed(struct vdi_request *request)
 		reply_pretty(request, list);
 		return;
 	}
-	/* The answer's head and the list's opening are the first batch. */
 	write_opening(list, &opening);
+	if (vdi_request_takes_gzip(request)) {
+		opening.failed |= is_long(list, &opening, &is_to_compress) != VD_OK;
+		if (is_to_compress && !opening.failed && reply_gzip(request, list, &opening))
+			return;
+	}
+	/* The answer's head and the list's opening are the first batch. */
 	vdi_request_stream_head(request, &list->text, "application/json", list->chunked);
 	head_size = list->text.size;
 	vdi_out_bytes(&list->text, vdi_out_slice(&opening));

@@ -14,6 +14,7 @@
 #include "http_server.h"
 
 #define ACCEPT_BATCH 64
+#define TURNS_TIME   VD_MS(1)
 
 struct vdi_arrival {
 	struct vdi_arrival *next;
@@ -132,16 +133,18 @@ static void expire(struct vdi_http_loop *loop)
 	}
 }
 
+/* One turn each, as long as nobody else is made to wait for it: who was not reached is first next time. */
 static void give_turns(struct vdi_http_loop *loop)
 {
 	struct vdi_http_connection *last = TAILQ_LAST(&loop->turns, vdi_http_turns_head);
 	struct vdi_http_connection *connection;
+	vd_mono			    started = vd_env_now(loop->server->env);
 
 	while ((connection = TAILQ_FIRST(&loop->turns)) != NULL) {
 		TAILQ_REMOVE(&loop->turns, connection, turns);
 		connection->in_turns = false;
 		vdi_http_connection_pump(connection);
-		if (connection == last)
+		if (connection == last || vd_mono_since(vd_env_now(loop->server->env), started).ns >= TURNS_TIME.ns)
 			break;
 	}
 }

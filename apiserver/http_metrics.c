@@ -47,6 +47,9 @@ struct vdi_http_metrics {
 	struct vdi_metric	    *inflight_reading;
 	struct vdi_metric	    *memory_blocks;
 	struct vdi_metric	    *storage_size;
+	struct vdi_metric	    *clients;
+	struct vdi_metric	    *unsent_watches;
+	struct vdi_metric	    *unsent_answers;
 	struct vdi_metric	    *late_ok;
 	struct vdi_metric	    *late_error;
 };
@@ -57,6 +60,29 @@ static const char *const scope_names[] = { "", "resource", "namespace", "cluster
 
 /* ---- Reading ---- */
 
+struct owed {
+	int64_t clients, watch_bytes, answer_bytes;
+};
+
+static void add_owed(void *arg, const struct vdi_account *account)
+{
+	struct owed *owed = arg;
+
+	owed->clients++;
+	owed->watch_bytes += account->unsent_bytes;
+	owed->answer_bytes += account->answer_bytes;
+}
+
+static void collect_clients(struct vdi_http_metrics *metrics)
+{
+	struct owed owed = { 0, 0, 0 };
+
+	vdi_accounts_each(&metrics->server->accounts, add_owed, &owed);
+	vdi_metric_set(metrics->clients, owed.clients);
+	vdi_metric_set(metrics->unsent_watches, owed.watch_bytes);
+	vdi_metric_set(metrics->unsent_answers, owed.answer_bytes);
+}
+
 static void collect(void *arg)
 {
 	struct vdi_http_metrics *metrics = arg;
@@ -64,6 +90,7 @@ static void collect(void *arg)
 	struct vd_store_status	 store;
 
 	vdi_metric_set(metrics->memory_blocks, vdi_alloc_live());
+	collect_clients(metrics);
 	if (vd_store_status_get(server->store, &store) == VD_OK)
 		vdi_metric_set(metrics->storage_size, store.size_bytes);
 	for (size_t i = 0; i < server->resources.count; i++) {
@@ -91,11 +118,15 @@ static vd_status get_fixed(struct vdi_http_metrics *metrics)
 	static const char *const storage_size[] = { "etcd-0" };
 	static const char *const late_ok[] = { "rest-handler", "ok" }, *const late_error[] = { "rest-handler", "error" };
 	static const char *const mutating[] = { "mutating" }, *const reading[] = { "readOnly" };
+	static const char *const watches[] = { "watches" }, *const answers[] = { "answers" };
 	struct vdi_metrics	*registry = metrics->registry;
 
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, mutating, &metrics->inflight_mutating));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, reading, &metrics->inflight_reading));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_MEMORY_BLOCKS, NULL, &metrics->memory_blocks));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_HTTP_CLIENTS, NULL, &metrics->clients));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_HTTP_UNSENT_BYTES, watches, &metrics->unsent_watches));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_HTTP_UNSENT_BYTES, answers, &metrics->unsent_answers));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_STORAGE_SIZE_BYTES, storage_size, &metrics->storage_size));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_ok, &metrics->late_ok));
 	return vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_error, &metrics->late_error);
@@ -175,6 +206,9 @@ struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics)
 	}
 	vdi_metric_release(metrics->inflight_mutating);
 	vdi_metric_release(metrics->inflight_reading);
+	vdi_metric_release(metrics->clients);
+	vdi_metric_release(metrics->unsent_watches);
+	vdi_metric_release(metrics->unsent_answers);
 	vdi_metric_release(metrics->memory_blocks);
 	vdi_metric_release(metrics->storage_size);
 	vdi_metric_release(metrics->late_ok);
@@ -387,11 +421,13 @@ void vdi_http_metrics_late(struct vdi_http_metrics *metrics, vd_status status)
 	vdi_metric_add(status == VD_OK ? metrics->late_ok : metrics->late_error, 1);
 }
 
-static void observe_body(const struct vdi_request *request)
+void vdi_http_metrics_received(const struct vdi_request *request)
 {
 	const char	  *values[] = { request->resource ? request->resource->plural : "", verb_names[verb_of(request)] };
 	struct vdi_metric *metric;
 
+	if (request->body_size == 0 || request->resource == NULL)
+		return;
 	if (vdi_metric_get(request->server->metrics->registry, VDI_METRIC_REQUEST_BODY_SIZE_BYTES, values, &metric) != VD_OK)
 		return;
 	vdi_metric_observe(metric, (double) request->body_size);
@@ -404,8 +440,6 @@ void vdi_http_metrics_answered(const struct vdi_request *request, int code, int6
 
 	vdi_request_labels_of(request, &labels);
 	vdi_request_labels_answered(&labels, code, size_bytes);
-	if (request->body_size && request->resource)
-		observe_body(request);
 }
 
 void vdi_http_metrics_begin(const struct vdi_request *request, struct vdi_metric **ret_gauge)

@@ -80,6 +80,8 @@ void vdi_request_labels_aborted(const struct vdi_request_labels *labels);
 void vdi_http_metrics_late(struct vdi_http_metrics *metrics, vd_status status);
 /* The request is answered as a whole. */
 void vdi_http_metrics_answered(const struct vdi_request *request, int code, int64_t size_bytes);
+/* Of the request itself; once, before its answer. */
+void vdi_http_metrics_received(const struct vdi_request *request);
 /* A request begins; *ret_gauge is to be lowered when it ends. */
 void vdi_http_metrics_begin(const struct vdi_request *request, struct vdi_metric **ret_gauge);
 /* Of the resource, on this loop. */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "http_gzip.h"
 #include "object.h"
 #include "protobuf.h"
 
@@ -40,8 +41,10 @@ static void free_request(struct vdi_request *request)
 {
 	request->server->requests_open--;
 	vdi_metric_subtract(request->inflight, 1);
-	if (request->is_counted)
+	if (request->is_counted) {
+		vdi_budget_give_back(&request->server->accounts, request->account, request->kind);
 		atomic_fetch_sub(&request->account->requests, 1);
+	}
 	vdi_account_put(&request->server->accounts, request->account);
 	vdi_request_drop_result(request);
 	vdi_write_free(request->write);
@@ -215,6 +218,10 @@ void vdi_request_reply(struct vdi_request *request, int code, const char *conten
 		*body = pretty;
 	}
 	content = vdi_out_slice(body);
+	vdi_http_metrics_received(request);
+	if (content.size > VDI_GZIP_THRESHOLD && !body->failed && code != 304 && vdi_request_takes_gzip(request) &&
+	    vdi_request_reply_gzip_body(request, code, content_type, headers, body) == VD_OK)
+		return;
 	vdi_http_metrics_answered(request, code, (int64_t) content.size);
 	write_head(request, &head, code, content_type, headers);
 	if (code != 304)
@@ -267,6 +274,7 @@ void vdi_request_fail_too_many(struct vdi_request *request)
 
 	vdi_request_labels_of(request, &labels);
 	vdi_request_labels_terminated(&labels, 429);
+	request->server->refused_total++;
 	vdi_out_raw(&body, "Too many requests, please try again later.\n");
 	vdi_request_reply(request, 429, "text/plain; charset=utf-8", "Retry-After: 1\r\n", &body);
 }
@@ -283,6 +291,13 @@ void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, c
 		request->connection->keep_alive = false;
 	write_head(request, out, 200, content_type, chunked ? "Transfer-Encoding: chunked\r\n" : "");
 	vdi_out_raw(out, "\r\n");
+}
+
+void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, int code, const char *content_type, const char *headers,
+			      const char *encoding)
+{
+	write_head(request, out, code, content_type, headers);
+	vdi_out_printf(out, "Content-Encoding: %s\r\nVary: Accept-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n", encoding);
 }
 
 void vdi_object_write(struct vdi_out *out, const struct vd_object *object, vd_rev revision)

@@ -39,7 +39,8 @@ struct vdi_request {
 	vd_mono			    started;
 	struct vdi_metric	   *inflight; /* to be lowered at the end */
 	struct vdi_account	   *account;  /* a use of it; NULL: there are no limits */
-	bool			    is_counted; /* in the account, as a request */
+	bool			    is_counted; /* in the account, as a request of its kind */
+	enum vdi_request_kind	    kind;
 	struct vdi_out		    warnings; /* Warning header lines for the answer */
 	bool			    pretty;
 	bool			    is_short; /* its time is the server's write_limit */
@@ -95,6 +96,9 @@ void vdi_request_fail_nomem(struct vdi_request *request);
 void vdi_request_fail_too_many(struct vdi_request *request);
 /* The head of an answer whose size is not known. */
 void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, const char *content_type, bool chunked);
+/* The same, always chunked, for a content that is encoded. headers: further header lines, or "". */
+void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, int code, const char *content_type, const char *headers,
+			      const char *encoding);
 /* The object in the form that was asked for, with revision. Frees nothing. */
 void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision);
 /* The same for a text that is not in the store (dry runs, scales). text lent. */

@@ -50,6 +50,7 @@ struct vdi_http_connection {
 	TAILQ_ENTRY(vdi_http_connection) turns;	/* waiting for another turn to write */
 	struct event		 event;
 	struct vdi_timer	 timer;
+	vd_mono			 request_due;	/* when the answer must be out; VD_NEVER: of watches, and between requests */
 	struct vdi_http_scan	 scan;
 	struct vdi_request	*request;
 	struct vdi_http_stream	*stream;
@@ -59,6 +60,7 @@ struct vdi_http_connection {
 	char			*pending;	/* the unsent rest of a plain answer */
 	uint32_t		 pending_size;
 	uint32_t		 pending_sent;
+	struct vdi_account	*account;	/* of pending; a use of it, or NULL */
 	short			 event_flags;
 	uint8_t			 state;		/* enum vdi_http_state */
 	bool			 keep_alive;
@@ -88,6 +90,7 @@ struct vdi_http_loop {
 	struct event	      accept_event; /* the first loop only */
 	struct vdi_timer      accept_pause;
 	char		     *scratch;	    /* VDI_HTTP_SCRATCH_SIZE, for reads */
+	unsigned	      gzip_count;   /* answers that are being compressed */
 
 	/* Under lock. */
 	struct vdi_lock	    lock;
@@ -167,7 +170,7 @@ void vdi_http_connection_pump(struct vdi_http_connection *connection);
 VDI_MUST_USE vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const struct iovec *parts, size_t count, size_t *ret_sent);
 /* Sends an answer whose size is known; what the socket does not take is kept. body may be empty. Ends the request. */
 void vdi_http_connection_answer(struct vdi_http_connection *connection, struct vd_bytes head, struct vd_bytes body);
-/* The request under way is answered 504 after this time at the latest. */
+/* The request under way is answered 504 after this time at the latest; an answer that is not out by then is cut. */
 void vdi_http_connection_limit(struct vdi_http_connection *connection, vd_dur timeout);
 /* The connection owns stream from now on and pumps it until it is done; ends the request. */
 void vdi_http_connection_stream(struct vdi_http_connection *connection, struct vdi_http_stream *stream);

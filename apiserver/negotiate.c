@@ -139,6 +139,14 @@ bool vdi_negotiate(struct vd_bytes accept, unsigned forms, struct vdi_negotiated
 	return best > 0;
 }
 
+bool vdi_negotiate_gzip(struct vd_bytes accept_encoding)
+{
+	while (accept_encoding.size)
+		if (is(take(&accept_encoding, ','), "gzip"))
+			return true;
+	return false;
+}
+
 bool vdi_media_type_is(struct vd_bytes content_type, const char *type)
 {
 	return vdi_ascii_equal_fold(take(&content_type, ';'), type);

@@ -1,4 +1,4 @@
-/* Which form an answer takes: the Accept header (R-648, H-110, H-301, H-306, H-307). Pure functions. */
+/* Which form an answer takes: the Accept and Accept-Encoding headers (R-648, R-647, H-110, H-301, H-306, H-307). Pure functions. */
 #ifndef VDI_NEGOTIATE_H
 #define VDI_NEGOTIATE_H
 
@@ -35,5 +35,8 @@ bool vdi_negotiate(struct vd_bytes accept, unsigned forms, struct vdi_negotiated
 
 /* The media type of a Content-Type header without its parameters, compared whatever its case. */
 bool vdi_media_type_is(struct vd_bytes content_type, const char *type);
+
+/* Whether an Accept-Encoding header takes gzip, as upstream reads it: by the word "gzip" alone; one with parameters, another case, or "*" is no. */
+bool vdi_negotiate_gzip(struct vd_bytes accept_encoding);
 
 #endif

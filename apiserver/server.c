@@ -282,6 +282,8 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 	server->listen_fd = -1;
 	vdi_lock_init(&server->lock, VDI_LOCK_SERVER);
 	vdi_accounts_init(&server->accounts);
+	server->accounts.budgets[VDI_REQUEST_READING].max = server->options.request_count_max;
+	server->accounts.budgets[VDI_REQUEST_MUTATING].max = server->options.mutating_request_count_max;
 	server->write_limit = VDI_HTTP_WRITE_LIMIT;
 	vdi_condition_init(&server->changed);
 	status = build(server, reterr);

@@ -6,7 +6,8 @@
  *   http-list      100,000 pods of 1 KB
  *   http-lists     64 of them at once: the highest private memory above the resting state
  *   http-stalled   PUT sent -> event read by all of 16 healthy watches: the 99th percentile beside 1,000 watches that read nothing, over that without
- *                  them, in pairs of rounds one after the other on the same server
+ *                  them; the median of the ratios of exactly 10 pairs of rounds, which come one after the other on the same server, each in turn first.
+ *                  cpu_ratio: the same of the server's CPU time for a PUT
  *   http-latency   PUT sent -> event read, durable store, one idle watcher, 1 ms pause
  */
 #include <stdio.h>
@@ -320,10 +321,15 @@ static void bench_lists(void)
 #define STALLED_ROUNDS 10
 #define FILL_EVENTS 1000 /* of 1 KB: more than their sockets take */
 
-static double p99_us(struct writers *writers, struct http_watches *healthy, size_t count)
+struct stalled_round {
+	double p99_us;
+	double cpu_us; /* of the server, for one PUT */
+};
+
+static struct stalled_round put_and_read(const struct http_server *server, struct writers *writers, struct http_watches *healthy, size_t count)
 {
-	int64_t *latencies = calloc(count, sizeof *latencies);
-	double	 p99;
+	int64_t		    *latencies = calloc(count, sizeof *latencies), cpu = measure_cpu_ns_of(server->pid);
+	struct stalled_round round;
 
 	for (size_t i = 0; i < count; i++) {
 		int64_t begin = measure_wall_ns();
@@ -333,40 +339,65 @@ static double p99_us(struct writers *writers, struct http_watches *healthy, size
 		latencies[i] = measure_wall_ns() - begin;
 		http_receive(writers->connections[0]);
 	}
+	round.cpu_us = (double) (measure_cpu_ns_of(server->pid) - cpu) / 1e3 / (double) count;
 	qsort(latencies, count, sizeof *latencies, measure_compare);
-	p99 = (double) latencies[count * 99 / 100] / 1e3;
+	round.p99_us = (double) latencies[count * 99 / 100] / 1e3;
 	free(latencies);
-	return p99;
+	return round;
+}
+
+static struct stalled_round round_beside(const struct http_server *server, struct writers *writers, struct http_watches *healthy, size_t count, size_t stalled_count)
+{
+	struct stalled_round round;
+	struct http_watches  stalled;
+
+	http_watches_open(&stalled, server, WATCH_EVENTS, stalled_count);
+	(void) put_and_read(server, writers, healthy, FILL_EVENTS);
+	measure_nap_ns(200000000);
+	(void) put_and_read(server, writers, healthy, count / 4);
+	round = put_and_read(server, writers, healthy, count);
+	http_watches_close(&stalled);
+	return round;
+}
+
+static struct stalled_round round_alone(const struct http_server *server, struct writers *writers, struct http_watches *healthy, size_t count)
+{
+	(void) put_and_read(server, writers, healthy, FILL_EVENTS); /* as much goes before as in the other */
+	measure_nap_ns(200000000);
+	(void) put_and_read(server, writers, healthy, count / 4);
+	return put_and_read(server, writers, healthy, count);
 }
 
 static void bench_stalled(void)
 {
-	struct measure_rounds ratios = { .count = 0 }, without = { .count = 0 }, with = { .count = 0 };
+	struct measure_rounds ratios = { .count = 0 }, without = { .count = 0 }, with = { .count = 0 }, cpu = { .count = 0 };
 	static struct writers writers;
-	struct http_watches   healthy, stalled;
+	struct http_watches   healthy;
 	struct http_server    server;
 	uint64_t	      seed = measure_options.seed;
 	size_t		      count = measure_scaled(1000), stalled_count = measure_scaled(STALLED);
-	char		      parameters[160];
+	char		      parameters[640], pairs[400] = "";
 
 	start(&server, NULL);
 	writers_open(&writers, &server, &seed);
 	http_watches_open(&healthy, &server, WATCH_EVENTS, HEALTHY);
-	(void) p99_us(&writers, &healthy, count / 4);
 	for (unsigned round = 0; round < STALLED_ROUNDS; round++) {
-		double calm = p99_us(&writers, &healthy, count), beside;
+		struct stalled_round alone, beside;
 
-		http_watches_open(&stalled, &server, WATCH_EVENTS, stalled_count);
-		(void) p99_us(&writers, &healthy, FILL_EVENTS);
-		beside = p99_us(&writers, &healthy, count);
-		http_watches_close(&stalled);
-		(void) p99_us(&writers, &healthy, count / 4); /* until they are gone */
-		measure_add(&ratios, beside / calm, 0, 0);
-		measure_add(&without, calm, 0, 0);
-		measure_add(&with, beside, 0, 0);
+		if (round % 2 == 0)
+			alone = round_alone(&server, &writers, &healthy, count);
+		beside = round_beside(&server, &writers, &healthy, count, stalled_count);
+		if (round % 2 == 1)
+			alone = round_alone(&server, &writers, &healthy, count);
+		measure_add(&ratios, beside.p99_us / alone.p99_us, 0, 0);
+		measure_add(&without, alone.p99_us, 0, 0);
+		measure_add(&with, beside.p99_us, 0, 0);
+		measure_add(&cpu, beside.cpu_us / alone.cpu_us, 0, 0);
+		snprintf(pairs + strlen(pairs), sizeof pairs - strlen(pairs), "%s[%.0f,%.0f]", round ? "," : "", alone.p99_us, beside.p99_us);
 	}
-	snprintf(parameters, sizeof parameters, "\"healthy\":%d,\"stalled\":%zu,\"pairs\":%d,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f", HEALTHY, stalled_count,
-		 STALLED_ROUNDS, measure_median(&without), measure_median(&with));
+	snprintf(parameters, sizeof parameters,
+		 "\"healthy\":%d,\"stalled\":%zu,\"pairs\":%d,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f,\"cpu_ratio\":%.3f,\"p99_us_pairs\":[%s]", HEALTHY,
+		 stalled_count, STALLED_ROUNDS, measure_median(&without), measure_median(&with), measure_median(&cpu), pairs);
 	measure_report("http-stalled", parameters, &ratios, "x");
 	http_watches_close(&healthy);
 	http_server_stop(&server);

@@ -43,13 +43,16 @@ struct vd_server_options {
 	uint32_t	client_watch_count_max;   /* watches of one client; the same */
 	int64_t		client_bytes_max;	  /* unsent bytes of one client's watches together, beyond one event each: then they wait, and fall behind;
 						   * default 64 MiB; 0: no limit */
+	uint32_t	request_count_max;	  /* reads under way, watches apart; more are answered 429; default 400; 0: no limit */
+	uint32_t	mutating_request_count_max; /* the same for writes; default 200 */
+	bool		no_compression;		  /* long answers are not compressed, whoever asks for it */
 };
 #define VD_SERVER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
-			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20                          \
+			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, false         \
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the

@@ -173,7 +173,6 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	text = ask(&world, "GET", FAR "&timeout=100ms", "a", "");
 	assert_has(text, "within the allotted timeout");
 	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(99).ns);
-	assert_true(vd_mono_since(vd_env_now(world.env), started).ns < VD_MS(900).ns);
 	started = vd_env_now(world.env);
 	assert_has(ask(&world, "GET", FAR "&timeout=1h", "a", ""), "within the allotted timeout");
 	assert_has(ask(&world, "GET", FAR "&timeout=0s", "a", ""), "within the allotted timeout");
@@ -244,6 +243,63 @@ static void r655_too_many_requests_of_one_client(void **state)
 		text = ask(&world, "GET", CM, "greedy", "");
 	while (code_of(text) == 429);
 	assert_int_equal(code_of(text), 200);
+	world_close(&world);
+}
+
+/* Of all clients together, reads and writes apart; and one client alone does not get all. */
+static void r655_too_many_requests_of_all_clients(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	int			 busy[2];
+	const char		*text;
+
+	assert_int_equal(options.request_count_max, 400);
+	assert_int_equal(options.mutating_request_count_max, 200);
+	options.request_count_max = 4;
+	options.mutating_request_count_max = 1;
+	options.request_timeout = VD_MS(1000);
+	world = world_open(&options);
+	for (int i = 0; i < 2; i++)
+		busy[i] = open_request(&world, "GET", FAR, "greedy", "");
+	while (world.server->accounts.budgets[VDI_REQUEST_READING].taken < 2)
+		continue;
+	text = ask(&world, "GET", CM, "greedy", "");
+	if (code_of(text) == 200) /* those before were over already: under a load like that nothing can be said */
+		print_message("[ too slow here ]\n");
+	else
+		assert_int_equal(code_of(text), 429);
+	if (code_of(text) == 429) {
+		assert_has(text, "\r\nRetry-After: 1\r\n");
+		assert_has(text, "\r\n\r\nToo many requests, please try again later.\n");
+	}
+	assert_int_equal(code_of(ask(&world, "GET", CM, "modest", "")), 200);
+	assert_int_equal(code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"x\"}}")), 201);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(code_of(read_until(busy[i], NULL)), 504);
+		close(busy[i]);
+	}
+	while (world.server->accounts.budgets[VDI_REQUEST_READING].taken) /* they wait for their revision on */
+		continue;
+	/* A write under way keeps its place until the store has answered, also when its client has been told 504. */
+	atomic_store(&slow.holds, true);
+	assert_int_equal(code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"y\"}}")), 504);
+	text = ask(&world, "POST", CM, "modest", "{\"metadata\":{\"name\":\"z\"}}");
+	assert_int_equal(code_of(text), 429);
+	assert_has(ask(&world, "GET", "/metrics", "x", ""), "apiserver_request_terminations_total{verb=\"POST\",group=\"\",version=\"v1\",resource=\"configmaps\",subresource=\"\",scope=\"resource\",component=\"apiserver\",code=\"429\"} 1\n");
+	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_clients 1\n");
+	assert_has(ask(&world, "GET", "/debug/vedette?pretty=false", "x", ""), "{\"address\":\"127.0.0.1\",\"userAgent\":\"greedy\",\"requests\":1,\"watches\":0,\"unsentBytes\":0,\"answerBytes\":0}");
+	let_go();
+	do
+		text = ask(&world, "POST", CM, "modest", "{\"metadata\":{\"name\":\"z\"}}");
+	while (code_of(text) == 429);
+	assert_int_equal(code_of(text), 201);
+	while (world.server->requests_open)
+		continue;
+	for (int kind = 0; kind < VDI_REQUEST_KINDS; kind++) {
+		assert_int_equal(world.server->accounts.budgets[kind].taken, 0);
+		assert_int_equal(world.server->accounts.budgets[kind].clients, 0);
+	}
 	world_close(&world);
 }
 
@@ -328,6 +384,8 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 		assert_has(read_until(healthy, mark), mark);
 		assert_true(unsent_of(&world, "stalled") <= LIMIT + (int64_t) STALLED * FRAME);
 	}
+	assert_null(strstr(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"watches\"} 0\n"));
+	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"watches\"} ");
 	/* Sockets are full and something is owed; without the bound each of them would hold 256 KiB. */
 	assert_true(unsent_of(&world, "stalled") > 0);
 	assert_true(unsent_of(&world, "stalled") < (int64_t) STALLED * 256 * 1024);
@@ -338,6 +396,39 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 		continue;
 	assert_int_equal(unsent_of(&world, "stalled"), 0);
 	assert_int_equal(world.server->accounts.count, 0);
+	world_close(&world);
+}
+
+/* Answers that nobody reads are counted too: who owes more than its bytes gets no more, until it has read. */
+static void answers_that_are_not_read_are_counted(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	int			 greedy;
+	const char		*text;
+
+	options.client_bytes_max = 1 << 20;
+	world = world_open(&options);
+	for (int i = 0; i < 100; i++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "n%d", i);
+		put_big(&world, name);
+	}
+	greedy = open_request(&world, "GET", CM "?pretty=true", "greedy", ""); /* ten megabytes, made whole; the kernel takes a part */
+	assert_int_equal(code_of(read_until(greedy, "\r\n\r\n")), 200);
+	while (strstr(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n"))
+		continue;
+	text = ask(&world, "GET", CM "/n1", "greedy", "");
+	assert_int_equal(code_of(text), 429);
+	assert_has(text, "Too many requests, please try again later.");
+	assert_int_equal(code_of(ask(&world, "GET", CM "/n1", "modest", "")), 200);
+	close(greedy);
+	do
+		text = ask(&world, "GET", CM "/n1", "greedy", "");
+	while (code_of(text) == 429);
+	assert_int_equal(code_of(text), 200);
+	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n");
 	world_close(&world);
 }
 
@@ -374,8 +465,10 @@ int main(void)
 		cmocka_unit_test(r650_r651_r652_requests_have_their_time),
 		cmocka_unit_test(r653_writes_have_less),
 		cmocka_unit_test(r655_too_many_requests_of_one_client),
+		cmocka_unit_test(r655_too_many_requests_of_all_clients),
 		cmocka_unit_test(r655_too_many_watches_of_one_client),
 		cmocka_unit_test(stalled_watches_of_one_client_share_a_bound),
+		cmocka_unit_test(answers_that_are_not_read_are_counted),
 		cmocka_unit_test(a_stalled_watch_holds_little_of_the_kernels_memory),
 	};
 

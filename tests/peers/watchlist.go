@@ -1,14 +1,21 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"sort"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 )
 
 // wireTest speaks raw HTTP to one server and checks what the specification pins.
@@ -195,7 +202,7 @@ func runWatchList(args []string) int {
 			run  func()
 		}{
 			{"gets-and-lists", func() { t.getsAndLists(*upstream) }}, {"list-modes", func() { t.listModes(*upstream) }}, {"tokens", func() { t.tokens(*upstream) }},
-			{"representations", t.representations}, {"watch-starts", func() { t.watchStarts(*upstream) }}, {"watch-selectors", t.watchSelectors},
+			{"representations", t.representations}, {"compression", func() { t.compression(*upstream) }}, {"watch-starts", func() { t.watchStarts(*upstream) }}, {"watch-selectors", t.watchSelectors},
 			{"watch-representations", t.watchRepresentations}, {"watch-ends", func() { t.watchEnds(*upstream) }}, {"watch-writes", t.watchWrites},
 			{"custom-fields", t.customFields},
 		} {
@@ -523,8 +530,80 @@ func (t *wireTest) representations() {
 		"Accept: application/json;as=Nonsense;g=meta.k8s.io;v=v1")
 
 	// A big list may be gzipped, when asked.
-	response, list := t.ask("GET", wirePath, "", "Accept-Encoding: gzip")
-	t.report.check(len(namesOf(list)) == 7, "R-647", "list with Accept-Encoding: gzip: %d %v", response.status, response.header)
-	response, _ = t.ask("GET", wirePath, "", "Accept-Encoding: identity")
-	t.report.check(response.header.Get("Content-Encoding") == "", "R-647", "gzip without being asked: %v", response.header)
+	compressed, list := t.ask("GET", wirePath, "", "Accept-Encoding: gzip")
+	t.report.check(len(namesOf(list)) == 7, "R-647", "list with Accept-Encoding: gzip: %d %v", compressed.status, compressed.header)
+	compressed, _ = t.ask("GET", wirePath, "", "Accept-Encoding: identity")
+	t.report.check(compressed.header.Get("Content-Encoding") == "", "R-647", "gzip without being asked: %v", compressed.header)
+}
+
+// compression looks at long lists as Go's transport and client-go get them, who ask for gzip by themselves.
+func (t *wireTest) compression(upstream bool) {
+	const bigNamespace, count = "peers-gzip", 40
+	path := "/api/v1/namespaces/" + bigNamespace + "/configmaps"
+	_, _ = t.ask("POST", "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+bigNamespace+`"}}`, jsonType)
+	defer t.ask("DELETE", "/api/v1/namespaces/"+bigNamespace, "")
+	defer t.wants(200, "DELETE", path, "")
+	for i := 0; i < count; i++ {
+		t.wants(201, "POST", path, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"big-%02d"},"data":{"value":"%s"}}`, i, strings.Repeat(fmt.Sprintf("%d,", i*i), 1500)), jsonType)
+	}
+	plain, err := t.client.do(rawRequest{method: "GET", target: path})
+	if !t.report.check(err == nil && plain.status == 200 && len(plain.body) > 128<<10, "R-647", "a long list: %v", err) {
+		return
+	}
+	// A transport of its own, which says "Accept-Encoding: gzip" and takes the encoding off.
+	client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
+	for _, one := range []struct {
+		query      string
+		compressed bool
+	}{{"", true}, {"?limit=5", false}, {"?limit=39", true}} {
+		response, err := client.Get("http://" + t.address + path + one.query)
+		if !t.report.check(err == nil, "R-647", "%s: %v", one.query, err) {
+			continue
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		t.report.check(err == nil && response.StatusCode == 200 && response.Uncompressed == one.compressed, "R-647", "%s: %v, %d, compressed %v", one.query, err,
+			response.StatusCode, response.Uncompressed)
+		if one.compressed {
+			t.report.check(strings.Contains(strings.Join(response.Header.Values("Vary"), ","), "Accept-Encoding"), "R-647", "Vary: %v", response.Header.Values("Vary"))
+		}
+		if one.query == "" {
+			t.report.check(string(body) == string(plain.body), "R-647", "%d bytes compressed are not the %d plain ones", len(body), len(plain.body))
+		}
+	}
+	// What is no request for gzip.
+	for _, encoding := range []string{"gzip;q=0", "br", "*", "GZIP", "gzip;q=1.0", ",", "identity, deflate", strings.Repeat("x,", 2000)} {
+		response, err := t.client.do(rawRequest{method: "GET", target: path, headers: []string{"Accept-Encoding: " + encoding}})
+		t.report.check(err == nil && response.status == 200 && response.header.Get("Content-Encoding") == "" && string(response.body) == string(plain.body), "R-647",
+			"Accept-Encoding %.20q: %v", encoding, err)
+	}
+	// client-go, through pages and as one.
+	direct, err := dynamic.NewForConfig(restConfig("http://" + t.address))
+	if t.report.check(err == nil, "R-647", "client-go: %v", err) {
+		for _, limit := range []int64{0, 30, 7} {
+			names := 0
+			options := metav1.ListOptions{Limit: limit}
+			for {
+				list, err := direct.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(bigNamespace).List(context.Background(), options)
+				if !t.report.check(err == nil, "R-647", "client-go, limit %d: %v", limit, err) {
+					break
+				}
+				names += len(list.Items)
+				if options.Continue = list.GetContinue(); options.Continue == "" {
+					break
+				}
+			}
+			t.report.check(names == count, "R-647", "client-go, limit %d: %d of %d", limit, names, count)
+		}
+	}
+	// A watch is not, whatever it begins with (H-308); upstream's watch lists are (R-642).
+	if upstream {
+		return
+	}
+	response, err := client.Get("http://" + t.address + path + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1")
+	if t.report.check(err == nil, "H-308", "watch: %v", err) {
+		_, err = io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		t.report.check(err == nil && !response.Uncompressed && response.Header.Get("Content-Encoding") == "", "H-308", "a watch is compressed: %v %v", err, response.Header)
+	}
 }

@@ -81,6 +81,64 @@ static void limits_are_met_exactly(void **state)
 	assert_int_equal(counter, 4);
 }
 
+/* R-655, and more: of what all may have together nobody has everything. */
+static void r655_nobody_has_all_there_is(void **state)
+{
+	struct vdi_accounts accounts;
+	struct vdi_account *a, *b, *c;
+	int		    had[3] = { 0 };
+
+	vdi_accounts_init(&accounts);
+	accounts.budgets[VDI_REQUEST_READING].max = 12;
+	a = get(&accounts, "127.0.0.1", "a");
+	b = get(&accounts, "127.0.0.1", "b");
+	c = get(&accounts, "127.0.0.1", "c");
+	/* Alone: half; with one more: a third of all, and what is left. */
+	while (vdi_budget_take(&accounts, a, VDI_REQUEST_READING))
+		had[0]++;
+	assert_int_equal(had[0], 6);
+	while (vdi_budget_take(&accounts, b, VDI_REQUEST_READING))
+		had[1]++;
+	assert_int_equal(had[1], 4);
+	while (vdi_budget_take(&accounts, c, VDI_REQUEST_READING))
+		had[2]++;
+	assert_int_equal(had[2], 2);
+	assert_int_equal(accounts.budgets[VDI_REQUEST_READING].taken, 12);
+	assert_int_equal(accounts.budgets[VDI_REQUEST_READING].clients, 3);
+	/* The greedy one gets nothing back while it has more than its part now is. */
+	for (int i = 0; i < 3; i++)
+		vdi_budget_give_back(&accounts, a, VDI_REQUEST_READING);
+	assert_false(vdi_budget_take(&accounts, a, VDI_REQUEST_READING));
+	assert_true(vdi_budget_take(&accounts, c, VDI_REQUEST_READING));
+	assert_false(vdi_budget_take(&accounts, c, VDI_REQUEST_READING));
+	/* Writes are counted apart, and without a limit there is none. */
+	for (int i = 0; i < 100; i++)
+		assert_true(vdi_budget_take(&accounts, a, VDI_REQUEST_MUTATING));
+	for (int i = 0; i < 100; i++)
+		vdi_budget_give_back(&accounts, a, VDI_REQUEST_MUTATING);
+	accounts.budgets[VDI_REQUEST_MUTATING].max = 1;
+	assert_true(vdi_budget_take(&accounts, b, VDI_REQUEST_MUTATING));
+	assert_false(vdi_budget_take(&accounts, a, VDI_REQUEST_MUTATING));
+	vdi_budget_give_back(&accounts, b, VDI_REQUEST_MUTATING);
+	for (int i = 0; i < 3; i++)
+		vdi_budget_give_back(&accounts, a, VDI_REQUEST_READING);
+	for (int i = 0; i < 4; i++)
+		vdi_budget_give_back(&accounts, b, VDI_REQUEST_READING);
+	for (int i = 0; i < 3; i++)
+		vdi_budget_give_back(&accounts, c, VDI_REQUEST_READING);
+	for (int kind = 0; kind < VDI_REQUEST_KINDS; kind++) {
+		assert_int_equal(accounts.budgets[kind].taken, 0);
+		assert_int_equal(accounts.budgets[kind].clients, 0);
+	}
+	assert_ptr_equal(vdi_account_use(&accounts, a), a);
+	vdi_account_put(&accounts, a);
+	vdi_account_put(&accounts, a);
+	vdi_account_put(&accounts, b);
+	vdi_account_put(&accounts, c);
+	assert_int_equal(accounts.count, 0);
+	vdi_accounts_fini(&accounts);
+}
+
 static void without_memory_there_is_none(void **state)
 {
 	struct vdi_accounts accounts;
@@ -100,6 +158,7 @@ int main(void)
 		cmocka_unit_test(one_account_for_one_client),
 		cmocka_unit_test(many_clients),
 		cmocka_unit_test(limits_are_met_exactly),
+		cmocka_unit_test(r655_nobody_has_all_there_is),
 		cmocka_unit_test(without_memory_there_is_none),
 	};
 

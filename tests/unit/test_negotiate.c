@@ -90,12 +90,36 @@ static void h110_v2_needs_its_exact_triple(void **state)
 	assert_false(vdi_media_type_is(vd_bytes_of("application/jsonx"), "application/json"));
 }
 
+static void r647_gzip_is_taken_by_its_name(void **state)
+{
+	static const struct {
+		const char *accept;
+		bool	    taken;
+	} rows[] = {
+		{ "gzip", true },		{ " gzip\t", true },		 { "br, gzip", true },		   { "gzip,deflate", true },
+		{ "gzip;q=0, gzip", true },	{ ",,gzip,", true },		 { "deflate;q=1.0,gzip, *", true },
+
+		{ "", false },			{ "*", false },			 { "identity", false },		   { "deflate", false },
+		{ "gzip;q=1", false },		{ "gzip;q=0", false },		 { "gzip; q=0.5", false },	   { "GZIP", false },
+		{ "x-gzip", false },		{ "gzipx", false },		 { "gz ip", false },		   { "\"gzip\"", false },
+		{ ";gzip", false },		{ "br;gzip", false },		 { ",", false },		   { ",,,;;;===", false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		if (vdi_negotiate_gzip(vd_bytes_of(rows[i].accept)) != rows[i].taken)
+			fail_msg("\"%s\"", rows[i].accept);
+	assert_false(vdi_negotiate_gzip(VD_BYTES_NONE));
+	assert_true(vdi_negotiate_gzip((struct vd_bytes) { "gzip, br", 4 }));
+	assert_false(vdi_negotiate_gzip((struct vd_bytes) { "gzip", 3 }));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clients_get_the_form_they_ask_for),
 		cmocka_unit_test(r648_protobuf_where_it_can_be_had),
 		cmocka_unit_test(h110_v2_needs_its_exact_triple),
+		cmocka_unit_test(r647_gzip_is_taken_by_its_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,8 @@ struct serve {
 	vd_dur	    consistency_interval;
 	unsigned    client_requests, client_watches;
 	int64_t	    client_bytes;
+	unsigned    requests, mutating_requests;
+	bool	    no_compression;
 	const char *on_inconsistency;
 	unsigned    threads;
 	bool	    memory;
@@ -115,6 +117,9 @@ static struct vd_server_options server_options(const struct serve *serve)
 	options.client_request_count_max = serve->client_requests;
 	options.client_watch_count_max = serve->client_watches;
 	options.client_bytes_max = serve->client_bytes;
+	options.request_count_max = serve->requests;
+	options.mutating_request_count_max = serve->mutating_requests;
+	options.no_compression = serve->no_compression;
 	options.on_inconsistency = strcmp(serve->on_inconsistency, "panic") == 0    ? VD_ON_INCONSISTENCY_PANIC
 				   : strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST
 										     : VD_ON_INCONSISTENCY_REPORT;
@@ -208,6 +213,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 					  .history_window = VD_SECONDS(600),
 					  .consistency_interval = VD_SECONDS(300),
 					  .client_bytes = (int64_t) 64 << 20,
+					  .requests = 400,
+					  .mutating_requests = 200,
 					  .on_inconsistency = "report",
 					  .etcd = VDI_ETCD_SETTINGS_INIT };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
@@ -236,6 +243,10 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "watches-per-client", VDI_OPTION_COUNT, "N", "the same for watches (default 0: no limit)", &serve.client_watches },
 		{ 0, "bytes-per-client", VDI_OPTION_BYTES, "SIZE", "unsent events of a client's watches together; then they wait (default 64MiB; 0: no limit)",
 		  &serve.client_bytes },
+		{ 0, "max-requests-inflight", VDI_OPTION_COUNT, "N", "reads under way, of all clients; more: 429; one client never has all (default 400; 0: no limit)",
+		  &serve.requests },
+		{ 0, "max-mutating-requests-inflight", VDI_OPTION_COUNT, "N", "the same for writes (default 200)", &serve.mutating_requests },
+		{ 0, "no-compression", VDI_OPTION_FLAG, NULL, "answers over 128 KiB go out plainly also to clients that take gzip", &serve.no_compression },
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 

@@ -1,0 +1,479 @@
+/* Compressed answers (R-647): who gets them, that they hold what the plain ones do, and that neither their size nor who does not read them is anybody's trouble. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vedette/vedette.h>
+#include <zlib.h>
+
+#include "alloc.h"
+#include "http_gzip.h"
+#include "http_server.h"
+#include "vdtest.h"
+
+#define PATIENCE_MS 120000
+#define TEXT_MAX    (24 << 20)
+#define CM	    "/api/v1/namespaces/default/configmaps"
+#define GZIP	    "Accept-Encoding: gzip\r\n"
+#define TABLE	    "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
+#define METADATA    "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io\r\n"
+
+struct world {
+	struct vd_env	 *env;
+	struct vd_store	 *store;
+	struct vd_server *server;
+	uint16_t	  port;
+};
+
+static struct world world_open(const struct vd_server_options *more)
+{
+	struct vd_server_options options = *more;
+	struct vd_error		 error = { 0 };
+	struct world		 world = { 0 };
+
+	options.listen = "127.0.0.1:0";
+	options.threads = 1;
+	assert_status(vd_env_new_threads(NULL, &world.env), VD_OK);
+	assert_status(vd_store_open_mvcc(world.env, NULL, &world.store, &error), VD_OK);
+	assert_status(vd_server_new(world.env, world.store, &options, &world.server, &error), VD_OK);
+	assert_status(vd_server_start(world.server, VD_SECONDS(60), &error), VD_OK);
+	world.port = (uint16_t) atoi(strrchr(vd_server_address(world.server), ':') + 1);
+	return world;
+}
+
+static void world_close(struct world *world)
+{
+	(void) vd_server_drain(world->server, VD_SECONDS(1));
+	vd_server_free(world->server);
+	vd_store_close_wait(world->store);
+	vd_env_free(world->env);
+}
+
+/* ---- The client ---- */
+
+static int connect_to(const struct world *world, int receive_bytes)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(world->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	if (receive_bytes)
+		(void) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
+	return fd;
+}
+
+static void send_request(int fd, const char *request, const char *headers)
+{
+	char text[1024];
+	int  size = snprintf(text, sizeof text, "%s\r\nHost: localhost\r\n%s\r\n", request, headers);
+
+	assert_int_equal(send(fd, text, (size_t) size, MSG_NOSIGNAL), size);
+}
+
+struct answer {
+	char  *head; /* NUL-terminated */
+	char  *body; /* without its chunks */
+	size_t size;
+	bool   is_whole;
+};
+
+static char text[TEXT_MAX + 1];
+
+/* Whether text[0..size) is a whole answer; takes the chunks apart when it is. */
+static bool take_apart(size_t size, struct answer *answer)
+{
+	char *end = memmem(text, size, "\r\n\r\n", 4), *at, *to, *length;
+
+	if (end == NULL)
+		return false;
+	*end = 0;
+	answer->head = text;
+	answer->body = to = at = end + 4;
+	if ((length = strstr(text, "Content-Length: ")) != NULL) {
+		answer->size = strtoul(length + 16, NULL, 10);
+		if (size - (size_t) (at - text) >= answer->size)
+			return true;
+	} else if (strstr(text, "Transfer-Encoding: chunked") && size >= 5 && memcmp(text + size - 5, "0\r\n\r\n", 5) == 0) {
+		for (;;) {
+			size_t chunk = strtoul(at, &at, 16);
+
+			assert_memory_equal(at, "\r\n", 2);
+			at += 2;
+			if (chunk == 0)
+				break;
+			assert_true(at + chunk + 2 <= text + size);
+			memmove(to, at, chunk);
+			to += chunk;
+			at += chunk;
+			assert_memory_equal(at, "\r\n", 2);
+			at += 2;
+		}
+		assert_ptr_equal(at + 2, text + size);
+		answer->size = (size_t) (to - answer->body);
+		return true;
+	}
+	*end = '\r';
+	return false;
+}
+
+/* Of what there is when the connection ends without a whole answer, the head at least. */
+static struct answer read_answer(int fd)
+{
+	struct answer answer = { 0 };
+	size_t	      size = 0;
+
+	for (;;) {
+		struct pollfd waiting = { fd, POLLIN, 0 };
+		ssize_t	      got;
+
+		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+		got = recv(fd, text + size, TEXT_MAX - size, 0);
+		if (got <= 0)
+			break;
+		size += (size_t) got;
+		text[size] = 0;
+		/* The end of a chunked answer cannot stand inside it here: contents have no line ends like that, or are looked at as a whole anyway. */
+		if (take_apart(size, &answer)) {
+			answer.is_whole = true;
+			return answer;
+		}
+	}
+	answer.head = text;
+	answer.size = size;
+	return answer;
+}
+
+static int code_of(const struct answer *answer)
+{
+	return strncmp(answer->head, "HTTP/1.1 ", 9) == 0 ? atoi(answer->head + 9) : -1;
+}
+
+static struct answer ask(const struct world *world, const char *request, const char *headers)
+{
+	int	      fd = connect_to(world, 0);
+	struct answer answer;
+
+	send_request(fd, request, headers);
+	answer = read_answer(fd);
+	close(fd);
+	return answer;
+}
+
+static bool is_gzip(const struct answer *answer)
+{
+	bool encoded = strstr(answer->head, "\r\nContent-Encoding: gzip") != NULL;
+
+	assert_int_equal(encoded, strstr(answer->head, "\r\nVary: Accept-Encoding") != NULL);
+	return encoded;
+}
+
+/* The content. Free. */
+static char *unpack(const struct answer *answer, size_t *ret_size)
+{
+	char	*content = malloc(TEXT_MAX);
+	z_stream stream = { .next_in = (Bytef *) answer->body, .avail_in = (uInt) answer->size, .next_out = (Bytef *) content, .avail_out = TEXT_MAX };
+
+	assert_true(is_gzip(answer));
+	assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+	assert_int_equal(stream.avail_in, 0);
+	*ret_size = stream.total_out;
+	inflateEnd(&stream);
+	return content;
+}
+
+/* ---- The content ---- */
+
+static void put(struct world *world, unsigned number, size_t size, bool random)
+{
+	char	*body = malloc(size + 300);
+	uint32_t seed = number + 1;
+	char	 key[64];
+	size_t	 used = (size_t) sprintf(body, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"c%u\",\"namespace\":\"default\"},\"data\":{\"x\":\"", number);
+
+	for (size_t i = 0; i < size; i++) {
+		seed = seed * 1664525 + 1013904223;
+		body[used++] = random ? (char) ('A' + (seed >> 24) % 58) : 'x';
+		if (body[used - 1] == '\\')
+			body[used - 1] = 'y';
+	}
+	used += (size_t) sprintf(body + used, "\"}}");
+	snprintf(key, sizeof key, "/registry/configmaps/default/c%u", number);
+	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), (struct vd_bytes) { body, used }, NULL, NULL), VD_OK);
+	free(body);
+}
+
+/* The same answer with and without, and whether the one with is compressed. */
+static void assert_same(const struct world *world, const char *request, const char *headers, bool is_compressed)
+{
+	struct answer answer = ask(world, request, headers);
+	char	     *plain = malloc(answer.size), *content, with[256];
+	size_t	      plain_size = answer.size, size;
+
+	assert_true(answer.is_whole);
+	assert_false(is_gzip(&answer));
+	memcpy(plain, answer.body, plain_size);
+	snprintf(with, sizeof with, "%s%s", headers, GZIP);
+	answer = ask(world, request, with);
+	assert_true(answer.is_whole);
+	assert_int_equal(code_of(&answer), 200);
+	if (is_gzip(&answer) != is_compressed || is_compressed != (plain_size > VDI_GZIP_THRESHOLD))
+		fail_msg("%s, %s: %zu bytes: %s", request, headers, plain_size, answer.head);
+	if (is_compressed) {
+		assert_null(strstr(answer.head, "Content-Length"));
+		assert_true(answer.size < plain_size);
+		content = unpack(&answer, &size);
+		assert_int_equal(size, plain_size);
+		assert_memory_equal(content, plain, size);
+		free(content);
+	} else {
+		assert_int_equal(answer.size, plain_size);
+		assert_memory_equal(answer.body, plain, plain_size);
+	}
+	free(plain);
+}
+
+static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world = world_open(&options);
+	static const char *const refused[] = { "", "Accept-Encoding: gzip;q=0\r\n", "Accept-Encoding: GZIP\r\n", "Accept-Encoding: *\r\n", "Accept-Encoding:\r\n",
+					       "Accept-Encoding: br, deflate\r\n", "Accept-Encoding: identity\r\nAccept-Encoding: gzip\r\n",
+					       "Accept-Encoding: ,;=,\"gzip\"\r\n" };
+	struct answer answer;
+	char	     *content;
+	size_t	      size;
+	int	      fd;
+
+	for (unsigned i = 0; i < 1300; i++)
+		put(&world, i, 300 + i, i % 2);
+	assert_same(&world, "GET " CM " HTTP/1.1", "", true);
+	assert_same(&world, "GET " CM "?limit=3 HTTP/1.1", "", false);
+	assert_same(&world, "GET " CM "?limit=400 HTTP/1.1", "", true);
+	assert_same(&world, "GET " CM "?pretty=true HTTP/1.1", "", true);
+	assert_same(&world, "GET " CM " HTTP/1.1", METADATA, true);
+	assert_same(&world, "GET " CM "?limit=9 HTTP/1.1", METADATA, false);
+	assert_same(&world, "GET " CM "?fieldSelector=metadata.name=c1 HTTP/1.1", TABLE, false);
+	assert_same(&world, "GET " CM " HTTP/1.1", "Accept: application/vnd.kubernetes.protobuf\r\n", true);
+	assert_same(&world, "GET " CM " HTTP/1.1", "Accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json\r\n", false);
+	assert_same(&world, "GET " CM "/c1 HTTP/1.1", "", false);
+	put(&world, 1, 200000, true);
+	assert_same(&world, "GET " CM "/c1 HTTP/1.1", "", true);
+	assert_same(&world, "GET " CM "/c1?pretty=true HTTP/1.1", "", true);
+	/* A table's ages are of the moment, so only whether it holds what it should is looked at. */
+	answer = ask(&world, "GET " CM " HTTP/1.1", TABLE GZIP);
+	content = unpack(&answer, &size);
+	assert_true(size > VDI_GZIP_THRESHOLD);
+	assert_memory_equal(content, "{\"kind\":\"Table\"", 15);
+	assert_memory_equal(content + size - 3, "]}\n", 3);
+	free(content);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(refused); i++) {
+		answer = ask(&world, "GET " CM " HTTP/1.1", refused[i]);
+		assert_true(answer.is_whole);
+		assert_false(is_gzip(&answer));
+		assert_memory_equal(answer.body, "{\"kind\":\"ConfigMapList\"", 23);
+	}
+	/* No chunks in HTTP/1.0. */
+	answer = ask(&world, "GET " CM " HTTP/1.0", GZIP);
+	assert_false(is_gzip(&answer));
+	/* The connection lives on. */
+	fd = connect_to(&world, 0);
+	for (int i = 0; i < 3; i++) {
+		send_request(fd, "GET " CM " HTTP/1.1", GZIP);
+		answer = read_answer(fd);
+		assert_true(answer.is_whole);
+		content = unpack(&answer, &size);
+		assert_memory_equal(content + size - 3, "]}\n", 3);
+		free(content);
+		send_request(fd, "GET " CM "/c2 HTTP/1.1", GZIP);
+		answer = read_answer(fd);
+		assert_true(answer.is_whole);
+		assert_false(is_gzip(&answer));
+	}
+	close(fd);
+	world_close(&world);
+}
+
+static void r647_the_threshold_is_met_exactly(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world = world_open(&options);
+	size_t			 size = 131072 - 4000;
+	struct answer		 answer;
+
+	for (unsigned i = 0; i < 15; i++)
+		put(&world, 0, 1, false); /* so that no revision gains a digit below */
+	put(&world, 1, 3000, true);
+	for (int i = 0; i < 2; i++) {
+		put(&world, 0, size, false);
+		answer = ask(&world, "GET " CM " HTTP/1.1", "");
+		size += 131072 - answer.size;
+	}
+	assert_int_equal(answer.size, 131072);
+	assert_same(&world, "GET " CM " HTTP/1.1", "", false);
+	put(&world, 0, size + 1, false);
+	assert_same(&world, "GET " CM " HTTP/1.1", "", true);
+	world_close(&world);
+}
+
+/* H-308: a watch is not, whatever it begins with. */
+static void r642_h308_watches_are_not_compressed(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world = world_open(&options);
+	struct answer		 answer;
+
+	put(&world, 1, 200000, false);
+	answer = ask(&world, "GET " CM "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1 HTTP/1.1", GZIP);
+	assert_true(answer.is_whole);
+	assert_false(is_gzip(&answer));
+	assert_true(answer.size > 200000);
+	answer = ask(&world, "GET " CM "?watch=1&resourceVersion=1&timeoutSeconds=1 HTTP/1.1", GZIP);
+	assert_true(answer.is_whole);
+	assert_false(is_gzip(&answer));
+	world_close(&world);
+}
+
+static void r647_it_can_be_switched_off(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	struct answer		 answer;
+
+	assert_false(options.no_compression);
+	options.no_compression = true;
+	world = world_open(&options);
+	put(&world, 1, 200000, false);
+	answer = ask(&world, "GET " CM " HTTP/1.1", GZIP);
+	assert_true(answer.is_whole);
+	assert_false(is_gzip(&answer));
+	answer = ask(&world, "GET " CM "/c1 HTTP/1.1", GZIP);
+	assert_false(is_gzip(&answer));
+	world_close(&world);
+}
+
+static void fill(struct world *world, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		put(world, i, 100000, true);
+}
+
+/* Waits for the head only. */
+static bool begins_with_gzip(int fd)
+{
+	size_t size = 0;
+
+	do {
+		struct pollfd waiting = { fd, POLLIN, 0 };
+		ssize_t	      got;
+
+		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+		got = recv(fd, text + size, 4000, 0);
+		assert_true(got > 0);
+		size += (size_t) got;
+		text[size] = 0;
+	} while (strstr(text, "\r\n\r\n") == NULL);
+	return strstr(text, "Content-Encoding: gzip") != NULL;
+}
+
+/* Clients that do not read keep their encoders; there are not more than VDI_GZIP_LOOP_MAX, everybody else is served plainly, and served. */
+static void encoders_are_bounded(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world;
+	int			 stalled[VDI_GZIP_LOOP_MAX];
+	struct answer		 answer;
+
+	options.client_request_count_max = VDI_GZIP_LOOP_MAX + 10;
+	world = world_open(&options);
+	fill(&world, 120);
+	for (int i = 0; i < VDI_GZIP_LOOP_MAX; i++) {
+		stalled[i] = connect_to(&world, 4096);
+		send_request(stalled[i], "GET " CM " HTTP/1.1", GZIP);
+		assert_true(begins_with_gzip(stalled[i]));
+	}
+	answer = ask(&world, "GET " CM " HTTP/1.1", GZIP);
+	assert_true(answer.is_whole);
+	assert_false(is_gzip(&answer));
+	close(stalled[0]);
+	do
+		answer = ask(&world, "GET " CM " HTTP/1.1", GZIP);
+	while (!is_gzip(&answer));
+	assert_true(answer.is_whole);
+	for (int i = 1; i < VDI_GZIP_LOOP_MAX; i++)
+		close(stalled[i]);
+	world_close(&world);
+}
+
+/* R-652: an answer that has begun and is not out in time is cut. */
+static void r652_an_answer_that_is_not_read_is_cut(void **state)
+{
+	static const char *const headers[] = { "", GZIP };
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world = world_open(&options);
+
+	fill(&world, 120);
+	for (int i = 0; i < 2; i++) {
+		int	      fd = connect_to(&world, 4096);
+		struct answer answer;
+
+		send_request(fd, "GET " CM "?timeout=200ms HTTP/1.1", headers[i]);
+		assert_int_equal(begins_with_gzip(fd), i == 1);
+		while (world.server->connections_open)
+			continue;
+		answer = read_answer(fd);
+		assert_false(answer.is_whole);
+		close(fd);
+	}
+	world_close(&world);
+}
+
+/* Every allocation of such an answer fails in turn: it is whole, or an error, or cut, and the server goes on. */
+static void without_memory_an_answer_is_plain_or_none(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world = world_open(&options);
+	unsigned		 packed = 0, plain = 0, other = 0;
+
+	put(&world, 1, 200000, false);
+	for (uint64_t nth = 1; nth < 60; nth++) {
+		struct answer answer;
+		char	     *content;
+		size_t	      size;
+
+		(void) vdi_alloc_fail_nth(nth, 1);
+		answer = ask(&world, nth % 2 ? "GET " CM " HTTP/1.1" : "GET " CM "/c1 HTTP/1.1", GZIP);
+		(void) vdi_alloc_fail_nth(0, 0);
+		if (!answer.is_whole || code_of(&answer) != 200) {
+			other++;
+			continue;
+		}
+		if (!is_gzip(&answer)) {
+			plain++;
+			continue;
+		}
+		content = unpack(&answer, &size);
+		assert_true(size > 200000);
+		free(content);
+		packed++;
+	}
+	assert_true(packed > 0 && plain > 0 && other > 0);
+	assert_same(&world, "GET " CM " HTTP/1.1", "", true);
+	world_close(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r647_h308_long_answers_are_compressed_for_who_asks),
+		cmocka_unit_test(r647_the_threshold_is_met_exactly),
+		cmocka_unit_test(r642_h308_watches_are_not_compressed),
+		cmocka_unit_test(r647_it_can_be_switched_off),
+		cmocka_unit_test(encoders_are_bounded),
+		cmocka_unit_test(r652_an_answer_that_is_not_read_is_cut),
+		cmocka_unit_test(without_memory_an_answer_is_plain_or_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
