@@ -1,4 +1,5 @@
-/* How: the same watchChan that feeds the cache, opened at an old revision; a progress request tells when it has reached L even if nothing happened just before. */
+/* How: the same watchChan that feeds the cache, opened at an old revision; a progress request tells when it has reached L even if nothing happened just before.
+ * An etcd answers none while the watch is behind (E-317), so it is asked until it does. */
 #include "backfill.h"
 
 #include "cacher.h"
@@ -44,7 +45,7 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 		return false;
 	}
 	vdi_watch_cache_backfill_begin(&cacher->watch_cache, options.revision);
-	reflector->backfill_asked = false;
+	reflector->backfill_ask_at = (vd_mono) { 0 };
 	reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
 	vd_actor_wake(cacher->actor);
 	return true;
@@ -107,6 +108,7 @@ vd_mono vdi_backfill_run(struct vd_cacher *cacher)
 	struct vdi_watchchan_event events[TAKE_MAX];
 	size_t			   count = 0;
 	vd_status		   status;
+	vd_mono			   now;
 
 	while ((status = vdi_watchchan_take(reflector->backfill, events, TAKE_MAX, &count)) == VD_OK) {
 		enum verdict verdict = GOES_ON;
@@ -123,12 +125,14 @@ vd_mono vdi_backfill_run(struct vd_cacher *cacher)
 			return VD_NEVER;
 		}
 	}
-	if (status != VD_AGAIN || vd_env_now(cacher->env).ns >= reflector->backfill_due.ns) {
+	now = vd_env_now(cacher->env);
+	if (status != VD_AGAIN || now.ns >= reflector->backfill_due.ns) {
 		finish(cacher, false);
 		return VD_NEVER;
 	}
-	if (!reflector->backfill_asked)
+	if (now.ns >= reflector->backfill_ask_at.ns) {
 		vdi_watchchan_progress(reflector->backfill);
-	reflector->backfill_asked = true;
-	return reflector->backfill_due;
+		reflector->backfill_ask_at = vd_mono_add(now, VDI_PROGRESS_PERIOD);
+	}
+	return (vd_mono) { VDI_MIN(reflector->backfill_due.ns, reflector->backfill_ask_at.ns) };
 }

@@ -559,7 +559,7 @@ vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
 		return reflector->retry_at;
 	*ret_more = !drained;
 	if (reflector->phase == VDI_REFLECTOR_BACKFILLING)
-		return reflector->backfill_due;
+		return reflector->backfill_ask_at;
 	return request_progress(cacher, now);
 }
 

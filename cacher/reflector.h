@@ -39,7 +39,7 @@ struct vdi_reflector {
 	struct vdi_watchchan *backfill;
 	struct vdi_btree      pending;
 	vd_rev		      pending_revision;
-	bool		      backfill_asked;
+	vd_mono		      backfill_ask_at; /* for progress */
 	vd_mono		      backfill_due;
 
 	vd_mono	 retry_at;

@@ -1,14 +1,23 @@
-/* How: each test opens a target, lets a script of writes run and compares what came with a text, "+ns/x@5 ~ns/x@6 -ns/x@7 *@8 *END@8 !expired". */
+/* How: each test opens a target, lets a script of writes run and compares what came with a text, "+ns/x@5 ~ns/x@6 -ns/x@7 *@8 *END@8 !expired".
+ *
+ * settle and await are all that tests know of time. In the simulator they let so many milliseconds pass; with real threads settle waits until everything
+ * was delivered and await until its condition holds, however long that takes.
+ */
 #include "watch_suite.h"
 
 #include "actor_sim.h"
 #include "env.h"
+#include "lock.h"
+
+#define HANG VD_SECONDS(300)
 
 static const struct watch_target *target;
 
 struct viewer {
-	struct vd_watcher *watcher;
-	size_t		   room;
+	struct vd_watcher   *watcher;
+	struct vdi_lock	     lock; /* all below */
+	struct vdi_condition changed;
+	size_t		     room;
 	size_t		   count;
 	struct {
 		enum vd_watch_type type;
@@ -16,9 +25,10 @@ struct viewer {
 		bool		   end;
 		char		   name[40];
 	} events[600];
-	unsigned  ended;
-	vd_status reason, error;
-	bool	  closed;
+	unsigned    ended;
+	vd_status   reason, error;
+	bool	    closed;
+	const char *fault; /* noted on the target's thread, found on the test's */
 };
 
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
@@ -26,12 +36,18 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	struct viewer *viewer = arg;
 	size_t	       taken;
 
-	assert_int_equal(viewer->ended, 0);
+	vdi_lock_acquire(&viewer->lock);
+	if (viewer->ended)
+		viewer->fault = "an event after the end";
 	for (taken = 0; taken < count && viewer->room; taken++, viewer->room--) {
 		struct vd_object *object = events[taken].object;
 
-		assert_true(viewer->count < VDI_ARRAY_SIZE(viewer->events));
-		assert_int_equal(viewer->error, VD_OK); /* an error is the last event */
+		if (viewer->error != VD_OK)
+			viewer->fault = "an event after an error (R-226)";
+		if (viewer->count == VDI_ARRAY_SIZE(viewer->events)) {
+			viewer->fault = "more events than there can be";
+			break;
+		}
 		viewer->events[viewer->count].type = events[taken].type;
 		viewer->events[viewer->count].revision = events[taken].revision;
 		viewer->events[viewer->count].object_revision = object ? vd_object_revision(object) : 0;
@@ -45,6 +61,8 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 			viewer->error = events[taken].error->code;
 		viewer->count++;
 	}
+	vdi_condition_broadcast(&viewer->changed);
+	vdi_lock_release(&viewer->lock);
 	return taken;
 }
 
@@ -52,13 +70,21 @@ static void note_ended(void *arg, vd_status reason)
 {
 	struct viewer *viewer = arg;
 
+	vdi_lock_acquire(&viewer->lock);
 	viewer->ended++;
 	viewer->reason = reason;
+	vdi_condition_broadcast(&viewer->changed);
+	vdi_lock_release(&viewer->lock);
 }
 
 static void note_closed(void *arg)
 {
-	((struct viewer *) arg)->closed = true;
+	struct viewer *viewer = arg;
+
+	vdi_lock_acquire(&viewer->lock);
+	viewer->closed = true;
+	vdi_condition_broadcast(&viewer->changed);
+	vdi_lock_release(&viewer->lock);
 }
 
 struct scene {
@@ -75,19 +101,82 @@ static struct scene begin(uint64_t seed)
 	return scene;
 }
 
-static void pass(struct scene *scene, int64_t ms)
+static bool is_real(void)
 {
-	vdi_sim_advance((struct vd_env *) (uintptr_t) scene->env, VD_MS(ms));
+	return target->settle != NULL;
 }
 
-static struct viewer *open_viewer(struct scene *scene, const struct vd_watch_options *options)
+/* What was written comes to those who watch. */
+static void settle(struct scene *scene, int64_t ms)
+{
+	if (is_real())
+		target->settle(scene->target);
+	else
+		vdi_sim_advance((struct vd_env *) (uintptr_t) scene->env, VD_MS(ms));
+}
+
+/* The viewer comes to where the condition holds; in the simulator within ms. */
+static void await(struct scene *scene, int64_t ms, struct viewer *viewer, bool (*condition)(const struct viewer *viewer))
+{
+	vd_mono due = vd_mono_add(vd_env_now(scene->env), HANG);
+	bool	holds = true, more = true;
+
+	if (!is_real())
+		vdi_sim_advance((struct vd_env *) (uintptr_t) scene->env, VD_MS(ms));
+	vdi_lock_acquire(&viewer->lock);
+	while (!(holds = condition(viewer)) && is_real() && more)
+		more = vdi_condition_wait_until(&viewer->changed, &viewer->lock, due);
+	vdi_lock_release(&viewer->lock);
+	assert_true(holds);
+}
+
+static bool is_closed(const struct viewer *viewer)
+{
+	return viewer->closed;
+}
+
+static bool is_ended(const struct viewer *viewer)
+{
+	return viewer->ended;
+}
+
+static bool has_bookmark(const struct viewer *viewer)
+{
+	for (size_t i = 0; i < viewer->count; i++)
+		if (viewer->events[i].type == VD_WATCH_BOOKMARK)
+			return true;
+	return false;
+}
+
+static bool has_bookmark_or_end(const struct viewer *viewer)
+{
+	return viewer->ended || has_bookmark(viewer);
+}
+
+static struct viewer *open_viewer_with_room(struct scene *scene, const struct vd_watch_options *options, size_t room)
 {
 	struct viewer	    *viewer = calloc(1, sizeof *viewer);
 	struct vd_watch_sink sink = { deliver, note_ended, viewer, scene->seed % 2 ? vdi_env_runner(scene->env) : NULL };
 
-	viewer->room = SIZE_MAX;
+	viewer->room = room;
+	vdi_lock_init(&viewer->lock, VDI_LOCK_LEAF);
+	vdi_condition_init(&viewer->changed);
 	assert_status(target->watch(scene->target, options, &sink, &viewer->watcher), VD_OK);
 	return viewer;
+}
+
+static struct viewer *open_viewer(struct scene *scene, const struct vd_watch_options *options)
+{
+	return open_viewer_with_room(scene, options, SIZE_MAX);
+}
+
+/* From now on it takes everything. */
+static void make_room(struct viewer *viewer)
+{
+	vdi_lock_acquire(&viewer->lock);
+	viewer->room = SIZE_MAX;
+	vdi_lock_release(&viewer->lock);
+	vd_watcher_resume(viewer->watcher);
 }
 
 static const char *text_of(struct viewer *viewer)
@@ -96,6 +185,7 @@ static const char *text_of(struct viewer *viewer)
 	size_t	    size = 0;
 
 	text[0] = 0;
+	vdi_lock_acquire(&viewer->lock);
 	for (size_t i = 0; i < viewer->count; i++)
 		if (viewer->events[i].type == VD_WATCH_ERROR)
 			size += (size_t) snprintf(text + size, sizeof text - size, "%s!%s", i ? " " : "", vd_status_name(viewer->error));
@@ -103,14 +193,18 @@ static const char *text_of(struct viewer *viewer)
 			size += (size_t) snprintf(text + size, sizeof text - size, "%s%c%s%s@%lld", i ? " " : "", "+~-*"[viewer->events[i].type],
 						  viewer->events[i].name, viewer->events[i].end ? "END" : "", (long long) viewer->events[i].revision);
 	viewer->count = 0;
+	vdi_lock_release(&viewer->lock);
 	return text;
 }
 
 static struct viewer *close_viewer(struct scene *scene, struct viewer *viewer)
 {
 	vd_watcher_close(viewer->watcher, note_closed, viewer);
-	pass(scene, 5);
-	assert_true(viewer->closed);
+	await(scene, 5, viewer, is_closed);
+	if (viewer->fault)
+		fail_msg("%s", viewer->fault);
+	vdi_condition_fini(&viewer->changed);
+	vdi_lock_fini(&viewer->lock);
 	free(viewer);
 	return NULL;
 }
@@ -122,7 +216,8 @@ static struct viewer *close_viewer(struct scene *scene, struct viewer *viewer)
 		assert_string_equal(text_of(viewer), expected_);                                                                  \
 	} while (0)
 
-#define EACH_SEED(seed) for (uint64_t seed = 1; seed <= 4; seed++)
+/* Odd seeds watch on a runner of their own. */
+#define EACH_SEED(seed) for (uint64_t seed = 1; seed <= (is_real() ? 2 : 4); seed++)
 
 static void t050_r219_add_modify_enter_leave_delete(void **state)
 {
@@ -143,7 +238,7 @@ static void t050_r219_add_modify_enter_leave_delete(void **state)
 		target->remove(s.target, "ns", "x");
 		target->put(s.target, "ns", "y", NULL, "n1");
 		d = target->remove(s.target, "ns", "y");
-		pass(&s, 20);
+		settle(&s, 20);
 		/* T-061, R-130: a deletion carries its own revision and the last state. */
 		assert_int_equal(v->events[4].object_revision, d - 1);
 		ASSERT_TEXT(v, "+ns/x@%lld ~ns/x@%lld -ns/x@%lld +ns/y@%lld -ns/y@%lld", a, b, c, d - 1, d);
@@ -200,10 +295,10 @@ static void t052_r525_r543_scopes_and_selectors(void **state)
 													      "~",
 									  in, called, (long long) revision);
 				}
-				pass(&s, 20);
+				settle(&s, 20);
 				if (initial) {
 					v = open_viewer(&s, &options);
-					pass(&s, 20);
+					settle(&s, 20);
 				}
 				assert_string_equal(text_of(v), expected);
 				close_viewer(&s, v);
@@ -222,14 +317,14 @@ static void t053_t055_r480_from_zero_and_from_a_revision(void **state)
 
 		a = target->put(s.target, "ns", "x", NULL, NULL);
 		b = target->put(s.target, "ns", "y", NULL, NULL);
-		pass(&s, 20);
+		settle(&s, 20);
 		options.revision = VD_REVISION_ANY;
 		zero = open_viewer(&s, &options);
 		options.revision = a;
 		later = open_viewer(&s, &options);
-		pass(&s, 20);
+		settle(&s, 20);
 		c = target->put(s.target, "ns", "x", "web", NULL);
-		pass(&s, 20);
+		settle(&s, 20);
 		ASSERT_TEXT(zero, "+ns/x@%lld +ns/y@%lld ~ns/x@%lld", a, b, c);
 		ASSERT_TEXT(later, "+ns/y@%lld ~ns/x@%lld", b, c);
 		close_viewer(&s, zero);
@@ -250,24 +345,21 @@ static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(vo
 		options.revision = first = target->revision(s.target);
 		reader = open_viewer(&s, &options);
 		for (unsigned i = 0; i < 50; i++) {
-			stuck[i] = open_viewer(&s, &options);
-			stuck[i]->room = i % 12;
+			stuck[i] = open_viewer_with_room(&s, &options, i % 12);
 		}
 		for (unsigned i = 0; i < 22; i++) {
 			target->put(s.target, "ns", "x", NULL, NULL);
 			if (i % 7 == 0)
-				pass(&s, 10);
+				settle(&s, 10);
 		}
-		pass(&s, 10);
+		settle(&s, 10);
 		assert_int_equal(reader->count, 22);
 		for (unsigned i = 0; i < 50; i++) {
 			assert_int_equal(stuck[i]->count, i % 12);
-			if (i % 2) { /* it goes on where it stopped */
-				stuck[i]->room = SIZE_MAX;
-				vd_watcher_resume(stuck[i]->watcher);
-			}
+			if (i % 2) /* it goes on where it stopped */
+				make_room(stuck[i]);
 		}
-		pass(&s, 10);
+		settle(&s, 10);
 		for (unsigned i = 0; i < 50; i++) {
 			assert_int_equal(stuck[i]->count, i % 2 ? 22 : i % 12);
 			for (size_t k = 0; k < stuck[i]->count; k++)
@@ -276,6 +368,25 @@ static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(vo
 		}
 		close_viewer(&s, reader);
 		target->close(s.target);
+	}
+}
+
+/* A bookmark comes in the two seconds before the deadline. A real machine that stands still for that long misses it, and is asked again. */
+static struct viewer *view_until_deadline(struct scene *scene, struct vd_watch_options *options, struct viewer **ret_without)
+{
+	for (unsigned attempt = 0; ; attempt++) {
+		struct viewer *with;
+
+		options->deadline = vd_mono_add(vd_env_now(scene->env), VD_SECONDS(3));
+		options->allow_bookmarks = false;
+		*ret_without = open_viewer(scene, options);
+		options->allow_bookmarks = true;
+		with = open_viewer(scene, options);
+		await(scene, 2900, with, has_bookmark_or_end);
+		if (with->count || !is_real() || attempt == 20)
+			return with;
+		close_viewer(scene, with);
+		close_viewer(scene, *ret_without);
 	}
 }
 
@@ -289,23 +400,43 @@ static void t064_t122_r558_a_bookmark_before_the_deadline_if_it_is_allowed(void 
 		vd_rev			seen;
 
 		options.revision = seen = target->put(s.target, "ns", "x", NULL, NULL);
-		options.deadline = vd_mono_add(vd_env_now(s.env), VD_SECONDS(3));
-		without = open_viewer(&s, &options);
-		options.allow_bookmarks = true;
-		with = open_viewer(&s, &options);
-		pass(&s, 2900);
+		with = view_until_deadline(&s, &options, &without);
 		assert_true(with->count >= 1);
 		assert_int_equal(with->events[0].type, VD_WATCH_BOOKMARK);
 		assert_true(with->events[0].revision >= seen);
 		assert_false(with->events[0].end);
+		await(&s, 200, with, is_ended);
+		await(&s, 0, without, is_ended);
 		assert_int_equal(without->count, 0);
-		pass(&s, 200);
 		assert_status(with->reason, VD_TIMEOUT); /* T-059: the end is no error event */
 		assert_status(without->reason, VD_TIMEOUT);
 		assert_status(with->error, VD_OK);
 		close_viewer(&s, with);
 		close_viewer(&s, without);
 		target->close(s.target);
+	}
+}
+
+/* Writes go on while bookmarks come. */
+static struct viewer *view_writes(struct scene *scene, struct vd_watch_options *options)
+{
+	for (unsigned attempt = 0; ; attempt++) {
+		struct viewer *viewer;
+
+		options->revision = target->revision(scene->target);
+		options->deadline = vd_mono_add(vd_env_now(scene->env), VD_SECONDS(3));
+		viewer = open_viewer(scene, options);
+		for (unsigned i = 0; i < 100; i++) {
+			target->put(scene->target, "ns", "x", NULL, NULL);
+			settle(scene, 29);
+		}
+		await(scene, 0, viewer, has_bookmark_or_end);
+		for (unsigned i = 0; i < 5; i++)
+			target->put(scene->target, "ns", "x", NULL, NULL);
+		settle(scene, 5);
+		if (has_bookmark(viewer) || !is_real() || attempt == 20)
+			return viewer;
+		close_viewer(scene, viewer);
 	}
 }
 
@@ -319,14 +450,9 @@ static void t065_r551_r619_bookmarks_stand_where_they_say(void **state)
 		vd_rev			last = 0;
 		unsigned		bookmarks = 0;
 
-		options.revision = target->revision(s.target);
 		options.allow_bookmarks = true;
-		options.deadline = vd_mono_add(vd_env_now(s.env), VD_SECONDS(3));
-		v = open_viewer(&s, &options);
-		for (unsigned i = 0; i < 100; i++) {
-			target->put(s.target, "ns", "x", NULL, NULL);
-			pass(&s, 29);
-		}
+		v = view_writes(&s, &options);
+		vdi_lock_acquire(&v->lock);
 		for (size_t i = 0; i < v->count; i++) {
 			if (v->events[i].type == VD_WATCH_BOOKMARK) {
 				bookmarks++;
@@ -336,6 +462,7 @@ static void t065_r551_r619_bookmarks_stand_where_they_say(void **state)
 			}
 			last = v->events[i].revision;
 		}
+		vdi_lock_release(&v->lock);
 		assert_true(bookmarks >= 1);
 		close_viewer(&s, v);
 		target->close(s.target);
@@ -353,7 +480,7 @@ static void t066_t067_t123_t132_initial_events(void **state)
 		a = target->put(s.target, "ns", "x", NULL, NULL);
 		b = target->put(s.target, "ns", "y", NULL, NULL);
 		now = b;
-		pass(&s, 20);
+		settle(&s, 20);
 		for (unsigned revision = 0; revision < 4; revision++)
 			for (unsigned send = 0; send < 3; send++)
 				for (unsigned bookmarks = 0; bookmarks < 2; bookmarks++) {
@@ -366,7 +493,7 @@ static void t066_t067_t123_t132_initial_events(void **state)
 					options.send_initial_events = sends[send];
 					options.allow_bookmarks = bookmarks;
 					v = open_viewer(&s, &options);
-					pass(&s, 20);
+					settle(&s, 20);
 					if (state_first)
 						snprintf(expected, sizeof expected, "+ns/x@%lld +ns/y@%lld", a, b);
 					else if (revision == 2)
@@ -387,9 +514,9 @@ static void t066_t067_t123_t132_initial_events(void **state)
 			v = open_viewer(&s, &options);
 			options.namespace_name = vd_bytes_of("nobody");
 			empty = open_viewer(&s, &options);
-			pass(&s, 20);
+			settle(&s, 20);
 			c = target->put(s.target, "ns", "x", "web", NULL);
-			pass(&s, 20);
+			settle(&s, 20);
 			ASSERT_TEXT(v, "+ns/x@%lld +ns/y@%lld *END@%lld ~ns/x@%lld", a, b, now, c);
 			ASSERT_TEXT(empty, "*END@%lld", now);
 			close_viewer(&s, v);
@@ -413,7 +540,7 @@ static void t068_r524_the_end_bookmark_knows_of_writes_elsewhere(void **state)
 		options.send_initial_events = VD_TRUE;
 		options.allow_bookmarks = true;
 		v = open_viewer(&s, &options);
-		pass(&s, 3500);
+		settle(&s, 3500);
 		ASSERT_TEXT(v, "+ns/x@%lld *END@%lld", a, global);
 		close_viewer(&s, v);
 		target->close(s.target);
@@ -436,7 +563,7 @@ static void t069_r481_one_name(void **state)
 		options.send_initial_events = VD_TRUE;
 		options.allow_bookmarks = true;
 		v = open_viewer(&s, &options);
-		pass(&s, 200);
+		settle(&s, 200);
 		ASSERT_TEXT(v, "+other/y@%lld *END@%lld", b, b);
 		close_viewer(&s, v);
 		target->close(s.target);
@@ -457,9 +584,11 @@ static void t070_r226_an_error_is_the_last_event(void **state)
 			v[i] = open_viewer(&s, &options);
 		for (unsigned i = 0; i < 20; i++) {
 			target->put(s.target, "ns", "x", NULL, NULL);
-			pass(&s, 250);
+			if (!is_real()) /* where they have not been opened, and will not be */
+				settle(&s, 250);
 		}
 		for (unsigned i = 0; i < 10; i++) {
+			await(&s, 0, v[i], is_ended);
 			assert_int_equal(v[i]->ended, 1);
 			ASSERT_TEXT(v[i], "!%s", vd_status_name(VD_TOO_LARGE_REVISION));
 			close_viewer(&s, v[i]);
@@ -481,14 +610,11 @@ static void t118_t144_r522_no_event_twice_and_none_missing(void **state)
 
 			target->put(s.target, "ns", "x", NULL, NULL);
 			options.revision = i % 2 ? VD_REVISION_ANY : VD_REVISION_UNSET;
-			v[i] = open_viewer(&s, &options);
-			v[i]->room = 1 + i % 5;
+			v[i] = open_viewer_with_room(&s, &options, 1 + i % 5);
 		}
-		for (unsigned i = 0; i < 40; i++) {
-			v[i]->room = SIZE_MAX;
-			vd_watcher_resume(v[i]->watcher);
-		}
-		pass(&s, 20);
+		for (unsigned i = 0; i < 40; i++)
+			make_room(v[i]);
+		settle(&s, 20);
 		for (unsigned i = 0; i < 40; i++) {
 			assert_true(v[i]->count >= 1);
 			for (size_t k = 1; k < v[i]->count; k++)
@@ -516,6 +642,19 @@ int watch_suite_run(const struct watch_target *suite_target)
 		cmocka_unit_test(t118_t144_r522_no_event_twice_and_none_missing),
 	};
 
+	struct CMUnitTest left[VDI_ARRAY_SIZE(tests)];
+	size_t		  count = 0;
+
 	target = suite_target;
-	return cmocka_run_group_tests_name(target->name, tests, NULL, NULL);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(tests); i++) {
+		const struct watch_suite_exception *exception = target->exceptions;
+
+		while (exception && exception->test && strcmp(exception->test, tests[i].name) != 0)
+			exception++;
+		if (exception && exception->test)
+			print_message("[ %s does not: %s: %s ]\n", target->name, exception->test, exception->why);
+		else
+			left[count++] = tests[i];
+	}
+	return _cmocka_run_group_tests(target->name, left, count, NULL, NULL);
 }

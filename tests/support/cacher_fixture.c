@@ -8,6 +8,15 @@ static const struct vd_field_spec fields[] = {
 	{ "status.phase", ".status.phase", NULL },
 };
 
+struct vd_codec *pod_codec(void)
+{
+	struct vd_codec *codec;
+	struct vd_error	 error;
+
+	assert_status(vd_codec_json_new(fields, 2, &codec, &error), VD_OK);
+	return codec;
+}
+
 void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed)
 {
 	struct vd_mvcc_options	 mvcc = VD_MVCC_OPTIONS_INIT;
@@ -18,7 +27,7 @@ void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed)
 	fixture->live = vdi_alloc_live();
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &fixture->env), VD_OK);
 	assert_status(vd_store_open_mvcc(fixture->env, &mvcc, &fixture->store, &error), VD_OK);
-	assert_status(vd_codec_json_new(fields, 2, &fixture->codec, &error), VD_OK);
+	fixture->codec = pod_codec();
 	options.resource = "pods";
 	options.key_prefix = "/registry/pods/";
 	options.codec = fixture->codec;
@@ -59,6 +68,14 @@ void cacher_fixture_settle(struct cacher_fixture *fixture)
 	vdi_sim_advance(fixture->env, VD_MS(20));
 }
 
+void write_pod(char *value, size_t size, const char *namespace_name, const char *name, const char *app, const char *node)
+{
+	(void) snprintf(value, size,
+			"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"u-%s\"%s%s%s},\"spec\":{%s%s%s}}", name,
+			namespace_name, name, app ? ",\"labels\":{\"app\":\"" : "", app ? app : "", app ? "\"}" : "", node ? "\"nodeName\":\"" : "",
+			node ? node : "", node ? "\"" : "");
+}
+
 vd_rev put_pod(struct cacher_fixture *fixture, const char *namespace_name, const char *name, const char *app, const char *node)
 {
 	char		key[256];
@@ -67,10 +84,7 @@ vd_rev put_pod(struct cacher_fixture *fixture, const char *namespace_name, const
 	vd_rev		revision = 0;
 
 	snprintf(key, sizeof key, "/registry/pods/%s/%s", namespace_name, name);
-	snprintf(value, sizeof value,
-		 "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"u-%s\"%s%s%s},\"spec\":{%s%s%s}}", name,
-		 namespace_name, name, app ? ",\"labels\":{\"app\":\"" : "", app ? app : "", app ? "\"}" : "", node ? "\"nodeName\":\"" : "",
-		 node ? node : "", node ? "\"" : "");
+	write_pod(value, sizeof value, namespace_name, name, app, node);
 	assert_status(vd_store_put_wait(fixture->store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error), VD_OK);
 	return revision;
 }
