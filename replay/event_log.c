@@ -167,25 +167,40 @@ static vd_status next_line(struct vdi_event_log *log, struct vd_bytes *ret_line,
 
 /* ---- Members ---- */
 
+/* A whole number as JSON writes it; false: it is none, or too large. */
+static bool parse_number(struct vd_bytes text, int64_t *ret_number)
+{
+	const char *at = text.data, *end = at + text.size;
+	bool	    negative = at < end && *at == '-';
+	uint64_t    number = 0;
+
+	at += negative;
+	if (at == end || end - at > 19)
+		return false;
+	for (; at < end; at++) {
+		if (*at < '0' || *at > '9')
+			return false;
+		number = number * 10 + (uint64_t) (*at - '0');
+	}
+	if (number > (uint64_t) INT64_MAX + negative)
+		return false;
+	*ret_number = negative ? (int64_t) (0 - number) : (int64_t) number;
+	return true;
+}
+
 static vd_status number_of(struct vdi_event_log *log, struct vd_bytes line, enum member member, int64_t least, int64_t *ret_number,
 			   struct vd_error *reterr)
 {
 	const struct vdi_json_value *value = vdi_json_field(&log->object, member);
-	struct vd_bytes		     text = vdi_json_value_bytes(line, value);
-	char			     digits[24], why[64], *end;
-	long long		     number;
+	int64_t			     number;
+	char			     why[64];
 
 	if (value->type == VDI_JSON_ABSENT)
 		return VD_OK;
-	snprintf(why, sizeof why, "\"%s\" must be a whole number", member_names[member]);
-	if (value->type != VDI_JSON_NUMBER || text.size >= sizeof digits)
+	if (value->type != VDI_JSON_NUMBER || !parse_number(vdi_json_value_bytes(line, value), &number) || number < least) {
+		snprintf(why, sizeof why, "\"%s\" must be a whole number", member_names[member]);
 		return broken(log, reterr, why);
-	memcpy(digits, text.data, text.size);
-	digits[text.size] = 0;
-	errno = 0;
-	number = strtoll(digits, &end, 10);
-	if (*end || errno || number < least)
-		return broken(log, reterr, why);
+	}
 	*ret_number = number;
 	return VD_OK;
 }
@@ -314,6 +329,18 @@ static vd_status scan(struct vdi_event_log *log, struct vd_bytes line, struct vd
 							      VD_OK;
 }
 
+/* {"commit":12} just so: every second line of a log that a program has written. */
+static bool is_plain_commit(struct vd_bytes line, vd_rev *ret_revision)
+{
+	static const char start[] = "{\"commit\":";
+	const char	 *text = line.data;
+	const size_t	  size = sizeof start - 1;
+	struct vd_bytes	  number = { text + size, line.size - size - 1 };
+
+	return line.size > size + 1 && memcmp(text, start, size) == 0 && text[size] >= '1' && text[size] <= '9' && text[line.size - 1] == '}' &&
+	       parse_number(number, ret_revision);
+}
+
 vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
 {
 	struct vdi_log_record record = { 0 };
@@ -321,6 +348,11 @@ vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *r
 
 	VDI_TRY(next_line(log, &line, reterr));
 	record.line = log->line;
+	if (is_plain_commit(line, &record.revision)) {
+		record.kind = VDI_LOG_COMMIT;
+		*ret_record = record;
+		return VD_OK;
+	}
 	VDI_TRY(scan(log, line, reterr));
 	if (has(log, MEMBER_REV))
 		VDI_TRY(change_of(log, line, &record, reterr));

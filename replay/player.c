@@ -197,7 +197,7 @@ static bool leads_too_far_locked(const struct vd_player *player)
 	if (low == player->submitted)
 		return false;
 	return player->submitted - low >= player->lead_max ||
-	       player->submitted_bytes - player->flights[low & (player->flight_capacity - 1)].bytes_before >= VDI_PLAYER_LEAD_BYTES_MAX;
+	       player->submitted_bytes - player->flights[low & (player->flight_capacity - 1)].bytes_before >= player->lead_bytes_max;
 }
 
 static void draw_fault_locked(struct vd_player *player, struct vdi_flight *flight)
@@ -671,6 +671,9 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	player->references = 1;
 	player->writable = options->writable;
 	player->lead_max = options->lead_max;
+	player->lead_bytes_max = VDI_PLAYER_LEAD_BYTES_MAX;
+	if (options->history_bytes)
+		player->lead_bytes_max = VDI_MIN(player->lead_bytes_max, (uint64_t) options->history_bytes / 2);
 	player->seed = options->seed;
 	player->speed = options->speed;
 	player->is_paused = options->paused;

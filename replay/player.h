@@ -26,7 +26,7 @@
 #define VDI_PLAYER_FLIGHT_BYTES_MAX ((uint64_t) 8 << 20)
 /* How long the player waits for watches to come back after a cut: a reflector backs off for about a second. */
 #define VDI_PLAYER_AWAIT VD_SECONDS(3)
-/* Bytes that the player may be ahead of the slowest watch, besides lead_max. */
+/* Bytes that the player may be ahead of the slowest watch, besides lead_max: at most these, and half of the history, which must not be compacted away under a watch that reads. */
 #define VDI_PLAYER_LEAD_BYTES_MAX ((uint64_t) 32 << 20)
 #define VDI_PLAYER_LEAD_LIMIT 65536u
 
@@ -82,6 +82,7 @@ struct vd_player {
 	struct vd_actor	    *clock;
 	bool		     writable;
 	uint32_t	     lead_max;
+	uint64_t	     lead_bytes_max;
 	uint64_t	     seed;
 
 	_Atomic uint32_t       references; /* 1 until closed, 1 for each watch and each call whose answer is changed */

@@ -33,7 +33,7 @@ struct vdi_viewer {
 
 static void give(struct vdi_viewer *viewer)
 {
-	if (vdi_buffer_status(&viewer->line) == VD_OK)
+	if (viewer->options.line && vdi_buffer_status(&viewer->line) == VD_OK)
 		viewer->options.line(viewer->options.line_arg, (struct vd_bytes) { viewer->line.data, viewer->line.size });
 }
 
@@ -98,6 +98,11 @@ static void write_end(struct vdi_viewer *viewer, vd_status reason)
 
 /* ---- The sink ---- */
 
+static bool wants_events(const struct vdi_viewer *viewer)
+{
+	return viewer->options.line || viewer->options.event;
+}
+
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct vdi_viewer *viewer = arg;
@@ -110,11 +115,11 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	vdi_lock_release(&viewer->lock);
 	if (paused)
 		return 0;
-	for (size_t i = 0; i < taken; i++) {
+	for (size_t i = 0; i < taken && wants_events(viewer); i++)
 		write_event(viewer, &events[i]);
+	for (size_t i = taken; i-- > 0 && seen == 0;)
 		if (events[i].type != VD_WATCH_ERROR && (!events[i].initial || events[i].initial_events_end))
 			seen = events[i].revision;
-	}
 	vdi_lock_acquire(&viewer->lock);
 	viewer->seen = VDI_MAX(viewer->seen, seen);
 	if (viewer->options.pause.ns > 0) {

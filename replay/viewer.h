@@ -22,7 +22,7 @@ struct vdi_viewer_options {
 	const struct vd_watch_options *watch; /* slices are copied */
 	bool			       resume;
 	vd_dur			       pause; /* after each event: a slow client; 0: none */
-	void (*line)(void *arg, struct vd_bytes line); /* with its newline; lent. On an actor, one at a time for one viewer */
+	void (*line)(void *arg, struct vd_bytes line); /* with its newline; lent. On an actor, one at a time for one viewer. NULL: nobody wants to know */
 	void *line_arg;
 	/* In the place of lines, when event is given: the events themselves, and how a watch ended; starts_over: the next one begins with the present state. */
 	void (*event)(void *arg, const struct vd_watch_event *event);

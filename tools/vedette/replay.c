@@ -16,6 +16,7 @@
 #include "fault_plan.h"
 #include "replay_expect.h"
 #include "replay_watch.h"
+#include "selector.h"
 #include "viewer.h"
 #include "wait.h"
 
@@ -43,7 +44,6 @@ struct replay {
 	struct vdi_viewer	**viewers;
 	size_t			  watch_count, viewer_count;
 	struct vdi_replay_expect *expect;
-	uint64_t		  lines;
 	bool			  output_failed;
 	struct timespec		  said;
 };
@@ -74,10 +74,9 @@ static void take_line(void *arg, struct vd_bytes line)
 {
 	struct replay *replay = arg;
 
-	replay->lines++;
 	if (replay->expect)
 		(void) vdi_replay_expect_line(replay->expect, line);
-	else if (!replay->quiet && fwrite(line.data, 1, line.size, stdout) != line.size)
+	else if (fwrite(line.data, 1, line.size, stdout) != line.size)
 		replay->output_failed = true;
 }
 
@@ -103,20 +102,54 @@ static vd_status load_resources(struct replay *replay, struct vd_error *reterr)
 	return status;
 }
 
+static bool selects_by(const struct vdi_replay_watch *watch, const char *field)
+{
+	struct vdi_field_selector   *selector;
+	const struct vdi_field_term *terms;
+	size_t			     count;
+	bool			     found = false;
+
+	if (watch->options.field_selector.size == 0 || vdi_field_selector_parse(watch->options.field_selector, &selector, NULL) != VD_OK)
+		return false;
+	terms = vdi_field_selector_terms(selector, &count);
+	for (size_t i = 0; i < count && !found; i++)
+		found = vd_bytes_equal(terms[i].field, vd_bytes_of(field));
+	(void) vdi_field_selector_unref(selector);
+	return found;
+}
+
+/* Those that a watch selects by: every declared field is looked for in every object, and has an index for lists, which nobody makes here. */
+static size_t fields_of(const struct replay *replay, const struct vdi_resource *resource, struct vd_field_spec *ret_fields)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < resource->field_count && count < VD_FIELDS_MAX; i++)
+		for (size_t j = 0; j < replay->watch_count; j++)
+			if (replay->watches[j].resource == resource && selects_by(&replay->watches[j], resource->fields[i].name)) {
+				ret_fields[count++] = resource->fields[i];
+				break;
+			}
+	return count;
+}
+
 static vd_status make_cacher(struct replay *replay, struct vdi_resource *resource, struct vd_error *reterr)
 {
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
+	struct vd_field_spec	 fields[VD_FIELDS_MAX];
+	size_t			 field_count = fields_of(replay, resource, fields);
 	char			 name[VDI_RESOURCE_NAME_MAX];
 
 	if (resource->cacher)
 		return VD_OK;
-	VDI_TRY(vd_codec_json_new(resource->fields, resource->field_count, &resource->codec, reterr));
+	VDI_TRY(vd_codec_json_new(fields, field_count, &resource->codec, reterr));
 	options.resource = vdi_resource_name(resource, name);
 	options.group = resource->group;
 	options.key_prefix = resource->key_prefix;
 	options.cluster_scoped = !resource->namespaced;
 	options.codec = resource->codec;
-	options.trigger = resource->trigger;
+	for (size_t i = 0; i < field_count && resource->trigger; i++)
+		if (strcmp(fields[i].name, resource->trigger) == 0)
+			options.trigger = resource->trigger;
 	options.skip_undecodable = true;
 	return vd_cacher_new(replay->env, vd_player_store(replay->player), &options, &resource->cacher, reterr);
 }
@@ -143,6 +176,8 @@ static vd_status open_viewers(struct replay *replay, struct vd_error *reterr)
 		struct vdi_viewer_options options = { .number = (unsigned) i, .watch = &watch->options, .resume = replay->resume, .pause = faults.slow,
 						      .line = take_line, .line_arg = replay };
 
+		if (replay->quiet && replay->expect == NULL)
+			options.line = NULL; /* it is not even made */
 		if (faults.slow.ns > 0)
 			watch->options.lag_events_max = 100; /* as upstream's buffers */
 		if (watch->timeout_s > 0)
