@@ -55,7 +55,6 @@ static void read_store(struct vdi_watchchan *watchchan, const struct vd_range_re
 	vdi_lock_acquire(&watchchan->lock);
 	watchchan->reading = true;
 	watchchan->read_issued = vd_env_now(watchchan->env);
-	watchchan->read_ready = false;
 	vdi_lock_release(&watchchan->lock);
 	status = vd_store_range(watchchan->store, request, on_read, watchchan);
 	if (status != VD_OK) {

@@ -201,9 +201,15 @@ static void r717_stages_and_r703_returned_objects_are_counted(void **state)
 static void torture_a_dump_without_memory_answers_all_the_same(void **state)
 {
 	struct cacher_fixture f;
+	static struct recorder slow;
 	struct dumped	     *dump = malloc(sizeof *dump);
 
 	cacher_fixture_setup(&f, 8);
+	open_blocked(&f, &slow, "app=web");
+	cacher_fixture_settle(&f);
+	for (int i = 0; i < 3; i++)
+		put_pod(&f, "a", "x", "web", NULL);
+	cacher_fixture_settle(&f);
 	for (uint64_t nth = 1; nth < 40; nth++) {
 		vd_status status;
 
@@ -213,11 +219,14 @@ static void torture_a_dump_without_memory_answers_all_the_same(void **state)
 		cacher_fixture_settle(&f);
 		vdi_alloc_fail_nth(0, 0);
 		assert_int_equal(dump->count, status == VD_OK);
-		if (status == VD_OK && dump->status == VD_OK)
+		if (status == VD_OK && dump->status == VD_OK) {
 			assert_int_equal(vdi_json_validate(vd_bytes_of(dump->text), NULL, NULL), VD_OK);
-		else
+			assert_non_null(strstr(dump->text, "\"state\":\"blocked\"")); /* whole, or none */
+		} else {
 			assert_int_equal(status == VD_OK ? dump->status : status, VD_NOMEM);
+		}
 	}
+	recorder_close(&f, &slow);
 	cacher_fixture_teardown(&f);
 	free(dump);
 }
