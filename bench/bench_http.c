@@ -354,7 +354,7 @@ static struct stalled_round round_beside(const struct http_server *server, struc
 	http_watches_open(&stalled, server, WATCH_EVENTS, stalled_count);
 	(void) put_and_read(server, writers, healthy, FILL_EVENTS);
 	measure_nap_ns(200000000);
-	(void) put_and_read(server, writers, healthy, count / 4);
+	(void) put_and_read(server, writers, healthy, count / 16);
 	round = put_and_read(server, writers, healthy, count);
 	http_watches_close(&stalled);
 	return round;
@@ -364,7 +364,7 @@ static struct stalled_round round_alone(const struct http_server *server, struct
 {
 	(void) put_and_read(server, writers, healthy, FILL_EVENTS); /* as much goes before as in the other */
 	measure_nap_ns(200000000);
-	(void) put_and_read(server, writers, healthy, count / 4);
+	(void) put_and_read(server, writers, healthy, count / 16);
 	return put_and_read(server, writers, healthy, count);
 }
 
@@ -375,7 +375,7 @@ static void bench_stalled(void)
 	struct http_watches   healthy;
 	struct http_server    server;
 	uint64_t	      seed = measure_options.seed;
-	size_t		      count = measure_scaled(1000), stalled_count = measure_scaled(STALLED);
+	size_t		      count = measure_scaled(4000), stalled_count = measure_scaled(STALLED);
 	char		      parameters[640], pairs[400] = "";
 
 	start(&server, NULL);
