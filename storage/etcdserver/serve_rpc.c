@@ -1,6 +1,7 @@
 /* See the header: each function of struct vdi_serve_call_ops is one of rpc_server.h. */
 #include "serve_rpc.h"
 
+#include "serve_watches.h"
 #include "wait.h"
 
 /* How long calls under way may take when the server ends. */
@@ -158,14 +159,22 @@ const char *vdi_serve_rpc_address(const struct vdi_serve_rpc *rpc, size_t index)
 	return vdi_rpc_server_address(rpc->transport, index);
 }
 
-/* What was asked is answered: a put that is on its way to disk should not look as if it had failed. */
+static bool is_answered(struct vdi_etcdserver *server)
+{
+	struct vdi_serve_watch_counts counts;
+
+	vdi_serve_watches_counts(server->watches, &counts);
+	return atomic_load_explicit(&server->unary_count, memory_order_relaxed) == 0 && counts.streams == 0;
+}
+
+/* What was asked is answered: a put that is on its way to disk should not look as if it had failed; and watches learn why they end. */
 static void wait_for_answers(struct vdi_serve_rpc *rpc)
 {
 	vd_mono		due = vd_mono_add(vd_env_now(rpc->server->env), ANSWERS_GRACE);
 	struct vdi_wait pause;
 
 	vdi_wait_init(&pause, rpc->server->env);
-	while (atomic_load_explicit(&rpc->server->unary_count, memory_order_relaxed) > 0 && vd_env_now(rpc->server->env).ns < due.ns)
+	while (!is_answered(rpc->server) && vd_env_now(rpc->server->env).ns < due.ns)
 		if (vdi_wait_until(&pause, vd_mono_add(vd_env_now(rpc->server->env), VD_MS(5))))
 			break; /* nobody signals it */
 	vdi_wait_fini(&pause);
@@ -177,9 +186,11 @@ struct vdi_serve_rpc *vdi_serve_rpc_close(struct vdi_serve_rpc *rpc)
 
 	if (rpc == NULL)
 		return NULL;
-	vdi_rpc_server_drain(rpc->transport);
+	/* In this order: a call that comes now is told why it fails. Core cancels those that come to a server that is shut down, and clientv3 repeats what was
+	 * canceled, writes too (E-208). */
 	vdi_etcdserver_stop(rpc->server);
 	wait_for_answers(rpc);
+	vdi_rpc_server_drain(rpc->transport);
 	vdi_wait_init(&wait, rpc->server->env);
 	vdi_rpc_server_close(rpc->transport, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);
