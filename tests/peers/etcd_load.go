@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 )
@@ -91,6 +92,13 @@ func (l *etcdLoad) run(kind string, count int) (map[string]any, error) {
 		return l.list()
 	case "fill":
 		return l.fill(count)
+	case "bulk":
+		return l.bulk(count)
+	case "behind":
+		return l.behind(count)
+	case "usage":
+		_, rss := l.usage()
+		return map[string]any{"rss_kib": rss}, nil
 	case "watch":
 		return l.watch(count)
 	}
@@ -185,6 +193,87 @@ func (l *etcdLoad) fill(count int) (map[string]any, error) {
 	}
 	_, rss := l.usage()
 	return map[string]any{"seconds": round(time.Since(began).Seconds(), 1000), "rss_kib": rss}, nil
+}
+
+// bulk puts count keys, 100 in a transaction, and compacts.
+func (l *etcdLoad) bulk(count int) (map[string]any, error) {
+	client, err := l.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	began := time.Now()
+	var group sync.WaitGroup
+	var failed atomic.Int64
+	for worker := 0; worker < 16; worker++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for at := worker * 100; at < count; at += 1600 {
+				var ops []clientv3.Op
+				for i := at; i < min(at+100, count); i++ {
+					ops = append(ops, clientv3.OpPut(fmt.Sprintf("bulk/%08d", i), string(l.value)))
+				}
+				if _, err := client.Txn(context.Background()).Then(ops...).Commit(); err != nil {
+					failed.Add(1)
+				}
+			}
+		}()
+	}
+	group.Wait()
+	if failed.Load() > 0 {
+		return nil, fmt.Errorf("%d calls failed", failed.Load())
+	}
+	answer, err := client.Get(context.Background(), "bulk/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err == nil && answer.Count != int64(count) {
+		err = fmt.Errorf("%d keys", answer.Count)
+	}
+	if err == nil {
+		_, err = client.Compact(context.Background(), answer.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	_, rss := l.usage()
+	return map[string]any{"seconds": round(time.Since(began).Seconds(), 1000), "rss_kib": rss}, err
+}
+
+// behind: puts of 8 clients while count watchers stand 20,000 revisions and more behind and do not read.
+func (l *etcdLoad) behind(count int) (map[string]any, error) {
+	client, err := l.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	first, err := client.Put(context.Background(), "load/0", "first")
+	if err == nil {
+		_, err = ownFill(context.Background(), client, 20000)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, before := l.usage()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var s *side
+	for i := 0; i < count; i++ {
+		if i%100 == 0 {
+			if s, err = dialSide("behind", l.endpoint); err != nil {
+				return nil, err
+			}
+			defer s.connection.Close()
+		}
+		stream, err := s.watch.Watch(ctx)
+		if err == nil {
+			err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte{0}, RangeEnd: []byte{0},
+				StartRevision: first.Header.Revision}}})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	figures, err := l.calls("put", 8)
+	if err == nil {
+		figures["rss_more_kib"] = figures["rss_kib"].(int) - before
+	}
+	return figures, err
 }
 
 // list reads 10,000 keys at once, several times.
