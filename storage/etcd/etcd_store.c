@@ -65,8 +65,11 @@ void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation 
 
 void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_header *header)
 {
-	if (header)
+	if (header) {
 		vdi_etcd_known_raise(&store->known->current, header->revision);
+		if (atomic_load_explicit(&store->known->cluster_id, memory_order_relaxed) != header->cluster_id)
+			atomic_store_explicit(&store->known->cluster_id, header->cluster_id, memory_order_relaxed);
+	}
 	atomic_store_explicit(&store->heard_ns, vd_env_now(store->env).ns, memory_order_relaxed);
 	if (!atomic_load_explicit(&store->is_unreachable, memory_order_relaxed))
 		return;
@@ -407,6 +410,7 @@ static vd_status store_status(struct vd_store *base, struct vd_store_status *ret
 		.progress = atomic_load(&store->known->progress),
 		.remote = true,
 		.unreachable = atomic_load(&store->is_unreachable),
+		.id = atomic_load(&store->known->cluster_id),
 	};
 	return VD_OK;
 }

@@ -39,6 +39,7 @@ struct vdi_etcd_known {
 	atomic_uint	references;
 	_Atomic int64_t current;
 	_Atomic int64_t compacted; /* -1: none */
+	_Atomic uint64_t cluster_id; /* 0: nobody has answered */
 	_Atomic int64_t txns_begun, txns_ended; /* ended: current knows the revision, the caller may not yet */
 	atomic_bool	progress;
 	_Atomic int64_t watches;   /* open ones */

@@ -58,7 +58,7 @@ static vd_status open_reader(struct vdi_checkpointer *checkpointer, struct vd_er
 
 	if (checkpointer->is_reading)
 		return VD_OK;
-	VDI_TRY(vdi_segment_reader_open(&checkpointer->reader, checkpointer->dir, place->sequence, reterr));
+	VDI_TRY(vdi_segment_reader_open(&checkpointer->reader, checkpointer->dir, VDI_SEGMENT_JOURNAL, place->sequence, reterr));
 	checkpointer->is_reading = true;
 	if (place->offset) {
 		checkpointer->reader.offset = place->offset;
@@ -84,7 +84,7 @@ static vd_status next_record(struct vdi_checkpointer *checkpointer, struct vdi_s
 
 	if (status != VD_NOT_FOUND)
 		return status;
-	status = vdi_segment_reader_open(&next, checkpointer->dir, reader->header.sequence + 1, reterr);
+	status = vdi_segment_reader_open(&next, checkpointer->dir, VDI_SEGMENT_JOURNAL, reader->header.sequence + 1, reterr);
 	if (status == VD_OK && (next.header.first_index != reader->next_index || next.header.previous != reader->previous)) {
 		vdi_segment_reader_fini(&next);
 		status = VD_NOT_FOUND;

@@ -68,6 +68,7 @@ struct listing {
 	uint64_t *sequences;
 	size_t	  count;
 	size_t	  capacity;
+	bool	  is_foreign; /* the local history of an etcd lies there */
 };
 
 static vd_status list_one(void *arg, const char *name, int64_t size)
@@ -76,7 +77,8 @@ static vd_status list_one(void *arg, const char *name, int64_t size)
 	uint64_t	sequence;
 
 	(void) size;
-	if (!vdi_segment_name_parse(name, &sequence))
+	listing->is_foreign |= vdi_segment_name_parse(VDI_SEGMENT_HISTORY, name, &sequence);
+	if (!vdi_segment_name_parse(VDI_SEGMENT_JOURNAL, name, &sequence))
 		return VD_OK;
 	if (!vdi_grow((void **) &listing->sequences, &listing->capacity, listing->count + 1, sizeof *listing->sequences))
 		return VD_NOMEM;
@@ -107,7 +109,7 @@ static vd_status choose_first(struct vdi_journal *journal, const struct listing 
 	vd_status		  status;
 
 	for (size_t i = listing->count; i-- > 0;) {
-		status = vdi_segment_reader_open(&reader, journal->dir, listing->sequences[i], reterr);
+		status = vdi_segment_reader_open(&reader, journal->dir, VDI_SEGMENT_JOURNAL, listing->sequences[i], reterr);
 		if (status == VD_NOT_FOUND && i + 1 == listing->count) {
 			journal->unfinished = listing->sequences[i];
 			end = i;
@@ -186,7 +188,7 @@ static vd_status walk_segment(struct walk *walk, uint64_t sequence, uint64_t ind
 {
 	struct vdi_journal	 *journal = walk->journal;
 	struct vdi_segment_reader reader;
-	vd_status		  status = vdi_segment_reader_open(&reader, journal->dir, sequence, reterr);
+	vd_status		  status = vdi_segment_reader_open(&reader, journal->dir, VDI_SEGMENT_JOURNAL, sequence, reterr);
 
 	if (status != VD_OK)
 		return status;
@@ -213,7 +215,7 @@ static vd_status header_of(struct vdi_journal *journal, uint64_t sequence, struc
 {
 	struct vdi_segment_reader reader;
 
-	VDI_TRY(vdi_segment_reader_open(&reader, journal->dir, sequence, reterr));
+	VDI_TRY(vdi_segment_reader_open(&reader, journal->dir, VDI_SEGMENT_JOURNAL, sequence, reterr));
 	*ret_header = reader.header;
 	vdi_segment_reader_fini(&reader);
 	return VD_OK;
@@ -247,6 +249,9 @@ static vd_status find_and_check(struct vdi_journal *journal, const uint8_t *stor
 	if (status == VD_NOMEM)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	VDI_TRY(status);
+	if (listing->is_foreign)
+		return vd_error_set(reterr, VD_INVALID, "%s holds the local history of an etcd; an embedded store needs a directory of its own",
+				    journal->dir->path);
 	if (listing->count)
 		qsort(listing->sequences, listing->count, sizeof *listing->sequences, order_sequences);
 	VDI_TRY(choose_first(journal, listing, &first, &end, reterr));
@@ -325,14 +330,14 @@ vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr
 	VDI_TRY(remove_if_there(journal->dir, VDI_SEGMENT_TEMPORARY, reterr));
 	VDI_TRY(remove_if_there(journal->dir, VDI_SEGMENT_SPARE, reterr));
 	if (journal->unfinished) {
-		vdi_segment_name(journal->unfinished, name);
+		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->unfinished, name);
 		VDI_TRY(remove_if_there(journal->dir, name, reterr));
 	}
 	if (journal->is_new) {
 		VDI_TRY(rotate(journal, 0, reterr));
 		journal->lowest_sequence = journal->first_sequence = journal->sequence;
 	} else {
-		vdi_segment_name(journal->sequence, name);
+		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->sequence, name);
 		VDI_TRY(vdi_file_open(journal->dir, name, VDI_FILE_WRITE, &journal->file, reterr));
 		/* After the death of the process alone, what was read may have been in the page cache only. */
 		if (!journal->no_sync) {
@@ -563,7 +568,7 @@ void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence)
 
 	VDI_CHECK(sequence <= atomic_load(&journal->writing_sequence));
 	for (; journal->released_sequence < sequence; journal->released_sequence++) {
-		vdi_segment_name(journal->released_sequence, name);
+		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->released_sequence, name);
 		if (!keep_as_spare(journal, name))
 			(void) !vdi_dir_unlink(journal->dir, name, NULL);
 	}

@@ -8,7 +8,14 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian; so are the platforms");
 
-#define MAGIC "VDJRNL\r\n"
+static const struct {
+	const char *magic;
+	const char *stem;
+	const char *suffix;
+} families[] = {
+	[VDI_SEGMENT_JOURNAL] = { "VDJRNL\r\n", "journal-", ".vdj" },
+	[VDI_SEGMENT_HISTORY] = { "VDHIST\r\n", "history-", ".vdh" },
+};
 #define WINDOW_SIZE ((size_t) 256 << 10)
 #define CHECKSUM_PLACE 16
 
@@ -40,21 +47,21 @@ struct disk_record {
 };
 _Static_assert(sizeof(struct disk_record) == VDI_SEGMENT_RECORD_HEADER_SIZE, "as documented");
 
-void vdi_segment_name(uint64_t sequence, char ret_name[VDI_DISK_NAME_MAX])
+void vdi_segment_name(enum vdi_segment_family family, uint64_t sequence, char ret_name[VDI_DISK_NAME_MAX])
 {
-	snprintf(ret_name, VDI_DISK_NAME_MAX, "journal-%016llu.vdj", (unsigned long long) sequence);
+	snprintf(ret_name, VDI_DISK_NAME_MAX, "%s%016llu%s", families[family].stem, (unsigned long long) sequence, families[family].suffix);
 }
 
-bool vdi_segment_name_parse(const char *name, uint64_t *ret_sequence)
+bool vdi_segment_name_parse(enum vdi_segment_family family, const char *name, uint64_t *ret_sequence)
 {
 	char	 expected[VDI_DISK_NAME_MAX];
 	uint64_t sequence = 0;
 
-	if (strncmp(name, "journal-", 8) != 0)
+	if (strncmp(name, families[family].stem, 8) != 0)
 		return false;
 	for (const char *at = name + 8; *at >= '0' && *at <= '9' && at < name + 26; at++)
 		sequence = sequence * 10 + (uint64_t) (*at - '0');
-	vdi_segment_name(sequence, expected);
+	vdi_segment_name(family, sequence, expected);
 	if (strcmp(name, expected) != 0)
 		return false;
 	*ret_sequence = sequence;
@@ -79,7 +86,7 @@ static uint64_t header_checksum(const struct disk_header *header, size_t size)
 static void encode_header(struct vdi_segment_header *header, uint32_t format, struct disk_header *ret_disk)
 {
 	memset(ret_disk, 0, sizeof *ret_disk);
-	memcpy(ret_disk->magic, MAGIC, 8);
+	memcpy(ret_disk->magic, families[header->family].magic, 8);
 	ret_disk->format = format;
 	ret_disk->header_size = VDI_SEGMENT_HEADER_SIZE;
 	memcpy(ret_disk->store_id, header->store_id, VDI_STORE_ID_SIZE);
@@ -110,7 +117,7 @@ static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, 
 	struct vdi_file *file;
 	vd_status	 status;
 
-	vdi_segment_name(header->sequence, name);
+	vdi_segment_name(header->family, header->sequence, name);
 	status = vdi_file_open(dir, made, recycle ? VDI_FILE_WRITE : VDI_FILE_CREATE, &file, reterr);
 	if (status == VD_EXISTS) {
 		VDI_TRY(vdi_dir_unlink(dir, made, reterr));
@@ -169,13 +176,14 @@ static vd_status is_unfinished(struct vdi_file *file, struct vd_error *reterr)
 	return VD_NOT_FOUND;
 }
 
-vd_status vdi_segment_header_read(struct vdi_file *file, uint64_t sequence, struct vdi_segment_header *ret_header, struct vd_error *reterr)
+vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family family, uint64_t sequence, struct vdi_segment_header *ret_header,
+				  struct vd_error *reterr)
 {
 	struct disk_header disk;
 	size_t		   size;
 
 	VDI_TRY(vdi_file_read(file, 0, &disk, sizeof disk, &size, reterr));
-	if (size < sizeof disk || memcmp(disk.magic, MAGIC, 8) != 0) {
+	if (size < sizeof disk || memcmp(disk.magic, families[family].magic, 8) != 0) {
 		VDI_TRY(is_unfinished(file, reterr));
 		return damaged(file, 0, "this is not the header of a journal file", reterr);
 	}
@@ -186,6 +194,7 @@ vd_status vdi_segment_header_read(struct vdi_file *file, uint64_t sequence, stru
 				    disk.format, VDI_SEGMENT_FORMAT);
 	if (disk.format != VDI_SEGMENT_FORMAT || disk.header_size != sizeof disk || disk.sequence != sequence || disk.first_index == 0)
 		return damaged(file, 0, "the header belongs to another file", reterr);
+	ret_header->family = family;
 	memcpy(ret_header->store_id, disk.store_id, VDI_STORE_ID_SIZE);
 	ret_header->sequence = disk.sequence;
 	ret_header->first_index = disk.first_index;
@@ -228,15 +237,16 @@ size_t vdi_segment_record_seal(void *bytes, uint64_t index, uint64_t nonce, uint
 	return vdi_segment_record_size(disk.payload_size);
 }
 
-vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir, uint64_t sequence, struct vd_error *reterr)
+vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir, enum vdi_segment_family family, uint64_t sequence,
+				  struct vd_error *reterr)
 {
 	char	  name[VDI_DISK_NAME_MAX];
 	vd_status status;
 
 	memset(reader, 0, sizeof *reader);
-	vdi_segment_name(sequence, name);
+	vdi_segment_name(family, sequence, name);
 	VDI_TRY(vdi_file_open(dir, name, VDI_FILE_READ, &reader->file, reterr));
-	status = vdi_segment_header_read(reader->file, sequence, &reader->header, reterr);
+	status = vdi_segment_header_read(reader->file, family, sequence, &reader->header, reterr);
 	if (status == VD_OK)
 		status = vdi_file_size(reader->file, &reader->file_size, reterr);
 	if (status == VD_OK && reader->file_size < reader->header.size)

@@ -44,7 +44,14 @@
 
 enum vdi_segment_kind { VDI_SEGMENT_COMMIT = 1, VDI_SEGMENT_MARK = 2 };
 
+/* Files of the same build that belong to something else have names and a magic of their own, so that nobody takes one for the other. */
+enum vdi_segment_family {
+	VDI_SEGMENT_JOURNAL, /* of the embedded store: all that is above */
+	VDI_SEGMENT_HISTORY, /* history-<sequence>.vdh, "VDHIST\r\n": the local history of a store elsewhere (storage/local/history_files.h); grows while it is written */
+};
+
 struct vdi_segment_header {
+	enum vdi_segment_family family;
 	uint8_t	 store_id[VDI_STORE_ID_SIZE];
 	uint64_t sequence;
 	uint64_t first_index;
@@ -69,9 +76,9 @@ static inline size_t vdi_segment_record_size(size_t payload_size)
 	return VDI_SEGMENT_RECORD_HEADER_SIZE + ((payload_size + 7) & ~(size_t) 7);
 }
 
-void vdi_segment_name(uint64_t sequence, char ret_name[VDI_DISK_NAME_MAX]);
+void vdi_segment_name(enum vdi_segment_family family, uint64_t sequence, char ret_name[VDI_DISK_NAME_MAX]);
 /* false: not the name of a segment. */
-bool vdi_segment_name_parse(const char *name, uint64_t *ret_sequence);
+bool vdi_segment_name_parse(enum vdi_segment_family family, const char *name, uint64_t *ret_sequence);
 
 /* Makes a complete file under its own name, durable when this returns VD_OK. With recycle, the file VDI_SEGMENT_SPARE is used up for it;
  * header->size must be its size then. On an error nothing with the real name exists, or it is complete. */
@@ -81,8 +88,8 @@ VDI_MUST_USE vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segmen
 VDI_MUST_USE vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, struct vdi_file **ret_file,
 						 struct vd_error *reterr);
 /* VD_CORRUPT; VD_NEWER_FORMAT; VD_NOT_FOUND: empty or all zeros, never finished. */
-VDI_MUST_USE vd_status vdi_segment_header_read(struct vdi_file *file, uint64_t sequence, struct vdi_segment_header *ret_header,
-					       struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family family, uint64_t sequence,
+					       struct vdi_segment_header *ret_header, struct vd_error *reterr);
 
 /* Writing goes in two steps, because index and predecessor of a record are known only when its group is written. prepare notes kind, revision and
  * payload size in the record's header; payload and padding go behind it. seal fills in the rest and the checksum, and may be repeated. It returns
@@ -106,7 +113,8 @@ struct vdi_segment_reader {
 };
 
 /* As vdi_segment_header_read; a file shorter than its header says is VD_CORRUPT. */
-VDI_MUST_USE vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir, uint64_t sequence, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir, enum vdi_segment_family family, uint64_t sequence,
+					       struct vd_error *reterr);
 /* VD_NOT_FOUND: no valid record here; the reader stays and may be asked again (a writer may have gone on). The payload is good until the next
  * call. VD_IO, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader, struct vdi_segment_record *ret_record, struct vd_error *reterr);

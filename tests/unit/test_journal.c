@@ -85,7 +85,7 @@ static const char *segment_name(uint64_t sequence)
 {
 	static char name[VDI_DISK_NAME_MAX];
 
-	vdi_segment_name(sequence, name);
+	vdi_segment_name(VDI_SEGMENT_JOURNAL, sequence, name);
 	return name;
 }
 

@@ -13,6 +13,7 @@
 #include "command_process.h"
 #include "etcd_options.h"
 #include "etcd_port.h"
+#include "local_history.h"
 #include "log_load.h"
 #include "thread.h"
 
@@ -38,6 +39,7 @@ struct serve {
 	const char *on_inconsistency;
 	unsigned    threads;
 	bool	    memory;
+	bool	    is_history_failed; /* the local history, not the etcd */
 	struct vdi_etcd_settings etcd;
 	struct vdi_etcd_port_options port;
 
@@ -78,6 +80,28 @@ static void say_progress(void *arg, uint64_t records, uint64_t all)
 		(void) fprintf(stderr, "vedette serve: loading %s: %llu records read\n", serve->load, (unsigned long long) records);
 }
 
+/* An etcd, with its history kept in --data-dir if there is one. */
+static vd_status open_etcd(struct serve *serve, struct vd_store **ret_store, struct vd_error *error)
+{
+	struct vdi_local_history_options options = { .data_dir = serve->data_dir, .history_bytes = serve->history_bytes, .history_window = serve->history_window };
+	char				 prefix[VD_KEY_SIZE_MAX];
+	struct vd_store			*etcd;
+	size_t				 size = strlen(serve->etcd.prefix);
+	vd_status			 status;
+
+	VDI_TRY(vdi_etcd_settings_open(&serve->etcd, serve->env, &etcd, error));
+	*ret_store = etcd;
+	if (serve->data_dir == NULL)
+		return VD_OK;
+	(void) snprintf(prefix, sizeof prefix, "%s%s", serve->etcd.prefix, size && serve->etcd.prefix[size - 1] == '/' ? "" : "/");
+	options.prefix = prefix;
+	status = vdi_local_history_open(serve->env, etcd, &options, ret_store, error);
+	if (status != VD_OK)
+		(void) vd_store_close_wait(etcd);
+	serve->is_history_failed = status != VD_OK;
+	return status;
+}
+
 static vd_status open_store(struct serve *serve, struct vd_store **ret_store, struct vd_error *error)
 {
 	const struct vd_env	  *env = serve->env;
@@ -85,7 +109,7 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
 	if (serve->etcd.urls)
-		return vdi_etcd_settings_open(&serve->etcd, env, ret_store, error);
+		return open_etcd(serve, ret_store, error);
 	options.data_dir = serve->memory ? NULL : serve->data_dir;
 	options.history_bytes = serve->history_bytes;
 	options.history_window = serve->history_window;
@@ -100,7 +124,7 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 
 static const char *store_name(const struct serve *serve)
 {
-	return serve->etcd.urls ? "etcd" : serve->load ? "" : serve->memory ? "memory" : serve->data_dir;
+	return serve->is_history_failed ? serve->data_dir : serve->etcd.urls ? "etcd" : serve->load ? "" : serve->memory ? "memory" : serve->data_dir;
 }
 
 static struct vd_server_options server_options(const struct serve *serve)
@@ -172,7 +196,7 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 
 	while (!atomic_load(&start->is_over)) {
 		is_told |= vdi_command_wait_for_signal(signals) != SIGNAL_STARTED && !atomic_load(&start->is_over);
-		/* Nothing of ours is kept in an etcd; an embedded store is opened to its end and closed. */
+		/* Nothing of ours is kept in an etcd, and a local history stands any end; an embedded store is opened to its end and closed. */
 		if (is_told && start->serve->etcd.urls) {
 			(void) fflush(stdout);
 			_exit(VDI_EXIT_OK);
@@ -224,7 +248,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	int			result;
 	const struct vdi_option table[] = {
 		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:8080)", &serve.listen },
-		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data)", &serve.data_dir },
+		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data); with --etcd: where its history is kept for the next start", &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
 		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
 		VDI_ETCD_PORT_OPTION_TABLE(&serve.port),
@@ -255,15 +279,15 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	if (!vdi_etcd_settings_check(command, &serve.etcd, &result))
 		return result;
-	if (serve.etcd.urls && (serve.memory || serve.load || serve.data_dir))
-		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with none of --data-dir, --memory and --load");
+	if (serve.etcd.urls && (serve.memory || serve.load))
+		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with neither --memory nor --load");
 	if (!vdi_etcd_port_options_check(command, &serve.port, &result))
 		return result;
 	if (serve.etcd.urls && serve.port.listen)
 		return vdi_command_mistake(command, "--etcd-listen serves the embedded store: it does not go with --etcd");
 	if (serve.memory && serve.data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
-	if (serve.data_dir == NULL)
+	if (serve.data_dir == NULL && !serve.etcd.urls)
 		serve.data_dir = "./vedette-data";
 	vdi_command_raise_file_limit();
 	if (vdi_command_process_init(&log, SIGNAL_STARTED, &signals, &env) != VD_OK)
@@ -281,10 +305,13 @@ const struct vdi_command vdi_command_serve = {
 	.details = "Says one line on standard error when it accepts requests: \"vedette: ready http://127.0.0.1:8080\". SIGTERM or Ctrl-C ends it: watches end\n"
 		   "cleanly, what was acknowledged is on disk.\n"
 		   "With --etcd URL the objects lie in an etcd (3.4 or later), under the keys that Kubernetes uses; several servers may share one.\n"
+		   "With --data-dir DIR beside it, the changes of the last --history-window are kept there too (at most --history-bytes of them), and a restart\n"
+		   "of this server makes nobody list again, whatever etcd has compacted meanwhile. Each server needs a directory of its own.\n"
 		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
 	.examples = "  vedette serve\n"
 		    "  vedette serve --listen 127.0.0.1:0 --memory --load examples/small-cluster.ndjson\n"
 		    "  vedette serve --data-dir /var/lib/vedette --history-window 1h --log-format json\n"
-		    "  vedette serve --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-cert me.pem --etcd-key me.key\n",
+		    "  vedette serve --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-cert me.pem --etcd-key me.key\n"
+		    "  vedette serve --etcd http://127.0.0.1:2379 --data-dir /var/lib/vedette/history --history-window 1h\n",
 	.run = run,
 };

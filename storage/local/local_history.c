@@ -1,0 +1,439 @@
+/* How: open reads the files, asks the inner store for the witnesses in one transaction at the newest recorded revision, and hands everything to the recorder. From
+ * then on this file only passes calls on; answers and most watches come from the inner store directly. */
+#include "local_history.h"
+
+#include <stdio.h>
+
+#include "key_range.h"
+#include "local_store.h"
+#include "wait.h"
+
+#define VERIFY_ATTEMPTS 5
+#define VERIFY_PAUSE VD_SECONDS(1)
+
+static struct vdi_local_history *history_of(struct vd_store *store)
+{
+	return VDI_CONTAINER_OF(store, struct vdi_local_history, base);
+}
+
+/* ---- Passing on ---- */
+
+static vd_status local_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	return vd_store_range(history_of(store)->inner, request, done, arg);
+}
+
+static vd_status local_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+{
+	return vd_store_txn(history_of(store)->inner, request, done, arg);
+}
+
+static vd_status local_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+{
+	return vd_store_compact(history_of(store)->inner, revision, physical, done, arg);
+}
+
+static vd_status local_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+{
+	return vd_store_lease_grant(history_of(store)->inner, id, ttl_s, done, arg);
+}
+
+static vd_status local_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
+{
+	return vd_store_lease_revoke(history_of(store)->inner, id, done, arg);
+}
+
+static vd_status local_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
+{
+	return vd_store_lease_keep_alive(history_of(store)->inner, id, done, arg);
+}
+
+static vd_status local_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
+{
+	return vd_store_lease_time_to_live(history_of(store)->inner, id, keys, done, arg);
+}
+
+static vd_status local_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg)
+{
+	return vd_store_lease_list(history_of(store)->inner, done, arg);
+}
+
+static vd_status local_stream(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+{
+	return vd_store_stream_open(history_of(store)->inner, request, ret_stream);
+}
+
+static void local_shut(struct vd_store *store)
+{
+	vd_store_shut(history_of(store)->inner);
+}
+
+static vd_status local_status(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	struct vdi_local_history *history = history_of(store);
+	vd_rev			  floor = atomic_load(&history->floor);
+
+	VDI_TRY(vd_store_status_get(history->inner, ret_status));
+	if (floor > 1 || ret_status->compacted > 0)
+		ret_status->compacted = floor;
+	ret_status->history = atomic_load(&history->past_floor);
+	return VD_OK;
+}
+
+static void local_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
+{
+	struct vdi_local_history *history = history_of(store);
+	char			  text[320];
+	int			  size;
+
+	vd_store_dump(history->inner, write, arg);
+	size = snprintf(text, sizeof text, ",\"localHistory\":{\"oldest\":%lld,\"newest\":%lld,\"bytes\":%lld,\"recording\":%s,\"inMemory\":%s}",
+			(long long) atomic_load(&history->floor), (long long) atomic_load(&history->until), (long long) atomic_load(&history->bytes),
+			atomic_load(&history->is_recording) ? "true" : "false", atomic_load(&history->past_floor) ? "true" : "false");
+	write(arg, (struct vd_bytes) { text, (size_t) size });
+}
+
+/* ---- Watches ---- */
+
+struct vdi_past *vdi_local_past_for(struct vdi_local_history *history, vd_rev start_revision)
+{
+	struct vdi_past *past = NULL;
+
+	if (start_revision <= 0 || atomic_load(&history->past_floor) == 0)
+		return NULL;
+	vdi_lock_acquire(&history->lock);
+	if (history->past && start_revision > history->past->floor && start_revision <= history->past->until)
+		past = vdi_past_ref(history->past);
+	vdi_lock_release(&history->lock);
+	if (past)
+		atomic_store(&history->past_used_ns, vd_env_now(history->env).ns);
+	return past;
+}
+
+static vd_status local_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
+			     struct vd_error *reterr)
+{
+	struct vdi_local_history *history = history_of(store);
+	struct vdi_past		 *past = vdi_local_past_for(history, request->start_revision);
+	struct vd_bytes		  prefix = vd_bytes_of(history->prefix);
+
+	/* Other keys than those of the prefix were not recorded. */
+	if (past && (request->key.size < prefix.size || memcmp(request->key.data, prefix.data, prefix.size) != 0))
+		past = vdi_past_unref(past);
+	if (past)
+		return vdi_local_watch_open(history->inner, past, request, ret_watch, reterr);
+	return vd_store_watch_open(history->inner, request, ret_watch, reterr);
+}
+
+/* Only the watches of local_watch.c come back to a store of ours, and not to this one; the others are the inner store's. */
+static vd_status no_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+{
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "not a watch of this store");
+}
+
+static vd_status no_watch_progress(struct vd_store_watch *watch)
+{
+	return VD_INVALID_ARGUMENT;
+}
+
+static void no_watch_close(struct vd_store_watch *watch)
+{
+}
+
+/* ---- Metrics ---- */
+
+static const enum vdi_metric_id metric_ids[VDI_LOCAL_METRIC_COUNT] = {
+	[VDI_LOCAL_BYTES] = VDI_METRIC_LOCAL_HISTORY_BYTES,
+	[VDI_LOCAL_OLDEST_REVISION] = VDI_METRIC_LOCAL_HISTORY_OLDEST_REVISION,
+	[VDI_LOCAL_NEWEST_REVISION] = VDI_METRIC_LOCAL_HISTORY_NEWEST_REVISION,
+	[VDI_LOCAL_SPAN] = VDI_METRIC_LOCAL_HISTORY_SPAN_SECONDS,
+	[VDI_LOCAL_RECORDING] = VDI_METRIC_LOCAL_HISTORY_RECORDING,
+	[VDI_LOCAL_EVENTS] = VDI_METRIC_LOCAL_HISTORY_EVENTS_TOTAL,
+	[VDI_LOCAL_FAILURES] = VDI_METRIC_LOCAL_HISTORY_FAILURES_TOTAL,
+	[VDI_LOCAL_DROPS] = VDI_METRIC_LOCAL_HISTORY_DROPS_TOTAL,
+};
+
+static void collect(void *arg)
+{
+	struct vdi_local_history *history = arg;
+	int64_t			  oldest = atomic_load(&history->oldest_ns);
+	int64_t			  span = oldest ? vd_env_wall(history->env).ns - oldest : 0;
+
+	vdi_metric_set(history->metrics[VDI_LOCAL_BYTES], atomic_load(&history->bytes));
+	vdi_metric_set(history->metrics[VDI_LOCAL_OLDEST_REVISION], atomic_load(&history->floor));
+	vdi_metric_set(history->metrics[VDI_LOCAL_NEWEST_REVISION], atomic_load(&history->until));
+	vdi_metric_set(history->metrics[VDI_LOCAL_SPAN], VDI_MAX(span, 0) / 1000000000);
+	vdi_metric_set(history->metrics[VDI_LOCAL_RECORDING], atomic_load(&history->is_recording));
+}
+
+static vd_status init_metrics(struct vdi_local_history *history)
+{
+	for (size_t i = 0; i < VDI_LOCAL_METRIC_COUNT; i++)
+		VDI_TRY(vdi_metric_get(vdi_env_metrics(history->env), metric_ids[i], NULL, &history->metrics[i]));
+	history->collector = (struct vdi_metrics_collector) { .collect = collect, .arg = history };
+	vdi_metrics_add_collector(vdi_env_metrics(history->env), &history->collector);
+	return VD_OK;
+}
+
+void vdi_local_history_free(struct vdi_local_history *history)
+{
+	if (history->collector.collect)
+		vdi_metrics_remove_collector(vdi_env_metrics(history->env), &history->collector);
+	for (size_t i = 0; i < VDI_LOCAL_METRIC_COUNT; i++)
+		vdi_metric_release(history->metrics[i]);
+	vdi_history_files_close(history->recorder.files);
+	vdi_dir_close(history->recorder.dir);
+	vdi_past_unref(history->past);
+	vdi_lock_fini(&history->lock);
+	vdi_free(history->prefix);
+	vdi_free(history->prefix_end);
+	vdi_free(history);
+}
+
+/* ---- Is it the same store, and does it still have what came after? ---- */
+
+struct answer {
+	struct vdi_wait		 wait;
+	struct vd_kv *const	*witnesses;
+	size_t			 count;
+	vd_status		 status;
+	struct vd_error		 error;
+	const struct vd_kv	*liar; /* a witness that the store knows otherwise */
+};
+
+static bool is_confirmed(const struct vd_kv *witness, const struct vd_range_result *found)
+{
+	const struct vd_kv *kv;
+
+	if (witness->version == 0 || found->kv_count != 1)
+		return witness->version == 0 && found->kv_count == 0;
+	kv = found->kvs[0];
+	return kv->mod_rev == witness->mod_rev && kv->create_rev == witness->create_rev && kv->version == witness->version &&
+	       vd_bytes_equal(vd_kv_value(kv), vd_kv_value(witness));
+}
+
+static void on_answer(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct answer *answer = arg;
+
+	answer->status = status;
+	if (error)
+		answer->error = *error;
+	for (size_t i = 0; status == VD_OK && i < answer->count; i++)
+		if (i + 1 >= result->result_count || !is_confirmed(answer->witnesses[i], &result->results[i + 1].range))
+			answer->liar = answer->witnesses[i];
+	vdi_wait_signal(&answer->wait);
+}
+
+static void ask_once(struct vdi_local_history *history, vd_rev revision, struct answer *answer)
+{
+	struct vd_op	      ops[1 + VDI_PAST_WITNESSES_MAX] = { 0 };
+	struct vd_txn_request request = { .success = ops, .success_count = 1 + answer->count };
+
+	/* The first one asks about the revision alone. */
+	for (size_t i = 0; i <= answer->count; i++) {
+		ops[i].kind = VD_OP_RANGE;
+		ops[i].range = (struct vd_range_request) { .key = i ? vd_kv_key(answer->witnesses[i - 1]) : vd_bytes_of(history->prefix),
+							   .revision = revision, .limit = 1 };
+	}
+	vdi_wait_init(&answer->wait, history->env);
+	answer->status = vd_store_txn(history->inner, &request, on_answer, answer);
+	if (answer->status == VD_OK)
+		vdi_wait_wait(&answer->wait);
+	vdi_wait_fini(&answer->wait);
+}
+
+static void pause_for(const struct vd_env *env, vd_dur duration)
+{
+	struct vdi_wait wait;
+
+	vdi_wait_init(&wait, env);
+	(void) !vdi_wait_until(&wait, vd_mono_add(vd_env_now(env), duration));
+	vdi_wait_fini(&wait);
+}
+
+static bool may_pass(vd_status status)
+{
+	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL;
+}
+
+/* VD_OK: as recorded. VD_CORRUPT with a sentence: it is not to be believed. Anything else: no answer. */
+static vd_status verify(struct vdi_local_history *history, const struct vdi_past *past, vd_rev until, struct vd_error *reterr)
+{
+	struct vd_kv *witnesses[VDI_PAST_WITNESSES_MAX];
+	struct answer answer = { .witnesses = witnesses };
+
+	if (vdi_past_witnesses(past, witnesses, &answer.count) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
+	for (unsigned attempt = 0; attempt < VERIFY_ATTEMPTS; attempt++) {
+		if (attempt)
+			pause_for(history->env, VERIFY_PAUSE);
+		ask_once(history, until, &answer);
+		if (!may_pass(answer.status))
+			break;
+	}
+	if (answer.liar)
+		(void) vd_error_set(&answer.error, VD_CORRUPT, "etcd knows another %.*s at revision %lld: it was restored, or is another one",
+				    (int) VDI_MIN(answer.liar->key_size, 200u), answer.liar->data, (long long) until);
+	else if (answer.status == VD_EXPIRED)
+		(void) vd_error_set(&answer.error, VD_CORRUPT, "etcd has compacted what came after revision %lld", (long long) until);
+	else if (answer.status == VD_TOO_LARGE_REVISION)
+		(void) vd_error_set(&answer.error, VD_CORRUPT, "etcd has not reached revision %lld: it was restored, or is another one", (long long) until);
+	for (size_t i = 0; i < answer.count; i++)
+		vd_kv_unref(witnesses[i]);
+	if (answer.liar || answer.status == VD_EXPIRED || answer.status == VD_TOO_LARGE_REVISION)
+		answer.status = VD_CORRUPT;
+	if (answer.status != VD_OK && reterr)
+		*reterr = answer.error;
+	return answer.status;
+}
+
+/* ---- Opening ---- */
+
+static vd_status read_files(struct vdi_local_history *history, const struct vdi_local_history_options *options, const struct vd_store_status *status,
+			    struct vdi_past *past, struct vd_error *ret_lost, struct vd_error *reterr)
+{
+	struct vdi_history_files_options files = {
+		.dir = history->recorder.dir,
+		.store_id = status->id,
+		.prefix = vd_bytes_of(history->prefix),
+		.seed = vd_env_random(history->env),
+		.bytes_max = options->history_bytes,
+		.window = options->history_window,
+	};
+
+	return vdi_history_files_open(&files, vd_env_wall(history->env), past, &history->recorder.files, ret_lost, reterr);
+}
+
+/* The history that was read goes on, or a new one begins. */
+static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past, const struct vd_store_status *status, struct vd_error *lost,
+		       struct vd_error *reterr)
+{
+	const char *path = history->recorder.dir->path;
+	vd_rev	    floor = vdi_local_fresh_floor(status);
+	vd_status   verdict = VD_OK;
+
+	if (past->until && past->latest.count == 0)
+		past->until = past->floor; /* nobody can confirm that nothing has happened */
+	if (past->until) {
+		verdict = verify(history, past, past->until, lost);
+		if (verdict != VD_OK && verdict != VD_CORRUPT) {
+			if (reterr)
+				*reterr = *lost;
+			return verdict;
+		}
+	}
+	if (past->until == 0 || verdict == VD_CORRUPT || past->until != vdi_history_files_until(history->recorder.files)) {
+		bool is_drop = past->count > 0 || lost->code != VD_OK;
+
+		if (is_drop)
+			vdi_log(history->env, VD_LOG_WARNING, "history", "the local history in %s is dropped, clients from before this start list again: %s", path,
+				lost->code != VD_OK ? lost->message : "nothing in it can be confirmed");
+		vdi_metric_add(history->metrics[VDI_LOCAL_DROPS], is_drop);
+		vdi_history_files_restart(history->recorder.files, verdict == VD_OK && past->until ? past->until : floor);
+		history->recorder.is_new = past->until == 0 || verdict != VD_OK;
+		return VD_OK;
+	}
+	if (lost->code != VD_OK)
+		vdi_log(history->env, VD_LOG_WARNING, "history", "a part of the local history in %s is lost: %s", path, lost->message);
+	vdi_log(history->env, VD_LOG_INFO, "history", "watches can go on from revision %lld: %zu changes were read back from %s", (long long) past->floor, past->count,
+		path);
+	vdi_past_seal(past);
+	history->past = vdi_past_ref(past);
+	atomic_store(&history->past_floor, past->floor);
+	atomic_store(&history->past_used_ns, vd_env_now(history->env).ns);
+	return VD_OK;
+}
+
+static void local_close(struct vd_store *store, void (*done)(void *arg), void *arg)
+{
+	struct vdi_local_history *history = history_of(store);
+
+	history->closed = done;
+	history->closed_arg = arg;
+	atomic_store(&history->is_closing, true);
+	vd_actor_wake(history->recorder.actor);
+}
+
+static const struct vd_store_ops ops = {
+	.size = sizeof(struct vd_store_ops),
+	.range = local_range,
+	.txn = local_txn,
+	.compact = local_compact,
+	.lease_grant = local_lease_grant,
+	.lease_revoke = local_lease_revoke,
+	.lease_keep_alive = local_lease_keep_alive,
+	.lease_time_to_live = local_lease_time_to_live,
+	.watch = local_watch,
+	.watch_next = no_watch_next,
+	.watch_progress = no_watch_progress,
+	.watch_close = no_watch_close,
+	.status = local_status,
+	.close = local_close,
+	.stream = local_stream,
+	.shut = local_shut,
+	.dump = local_dump,
+	.lease_list = local_lease_list,
+};
+
+static vd_status init(struct vdi_local_history *history, const struct vdi_local_history_options *options)
+{
+	size_t size = strlen(options->prefix);
+
+	history->prefix = vdi_strdup(options->prefix);
+	history->prefix_end = vdi_alloc(size + 1);
+	if (history->prefix == NULL || history->prefix_end == NULL)
+		return VD_NOMEM;
+	history->prefix_end_bytes = vdi_bytes_prefix_end(vd_bytes_of(history->prefix), history->prefix_end);
+	return init_metrics(history);
+}
+
+static vd_status open_all(struct vdi_local_history *history, const struct vdi_local_history_options *options, struct vd_error *reterr)
+{
+	struct vd_actor_options actor = { .name = "history", .run = vdi_local_recorder_run, .arg = history, .blocking = true };
+	struct vd_store_status	status;
+	struct vd_error		lost = { .code = VD_OK };
+	struct vdi_past	       *past = NULL;
+	vd_status		result = init(history, options);
+
+	if (result != VD_OK || vdi_past_new(&past) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
+	result = vd_store_status_get(history->inner, &status);
+	if (result == VD_OK)
+		result = vdi_dir_open(vdi_env_disk(history->env), options->data_dir, &history->recorder.dir, reterr);
+	if (result == VD_OK)
+		result = read_files(history, options, &status, past, &lost, reterr);
+	if (result == VD_OK)
+		result = adopt(history, past, &status, &lost, reterr);
+	vdi_past_unref(past);
+	if (result == VD_OK) {
+		vdi_local_recorder_publish(history);
+		result = vd_actor_new(history->env, &actor, &history->recorder.actor);
+		if (result != VD_OK)
+			return vd_error_set(reterr, result, "%s", vd_status_sentence(result));
+	}
+	return result;
+}
+
+vd_status vdi_local_history_open(const struct vd_env *env, struct vd_store *inner, const struct vdi_local_history_options *options, struct vd_store **ret_store,
+				 struct vd_error *reterr)
+{
+	struct vdi_local_history *history = VDI_NEW(struct vdi_local_history);
+	vd_status		  status;
+
+	if (history == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
+	history->base = (struct vd_store) { .ops = &ops, .env = env };
+	history->env = env;
+	history->inner = inner;
+	history->recorder.sync_at = VD_NEVER;
+	vdi_lock_init(&history->lock, VDI_LOCK_STORE);
+	status = open_all(history, options, reterr);
+	if (status != VD_OK) {
+		vdi_local_history_free(history);
+		return status;
+	}
+	vd_actor_wake(history->recorder.actor);
+	*ret_store = &history->base;
+	return VD_OK;
+}

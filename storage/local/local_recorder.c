@@ -1,0 +1,354 @@
+/* How: each run flushes what is left from the last one, takes some batches of the watch, flushes, and then sees to what is due: a mark when nothing but the
+ * revision has moved, a question for progress, a sync, eviction. A batch is taken only when there is a file for it, so a full disk holds the watch up (the
+ * client parks it at etcd) and loses nothing until etcd compacts. */
+#include "local_store.h"
+
+#define ROUNDS_MAX 16
+#define TAKE_MAX 256
+
+void vdi_local_recorder_publish(struct vdi_local_history *history)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+
+	atomic_store(&history->floor, vdi_history_files_floor(recorder->files));
+	atomic_store(&history->until, vdi_history_files_until(recorder->files));
+	atomic_store(&history->oldest_ns, vdi_history_files_oldest(recorder->files).ns);
+	atomic_store(&history->bytes, vdi_history_files_bytes(recorder->files));
+}
+
+static void back_off(struct vdi_local_history *history)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+
+	recorder->backoff.ns = recorder->backoff.ns ? VDI_MIN(recorder->backoff.ns * 2, VDI_LOCAL_RETRY_MAX.ns) : VDI_LOCAL_RETRY_FIRST.ns;
+	recorder->retry_at = vd_mono_add(vd_env_now(history->env), recorder->backoff);
+}
+
+static void close_watch(struct vdi_local_recorder *recorder)
+{
+	vd_store_watch_close(recorder->watch);
+	recorder->watch = NULL;
+	recorder->progress = 0;
+}
+
+vd_rev vdi_local_fresh_floor(const struct vd_store_status *status)
+{
+	return VDI_MAX(VDI_MAX(status->compacted, 1), status->current - VDI_LOCAL_LOOK_BACK_MAX);
+}
+
+/* What was recorded cannot be continued. */
+static void start_over(struct vdi_local_history *history, vd_rev floor)
+{
+	close_watch(&history->recorder);
+	vdi_history_files_restart(history->recorder.files, floor);
+	vdi_metric_add(history->metrics[VDI_LOCAL_DROPS], !history->recorder.is_new);
+	vdi_local_recorder_publish(history);
+}
+
+/* The disk does not do as it should. Said once, until it works again. */
+static void has_trouble(struct vdi_local_history *history, vd_status status, const struct vd_error *error)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+	const char		  *why = error->message[0] ? error->message : vd_status_sentence(status);
+
+	vdi_metric_add(history->metrics[VDI_LOCAL_FAILURES], 1);
+	if (!recorder->is_troubled && status == VD_IO)
+		vdi_log(history->env, VD_LOG_WARNING, "history", "the local history begins again, what was recorded is given up: %s", why);
+	else if (!recorder->is_troubled)
+		vdi_log(history->env, VD_LOG_WARNING, "history", "the local history is not written at the moment, everything else goes on: %s", why);
+	recorder->is_troubled = true;
+	atomic_store(&history->is_recording, false);
+	/* After a failed write or sync nobody knows what is on the disk. */
+	if (status != VD_NO_SPACE && status != VD_NOMEM)
+		start_over(history, vdi_history_files_until(recorder->files));
+	back_off(history);
+}
+
+static void is_well(struct vdi_local_history *history)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+
+	if (recorder->is_troubled)
+		vdi_log(history->env, VD_LOG_INFO, "history", "the local history is written again");
+	recorder->is_troubled = false;
+	atomic_store(&history->is_recording, true);
+	recorder->backoff.ns = 0;
+}
+
+static void on_ready(void *arg)
+{
+	struct vdi_local_history *history = arg;
+
+	vd_actor_wake(history->recorder.actor);
+}
+
+static bool open_watch(struct vdi_local_history *history)
+{
+	struct vdi_local_recorder    *recorder = &history->recorder;
+	struct vd_store_watch_request request = {
+		.key = vd_bytes_of(history->prefix),
+		.range_end = history->prefix_end_bytes,
+		.start_revision = vdi_history_files_until(recorder->files) + 1,
+		.previous = true,
+		.progress = true,
+		.ready = on_ready,
+		.ready_arg = history,
+	};
+	vd_status status = vd_store_watch_open(history->inner, &request, &recorder->watch, NULL);
+
+	if (status == VD_OK)
+		return true;
+	recorder->watch = NULL;
+	recorder->is_over = status == VD_CLOSED;
+	back_off(history);
+	return false;
+}
+
+/* One whole revision. false: it was not taken. */
+static bool record(struct vdi_local_history *history, const struct vd_store_event *events, size_t count)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+	vd_rev			   revision = events[0].kv->mod_rev;
+	struct vd_error		   error = { 0 };
+	vd_status		   status;
+
+	if (revision <= vdi_history_files_until(recorder->files))
+		return true; /* known */
+	status = vdi_history_files_append(recorder->files, events, count, vd_env_wall(history->env));
+	if (status == VD_OK) {
+		vdi_metric_add(history->metrics[VDI_LOCAL_EVENTS], count);
+		return true;
+	}
+	if (status == VD_NOMEM) {
+		close_watch(recorder); /* from here again */
+		has_trouble(history, status, &error);
+		return false;
+	}
+	vdi_log(history->env, VD_LOG_WARNING, "history", "the local history begins again after revision %lld: etcd did not say what was there before",
+		(long long) revision);
+	start_over(history, revision);
+	return false;
+}
+
+static void take_batch(struct vdi_local_history *history, const struct vd_store_batch *batch)
+{
+	size_t from = 0;
+
+	history->recorder.is_new = false;
+	if (batch->event_count == 0) {
+		history->recorder.progress = VDI_MAX(history->recorder.progress, batch->revision);
+		return;
+	}
+	for (size_t i = 1; i <= batch->event_count; i++) {
+		if (i < batch->event_count && batch->events[i].kv->mod_rev == batch->events[from].kv->mod_rev)
+			continue;
+		if (!record(history, batch->events + from, i - from))
+			return; /* the watch is closed */
+		from = i;
+	}
+}
+
+static void watch_ended(struct vdi_local_history *history, vd_status status, const struct vd_error *error)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+	vd_rev			   until = vdi_history_files_until(recorder->files);
+	struct vd_store_status	   now = { 0 };
+
+	close_watch(recorder);
+	if (status == VD_CLOSED) {
+		recorder->is_over = true;
+		return;
+	}
+	if (status == VD_EXPIRED) {
+		/* A new one looked back further than there is anything. */
+		if (!recorder->is_new)
+			vdi_log(history->env, VD_LOG_WARNING, "history",
+				"the local history begins again: etcd has compacted what came after revision %lld before it was recorded", (long long) until);
+		(void) !vd_store_status_get(history->inner, &now);
+		now.compacted = VDI_MAX(now.compacted, error->compacted);
+		start_over(history, VDI_MAX(vdi_local_fresh_floor(&now), until + 1));
+		recorder->is_new = true;
+		if (error->compacted > 0)
+			return;
+	}
+	back_off(history); /* the store tells people what is wrong */
+}
+
+/* Some batches. true: there may be more. */
+static bool take_some(struct vdi_local_history *history)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+
+	for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+		struct vd_store_batch batch;
+		struct vd_error	      error = { 0 };
+		vd_status	      status = vd_store_watch_next(recorder->watch, TAKE_MAX, &batch, &error);
+
+		if (status == VD_AGAIN)
+			return false;
+		if (status != VD_OK) {
+			watch_ended(history, status, &error);
+			return false;
+		}
+		take_batch(history, &batch);
+		if (recorder->watch == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* ---- What is due ---- */
+
+static vd_mono earlier(vd_mono a, vd_mono b)
+{
+	return a.ns < b.ns ? a : b;
+}
+
+static vd_status write_mark(struct vdi_local_recorder *recorder, vd_mono now)
+{
+	VDI_TRY(vdi_history_files_mark(recorder->files, recorder->progress));
+	recorder->progress = 0;
+	recorder->mark_at = vd_mono_add(now, VDI_LOCAL_MARK_PERIOD);
+	return VD_OK;
+}
+
+/* An idle prefix of a busy store: how far nothing happened. *due: when to look again. */
+static vd_status see_to_mark(struct vdi_local_history *history, vd_mono now, vd_mono *due)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+	vd_rev			   until = vdi_history_files_until(recorder->files);
+	struct vd_store_status	   status;
+
+	if (recorder->progress > until && recorder->mark_at.ns <= now.ns)
+		VDI_TRY(write_mark(recorder, now));
+	else if (recorder->progress > until)
+		*due = earlier(*due, recorder->mark_at);
+	if (recorder->watch && recorder->ask_at.ns <= now.ns) {
+		recorder->ask_at = vd_mono_add(now, VDI_LOCAL_MARK_PERIOD);
+		if (vd_store_status_get(history->inner, &status) == VD_OK && status.current > VDI_MAX(until, recorder->progress))
+			(void) vd_store_watch_progress(recorder->watch); /* a wish */
+	}
+	*due = earlier(*due, recorder->ask_at);
+	return VD_OK;
+}
+
+static vd_status see_to_sync(struct vdi_local_recorder *recorder, vd_mono now, vd_mono *due, struct vd_error *reterr)
+{
+	if (!vdi_history_files_is_dirty(recorder->files)) {
+		recorder->sync_at = VD_NEVER;
+		return VD_OK;
+	}
+	if (recorder->sync_at.ns == VD_NEVER.ns)
+		recorder->sync_at = vd_mono_add(now, VDI_LOCAL_SYNC_PERIOD);
+	if (recorder->sync_at.ns <= now.ns) {
+		VDI_TRY(vdi_history_files_sync(recorder->files, reterr));
+		recorder->sync_at = VD_NEVER;
+	}
+	*due = earlier(*due, recorder->sync_at);
+	return VD_OK;
+}
+
+/* The past goes when nobody has asked for it for a while. */
+static void see_to_past(struct vdi_local_history *history, vd_mono now, vd_mono *due)
+{
+	vd_mono		 idle_at = vd_mono_add((vd_mono) { atomic_load(&history->past_used_ns) }, VDI_LOCAL_PAST_IDLE);
+	struct vdi_past *past;
+
+	if (atomic_load(&history->past_floor) == 0)
+		return;
+	if (idle_at.ns > now.ns) {
+		*due = earlier(*due, idle_at);
+		return;
+	}
+	atomic_store(&history->past_floor, 0);
+	vdi_lock_acquire(&history->lock);
+	past = history->past;
+	history->past = NULL;
+	vdi_lock_release(&history->lock);
+	vdi_past_unref(past);
+}
+
+static vd_status write_round(struct vdi_local_history *history, bool *ret_more, vd_mono *due, struct vd_error *reterr)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+	vd_wall			   wall = vd_env_wall(history->env);
+	vd_mono			   now = vd_env_now(history->env);
+
+	VDI_TRY(vdi_history_files_flush(recorder->files, reterr));
+	VDI_TRY(vdi_history_files_tidy(recorder->files, reterr));
+	VDI_TRY(vdi_history_files_prepare(recorder->files, wall, reterr));
+	if (recorder->watch || open_watch(history))
+		*ret_more = take_some(history);
+	/* A start over leaves no file. */
+	VDI_TRY(vdi_history_files_prepare(recorder->files, wall, reterr));
+	VDI_TRY(see_to_mark(history, now, due));
+	VDI_TRY(vdi_history_files_flush(recorder->files, reterr));
+	VDI_TRY(vdi_history_files_evict(recorder->files, wall, reterr));
+	return see_to_sync(recorder, now, due, reterr);
+}
+
+/* ---- Life ---- */
+
+static void gone(void *arg)
+{
+	struct vdi_local_history *history = arg;
+	void (*closed)(void *arg) = history->closed;
+	void		*closed_arg = history->closed_arg;
+	struct vd_store *inner = history->inner;
+
+	vdi_local_history_free(history);
+	vd_store_close(inner, closed, closed_arg);
+}
+
+/* What was heard is written; failing does no harm. */
+static void finish(struct vdi_local_history *history)
+{
+	struct vdi_local_recorder *recorder = &history->recorder;
+	vd_wall			   wall = vd_env_wall(history->env);
+	struct vd_error		   error;
+
+	if (!recorder->is_troubled && vdi_history_files_flush(recorder->files, &error) == VD_OK &&
+	    vdi_history_files_prepare(recorder->files, wall, &error) == VD_OK) {
+		if (recorder->progress > vdi_history_files_until(recorder->files))
+			(void) !write_mark(recorder, vd_env_now(history->env));
+		if (vdi_history_files_flush(recorder->files, &error) == VD_OK)
+			(void) !vdi_history_files_sync(recorder->files, &error);
+	}
+	close_watch(recorder);
+	vd_actor_close(recorder->actor, gone, history);
+}
+
+void vdi_local_recorder_run(void *arg)
+{
+	struct vdi_local_history  *history = arg;
+	struct vdi_local_recorder *recorder = &history->recorder;
+	vd_mono			   now = vd_env_now(history->env), due = VD_NEVER;
+	struct vd_error		   error = { 0 };
+	bool			   more = false;
+	vd_status		   status;
+
+	if (atomic_load(&history->is_closing)) {
+		finish(history);
+		return;
+	}
+	see_to_past(history, now, &due);
+	if (recorder->retry_at.ns > now.ns) {
+		due = earlier(due, recorder->retry_at);
+	} else if (!recorder->is_over) {
+		status = write_round(history, &more, &due, &error);
+		if (status != VD_OK)
+			has_trouble(history, status, &error);
+		else if (recorder->watch)
+			is_well(history);
+		else if (!recorder->is_over && recorder->retry_at.ns <= now.ns)
+			more = true; /* it begins again */
+		if (recorder->retry_at.ns > now.ns) {
+			more = false;
+			due = earlier(due, recorder->retry_at);
+		}
+	}
+	vdi_local_recorder_publish(history);
+	vd_actor_set_timer(recorder->actor, due);
+	if (more)
+		vd_actor_wake(recorder->actor);
+}
