@@ -229,6 +229,7 @@ static void ask_once(struct vdi_local_history *history, vd_rev revision, struct 
 {
 	struct vd_op	      ops[1 + VDI_PAST_WITNESSES_MAX] = { 0 };
 	struct vd_txn_request request = { .success = ops, .success_count = 1 + answer->count };
+	vd_status	      status;
 
 	/* The first one asks about the revision alone. */
 	for (size_t i = 0; i <= answer->count; i++) {
@@ -237,9 +238,11 @@ static void ask_once(struct vdi_local_history *history, vd_rev revision, struct 
 							   .revision = revision, .limit = 1 };
 	}
 	vdi_wait_init(&answer->wait, history->env);
-	answer->status = vd_store_txn(history->inner, &request, on_answer, answer);
-	if (answer->status == VD_OK)
+	status = vd_store_txn(history->inner, &request, on_answer, answer);
+	if (status == VD_OK)
 		vdi_wait_wait(&answer->wait);
+	else
+		answer->status = vd_error_set(&answer->error, status, "%s", vd_status_sentence(status));
 	vdi_wait_fini(&answer->wait);
 }
 

@@ -226,7 +226,14 @@ static vd_status part_status(struct vd_store *store, struct vd_store_status *ret
 {
 	VDI_TRY(vd_store_status_get(part_of(store)->inner, ret_status));
 	ret_status->remote = part_of(store)->options.is_remote;
+	ret_status->id = part_of(store)->options.id;
 	return VD_OK;
+}
+
+static void part_close(struct vd_store *store, void (*done)(void *arg), void *arg)
+{
+	if (done)
+		done(arg);
 }
 
 static const struct vd_store_ops part_ops = {
@@ -240,6 +247,7 @@ static const struct vd_store_ops part_ops = {
 	.lease_time_to_live = part_lease_time_to_live,
 	.watch = part_watch,
 	.status = part_status,
+	.close = part_close,
 	.stream = part_stream_open,
 	.stream_next = part_stream_next,
 	.stream_close = part_stream_close,

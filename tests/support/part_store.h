@@ -11,6 +11,7 @@ struct part_options {
 	size_t	  part_len;    /* records in a part; at least 1 */
 	bool	  is_lazy;     /* a part comes some time after it was asked for */
 	bool	  is_remote;   /* it says so */
+	uint64_t  id;	       /* and that it is this one */
 	bool	  is_refused;  /* the open answers VD_UNSUPPORTED */
 	size_t	  fail_after;  /* parts, then the end is fail_with; with VD_OK it never fails */
 	vd_status fail_with;
@@ -20,7 +21,7 @@ struct vd_store *part_store_new(const struct vd_env *env, struct vd_store *inner
 /* Long reads that were opened, and parts that were given. */
 uint64_t part_store_streams(struct vd_store *store);
 uint64_t part_store_parts(struct vd_store *store);
-/* Nothing may be open. The inner store is left alone. */
+/* Nothing may be open. The inner store is left alone, as it is by vd_store_close, which does nothing else either: what takes a store over may come and go. */
 void part_store_free(struct vd_store *store);
 
 #endif
