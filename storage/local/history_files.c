@@ -656,6 +656,11 @@ vd_wall vdi_history_files_oldest(const struct vdi_history_files *files)
 	return (vd_wall) { 0 };
 }
 
+bool vdi_history_files_is_full(const struct vdi_history_files *files)
+{
+	return last_of(files) && last_of(files)->size + (int64_t) files->buffer_size >= files->segment_size;
+}
+
 bool vdi_history_files_is_dirty(const struct vdi_history_files *files)
 {
 	return files->is_dirty;

@@ -69,6 +69,8 @@ vd_rev	vdi_history_files_until(const struct vdi_history_files *files);
 int64_t vdi_history_files_bytes(const struct vdi_history_files *files);
 /* Of the oldest record that is kept; 0: none. */
 vd_wall vdi_history_files_oldest(const struct vdi_history_files *files);
+/* Flush and prepare before more is appended. */
+bool	vdi_history_files_is_full(const struct vdi_history_files *files);
 bool	vdi_history_files_is_dirty(const struct vdi_history_files *files); /* written and not synced */
 
 #endif

@@ -104,6 +104,18 @@ static bool open_watch(struct vdi_local_history *history)
 	return false;
 }
 
+/* A burst goes to as many files as it takes. */
+static vd_status make_room(struct vdi_local_history *history, struct vd_error *reterr)
+{
+	struct vdi_history_files *files = history->recorder.files;
+
+	if (!vdi_history_files_is_full(files))
+		return VD_OK;
+	VDI_TRY(vdi_history_files_flush(files, reterr));
+	VDI_TRY(vdi_history_files_prepare(files, vd_env_wall(history->env), reterr));
+	return vdi_history_files_evict(files, vd_env_wall(history->env), reterr);
+}
+
 /* One whole revision. false: it was not taken. */
 static bool record(struct vdi_local_history *history, const struct vd_store_event *events, size_t count)
 {
@@ -114,12 +126,14 @@ static bool record(struct vdi_local_history *history, const struct vd_store_even
 
 	if (revision <= vdi_history_files_until(recorder->files))
 		return true; /* known */
-	status = vdi_history_files_append(recorder->files, events, count, vd_env_wall(history->env));
+	status = make_room(history, &error);
+	if (status == VD_OK)
+		status = vdi_history_files_append(recorder->files, events, count, vd_env_wall(history->env));
 	if (status == VD_OK) {
 		vdi_metric_add(history->metrics[VDI_LOCAL_EVENTS], count);
 		return true;
 	}
-	if (status == VD_NOMEM) {
+	if (status != VD_INVALID) {
 		close_watch(recorder); /* from here again */
 		has_trouble(history, status, &error);
 		return false;

@@ -102,6 +102,10 @@ serve-faults)
 serve-faults-34)
 	exec "$peers" serve-faults --vedette "$vedette" --version 3.4 --seed 3 $(rounds '--members 1' '--members 1' '--members 3 --rounds 3')
 	;;
+serve-history)
+	need_etcd
+	exec "$peers" serve-history --vedette "$vedette"
+	;;
 kubectl-etcd | kubectl-etcd-34 | informer-etcd | informer-etcd-34 | informer-pods-etcd)
 	# The same clients over `vedette serve --etcd`.
 	version=3.7

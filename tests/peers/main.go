@@ -35,6 +35,7 @@ var subcommands = map[string]subcommand{
 	"etcd-load":         {"loads an etcd, real or vedette, with clientv3: rates, latencies, CPU of the server", runEtcdLoad},
 	"etcd-faults":       {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
 	"serve-faults":      {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},
+	"serve-history":     {"vedette serve --etcd --data-dir, killed and started again: watches go on, informers do not list; etcd compacted, put back", runServeHistory},
 	"etcd-bench":        {"etcd's Go client beside vedette's, on one etcd in one run: watches and lists", runEtcdBench},
 	"etcd-bench-client": {"one client of etcd-bench", runEtcdBenchClient},
 	"kube-share":        {"a real kube-apiserver and vedette serve on one etcd: each serves what the other wrote", runKubeShare},

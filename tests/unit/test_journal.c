@@ -325,7 +325,7 @@ static void a_record_of_no_group_is_not_read(void **state)
 		vdi_segment_record_seal(bytes, 1, header.nonce, header.checksum, place, 0, &checksum);
 		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL), VD_OK);
 		vdi_file_close(file);
-		assert_status(vdi_segment_reader_open(&reader, world.dir, 1, &world.error), VD_OK);
+		assert_status(vdi_segment_reader_open(&reader, world.dir, VDI_SEGMENT_JOURNAL, 1, &world.error), VD_OK);
 		assert_status(vdi_segment_reader_next(&reader, &record, &world.error), place == 0 ? VD_OK : VD_NOT_FOUND);
 		vdi_segment_reader_fini(&reader);
 		world.dir = vdi_dir_close(world.dir);

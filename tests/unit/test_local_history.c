@@ -703,6 +703,25 @@ static void a_disk_that_is_full_for_too_long_costs_the_history(void **state)
 	world_fini(&w);
 }
 
+/* The recorder hears of all of it at once. */
+static void a_burst_stays_within_the_bytes(void **state)
+{
+	struct world w;
+
+	world_init(&w, 15);
+	w.bytes = 128 << 10;
+	for (unsigned i = 0; i < 3; i++)
+		(void) put_some(&w, 1000);
+	start(&w);
+	vdi_sim_advance(w.env, VD_SECONDS(1));
+	assert_in_range(metric(&w, VDI_METRIC_LOCAL_HISTORY_BYTES), w.bytes / 2, w.bytes + w.bytes / VDI_HISTORY_SEGMENTS + 8192);
+	stop(&w);
+	start(&w);
+	assert_true(status_of(&w).history > 1);
+	assert_true(assert_watch_is_true(&w, "/registry/", status_of(&w).history) > 100);
+	world_fini(&w);
+}
+
 static void a_disk_that_fails_begins_a_new_history(void **state)
 {
 	for (uint64_t nth = 1; nth < 12; nth++) {
@@ -932,6 +951,7 @@ int main(void)
 		cmocka_unit_test(the_past_leaves_memory_when_nobody_needs_it),
 		cmocka_unit_test(a_full_disk_is_said_once_and_loses_nothing),
 		cmocka_unit_test(a_disk_that_is_full_for_too_long_costs_the_history),
+		cmocka_unit_test(a_burst_stays_within_the_bytes),
 		cmocka_unit_test(a_disk_that_fails_begins_a_new_history),
 		cmocka_unit_test(bit_rot_is_said_and_not_told),
 		cmocka_unit_test(one_directory_serves_one_server),
