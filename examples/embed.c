@@ -33,8 +33,12 @@ int main(void)
 	if (vd_env_new_threads(NULL, &env) != VD_OK || vd_store_open_mvcc(env, &store_options, &store, &error) != VD_OK ||
 	    vd_codec_json_new(NULL, 0, &cacher_options.codec, &error) != VD_OK ||
 	    vd_cacher_new(env, store, &cacher_options, &cacher, &error) != VD_OK ||
-	    vd_cacher_ready_wait(cacher, VD_SECONDS(5), &error) != VD_OK ||
-	    vd_cacher_watch(cacher, &watch_options, NULL, &watcher, &error) != VD_OK) {
+	    vd_cacher_ready_wait(cacher, VD_SECONDS(5), &error) != VD_OK) {
+		fprintf(stderr, "vedette: %s\n", error.message);
+		return 1;
+	}
+	watch_options.revision = vd_cacher_revision(cacher); /* every change after it, and not first the state of the moment when the watch begins */
+	if (vd_cacher_watch(cacher, &watch_options, NULL, &watcher, &error) != VD_OK) {
 		fprintf(stderr, "vedette: %s\n", error.message);
 		return 1;
 	}

@@ -168,7 +168,9 @@ VD_API struct vd_changes *vd_changes_free(struct vd_changes *changes);
 /* ---- Watch ---- */
 
 /* Direct errors (R-520): VD_NOT_READY, VD_BAD_REQUEST (selectors), VD_FULL, VD_NOMEM. Later ones come as an ERROR event. sink NULL: a pulled
- * watcher (vd_watcher_next). The sink is copied; it is never called inside this function, and not before *ret_watcher is written. */
+ * watcher (vd_watcher_next). The sink is copied; it is never called inside this function, and not before *ret_watcher is written. The watch begins soon, not
+ * inside this function: without a revision it starts with the state of that moment, which may hold what was written after the call; give the revision that you
+ * know to see each change. */
 VD_API VD_MUST_USE vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
 					     struct vd_watcher **ret_watcher, struct vd_error *reterr);
 
