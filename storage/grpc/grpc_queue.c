@@ -150,6 +150,11 @@ void vdi_grpc_queue_stop(struct vdi_grpc_queue *queue)
 	release_wake(queue);
 }
 
+bool vdi_grpc_queue_is_own(const struct vdi_grpc_queue *queue)
+{
+	return running == queue;
+}
+
 grpc_completion_queue *vdi_grpc_queue_core(struct vdi_grpc_queue *queue)
 {
 	return queue->core;

@@ -45,6 +45,9 @@ void vdi_grpc_queue_wake(struct vdi_grpc_queue *queue);
 /* On its own thread, once: no batch will be started on it any more. When all tags are back its thread ends. */
 void vdi_grpc_queue_stop(struct vdi_grpc_queue *queue);
 
+/* Whether the caller is its thread. */
+bool vdi_grpc_queue_is_own(const struct vdi_grpc_queue *queue);
+
 grpc_completion_queue *vdi_grpc_queue_core(struct vdi_grpc_queue *queue);
 
 /* NEVER is core's infinite future. */

@@ -44,11 +44,13 @@ static vd_status add_lane_locked(struct vdi_rpc_server *server, const char *name
 	if (lane == NULL)
 		return VD_NOMEM;
 	lane->server = server;
+	lane->kicked_last = &lane->kicked;
 	status = vdi_grpc_queue_new(server->env, &options, &lane->queue);
 	if (status != VD_OK) {
 		vdi_free(lane);
 		return status;
 	}
+	vdi_lock_init(&lane->lock, VDI_LOCK_QUEUE);
 	server->lanes[server->lane_count++] = lane;
 	*ret_lane = lane;
 	return VD_OK;
@@ -106,8 +108,10 @@ static void free_server(struct vdi_rpc_server *server)
 {
 	if (server->core)
 		grpc_server_destroy(server->core);
-	for (unsigned i = 0; i < server->lane_count; i++)
+	for (unsigned i = 0; i < server->lane_count; i++) {
+		vdi_lock_fini(&server->lanes[i]->lock);
 		vdi_free(server->lanes[i]);
+	}
 	for (size_t i = 0; i < server->address_count; i++)
 		vdi_free(server->addresses[i]);
 	vdi_free(server->addresses);
@@ -195,6 +199,7 @@ static vd_mono run_round(void *arg)
 	bool		       closes;
 	bool		       stops;
 
+	vdi_grpc_server_calls_run(lane);
 	vdi_lock_acquire(&server->lock);
 	closes = server->is_closing && lane == server->lanes[0];
 	vdi_lock_release(&server->lock);

@@ -4,8 +4,12 @@
  * and waiting for core's word that the call is over. That word is the only reliable end: client gone, deadline, or our status delivered. When it has come and
  * no tag is out, the service is told.
  *
- * Sending: one message is with core at a time, the others wait in the call's queue; whoever puts one there starts the batch if none is out. All but the last carry
- * core's hint to wait for more, so many small messages become few writes.
+ * Sending: one message is with core at a time, the others wait in the call's queue. All but the last carry core's hint to wait for more, so many small messages
+ * become few writes.
+ *
+ * Batches are started on the lane's own thread. Another thread that has something to send puts the call into the lane's list and wakes it: once for many calls. With
+ * core, two threads on one connection are dear: who finds the other inside leaves its work to a third one, of core's executor, and each completion that comes
+ * up elsewhere wakes the thread that sleeps in the queue. docs/decisions/batches-on-one-thread.md.
  */
 #include <stdio.h>
 
@@ -156,6 +160,46 @@ static void send_metadata_locked(struct vdi_rpc_server_call *call)
 	start_locked(call, &op, 1, &call->send_tag);
 }
 
+/* ---- From other threads ---- */
+
+static void receive_next_locked(struct vdi_rpc_server_call *call)
+{
+	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE };
+
+	if (!call->wants_message || call->is_closed)
+		return;
+	call->wants_message = false;
+	call->is_receiving = true;
+	call->received = NULL;
+	op.data.recv_message.recv_message = &call->received;
+	start_locked(call, &op, 1, &call->receive_tag);
+}
+
+/* There is something to start: at once, or when the lane gets round to it. The wake is under the lock, so that the call, and with it the lane, is still there. */
+static void kick_locked(struct vdi_rpc_server_call *call)
+{
+	struct vdi_grpc_lane *lane = call->lane;
+	bool		      was_empty;
+
+	if (vdi_grpc_queue_is_own(lane->queue)) {
+		receive_next_locked(call);
+		send_next_locked(call);
+		return;
+	}
+	if (call->is_kicked)
+		return;
+	call->is_kicked = true;
+	call->tags++;
+	vdi_lock_acquire(&lane->lock);
+	was_empty = lane->kicked == NULL;
+	call->kicked_next = NULL;
+	*lane->kicked_last = call;
+	lane->kicked_last = &call->kicked_next;
+	vdi_lock_release(&lane->lock);
+	if (was_empty)
+		vdi_grpc_queue_wake(lane->queue);
+}
+
 static void finish_locked(struct vdi_rpc_server_call *call, int code, const char *message)
 {
 	if (call->is_finishing)
@@ -164,7 +208,30 @@ static void finish_locked(struct vdi_rpc_server_call *call, int code, const char
 	call->code = code;
 	if (message && *message)
 		call->message = vdi_strndup(message, VDI_MIN(strlen(message), VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
-	send_next_locked(call);
+	kick_locked(call);
+}
+
+static void give_back(struct vdi_rpc_server_call *call);
+
+void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
+{
+	struct vdi_rpc_server_call *call;
+	struct vdi_rpc_server_call *next;
+
+	vdi_lock_acquire(&lane->lock);
+	call = lane->kicked;
+	lane->kicked = NULL;
+	lane->kicked_last = &lane->kicked;
+	vdi_lock_release(&lane->lock);
+	for (; call; call = next) {
+		next = call->kicked_next; /* nobody else looks at it until it is not kicked any more */
+		vdi_lock_acquire(&call->lock);
+		call->is_kicked = false;
+		receive_next_locked(call);
+		send_next_locked(call);
+		vdi_lock_release(&call->lock);
+		give_back(call);
+	}
 }
 
 /* ---- Arrival, end ---- */
@@ -350,14 +417,10 @@ void vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_ar
 
 void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
 {
-	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE };
-
 	vdi_lock_acquire(&call->lock);
-	if (!call->is_receiving && !call->is_closed) {
-		call->is_receiving = true;
-		call->received = NULL;
-		op.data.recv_message.recv_message = &call->received;
-		start_locked(call, &op, 1, &call->receive_tag);
+	if (!call->is_receiving && !call->wants_message && !call->is_closed) {
+		call->wants_message = true;
+		kick_locked(call);
 	}
 	vdi_lock_release(&call->lock);
 }
@@ -393,8 +456,9 @@ vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes 
 		status = VD_FULL;
 	} else {
 		status = put_locked(call, head, blob);
-		if (status == VD_OK)
-			send_next_locked(call);
+		/* What comes behind a message that is out goes when that is through. */
+		if (status == VD_OK && !call->is_sending)
+			kick_locked(call);
 	}
 	vdi_lock_release(&call->lock);
 	return status;

@@ -2,7 +2,7 @@
  *
  * Threads: callers' threads, and one for each queue. All events of a call come out of one queue; queues for unary calls also bring new calls. A call's
  * state is under its lock, the server's lists under the server's; a call's lock is taken inside the server's, never the other way round. No
- * handler is called with a lock held.
+ * handler is called with a lock held. Batches of a call are started on its lane's thread only, whoever asked for what they carry.
  */
 #ifndef VDI_GRPC_SERVER_STATE_H
 #define VDI_GRPC_SERVER_STATE_H
@@ -21,6 +21,12 @@ struct vdi_grpc_lane {
 	struct vdi_rpc_server *server;
 	struct vdi_grpc_queue *queue;
 	size_t		       calls; /* under the server's lock: offered or running, of stream methods */
+
+	struct vdi_lock lock; /* inside the lock of a call */
+
+	/* Under lock: calls for which another thread has something to start, in order. */
+	struct vdi_rpc_server_call  *kicked;
+	struct vdi_rpc_server_call **kicked_last;
 };
 
 /* A message on its way out. */
@@ -62,6 +68,8 @@ struct vdi_rpc_server_call {
 	bool			  is_finished;	/* and core has it */
 	bool			  is_ended;	/* told, or being told */
 	bool			  wants_writable;
+	bool			  wants_message; /* a receive is to be started */
+	bool			  is_kicked;	 /* in the lane's list, which counts as a tag */
 	int			  code;
 	char			 *message;	/* of the status; NULL: "" */
 	struct vdi_grpc_outgoing *queue;
@@ -70,6 +78,9 @@ struct vdi_rpc_server_call {
 	size_t			  sending_bytes;
 	char			 *peer;		/* made when asked for */
 	char			 *common_name;
+
+	/* Under the lane's lock. */
+	struct vdi_rpc_server_call *kicked_next;
 
 	/* Under the server's lock. */
 	struct vdi_rpc_server_call *next;
@@ -143,6 +154,8 @@ VDI_MUST_USE vd_status vdi_grpc_server_call_new(struct vdi_rpc_server *server, s
 void		       vdi_grpc_server_call_destroy(struct vdi_rpc_server_call *call);
 /* On the lane that it arrived on: tells the service on its own lane; or, refused, ends it with call->code. */
 void vdi_grpc_server_call_arrive(struct vdi_rpc_server_call *call);
+/* On the lane's thread: starts what other threads have asked for. */
+void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane);
 /* Ends it as the closing of the server does: what is queued is dropped. Under the server's lock. */
 void vdi_grpc_server_call_shut_down(struct vdi_rpc_server_call *call);
 
