@@ -124,6 +124,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 			    struct vd_error *reterr)
 {
 	static const char *const      stream_methods[] = { "/etcdserverpb.Watch/Watch", "/etcdserverpb.Lease/LeaseKeepAlive" };
+	static const char *const      unary_methods[] = { "/etcdserverpb.KV/Range", "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn" };
 	struct vdi_rpc_server_options transport = {
 		.listen = options->listen,
 		.listen_count = options->listen_count,
@@ -134,6 +135,8 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 		.threads = options->threads,
 		.stream_methods = stream_methods,
 		.stream_method_count = VDI_ARRAY_SIZE(stream_methods),
+		.unary_methods = unary_methods,
+		.unary_method_count = VDI_ARRAY_SIZE(unary_methods),
 		.ping_interval_min = options->ping_interval_min.ns ? options->ping_interval_min : VD_SECONDS(5),
 		.keepalive_time = options->keepalive_time.ns ? options->keepalive_time : VD_SECONDS(7200),
 		.keepalive_timeout = options->keepalive_timeout.ns ? options->keepalive_timeout : VD_SECONDS(20),

@@ -2,7 +2,8 @@
  * not thousands: core looks through all tags of a queue at each completion.
  *
  * Where the events of a call come out is decided when its place is offered. Stream methods are registered with core by name, so their places are bound to lanes of
- * streams; all the others, known or not, share the places of the unary lanes. News of both come out of unary lanes, because core wants to know those before it
+ * streams; so are the methods of one request that come often, with which core hands the request over. All the others, known or not, share the places of the
+ * unary lanes. News of all come out of unary lanes, because core wants to know those before it
  * starts; a stream crosses over to its own lane by an empty batch.
  *
  * Without memory for a new place the call that arrived is refused, and its place offered again, so that places never run out.
@@ -10,6 +11,7 @@
 #include "grpc_server_state.h"
 
 #define OFFERS_PER_UNARY_LANE	 32
+#define OFFERS_PER_UNARY_METHOD	 32 /* and lane */
 #define OFFERS_PER_STREAM_METHOD 4
 
 static void run_arrive(struct vdi_grpc_tag *tag, bool success);
@@ -29,15 +31,19 @@ static void offer(struct vdi_rpc_server_call *call)
 	if (call->method_index != SIZE_MAX)
 		error = grpc_server_request_registered_call(server->core, server->stream_handles[call->method_index], &call->core, &call->deadline,
 							    &call->metadata, NULL, bound, notification, &call->arrive_tag);
+	else if (call->unary_index != SIZE_MAX)
+		error = grpc_server_request_registered_call(server->core, server->unary_handles[call->unary_index], &call->core, &call->deadline,
+							    &call->metadata, &call->payload, bound, notification, &call->arrive_tag);
 	else
 		error = grpc_server_request_call(server->core, &call->core, &call->details, &call->metadata, bound, notification, &call->arrive_tag);
 	VDI_CHECK(error == GRPC_CALL_OK);
 }
 
-static void place(struct vdi_rpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index)
+static void place(struct vdi_rpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index, size_t unary_index)
 {
 	call->accept_lane = accept_lane;
 	call->method_index = method_index;
+	call->unary_index = unary_index;
 	call->lane = method_index != SIZE_MAX ? vdi_grpc_server_stream_lane(call->server) : accept_lane;
 	offer(call);
 }
@@ -46,7 +52,9 @@ vd_status vdi_grpc_accept_start(struct vdi_rpc_server *server)
 {
 	struct vdi_rpc_server_call *places = NULL;
 	struct vdi_rpc_server_call *call;
-	size_t			    count = server->unary_lanes * OFFERS_PER_UNARY_LANE + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
+	size_t			    any_count = server->unary_lanes * OFFERS_PER_UNARY_LANE;
+	size_t			    unary_count = server->unary_lanes * server->unary_method_count * OFFERS_PER_UNARY_METHOD;
+	size_t			    count = any_count + unary_count + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
 	vd_status		    status = VD_OK;
 
 	/* All or none: what core once has it gives back only through its queues. */
@@ -63,10 +71,12 @@ vd_status vdi_grpc_accept_start(struct vdi_rpc_server *server)
 		call->next = NULL;
 		if (status != VD_OK)
 			vdi_grpc_server_call_destroy(call);
-		else if (i < server->unary_lanes * OFFERS_PER_UNARY_LANE)
-			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX);
+		else if (i < any_count)
+			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX, SIZE_MAX);
+		else if (i < any_count + unary_count)
+			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX, i / server->unary_lanes % server->unary_method_count);
 		else
-			place(call, server->lanes[0], i % server->stream_method_count);
+			place(call, server->lanes[0], i % server->stream_method_count, SIZE_MAX);
 	}
 	return status;
 }
@@ -89,6 +99,10 @@ static bool name_method(struct vdi_rpc_server_call *call)
 		call->method = call->server->stream_methods[call->method_index];
 		return true;
 	}
+	if (call->unary_index != SIZE_MAX) {
+		call->method = call->server->unary_methods[call->unary_index];
+		return true;
+	}
 	call->method_copy = vdi_strndup(GRPC_SLICE_START_PTR(call->details.method), GRPC_SLICE_LENGTH(call->details.method));
 	call->method = call->method_copy;
 	return call->method != NULL;
@@ -105,7 +119,7 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 		return;
 	}
 	if (vdi_grpc_server_call_new(server, &next) == VD_OK)
-		place(next, call->accept_lane, call->method_index);
+		place(next, call->accept_lane, call->method_index, call->unary_index);
 	else
 		call->offers_again = true;
 	vdi_lock_acquire(&server->lock);
@@ -122,5 +136,5 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 
 void vdi_grpc_accept_again(struct vdi_rpc_server_call *call)
 {
-	place(call, call->accept_lane, call->method_index);
+	place(call, call->accept_lane, call->method_index, call->unary_index);
 }

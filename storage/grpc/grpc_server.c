@@ -116,6 +116,7 @@ static void free_server(struct vdi_rpc_server *server)
 		vdi_free(server->addresses[i]);
 	vdi_free(server->addresses);
 	vdi_free(server->stream_handles);
+	vdi_free(server->unary_handles);
 	vdi_grpc_runtime_leave(&server->user);
 	vdi_lock_fini(&server->lock);
 	vdi_free(server);
@@ -359,20 +360,22 @@ static vd_status listen_on_all(struct vdi_rpc_server *server, const struct vdi_r
 	return status;
 }
 
-static vd_status register_streams(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+static vd_status register_methods(struct vdi_rpc_server *server, const char *const *methods, size_t count, grpc_server_register_method_payload_handling payload,
+				  void ***ret_handles, struct vd_error *reterr)
 {
-	if (options->stream_method_count == 0)
+	void **handles;
+
+	if (count == 0)
 		return VD_OK;
-	server->stream_handles = vdi_calloc(options->stream_method_count, sizeof server->stream_handles[0]);
-	if (server->stream_handles == NULL)
+	handles = vdi_calloc(count, sizeof handles[0]);
+	if (handles == NULL)
 		return VD_NOMEM;
-	for (size_t i = 0; i < options->stream_method_count; i++) {
-		server->stream_handles[i] = grpc_server_register_method(server->core, options->stream_methods[i], NULL, GRPC_SRM_PAYLOAD_NONE, 0);
-		if (server->stream_handles[i] == NULL)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "method \"%s\" is given twice", options->stream_methods[i]);
+	*ret_handles = handles;
+	for (size_t i = 0; i < count; i++) {
+		handles[i] = grpc_server_register_method(server->core, methods[i], NULL, payload, 0);
+		if (handles[i] == NULL)
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "method \"%s\" is given twice", methods[i]);
 	}
-	server->stream_methods = options->stream_methods;
-	server->stream_method_count = options->stream_method_count;
 	return VD_OK;
 }
 
@@ -424,7 +427,13 @@ static void undo(struct vdi_rpc_server *server)
 static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
 {
 	create_core(server, options);
-	VDI_TRY(register_streams(server, options, reterr));
+	VDI_TRY(register_methods(server, options->stream_methods, options->stream_method_count, GRPC_SRM_PAYLOAD_NONE, &server->stream_handles, reterr));
+	VDI_TRY(register_methods(server, options->unary_methods, options->unary_method_count, GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER,
+				 &server->unary_handles, reterr));
+	server->stream_methods = options->stream_methods;
+	server->stream_method_count = options->stream_method_count;
+	server->unary_methods = options->unary_methods;
+	server->unary_method_count = options->unary_method_count;
 	VDI_TRY(make_lanes(server));
 	return listen_on_all(server, options, reterr);
 }

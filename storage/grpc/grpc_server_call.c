@@ -4,6 +4,8 @@
  * and waiting for core's word that the call is over. That word is the only reliable end: client gone, deadline, or our status delivered. When it has come and
  * no tag is out, the service is told.
  *
+ * A call of a unary method comes with its request, and asks for that word together with the answer: one batch and two events in all, where others have three and four.
+ *
  * Sending: one message is with core at a time, the others wait in the call's queue. All but the last carry core's hint to wait for more, so many small messages
  * become few writes.
  *
@@ -26,6 +28,7 @@ static void init_call(struct vdi_rpc_server_call *call, struct vdi_rpc_server *s
 {
 	*call = (struct vdi_rpc_server_call) { .server = server };
 	call->method_index = SIZE_MAX;
+	call->unary_index = SIZE_MAX;
 	call->queue_last = &call->queue;
 	call->accept_tag.run = run_accept;
 	call->receive_tag.run = run_receive;
@@ -51,6 +54,7 @@ static void fini_call(struct vdi_rpc_server_call *call)
 {
 	if (call->core)
 		grpc_call_unref(call->core);
+	grpc_byte_buffer_destroy(call->payload);
 	grpc_call_details_destroy(&call->details);
 	grpc_metadata_array_destroy(&call->metadata);
 	vdi_lock_fini(&call->lock);
@@ -113,9 +117,25 @@ static struct vdi_grpc_outgoing *take_outgoing_locked(struct vdi_rpc_server_call
 	return outgoing;
 }
 
+static grpc_op close_op_locked(struct vdi_rpc_server_call *call)
+{
+	grpc_op op = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER };
+
+	call->awaits_close = true;
+	op.data.recv_close_on_server.cancelled = &call->close_cancelled;
+	return op;
+}
+
+static void await_close_locked(struct vdi_rpc_server_call *call)
+{
+	grpc_op op = close_op_locked(call);
+
+	start_locked(call, &op, 1, &call->close_tag);
+}
+
 static void send_next_locked(struct vdi_rpc_server_call *call)
 {
-	grpc_op			  ops[3] = { 0 };
+	grpc_op			  ops[4] = { 0 };
 	size_t			  count = 0;
 	struct vdi_grpc_outgoing *outgoing;
 	grpc_byte_buffer	 *buffer = NULL;
@@ -140,6 +160,9 @@ static void send_next_locked(struct vdi_rpc_server_call *call)
 		ops[count].op = GRPC_OP_SEND_STATUS_FROM_SERVER;
 		ops[count].data.send_status_from_server.status = (grpc_status_code) call->code;
 		ops[count++].data.send_status_from_server.status_details = &details;
+		call->closes_with_send = !call->awaits_close;
+		if (call->closes_with_send)
+			ops[count++] = close_op_locked(call);
 	}
 	call->has_metadata = true;
 	call->is_sending = true;
@@ -162,11 +185,16 @@ static void send_metadata_locked(struct vdi_rpc_server_call *call)
 
 /* ---- From other threads ---- */
 
+static bool wants_payload_locked(const struct vdi_rpc_server_call *call)
+{
+	return call->wants_message && call->payload;
+}
+
 static void receive_next_locked(struct vdi_rpc_server_call *call)
 {
 	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE };
 
-	if (!call->wants_message || call->is_closed)
+	if (!call->wants_message || call->payload || call->is_closed)
 		return;
 	call->wants_message = false;
 	call->is_receiving = true;
@@ -181,7 +209,7 @@ static void kick_locked(struct vdi_rpc_server_call *call)
 	struct vdi_grpc_lane *lane = call->lane;
 	bool		      was_empty;
 
-	if (vdi_grpc_queue_is_own(lane->queue)) {
+	if (vdi_grpc_queue_is_own(lane->queue) && (call->is_beginning || !wants_payload_locked(call))) {
 		receive_next_locked(call);
 		send_next_locked(call);
 		return;
@@ -211,6 +239,7 @@ static void finish_locked(struct vdi_rpc_server_call *call, int code, const char
 	kick_locked(call);
 }
 
+static void tell_payload(struct vdi_rpc_server_call *call);
 static void give_back(struct vdi_rpc_server_call *call);
 
 void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
@@ -230,6 +259,7 @@ void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
 		receive_next_locked(call);
 		send_next_locked(call);
 		vdi_lock_release(&call->lock);
+		tell_payload(call);
 		give_back(call);
 	}
 }
@@ -239,11 +269,12 @@ void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
 static void begin(struct vdi_rpc_server_call *call)
 {
 	struct vdi_rpc_server *server = call->server;
-	grpc_op		       op = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER };
 
 	vdi_lock_acquire(&call->lock);
-	op.data.recv_close_on_server.cancelled = &call->close_cancelled;
-	start_locked(call, &op, 1, &call->close_tag);
+	if (call->unary_index == SIZE_MAX)
+		await_close_locked(call);
+	call->is_beginning = true;
+	call->tags++; /* until here it is all told */
 	if (call->is_refused)
 		finish_locked(call, call->code, call->code == VDI_RPC_UNAVAILABLE ? "the server is closing" : "out of memory");
 	else if (call->method_index != SIZE_MAX && !call->is_finishing)
@@ -253,6 +284,9 @@ static void begin(struct vdi_rpc_server_call *call)
 	vdi_lock_release(&call->lock);
 	if (!call->is_refused)
 		server->handlers->accepted(server->arg, call, call->method);
+	call->is_beginning = false;
+	tell_payload(call);
+	give_back(call);
 }
 
 void vdi_grpc_server_call_arrive(struct vdi_rpc_server_call *call)
@@ -292,6 +326,7 @@ static void end_refused(struct vdi_rpc_server_call *call)
 	struct vdi_rpc_server *server = call->server;
 	struct vdi_grpc_lane  *accept_lane = call->accept_lane;
 	size_t		       method_index = call->method_index;
+	size_t		       unary_index = call->unary_index;
 
 	if (!call->offers_again) {
 		vdi_rpc_server_call_free(call);
@@ -305,6 +340,7 @@ static void end_refused(struct vdi_rpc_server_call *call)
 	init_call(call, server);
 	call->accept_lane = accept_lane;
 	call->method_index = method_index;
+	call->unary_index = unary_index;
 	vdi_grpc_accept_again(call);
 	vdi_lock_acquire(&server->lock);
 	server->offers--;
@@ -341,15 +377,13 @@ static void run_accept(struct vdi_grpc_tag *tag, bool success)
 	give_back(call);
 }
 
-static void run_receive(struct vdi_grpc_tag *tag, bool success)
+/* received NULL: half-closed, or over. */
+static void tell_message(struct vdi_rpc_server_call *call, grpc_byte_buffer *received)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, receive_tag);
-	struct vdi_rpc_server	   *server = call->server;
-	struct vdi_rpc_message	    message = { 0 };
-	grpc_byte_buffer	   *received = call->received;
-	bool			    is_told;
+	struct vdi_rpc_server *server = call->server;
+	struct vdi_rpc_message message = { 0 };
+	bool		       is_told;
 
-	(void) success; /* no buffer: half-closed, or over */
 	vdi_lock_acquire(&call->lock);
 	call->is_receiving = false;
 	is_told = !call->is_closed;
@@ -370,7 +404,39 @@ static void run_receive(struct vdi_grpc_tag *tag, bool success)
 		server->handlers->message(call->arg, call, &message);
 	else
 		vdi_rpc_message_release(&message);
+}
+
+/* On the lane's thread: the request that came with the call, if the service has asked for it. */
+static void tell_payload(struct vdi_rpc_server_call *call)
+{
+	grpc_byte_buffer *payload = NULL;
+
+	vdi_lock_acquire(&call->lock);
+	if (wants_payload_locked(call)) {
+		payload = call->payload;
+		call->payload = NULL;
+		call->wants_message = false;
+		call->is_receiving = true;
+	}
+	vdi_lock_release(&call->lock);
+	if (payload)
+		tell_message(call, payload);
+}
+
+static void run_receive(struct vdi_grpc_tag *tag, bool success)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, receive_tag);
+
+	(void) success;
+	tell_message(call, call->received);
 	give_back(call);
+}
+
+static void close_locked(struct vdi_rpc_server_call *call)
+{
+	call->is_closed = true;
+	call->is_cancelled = call->close_cancelled != 0;
+	drop_queue_locked(call);
 }
 
 static void run_send(struct vdi_grpc_tag *tag, bool success)
@@ -382,10 +448,15 @@ static void run_send(struct vdi_grpc_tag *tag, bool success)
 	call->is_sending = !success; /* after a failure nothing is sent any more; core will say that the call is over */
 	call->queued_bytes -= call->sending_bytes;
 	call->sending_bytes = 0;
-	if (success)
+	if (call->closes_with_send)
+		close_locked(call);
+	else if (success)
 		send_next_locked(call);
-	else
+	else {
 		drop_queue_locked(call);
+		if (!call->awaits_close)
+			await_close_locked(call);
+	}
 	is_writable = call->wants_writable && call->queued_bytes <= call->server->send_bytes_max / 2 && !call->is_closed && success;
 	if (is_writable)
 		call->wants_writable = false;
@@ -401,9 +472,7 @@ static void run_close(struct vdi_grpc_tag *tag, bool success)
 
 	(void) success; /* always */
 	vdi_lock_acquire(&call->lock);
-	call->is_closed = true;
-	call->is_cancelled = call->close_cancelled != 0;
-	drop_queue_locked(call);
+	close_locked(call);
 	vdi_lock_release(&call->lock);
 	give_back(call);
 }

@@ -42,6 +42,7 @@ struct vdi_rpc_server_call {
 	struct vdi_grpc_lane  *lane; /* where its events come out */
 	struct vdi_grpc_lane  *accept_lane;
 	size_t		       method_index; /* into the server's stream methods; SIZE_MAX: any other */
+	size_t		       unary_index;  /* into its unary methods; SIZE_MAX: any other */
 
 	/* Filled by core when the call arrives, then fixed. */
 	grpc_call	   *core;
@@ -51,6 +52,8 @@ struct vdi_rpc_server_call {
 	const char	   *method;
 	char		   *method_copy;
 	void		   *arg; /* the service's; set before anything else is told */
+	grpc_byte_buffer   *payload; /* of a unary method: the request, which came with the call, until it is told */
+	bool		    is_beginning; /* the lane's: the payload will be looked at */
 
 	struct vdi_lock lock;
 
@@ -62,6 +65,8 @@ struct vdi_rpc_server_call {
 	bool			  has_metadata;	/* ours was given to core */
 	bool			  is_receiving;
 	bool			  is_sending;
+	bool			  awaits_close; /* core was asked to say when it is over: at once, or, of a unary method, with the status */
+	bool			  closes_with_send; /* in one batch */
 	bool			  is_closed;	/* core has said that it is over */
 	bool			  is_cancelled;
 	bool			  is_finishing;	/* the service has given a status */
@@ -112,6 +117,9 @@ struct vdi_rpc_server {
 	const char *const			   *stream_methods;
 	void					  **stream_handles; /* core's names of them */
 	size_t					    stream_method_count;
+	const char *const			   *unary_methods;
+	void					  **unary_handles;
+	size_t					    unary_method_count;
 	char					  **addresses;
 	size_t					    address_count;
 	unsigned				    unary_lanes;

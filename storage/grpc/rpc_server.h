@@ -56,6 +56,9 @@ struct vdi_rpc_server_options {
 	 * as well, on the threads of unary calls. */
 	const char *const		*stream_methods;
 	size_t				 stream_method_count;
+	/* Methods of one request and one answer that come often, lent for ever: they cost less, and that their client is gone is heard when they are answered. */
+	const char *const		*unary_methods;
+	size_t				 unary_method_count;
 	vd_dur				 ping_interval_min; /* E-151: 5 s */
 	vd_dur				 keepalive_time; /* 2 h */
 	vd_dur				 keepalive_timeout; /* 20 s */

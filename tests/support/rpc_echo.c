@@ -189,6 +189,7 @@ vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const 
 {
 	static const struct vdi_rpc_server_handlers handlers = { accepted, message, writable, ended };
 	static const char *const		    streams[] = { "/test.Echo/Chat", "/test.Echo/Count" };
+	static const char *const		    unary[] = { "/test.Echo/Echo" };
 	struct vdi_rpc_server_options		    mine = { 0 };
 
 	memset(echo, 0, sizeof *echo);
@@ -202,6 +203,8 @@ vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const 
 	mine.arg = echo;
 	mine.stream_methods = streams;
 	mine.stream_method_count = VDI_ARRAY_SIZE(streams);
+	mine.unary_methods = unary;
+	mine.unary_method_count = VDI_ARRAY_SIZE(unary);
 	return vdi_grpc_server_new(env, &mine, &echo->server, reterr);
 }
 
