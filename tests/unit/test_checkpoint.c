@@ -38,6 +38,14 @@ static void each_file(struct world *world, void (*visit)(const char *path))
 		closedir(stream);
 }
 
+static int64_t size_of(const char *path)
+{
+	struct stat info;
+
+	assert_int_equal(stat(path, &info), 0);
+	return info.st_size;
+}
+
 static void remove_file(const char *path)
 {
 	assert_int_equal(unlink(path), 0);
@@ -163,6 +171,20 @@ static void e1018_checkpointed_journal_files_go_and_space_is_bounded(void **stat
 	world_fini(&world);
 }
 
+static void put_sized(struct vdi_persist *persist, vd_rev revision, size_t size)
+{
+	static const char value[30000];
+	struct vdi_change change = { false, NULL, NULL };
+	struct vdi_commit commit = { .revision = revision, .changes = &change, .change_count = 1 };
+
+	assert_status(vd_kv_new(vd_bytes_of("/big"), (struct vd_bytes) { value, size }, &change.kv), VD_OK);
+	change.kv->mod_rev = change.kv->create_rev = revision;
+	change.kv->version = 1;
+	assert_status(vdi_persist_append(persist, &commit, NULL), VD_OK);
+	vd_kv_unref(change.kv);
+	assert_status(vdi_persist_sync(persist, NULL), VD_OK);
+}
+
 /* So many bytes that the journal would fill up do not wait for the time of the next checkpoint; few do. */
 static void e1018_a_lot_is_checkpointed_at_once(void **state)
 {
@@ -189,15 +211,38 @@ static void e1018_a_lot_is_checkpointed_at_once(void **state)
 	world_fini(&world);
 }
 
-/* ---- Damage ---- */
-
-static int64_t size_of(const char *path)
+/* Before a group is written there is room for twice its bytes, in the file too; a small group after it needs nothing. */
+static void room_is_made_for_what_is_announced(void **state)
 {
-	struct stat info;
+	static const uint8_t   store_id[VDI_STORE_ID_SIZE] = { 1 };
+	struct vdi_checkpoint *checkpoint;
+	struct vdi_dir	      *dir;
+	struct world	       world;
+	char		       path[128];
+	int64_t		       size;
 
-	assert_int_equal(stat(path, &info), 0);
-	return info.st_size;
+	(void) state;
+	world_init(&world, 97);
+	snprintf(path, sizeof path, "%s/%s", world.path, VDI_CHECKPOINT_NAME);
+	assert_status(vdi_dir_open(vdi_disk_os(), world.path, &dir, NULL), VD_OK);
+	assert_status(vdi_checkpoint_create(dir, true, store_id, &checkpoint, NULL), VD_OK);
+	assert_status(vdi_checkpoint_begin(checkpoint, 20 << 20, NULL), VD_OK);
+	assert_status(vdi_checkpoint_commit(checkpoint, NULL), VD_OK);
+	size = size_of(path);
+	assert_in_range(size, 41 << 20, 64 << 20);
+	assert_status(vdi_checkpoint_begin(checkpoint, 1 << 20, NULL), VD_OK);
+	vdi_checkpoint_abort(checkpoint);
+	assert_int_equal(size_of(path), size);
+	/* Not less than a quarter at once, so that it is not made larger again and again. */
+	assert_status(vdi_checkpoint_begin(checkpoint, size / 2, NULL), VD_OK);
+	vdi_checkpoint_abort(checkpoint);
+	assert_true(size_of(path) >= size + size / 4);
+	vdi_checkpoint_close(checkpoint);
+	vdi_dir_close(dir);
+	world_fini(&world);
 }
+
+/* ---- Damage ---- */
 
 static void flip(const char *path, int64_t offset, uint8_t bits)
 {
@@ -395,20 +440,6 @@ static vd_status ignore_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall dead
 	return VD_OK;
 }
 
-static void put_big(struct vdi_persist *persist, vd_rev revision)
-{
-	static const char value[30000];
-	struct vdi_change change = { false, NULL, NULL };
-	struct vdi_commit commit = { .revision = revision, .changes = &change, .change_count = 1 };
-
-	assert_status(vd_kv_new(vd_bytes_of("/big"), (struct vd_bytes) { value, sizeof value }, &change.kv), VD_OK);
-	change.kv->mod_rev = change.kv->create_rev = revision;
-	change.kv->version = 1;
-	assert_status(vdi_persist_append(persist, &commit, NULL), VD_OK);
-	vd_kv_unref(change.kv);
-	assert_status(vdi_persist_sync(persist, NULL), VD_OK);
-}
-
 /* The checkpoint file may not grow: commits go on in the journal; when it may again, everything gets there. */
 static void no_room_for_the_checkpoint_holds_nothing_up(void **state)
 {
@@ -427,7 +458,7 @@ static void no_room_for_the_checkpoint_holds_nothing_up(void **state)
 	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
 	for (vd_rev revision = 2; revision < 1002; revision++) {
-		put_big(world.persist, revision);
+		put_sized(world.persist, revision, 30000);
 		vdi_sim_advance(world.env, VD_MS(50));
 	}
 	settle(&world);
@@ -438,6 +469,26 @@ static void no_room_for_the_checkpoint_holds_nothing_up(void **state)
 	world_close(&world);
 	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
 	assert_int_equal(count, 1000);
+	world_fini(&world);
+}
+
+/* One write is enough, although an earlier one has already asked for a checkpoint some time. */
+static void e1018_one_large_write_is_checkpointed_at_once(void **state)
+{
+	struct world		world;
+	uint64_t		count = 0;
+	struct vdi_persist_sink sink = { ignore_begin, count_record, ignore_lease, &count };
+
+	(void) state;
+	world_init(&world, 96);
+	world.tuning.segment_size = 65536;
+	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
+	put_sized(world.persist, 2, 10);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(vdi_persist_checkpointed(world.persist), 0);
+	put_sized(world.persist, 3, 30000);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(vdi_persist_checkpointed(world.persist), 2);
 	world_fini(&world);
 }
 
@@ -485,6 +536,8 @@ int main(void)
 		cmocka_unit_test(e406_checkpoint_and_journal_give_back_what_compaction_keeps),
 		cmocka_unit_test(e1018_checkpointed_journal_files_go_and_space_is_bounded),
 		cmocka_unit_test(e1018_a_lot_is_checkpointed_at_once),
+		cmocka_unit_test(e1018_one_large_write_is_checkpointed_at_once),
+		cmocka_unit_test(room_is_made_for_what_is_announced),
 		cmocka_unit_test(a_node_at_an_odd_place_is_named),
 		cmocka_unit_test(damage_of_any_page_byte_is_found_or_means_nothing),
 		cmocka_unit_test(a_cut_checkpoint_is_named_and_never_mapped),

@@ -383,6 +383,43 @@ static void r214_r228_a_store_that_is_closing_already(void **state)
 	}
 }
 
+/* Answers that take their time: each page is looked at once, when it is there. */
+static void r207_pages_that_come_late(void **state)
+{
+	enum { COUNT = 2 * VDI_WATCHCHAN_PAGE_LEN + 7 };
+	struct chaos_options	     slow = { .delay = 1000, .delay_max = VD_MS(50) };
+	struct world		     world = world_new(33);
+	struct vd_store		    *embedded = world.store;
+	struct vdi_watchchan_options options = options_of(&world);
+	char			     name[32], expected[64];
+
+	(void) state;
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof name, "p%06d", i);
+		put(&world, name, "x");
+	}
+	world.store = chaos_store_new(world.env, embedded, &slow);
+	options.initial_end_bookmark = true;
+	open_watch(&world, &options);
+	for (int i = 0; i <= COUNT; i++) {
+		const char *text = next(&world);
+
+		for (int wait = 0; wait < 100 && strcmp(text, "AGAIN") == 0; wait++) {
+			vdi_sim_advance(world.env, VD_MS(10));
+			text = next(&world);
+		}
+		if (i < COUNT)
+			snprintf(expected, sizeof expected, "ADDED p%06d@%d", i, i + 2);
+		else
+			snprintf(expected, sizeof expected, "BOOKMARK end@%d", COUNT + 1);
+		assert_string_equal(text, expected);
+	}
+	close_watch(&world);
+	chaos_store_free(world.store);
+	world.store = embedded;
+	world_free(&world);
+}
+
 /* rules: T-057 */
 static void r221_undecodable_ends_the_watch(void **state)
 {
@@ -759,6 +796,7 @@ int main(void)
 		cmocka_unit_test(r219_the_filter_table),
 		cmocka_unit_test(r211_progress_becomes_a_bookmark),
 		cmocka_unit_test(r230_compacted_start_is_expired),
+		cmocka_unit_test(r207_pages_that_come_late),
 		cmocka_unit_test(r226_r230_a_page_that_is_compacted),
 		cmocka_unit_test(r214_r228_a_store_that_is_closing_already),
 		cmocka_unit_test(r221_undecodable_ends_the_watch),
