@@ -504,14 +504,27 @@ static vd_mono ask_for_life(struct vdi_etcd_store *store)
 	return vd_mono_add(now, VD_SECONDS(1));
 }
 
-/* As long as somebody waits, now and then. The answer comes to every watch of the stream, and all watches share one. */
+/* As long as somebody waits, now and then. The answer comes to every watch of the stream; there are two. */
+static bool request_progress(struct vdi_etcd_store *store)
+{
+	struct vd_etcd_call call = { .require_leader = true };
+	bool		    is_asked = true;
+
+	for (size_t i = 0; i < 2; i++) {
+		call.metadata = &vdi_etcd_store_past;
+		call.metadata_count = i;
+		if (atomic_load(&store->known->progress_wanted[i]) > 0)
+			is_asked &= vd_etcd_request_progress(store->client, &call, NULL) == VD_OK; /* a wish; it is repeated */
+	}
+	return is_asked;
+}
+
 static vd_mono ask_for_progress(struct vdi_etcd_store *store)
 {
-	vd_mono		    now = vd_env_now(store->env);
-	struct vd_etcd_call call = { .require_leader = true };
-	unsigned	    asks = atomic_load(&store->known->progress_asks);
+	vd_mono	 now = vd_env_now(store->env);
+	unsigned asks = atomic_load(&store->known->progress_asks);
 
-	if (atomic_load(&store->known->progress_wanted) <= 0) {
+	if (atomic_load(&store->known->progress_wanted[0]) <= 0 && atomic_load(&store->known->progress_wanted[1]) <= 0) {
 		store->progress_at = VD_NEVER;
 		return VD_NEVER;
 	}
@@ -522,7 +535,7 @@ static vd_mono ask_for_progress(struct vdi_etcd_store *store)
 		store->progress_backoff = VDI_ETCD_PROGRESS_RETRY_FIRST;
 		store->progress_at = vd_mono_add(now, store->progress_backoff); /* the watch has asked itself */
 	} else if (store->progress_at.ns <= now.ns) {
-		if (vd_etcd_request_progress(store->client, &call, NULL) == VD_OK) /* a wish; it is repeated */
+		if (request_progress(store))
 			store->progress_backoff.ns = VDI_MIN(2 * store->progress_backoff.ns, VDI_ETCD_PROGRESS_RETRY_MAX.ns);
 		store->progress_at = vd_mono_add(now, store->progress_backoff);
 	}

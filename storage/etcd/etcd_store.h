@@ -43,7 +43,7 @@ struct vdi_etcd_known {
 	_Atomic int64_t txns_begun, txns_ended; /* ended: current knows the revision, the caller may not yet */
 	atomic_bool	progress;
 	_Atomic int64_t watches;   /* open ones */
-	_Atomic int64_t progress_wanted; /* watches that asked for progress and were not told yet */
+	_Atomic int64_t progress_wanted[2]; /* watches that asked for progress and were not told yet; [1]: on the stream of the past (etcd_store_watch.c) */
 	atomic_uint	progress_asks;	 /* grows with every wish */
 
 	/* Under lock. */
@@ -210,6 +210,7 @@ void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct 
 void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation operation, bool failed);
 
 /* etcd_store_watch.c */
+extern const struct vd_etcd_pair vdi_etcd_store_past; /* metadata of the stream of watches that begin in the past */
 vd_status vdi_etcd_store_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
 			       struct vd_error *reterr);
 vd_status vdi_etcd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr);

@@ -3,12 +3,18 @@
  * The client gives responses of whole revisions; they are handed out in batches of at most about as many events as were asked for, cut between revisions.
  * Progress is handed out to who wants it (periodic, or asked for): on-demand progress comes to every watch of the stream (E-245), whoever asked.
  *
+ * A server answers a request for progress only when no watch of the stream is behind and none waits for a revision that is still to come (E-317), and nobody
+ * can know when it did not. So watches of the past have a stream to themselves: one that catches up does not delay the progress of those who did, and it is told
+ * how far it is while others wait for what comes next.
+ *
  * "From now on" begins behind the newest revision heard of, so that everything that is written through this store afterwards is seen, whenever the server
  * gets the request (E-704 says what can be missed otherwise). When that revision is compacted before the server gets the request, and nothing was being
  * written through this store since the watch was asked for, the watch begins at the compaction (R-231: it never fails for a long silence). Otherwise the
  * compaction may have taken what must be seen, and the watch says VD_EXPIRED.
  */
 #include "etcd_store.h"
+
+const struct vd_etcd_pair vdi_etcd_store_past = { "vedette-watch", { "past", 4 } };
 
 struct etcd_watch {
 	struct vd_store_watch base;
@@ -18,6 +24,7 @@ struct etcd_watch {
 	struct vdi_etcd_known *known;
 	struct vd_etcd	      *client; /* alive as long as the store; used only while opening again, which a closed client refuses */
 	bool		       wants_progress;
+	bool		       is_past;
 
 	atomic_bool progress_asked;
 
@@ -41,7 +48,7 @@ static bool progress_is_over(struct etcd_watch *watch)
 {
 	if (!atomic_exchange(&watch->progress_asked, false))
 		return false;
-	atomic_fetch_sub(&watch->known->progress_wanted, 1);
+	atomic_fetch_sub(&watch->known->progress_wanted[watch->is_past], 1);
 	return true;
 }
 
@@ -100,6 +107,11 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	watch->client = store->client;
 	watch->known = store->known;
 	watch->wants_progress = request->progress;
+	watch->is_past = request->start_revision > 0 && request->start_revision <= current;
+	if (watch->is_past) {
+		etcd.metadata = &vdi_etcd_store_past;
+		etcd.metadata_count = 1;
+	}
 	atomic_fetch_add(&watch->known->references, 1);
 	atomic_fetch_add(&watch->known->watches, 1);
 	if (etcd.revision == 0 && current > 0) {
@@ -234,7 +246,7 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	if (!atomic_load(&watch->known->progress))
 		return VD_UNSUPPORTED;
 	if (!atomic_exchange(&watch->progress_asked, true))
-		atomic_fetch_add(&watch->known->progress_wanted, 1);
+		atomic_fetch_add(&watch->known->progress_wanted[watch->is_past], 1);
 	atomic_fetch_add(&watch->known->progress_asks, 1);
 	status = vd_etcd_watch_progress(watch->watch);
 	if (status != VD_OK) {

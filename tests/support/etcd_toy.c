@@ -257,6 +257,7 @@ static void answer_watch(struct etcd_toy *toy, struct rpc_script_call *call, str
 	}
 	default:
 		toy->progress_requests++;
+		toy->progress_call = call;
 		response.watch_id = -1;
 		if (toy->has_progress)
 			pack_and(rpc_script_send, call, &response.base);

@@ -47,6 +47,7 @@ struct etcd_toy {
 	/* What was seen. */
 	unsigned ranges, txns, compactions, streams, progress_requests;
 	unsigned parts_sent;
+	struct rpc_script_call *progress_call; /* of the last progress request */
 	vd_mono	 status_times[TOY_ENDPOINTS_MAX][TOY_TIMES_MAX];
 	unsigned statuses[TOY_ENDPOINTS_MAX];
 	struct toy_watch watches[TOY_WATCHES_MAX];

@@ -790,6 +790,45 @@ static void e317_a_dropped_request_for_progress_is_repeated(void **state)
 	world_free(world);
 }
 
+/* A watch that waits for a revision to come keeps the server from answering on its stream (E-340), and one that catches up does, too. */
+static void e317_watches_of_the_past_have_a_stream_to_themselves(void **state)
+{
+	static const vd_rev    revisions[] = { 10 };
+	struct world	      *world = world_open(42, 1);
+	unsigned	       ready = 0;
+	struct vd_store_watch *next = watch_from(world, "next", 2, &ready), *past;
+	struct toy_watch      *toy_next = etcd_toy_watch(&world->toy, "next"), *toy_past;
+
+	(void) state;
+	etcd_toy_send(&world->toy, toy_next, revisions, 1);
+	assert_string_equal(next_text(world, next, 1), "10");
+	past = watch_from(world, "past", 10, &ready);
+	toy_past = etcd_toy_watch(&world->toy, "past");
+	assert_ptr_not_equal(toy_past->call, toy_next->call);
+	assert_true(toy_past->require_leader);
+	vd_store_watch_close(next);
+	next = watch_from(world, "next", 11, &ready);
+	toy_next = etcd_toy_watch(&world->toy, "next");
+	assert_ptr_not_equal(toy_past->call, toy_next->call);
+	world->toy.revision = 10;
+	world->toy.has_progress = false;
+	/* Each is asked where it is, again and again. */
+	assert_status(vd_store_watch_progress(past), VD_OK);
+	vdi_sim_advance(world->env, VD_MS(500));
+	assert_in_range(world->toy.progress_requests, 3, 6);
+	assert_ptr_equal(world->toy.progress_call, toy_past->call);
+	world->toy.has_progress = true;
+	vdi_sim_advance(world->env, VD_SECONDS(1));
+	assert_string_equal(next_text(world, past, 1), "progress 10");
+	assert_string_equal(next_text(world, next, 1), "again");
+	assert_status(vd_store_watch_progress(next), VD_OK);
+	vdi_sim_advance(world->env, VD_MS(500));
+	assert_ptr_equal(world->toy.progress_call, toy_next->call);
+	vd_store_watch_close(past);
+	vd_store_watch_close(next);
+	world_free(world);
+}
+
 static void r173_without_support_progress_is_not_asked_for(void **state)
 {
 	struct world		    *world = world_new(25, 1);
@@ -1103,6 +1142,7 @@ int main(void)
 		cmocka_unit_test(e334_a_compacted_start_is_told_with_its_revisions),
 		cmocka_unit_test(r143_e245_progress_comes_to_who_wants_it),
 		cmocka_unit_test(e317_a_dropped_request_for_progress_is_repeated),
+		cmocka_unit_test(e317_watches_of_the_past_have_a_stream_to_themselves),
 		cmocka_unit_test(r173_without_support_progress_is_not_asked_for),
 		cmocka_unit_test(e358_watches_outlive_the_store),
 		cmocka_unit_test(r158_parts_come_in_order_at_one_revision),
