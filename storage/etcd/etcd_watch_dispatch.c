@@ -8,6 +8,7 @@
  *   else               events, or progress of one watch
  *
  * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into the watch's buffer. */
+#include "etcd_call.h"
 #include "etcd_watch_stream.h"
 
 #define NO_WATCH_ID INT64_C(-1)
@@ -69,9 +70,14 @@ static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, stru
 		stream->is_serial = true;
 		return VD_CORRUPT;
 	}
+	error_of_cancel(response, &error);
+	/* E-209: the stream has become older than its token. The next connection has a new one; when that is refused too, it is the user who is. */
+	if (!stream->is_renewed && vdi_etcd_wants_new_token(stream->set->client, error.code)) {
+		stream->is_renewed = true;
+		return VD_FORBIDDEN;
+	}
 	if (response->watch_id != NO_WATCH_ID)
 		stream->created_id = response->watch_id;
-	error_of_cancel(response, &error);
 	vdi_etcd_watch_stream_end_watch(stream, watch, &error);
 	return VD_OK;
 }
@@ -115,6 +121,7 @@ static vd_status handle_created(struct vdi_etcd_watch_stream *stream, const stru
 		return VD_CORRUPT;
 	}
 	stream->has_created = true;
+	stream->is_renewed = false;
 	stream->created_id = id;
 	stream->progress_delay += stream->wants_progress;
 	if (vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED)) {

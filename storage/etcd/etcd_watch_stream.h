@@ -82,6 +82,7 @@ struct vdi_etcd_watch_stream {
 	size_t			   creating_count;
 	struct vdi_hash		   by_id;
 	struct vdi_hash		   canceled;	   /* ids whose cancel was sent (E-267, E-270) */
+	bool			   is_renewed;	   /* the last connection was given up for a new token; nothing was created since */
 	bool			   has_created;	   /* on this connection */
 	int64_t			   created_id;	   /* the last one */
 	bool			   is_serial;	   /* the server was seen answering out of order */
@@ -122,7 +123,7 @@ size_t vdi_etcd_watch_inbox_take(struct vdi_etcd_watch_stream *stream, struct vd
 /* They were worked on: asks for more when that was held back. */
 void vdi_etcd_watch_inbox_done(struct vdi_etcd_watch_stream *stream, const struct vdi_rpc_message *messages, size_t count);
 
-/* One message of the server. VD_NOMEM, VD_CORRUPT (a message or an order that no server sends): the connection is not to be used any further. */
+/* One message of the server. VD_NOMEM, VD_CORRUPT (a message or an order that no server sends), VD_FORBIDDEN (its token is too old): the connection is not to be used any further. */
 VDI_MUST_USE vd_status vdi_etcd_watch_stream_dispatch(struct vdi_etcd_watch_stream *stream, struct vd_bytes message);
 /* Whether anybody is left who needs it; with the last watch the whole stream goes, and nothing is canceled (E-270). */
 bool vdi_etcd_watch_stream_is_needed(struct vdi_etcd_watch_stream *stream);

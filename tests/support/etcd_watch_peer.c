@@ -10,6 +10,11 @@
 
 struct watch_world watch_world_new(uint64_t seed, size_t buffer_bytes)
 {
+	return watch_world_new_for(seed, buffer_bytes, NULL, NULL);
+}
+
+struct watch_world watch_world_new_for(uint64_t seed, size_t buffer_bytes, const char *user, const char *password)
+{
 	static const char *const endpoints[] = { "peer:2379" };
 	struct vd_etcd_options	 options = VD_ETCD_OPTIONS_INIT;
 	struct watch_world	 world;
@@ -17,6 +22,8 @@ struct watch_world watch_world_new(uint64_t seed, size_t buffer_bytes)
 
 	options.endpoints = endpoints;
 	options.endpoint_count = 1;
+	options.user = user;
+	options.password = password;
 	if (buffer_bytes)
 		options.watch_buffer_bytes = buffer_bytes;
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world.env), VD_OK);

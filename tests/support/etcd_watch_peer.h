@@ -21,6 +21,8 @@ struct watch_world {
 
 /* One endpoint. buffer_bytes 0: the default. */
 struct watch_world watch_world_new(uint64_t seed, size_t buffer_bytes);
+/* With a user, whose tokens the test hands out. */
+struct watch_world watch_world_new_for(uint64_t seed, size_t buffer_bytes, const char *user, const char *password);
 /* Closes the client unless it was closed (client NULL). */
 void watch_world_free(struct watch_world *world);
 void watch_world_run(struct watch_world *world);

@@ -2,7 +2,10 @@
 #include "vdtest.h"
 
 #include "actor_sim.h"
+#include "etcd_client_fixture.h"
 #include "etcd_watch_peer.h"
+
+#include <rpc.pb-c.h>
 
 /* A watch on "k" from revision, established as id 0 at h5, with a second one (id 1) beside it that keeps the stream alive. */
 struct table {
@@ -107,6 +110,81 @@ static void e264_a_failed_create_ends_its_watch_alone(void **state)
 		watch_put(t.stream, 1, "s", 8);
 		watch_reader_expect(&t.world, &t.sibling, "8");
 		teardown(&t);
+	}
+}
+
+/* The stream that comes with the next token. */
+static struct rpc_script_call *stream_with_token(struct watch_world *world, const char *token)
+{
+	Etcdserverpb__AuthenticateResponse answer = ETCDSERVERPB__AUTHENTICATE_RESPONSE__INIT;
+	struct rpc_script_call		  *stream;
+
+	answer.token = (char *) (uintptr_t) token;
+	vdi_sim_advance(world->env, VD_SECONDS(1));
+	rpc_script_answer(rpc_script_expect_call(world->script, "/etcdserverpb.Auth/Authenticate"), etcd_pack(&answer));
+	stream = watch_world_stream(world);
+	assert_true(vd_bytes_equal(rpc_script_call_metadata(stream, "token"), vd_bytes_of(token)));
+	return stream;
+}
+
+static void refuse(struct rpc_script_call *stream, const char *reason)
+{
+	watch_answer(stream, &(struct watch_answer) { .id = -1, .revision = 6, .created = true, .canceled = true, .reason = reason });
+}
+
+/* A server looks at the token of a stream again with every watch that is created on it, and the stream may be older than tokens become. */
+static void e209_a_stream_older_than_its_token_is_opened_anew(void **state)
+{
+	static const char *const reasons[] = { "etcdserver: invalid auth token", "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token",
+					       "etcdserver: revision of auth store is old", "etcdserver: user name is empty" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(reasons); i++) {
+		struct watch_world	world = watch_world_new_for(1, 0, "alice", "secret");
+		struct watch_reader	first, second, third;
+		struct vd_etcd_error	error;
+		struct rpc_script_call *stream, *old;
+
+		watch_reader_open(&world, &first, "a", 0);
+		stream = old = stream_with_token(&world, "t0");
+		watch_expect(stream, WATCH_CREATE);
+		watch_created(stream, 0, 5);
+		watch_put(stream, 0, "a", 7);
+		watch_reader_expect(&world, &first, "7");
+		/* No word of it to anybody: both go on where they were. */
+		watch_reader_open(&world, &second, "b", 3);
+		watch_expect(stream, WATCH_CREATE);
+		refuse(stream, reasons[i]);
+		stream = stream_with_token(&world, "t1");
+		assert_true(rpc_script_call_is_canceled(old));
+		assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 3);
+		watch_created(stream, 0, 8);
+		assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 8);
+		watch_created(stream, 1, 8);
+		watch_put(stream, 0, "b", 9);
+		watch_put(stream, 1, "a", 10);
+		watch_reader_expect(&world, &second, "9");
+		watch_reader_expect(&world, &first, "10");
+		/* A token that is new and refused all the same is an answer, for that watch alone. */
+		watch_reader_open(&world, &third, "c", 4);
+		watch_expect(stream, WATCH_CREATE);
+		refuse(stream, reasons[i]);
+		stream = stream_with_token(&world, "t2");
+		assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 4);
+		refuse(stream, reasons[i]);
+		error = watch_reader_end(&world, &third);
+		assert_status(error.error.code, i == 2 ? VD_CONFLICT : VD_FORBIDDEN);
+		watch_expect(stream, WATCH_CREATE);
+		watch_created(stream, 0, 11);
+		watch_expect(stream, WATCH_CREATE);
+		watch_created(stream, 1, 11);
+		watch_put(stream, 0, "b", 12);
+		watch_put(stream, 1, "a", 13);
+		watch_reader_expect(&world, &second, "12");
+		watch_reader_expect(&world, &first, "13");
+		watch_reader_close(&first);
+		watch_reader_close(&second);
+		watch_reader_close(&third);
+		watch_world_free(&world);
 	}
 }
 
@@ -630,6 +708,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e262_created_belongs_to_the_oldest_create),
 		cmocka_unit_test(e264_a_failed_create_ends_its_watch_alone),
+		cmocka_unit_test(e209_a_stream_older_than_its_token_is_opened_anew),
 		cmocka_unit_test(e264_created_and_canceled_with_an_id),
 		cmocka_unit_test(e264_created_and_compacted_at_once),
 		cmocka_unit_test(e264_a_failure_among_several_creates),
