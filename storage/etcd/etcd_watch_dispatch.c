@@ -31,7 +31,7 @@ static void error_of_code(enum vd_etcd_code code, struct vd_etcd_error *ret_erro
 }
 
 /* E-234 */
-static void error_of_cancel(const struct vdi_etcd_wire_watch_response *response, struct vd_etcd_error *ret_error)
+static void error_of_cancel(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response, struct vd_etcd_error *ret_error)
 {
 	if (response->compact_revision != 0) {
 		error_of_code(VD_ETCD_COMPACTED, ret_error);
@@ -41,6 +41,9 @@ static void error_of_cancel(const struct vdi_etcd_wire_watch_response *response,
 	} else {
 		error_of_code(VD_ETCD_FUTURE_REVISION, ret_error);
 	}
+	vdi_lock_acquire(&stream->set->lock);
+	memcpy(ret_error->endpoint, stream->endpoint, sizeof ret_error->endpoint);
+	vdi_lock_release(&stream->set->lock);
 }
 
 static void advance(struct vd_etcd_watch *watch, vd_rev next_revision)
@@ -70,7 +73,7 @@ static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, stru
 		stream->is_serial = true;
 		return VD_CORRUPT;
 	}
-	error_of_cancel(response, &error);
+	error_of_cancel(stream, response, &error);
 	/* E-209: the stream has become older than its token. The next connection has a new one; when that is refused too, it is the user who is. */
 	if (!stream->is_renewed && vdi_etcd_wants_new_token(stream->set->client, error.code)) {
 		stream->is_renewed = true;
@@ -255,7 +258,7 @@ static vd_status handle_canceled(struct vdi_etcd_watch_stream *stream, const str
 	vdi_hash_remove(&stream->canceled, vdi_etcd_watch_id_hash(response->watch_id), &response->watch_id);
 	if (watch == NULL)
 		return VD_OK;
-	error_of_cancel(response, &error);
+	error_of_cancel(stream, response, &error);
 	vdi_etcd_watch_stream_end_watch(stream, watch, &error);
 	/* The server knows, but for a compaction, which some servers repeat until they hear this (E-266, E-334). */
 	return vdi_etcd_watch_stream_is_needed(stream) ? vdi_etcd_watch_stream_cancel_id(stream, response->watch_id) : VD_OK;

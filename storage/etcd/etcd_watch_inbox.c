@@ -2,6 +2,8 @@
  *
  * One message is asked for at a time, and the next one at once unless the queue or its bytes have reached their bound; then the actor asks again
  * when it has worked enough off. Bytes count until they were worked on, so what the actor has in hand is bounded, too. */
+#include <stdio.h>
+
 #include "etcd_watch_stream.h"
 
 static size_t cost(const struct vdi_rpc_message *message)
@@ -21,6 +23,7 @@ static void on_opened(void *arg, const char *endpoint)
 	vdi_lock_acquire(&stream->set->lock);
 	stream->has_opened = true;
 	stream->opened_at = vd_env_now(stream->set->env);
+	(void) snprintf(stream->endpoint, sizeof stream->endpoint, "%s", endpoint);
 	vdi_lock_release(&stream->set->lock);
 }
 

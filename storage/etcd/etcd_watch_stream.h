@@ -65,6 +65,7 @@ struct vdi_etcd_watch_stream {
 	bool		 is_paused;	/* no message is asked for */
 	bool		 has_opened;
 	vd_mono		 opened_at;
+	char		 endpoint[sizeof(((struct vd_etcd_error *) 0)->endpoint)]; /* where it was opened last */
 	bool		 has_ended;
 	struct vdi_etcd_end end; /* once it has; not changed until the next connection */
 

@@ -100,6 +100,7 @@ static void e264_a_failed_create_ends_its_watch_alone(void **state)
 		error = watch_reader_end(&t.world, &failing);
 		assert_status(error.error.code, cases[i].status);
 		assert_int_equal(error.code, cases[i].code);
+		assert_string_equal(error.endpoint, "peer:2379"); /* who has said so */
 		watch_reader_close(&failing);
 		watch_expect_nothing(&t.world, t.stream);
 		/* The error is not its siblings' (upstream's leak, E-264): one that is canceled later has its own. */
