@@ -1,5 +1,6 @@
 /* A connection: bytes in, requests in order, answers out.
  *
+ *   SHAKE (TLS only) --> READ_HEAD
  *   READ_HEAD --head--> READ_BODY --complete--> HANDLE --answer--> RESPOND --all sent--> READ_HEAD | close
  *       \__________________\____ refused ______________________________________________> LINGER --> close
  *
@@ -13,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "env.h"
 #include "http_request.h"
 #include "http_server.h"
 
@@ -69,6 +71,17 @@ void vdi_http_connection_limit(struct vdi_http_connection *connection, vd_dur ti
 	set_deadline(connection, timeout);
 }
 
+/* False: out of memory. */
+static bool start_tls(struct vdi_http_connection *connection)
+{
+	const struct vdi_security *security = connection->loop->security;
+
+	if (security->tls == NULL)
+		return true;
+	connection->state = VDI_HTTP_SHAKE;
+	return vdi_tls_link_new(security->tls, connection->fd, &connection->tls) == VD_OK;
+}
+
 void vdi_http_connection_open(struct vdi_http_loop *loop, int fd)
 {
 	struct vdi_http_connection *connection = VDI_NEW(struct vdi_http_connection);
@@ -93,7 +106,7 @@ void vdi_http_connection_open(struct vdi_http_loop *loop, int fd)
 	loop->connections_open++;
 	set_deadline(connection, loop->server->options.head_timeout);
 	set_events(connection, EV_READ);
-	if (loop->server->draining)
+	if (loop->server->draining || !start_tls(connection))
 		vdi_http_connection_close(connection);
 }
 
@@ -122,6 +135,8 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 	if (connection->in_turns)
 		TAILQ_REMOVE(&loop->turns, connection, turns);
 	connection->in_turns = false;
+	if (connection->tls)
+		vdi_tls_link_end(connection->tls);
 	/* Its stream lives until the graveyard is emptied and may be given events before: they must not reach whoever gets this number next. */
 	(void) close(connection->fd);
 	connection->fd = -1;
@@ -146,6 +161,8 @@ void vdi_http_connection_free(struct vdi_http_connection *connection)
 
 	if (connection->stream)
 		connection->stream->ops->free(connection->stream);
+	(void) vdi_tls_link_free(connection->tls);
+	(void) vdi_identity_unref(connection->identity);
 	vdi_free(connection->input);
 	drop_pending(connection);
 	vdi_free(connection);
@@ -166,6 +183,8 @@ vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const
 	*ret_sent = 0;
 	if (connection->fd < 0)
 		return VD_IO;
+	if (connection->tls)
+		return vdi_tls_link_send(connection->tls, parts, count, ret_sent);
 	for (size_t i = 0; i < count; i++)
 		total += parts[i].iov_len;
 	if (total == 0)
@@ -200,6 +219,8 @@ static void finish(struct vdi_http_connection *connection)
 		stream->ops->free(stream);
 	drop_pending(connection);
 	if (connection->state == VDI_HTTP_LINGER) {
+		if (connection->tls)
+			vdi_tls_link_end(connection->tls);
 		(void) shutdown(connection->fd, SHUT_WR);
 		set_events(connection, EV_READ);
 		set_deadline(connection, LINGER);
@@ -233,7 +254,7 @@ void vdi_http_connection_answer(struct vdi_http_connection *connection, struct v
 		return;
 	}
 	connection->pending_size = 0;
-	connection->pending = status == VD_AGAIN ? vdi_alloc(total - sent) : NULL;
+	connection->pending = status == VD_AGAIN ? vdi_alloc(total - sent + 1) : NULL; /* TLS may have taken all and sent less */
 	if (connection->pending == NULL) {
 		vdi_http_connection_close(connection);
 		return;
@@ -384,10 +405,12 @@ static void begin_request(struct vdi_http_connection *connection, struct vd_byte
 	connection->state = VDI_HTTP_READ_BODY;
 	set_deadline(connection, connection->loop->server->options.body_timeout);
 	if (request->head.expect_continue && !more) {
-		static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+		static char	   go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+		const struct iovec part = { go_on, sizeof go_on - 1 };
+		size_t		   sent;
 
 		/* Not sent whole is as good as not sent: clients go on after a moment. */
-		(void) !send(connection->fd, go_on, sizeof go_on - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		(void) !vdi_http_connection_send(connection, &part, 1, &sent);
 	}
 }
 
@@ -509,7 +532,8 @@ static void feed(struct vdi_http_connection *connection, struct vd_bytes bytes)
 
 static void read_some(struct vdi_http_connection *connection)
 {
-	ssize_t size = recv(connection->fd, connection->loop->scratch, VDI_HTTP_SCRATCH_SIZE, MSG_DONTWAIT);
+	ssize_t size = connection->tls ? vdi_tls_link_receive(connection->tls, connection->loop->scratch, VDI_HTTP_SCRATCH_SIZE)
+				       : recv(connection->fd, connection->loop->scratch, VDI_HTTP_SCRATCH_SIZE, MSG_DONTWAIT);
 
 	if (size > 0) {
 		feed(connection, (struct vd_bytes) { connection->loop->scratch, (size_t) size });
@@ -527,11 +551,57 @@ static void read_some(struct vdi_http_connection *connection)
 	set_events(connection, (short) (connection->event_flags & ~EV_READ));
 }
 
+/* What Go's server says, in the clear, to who took us for a plain one. */
+static void say_https(const struct vdi_http_connection *connection)
+{
+	static const char text[] = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+	(void) !send(connection->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void) shutdown(connection->fd, SHUT_WR);
+}
+
+/* A certificate that does not prove anything is no fault yet: a token may follow, as upstream. */
+static bool take_identity(struct vdi_http_connection *connection)
+{
+	const char *why;
+
+	if (vdi_tls_link_identity(connection->tls, &connection->identity, &why) != VD_OK)
+		return false;
+	if (why)
+		vdi_log(connection->loop->server->env, VD_LOG_INFO, "http", "the certificate of a client was not accepted: %s", why);
+	return true;
+}
+
+static void shake(struct vdi_http_connection *connection)
+{
+	bool	  wants_write;
+	vd_status status = vdi_tls_link_shake(connection->tls, &wants_write);
+
+	if (status == VD_AGAIN) {
+		set_events(connection, wants_write ? EV_WRITE : EV_READ);
+		return;
+	}
+	if (status == VD_BAD_REQUEST)
+		say_https(connection);
+	if (status != VD_OK || !take_identity(connection)) {
+		connection->loop->server->refused_total++;
+		vdi_http_connection_close(connection);
+		return;
+	}
+	connection->state = VDI_HTTP_READ_HEAD;
+	set_deadline(connection, connection->loop->server->options.head_timeout);
+	set_events(connection, EV_READ);
+}
+
 static void on_ready(evutil_socket_t fd, short events, void *arg)
 {
 	struct vdi_http_connection *connection = arg;
 
 	(void) fd;
+	if (connection->state == VDI_HTTP_SHAKE) {
+		shake(connection);
+		return;
+	}
 	if ((events & EV_WRITE) && connection->state != VDI_HTTP_CLOSED) {
 		if (connection->pending)
 			flush_pending(connection);
@@ -581,7 +651,7 @@ void vdi_http_connection_expire(struct vdi_http_connection *connection)
 void vdi_http_connection_drain(struct vdi_http_connection *connection)
 {
 	connection->keep_alive = false;
-	if (connection->state == VDI_HTTP_READ_HEAD && connection->input_size == 0) {
+	if (connection->state == VDI_HTTP_SHAKE || (connection->state == VDI_HTTP_READ_HEAD && connection->input_size == 0)) {
 		vdi_http_connection_close(connection);
 	} else if (connection->stream && connection->stream->ops->drain) {
 		connection->stream->ops->drain(connection->stream);

@@ -37,13 +37,14 @@ static bool is_loopback_name(struct vd_bytes host)
 	return vdi_ascii_equal_fold(host, "localhost") || vd_bytes_has_prefix(host, vd_bytes_of("127."));
 }
 
-/* There is no authentication on a loopback address, so a web page must not be able to speak for the user: neither by a name that resolves to
- * 127.0.0.1 (rebinding) nor by a request that a browser sends for another site. */
+/* A web page must not be able to speak for the user: neither by a name that resolves to 127.0.0.1 (rebinding), where nobody is authenticated, nor by a request
+ * that a browser sends for another site, perhaps with the user's certificate. A server that listens elsewhere for everybody has any name. */
 static bool is_from_elsewhere(const struct vdi_request *request)
 {
 	struct vd_bytes host = VD_BYTES_NONE, site;
 
-	if (vdi_http_header_get(&request->head, "Host", &host) && !is_loopback_name(host))
+	if (!request->loop->security->authenticates && !request->server->options.insecure_no_auth &&
+	    vdi_http_header_get(&request->head, "Host", &host) && !is_loopback_name(host))
 		return true;
 	return vdi_http_header_get(&request->head, "Sec-Fetch-Site", &site) && !vd_bytes_equal(site, vd_bytes_of("same-origin")) &&
 	       !vd_bytes_equal(site, vd_bytes_of("none"));
@@ -237,6 +238,8 @@ static void dispatch_resource(struct vdi_request *request)
 {
 	struct vdi_route *route = &request->route;
 
+	if (vdi_handle_review(request))
+		return;
 	request->resource = vdi_resources_find(&request->server->resources, route->group, route->version, route->plural);
 	/* namespaces/x/y leads to y in namespace x; cluster-scoped kinds have no such path, and namespaced ones need it to name an object. */
 	if (request->resource == NULL || (route->has_namespace && !request->resource->namespaced) ||
@@ -263,10 +266,12 @@ void vdi_request_dispatch(struct vdi_request *request)
 	vdi_http_metrics_begin(request, &request->inflight);
 	request->pretty = wants_pretty(request);
 	if (is_from_elsewhere(request)) {
-		vdi_http_status_set(&request->status, 403, "Forbidden", "requests from other sites are not served on a loopback address");
+		vdi_http_status_set(&request->status, 403, "Forbidden", "requests from other sites are not served");
 		vdi_request_fail(request, &request->status);
 		return;
 	}
+	if (!vdi_request_authenticate(request) || !vdi_request_authorize(request))
+		return;
 	switch (request->route.kind) {
 	case VDI_ROUTE_BAD:
 		vdi_http_status_set(&request->status, 400, "BadRequest", "the request path is malformed");

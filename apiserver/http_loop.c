@@ -32,7 +32,8 @@ static void close_arrivals(struct vdi_arrival *arrival)
 	}
 }
 
-/* Over the limit: say so and hang up. The answer may be lost when the peer is still sending; it then sees a reset, which clients retry too. */
+/* Over the limit: say so and hang up. The answer may be lost when the peer is still sending; it then sees a reset, which clients retry too. TLS has no place
+ * for it before its handshake, which is work that there shall be no more of. */
 static void refuse(struct vd_server *server, int fd)
 {
 	static const char text[] = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\n"
@@ -40,7 +41,8 @@ static void refuse(struct vd_server *server, int fd)
 	char		  sink[4096];
 
 	server->refused_total++;
-	(void) send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (server->options.tls_cert_path == NULL)
+		(void) send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	(void) shutdown(fd, SHUT_WR);
 	(void) recv(fd, sink, sizeof sink, MSG_DONTWAIT);
 	(void) close(fd);
@@ -184,12 +186,22 @@ static void take_completed(struct vdi_request *request)
 	}
 }
 
+static void take_security(struct vdi_http_loop *loop)
+{
+	struct vdi_security *stale = loop->security;
+
+	vdi_lock_acquire(&loop->server->lock);
+	loop->security = vdi_security_ref(loop->server->security);
+	vdi_lock_release(&loop->server->lock);
+	(void) vdi_security_unref(stale);
+}
+
 static void run(void *arg)
 {
 	struct vdi_http_loop *loop = arg;
 	struct vdi_request   *completed;
 	struct vdi_arrival   *arrived;
-	bool		      has_to_accept, has_to_drain, has_to_close;
+	bool		      has_to_accept, has_to_drain, has_to_close, has_to_reload;
 
 	bury(loop);
 	vdi_lock_acquire(&loop->lock);
@@ -202,8 +214,12 @@ static void run(void *arg)
 	has_to_drain = loop->has_to_drain;
 	loop->has_to_drain = false;
 	has_to_close = loop->has_to_close;
+	has_to_reload = loop->has_to_reload;
+	loop->has_to_reload = false;
 	vdi_lock_release(&loop->lock);
 
+	if (has_to_reload)
+		take_security(loop);
 	if (has_to_accept)
 		(void) event_add(&loop->accept_event, NULL);
 	take_arrivals(loop, arrived);
@@ -242,6 +258,11 @@ void vdi_http_loop_drain(struct vdi_http_loop *loop)
 	order(loop, &loop->has_to_drain);
 }
 
+void vdi_http_loop_reload(struct vdi_http_loop *loop)
+{
+	order(loop, &loop->has_to_reload);
+}
+
 void vdi_http_loop_close_all(struct vdi_http_loop *loop)
 {
 	order(loop, &loop->has_to_close);
@@ -268,6 +289,7 @@ vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *serve
 	LIST_INIT(&loop->graveyard);
 	TAILQ_INIT(&loop->turns);
 	vdi_lock_init(&loop->lock, VDI_LOCK_LEAF);
+	take_security(loop);
 	loop->scratch = vdi_alloc(VDI_HTTP_SCRATCH_SIZE);
 	status = loop->scratch ? vdi_loop_new(server->env, &loop->loop) : VD_NOMEM;
 	if (status == VD_OK)
@@ -292,6 +314,7 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop)
 	close_arrivals(loop->arrived);
 	bury(loop);
 	vdi_lock_fini(&loop->lock);
+	(void) vdi_security_unref(loop->security);
 	vdi_free(loop->scratch);
 	memset(loop, 0, sizeof *loop);
 }

@@ -45,6 +45,7 @@ static void free_request(struct vdi_request *request)
 		vdi_budget_give_back(&request->server->accounts, request->account, request->kind);
 		atomic_fetch_sub(&request->account->requests, 1);
 	}
+	(void) vdi_identity_unref(request->identity);
 	vdi_account_put(&request->server->accounts, request->account);
 	vdi_request_drop_result(request);
 	vdi_write_free(request->write);

@@ -38,6 +38,7 @@ struct vdi_request {
 	struct vdi_debug	   *debug;  /* of the dump */
 	vd_mono			    started;
 	struct vdi_metric	   *inflight; /* to be lowered at the end */
+	struct vdi_identity	   *identity; /* who sent it: a reference, from the dispatch on */
 	struct vdi_account	   *account;  /* a use of it; NULL: there are no limits */
 	bool			    is_counted; /* in the account, as a request of its kind */
 	enum vdi_request_kind	    kind;
@@ -110,6 +111,11 @@ void vdi_object_write(struct vdi_out *out, const struct vd_object *object, vd_re
 /* ---- Handlers ---- */
 
 void vdi_request_dispatch(struct vdi_request *request); /* http_dispatch.c */
+/* Finds out who sent the request, and whether that one may. False: it was answered, 401 or 403. */
+bool vdi_request_authenticate(struct vdi_request *request);	/* http_auth.c */
+bool vdi_request_authorize(struct vdi_request *request);
+/* Reviews of oneself: who am I, may I, what may I. False: the request is about something else. */
+bool vdi_handle_review(struct vdi_request *request);	/* http_review.c */
 void vdi_handle_document(struct vdi_request *request);	/* http_meta.c */
 void vdi_handle_plain(struct vdi_request *request);
 void vdi_handle_debug(struct vdi_request *request);	/* http_debug.c */

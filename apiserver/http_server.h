@@ -19,6 +19,7 @@
 #include "http_parser.h"
 #include "lock.h"
 #include "resources.h"
+#include "security.h"
 #include "timer.h"
 
 struct vdi_request;
@@ -38,12 +39,13 @@ struct vdi_http_stream_ops {
 	void (*free)(struct vdi_http_stream *stream);
 };
 
-enum vdi_http_state { VDI_HTTP_READ_HEAD, VDI_HTTP_READ_BODY, VDI_HTTP_HANDLE, VDI_HTTP_RESPOND, VDI_HTTP_LINGER, VDI_HTTP_CLOSED };
+enum vdi_http_state { VDI_HTTP_READ_HEAD, VDI_HTTP_READ_BODY, VDI_HTTP_HANDLE, VDI_HTTP_RESPOND, VDI_HTTP_LINGER, VDI_HTTP_CLOSED, VDI_HTTP_SHAKE };
 
 struct vdi_http_connection {
 	/* Fixed. */
 	struct vdi_http_loop *loop;
 	int		      fd;
+	struct vdi_tls_link  *tls; /* NULL: plain */
 
 	/* The loop's thread only. */
 	LIST_ENTRY(vdi_http_connection) siblings;
@@ -52,6 +54,7 @@ struct vdi_http_connection {
 	struct vdi_timer	 timer;
 	vd_mono			 request_due;	/* when the answer must be out; VD_NEVER: of watches, and between requests */
 	struct vdi_http_scan	 scan;
+	struct vdi_identity	*identity; /* of its certificate; NULL: it showed none */
 	struct vdi_request	*request;
 	struct vdi_http_stream	*stream;
 	char			*input;		/* bytes not yet parsed; NULL when there are none */
@@ -87,6 +90,7 @@ struct vdi_http_loop {
 	_Atomic int64_t	      watches_open;
 	char		      date[40];
 	int64_t		      date_second;
+	struct vdi_security  *security;	    /* a use of what was read last */
 	struct event	      accept_event; /* the first loop only */
 	struct vdi_timer      accept_pause;
 	char		     *scratch;	    /* VDI_HTTP_SCRATCH_SIZE, for reads */
@@ -99,6 +103,7 @@ struct vdi_http_loop {
 	bool		    has_to_accept;
 	bool		    has_to_drain;
 	bool		    has_to_close;
+	bool		    has_to_reload;
 };
 
 #define VDI_HTTP_SCRATCH_SIZE 65536
@@ -136,6 +141,7 @@ struct vd_server {
 	/* Under lock: who waits for the last connection to go. */
 	struct vdi_lock	     lock;
 	struct vdi_condition changed;
+	struct vdi_security *security; /* as read last; the loops have uses of their own */
 };
 
 /* ---- http_loop.c ---- */
@@ -147,6 +153,8 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop);
 void vdi_http_loop_accept(struct vdi_http_loop *loop);
 void vdi_http_loop_drain(struct vdi_http_loop *loop);
 void vdi_http_loop_close_all(struct vdi_http_loop *loop);
+/* The server's security is another one. */
+void vdi_http_loop_reload(struct vdi_http_loop *loop);
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request);
 /* The loop's thread: makes sure the timers are looked at in time. */
 void vdi_http_loop_arm(struct vdi_http_loop *loop);

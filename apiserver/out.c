@@ -1,6 +1,7 @@
 /* Growing text with Go's JSON escapes. Runs of plain bytes are copied in one piece. */
 #include "out.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -251,4 +252,25 @@ void vdi_out_pretty(struct vdi_out *out, struct vd_bytes text)
 		vdi_out_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
 	}
 	vdi_out_raw(out, "\n");
+}
+
+vd_status vdi_out_read_file(struct vdi_out *out, const char *path, size_t max, struct vd_error *reterr)
+{
+	FILE	 *file = fopen(path, "re");
+	char	  piece[4096];
+	size_t	  size, start = out->size;
+	vd_status status = VD_OK;
+
+	if (file == NULL)
+		return vd_error_set(reterr, VD_INVALID, "%s: %s", path, strerror(errno));
+	while ((size = fread(piece, 1, sizeof piece, file)) > 0 && out->size - start <= max)
+		vdi_out_bytes(out, (struct vd_bytes) { piece, size });
+	if (ferror(file))
+		status = vd_error_set(reterr, VD_INVALID, "%s: %s", path, strerror(errno));
+	else if (out->failed)
+		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	else if (out->size - start > max)
+		status = vd_error_set(reterr, VD_INVALID, "%s: larger than %zu MiB", path, max >> 20);
+	(void) fclose(file);
+	return status;
 }

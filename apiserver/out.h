@@ -39,6 +39,9 @@ void vdi_out_comma(struct vdi_out *out);
 /* The same document indented by two blanks per level, with a newline at the end. text must be valid JSON. */
 void vdi_out_pretty(struct vdi_out *out, struct vd_bytes text);
 
+/* Appends what the file holds. VD_INVALID: it cannot be read, or is larger than max; the message names it. VD_NOMEM. Blocks for the disk. */
+VDI_MUST_USE vd_status vdi_out_read_file(struct vdi_out *out, const char *path, size_t max, struct vd_error *reterr);
+
 static inline struct vd_bytes vdi_out_slice(const struct vdi_out *out)
 {
 	struct vd_bytes bytes = { out->data, out->size };

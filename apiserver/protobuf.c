@@ -46,15 +46,19 @@ void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource 
 
 bool vdi_protobuf_take_body(struct vdi_request *request)
 {
+	if (vdi_protobuf_serves(request))
+		return vdi_protobuf_decode_body(request);
+	vdi_http_status_media_type(&request->status, "application/json, application/yaml"); /* H-324 */
+	vdi_request_fail(request, &request->status);
+	return false;
+}
+
+bool vdi_protobuf_decode_body(struct vdi_request *request)
+{
 	struct vdi_buffer json;
 	struct vd_error	  error = { 0 };
 	vd_status	  status;
 
-	if (!vdi_protobuf_serves(request)) { /* H-324 */
-		vdi_http_status_media_type(&request->status, "application/json, application/yaml");
-		vdi_request_fail(request, &request->status);
-		return false;
-	}
 	vdi_buffer_init(&json, BODY_MAX);
 	status = vdi_k8s_proto_to_json((struct vd_bytes) { request->body, request->body_size }, &json, &error);
 	if (status == VD_OK) {

@@ -22,6 +22,9 @@ bool vdi_protobuf_serves(const struct vdi_request *request);
 /* The body, which came as protobuf, becomes JSON. False after an answer was sent: 400, 413, 415. */
 bool vdi_protobuf_take_body(struct vdi_request *request);
 
+/* The same for a body that is not of the request's resource. False after an answer was sent: 400, 413. */
+bool vdi_protobuf_decode_body(struct vdi_request *request);
+
 /* For an object form (kind of the resource; scale: Scale) or a metadata form. The kind must have a table. */
 void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale, const struct vdi_negotiated *form);
 /* Appends one object without envelope; json as stored. revision replaces its resourceVersion; 0: as json says. VD_BAD_REQUEST: what is stored is not

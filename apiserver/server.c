@@ -32,6 +32,7 @@ struct listen_address {
 		struct sockaddr_in6 v6;
 	} socket;
 	socklen_t size;
+	bool	  is_loopback;
 };
 
 static vd_status parse_port(const char *text, uint16_t *ret_port)
@@ -75,11 +76,24 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 	} else {
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": not an IP address", text);
 	}
-	if (!loopback)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "listen address \"%s\": only loopback addresses are served, since there is no authentication yet", text);
+	address.is_loopback = loopback;
 	*ret_address = address;
 	return VD_OK;
+}
+
+/* Who reaches an address from elsewhere must show who it is, and not so that others can read it. */
+static vd_status check_reach(const struct vd_server *server, const struct listen_address *address, struct vd_error *reterr)
+{
+	const struct vdi_security *security = server->security;
+
+	if (address->is_loopback || server->options.insecure_no_auth || (security->authenticates && security->tls))
+		return VD_OK;
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+			    security->authenticates ? "listen address \"%s\": tokens would be sent in the clear to an address that is not loopback: "
+						      "give it a certificate and a key"
+						    : "listen address \"%s\": without authentication only loopback addresses are served: give it client "
+						      "authorities or tokens, or say that everybody may do everything",
+			    server->options.listen);
 }
 
 static const char unix_scheme[] = "unix:";
@@ -90,6 +104,8 @@ static vd_status bind_path(struct vd_server *server, const char *path, struct vd
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int		   fd;
 
+	if (server->security->tls)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": a socket of the file system has no TLS", server->options.listen);
 	if (*path == 0 || strlen(path) >= sizeof address.sun_path)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": a path of 1 to %zu bytes", server->options.listen,
 				    sizeof address.sun_path - 1);
@@ -114,12 +130,14 @@ static vd_status bind_path(struct vd_server *server, const char *path, struct vd
 static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 {
 	struct listen_address address;
+	const char	     *scheme = server->security->tls ? "https" : "http";
 	char		      host[64];
 	int		      on = 1, fd;
 
 	if (server->options.listen && strncmp(server->options.listen, unix_scheme, sizeof unix_scheme - 1) == 0)
 		return bind_path(server, server->options.listen + sizeof unix_scheme - 1, reterr);
 	VDI_TRY(parse_listen(server->options.listen, &address, reterr));
+	VDI_TRY(check_reach(server, &address, reterr));
 	fd = socket(address.socket.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return vd_error_set(reterr, VD_IO, "socket: %s", strerror(errno));
@@ -131,10 +149,10 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 		return vd_error_set(reterr, VD_IO, "%s: %s", server->options.listen, strerror(errno));
 	if (address.socket.any.sa_family == AF_INET) {
 		(void) inet_ntop(AF_INET, &address.socket.v4.sin_addr, host, sizeof host);
-		(void) snprintf(server->address, sizeof server->address, "http://%s:%u", host, ntohs(address.socket.v4.sin_port));
+		(void) snprintf(server->address, sizeof server->address, "%s://%s:%u", scheme, host, ntohs(address.socket.v4.sin_port));
 	} else {
 		(void) inet_ntop(AF_INET6, &address.socket.v6.sin6_addr, host, sizeof host);
-		(void) snprintf(server->address, sizeof server->address, "http://[%s]:%u", host, ntohs(address.socket.v6.sin6_port));
+		(void) snprintf(server->address, sizeof server->address, "%s://[%s]:%u", scheme, host, ntohs(address.socket.v6.sin6_port));
 	}
 	return VD_OK;
 }
@@ -143,25 +161,14 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 
 static vd_status load_file(struct vdi_resources *resources, const char *path, struct vd_error *reterr)
 {
-	struct vdi_out text = VDI_OUT_INIT;
-	FILE		   *file = fopen(path, "re");
-	char		    piece[4096];
-	size_t		    size;
-	vd_status	    status = VD_OK;
+	struct vdi_out	text = VDI_OUT_INIT;
+	struct vd_error inner = { .code = VD_OK };
+	vd_status	status = vdi_out_read_file(&text, path, RESOURCES_FILE_MAX, &inner);
 
-	if (file == NULL)
-		return vd_error_set(reterr, VD_INVALID, "resources: %s: %s", path, strerror(errno));
-	while ((size = fread(piece, 1, sizeof piece, file)) > 0 && text.size <= RESOURCES_FILE_MAX)
-		vdi_out_bytes(&text, (struct vd_bytes) { piece, size });
-	if (ferror(file))
-		status = vd_error_set(reterr, VD_INVALID, "resources: %s: %s", path, strerror(errno));
-	else if (text.failed)
-		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-	else if (text.size > RESOURCES_FILE_MAX)
-		status = vd_error_set(reterr, VD_INVALID, "resources: %s: larger than 16 MiB", path);
+	if (status != VD_OK)
+		status = vd_error_set(reterr, status, "%s%s", status == VD_INVALID ? "resources: " : "", inner.message);
 	else
 		status = vdi_resources_load(resources, vdi_out_slice(&text), reterr);
-	(void) fclose(file);
 	vdi_out_fini(&text);
 	return status;
 }
@@ -253,10 +260,37 @@ static vd_status make_loops(struct vd_server *server, struct vd_error *reterr)
 	return VD_OK;
 }
 
+static vd_status load_security(const struct vd_server *server, struct vdi_security **ret_security, struct vd_error *reterr)
+{
+	const struct vdi_security_files files = { .cert = server->options.tls_cert_path,
+						  .key = server->options.tls_key_path,
+						  .client_ca = server->options.client_ca_path,
+						  .tokens = server->options.token_path,
+						  .policy = server->options.policy_path };
+
+	return vdi_security_load(&files, ret_security, reterr);
+}
+
+vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
+{
+	struct vdi_security *fresh, *stale;
+
+	VDI_TRY(load_security(server, &fresh, reterr));
+	vdi_lock_acquire(&server->lock);
+	stale = server->security;
+	server->security = fresh;
+	vdi_lock_release(&server->lock);
+	(void) vdi_security_unref(stale);
+	for (size_t i = 0; i < server->loop_count; i++)
+		vdi_http_loop_reload(&server->loops[i]);
+	return VD_OK;
+}
+
 static vd_status build(struct vd_server *server, struct vd_error *reterr)
 {
 	vd_status status;
 
+	VDI_TRY(load_security(server, &server->security, reterr));
 	VDI_TRY(bind_address(server, reterr));
 	VDI_TRY(make_resources(server, reterr));
 	VDI_TRY(make_loops(server, reterr));
@@ -420,6 +454,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 		(void) vd_codec_free(server->resources.items[i].codec);
 	vdi_documents_fini(&server->documents);
 	vdi_resources_fini(&server->resources);
+	(void) vdi_security_unref(server->security);
 	vdi_condition_fini(&server->changed);
 	vdi_accounts_fini(&server->accounts);
 	vdi_lock_fini(&server->lock);

@@ -19,7 +19,7 @@ struct vd_server;
 
 struct vd_server_options {
 	size_t		size;		       /* sizeof(struct vd_server_options) */
-	const char     *listen;		       /* "127.0.0.1:8080", "[::1]:0"; port 0: the system chooses. Loopback only (no authentication yet). "unix:/run/v.sock":
+	const char     *listen;		       /* "127.0.0.1:8080", "[::1]:0"; port 0: the system chooses. Loopback, unless clients are authenticated. "unix:/run/v.sock":
 						* a socket that only the same user may open; removed at the end */
 	unsigned	threads;	       /* event loops; 0: number of processors, at most 8 */
 	const char     *resources_path;	       /* a resources file, or NULL */
@@ -46,13 +46,21 @@ struct vd_server_options {
 	uint32_t	request_count_max;	  /* reads under way, watches apart; more are answered 429; default 400; 0: no limit */
 	uint32_t	mutating_request_count_max; /* the same for writes; default 200 */
 	bool		no_compression;		  /* long answers are not compressed, whoever asks for it */
+	const char     *tls_cert_path;		  /* PEM: the server's certificate with its chain, and its key; both or none. TLS 1.2 and later */
+	const char     *tls_key_path;
+	const char     *client_ca_path;		  /* PEM: authorities of client certificates, which name a user (CN) and groups (O); or NULL */
+	const char     *token_path;		  /* lines of token,user,uid,"group,group"; or NULL. With authorities or tokens nobody else may do anything,
+						   * except to ask for health and version */
+	const char     *policy_path;		  /* JSON rules, docs/SECURITY.md; NULL: who was authenticated may do everything */
+	bool		insecure_no_auth;	  /* serves an address that is not loopback although everybody may do everything there */
 };
 #define VD_SERVER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
-			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, false         \
+			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, false,        \
+			0, 0, 0, 0, 0, false                                                                             \
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the
@@ -63,8 +71,11 @@ VD_API VD_MUST_USE vd_status vd_server_new(const struct vd_env *env, struct vd_s
 /* Creates the namespaces default, kube-system, kube-public and kube-node-lease where absent (unless read_only), waits until all caches are ready, then accepts
  * connections. Blocks at most timeout (negative: for ever). */
 VD_API VD_MUST_USE vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr);
-/* "http://127.0.0.1:8080", with the port in use, or "unix:/run/v.sock". Lent while the server lives. */
+/* "http://127.0.0.1:8080" or "https://...", with the port in use, or "unix:/run/v.sock". Lent while the server lives. */
 VD_API const char *vd_server_address(const struct vd_server *server);
+/* Reads certificates, authorities, tokens and policy again; what is wrong with them leaves everything as it was. Connections and requests from now on go by the
+ * new ones; watches that run are not ended. Blocks for the disk. One call at a time. VD_INVALID: the message names the file. VD_NOMEM. */
+VD_API VD_MUST_USE vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr);
 /* Accepts no more, ends watches cleanly, lets requests finish. Blocks until all connections are closed, or timeout. VD_TIMEOUT: some are
  * left; vd_server_free cuts them. */
 VD_API vd_status vd_server_drain(struct vd_server *server, vd_dur timeout);

@@ -237,12 +237,17 @@ if command -v openssl >/dev/null; then
 	holds "serve: without its certificate root is nobody" "user name is empty" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" get a 2>&1 || true)"
 	holds "serve: a password" "permission denied" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --user visitor:secret get a 2>&1 || true)"
 	stop
+	start_serve 127.0.0.1:0 --tls-cert "$dir/server.crt" --tls-key "$dir/server.key" --client-ca "$dir/ca.crt"
+	secure="https://127.0.0.1:${endpoint##*:}"
+	same "serve: the certificates of the REST side" "a 1" "$(as root get a | lines)"
+	holds "serve: they are asked for" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
+	stop
 	serve_refuses "a certificate without its key" "belong together" --etcd-listen 127.0.0.1:0 --etcd-listen-cert-file "$dir/server.crt"
 	serve_refuses "client certificates without an authority" "needs" --etcd-listen 127.0.0.1:0 "${tls[@]}" --etcd-listen-client-cert-auth
 	serve_refuses "http with TLS" "https needs" --etcd-listen http://127.0.0.1:0 "${tls[@]}"
 	serve_refuses "TLS that asks nobody" "nothing asks who they are" --etcd-listen 0.0.0.0:0 "${tls[@]}"
 fi
-serve_refuses "options without a port" "need --etcd-listen" --insecure-no-auth
+serve_refuses "options without a port" "need --etcd-listen" --etcd-listen-client-cert-auth
 serve_refuses "an open port on all addresses" "nothing asks who they are" --etcd-listen 0.0.0.0:0
 rm -rf "$dir/serve"
 start_serve 0.0.0.0:0 --insecure-no-auth

@@ -74,6 +74,9 @@ protobuf)
 crashloop)
 	exec "$peers" crashloop --vedette "$vedette" $(sized '--rounds 6 --run-max 800ms --writers 4' '--rounds 60')
 	;;
+security)
+	exec "$peers" security --vedette "$vedette" $(sized '--idle 200' '--idle 2000')
+	;;
 badinput)
 	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" badinput \
 		$(sized '--idle 500 --slow 60 --unread 10 --unread-bytes 50331648' '--slow-deadline 150s')

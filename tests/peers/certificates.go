@@ -21,6 +21,37 @@ type testCertificates struct {
 	caFile, certFile, keyFile string
 	client                    *tls.Config
 	server                    *tls.Config
+	dir                       string
+	ca                        *x509.Certificate
+	caKey                     *ecdsa.PrivateKey
+}
+
+// issue makes another certificate of the same authority, for clients and for 127.0.0.1, and writes it beside the others.
+func (c *testCertificates) issue(name string, subject pkix.Name, serial int64) (certFile, keyFile string, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", "", err
+	}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: subject, NotBefore: c.ca.NotBefore, NotAfter: c.ca.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, DNSNames: []string{"localhost"}}
+	leafBytes, err := x509.CreateCertificate(rand.Reader, leaf, c.ca, &key.PublicKey, c.caKey)
+	if err != nil {
+		return "", "", err
+	}
+	keyBytes, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return "", "", err
+	}
+	certFile, keyFile = filepath.Join(c.dir, name+".pem"), filepath.Join(c.dir, name+".key")
+	if err := writePEM(certFile, "CERTIFICATE", leafBytes); err != nil {
+		return "", "", err
+	}
+	return certFile, keyFile, writePEM(keyFile, "PRIVATE KEY", keyBytes)
+}
+
+func writePEM(path, kind string, bytes []byte) error {
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600)
 }
 
 func makeTestCertificates(dir string) (*testCertificates, error) {
@@ -38,40 +69,22 @@ func makeTestCertificates(dir string) (*testCertificates, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	c := &testCertificates{caFile: filepath.Join(dir, "ca.pem"), dir: dir, ca: ca, caKey: caKey}
+	if err := writePEM(c.caFile, "CERTIFICATE", caBytes); err != nil {
 		return nil, err
 	}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "root"}, NotBefore: from, NotAfter: to,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, DNSNames: []string{"localhost"}}
-	leafBytes, err := x509.CreateCertificate(rand.Reader, leaf, ca, &key.PublicKey, caKey)
-	if err != nil {
+	if c.certFile, c.keyFile, err = c.issue("cert", pkix.Name{CommonName: "root"}, 2); err != nil {
 		return nil, err
-	}
-	keyBytes, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	c := &testCertificates{caFile: filepath.Join(dir, "ca.pem"), certFile: filepath.Join(dir, "cert.pem"), keyFile: filepath.Join(dir, "key.pem")}
-	for _, file := range []struct {
-		path, kind string
-		bytes      []byte
-	}{{c.caFile, "CERTIFICATE", caBytes}, {c.certFile, "CERTIFICATE", leafBytes}, {c.keyFile, "PRIVATE KEY", keyBytes}} {
-		if err := os.WriteFile(file.path, pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.bytes}), 0o600); err != nil {
-			return nil, err
-		}
 	}
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := x509.ParseCertificate(caBytes)
-	if err != nil {
+	if c.ca, err = x509.ParseCertificate(caBytes); err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
+	pool.AddCert(c.ca)
 	c.client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
 	c.server = &tls.Config{ClientCAs: pool, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}
 	return c, nil

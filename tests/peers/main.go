@@ -25,6 +25,7 @@ var subcommands = map[string]subcommand{
 	"crashloop":         {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
 	"badinput":          {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
 	"watchlist":         {"list and watch semantics on the wire", runWatchList},
+	"security":          {"TLS, certificates, tokens and the policy: who may do what, and hostile handshakes", runSecurity},
 	"etcd-run":          {"starts an etcd (3.7 or 3.4, one or more members), runs a command with it, and ends both", runEtcd},
 	"control":           {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
 	"etcd-fake":         {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},

@@ -3,11 +3,11 @@
 
 bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct vdi_etcd_port_options *options, int *ret_exit)
 {
-	bool has_more = options->cert_file || options->key_file || options->trusted_ca_file || options->client_cert_auth || options->insecure_no_auth;
+	bool has_more = options->cert_file || options->key_file || options->trusted_ca_file || options->client_cert_auth;
 
 	*ret_exit = VDI_EXIT_OK;
 	if (options->listen == NULL && has_more)
-		*ret_exit = vdi_command_mistake(command, "options --etcd-listen-... and --insecure-no-auth need --etcd-listen");
+		*ret_exit = vdi_command_mistake(command, "options --etcd-listen-... need --etcd-listen");
 	else if (!options->cert_file != !options->key_file)
 		*ret_exit = vdi_command_mistake(command, "--etcd-listen-cert-file and --etcd-listen-key-file belong together");
 	else if (options->client_cert_auth && !(options->cert_file && options->trusted_ca_file))

@@ -26,9 +26,7 @@ struct vdi_etcd_port_options {
 		{ 0, "etcd-listen-key-file", VDI_OPTION_TEXT, "FILE", "and its key", &(port)->key_file },                                             \
 		{ 0, "etcd-listen-trusted-ca-file", VDI_OPTION_TEXT, "FILE", "whose client certificates it believes", &(port)->trusted_ca_file },     \
 		{ 0, "etcd-listen-client-cert-auth", VDI_OPTION_FLAG, NULL, "etcd clients must show a certificate; its common name is their user",    \
-		  &(port)->client_cert_auth },                                                                                                        \
-		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve etcd to other machines although nothing asks who they are",                    \
-		  &(port)->insecure_no_auth }
+		  &(port)->client_cert_auth }
 
 /* False: *ret_exit is the exit status (the mistake was said). */
 bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct vdi_etcd_port_options *options, int *ret_exit);

@@ -40,6 +40,8 @@ struct serve {
 	unsigned    threads;
 	bool	    memory;
 	bool	    is_history_failed; /* the local history, not the etcd */
+	const char *tls_cert, *tls_key, *client_ca, *token_file, *policy;
+	bool	    insecure_no_auth;
 	struct vdi_etcd_settings etcd;
 	struct vdi_etcd_port_options port;
 
@@ -144,6 +146,12 @@ static struct vd_server_options server_options(const struct serve *serve)
 	options.request_count_max = serve->requests;
 	options.mutating_request_count_max = serve->mutating_requests;
 	options.no_compression = serve->no_compression;
+	options.tls_cert_path = serve->tls_cert;
+	options.tls_key_path = serve->tls_key;
+	options.client_ca_path = serve->client_ca;
+	options.token_path = serve->token_file;
+	options.policy_path = serve->policy;
+	options.insecure_no_auth = serve->insecure_no_auth;
 	options.on_inconsistency = strcmp(serve->on_inconsistency, "panic") == 0    ? VD_ON_INCONSISTENCY_PANIC
 				   : strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST
 										     : VD_ON_INCONSISTENCY_REPORT;
@@ -195,7 +203,9 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 	bool is_told = false;
 
 	while (!atomic_load(&start->is_over)) {
-		is_told |= vdi_command_wait_for_signal(signals) != SIGNAL_STARTED && !atomic_load(&start->is_over);
+		int heard = vdi_command_wait_for_signal(signals);
+
+		is_told |= heard != SIGNAL_STARTED && heard != SIGHUP && !atomic_load(&start->is_over);
 		/* Nothing of ours is kept in an etcd, and a local history stands any end; an embedded store is opened to its end and closed. */
 		if (is_told && start->serve->etcd.urls) {
 			(void) fflush(stdout);
@@ -203,6 +213,23 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 		}
 	}
 	return !is_told;
+}
+
+/* SIGHUP reads again what may change while the server runs. */
+static void serve_until_told(const struct start *start, const sigset_t *signals)
+{
+	struct vd_error error;
+	int		heard;
+
+	while ((heard = vdi_command_wait_for_signal(signals)) == SIGNAL_STARTED || heard == SIGHUP) {
+		if (heard == SIGNAL_STARTED)
+			continue;
+		error = (struct vd_error) { .code = VD_OK };
+		if (vd_server_reload(start->server, &error) == VD_OK)
+			(void) fprintf(stderr, "vedette serve: certificates, tokens and policy were read again\n");
+		else
+			(void) fprintf(stderr, "vedette serve: nothing was changed: %s\n", error.message);
+	}
 }
 
 static int run_server(struct serve *serve, const sigset_t *signals)
@@ -219,8 +246,7 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 		(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start.server), start.etcd_port ? " etcd " : "",
 			       start.etcd_port ? vdi_etcd_port_address(start.etcd_port) : "");
 		(void) fflush(stderr);
-		while (vdi_command_wait_for_signal(signals) == SIGNAL_STARTED)
-			;
+		serve_until_told(&start, signals);
 		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* what is left is cut */
 	}
 	(void) vdi_etcd_port_close(start.etcd_port);
@@ -228,6 +254,21 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 	(void) vd_server_free(start.server);
 	(void) vd_store_close_wait(start.store);
 	return start.result;
+}
+
+/* What holds for the REST side holds for the etcd port, unless it has a certificate of its own. There are no tokens there: with authorities, certificates are asked
+ * for. */
+static void share_tls(struct serve *serve)
+{
+	serve->port.insecure_no_auth = serve->insecure_no_auth;
+	if (serve->port.cert_file || serve->tls_cert == NULL)
+		return;
+	serve->port.cert_file = serve->tls_cert;
+	serve->port.key_file = serve->tls_key;
+	if (serve->client_ca && serve->port.trusted_ca_file == NULL) {
+		serve->port.trusted_ca_file = serve->client_ca;
+		serve->port.client_cert_auth = true;
+	}
 }
 
 static int run(const struct vdi_command *command, int argc, char **argv)
@@ -243,7 +284,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 					  .etcd = VDI_ETCD_SETTINGS_INIT };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
 	struct vd_env	       *env;
-	sigset_t		signals;
+	sigset_t		signals, reload;
 	size_t			operand_count;
 	int			result;
 	const struct vdi_option table[] = {
@@ -271,6 +312,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  &serve.requests },
 		{ 0, "max-mutating-requests-inflight", VDI_OPTION_COUNT, "N", "the same for writes (default 200)", &serve.mutating_requests },
 		{ 0, "no-compression", VDI_OPTION_FLAG, NULL, "answers over 128 KiB go out plainly also to clients that take gzip", &serve.no_compression },
+		{ 0, "tls-cert", VDI_OPTION_TEXT, "FILE", "serve https with this certificate, its chain behind it (PEM)", &serve.tls_cert },
+		{ 0, "tls-key", VDI_OPTION_TEXT, "FILE", "key of that certificate (PEM)", &serve.tls_key },
+		{ 0, "client-ca", VDI_OPTION_TEXT, "FILE", "authorities of client certificates; their subject names user (CN) and groups (O)", &serve.client_ca },
+		{ 0, "token-file", VDI_OPTION_TEXT, "FILE", "bearer tokens: lines of token,user,uid,\"group,group\"", &serve.token_file },
+		{ 0, "authorization-policy", VDI_OPTION_TEXT, "FILE", "who may do what (JSON; default: whoever is authenticated, everything)", &serve.policy },
+		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve everybody, also on an address that is not loopback", &serve.insecure_no_auth },
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 
@@ -281,6 +328,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	if (serve.etcd.urls && (serve.memory || serve.load))
 		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with neither --memory nor --load");
+	if (serve.port.listen)
+		share_tls(&serve);
 	if (!vdi_etcd_port_options_check(command, &serve.port, &result))
 		return result;
 	if (serve.etcd.urls && serve.port.listen)
@@ -290,8 +339,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (serve.data_dir == NULL && !serve.etcd.urls)
 		serve.data_dir = "./vedette-data";
 	vdi_command_raise_file_limit();
+	(void) sigemptyset(&reload);
+	(void) sigaddset(&reload, SIGHUP);
+	(void) sigprocmask(SIG_BLOCK, &reload, NULL);
 	if (vdi_command_process_init(&log, SIGNAL_STARTED, &signals, &env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
+	(void) sigaddset(&signals, SIGHUP);
 	serve.env = env;
 	result = run_server(&serve, &signals);
 	(void) vd_env_free(env);
@@ -303,7 +356,7 @@ const struct vdi_command vdi_command_serve = {
 	.summary = "Serve list and watch to kubectl, client-go and the like.",
 	.usage = "vedette serve [options]",
 	.details = "Says one line on standard error when it accepts requests: \"vedette: ready http://127.0.0.1:8080\". SIGTERM or Ctrl-C ends it: watches end\n"
-		   "cleanly, what was acknowledged is on disk.\n"
+		   "cleanly, what was acknowledged is on disk. SIGHUP reads certificates, tokens and policy again.\n"
 		   "With --etcd URL the objects lie in an etcd (3.4 or later), under the keys that Kubernetes uses; several servers may share one.\n"
 		   "With --data-dir DIR beside it, the changes of the last --history-window are kept there too (at most --history-bytes of them), and a restart\n"
 		   "of this server makes nobody list again, whatever etcd has compacted meanwhile. Each server needs a directory of its own.\n"

@@ -1,0 +1,193 @@
+/* Who sent a request, and whether that one may: certificates, tokens, the policy.
+ *
+ * A bearer token counts before a certificate, and a wrong one is refused whatever else is shown. Upstream: k8s.io/apiserver pkg/endpoints/filters
+ * (authentication.go, authorization.go), pkg/endpoints/request/requestinfo.go for the verbs, pkg/endpoints/handlers/responsewriters/errors.go for the words.
+ */
+#include "http_auth.h"
+
+#include <stdio.h>
+
+#include "http_request.h"
+
+static void fail_unauthorized(struct vdi_request *request)
+{
+	vdi_http_status_set(&request->status, 401, "Unauthorized", "Unauthorized");
+	vdi_request_fail(request, &request->status);
+}
+
+/* The token of "Bearer x"; the scheme's case does not matter. False: another scheme, or none. */
+static bool bearer_of(struct vd_bytes value, struct vd_bytes *ret_token)
+{
+	const char *data = value.data;
+
+	if (value.size < 7 || data[6] != ' ' || !vdi_ascii_equal_fold((struct vd_bytes) { data, 6 }, "Bearer"))
+		return false;
+	data += 7;
+	value.size -= 7;
+	while (value.size && *data == ' ') {
+		data++;
+		value.size--;
+	}
+	*ret_token = (struct vd_bytes) { data, value.size };
+	return true;
+}
+
+bool vdi_request_authenticate(struct vdi_request *request)
+{
+	const struct vdi_security *security = request->loop->security;
+	struct vdi_identity	  *identity = NULL;
+	struct vd_bytes		   value, token;
+
+	if (!security->authenticates) {
+		request->identity = vdi_identity_ref(security->anonymous);
+		return true;
+	}
+	if (vdi_http_header_get(&request->head, "Authorization", &value) && bearer_of(value, &token)) {
+		identity = security->tokens ? vdi_tokens_find(security->tokens, token) : NULL;
+		if (identity == NULL) {
+			fail_unauthorized(request);
+			return false;
+		}
+	}
+	if (identity == NULL)
+		identity = request->connection->identity;
+	request->identity = vdi_identity_ref(identity ? identity : security->anonymous);
+	return true;
+}
+
+/* ---- What it wants ---- */
+
+static const char *resource_verb(const struct vdi_request *request)
+{
+	bool is_one = request->route.name.size > 0;
+
+	switch (request->head.method) {
+	case VDI_HTTP_GET:
+	case VDI_HTTP_HEAD:
+		if (request->route.watch_prefix || (request->params.watch && !is_one))
+			return "watch";
+		return is_one ? "get" : "list";
+	case VDI_HTTP_POST: return "create";
+	case VDI_HTTP_PUT: return "update";
+	case VDI_HTTP_PATCH: return "patch";
+	case VDI_HTTP_DELETE: return is_one ? "delete" : "deletecollection";
+	default: return "";
+	}
+}
+
+static const char *path_verb(const struct vdi_request *request)
+{
+	switch (request->head.method) {
+	case VDI_HTTP_GET: return "get";
+	case VDI_HTTP_HEAD: return "head";
+	case VDI_HTTP_POST: return "post";
+	case VDI_HTTP_PUT: return "put";
+	case VDI_HTTP_PATCH: return "patch";
+	case VDI_HTTP_DELETE: return "delete";
+	default: return "";
+	}
+}
+
+static struct vdi_access access_of(const struct vdi_request *request)
+{
+	const struct vdi_route *route = &request->route;
+
+	if (route->kind != VDI_ROUTE_RESOURCE)
+		return (struct vdi_access) { .is_path = true,
+					     .verb = vd_bytes_of(path_verb(request)),
+					     .path = route->path.size ? route->path : vd_bytes_of("/") };
+	return (struct vdi_access) { .verb = vd_bytes_of(resource_verb(request)),
+				     .group = route->group,
+				     .resource = route->plural,
+				     .subresource = route->subresource,
+				     .name = route->name,
+				     /* As upstream: a namespace is in itself. */
+				     .namespace_name = route->has_namespace ? route->namespace_name
+						       : route->group.size == 0 && vd_bytes_equal(route->plural, vd_bytes_of("namespaces")) ? route->name
+																	     : VD_BYTES_NONE };
+}
+
+void vdi_access_say(const struct vdi_access *access, const char *user, char *buffer, size_t size)
+{
+	char place[300] = "at the cluster scope";
+
+	if (access->is_path) {
+		(void) snprintf(buffer, size, "User \"%s\" cannot %.*s path \"%.*s\"", user, (int) access->verb.size, (const char *) access->verb.data,
+				(int) VDI_MIN(access->path.size, (size_t) 256), (const char *) access->path.data);
+		return;
+	}
+	if (access->namespace_name.size)
+		(void) snprintf(place, sizeof place, "in the namespace \"%.*s\"", (int) VDI_MIN(access->namespace_name.size, (size_t) 253),
+				(const char *) access->namespace_name.data);
+	(void) snprintf(buffer, size, "User \"%s\" cannot %.*s resource \"%.*s%s%.*s\" in API group \"%.*s\" %s", user, (int) access->verb.size,
+			(const char *) access->verb.data, (int) VDI_MIN(access->resource.size, (size_t) 63), (const char *) access->resource.data,
+			access->subresource.size ? "/" : "", (int) VDI_MIN(access->subresource.size, (size_t) 63),
+			(const char *) access->subresource.data, (int) VDI_MIN(access->group.size, (size_t) 253), (const char *) access->group.data, place);
+}
+
+static void fail_forbidden(struct vdi_request *request, const struct vdi_access *access)
+{
+	char group[256], resource[320], why[VDI_STATUS_MESSAGE_SIZE - 400];
+
+	vdi_access_say(access, request->identity->user, why, sizeof why);
+	if (access->is_path) {
+		vdi_http_status_set(&request->status, 403, "Forbidden", "forbidden: %s", why);
+	} else {
+		(void) snprintf(group, sizeof group, "%.*s", (int) VDI_MIN(access->group.size, sizeof group - 1), (const char *) access->group.data);
+		(void) snprintf(resource, sizeof resource, "%.*s", (int) VDI_MIN(access->resource.size, (size_t) 63), (const char *) access->resource.data);
+		if (access->name.size)
+			vdi_http_status_set(&request->status, 403, "Forbidden", "%s%s%s \"%.*s\" is forbidden: %s", resource, *group ? "." : "", group,
+					    (int) VDI_MIN(access->name.size, (size_t) 253), (const char *) access->name.data, why);
+		else
+			vdi_http_status_set(&request->status, 403, "Forbidden", "%s%s%s is forbidden: %s", resource, *group ? "." : "", group, why);
+		vdi_http_status_details(&request->status, access->name, group, resource);
+	}
+	vdi_request_fail(request, &request->status);
+}
+
+/* Everybody who is somebody may ask about himself (upstream's role system:basic-user). */
+static bool is_about_oneself(const struct vdi_access *access)
+{
+	if (access->is_path || !vd_bytes_equal(access->verb, vd_bytes_of("create")))
+		return false;
+	return (vd_bytes_equal(access->group, vd_bytes_of("authorization.k8s.io")) &&
+		(vd_bytes_equal(access->resource, vd_bytes_of("selfsubjectaccessreviews")) ||
+		 vd_bytes_equal(access->resource, vd_bytes_of("selfsubjectrulesreviews")))) ||
+	       (vd_bytes_equal(access->group, vd_bytes_of("authentication.k8s.io")) &&
+		vd_bytes_equal(access->resource, vd_bytes_of("selfsubjectreviews")));
+}
+
+/* What kubectl and client-go read before anything else (upstream's role system:discovery). */
+static bool is_discovery(const struct vdi_request *request, const struct vdi_access *access)
+{
+	if (request->head.method != VDI_HTTP_GET && request->head.method != VDI_HTTP_HEAD)
+		return false;
+	switch (request->route.kind) {
+	case VDI_ROUTE_API:
+	case VDI_ROUTE_APIS:
+	case VDI_ROUTE_GROUP:
+	case VDI_ROUTE_VERSION: return true;
+	case VDI_ROUTE_PLAIN: return vd_bytes_has_prefix(access->path, vd_bytes_of("/openapi/"));
+	default: return false;
+	}
+}
+
+bool vdi_request_authorize(struct vdi_request *request)
+{
+	const struct vdi_security *security = request->loop->security;
+	struct vdi_access	   access;
+
+	if (!security->authenticates)
+		return true;
+	access = access_of(request);
+	if (vdi_policy_allows(security->policy, request->identity, &access))
+		return true;
+	if (request->identity == security->anonymous) { /* show something first */
+		fail_unauthorized(request);
+		return false;
+	}
+	if (is_about_oneself(&access) || is_discovery(request, &access))
+		return true;
+	fail_forbidden(request, &access);
+	return false;
+}

@@ -1,0 +1,407 @@
+/* TLS by OpenSSL on non-blocking sockets.
+ *
+ * OpenSSL wants a record that a full socket refused to be offered again, whole. Callers here may come back with fewer bytes, so such a record is kept and
+ * counts as taken; nothing else goes out before it. Sockets are written with MSG_NOSIGNAL, hence a BIO of our own. Sessions are not resumed: clients keep
+ * their connections, and a revoked authority should not live on in a ticket.
+ */
+#include "tls.h"
+
+#include <errno.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <sys/socket.h>
+
+#define RECORD 16384
+
+struct vdi_tls {
+	SSL_CTX	   *context;
+	BIO_METHOD *socket_method;
+};
+
+struct vdi_tls_link {
+	SSL   *ssl;
+	char  *held; /* a record that the socket did not take */
+	size_t held_size;
+	int    fd;
+	bool   is_up;
+	bool   is_broken;
+};
+
+/* ---- The socket ---- */
+
+static int socket_write(BIO *bio, const char *data, int size)
+{
+	const struct vdi_tls_link *link = BIO_get_data(bio);
+	ssize_t			   sent;
+
+	BIO_clear_retry_flags(bio);
+	do
+		sent = send(link->fd, data, (size_t) size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
+		BIO_set_retry_write(bio);
+	return (int) sent;
+}
+
+static int socket_read(BIO *bio, char *data, int size)
+{
+	const struct vdi_tls_link *link = BIO_get_data(bio);
+	ssize_t			   got;
+
+	BIO_clear_retry_flags(bio);
+	do
+		got = recv(link->fd, data, (size_t) size, MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		BIO_set_retry_read(bio);
+	return (int) got;
+}
+
+static long socket_control(BIO *bio, int command, long number, void *pointer)
+{
+	(void) bio;
+	(void) number;
+	(void) pointer;
+	return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+static BIO_METHOD *socket_method_new(void)
+{
+	BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "vedette socket");
+
+	if (method == NULL || !BIO_meth_set_write(method, socket_write) || !BIO_meth_set_read(method, socket_read) ||
+	    !BIO_meth_set_ctrl(method, socket_control)) {
+		BIO_meth_free(method);
+		return NULL;
+	}
+	return method;
+}
+
+/* ---- Contexts ---- */
+
+/* The newest of OpenSSL's reasons, or the system's, which is the oldest; forgets the others. */
+static const char *reason(void)
+{
+	unsigned long code = ERR_SYSTEM_ERROR(ERR_peek_error()) ? ERR_peek_error() : ERR_peek_last_error();
+	const char   *text = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
+
+	ERR_clear_error();
+	return text ? text : "not usable";
+}
+
+/* A key must not need a person. */
+static int no_passphrase(char *buffer, int size, int writing, void *arg)
+{
+	(void) buffer;
+	(void) size;
+	(void) writing;
+	(void) arg;
+	return -1;
+}
+
+/* Upstream decides after the handshake, so that a token may still say who it is. */
+static int accept_any(int is_fine, X509_STORE_CTX *store)
+{
+	(void) is_fine;
+	(void) store;
+	return 1;
+}
+
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *size, const unsigned char *offered, unsigned offered_size, void *arg)
+{
+	static const unsigned char ours[] = "\x08http/1.1";
+
+	(void) ssl;
+	(void) arg;
+	return SSL_select_next_proto((unsigned char **) (uintptr_t) out, size, ours, sizeof ours - 1, offered, offered_size) == OPENSSL_NPN_NEGOTIATED
+		       ? SSL_TLSEXT_ERR_OK
+		       : SSL_TLSEXT_ERR_NOACK;
+}
+
+static vd_status load_clients(SSL_CTX *context, const char *path, struct vd_error *reterr)
+{
+	STACK_OF(X509_NAME) *names;
+
+	if (SSL_CTX_load_verify_locations(context, path, NULL) != 1 || (names = SSL_load_client_CA_file(path)) == NULL)
+		return vd_error_set(reterr, VD_INVALID, "%s: %s", path, reason());
+	SSL_CTX_set_client_CA_list(context, names);
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any);
+	return VD_OK;
+}
+
+static vd_status configure(SSL_CTX *context, const char *cert_path, const char *key_path, const char *client_ca_path, struct vd_error *reterr)
+{
+	(void) SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+	(void) SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+						    SSL_OP_IGNORE_UNEXPECTED_EOF);
+	(void) SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	(void) SSL_CTX_set_num_tickets(context, 0);
+	(void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	(void) SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
+	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+	if (SSL_CTX_use_certificate_chain_file(context, cert_path) != 1)
+		return vd_error_set(reterr, VD_INVALID, "%s: %s", cert_path, reason());
+	if (SSL_CTX_use_PrivateKey_file(context, key_path, SSL_FILETYPE_PEM) != 1)
+		return vd_error_set(reterr, VD_INVALID, "%s: %s", key_path, reason());
+	if (SSL_CTX_check_private_key(context) != 1)
+		return vd_error_set(reterr, VD_INVALID, "%s is not the key of %s: %s", key_path, cert_path, reason());
+	return client_ca_path ? load_clients(context, client_ca_path, reterr) : VD_OK;
+}
+
+vd_status vdi_tls_new(const char *cert_path, const char *key_path, const char *client_ca_path, struct vdi_tls **ret_tls, struct vd_error *reterr)
+{
+	struct vdi_tls *tls = VDI_NEW(struct vdi_tls);
+	vd_status	status = VD_NOMEM;
+
+	ERR_clear_error();
+	if (tls && (tls->context = SSL_CTX_new(TLS_server_method())) != NULL && (tls->socket_method = socket_method_new()) != NULL)
+		status = configure(tls->context, cert_path, key_path, client_ca_path, reterr);
+	else
+		(void) vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	if (status != VD_OK) {
+		(void) vdi_tls_free(tls);
+		return status;
+	}
+	*ret_tls = tls;
+	return VD_OK;
+}
+
+struct vdi_tls *vdi_tls_free(struct vdi_tls *tls)
+{
+	if (tls == NULL)
+		return NULL;
+	SSL_CTX_free(tls->context);
+	BIO_meth_free(tls->socket_method);
+	vdi_free(tls);
+	return NULL;
+}
+
+/* ---- Links ---- */
+
+vd_status vdi_tls_link_new(struct vdi_tls *tls, int fd, struct vdi_tls_link **ret_link)
+{
+	struct vdi_tls_link *link = VDI_NEW(struct vdi_tls_link);
+	BIO		    *bio = NULL;
+
+	if (link == NULL)
+		return VD_NOMEM;
+	link->fd = fd;
+	link->ssl = SSL_new(tls->context);
+	if (link->ssl == NULL || (bio = BIO_new(tls->socket_method)) == NULL) {
+		ERR_clear_error();
+		(void) vdi_tls_link_free(link);
+		return VD_NOMEM;
+	}
+	BIO_set_data(bio, link);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(link->ssl, bio, bio);
+	SSL_set_accept_state(link->ssl);
+	*ret_link = link;
+	return VD_OK;
+}
+
+struct vdi_tls_link *vdi_tls_link_free(struct vdi_tls_link *link)
+{
+	if (link == NULL)
+		return NULL;
+	SSL_free(link->ssl);
+	vdi_free(link->held);
+	vdi_free(link);
+	return NULL;
+}
+
+vd_status vdi_tls_link_shake(struct vdi_tls_link *link, bool *ret_wants_write)
+{
+	unsigned long code;
+	int	      result, error;
+
+	ERR_clear_error();
+	result = SSL_do_handshake(link->ssl);
+	error = SSL_get_error(link->ssl, result);
+	*ret_wants_write = error == SSL_ERROR_WANT_WRITE;
+	if (result == 1) {
+		link->is_up = true;
+		return VD_OK;
+	}
+	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+		return VD_AGAIN;
+	code = ERR_peek_error();
+	ERR_clear_error();
+	link->is_broken = true;
+	return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST ? VD_BAD_REQUEST : VD_IO;
+}
+
+ssize_t vdi_tls_link_receive(struct vdi_tls_link *link, void *buffer, size_t size)
+{
+	size_t got;
+	int    result, error;
+
+	ERR_clear_error();
+	result = SSL_read_ex(link->ssl, buffer, size, &got);
+	if (result == 1)
+		return (ssize_t) got;
+	error = SSL_get_error(link->ssl, result);
+	ERR_clear_error();
+	if (error == SSL_ERROR_ZERO_RETURN)
+		return 0;
+	if (error == SSL_ERROR_WANT_READ) {
+		errno = EAGAIN;
+		return -1;
+	}
+	/* Among others a peer that asks for new keys and reads nothing: an answer to it is due first, and nobody waits for that. */
+	link->is_broken = true;
+	errno = EIO;
+	return -1;
+}
+
+/* One record. VD_OK, VD_AGAIN, VD_IO. */
+static vd_status write_record(struct vdi_tls_link *link, const char *data, size_t size)
+{
+	size_t written;
+	int    result, error;
+
+	ERR_clear_error();
+	result = SSL_write_ex(link->ssl, data, size, &written);
+	if (result == 1)
+		return VD_OK;
+	error = SSL_get_error(link->ssl, result);
+	ERR_clear_error();
+	if (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ)
+		return VD_AGAIN;
+	link->is_broken = true;
+	return VD_IO;
+}
+
+static vd_status flush_held(struct vdi_tls_link *link)
+{
+	if (link->held == NULL)
+		return VD_OK;
+	VDI_TRY(write_record(link, link->held, link->held_size));
+	vdi_free(link->held);
+	link->held = NULL;
+	return VD_OK;
+}
+
+/* Up to a record from parts: a pointer into them, or gathered in buffer. Steps on. */
+static const char *gather(const struct iovec **parts, size_t *count, size_t *offset, char buffer[RECORD], size_t *ret_size)
+{
+	size_t size = 0;
+
+	while (*count) {
+		const char *at = (const char *) (*parts)->iov_base + *offset;
+		size_t	    left = (*parts)->iov_len - *offset, piece;
+
+		if (size == 0 && left >= RECORD) {
+			*offset += RECORD;
+			*ret_size = RECORD;
+			return at;
+		}
+		piece = VDI_MIN(left, RECORD - size);
+		if (piece)
+			memcpy(buffer + size, at, piece);
+		size += piece;
+		*offset += piece;
+		if (piece < left)
+			break;
+		(*parts)++;
+		(*count)--;
+		*offset = 0;
+	}
+	*ret_size = size;
+	return buffer;
+}
+
+vd_status vdi_tls_link_send(struct vdi_tls_link *link, const struct iovec *parts, size_t count, size_t *ret_sent)
+{
+	char   buffer[RECORD];
+	size_t offset = 0;
+
+	*ret_sent = 0;
+	if (link->is_broken)
+		return VD_IO;
+	VDI_TRY(flush_held(link));
+	for (;;) {
+		size_t	    size;
+		const char *data = gather(&parts, &count, &offset, buffer, &size);
+		vd_status   status;
+
+		if (size == 0)
+			return VD_OK;
+		status = write_record(link, data, size);
+		if (status == VD_AGAIN) {
+			link->held = vdi_alloc(size);
+			if (link->held == NULL) {
+				link->is_broken = true;
+				return VD_IO;
+			}
+			memcpy(link->held, data, size);
+			link->held_size = size;
+		}
+		if (status != VD_IO)
+			*ret_sent += size;
+		if (status != VD_OK)
+			return status;
+	}
+}
+
+void vdi_tls_link_end(struct vdi_tls_link *link)
+{
+	if (!link->is_up || link->is_broken || link->held)
+		return;
+	link->is_broken = true; /* nothing more is sent */
+	ERR_clear_error();
+	(void) SSL_shutdown(link->ssl);
+	ERR_clear_error();
+}
+
+/* ---- Certificates of clients ---- */
+
+static struct vd_bytes text_of(const X509_NAME_ENTRY *entry)
+{
+	const ASN1_STRING *text = X509_NAME_ENTRY_get_data(entry);
+
+	return (struct vd_bytes) { ASN1_STRING_get0_data(text), (size_t) ASN1_STRING_length(text) };
+}
+
+vd_status vdi_tls_link_identity(const struct vdi_tls_link *link, struct vdi_identity **ret_identity, const char **ret_why)
+{
+	X509		*cert = SSL_get0_peer_certificate(link->ssl);
+	struct vd_bytes	 groups[VDI_IDENTITY_GROUPS_MAX], user = VD_BYTES_NONE;
+	const X509_NAME *subject;
+	size_t		 count = 0;
+	long		 verified;
+
+	*ret_identity = NULL;
+	*ret_why = NULL;
+	if (cert == NULL)
+		return VD_OK;
+	verified = SSL_get_verify_result(link->ssl);
+	if (verified != X509_V_OK) {
+		*ret_why = X509_verify_cert_error_string(verified);
+		return VD_OK;
+	}
+	subject = X509_get_subject_name(cert);
+	for (int i = 0; i < X509_NAME_entry_count(subject); i++) {
+		const X509_NAME_ENTRY *entry = X509_NAME_get_entry(subject, i);
+		struct vd_bytes	       text = text_of(entry);
+		int		       kind = OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry));
+
+		if (memchr(text.data, 0, text.size)) {
+			*ret_why = "a NUL in its subject";
+			return VD_OK;
+		}
+		if (kind == NID_commonName)
+			user = text;
+		else if (kind == NID_organizationName && count < VDI_IDENTITY_GROUPS_MAX)
+			groups[count++] = text;
+	}
+	if (user.size == 0) {
+		*ret_why = "no common name in its subject";
+		return VD_OK;
+	}
+	return vdi_identity_new(user, VD_BYTES_NONE, groups, count, VDI_GROUP_AUTHENTICATED, ret_identity);
+}
