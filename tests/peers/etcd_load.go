@@ -135,7 +135,7 @@ func (l *etcdLoad) calls(kind string, count int) (map[string]any, error) {
 				start := time.Now()
 				var err error
 				switch kind {
-				case "put":
+				case "put", "behind":
 					_, err = client.Put(context.Background(), key, value)
 				case "range":
 					_, err = client.Get(context.Background(), "load/0")
@@ -159,10 +159,10 @@ func (l *etcdLoad) calls(kind string, count int) (map[string]any, error) {
 		all = append(all, list...)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
-	if failed.Load() > 0 {
+	if failed.Load() > 0 && kind != "behind" {
 		return nil, fmt.Errorf("%d calls failed", failed.Load())
 	}
-	return map[string]any{"per_s": int(float64(len(all)) / elapsed.Seconds()), "p50_us": all[len(all)/2].Microseconds(), "p99_us": all[len(all)*99/100].Microseconds(),
+	return map[string]any{"failed": failed.Load(), "per_s": int(float64(len(all)) / elapsed.Seconds()), "p50_us": all[len(all)/2].Microseconds(), "p99_us": all[len(all)*99/100].Microseconds(),
 		"cpu_us": round((after-cpu)*1e6/float64(len(all)), 10), "rss_kib": rss}, nil
 }
 
@@ -244,7 +244,7 @@ func (l *etcdLoad) behind(count int) (map[string]any, error) {
 	defer client.Close()
 	first, err := client.Put(context.Background(), "load/0", "first")
 	if err == nil {
-		_, err = ownFill(context.Background(), client, 20000)
+		_, err = ownFill(context.Background(), client, 20000, string(l.value))
 	}
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (l *etcdLoad) behind(count int) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	figures, err := l.calls("put", 8)
+	figures, err := l.calls("behind", 8) // a call that fails, or takes long, is a figure here
 	if err == nil {
 		figures["rss_more_kib"] = figures["rss_kib"].(int) - before
 	}

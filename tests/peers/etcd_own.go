@@ -83,7 +83,7 @@ func ownClient(server *serverProcess) *clientv3.Client {
 }
 
 // fill makes count revisions of a few keys, with many clients, and returns the last revision.
-func ownFill(ctx context.Context, client *clientv3.Client, count int) (last int64, err error) {
+func ownFill(ctx context.Context, client *clientv3.Client, count int, value string) (last int64, err error) {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	var failure atomic.Value
@@ -96,7 +96,7 @@ func ownFill(ctx context.Context, client *clientv3.Client, count int) (last int6
 				if n > int64(count) {
 					return
 				}
-				if _, err := client.Put(ctx, fmt.Sprintf("b/%d", n%10), "value"); err != nil {
+				if _, err := client.Put(ctx, fmt.Sprintf("b/%d", n%10), value); err != nil {
 					failure.Store(err)
 				}
 			}
@@ -125,7 +125,7 @@ func (o *etcdOwn) behind() {
 	defer cancel()
 	client := ownClient(server)
 	defer client.Close()
-	if _, err := ownFill(ctx, client, o.count); err != nil {
+	if _, err := ownFill(ctx, client, o.count, "value"); err != nil {
 		o.report.violation("E-1002", "filling: %v", err)
 		return
 	}
@@ -213,7 +213,7 @@ func (o *etcdOwn) defragment() {
 	defer client.Close()
 	done := make(chan error, 1)
 	go func() {
-		_, err := ownFill(ctx, client, 2000)
+		_, err := ownFill(ctx, client, 2000, "value")
 		done <- err
 	}()
 	rounds := 0
