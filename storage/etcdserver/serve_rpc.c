@@ -6,6 +6,8 @@
 
 /* How long calls under way may take when the server ends. */
 #define ANSWERS_GRACE VD_SECONDS(2)
+/* What a client that does not read costs, with the message that did not fit: of a thousand such it is some 300 MiB. */
+#define SEND_BYTES_MAX ((size_t) 256 << 10)
 
 struct vdi_serve_rpc {
 	struct vdi_etcdserver *server;
@@ -130,7 +132,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 		.listen_count = options->listen_count,
 		.tls = options->tls,
 		.receive_size_max = server->options.request_bytes_max + VDI_ETCD_RECEIVE_EXTRA,
-		.send_bytes_max = options->send_bytes_max,
+		.send_bytes_max = options->send_bytes_max ? options->send_bytes_max : SEND_BYTES_MAX,
 		.streams_max = options->streams_max,
 		.threads = options->threads,
 		.stream_methods = stream_methods,

@@ -3,7 +3,7 @@
 #include "serve_watch_state.h"
 
 #define BATCH_REVISIONS_MAX 1000
-#define MESSAGE_BYTES_MAX ((size_t) 8 << 20)
+#define MESSAGE_BYTES_MAX ((size_t) 128 << 10)
 /* Answers of one revision in a row before a watcher counts as one that does not keep up. */
 #define LIVE_BURST_MAX 4
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,7 +126,7 @@ func (o *etcdOwn) behind() {
 	defer cancel()
 	client := ownClient(server)
 	defer client.Close()
-	if _, err := ownFill(ctx, client, o.count, "value"); err != nil {
+	if _, err := ownFill(ctx, client, o.count, strings.Repeat("v", 1000)); err != nil {
 		o.report.violation("E-1002", "filling: %v", err)
 		return
 	}
@@ -159,8 +160,8 @@ func (o *etcdOwn) behind() {
 		last = answer.Header.Revision
 	}
 	_, after := load.usage()
-	// What a stream that nobody reads may hold is 4 MiB in the transport, and what the kernel takes; its watcher adds nothing.
-	limit := watchers*8<<10 + 64<<10
+	// What a stream that nobody reads may hold is 256 KiB in the transport and one message; its watcher adds nothing.
+	limit := watchers<<10 + 64<<10
 	if os.Getenv("VEDETTE_SANITIZED") != "" {
 		limit *= 4
 	}
