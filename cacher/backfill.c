@@ -36,7 +36,7 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 	span = (vd_rev) cacher->watch_cache.history.capacity_upper;
 	if (store.remote && store.history == 0)
 		span = VDI_MIN(span, VDI_BACKFILL_REMOTE_MAX);
-	options.revision = VDI_MAX(VDI_MAX(VDI_MAX(store.history, store.compacted), 1), reflector->pending_revision - span);
+	options.revision = VDI_MAX(VDI_MAX(store.history ? VDI_MAX(store.history, store.kept) : store.compacted, 1), reflector->pending_revision - span);
 	if (options.revision >= reflector->pending_revision || !vdi_cacher_call_begin(cacher))
 		return false;
 	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {

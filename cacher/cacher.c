@@ -172,9 +172,9 @@ static vd_mono follow_compaction(struct vd_cacher *cacher)
 		return VD_NEVER;
 	if (cacher->compaction_poll.ns <= now.ns) {
 		cacher->compaction_poll = vd_mono_add(now, VDI_COMPACTION_POLL);
-		if (vd_store_status_get(cacher->store, &status) == VD_OK && status.compacted > 0) {
+		if (vd_store_status_get(cacher->store, &status) == VD_OK && (status.kept > 0 || status.compacted > 0)) {
 			vdi_lock_acquire(&cache->lock);
-			(void) vdi_history_trim(&cache->history, status.compacted);
+			(void) vdi_history_trim(&cache->history, status.kept > 0 ? status.kept : status.compacted);
 			vdi_lock_release(&cache->lock);
 		}
 	}

@@ -174,7 +174,8 @@ struct vd_store_status {
 	bool	remote;	     /* what it keeps is not in this process; caches share nothing with it */
 	bool	unreachable; /* a remote one that does not answer now */
 	uint64_t id;	     /* what it is the same one by after a restart, such as the id of an etcd cluster; 0: not known */
-	vd_rev	history;     /* watches from after this revision are answered out of this process though the store is remote; 0: none are */
+	vd_rev	kept;	     /* the changes after this revision are kept here though the store may have compacted them; 0: see compacted */
+	vd_rev	history;     /* and watches from after this one are answered out of memory; 0: none are */
 };
 
 /* ---- Watch ---- */

@@ -71,11 +71,9 @@ static void local_shut(struct vd_store *store)
 static vd_status local_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
 	struct vdi_local_history *history = history_of(store);
-	vd_rev			  floor = atomic_load(&history->floor);
 
 	VDI_TRY(vd_store_status_get(history->inner, ret_status));
-	if (floor > 1 || ret_status->compacted > 0)
-		ret_status->compacted = floor;
+	ret_status->kept = atomic_load(&history->kept);
 	ret_status->history = atomic_load(&history->past_floor);
 	return VD_OK;
 }

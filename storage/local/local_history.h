@@ -9,7 +9,7 @@
  * history is dropped with one line in the log, and begins again.
  *
  * What was read back stays in memory until no watch has used it for a minute; the caches above fill their own history from it.
- * The store's status names where the history begins as its compacted revision: caches keep what is behind that.
+ * The store's status says where the history begins (`kept`), and caches keep what came after that, whatever etcd has compacted.
  *
  * The recorder is an actor of its own that may wait for the disk; nobody waits for it. When the disk is full or fails, it says so once and in
  * vedette_local_history_recording, and tries again; everything else goes on.

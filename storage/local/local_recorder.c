@@ -10,7 +10,11 @@ void vdi_local_recorder_publish(struct vdi_local_history *history)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
 
-	atomic_store(&history->floor, vdi_history_files_floor(recorder->files));
+	vd_rev			   floor = vdi_history_files_floor(recorder->files);
+
+	atomic_store(&history->floor, floor);
+	if (floor > recorder->began) /* something has left the window since */
+		atomic_store(&history->kept, floor);
 	atomic_store(&history->until, vdi_history_files_until(recorder->files));
 	atomic_store(&history->oldest_ns, vdi_history_files_oldest(recorder->files).ns);
 	atomic_store(&history->bytes, vdi_history_files_bytes(recorder->files));
@@ -41,6 +45,7 @@ static void start_over(struct vdi_local_history *history, vd_rev floor)
 {
 	close_watch(&history->recorder);
 	vdi_history_files_restart(history->recorder.files, floor);
+	history->recorder.began = floor;
 	vdi_metric_add(history->metrics[VDI_LOCAL_DROPS], !history->recorder.is_new);
 	vdi_local_recorder_publish(history);
 }

@@ -31,6 +31,7 @@ struct vdi_local_recorder {
 	vd_mono			  mark_at;    /* not before */
 	vd_mono			  ask_at;
 	vd_mono			  sync_at;
+	vd_rev			  began;       /* where it began again in this process; 0: it did not */
 	bool			  is_new;      /* nothing was heard since it began */
 	bool			  is_troubled; /* and said so */
 	bool			  is_over;     /* the inner store is closed */
@@ -63,6 +64,7 @@ struct vdi_local_history {
 	struct vdi_local_recorder recorder;
 
 	_Atomic vd_rev	floor;	/* of the files */
+	_Atomic vd_rev	kept;	/* of the window: as floor, but that a disk that failed does not make the caches forget */
 	_Atomic vd_rev	until;
 	_Atomic int64_t oldest_ns;   /* wall time of the oldest record; 0: none */
 	_Atomic int64_t bytes;

@@ -3,6 +3,7 @@
 
 #include "disk_sim.h"
 #include "journal.h"
+#include "journal_segment.h"
 #include "rand.h"
 #include "vdtest.h"
 
@@ -515,6 +516,64 @@ static void the_power_may_go_at_any_moment(void **state)
 	}
 }
 
+/* The payload of each record with bytes changed at random, under a right checksum: whatever it says, nothing is read beyond it, and what is taken is in order. */
+static void bytes_that_make_no_sense_do_no_harm(void **state)
+{
+	for (uint64_t seed = 1; seed <= 400; seed++) {
+		struct world		  w;
+		struct vdi_segment_reader reader;
+		struct vdi_segment_record record;
+		struct vdi_segment_header header;
+		struct vdi_file		 *file;
+		uint8_t			 *bytes = NULL;
+		size_t			  capacity = 0;
+		int64_t			  tail = VDI_SEGMENT_HEADER_SIZE;
+		uint64_t		  previous, index = 1;
+		unsigned		  hit;
+
+		world_init(&w, seed);
+		files_open(&w);
+		record_some(&w, 8);
+		sync_and_close(&w);
+		hit = 1 + (unsigned) vdi_rand_below(&w.rand, 8);
+		assert_status(vdi_segment_reader_open(&reader, w.dir, VDI_SEGMENT_HISTORY, 1, NULL), VD_OK);
+		header = reader.header;
+		header.sequence = 2;
+		assert_status(vdi_segment_create(w.dir, &header, false, &file, NULL), VD_OK);
+		previous = header.checksum;
+		while (vdi_segment_reader_next(&reader, &record, NULL) == VD_OK) {
+			size_t size = vdi_segment_record_size(record.payload.size);
+
+			assert_true(vdi_grow((void **) &bytes, &capacity, size, 1));
+			memset(bytes, 0, size);
+			vdi_segment_record_prepare(bytes, record.kind, record.revision, record.payload.size);
+			if (record.payload.size)
+				memcpy(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, record.payload.data, record.payload.size);
+			for (unsigned i = 0; index == hit && record.payload.size && i < 1 + seed % 3; i++)
+				bytes[VDI_SEGMENT_RECORD_HEADER_SIZE + 8 + vdi_rand_below(&w.rand, record.payload.size - 8)] = (uint8_t) vdi_rand_next(&w.rand);
+			(void) vdi_segment_record_seal(bytes, index++, header.nonce, previous, 0, 0, &previous);
+			assert_status(vdi_file_write(file, tail, bytes, size, NULL), VD_OK);
+			tail += (int64_t) size;
+		}
+		vdi_segment_reader_fini(&reader);
+		vdi_file_close(file);
+		vdi_free(bytes);
+		assert_status(vdi_dir_unlink(w.dir, "history-0000000000000001.vdh", NULL), VD_OK);
+		files_open(&w);
+		for (size_t i = 0; i < w.past->count; i++) {
+			assert_true(w.past->events[i].kv->mod_rev <= w.past->until);
+			assert_true(i == 0 || w.past->events[i].kv->mod_rev >= w.past->events[i - 1].kv->mod_rev);
+		}
+		w.revision = vdi_history_files_until(w.files);
+		for (size_t i = 0; i < KEYS; i++)
+			w.live[i] = vd_kv_unref(w.live[i]);
+		record_some(&w, 5);
+		files_close(&w);
+		files_open(&w);
+		world_fini(&w);
+	}
+}
+
 static void what_cannot_be_told_is_refused(void **state)
 {
 	struct world w;
@@ -642,6 +701,7 @@ int main(void)
 		cmocka_unit_test(an_embedded_store_and_a_local_history_keep_off_each_other),
 		cmocka_unit_test(a_full_disk_is_waited_for),
 		cmocka_unit_test(the_power_may_go_at_any_moment),
+		cmocka_unit_test(bytes_that_make_no_sense_do_no_harm),
 		cmocka_unit_test(what_cannot_be_told_is_refused),
 		cmocka_unit_test(the_witnesses_are_the_newest_and_some_others),
 		cmocka_unit_test(torture_every_allocation_may_fail),

@@ -586,8 +586,8 @@ static void r483_just_inside_and_just_past_the_window(void **state)
 	recorder_close(&f, r);
 	/* The caches keep what the store below has compacted. */
 	vdi_sim_advance(w.env, VD_SECONDS(40));
-	assert_in_range(status_of(&w).compacted, at[49] + 1, at[95]);
-	assert_in_range(vdi_history_floor(&f.cacher->watch_cache.history), at[49] + 1, status_of(&w).compacted);
+	assert_in_range(status_of(&w).kept, at[49] + 1, at[95]);
+	assert_in_range(vdi_history_floor(&f.cacher->watch_cache.history), at[49] + 1, status_of(&w).kept);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	vd_codec_free(f.codec);
 	world_fini(&w);
@@ -614,7 +614,7 @@ static void the_past_leaves_memory_when_nobody_needs_it(void **state)
 	assert_int_equal(status_of(&w).history, 0);
 	assert_status(watch_ends_with(&w, 2), VD_EXPIRED);
 	/* On disk it is as it was. */
-	assert_int_equal(status_of(&w).compacted, 1);
+	assert_int_equal(status_of(&w).kept, 1);
 	stop(&w);
 	start(&w);
 	assert_int_equal(status_of(&w).history, 1);
@@ -714,6 +714,8 @@ static void a_burst_stays_within_the_bytes(void **state)
 		(void) put_some(&w, 1000);
 	start(&w);
 	vdi_sim_advance(w.env, VD_SECONDS(1));
+	assert_int_equal(status_of(&w).kept, metric(&w, VDI_METRIC_LOCAL_HISTORY_OLDEST_REVISION));
+	assert_true(status_of(&w).kept > 1000);
 	assert_in_range(metric(&w, VDI_METRIC_LOCAL_HISTORY_BYTES), w.bytes / 2, w.bytes + w.bytes / VDI_HISTORY_SEGMENTS + 8192);
 	stop(&w);
 	start(&w);
@@ -741,6 +743,9 @@ static void a_disk_that_fails_begins_a_new_history(void **state)
 		assert_int_equal(lines(&w, "begins again, what was recorded is given up: "), 1);
 		vdi_sim_advance(w.env, VD_SECONDS(60));
 		assert_int_equal(lines(&w, "is written again"), 1);
+		/* The caches forget nothing because of it. */
+		assert_int_equal(status_of(&w).kept, 1);
+		assert_true(metric(&w, VDI_METRIC_LOCAL_HISTORY_OLDEST_REVISION) > 1);
 		last = put_some(&w, 20);
 		stop(&w);
 		compact(&w, last);
