@@ -1,7 +1,7 @@
 /* Who takes how much: the requests, watches and unsent bytes of each client, against limits for one client; and the requests of all clients, against limits for all
  * (R-655) of which nobody gets everything.
  *
- * There is no authentication on a loopback address, so a client is an address with a User-Agent: enough to keep one program's mistake from being everybody's,
+ * A client is a user; where nobody is authenticated, an address with a User-Agent: enough to keep one program's mistake from being everybody's,
  * no protection against malice. Counted only while a limit is set. Any thread; the table has a lock, the counters none.
  */
 #ifndef VDI_ACCOUNTS_H

@@ -185,14 +185,19 @@ static bool owes_too_much(const struct vdi_request *request)
 static bool admit(struct vdi_request *request)
 {
 	const struct vd_server_options *options = &request->server->options;
-	struct vd_bytes			agent = VD_BYTES_NONE;
+	struct vd_bytes			agent = VD_BYTES_NONE, client;
 	char				buffer[INET6_ADDRSTRLEN];
 
 	if (options->client_request_count_max == 0 && options->client_watch_count_max == 0 && options->client_bytes_max == 0 &&
 	    options->request_count_max == 0 && options->mutating_request_count_max == 0)
 		return true;
-	(void) vdi_http_header_get(&request->head, "User-Agent", &agent);
-	if (vdi_account_get(&request->server->accounts, peer_of(request, buffer), agent, &request->account) != VD_OK) {
+	if (request->loop->security->authenticates) {
+		client = vd_bytes_of(request->identity->user);
+	} else {
+		client = peer_of(request, buffer);
+		(void) vdi_http_header_get(&request->head, "User-Agent", &agent);
+	}
+	if (vdi_account_get(&request->server->accounts, client, agent, &request->account) != VD_OK) {
 		vdi_request_fail_nomem(request);
 		return false;
 	}

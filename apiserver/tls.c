@@ -17,8 +17,7 @@
 #define RECORD 16384
 
 struct vdi_tls {
-	SSL_CTX	   *context;
-	BIO_METHOD *socket_method;
+	SSL_CTX *context;
 };
 
 struct vdi_tls_link {
@@ -68,16 +67,24 @@ static long socket_control(BIO *bio, int command, long number, void *pointer)
 	return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-static BIO_METHOD *socket_method_new(void)
+/* Links point to it and outlive contexts: there is one, and it stays. NULL: it could not be made, and never will be. */
+static BIO_METHOD *socket_method;
+
+static void make_socket_method(void)
 {
 	BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "vedette socket");
 
-	if (method == NULL || !BIO_meth_set_write(method, socket_write) || !BIO_meth_set_read(method, socket_read) ||
-	    !BIO_meth_set_ctrl(method, socket_control)) {
+	if (method && BIO_meth_set_write(method, socket_write) && BIO_meth_set_read(method, socket_read) && BIO_meth_set_ctrl(method, socket_control))
+		socket_method = method;
+	else
 		BIO_meth_free(method);
-		return NULL;
-	}
-	return method;
+}
+
+static bool has_socket_method(void)
+{
+	static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
+
+	return CRYPTO_THREAD_run_once(&once, make_socket_method) == 1 && socket_method;
 }
 
 /* ---- Contexts ---- */
@@ -158,7 +165,7 @@ vd_status vdi_tls_new(const char *cert_path, const char *key_path, const char *c
 	vd_status	status = VD_NOMEM;
 
 	ERR_clear_error();
-	if (tls && (tls->context = SSL_CTX_new(TLS_server_method())) != NULL && (tls->socket_method = socket_method_new()) != NULL)
+	if (tls && (tls->context = SSL_CTX_new(TLS_server_method())) != NULL && has_socket_method())
 		status = configure(tls->context, cert_path, key_path, client_ca_path, reterr);
 	else
 		(void) vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
@@ -175,7 +182,6 @@ struct vdi_tls *vdi_tls_free(struct vdi_tls *tls)
 	if (tls == NULL)
 		return NULL;
 	SSL_CTX_free(tls->context);
-	BIO_meth_free(tls->socket_method);
 	vdi_free(tls);
 	return NULL;
 }
@@ -191,7 +197,7 @@ vd_status vdi_tls_link_new(struct vdi_tls *tls, int fd, struct vdi_tls_link **re
 		return VD_NOMEM;
 	link->fd = fd;
 	link->ssl = SSL_new(tls->context);
-	if (link->ssl == NULL || (bio = BIO_new(tls->socket_method)) == NULL) {
+	if (link->ssl == NULL || (bio = BIO_new(socket_method)) == NULL) {
 		ERR_clear_error();
 		(void) vdi_tls_link_free(link);
 		return VD_NOMEM;

@@ -39,7 +39,7 @@ struct vd_server_options {
 	const char     *only;		       /* NULL: all kinds; else this one: "pods", "deployments.apps" */
 	bool		read_only;	       /* writes are refused, and nothing is created at the start */
 	uint32_t	client_request_count_max; /* requests of one client under way, watches apart; more are answered 429; default 0: no limit. A client is
-						   * an address with a User-Agent */
+						   * a user or, without authentication, an address with a User-Agent */
 	uint32_t	client_watch_count_max;   /* watches of one client; the same */
 	int64_t		client_bytes_max;	  /* unsent bytes of one client's watches together, beyond one event each: then they wait, and fall behind;
 						   * default 64 MiB; 0: no limit */

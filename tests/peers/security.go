@@ -117,7 +117,7 @@ func (t *securityTest) run(idle int) (err error) {
 	t.write("policy", securityPolicy)
 	t.refusals()
 	t.server, err = startServer(t.program, "serve", "--memory", "--listen", "127.0.0.1:0", "--tls-cert", t.certificates.certFile, "--tls-key", t.certificates.keyFile,
-		"--client-ca", t.certificates.caFile, "--token-file", t.path("tokens"), "--authorization-policy", t.path("policy"))
+		"--client-ca", t.certificates.caFile, "--token-file", t.path("tokens"), "--authorization-policy", t.path("policy"), "--watches-per-client", "20")
 	if err != nil {
 		return err
 	}
@@ -129,6 +129,7 @@ func (t *securityTest) run(idle int) (err error) {
 	t.who(other)
 	t.matrix()
 	t.reviews()
+	t.limits()
 	t.bulk()
 	t.handshakes(idle)
 	t.reload()
@@ -304,6 +305,43 @@ func (t *securityTest) reviews() {
 		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}, metav1.CreateOptions{})
 	if t.report.check(err == nil, "can-i --list", "%v", err) {
 		t.report.check(len(rules.Status.ResourceRules) == 1 && len(rules.Status.NonResourceRules) == 2, "can-i --list", "%v", rules.Status)
+	}
+}
+
+// limits: a client is a user, whatever it calls itself and however it shows who it is.
+func (t *securityTest) limits() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	taken, refused := 0, 0
+	for i := range 30 {
+		config := t.config()
+		config.UserAgent = fmt.Sprintf("agent-%d", i)
+		if i%2 == 0 {
+			config.BearerToken = "token-ann"
+		} else {
+			config.CertFile, config.KeyFile = t.path("tls/ann.pem"), t.path("tls/ann.key")
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.report.violation("setup", "%v", err)
+			return
+		}
+		request := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/default/configmaps").Param("watch", "1").MaxRetries(0)
+		body, err := request.Stream(ctx)
+		switch {
+		case err == nil:
+			taken++
+			defer body.Close()
+		case apierrors.IsTooManyRequests(err):
+			refused++
+		default:
+			t.report.violation("limits", "%v", err)
+		}
+	}
+	t.report.check(taken == 20 && refused == 10, "limits", "%d watches of 20 were taken, %d refused", taken, refused)
+	watching, err := t.client("token-root", "").CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{})
+	if t.report.check(err == nil, "limits", "another user: %v", err) {
+		watching.Stop()
 	}
 }
 

@@ -178,6 +178,32 @@ static void what_is_received_is_given_out_before_waiting(void **state)
 	pair_close(&pair);
 }
 
+/* Certificates are read again while connections live. */
+static void a_link_outlives_its_context(void **state)
+{
+	struct pair  pair;
+	char	     text[] = "still here", buffer[16];
+	struct iovec part = { text, 10 };
+	void	    *blocks[64];
+	size_t	     size;
+
+	pair_open(&pair, NULL);
+	pair_shake(&pair);
+	pair.tls = vdi_tls_free(pair.tls);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(blocks); i++) { /* whoever looks at what was freed shall notice */
+		blocks[i] = malloc(i * 16 + 8);
+		memset(blocks[i], 0xa5, i * 16 + 8);
+	}
+	assert_status(vdi_tls_link_send(pair.link, &part, 1, &size), VD_OK);
+	assert_int_equal(SSL_read_ex(pair.client, buffer, sizeof buffer, &size), 1);
+	assert_int_equal(size, 10);
+	assert_int_equal(SSL_write_ex(pair.client, "me too", 6, &size), 1);
+	assert_int_equal(vdi_tls_link_receive(pair.link, buffer, sizeof buffer), 6);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(blocks); i++)
+		free(blocks[i]);
+	pair_close(&pair);
+}
+
 static void bytes_that_are_no_tls_are_told_apart(void **state)
 {
 	static const struct {
@@ -328,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_socket_loses_and_doubles_nothing), cmocka_unit_test(what_is_received_is_given_out_before_waiting),
+		cmocka_unit_test(a_link_outlives_its_context),
 		cmocka_unit_test(bytes_that_are_no_tls_are_told_apart),	   cmocka_unit_test(a_certificate_names_user_and_groups),
 		cmocka_unit_test(other_certificates_name_nobody),	   cmocka_unit_test(files_that_do_not_fit_are_named),
 		cmocka_unit_test(a_locked_key_is_refused),		   cmocka_unit_test(without_memory_nothing_is_lost),

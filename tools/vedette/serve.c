@@ -303,7 +303,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  "how often each cache is compared with the store; 0: never (default 5m)", &serve.consistency_interval },
 		{ 0, "on-inconsistency", VDI_OPTION_CHOICE, "ACTION", "what to do when they differ: report, relist or panic (default report)",
 		  &serve.on_inconsistency, "report|relist|panic" },
-		{ 0, "requests-per-client", VDI_OPTION_COUNT, "N", "of one address and User-Agent, under way; more: 429 (default 0: no limit)",
+		{ 0, "requests-per-client", VDI_OPTION_COUNT, "N", "of one user (or address and User-Agent) under way; more: 429 (default 0: no limit)",
 		  &serve.client_requests },
 		{ 0, "watches-per-client", VDI_OPTION_COUNT, "N", "the same for watches (default 0: no limit)", &serve.client_watches },
 		{ 0, "bytes-per-client", VDI_OPTION_BYTES, "SIZE", "unsent events of a client's watches together; then they wait (default 64MiB; 0: no limit)",
