@@ -325,13 +325,19 @@ static vd_status begin_next(struct vdi_watchable *watchable, struct vdi_watch *w
 	return status;
 }
 
-/* What a key was before the revision, even if the transaction wrote it several times (E-343). All events of a revision lie in one chunk. */
+/* What a key was before the revision, even if the transaction wrote it several times, or deleted it and made it again; nothing for a key that the revision made
+ * (E-343). All events of a revision lie in one chunk. */
 static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_store_event *event)
 {
 	struct vd_kv *previous = event->previous;
+	vd_rev	      revision = event->kv->mod_rev;
 
-	for (const struct vd_store_event *earlier = event; previous && previous->mod_rev == event->kv->mod_rev && earlier > watch->cursor.chunk->events;)
-		if ((--earlier)->kv == previous)
+	if (!event->is_delete && event->kv->create_rev == revision)
+		return NULL;
+	if (previous == NULL || previous->mod_rev != revision)
+		return previous;
+	for (const struct vd_store_event *earlier = event; earlier-- > watch->cursor.chunk->events && earlier->kv->mod_rev == revision;)
+		if (vd_bytes_compare(vd_kv_key(earlier->kv), vd_kv_key(event->kv)) == 0)
 			previous = earlier->previous;
 	return previous;
 }

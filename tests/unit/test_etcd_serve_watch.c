@@ -262,6 +262,25 @@ static void e329_one_transaction_is_one_answer_and_e343_previous_is_before_it(vo
 	EXPECT(test, "nothing");
 }
 
+/* The transaction deletes the key, makes it again and deletes it again: each deletion has what was there before the transaction, what it made itself has nothing. */
+static void e343_previous_is_before_a_transaction_that_makes_a_key_again(void **state)
+{
+	struct watch_test	*test = *state;
+	static const uint8_t	 txn[] = { 0x12, 8, 0x1a, 6, 0x0a, 1, 'k', 0x12, 1, 0, 0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, '2', 0x12, 8, 0x1a, 6, 0x0a, 1, 'k', 0x12, 1, 0 };
+	struct etcd_server_call	 call;
+
+	put(test, "k", "1");
+	put(test, "m", "1");
+	create(test, (struct create) { .key = "k", .end = "z", .previous = true });
+	(void) next(test);
+	etcd_server_call_init(&call, &test->fixture);
+	etcd_server_call_open(&call, &test->fixture, "/etcdserverpb.KV/Txn");
+	etcd_server_call_send_bytes(&call, txn, sizeof txn);
+	assert_int_equal(call.code, 0);
+	etcd_server_call_end(&call);
+	EXPECT(test, "h4 id0 DELETE k@4(was 1@2) DELETE m@4(was 1@3) PUT k=2@4 DELETE k@4(was 1@2)");
+}
+
 static void e336_a_backlog_comes_in_batches_of_a_thousand(void **state)
 {
 	struct watch_test *test = *state;
@@ -551,6 +570,7 @@ int main(void)
 		CASE(e314_automatic_ids_skip_those_in_use),
 		CASE(e339_filters),
 		CASE(e329_one_transaction_is_one_answer_and_e343_previous_is_before_it),
+		CASE(e343_previous_is_before_a_transaction_that_makes_a_key_again),
 		CASE(e336_a_backlog_comes_in_batches_of_a_thousand),
 		CASE(e340_future_watchers_wait),
 		CASE(e350_periodic_progress_of_idle_watchers),
