@@ -1,0 +1,183 @@
+/* Event logs, plain or compressed: whatever stands there is read to its end or refused with its line; what was read and is written again reads the same; and the words of
+ * faults. The first byte says which: '#' faults, anything else is the beginning of a log. */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "event_log.h"
+#include "fault_plan.h"
+#include "fuzz.h"
+#include "json_scan.h"
+#include "log_steps.h"
+#include "log_writer.h"
+
+/* A log in memory; its path is good until it is closed. */
+static int make_log(const void *data, size_t size, char path[64])
+{
+	int file = memfd_create("log", MFD_CLOEXEC);
+
+	VDI_CHECK(file >= 0 && write(file, data, size) == (ssize_t) size);
+	(void) snprintf(path, 64, "/proc/self/fd/%d", file);
+	return file;
+}
+
+static void check_record(const struct vdi_log_record *record, uint64_t *line)
+{
+	VDI_CHECK(record->line > *line);
+	*line = record->line;
+	switch (record->kind) {
+	case VDI_LOG_PUT:
+	case VDI_LOG_DELETE:
+		VDI_CHECK(record->revision > 0 && record->key.size > 0 && record->key.size <= VD_KEY_SIZE_MAX);
+		VDI_CHECK(record->create_rev >= 0 && record->version >= 0);
+		break;
+	case VDI_LOG_DISCONNECT:
+	case VDI_LOG_FAILURE:
+		break;
+	default:
+		VDI_CHECK(record->revision > 0);
+	}
+}
+
+static void read_records(const char *path)
+{
+	struct vdi_event_log *log;
+	struct vdi_log_record record;
+	struct vd_error	      error = { 0 };
+	uint64_t	      line = 0;
+	vd_status	      status = vdi_event_log_open(path, &log, &error);
+
+	if (status != VD_OK) {
+		VDI_CHECK(error.message[0]);
+		return;
+	}
+	while ((status = vdi_event_log_next(log, &record, &error)) == VD_OK)
+		check_record(&record, &line);
+	VDI_CHECK(status == VD_CLOSED || (status == VD_BAD_REQUEST && error.message[0]));
+	vdi_event_log_close(log);
+}
+
+/* ---- Steps, and the same again ---- */
+
+static uint64_t mix(uint64_t hash, struct vd_bytes bytes)
+{
+	for (size_t i = 0; i < bytes.size; i++)
+		hash = (hash ^ ((const unsigned char *) bytes.data)[i]) * 0x100000001b3;
+	return hash * 31 + bytes.size;
+}
+
+static uint64_t mix_step(uint64_t hash, const struct vdi_log_step *step)
+{
+	hash = hash * 31 + step->kind;
+	hash = hash * 31 + (uint64_t) step->revision;
+	for (size_t i = 0; i < step->count; i++) {
+		hash = mix(hash * 31 + step->changes[i].is_delete, vd_kv_key(step->changes[i].kv));
+		hash = mix(hash, vd_kv_value(step->changes[i].kv));
+		hash = hash * 31 + (uint64_t) step->changes[i].kv->mod_rev;
+		hash = hash * 31 + (uint64_t) step->changes[i].kv->create_rev;
+		hash = hash * 31 + (uint64_t) step->changes[i].kv->version;
+	}
+	return mix(hash, vd_bytes_of(step->kind == VDI_STEP_FAILURE ? step->text : ""));
+}
+
+static vd_status write_step(struct vdi_log_writer *writer, const struct vdi_log_step *step)
+{
+	static const enum vdi_log_kind marks[] = { [VDI_STEP_COMPACT] = VDI_LOG_COMPACT, [VDI_STEP_PROGRESS] = VDI_LOG_PROGRESS,
+						   [VDI_STEP_DISCONNECT] = VDI_LOG_DISCONNECT, [VDI_STEP_FAILURE] = VDI_LOG_FAILURE };
+
+	if (step->kind != VDI_STEP_TXN && step->kind != VDI_STEP_SNAPSHOT)
+		return vdi_log_writer_mark(writer, marks[step->kind], step->revision, step->text, NULL);
+	if (step->kind == VDI_STEP_SNAPSHOT)
+		VDI_TRY(vdi_log_writer_snapshot_begin(writer, step->revision, NULL));
+	for (size_t i = 0; i < step->count; i++)
+		VDI_TRY(vdi_log_writer_change(writer, step->changes[i].is_delete, step->changes[i].kv, (vd_wall) { 0 }, NULL));
+	if (step->kind == VDI_STEP_SNAPSHOT)
+		return vdi_log_writer_snapshot_end(writer, step->revision, NULL);
+	return vdi_log_writer_commit(writer, step->revision, NULL);
+}
+
+/* Up to the first step that is broken or that a writer refuses; *ret_count steps were good. writer may be NULL. */
+static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint64_t count_max, uint64_t *ret_count)
+{
+	struct vdi_log_steps *steps;
+	struct vdi_log_step   step;
+	struct vd_error	      error = { 0 };
+	uint64_t	      hash = 0;
+
+	*ret_count = 0;
+	if (vdi_log_steps_open(path, &steps, &error) != VD_OK)
+		return 0;
+	while (*ret_count < count_max && vdi_log_steps_next(steps, &step, &error) == VD_OK) {
+		if (writer && write_step(writer, &step) != VD_OK)
+			break;
+		hash = mix_step(hash, &step);
+		++*ret_count;
+	}
+	vdi_log_steps_close(steps);
+	return hash;
+}
+
+static void check_steps(const char *path)
+{
+	static char		      copy[64];
+	struct vdi_log_writer_options options = { .path = copy };
+	struct vdi_log_writer	     *writer = NULL;
+	struct vd_error		      error = { 0 };
+	uint64_t		      written, count, again, again_count;
+	int			      file = make_log("", 0, copy);
+
+	VDI_CHECK(vdi_log_writer_open(&options, &writer, NULL, &error) == VD_OK);
+	written = read_steps(path, writer, UINT64_MAX, &count);
+	if (vdi_log_writer_close(writer, &error) == VD_OK) {
+		again = read_steps(copy, NULL, count, &again_count);
+		VDI_CHECK(count == again_count && written == again);
+	}
+	(void) close(file);
+}
+
+/* ---- Faults ---- */
+
+static void read_faults(const uint8_t *data, size_t size)
+{
+	struct vdi_fault_plan plan;
+	struct vd_error	      error = { 0 };
+	enum vdi_fault_kind   kind;
+	vd_rev		      last = 0;
+	char		     *words = malloc(size + 1);
+
+	VDI_CHECK(words != NULL);
+	memcpy(words, data, size);
+	words[size] = 0;
+	if (vdi_fault_plan_init(&plan, words, &error) != VD_OK) {
+		VDI_CHECK(error.message[0]);
+	} else {
+		VDI_CHECK(plan.delay_rate >= 0 && plan.delay_rate <= 1 && plan.refuse >= 0 && plan.refuse <= 1 && plan.delay_max.ns >= 0 &&
+			  plan.stale.ns >= 0 && plan.slow.ns >= 0);
+		for (size_t i = 0; i < plan.point_count; i++) {
+			VDI_CHECK(plan.points[i].revision >= last);
+			last = plan.points[i].revision;
+		}
+		while (vdi_fault_plan_point(&plan, INT64_MAX, &kind))
+			VDI_CHECK(kind < VDI_FAULT_POINT_KINDS);
+		vdi_fault_plan_fini(&plan);
+	}
+	free(words);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int64_t live = vdi_alloc_live();
+	char	path[64];
+	int	file;
+
+	if (size && data[0] == '#') {
+		read_faults(data + 1, size - 1);
+	} else {
+		file = make_log(data, size, path);
+		read_records(path);
+		check_steps(path);
+		(void) close(file);
+	}
+	VDI_CHECK(vdi_alloc_live() == live);
+	return 0;
+}
