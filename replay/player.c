@@ -111,7 +111,7 @@ static void inflict_locked(struct vd_player *player, const struct vdi_flight *fl
 		break;
 	case VDI_FAULT_ERROR:
 		player->position.errors++;
-		cut_locked(player, flight->revision, VD_INTERNAL, flight->text[0] ? flight->text : "an error of the player");
+		cut_locked(player, flight->revision, VD_INTERNAL, player->fault_text[0] ? player->fault_text : "an error of the player");
 		break;
 	case VDI_FAULT_COMPACT:
 		player->position.disconnects++;
@@ -173,11 +173,24 @@ static void on_applied(void *arg, vd_status status, vd_rev revision, const struc
 
 /* ---- Applying ---- */
 
+/* The first flight in the ring that a watch at this revision was not given. It stands still or moves on a little, unless a watch was opened further back. */
+static uint64_t find_unread_locked(const struct vd_player *player, vd_rev revision)
+{
+	const uint32_t mask = player->flight_capacity - 1;
+	uint64_t       first = player->submitted > player->flight_capacity ? player->submitted - player->flight_capacity : 0;
+	uint64_t       at = VDI_MAX(player->unread, first);
+
+	if (at > player->submitted || (at > first && player->flights[(at - 1) & mask].revision > revision))
+		at = first;
+	while (at < player->submitted && player->flights[at & mask].revision <= revision)
+		at++;
+	return at;
+}
+
 /* How far the slowest watch is behind what was submitted. */
-static bool leads_too_far_locked(const struct vd_player *player)
+static bool leads_too_far_locked(struct vd_player *player)
 {
 	const struct vdi_player_watch *watch;
-	uint64_t		       first, low, high;
 	vd_rev			       slowest = INT64_MAX;
 
 	LIST_FOREACH(watch, &player->watches, node)
@@ -185,23 +198,16 @@ static bool leads_too_far_locked(const struct vd_player *player)
 			slowest = VDI_MIN(slowest, watch->position);
 	if (slowest == INT64_MAX || player->submitted == 0)
 		return false;
-	first = player->submitted > player->flight_capacity ? player->submitted - player->flight_capacity : 0;
-	for (low = first, high = player->submitted; low < high;) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (player->flights[middle & (player->flight_capacity - 1)].revision <= slowest)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == player->submitted)
+	player->unread = find_unread_locked(player, slowest);
+	if (player->unread == player->submitted)
 		return false;
-	return player->submitted - low >= player->lead_max ||
-	       player->submitted_bytes - player->flights[low & (player->flight_capacity - 1)].bytes_before >= player->lead_bytes_max;
+	return player->submitted - player->unread >= player->lead_max ||
+	       player->submitted_bytes - player->flights[player->unread & (player->flight_capacity - 1)].bytes_before >= player->lead_bytes_max;
 }
 
 static void draw_fault_locked(struct vd_player *player, struct vdi_flight *flight)
 {
+	player->fault_text[0] = 0;
 	flight->has_fault = vdi_fault_plan_point(&player->faults, flight->revision, &flight->fault);
 	/* The dice are thrown in any case: a point does not change what comes after it. */
 	for (int kind = 0; kind < VDI_FAULT_POINT_KINDS; kind++) {
@@ -266,8 +272,8 @@ static void take_cut(struct vd_player *player, const struct vdi_log_step *step)
 	struct vdi_flight  mark = { .fault = step->kind == VDI_STEP_FAILURE ? VDI_FAULT_ERROR : VDI_FAULT_DISCONNECT };
 	struct vdi_flight *flight;
 
-	snprintf(mark.text, sizeof mark.text, "%s", step->text);
 	vdi_lock_acquire(&player->lock);
+	snprintf(player->fault_text, sizeof player->fault_text, "%s", step->text);
 	if (player->applied == player->submitted) {
 		mark.revision = player->position.revision;
 		inflict_locked(player, &mark);
@@ -275,7 +281,6 @@ static void take_cut(struct vd_player *player, const struct vdi_log_step *step)
 		flight = &player->flights[(player->submitted - 1) & (player->flight_capacity - 1)];
 		flight->has_fault = player->has_cut = true;
 		flight->fault = mark.fault;
-		memcpy(flight->text, mark.text, sizeof flight->text);
 	}
 	vdi_lock_release(&player->lock);
 }

@@ -40,7 +40,6 @@ struct vdi_flight {
 	bool		    is_transaction; /* not a mere progress */
 	bool		    has_fault;
 	enum vdi_fault_kind fault; /* after it */
-	char		    text[96]; /* of a recorded error */
 };
 
 struct vdi_player_watch {
@@ -111,6 +110,7 @@ struct vd_player {
 	struct vdi_flight	 *flights; /* ring of flight_capacity, a power of two */
 	uint32_t		  flight_capacity;
 	uint64_t		  submitted, applied; /* ever */
+	uint64_t		  unread; /* where the slowest watch stood when it was asked last: the first that it had not been given */
 	uint64_t		  submitted_bytes, applied_bytes;
 	bool			  waits_for_watches;
 	bool			  log_ended;
@@ -124,6 +124,7 @@ struct vd_player {
 	vd_status		  cut_status;
 	char			  cut_text[160];
 	bool		  has_cut;  /* something that was submitted ends in one: nothing follows before it has happened */
+	char		  fault_text[96]; /* of that one, when it is a recorded error */
 	unsigned	  awaited;  /* watches that a cut ends and that have not come back */
 	vd_mono		  await_until;
 	unsigned	  blackout; /* transactions until the compaction; no watch can be opened meanwhile */

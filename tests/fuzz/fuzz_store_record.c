@@ -145,7 +145,7 @@ static void damage(struct world *world, const uint8_t *data, size_t size)
 	for (size_t at = 0; at + 4 <= size; at += 4) {
 		int64_t place = data[at] | data[at + 1] << 8 | data[at + 2] << 16;
 
-		vdi_segment_name(1 + data[at + 3] % 2, name);
+		vdi_segment_name(VDI_SEGMENT_JOURNAL, 1 + data[at + 3] % 2, name);
 		if (vdi_disk_sim_content(world->disk, name, &file_size) && file_size > 0)
 			vdi_disk_sim_flip(world->disk, name, place % file_size, data[at + 3] | 1);
 	}
