@@ -21,6 +21,8 @@
 #include "wait.h"
 
 #define WATCHES_MAX 256
+/* Transactions from the log to the slowest watch when printing: so few that what one reads the other wrote is still in the processor's own memory. */
+#define LEAD_MAX 256
 #define DRAIN_TIMEOUT VD_SECONDS(8)
 /* Simulated time that watches get to come back and catch up when the log has ended: a reflector backs off for at most half a minute. */
 #define SETTLE_LIMIT VD_SECONDS(300)
@@ -306,6 +308,7 @@ static vd_status prepare(struct replay *replay, struct vd_error *reterr)
 		VDI_TRY(vdi_replay_expect_open(replay->expect_path, &replay->expect, reterr));
 	player_options(replay, &options);
 	options.paused = true;
+	options.lead_max = LEAD_MAX;
 	VDI_TRY(vd_player_open(replay->env, &options, &replay->player, reterr));
 	for (size_t i = 0; i < replay->watch_count; i++)
 		VDI_TRY(make_cacher(replay, replay->watches[i].resource, reterr));
