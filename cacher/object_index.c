@@ -1,12 +1,21 @@
 /* How: a chained hash table of values; each holds a tree of objects. A posting is changed in place: its tree copies only the nodes that some list still
- * looks at. */
+ * looks at.
+ *
+ * An index of many objects is built in one go: they come in the order of their keys, so they are only sorted by posting, by counting, and each tree is loaded as a
+ * whole (a fifth of the time that putting them one by one takes, which was a third of an initial sync). */
 #include "object_index.h"
 
 #include <xxhash.h>
 
 struct vdi_index_posting {
 	struct vdi_index_posting *next;
-	struct vdi_btree	  objects;
+	union {
+		struct vdi_btree objects;
+		struct {
+			size_t count;
+			size_t at; /* where its next object goes */
+		} loading; /* while the index is built */
+	};
 	uint64_t		  hash;
 	uint32_t		  value_size;
 	char			  value[];
@@ -186,21 +195,110 @@ void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *o
 		give_up(index);
 }
 
-void vdi_object_index_build(struct vdi_object_index *index, const struct vdi_btree_snapshot *objects)
+/* ---- Building ---- */
+
+struct loading {
+	struct vd_object	 **objects;  /* with a value here, in the order of their keys */
+	struct vdi_index_posting **postings; /* of each */
+	void			 **sorted;   /* by posting */
+	size_t			   count;
+};
+
+static void loading_fini(struct loading *loading)
+{
+	vdi_free(loading->objects);
+	vdi_free(loading->postings);
+	vdi_free(loading->sorted);
+}
+
+static bool loading_init(struct loading *loading, size_t count)
+{
+	*loading = (struct loading) { .objects = vdi_calloc(count, sizeof *loading->objects),
+				      .postings = vdi_calloc(count, sizeof *loading->postings),
+				      .sorted = vdi_calloc(count, sizeof *loading->sorted) };
+	if (loading->objects && loading->postings && loading->sorted)
+		return true;
+	loading_fini(loading);
+	return false;
+}
+
+static bool find_postings(struct vdi_object_index *index, const struct vdi_btree_snapshot *objects, struct loading *loading)
 {
 	struct vdi_btree_cursor cursor;
 	struct vdi_key_range	all = VDI_KEY_RANGE_ALL;
 	struct vd_object       *object;
 	struct vd_bytes		value;
 
-	vdi_object_index_clear(index);
 	vdi_btree_cursor_init(&cursor, objects);
 	vdi_btree_cursor_range(&cursor, &all);
-	while ((object = vdi_btree_cursor_range_next(&cursor)))
-		if (value_of(index, object, &value) && !add_object(index, object, value)) {
-			give_up(index);
-			return;
+	while ((object = vdi_btree_cursor_range_next(&cursor))) {
+		size_t			  posting_count = index->posting_count;
+		struct vdi_index_posting *posting;
+
+		if (!value_of(index, object, &value))
+			continue;
+		posting = get_posting(index, value);
+		if (posting == NULL)
+			return false;
+		if (index->posting_count != posting_count) {
+			posting->loading.count = 0;
+			posting->loading.at = 0;
 		}
+		posting->loading.count++;
+		loading->objects[loading->count] = object;
+		loading->postings[loading->count++] = posting;
+	}
+	return true;
+}
+
+static void sort_by_posting(struct vdi_object_index *index, struct loading *loading)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < index->bucket_count; i++)
+		for (struct vdi_index_posting *posting = index->buckets[i]; posting; posting = posting->next) {
+			posting->loading.at = at;
+			at += posting->loading.count;
+		}
+	for (size_t i = 0; i < loading->count; i++)
+		loading->sorted[loading->postings[i]->loading.at++] = loading->objects[i];
+}
+
+/* Every posting is a tree again, an empty one after a failure. */
+static bool load_postings(struct vdi_object_index *index, const struct loading *loading, bool ok)
+{
+	for (size_t i = 0; i < index->bucket_count; i++)
+		for (struct vdi_index_posting *posting = index->buckets[i]; posting; posting = posting->next) {
+			size_t count = posting->loading.count;
+			size_t end = posting->loading.at;
+
+			vdi_btree_init(&posting->objects, &vdi_object_btree_ops);
+			if (ok && count == 1)
+				ok = vdi_btree_put(&posting->objects, loading->sorted[end - 1], NULL) == VD_OK;
+			else if (ok)
+				ok = vdi_btree_load_sorted(&posting->objects, loading->sorted + end - count, count) == VD_OK;
+		}
+	return ok;
+}
+
+void vdi_object_index_build(struct vdi_object_index *index, const struct vdi_btree_snapshot *objects)
+{
+	struct loading loading;
+	bool	       ok;
+
+	vdi_object_index_clear(index);
+	if (objects->count == 0)
+		return;
+	if (!loading_init(&loading, (size_t) objects->count)) {
+		give_up(index);
+		return;
+	}
+	ok = find_postings(index, objects, &loading);
+	if (ok)
+		sort_by_posting(index, &loading);
+	if (!load_postings(index, &loading, ok))
+		give_up(index);
+	loading_fini(&loading);
 }
 
 bool vdi_object_index_snapshot(const struct vdi_object_index *index, struct vd_bytes value, struct vdi_btree_snapshot *ret_snapshot)

@@ -218,6 +218,58 @@ static void torture_without_memory_it_is_unusable_never_wrong(void **state)
 	assert_true(unusable > 20);
 }
 
+/* Many of one value, one of another, and some without: each value's tree is as a scan finds it. */
+static void torture_building_is_whole_or_not_at_all(void **state)
+{
+	struct vd_object       *objects[KEYS] = { 0 };
+	struct vdi_object_index index;
+	struct vdi_btree	tree;
+	unsigned		unusable = 0;
+	int64_t			live = vdi_alloc_live();
+	bool			failed = true;
+
+	vdi_btree_init(&tree, &vdi_object_btree_ops);
+	assert_status(vdi_object_index_init(&index, "app", 0), VD_OK);
+	vdi_object_index_build(&index, vdi_btree_view(&tree));
+	assert_true(index.is_usable);
+	for (unsigned key = 0; key < KEYS; key++) {
+		char name[8], app[8];
+
+		snprintf(name, sizeof name, "k%02u", key);
+		snprintf(app, sizeof app, "a%u", key == 7 ? 99 : key % 3);
+		objects[key] = pod_new(codec, "ns", name, key % 5 == 4 ? NULL : app, NULL, 1);
+		assert_status(vdi_btree_put(&tree, objects[key], NULL), VD_OK);
+	}
+	for (unsigned nth = 1; failed; nth++) {
+		vdi_alloc_fail_nth(nth, 1);
+		vdi_object_index_build(&index, vdi_btree_view(&tree));
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		unusable += !index.is_usable;
+		if (index.is_usable)
+			for (unsigned app = 0; app < 101; app += app == 3 ? 96 : 1) {
+				char text[8];
+
+				snprintf(text, sizeof text, "a%u", app);
+				check_value(&index, objects, text);
+			}
+		else
+			assert_int_equal(vdi_object_index_count(&index, vd_bytes_of("a0")), 0);
+	}
+	assert_true(index.is_usable);
+	assert_true(unusable > 10);
+	/* What was built is changed like any other. */
+	change(&index, objects, 7, "a1", 2);
+	change(&index, objects, 1, NULL, 3);
+	check_value(&index, objects, "a1");
+	check_value(&index, objects, "a99");
+	for (unsigned key = 0; key < KEYS; key++)
+		vd_object_unref(objects[key]);
+	vdi_btree_fini(&tree);
+	vdi_object_index_fini(&index);
+	assert_int_equal(vdi_alloc_live(), live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +279,7 @@ int main(void)
 		cmocka_unit_test(r441_an_equal_value_replaces_the_object),
 		cmocka_unit_test(r441_what_is_not_there_can_be_removed),
 		cmocka_unit_test(torture_without_memory_it_is_unusable_never_wrong),
+		cmocka_unit_test(torture_building_is_whole_or_not_at_all),
 	};
 	int failures;
 
