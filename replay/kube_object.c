@@ -7,6 +7,7 @@
 
 #include "json_text.h"
 
+static const struct vd_bytes	    finalizers_of_spec = { "spec.finalizers", 15 };
 static const struct vdi_json_limits limits = { VDI_KUBE_OBJECT_SIZE_MAX, VDI_JSON_DEPTH_MAX };
 
 static vd_status scan_init(struct vdi_json_plan **plan, struct vdi_json_object *scan, const struct vd_bytes *paths, size_t count)
@@ -50,7 +51,7 @@ vd_status vdi_kube_reader_init(struct vdi_kube_reader *reader)
 {
 	memset(reader, 0, sizeof *reader);
 	vdi_buffer_init(&reader->value, VDI_KUBE_OBJECT_SIZE_MAX + 1024);
-	return scan_init(&reader->plan, &reader->scan, NULL, 0);
+	return scan_init(&reader->plan, &reader->scan, &finalizers_of_spec, 1);
 }
 
 void vdi_kube_reader_fini(struct vdi_kube_reader *reader)
@@ -78,6 +79,26 @@ static void append_member(struct vdi_buffer *out, const char *name, const char *
 	vdi_buffer_printf(out, "\"%s\":", name);
 	vdi_buffer_append_json_string(out, vd_bytes_of(text));
 	vdi_buffer_append_char(out, ',');
+}
+
+static bool is_empty(struct vd_bytes json, const struct vdi_json_value *value)
+{
+	struct vd_bytes text = vdi_json_value_bytes(json, value);
+
+	if (value->type != VDI_JSON_ARRAY)
+		return true;
+	for (size_t i = 1; i + 1 < text.size; i++)
+		if (strchr(" \t\r\n", ((const char *) text.data)[i]) == NULL)
+			return false;
+	return true;
+}
+
+static bool is_held(const struct vdi_kube_reader *reader, struct vd_bytes json)
+{
+	const struct vdi_json_value *grace = vdi_json_member(&reader->scan, VDI_JSON_DELETION_GRACE_PERIOD_SECONDS);
+
+	return (grace->type == VDI_JSON_NUMBER && !vd_bytes_equal(vdi_json_value_bytes(json, grace), vd_bytes_of("0"))) ||
+	       !is_empty(json, vdi_json_member(&reader->scan, VDI_JSON_FINALIZERS)) || !is_empty(json, vdi_json_field(&reader->scan, 0));
 }
 
 /* The object without its resourceVersion and white space. */
@@ -123,6 +144,8 @@ vd_status vdi_kube_object_read(struct vdi_kube_reader *reader, struct vd_bytes j
 				    (const char *) revision.data);
 	if ((object.kind.size == 0 && kind == NULL) || (object.api_version.size == 0 && api_version == NULL))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "no Kubernetes object: it has no %s", object.kind.size ? "apiVersion" : "kind");
+	object.is_held = is_held(reader, json);
+	object.is_last = !object.is_held && vdi_json_member(&reader->scan, VDI_JSON_DELETION_TIMESTAMP)->type == VDI_JSON_STRING;
 	status = make_value(reader, json, object.kind.size ? NULL : kind, object.api_version.size ? NULL : api_version, &object.value);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
@@ -253,8 +276,8 @@ vd_status vdi_kube_page_read(struct vdi_kube_page_reader *reader, struct vd_byte
 	items = vdi_json_field(&reader->scan, 1);
 	if (items->type != VDI_JSON_ARRAY && items->type != VDI_JSON_NULL)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "no list: it has no items");
-	if (revision->type != VDI_JSON_STRING || !read_revision(vdi_json_value_bytes(json, revision), &page.revision) || page.revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "a list without a resourceVersion that is a number");
+	if (revision->type == VDI_JSON_STRING && !read_revision(vdi_json_value_bytes(json, revision), &page.revision))
+		return vd_error_set(reterr, VD_BAD_REQUEST, "a list whose resourceVersion is no number");
 	if (token->type == VDI_JSON_STRING) {
 		if (token->escaped)
 			return vd_error_set(reterr, VD_BAD_REQUEST, "a continue token that holds escapes");

@@ -27,6 +27,8 @@ struct vdi_kube_object {
 	struct vd_bytes api_version, kind, name, namespace_name; /* empty: not there */
 	vd_rev		revision;				 /* 0: not there */
 	struct vd_bytes creation_time;				 /* "2026-05-28T20:26:42Z", or empty */
+	bool		is_last; /* to be deleted, and not held: a write that answers this has removed it */
+	bool		is_held; /* finalizers or a grace period would keep it for a while */
 	struct vd_bytes value;
 };
 
@@ -72,7 +74,7 @@ struct vdi_kube_page_reader {
 	struct vdi_json_object scan;
 };
 struct vdi_kube_page {
-	vd_rev		revision;
+	vd_rev		revision; /* 0: not there */
 	struct vd_bytes continue_token; /* empty: the last one; lent from the bytes read */
 	struct vd_bytes items;		/* what stands between the brackets */
 };

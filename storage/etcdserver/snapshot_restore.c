@@ -1,18 +1,15 @@
 /* See the header. Records lie in revision order; those of one revision are gathered and imported as one transaction, places and leases as they were. */
 #include "snapshot_restore.h"
 
-#include <openssl/evp.h>
-
 #include "auth_data.h"
-#include "bolt_read.h"
 #include "buffer.h"
 #include "serve_wire.h"
+#include "snapshot_read.h"
 
-#define DIGEST_SIZE 32
 #define AUTH_SIZE_MAX ((size_t) 64 << 20)
 
 struct restore {
-	struct vdi_bolt_file	   file;
+	struct vdi_snapshot	   snapshot;
 	struct vdi_mvcc_import	  *import;
 	struct vd_error		  *reterr;
 	struct vdi_snapshot_report report;
@@ -23,27 +20,6 @@ struct restore {
 	size_t			  count;
 	size_t			  capacity;
 };
-
-/* ---- Meta ---- */
-
-static uint64_t big_endian(const unsigned char *at)
-{
-	uint64_t number = 0;
-
-	for (int i = 0; i < 8; i++)
-		number = number << 8 | at[i];
-	return number;
-}
-
-static vd_status read_meta(void *arg, struct vd_bytes key, struct vd_bytes value)
-{
-	struct restore *restore = arg;
-
-	/* What was scheduled is no longer read, whether or not it is gone yet (E-409). */
-	if ((vd_bytes_equal(key, vd_bytes_of("scheduledCompactRev")) || vd_bytes_equal(key, vd_bytes_of("finishedCompactRev"))) && value.size >= 8)
-		restore->report.compacted = VDI_MAX(restore->report.compacted, (vd_rev) big_endian(value.data));
-	return VD_OK;
-}
 
 /* ---- Leases ---- */
 
@@ -85,95 +61,30 @@ static vd_status import_gathered(struct restore *restore)
 	return status;
 }
 
-struct record {
-	struct vd_bytes key;
-	struct vd_bytes value;
-	vd_rev		create_rev;
-	int64_t		version;
-	int64_t		lease;
-};
-
-static bool decode_record(struct vd_bytes bytes, struct record *record)
+static vd_status gather(void *arg, bool is_delete, struct vd_kv *kv)
 {
-	struct vdi_wire_reader reader;
+	struct restore *restore = arg;
 
-	memset(record, 0, sizeof *record);
-	record->key.data = record->value.data = "";
-	vdi_wire_reader_init(&reader, bytes);
-	while (vdi_wire_next(&reader)) {
-		switch (reader.tag) {
-		case VDI_WIRE_BYTES(1):
-			record->key = reader.bytes;
-			break;
-		case VDI_WIRE_VARINT(2):
-			record->create_rev = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(4):
-			record->version = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_BYTES(5):
-			record->value = reader.bytes;
-			break;
-		case VDI_WIRE_VARINT(6):
-			record->lease = (int64_t) reader.number;
-			break;
-		default:
-			break;
-		}
-	}
-	return !reader.is_bad && record->key.size > 0;
-}
-
-static vd_status gather(struct restore *restore, const struct record *record, vd_rev revision, uint64_t sub, bool is_delete)
-{
-	struct vd_kv *kv;
-	vd_status     status;
-
-	if (record->key.size > VD_KEY_SIZE_MAX)
-		return vd_error_set(restore->reterr, VD_INVALID, "a key of %zu bytes at revision %lld: at most %d are supported", record->key.size, (long long) revision,
-				    VD_KEY_SIZE_MAX);
+	if (restore->count && restore->changes[0].kv->mod_rev != kv->mod_rev)
+		VDI_TRY(import_gathered(restore));
 	if (!vdi_grow((void **) &restore->changes, &restore->capacity, restore->count + 1, sizeof restore->changes[0]))
 		return vd_error_set(restore->reterr, VD_NOMEM, "no memory");
-	status = vd_kv_new(record->key, is_delete ? VD_BYTES_NONE : record->value, &kv);
-	if (status != VD_OK)
-		return vd_error_set(restore->reterr, status, "a record at revision %lld cannot be kept", (long long) revision);
-	kv->mod_rev = revision;
-	kv->sub = (uint32_t) sub;
-	if (!is_delete) {
-		kv->create_rev = record->create_rev;
-		kv->version = record->version;
-		kv->lease = record->lease;
-	}
-	restore->changes[restore->count++] = (struct vdi_import_change) { is_delete, kv };
+	restore->changes[restore->count++] = (struct vdi_import_change) { is_delete, vd_kv_ref(kv) };
 	restore->report.records++;
-	restore->report.revision = revision;
+	restore->report.revision = kv->mod_rev;
 	return VD_OK;
 }
 
-static vd_status read_record(void *arg, struct vd_bytes key, struct vd_bytes value)
-{
-	struct restore	    *restore = arg;
-	const unsigned char *bytes = key.data;
-	bool		     is_delete = key.size == 18 && bytes[17] == 't';
-	struct record	     record;
-	vd_rev		     revision;
-	uint64_t	     sub;
-
-	if ((key.size != 17 && !is_delete) || bytes[8] != '_' || !decode_record(value, &record))
-		return vd_error_set(restore->reterr, VD_CORRUPT, "a record in the snapshot cannot be read");
-	revision = (vd_rev) big_endian(bytes);
-	sub = big_endian(bytes + 9);
-	if (revision < 1 || sub > UINT32_MAX || (!is_delete && (record.create_rev < 1 || record.create_rev > revision || record.version < 1)))
-		return vd_error_set(restore->reterr, VD_CORRUPT, "a record at revision %lld makes no sense", (long long) revision);
-	if (restore->count && restore->changes[0].kv->mod_rev != revision)
-		VDI_TRY(import_gathered(restore));
-	/* A tombstone at the compacted revision tells of a key whose records are gone. */
-	if (is_delete && revision <= restore->report.compacted)
-		return VD_OK;
-	return gather(restore, &record, revision, sub, is_delete);
-}
-
 /* ---- Users and roles ---- */
+
+static uint64_t big_endian(const unsigned char *at)
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < 8; i++)
+		number = number << 8 | at[i];
+	return number;
+}
 
 static vd_status read_auth(void *arg, struct vd_bytes key, struct vd_bytes value)
 {
@@ -221,33 +132,16 @@ static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error 
 
 	restore->import = import;
 	restore->reterr = reterr;
-	VDI_TRY(vdi_bolt_each(&restore->file, "meta", read_meta, restore, reterr));
-	VDI_TRY(vdi_bolt_each(&restore->file, "lease", read_lease, restore, reterr));
-	VDI_TRY(vdi_bolt_each(&restore->file, "key", read_record, restore, reterr));
+	VDI_TRY(vdi_bolt_each(&restore->snapshot.file, "lease", read_lease, restore, reterr));
+	VDI_TRY(vdi_snapshot_each(&restore->snapshot, gather, restore, reterr));
 	if (restore->count)
 		VDI_TRY(import_gathered(restore));
 	if (restore->report.compacted > 0 && restore->report.revision > 0)
 		VDI_TRY(vdi_mvcc_import_compact(import, VDI_MIN(restore->report.compacted, restore->report.revision), reterr));
-	VDI_TRY(vdi_bolt_each(&restore->file, "auth", read_auth, restore, reterr));
-	VDI_TRY(vdi_bolt_each(&restore->file, "authUsers", read_user, restore, reterr));
-	VDI_TRY(vdi_bolt_each(&restore->file, "authRoles", read_role, restore, reterr));
+	VDI_TRY(vdi_bolt_each(&restore->snapshot.file, "auth", read_auth, restore, reterr));
+	VDI_TRY(vdi_bolt_each(&restore->snapshot.file, "authUsers", read_user, restore, reterr));
+	VDI_TRY(vdi_bolt_each(&restore->snapshot.file, "authRoles", read_role, restore, reterr));
 	return vdi_buffer_status(&restore->auth);
-}
-
-/* etcdctl leaves the digest of all before it at the end of the file (E-165). */
-static vd_status check_digest(struct vd_bytes *bytes, struct vd_error *reterr)
-{
-	unsigned char digest[EVP_MAX_MD_SIZE];
-	unsigned int  size = 0;
-
-	if (bytes->size % 512 != DIGEST_SIZE)
-		return VD_OK;
-	bytes->size -= DIGEST_SIZE;
-	if (EVP_Digest(bytes->data, bytes->size, digest, &size, EVP_sha256(), NULL) != 1 || size != DIGEST_SIZE)
-		return vd_error_set(reterr, VD_NOMEM, "no memory for a digest");
-	if (memcmp(digest, (const char *) bytes->data + bytes->size, DIGEST_SIZE) != 0)
-		return vd_error_set(reterr, VD_CORRUPT, "the snapshot is damaged: its digest does not fit");
-	return VD_OK;
 }
 
 vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_bytes bytes, struct vd_store **ret_store, void **ret_auth,
@@ -258,8 +152,8 @@ vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_op
 	struct vd_bytes		 auth;
 	vd_status		 status;
 
-	VDI_TRY(check_digest(&bytes, reterr));
-	VDI_TRY(vdi_bolt_file_init(bytes, &restore.file, reterr));
+	VDI_TRY(vdi_snapshot_init(&restore.snapshot, bytes, reterr));
+	restore.report.compacted = restore.snapshot.compacted;
 	vdi_buffer_init(&restore.auth, AUTH_SIZE_MAX);
 	status = vdi_mvcc_open_importing(env, options, NULL, &importer, ret_store, reterr);
 	if (status == VD_OK) {

@@ -91,3 +91,16 @@ if "$vedette" record --etcd "$ETCD_ENDPOINTS" --output "$scratch/log.ndjson.zst"
 	fail "recording went on over a gap"
 fi
 grep -q "was compacted before it could be recorded" "$scratch/gap.err" || fail "record does not say why it ended"
+
+# A snapshot of etcd's own is the same history as a recording from its compaction on.
+"$ETCDCTL" --endpoints "${ETCD_DIRECT_ENDPOINTS%%,*}" snapshot save "$scratch/snapshot.db" >/dev/null 2>&1 || fail "etcdctl snapshot save"
+"$vedette" record --etcd "$ETCD_ENDPOINTS" --output "$scratch/now.ndjson" --until "$(revision)" -q || fail "record of the present"
+"$vedette" record --from-snapshot "$scratch/snapshot.db" --output "$scratch/taken.ndjson" 2>"$scratch/snapshot.err" || fail "record --from-snapshot"
+state() { jq -cS 'select(.type) | [.key, (if .type == "PUT" then [.rev, .createRev, .version, .value] else null end)]' "$1" | jq -cs 'map({key: .[0], value: .[1]}) | from_entries'; }
+[ "$(state "$scratch/now.ndjson")" = "$(state "$scratch/taken.ndjson" | jq -cS 'with_entries(select(.value != null))')" ] || fail "the snapshot is another state than etcd's"
+"$vedette" replay "$scratch/taken.ndjson" --watch configmaps --quiet || fail "replay of a snapshot"
+head -c 30000 "$scratch/snapshot.db" >"$scratch/torn.db"
+if "$vedette" record --from-snapshot "$scratch/torn.db" --output "$scratch/torn.ndjson" 2>"$scratch/torn.err"; then
+	fail "a torn snapshot was taken"
+fi
+grep -q "torn.db: " "$scratch/torn.err" || fail "a torn snapshot: nothing is said"

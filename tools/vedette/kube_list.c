@@ -136,6 +136,8 @@ static vd_status take_page(struct vdi_kube_call *call, struct vd_error *reterr)
 	vd_rev			    asked = call->revision ? call->revision : call->shown;
 
 	VDI_TRY(vdi_kube_page_read(&call->store->pages, (struct vd_bytes) { call->transfer.body.data, call->transfer.body.size }, &page, reterr));
+	if (page.revision == 0)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "a list without a resourceVersion");
 	if (asked && page.revision != asked)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a list of revision %lld was asked for, and the server gave one of %lld", (long long) asked, (long long) page.revision);
 	call->shown = page.revision;

@@ -10,6 +10,7 @@
 #include "command_process.h"
 #include "env.h"
 #include "etcd_options.h"
+#include "import_command.h"
 #include "kube_options.h"
 #include "recorder.h"
 #include "wait.h"
@@ -20,6 +21,7 @@ struct record {
 	const struct vdi_command *command;
 	struct vdi_etcd_settings  etcd;
 	struct vdi_kube_settings  kube;
+	struct vdi_import_settings import;
 	const char		 *output;
 	char			  key_prefix[VDI_ETCD_KEY_PREFIX_MAX];
 	struct vdi_texts	  redact;
@@ -76,7 +78,9 @@ static void wait_for_the_end(const struct record *record, const sigset_t *signal
 static vd_status open_log(struct record *record, struct vd_error *error)
 {
 	struct vdi_log_writer_options options = { .path = record->output, .resume = record->resume, 
-						  .source = record->etcd.urls ? record->etcd.endpoints[0] : record->kube.http.server,
+						  .source = record->etcd.urls		       ? record->etcd.endpoints[0] :
+							    record->kube.http.server ? record->kube.http.server :
+										       vdi_import_settings_source(&record->import),
 						  .redact = record->redact.items, .redact_count = record->redact.count };
 	vd_status		      status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
 
@@ -129,6 +133,36 @@ static int run_record(struct record *record, const sigset_t *signals)
 	return result;
 }
 
+/* A file instead of a server: all of it, at once. */
+static int import(struct record *record)
+{
+	struct vd_error		 error = { 0 }, closing = { 0 };
+	struct vdi_import_totals totals = { 0 };
+
+	error.code = open_log(record, &error);
+	if (error.code != VD_OK)
+		return fail(record, &error);
+	error.code = vdi_import_run(&record->import, record->writer, &totals, &error);
+	closing.code = vdi_log_writer_close(record->writer, &closing);
+	if (error.code != VD_OK)
+		return fail(record, &error);
+	if (closing.code != VD_OK)
+		return fail(record, &closing);
+	if (!record->quiet)
+		(void) fprintf(stderr, "vedette record: %llu of %llu taken, %llu left out, up to revision %lld\n", (unsigned long long) totals.taken,
+			       (unsigned long long) totals.read, (unsigned long long) totals.skipped, (long long) totals.revision);
+	return VDI_EXIT_OK;
+}
+
+static int check_import(const struct record *record)
+{
+	if (record->resume || record->relist || record->until)
+		return vdi_command_mistake(record->command, "--resume, --relist and --until go with a server, not with a file");
+	if (record->import.watch && strcmp(record->import.watch, "-") == 0)
+		return vdi_command_mistake(record->command, "--from-watch reads its file twice: it cannot be standard input");
+	return VDI_EXIT_OK;
+}
+
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
 	const char	       *redact[REDACT_MAX];
@@ -137,9 +171,11 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	sigset_t		signals;
 	size_t			operand_count;
 	int			result;
+	unsigned		sources;
 	const struct vdi_option table[] = {
 		VDI_ETCD_OPTION_TABLE(&record.etcd),
 		VDI_KUBE_OPTION_TABLE(&record.kube),
+		VDI_IMPORT_OPTION_TABLE(&record.import),
 		{ 'o', "output", VDI_OPTION_TEXT, "FILE", "the log; compressed when the name ends in .zst", &record.output },
 		{ 0, "resume", VDI_OPTION_FLAG, NULL, "go on with a log that is there", &record.resume },
 		{ 0, "relist", VDI_OPTION_FLAG, NULL, "when what comes next is compacted: go on from a new list instead of ending; the log says where", &record.relist },
@@ -153,10 +189,18 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	if (!vdi_etcd_settings_check(command, &record.etcd, &result))
 		return result;
-	if (!record.etcd.urls == !vdi_kube_settings_given(&record.kube))
-		return vdi_command_mistake(command, record.etcd.urls ? "either --etcd or --server, not both" : "what should be recorded? --etcd URL, --server URL or --kubeconfig FILE");
+	sources = !!record.etcd.urls + vdi_kube_settings_given(&record.kube) + vdi_import_settings_count(&record.import);
+	if (sources != 1)
+		return vdi_command_mistake(command, sources ? "only one of --etcd, --server (or --kubeconfig) and --from-... at a time" :
+							      "what should be recorded? --etcd URL, --server URL, --kubeconfig FILE, or a file: --from-audit, --from-watch, --from-kine, --from-snapshot");
+	if (record.import.resources && record.import.watch == NULL)
+		return vdi_command_mistake(command, "--resources goes with --from-watch");
 	if (record.output == NULL)
 		return vdi_command_mistake(command, "where to? --output FILE");
+	if (vdi_import_settings_count(&record.import)) {
+		result = check_import(&record);
+		return result == VDI_EXIT_OK ? import(&record) : result;
+	}
 	vdi_etcd_settings_key_prefix(&record.etcd, record.key_prefix);
 	if (!vdi_kube_settings_check(command, &record.kube, &result)) {
 		vdi_kube_settings_fini(&record.kube);
@@ -174,13 +218,16 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 const struct vdi_command vdi_command_record = {
 	.name = "record",
 	.summary = "Record an etcd or a Kubernetes endpoint into an event log.",
-	.usage = "vedette record (--etcd URL[,URL...] | --server URL | --kubeconfig FILE) --output FILE [options]",
+	.usage = "vedette record (--etcd URL[,URL...] | --server URL | --kubeconfig FILE | --from-... FILE) --output FILE [options]",
 	.details = "The state first, then every revision once, until Ctrl-C, SIGTERM or --until. A recording that was stopped or killed goes on with --resume. When what comes\n"
 		   "next was compacted away meanwhile it ends with an error rather than with a gap (see --relist). What comes from a Kubernetes endpoint is written when all kinds have passed\n"
-		   "its revision, after some 10 to 15 s. The log is for `vedette replay` and `vedette serve --load`.\n"
+		   "its revision, after some 10 to 15 s.\n"
+		   "With --from-... a file becomes a log: what each says, and what it cannot say, is in docs/EVENT-LOG.md. The log is for `vedette replay` and `vedette serve --load`.\n"
 		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
 	.examples = "  vedette record --etcd http://127.0.0.1:2379 --output cluster.ndjson.zst\n"
 		    "  vedette record --kubeconfig ~/.kube/config --kind pods --kind deployments.apps --output cluster.ndjson.zst --relist\n"
+		    "  kubectl get pods -A --watch -o json --output-watch-events >watch.json; vedette record --from-watch watch.json --output pods.ndjson\n"
+		    "  vedette record --from-snapshot backup.db --output cluster.ndjson.zst\n"
 		    "  vedette record --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry --redact .data -o cluster.ndjson --resume\n",
 	.run = run,
 };

@@ -1,0 +1,30 @@
+/* vedette record --from-...: a file of somebody else's becomes an event log. */
+#ifndef VDI_IMPORT_COMMAND_H
+#define VDI_IMPORT_COMMAND_H
+
+#include "command_line.h"
+#include "import.h"
+
+struct vdi_import_settings {
+	const char *audit, *watch, *kine, *snapshot; /* at most one of them */
+	const char *resources;
+};
+
+#define VDI_IMPORT_OPTION_TABLE(settings)                                                                                        \
+	{ 0, "from-audit", VDI_OPTION_TEXT, "FILE", "a Kubernetes audit log at level RequestResponse; \"-\": standard input", &(settings)->audit }, \
+		{ 0, "from-watch", VDI_OPTION_TEXT, "FILE", "what kubectl get --watch -o json printed, best with --output-watch-events", &(settings)->watch }, \
+		{ 0, "from-kine", VDI_OPTION_TEXT, "FILE", "an SQLite database of kine", &(settings)->kine },                    \
+		{ 0, "from-snapshot", VDI_OPTION_TEXT, "FILE", "an etcd snapshot, or the db file of a stopped etcd", &(settings)->snapshot }, \
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "with --from-watch: further kinds (JSON), as for serve", &(settings)->resources }
+
+/* How many of them were given. */
+unsigned    vdi_import_settings_count(const struct vdi_import_settings *settings);
+const char *vdi_import_settings_source(const struct vdi_import_settings *settings);
+/* Blocks. The message names the file, and the line, row or revision. */
+VDI_MUST_USE vd_status vdi_import_run(const struct vdi_import_settings *settings, struct vdi_log_writer *writer, struct vdi_import_totals *ret_totals, struct vd_error *reterr);
+
+/* The parts of it that need libraries of their own. VD_UNSUPPORTED: built without. */
+VDI_MUST_USE vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_import_snapshot(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr);
+
+#endif
