@@ -4,6 +4,7 @@
  * first and shared by all watches of its form (vdi_frame_get). As protobuf the content is a length of four bytes and a WatchEvent (R-634). Frames gather up to FRAMES_MAX, then one sendmsg takes them; what the socket does not take stays here,
  * deliver() then takes nothing more, and the cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
  */
+#include "hash.h"
 #include "http_request.h"
 
 #include <stdio.h>
@@ -51,6 +52,8 @@ struct watch_stream {
 	bool			    ended;	 /* no more events come */
 	bool			    closing;	 /* the last chunk is in the backlog or sent */
 	bool			    failed;
+	bool			    cut;	 /* the last frame ends in its middle */
+	vd_rev			    first;	 /* revision of the first event, for the dice of cuts */
 	bool			    state_due;	 /* the initial events were not all sent yet */
 };
 
@@ -369,6 +372,40 @@ static void refuse_event(struct watch_stream *watch, const struct vd_watch_event
 	watch->ended = true;
 }
 
+/* Whether this frame is to be cut, and where: the same watch of the same history is cut at the same place. Never the first: who comes back gets on. */
+static size_t cut_of(struct watch_stream *watch, const struct vd_watch_event *event, size_t size)
+{
+	const struct vd_server_options *options = &watch->server->options;
+	struct {
+		uint64_t seed;
+		int64_t	 first, revision;
+	} what = { options->cut_seed, watch->first, event->revision };
+	uint64_t dice;
+
+	if (watch->first == 0) {
+		watch->first = VDI_MAX(event->revision, 1);
+		return 0;
+	}
+	dice = vdi_hash_bytes((struct vd_bytes) { (const char *) &what, sizeof what }, 0);
+	return (double) (dice >> 11) * 0x1p-53 < options->cut_frames ? 1 + (size_t) ((dice & 0x7ff) * (size - 1) / 0x800) : 0;
+}
+
+/* Takes over *frame. VD_OK: it is what it was, or shorter. */
+static vd_status cut_frame(struct watch_stream *watch, const struct vd_watch_event *event, struct vd_blob **frame)
+{
+	struct vd_bytes bytes = vd_blob_bytes(*frame);
+	size_t		size = cut_of(watch, event, bytes.size);
+	struct vd_blob *whole = *frame;
+	vd_status	status;
+
+	if (size == 0)
+		return VD_OK;
+	status = vd_blob_new((struct vd_bytes) { bytes.data, size }, frame);
+	vd_blob_unref(whole);
+	watch->cut = watch->ended = true;
+	return status;
+}
+
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct watch_stream *watch = arg;
@@ -385,10 +422,14 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 				refuse_event(watch, &events[taken]);
 				break;
 			}
+			if (made == VD_OK && __builtin_expect(watch->server->options.cut_frames > 0, 0))
+				made = cut_frame(watch, &events[taken], &frame);
 			if (made != VD_OK || !enqueue(watch, frame)) {
 				watch->failed = true; /* a hole must not appear: the stream is cut instead */
 				break;
 			}
+			if (__builtin_expect(watch->cut, 0))
+				break;
 			vdi_watch_counts_frame(watch->counts, content_size(frame));
 			if (__builtin_expect(watch->state_due && events[taken].initial_events_end, 0)) {
 				watch->state_due = false;
@@ -436,6 +477,8 @@ static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection
 	status = flush(watch);
 	if (status != VD_OK)
 		return status;
+	if (watch->cut)
+		return VD_IO;
 	if (watch->ended && !watch->closing) {
 		end_stream(watch);
 		if (watch->failed)

@@ -112,6 +112,7 @@ static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, st
 		{ "refuse", &plan->refuse, NULL },
 		{ "lose", &plan->lose, NULL },
 		{ "too-large", &plan->too_large, NULL },
+		{ "cut", &plan->cut, NULL },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(words); i++) {
@@ -121,7 +122,7 @@ static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, st
 			return probability_of(value, words[i].rate) ? VD_OK : refuse(reterr, word, "a probability between 0 and 1 must follow the =");
 		return duration_of(value, words[i].duration) ? VD_OK : refuse(reterr, word, "a duration like 20ms must follow the =");
 	}
-	return refuse(reterr, word, "no such fault (disconnect, compact, error, delay, delay-rate, stale, slow, refuse, lose, too-large)");
+	return refuse(reterr, word, "no such fault (disconnect, compact, error, delay, delay-rate, stale, slow, refuse, lose, too-large, cut)");
 }
 
 static vd_status take_word(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_error *reterr)

@@ -14,6 +14,7 @@ struct vdi_fault_point {
 struct vdi_fault_plan {
 	double after[VDI_FAULT_POINT_KINDS]; /* a transaction */
 	double delay_rate, refuse, lose, too_large;
+	double cut; /* of frames; for those who serve */
 	vd_dur delay_max, stale;
 	vd_dur slow; /* a reader of what comes out pauses after each event; for those who print */
 

@@ -24,7 +24,7 @@ void vdi_player_unref(struct vd_player *player)
 {
 	if (atomic_fetch_sub_explicit(&player->references, 1, memory_order_acq_rel) != 1)
 		return;
-	vdi_log_steps_close(player->steps);
+	vdi_player_rounds_fini(player);
 	vdi_fault_plan_fini(&player->faults);
 	vdi_lock_fini(&player->lock);
 	vdi_free(player->changes);
@@ -396,15 +396,41 @@ static void end_log(struct vd_player *player, const struct vd_error *error)
 	vdi_lock_release(&player->lock);
 }
 
+/* True: the next round has begun, or waits until everything is applied; false: it cannot. */
+static bool begin_round(struct vd_player *player)
+{
+	struct vd_error error = { 0 };
+	bool		is_applied;
+
+	vdi_lock_acquire(&player->lock);
+	is_applied = player->applied == player->submitted;
+	if (is_applied) {
+		player->position.rounds++;
+		player->pace_recorded.ns = 0;
+	}
+	vdi_lock_release(&player->lock);
+	if (!is_applied)
+		return true;
+	player->is_between = false;
+	if (vdi_player_begin_round(player, &error) == VD_OK)
+		return true;
+	end_log(player, &error);
+	return false;
+}
+
 /* Reads the next step unless it is there. False: the log has ended. */
 static bool have_step(struct vd_player *player)
 {
 	struct vd_error error = { 0 };
 	vd_status	status;
 
-	if (player->has_step)
+	if (player->has_step || player->is_between)
 		return true;
-	status = vdi_log_steps_next(player->steps, &player->step, &error);
+	status = vdi_player_next_step(player, &error);
+	if (status == VD_CLOSED && player->rounds_left && player->round_transactions) {
+		player->is_between = true;
+		return true;
+	}
 	player->has_step = status == VD_OK;
 	if (!player->has_step)
 		end_log(player, status == VD_CLOSED ? NULL : &error);
@@ -428,6 +454,13 @@ static void player_run(void *arg)
 			rest(player);
 			return;
 		}
+		if (player->is_between) {
+			if (!begin_round(player))
+				return;
+			if (player->is_between)
+				return; /* on_applied wakes */
+			continue;
+		}
 		vdi_lock_acquire(&player->lock);
 		decision = decide_locked(player, &due);
 		paused = player->is_paused;
@@ -443,6 +476,7 @@ static void player_run(void *arg)
 		if (status == VD_FULL || status == VD_CLOSED)
 			return; /* woken when something was applied; or about to close */
 		player->has_step = false;
+		player->round_transactions += player->step.kind == VDI_STEP_TXN;
 		if (status != VD_OK)
 			end_log(player, &error);
 	}
@@ -604,9 +638,9 @@ static vd_status run_import(void *arg, struct vdi_mvcc_import *import, struct vd
 	}
 	if (status != VD_CLOSED)
 		return status;
-	player->log_ended = true;
-	player->position.ended = true;
 	player->position.was_torn = vdi_log_steps_was_torn(player->steps);
+	player->is_between = player->rounds_left && player->position.transactions;
+	player->log_ended = player->position.ended = !player->is_between;
 	return VD_OK;
 }
 
@@ -618,6 +652,9 @@ static vd_status open_inner(struct vd_player *player, const struct vd_player_opt
 	struct vd_store_status	 status;
 
 	inner.history_bytes = options->history_bytes;
+	player->path = vdi_strndup(options->path, strlen(options->path));
+	if (player->path == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	VDI_TRY(vdi_log_steps_open(options->path, &player->steps, reterr));
 	VDI_TRY(vdi_mvcc_open_importing(player->env, &inner, NULL, &importer, &player->inner, reterr));
 	VDI_TRY(vd_store_status_get(player->inner, &status));
@@ -640,6 +677,8 @@ static vd_status check_options(const struct vd_player_options *options, struct v
 {
 	if (options == NULL || options->size != sizeof *options || options->path == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: options of an unknown size, or without a path");
+	if (options->rounds != 1 && strcmp(options->path, "-") == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: standard input can be played once only");
 	if (!(options->speed >= 0) || !isfinite(options->speed))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: the speed must be 0 or more");
 	if (options->history_bytes < 0 || options->start_revision < 0 || options->lead_max == 0 || options->lead_max > VDI_PLAYER_LEAD_LIMIT / 2)
@@ -683,6 +722,8 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	player->speed = options->speed;
 	player->is_paused = options->paused;
 	vdi_lock_init(&player->lock, VDI_LOCK_STORE);
+	player->rounds_left = options->rounds ? options->rounds - 1 : UINT64_MAX;
+	player->position.rounds = 1;
 	vdi_rand_init(&player->rand, options->seed);
 	vdi_rand_shared_init(&player->call_rand, options->seed ^ 0x706c6179);
 	LIST_INIT(&player->watches);

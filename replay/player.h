@@ -88,7 +88,15 @@ struct vd_player {
 	struct vdi_rand_shared call_rand;
 
 	/* The actor's. */
+	char		     *path;
 	struct vdi_log_steps *steps;
+	uint64_t	      rounds_left; /* UINT64_MAX: no end */
+	uint64_t	      round_transactions; /* of the round at work: a log without any is not played again */
+	vd_rev		      offset;	/* recorded revisions are shown so much later */
+	struct vdi_log_change *reset;	/* changes that bring back the beginning */
+	size_t		      reset_count, reset_capacity;
+	struct vdi_log_step   held; /* the first step of a round that begins without a snapshot */
+	bool		      has_held, is_between; /* rounds: everything must be applied first */
 	struct vdi_log_step   step; /* the next one */
 	bool		      has_step;
 	struct vdi_rand	      rand;
@@ -153,5 +161,13 @@ static inline bool vdi_player_dice(uint64_t random, double probability)
 void vdi_player_play_until(struct vd_player *player, vd_rev revision);
 /* The clock's handler. */
 void vdi_player_clock(void *player);
+
+/* ---- Rounds (player_loop.c); the actor's ---- */
+
+/* The log has ended, everything is applied: opens it again. The first step may be the one that brings back the beginning. Errors: as vdi_log_steps_open. */
+VDI_MUST_USE vd_status vdi_player_begin_round(struct vd_player *player, struct vd_error *reterr);
+/* The next step of the round, its revisions moved. As vdi_log_steps_next. */
+VDI_MUST_USE vd_status vdi_player_next_step(struct vd_player *player, struct vd_error *reterr);
+void		       vdi_player_rounds_fini(struct vd_player *player);
 
 #endif

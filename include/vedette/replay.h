@@ -30,10 +30,12 @@ struct vd_player_options {
 	const char *faults;	    /* see below; NULL or "": none */
 	int64_t	    history_bytes;  /* older revisions that stay readable; default 64 MiB */
 	uint32_t    lead_max;	    /* transactions that the player may be ahead of the slowest open watch; default 4096 */
+	uint64_t    rounds;	    /* how often the log is played: at its end what it began with comes back, as one transaction, and it goes on from there at
+				     * later revisions. Default 1; 0: for ever */
 };
 #define VD_PLAYER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
-		.size = sizeof(struct vd_player_options), .history_bytes = (int64_t) 64 << 20, .lead_max = 4096                  \
+		.size = sizeof(struct vd_player_options), .history_bytes = (int64_t) 64 << 20, .lead_max = 4096, .rounds = 1     \
 	}
 
 /* Faults: words separated by commas, each with a probability between 0 and 1, a duration (10ms, 2s), or a revision.
@@ -45,6 +47,7 @@ struct vd_player_options {
  *	delay-rate=P	which part of them; default 0.1
  *	stale=D		every batch comes this late: a replica that lags, whose reads show newer revisions than its watches
  *	slow=D		who prints what watches see pauses this long after each event (vedette replay; the player itself does nothing)
+ *	cut=P		who serves cuts an event of a watch in its middle, and the connection (vedette replay --listen; the player itself does nothing)
  *	refuse=P	a read or write is refused with VD_UNAVAILABLE before it is made
  *	lose=P		a write is made and its answer lost (VD_UNAVAILABLE)
  *	too-large=P	a read at a revision is answered VD_TOO_LARGE_REVISION
@@ -76,6 +79,7 @@ struct vd_player_position {
 	bool	 paused;
 	bool	 resting;	/* paused, and everything that was asked for (step, seek) is applied */
 	bool	 ended;		/* nothing is left, or error says why nothing more comes */
+	uint64_t rounds;	/* that were begun */
 	bool	 was_torn;	/* an incomplete transaction at the end was left out */
 	uint64_t disconnects, compactions, errors, delays, refusals, lost_answers, too_large; /* injected, or played from the log */
 };

@@ -45,6 +45,9 @@ struct vd_server_options {
 						   * default 64 MiB; 0: no limit */
 	uint32_t	request_count_max;	  /* reads under way, watches apart; more are answered 429; default 400; 0: no limit */
 	uint32_t	mutating_request_count_max; /* the same for writes; default 200 */
+	double		cut_frames;		  /* for tests of clients: an event of a watch, but not its first, is cut in the middle with this probability, and the
+						   * connection with it; default 0 */
+	uint64_t	cut_seed;		  /* which ones: a matter of this, the watch's first revision and the event's */
 	bool		no_compression;		  /* long answers are not compressed, whoever asks for it */
 	const char     *tls_cert_path;		  /* PEM: the server's certificate with its chain, and its key; both or none. TLS 1.2 and later */
 	const char     *tls_key_path;
@@ -59,7 +62,7 @@ struct vd_server_options {
 		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
-			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, false,        \
+			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, 0, 0, false,  \
 			0, 0, 0, 0, 0, false                                                                             \
 	}
 

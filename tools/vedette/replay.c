@@ -32,7 +32,7 @@ struct replay {
 	const char		 *path;
 	struct vdi_texts	  specs;
 	const char		 *expect_path, *listen, *resources_path, *faults, *speed_text;
-	int64_t			  seed, start_revision, until_revision, history_bytes;
+	int64_t			  seed, start_revision, until_revision, history_bytes, rounds;
 	unsigned		  threads;
 	bool			  resume, read_only, quiet, paused;
 	double			  speed;
@@ -65,6 +65,7 @@ static void player_options(const struct replay *replay, struct vd_player_options
 	options.start_revision = replay->start_revision;
 	options.seed = (uint64_t) replay->seed;
 	options.faults = replay->faults;
+	options.rounds = (uint64_t) replay->rounds;
 	if (replay->history_bytes)
 		options.history_bytes = replay->history_bytes;
 	*ret_options = options;
@@ -382,6 +383,7 @@ static void toggle_pause(struct vd_player *player)
 static int serve_player(struct replay *replay, const sigset_t *signals)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct vdi_fault_plan	 faults;
 	struct vd_server	*server;
 	struct vd_error		 error = { 0 };
 	int			 result = VDI_EXIT_OK;
@@ -390,6 +392,12 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 	options.threads = replay->threads;
 	options.resources_path = replay->resources_path;
 	options.no_namespaces = true; /* they are what the log says */
+	error.code = vdi_fault_plan_init(&faults, replay->faults, &error);
+	if (error.code != VD_OK)
+		return fail(&error);
+	options.cut_frames = faults.cut;
+	options.cut_seed = (uint64_t) replay->seed;
+	vdi_fault_plan_fini(&faults);
 	error.code = vd_server_new(replay->env, vd_player_store(replay->player), &options, &server, &error);
 	if (error.code != VD_OK)
 		return fail(&error);
@@ -447,6 +455,10 @@ static int check(struct replay *replay)
 		return vdi_command_mistake(replay->command, "--listen serves; --watch, --expect, --resume, --quiet and --until print");
 	if (replay->listen == NULL && (replay->read_only || replay->threads || replay->paused))
 		return vdi_command_mistake(replay->command, "--read-only, --paused and --threads go with --listen");
+	if (replay->rounds == 0 && replay->listen == NULL && replay->until_revision == 0)
+		return vdi_command_mistake(replay->command, "--loop 0 has no end: it goes with --listen or --until");
+	if (replay->rounds != 1 && strcmp(replay->path, "-") == 0)
+		return vdi_command_mistake(replay->command, "--loop needs a file: standard input can be read once");
 	if (replay->listen == NULL && replay->specs.count == 0)
 		return vdi_command_mistake(replay->command, "what should be shown? --watch KIND, as often as you like, or --listen ADDR:PORT");
 	return VDI_EXIT_OK;
@@ -458,7 +470,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	const char    *operands[1];
 	size_t	       operand_count;
 	int	       result;
-	struct replay  replay = { .command = command, .specs = { specs, 0, WATCHES_MAX }, .log = { "warning", "text" } };
+	struct replay  replay = { .command = command, .specs = { specs, 0, WATCHES_MAX }, .log = { "warning", "text" }, .rounds = 1 };
 	const struct vdi_option table[] = {
 		{ 0, "watch", VDI_OPTION_TEXTS, "SPEC", "print what this watch sees: 'pods?namespace=a&labelSelector=x%3Dy&resourceVersion=5'", &replay.specs },
 		{ 0, "resume", VDI_OPTION_FLAG, NULL, "open a watch that has ended again, as clients do", &replay.resume },
@@ -474,7 +486,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "until", VDI_OPTION_NUMBER, "REV", "stop when this revision is reached", &replay.until_revision },
 		{ 0, "seed", VDI_OPTION_NUMBER, "N", "of faults and of the order in which things happen (default 0)", &replay.seed },
 		{ 0, "faults", VDI_OPTION_TEXT, "SPEC", "disconnect=P, compact=P, error=P, delay=D, delay-rate=P, stale=D, refuse=P, lose=P, too-large=P, slow=D, "
-						       "disconnect@REV, compact@REV, error@REV, with commas between", &replay.faults },
+						       "cut=P, disconnect@REV, compact@REV, error@REV, with commas between", &replay.faults },
+		{ 0, "loop", VDI_OPTION_NUMBER, "N", "play the log so often, at ever later revisions; 0: for ever, with --listen or --until (default 1)", &replay.rounds },
 		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE", "older revisions that stay readable (default 64MiB)", &replay.history_bytes },
 	};
 
