@@ -429,7 +429,7 @@ static void another_cluster_drops_the_history(void **state)
 /* The cluster's id stays; its state is an older one that has gone another way since. */
 static void a_store_that_was_restored_drops_the_history(void **state)
 {
-	for (int what = 0; what < 4; what++) {
+	for (int what = 0; what < 5; what++) {
 		struct world	 w;
 		struct vd_store *restored;
 		vd_rev		 last, revision = 0;
@@ -454,9 +454,9 @@ static void a_store_that_was_restored_drops_the_history(void **state)
 		for (unsigned i = 20; what && revision < last + (what == 2 ? 50 : 0); i++) {
 			char key[40];
 
-			/* The same keys at the same revisions, with other values; or keys that nobody recorded. */
-			snprintf(key, sizeof key, what == 2 ? "/registry/nodes/n%02u" : "/registry/pods/ns/p%02u", i % 10);
-			assert_status(vd_store_put_wait(restored, K(key), K("{}"), &revision, NULL), VD_OK);
+			/* The same keys at the same revisions, with other values; keys that nobody recorded; the same values, the last two in the other order. */
+			snprintf(key, sizeof key, what == 2 ? "/registry/nodes/n%02u" : "/registry/pods/ns/p%02u", (what == 4 && i >= 38 ? 77 - i : i) % 10);
+			assert_status(vd_store_put_wait(restored, K(key), K(what == 4 ? "{\"late\":1}" : "{}"), &revision, NULL), VD_OK);
 		}
 		chaos_set_inner(w.chaos, restored);
 		start(&w);
