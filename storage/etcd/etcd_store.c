@@ -111,11 +111,20 @@ static bool leaves_it_open(vd_status code)
 	return code == VD_UNAVAILABLE || code == VD_TIMEOUT || code == VD_CLOSED || code == VD_NO_SPACE;
 }
 
+void vdi_etcd_store_describe(const struct vd_etcd_error *error, struct vd_error *ret_error)
+{
+	const char *text = error->error.message[0] ? error->error.message : vd_status_sentence(error->error.code);
+
+	*ret_error = error->error;
+	if (error->error.code == VD_FORBIDDEN && error->endpoint[0])
+		vd_error_set(ret_error, VD_FORBIDDEN, "%s: %s", error->endpoint, text);
+	else if (text != error->error.message)
+		vd_error_set(ret_error, error->error.code, "%s", text);
+}
+
 vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error, vd_rev requested, struct vd_error *ret_error)
 {
-	*ret_error = error->error;
-	if (error->error.message[0] == 0)
-		vd_error_set(ret_error, error->error.code, "%s", vd_status_sentence(error->error.code));
+	vdi_etcd_store_describe(error, ret_error);
 	if (error->maybe_applied && !leaves_it_open(ret_error->code))
 		ret_error->code = VD_UNAVAILABLE;
 	if (error->error.code == VD_UNAVAILABLE || error->error.code == VD_TIMEOUT)

@@ -205,6 +205,8 @@ void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_hea
 /* A failure came: remembers what it says about the cluster, and makes of it what a store's caller expects. requested: the revision asked for, or 0.
  * Returns ret_error->code. */
 vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error, vd_rev requested, struct vd_error *ret_error);
+/* The error in words that need no further context: who refused, when somebody did. */
+void vdi_etcd_store_describe(const struct vd_etcd_error *error, struct vd_error *ret_error);
 /* The details every store gives: compacted and current of VD_EXPIRED and VD_TOO_LARGE_REVISION. */
 void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct vd_error *error);
 void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation operation, bool failed);

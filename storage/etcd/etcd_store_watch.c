@@ -188,11 +188,10 @@ static vd_status open_at_compaction(struct etcd_watch *watch, vd_rev compacted, 
 
 static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_error *error, struct vd_error *reterr)
 {
-	struct vd_error failure = error->error;
+	struct vd_error failure;
 
 	(void) progress_is_over(watch); /* the watch is over */
-	if (failure.message[0] == 0)
-		vd_error_set(&failure, failure.code, "%s", vd_status_sentence(failure.code));
+	vdi_etcd_store_describe(error, &failure);
 	vdi_etcd_known_fill(watch->known, watch->start, &failure);
 	if (reterr)
 		*reterr = failure;

@@ -8,13 +8,22 @@ scratch=$(mktemp -d)
 other=
 trap 'kill -9 $other 2>/dev/null; rm -rf "$scratch"' EXIT
 failures=0
-# refuses WHAT STATUS PATTERN OPTION...: ends with that status and one line like that
+# refuses WHAT STATUS PATTERN OPTION...: each command that can be told of an etcd ends with that status and one line like that
 refuses() {
+	local what=$1 wanted=$2 pattern=$3 command
+	shift 3
+	for command in "serve --listen 127.0.0.1:0 --log-level error" "get namespaces" "watch namespaces"; do
+		# shellcheck disable=SC2086 # words
+		refuses_one "$what" "$wanted" "$pattern" $command "$@"
+	done
+}
+# The same for one command. --memory and --data-dir are the server's alone.
+refuses_one() {
 	local what=$1 wanted=$2 pattern=$3 status=0
 	shift 3
-	timeout 30 "$vedette" serve --listen 127.0.0.1:0 --log-level error --etcd-timeout 2s "$@" >"$scratch/out" 2>&1 || status=$?
-	if [ "$status" -ne "$wanted" ] || ! grep -Eq "^vedette serve: .*$pattern" "$scratch/out" || [ "$(grep -cv '^Try: ' "$scratch/out")" -ne 1 ]; then
-		echo "etcd-options.sh: $what: status $status instead of $wanted, or not like /$pattern/:" >&2
+	timeout 120 "$vedette" "$@" --etcd-timeout 2s >"$scratch/out" 2>&1 || status=$?
+	if [ "$status" -ne "$wanted" ] || ! grep -Eq "^vedette $1: .*$pattern" "$scratch/out" || [ "$(grep -cv '^Try: ' "$scratch/out")" -ne 1 ]; then
+		echo "etcd-options.sh: $1: $what: status $status instead of $wanted, or not one line like /$pattern/:" >&2
 		cat "$scratch/out" >&2
 		failures=$((failures + 1))
 	fi
@@ -33,22 +42,30 @@ tls=(--etcd-cacert "$ETCD_CACERT" --etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY
 
 refuses "nobody there" 1 'http://127\.0\.0\.1:1: connection refused' --etcd http://127.0.0.1:1
 refuses "no scheme known" 2 'ftp://x' --etcd ftp://x
+refuses "an unknown host" 1 'http://no\.such\.host\.invalid:1: unknown host' --etcd http://no.such.host.invalid:1
+refuses "no address" 2 'an address is empty' --etcd ""
+refuses "no port" 2 'http://127.0.0.1:99999": has no valid port' --etcd http://127.0.0.1:99999
 refuses "plain text to TLS" 1 "${url/https/http}: .*(closed|TLS|HTTP)" --etcd "${url/https/http}"
 refuses "an authority that nobody trusts" 1 "$url: .*certificate" --etcd "$url" --etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY"
 refuses "no client certificate" 1 "$url: .*(certificate|closed|handshake)" --etcd "$url" --etcd-cacert "$ETCD_CACERT"
 refuses "no such file" 2 '/nowhere' --etcd "$url" --etcd-cacert /nowhere
 refuses "a certificate without its key" 2 'go together' --etcd "$url" --etcd-cert "$ETCD_CERT"
 refuses "options without an etcd" 2 'need --etcd' --etcd-user x
-refuses "two stores" 2 'goes with none of' --etcd "$url" --memory
+refuses_one "two stores" 2 'goes with neither' serve --etcd "$url" --memory
 refuses "no path" 2 'no part of a path' --etcd "$url" "${tls[@]}" --etcd-prefix /a/../b
 refuses "a name without a password" 2 'where is the password' --etcd "$url" "${tls[@]}" --etcd-user root
 refuses "an empty password file" 2 '/dev/null: it is empty' --etcd "$url" "${tls[@]}" --etcd-user root --etcd-password-file /dev/null
+
+refuses "no certificate in the file" 1 "$url: the certificate, its key or the CA cannot be used" --etcd "$url" --etcd-cacert "$ETCD_KEY" \
+	--etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY"
 
 # A server that is no etcd.
 "$vedette" serve --memory --listen 127.0.0.1:0 2>"$scratch/other" &
 other=$!
 until grep -q '^vedette: ready' "$scratch/other"; do kill -0 $other || exit 1; done
-refuses "no etcd" 1 "no answer|not|closed" --etcd "$(sed -n 's/^vedette: ready //p' "$scratch/other")"
+web=$(sed -n 's/^vedette: ready //p' "$scratch/other")
+refuses "no etcd" 1 "$web: not an HTTP/2 server" --etcd "$web"
+refuses "TLS to plain text" 1 "${web/http/https}: the server does not speak TLS" --etcd "${web/http/https}" "${tls[@]}"
 
 works "TLS" "$vedette" get --etcd "$url" "${tls[@]}" namespaces
 
@@ -61,6 +78,10 @@ works "permission" etcdctl role grant-permission all readwrite --prefix ""
 works "grant" etcdctl user grant-role reader all
 works "grant root" etcdctl user grant-role root root
 works "auth" etcdctl auth enable
+works "a user without a role" etcdctl user add nobody:x
+for command in get watch; do
+	refuses_one "a user without a role" 1 "$url: etcdserver: permission denied" $command namespaces --etcd "$url" "${tls[@]}" --etcd-user nobody:x
+done
 refuses "a wrong password" 1 "(authentication failed|invalid user)" --etcd "$url" "${tls[@]}" --etcd-user reader:wrong
 works "a password on the command line" "$vedette" get --etcd "$url" "${tls[@]}" --etcd-user reader:secret namespaces
 works "a password in the environment" env VEDETTE_ETCD_PASSWORD=secret "$vedette" get --etcd "$url" "${tls[@]}" --etcd-user reader namespaces

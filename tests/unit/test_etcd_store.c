@@ -491,13 +491,16 @@ static void e617_silence_is_noticed_and_forgotten(void **state)
 static void e617_a_server_that_refuses_is_there(void **state)
 {
 	struct world *world = world_open(16, 1);
+	struct answer answer;
 
 	(void) state;
 	world->toy.fail_code = VDI_RPC_PERMISSION_DENIED;
 	world->toy.fail_text = "etcdserver: permission denied";
 	vdi_sim_advance(world->env, VD_SECONDS(30));
 	assert_false(status_of(world).unreachable);
-	assert_status(range_at(world, 0).status, VD_FORBIDDEN);
+	answer = range_at(world, 0);
+	assert_status(answer.status, VD_FORBIDDEN);
+	assert_string_equal(answer.error.message, "http://e0:2379: etcdserver: permission denied"); /* who has refused it */
 	world_free(world);
 }
 

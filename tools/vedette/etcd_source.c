@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 #include <vedette/server.h>
@@ -17,9 +19,22 @@ struct vdi_etcd_source {
 	struct vd_server *server;
 	char		  directory[64];
 	char		  listen[96]; /* "unix:..." in the directory */
+	struct vdi_log_settings *log;
+	atomic_bool		 is_open;
 };
 
 static const char scheme[] = "unix:";
+
+/* While it is opened, what connections say is the reason that the command gives when it gives up. */
+static void note_log(void *arg, const struct vd_log_record *record)
+{
+	struct vdi_etcd_source *source = arg;
+
+	if (record->level == VD_LOG_WARNING && vdi_command_log_level(source->log) != VD_LOG_DEBUG && !atomic_load(&source->is_open) &&
+	    strcmp(record->module, "grpc") == 0)
+		return;
+	vdi_command_log(source->log, record);
+}
 
 /* Ctrl-C ends these commands: nothing may stay behind. */
 static char doomed_socket[96], doomed_directory[64];
@@ -177,8 +192,9 @@ vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *settings, const c
 	source = VDI_NEW(struct vdi_etcd_source);
 	if (source == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	options.log = vdi_command_log;
-	options.log_arg = log;
+	source->log = log;
+	options.log = note_log;
+	options.log_arg = source;
 	/* What is usual for a server is of no interest here. */
 	options.log_level = vdi_command_log_level(log) == VD_LOG_INFO ? VD_LOG_WARNING : vdi_command_log_level(log);
 	options.threads = 2;
@@ -191,6 +207,7 @@ vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *settings, const c
 		vdi_etcd_source_close(source);
 		return status;
 	}
+	atomic_store(&source->is_open, true);
 	*ret_source = source;
 	return VD_OK;
 }
