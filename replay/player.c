@@ -391,7 +391,7 @@ static void end_log(struct vd_player *player, const struct vd_error *error)
 	if (error && player->error.code == VD_OK)
 		player->error = *error;
 	player->log_ended = true;
-	player->position.was_torn = vdi_log_steps_was_torn(player->steps);
+	player->position.was_torn |= player->steps && vdi_log_steps_was_torn(player->steps); /* NULL: it could not be opened again */
 	look_at_the_end_locked(player);
 	vdi_lock_release(&player->lock);
 }

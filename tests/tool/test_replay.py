@@ -3,6 +3,7 @@
 
     test_replay.py PROGRAM LOG [TEST...]        LOG: examples/small-cluster.ndjson
 """
+import http.client
 import json
 import signal
 import subprocess
@@ -120,6 +121,26 @@ class Printing(unittest.TestCase):
         self.assertEqual(len(done.stdout.splitlines()), 2)
 
 
+    def test_rounds(self):
+        once, thrice = lines("--watch", "pods"), lines("--watch", "pods", "--loop", "3")
+        self.assertEqual(thrice[: len(once)], once)
+        revisions = [event["rev"] for event in thrice]
+        self.assertEqual(revisions, sorted(revisions))
+        created = [event["object"]["metadata"]["name"] for event in once if event["type"] == "ADDED"]
+        self.assertEqual([event["object"]["metadata"]["name"] for event in thrice if event["type"] == "ADDED"], created * 3)
+        self.assertEqual(replay("--watch", "pods", "--loop", "0").returncode, 2)
+        self.assertLessEqual(lines("--watch", "pods", "--loop", "0", "--until", "500")[-1]["rev"], 500)
+
+    def test_every_fault_is_the_same_again(self):
+        for faults in ("disconnect=0.1", "compact=0.05", "error=0.1", "delay=2s,delay-rate=0.5", "stale=3s", "slow=1s", "refuse=0.3", "too-large=0.3", "disconnect@20,error@25,compact@30",
+                       "disconnect=0.05,compact=0.02,error=0.05,delay=1s,stale=1s,slow=100ms,refuse=0.1,too-large=0.1"):
+            for more in ((), ("--loop", "3")):
+                arguments = ("--watch", "pods", "--watch", "deployments.apps", "--resume", "--seed", "7", "--faults", faults, *more)
+                first, second = replay(*arguments), replay(*arguments)
+                self.assertEqual(first.returncode, 0, first.stderr)
+                self.assertEqual(first.stdout, second.stdout, faults)
+
+
 class Expecting(unittest.TestCase):
     def setUp(self):
         self.file = tempfile.NamedTemporaryFile("w+", suffix=".expected")
@@ -220,6 +241,35 @@ class Serving(unittest.TestCase):
         with urllib.request.urlopen(request) as answer:
             self.assertEqual(json.load(answer)["metadata"]["resourceVersion"], "44")
         self.end(process)
+
+    def cut_places(self, url):
+        """[(revision of the last whole event, what came of the next)], and all events: a client that comes back after each cut."""
+        revision, places, seen = "1", [], []
+        while int(revision) < changes("/registry/pods/")[-1][0]:
+            rest = b""
+            try:
+                with urllib.request.urlopen(url + "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=" + revision) as stream:
+                    while line := stream.readline():
+                        rest = line
+                        event = json.loads(line)
+                        revision = event["object"]["metadata"]["resourceVersion"]
+                        seen.append((int(revision), event["type"]))
+                        rest = b""
+            except (ValueError, OSError, http.client.HTTPException) as error:
+                places.append((revision, rest or getattr(error, "partial", b"")))
+        return places, seen
+
+    def test_events_are_cut_in_their_middle(self):
+        places = []
+        for seed in ("3", "3", "4"):
+            process, url = self.start("--faults", "cut=0.3", "--seed", seed, "--start", "43")
+            found, seen = self.cut_places(url)
+            self.assertEqual(seen, [(revision, kind) for revision, kind, _ in changes("/registry/pods/")])
+            places.append(found)
+            self.end(process)
+        self.assertTrue(places[0])
+        self.assertEqual(places[0], places[1])
+        self.assertNotEqual(places[0], places[2])
 
     def test_read_only(self):
         process, url = self.start("--read-only", "--start", "43")

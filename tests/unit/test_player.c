@@ -685,6 +685,50 @@ static void it_closes_at_any_moment(void **state)
 	unlink(path);
 }
 
+/* At its end the log begins again: what it began with comes back in one transaction, what others wrote goes, and revisions go on. */
+static void a_log_is_played_in_rounds(void **state)
+{
+	struct vd_env		*env = new_env(1);
+	struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;
+	struct vd_player_position position;
+	struct vd_player	*player;
+
+	(void) state;
+	write_log("{\"snapshot\":10}\n{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":9,\"type\":\"PUT\",\"key\":\"b\",\"value\":2}\n{\"snapshotEnd\":10}\n"
+		  "{\"rev\":12,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n{\"commit\":12}\n{\"rev\":13,\"type\":\"DELETE\",\"key\":\"b\"}\n{\"rev\":13,\"type\":\"PUT\",\"key\":\"c\",\"value\":4}\n"
+		  "{\"commit\":13}\n{\"progress\":15}\n");
+	options.rounds = 3;
+	player = open_player(env, options);
+	assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(10), NULL), VD_OK);
+	vd_player_position_get(player, &position);
+	assert_int_equal(position.rounds, 3);
+	assert_string_equal(text_at(player, 13), "a=3@12 c=4@13");
+	assert_string_equal(text_at(player, 16), "a=1@16 b=2@16");
+	assert_string_equal(text_at(player, 18), "a=3@18 b=2@16");
+	assert_string_equal(text_at(player, 19), "a=3@18 c=4@19");
+	assert_string_equal(text_at(player, 22), "a=1@22 b=2@22");
+	assert_string_equal(text_at(player, 0), "a=3@24 c=4@25");
+	assert_int_equal(revision_of(player), 27);
+	vd_player_close_wait(player);
+	unlink(path);
+	/* Without a snapshot it begins with nothing; a log without a transaction ends. */
+	write_log("{\"rev\":5,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"commit\":5}\n");
+	options.rounds = 0;
+	player = open_player(env, options);
+	assert_status(vd_player_wait(player, 22, VD_SECONDS(10), NULL), VD_OK);
+	assert_string_equal(text_at(player, 6), "");
+	assert_string_equal(text_at(player, 11), "a=1@11");
+	assert_string_equal(text_at(player, 12), "");
+	vd_player_close_wait(player);
+	unlink(path);
+	write_log("{\"progress\":5}\n");
+	player = open_player(env, options);
+	assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(10), NULL), VD_OK);
+	vd_player_close_wait(player);
+	unlink(path);
+	vd_env_free(env);
+}
+
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
@@ -700,6 +744,7 @@ static void every_allocation_may_fail(void **state)
 
 		options.path = path;
 		options.faults = "compact@12";
+		options.rounds = 2;
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vd_player_open(env, &options, &player, NULL);
 		if (status == VD_OK)
@@ -734,6 +779,7 @@ int main(void)
 		cmocka_unit_test(calls_are_refused_and_answers_lost),
 		cmocka_unit_test(a_broken_line_ends_the_log_with_its_number),
 		cmocka_unit_test(it_closes_at_any_moment),
+		cmocka_unit_test(a_log_is_played_in_rounds),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 

@@ -57,6 +57,8 @@ static void on_end(void *arg, const struct vd_error *error)
 	world->end = *error;
 }
 
+static bool relists;
+
 static void start(struct world *world, const char *prefix, vd_rev until)
 {
 	struct vdi_log_writer_options writing = { .path = path, .resume = true };
@@ -64,6 +66,7 @@ static void start(struct world *world, const char *prefix, vd_rev until)
 
 	assert_status(vdi_log_writer_open(&writing, &world->writer, &options.after, NULL), VD_OK);
 	options.writer = world->writer;
+	options.relist_path = relists ? path : NULL;
 	assert_status(vdi_recorder_new(world->env, &options, &world->recorder), VD_OK);
 }
 
@@ -154,6 +157,35 @@ static void state_text(struct vd_store *store, vd_rev revision, char bytes[8192]
 	assert_status(vd_store_range(store, &request, got_text, &text), VD_OK);
 }
 
+static void got_values(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct vdi_text *text = arg;
+
+	(void) error;
+	assert_status(status, VD_OK);
+	for (size_t i = 0; i < result->kv_count; i++)
+		text->size += (size_t) snprintf(text->bytes + text->size, 8192 - text->size, "%.*s=%.*s@%lld ", (int) result->kvs[i]->key_size, result->kvs[i]->data,
+						(int) result->kvs[i]->value_size, result->kvs[i]->data + result->kvs[i]->key_size, (long long) result->kvs[i]->mod_rev);
+}
+
+/* Without versions: of what was between nobody knows how often. */
+static void values_text(struct vd_store *store, char bytes[8192])
+{
+	struct vd_range_request request = { .key = K("/registry/"), .range_end = K("/registry0") };
+	struct vdi_text		text = { bytes, 0 };
+
+	bytes[0] = 0;
+	assert_status(vd_store_range(store, &request, got_values, &text), VD_OK);
+}
+
+static void on_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	(void) revision;
+	(void) error;
+	assert_status(status, VD_OK);
+	vdi_wait_signal(arg);
+}
+
 /* A player of the log shows the same states, at every revision from first to last. */
 static void assert_plays(struct world *world, vd_rev first, vd_rev last)
 {
@@ -222,6 +254,53 @@ static void state_and_changes_make_the_round_trip(void **state)
 		vd_player_close_wait(player);
 	}
 	world_fini(&world);
+}
+
+/* What was compacted before it could be recorded is bridged by a new list; who plays it ends in the same state. */
+static void a_gap_is_bridged_by_a_list(void **state)
+{
+	struct world		     world;
+	struct vdi_recorder_position position;
+	struct vdi_wait		     wait;
+	char			     expected[8192], played[8192];
+	struct vd_player_options     options = VD_PLAYER_OPTIONS_INIT;
+	struct vd_player	    *player;
+	vd_rev			     last;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		new_path();
+		world_init(&world, seed);
+		write_some(&world, 50);
+		start(&world, "", 0);
+		last = write_some(&world, 20);
+		vdi_sim_advance(world.env, VD_SECONDS(2));
+		stop(&world);
+		last = write_some(&world, 80);
+		vdi_wait_init(&wait, world.env);
+		assert_status(vd_store_compact(world.inner, last - 5, false, on_compacted, &wait), VD_OK);
+		vdi_wait_wait(&wait);
+		vdi_wait_fini(&wait);
+		relists = true;
+		start(&world, "", 0);
+		relists = false;
+		vdi_sim_advance(world.env, VD_SECONDS(2));
+		vdi_recorder_position_get(world.recorder, &position);
+		assert_int_equal(position.relists, 1);
+		last = write_some(&world, 20);
+		vdi_sim_advance(world.env, VD_SECONDS(2));
+		assert_int_equal(world.ends, 0);
+		stop(&world);
+		options.path = path;
+		assert_status(vd_player_open(world.env, &options, &player, NULL), VD_OK);
+		assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(10), NULL), VD_OK);
+		values_text(world.inner, expected);
+		values_text(vd_player_store(player), played);
+		assert_string_equal(played, expected);
+		vd_player_close_wait(player);
+		world_fini(&world);
+	}
+	(void) last;
 }
 
 static void cuts_refusals_and_restarts_lose_nothing(void **state)
@@ -381,6 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(state_and_changes_make_the_round_trip),
+		cmocka_unit_test(a_gap_is_bridged_by_a_list),
 		cmocka_unit_test(cuts_refusals_and_restarts_lose_nothing),
 		cmocka_unit_test(it_ends_where_it_was_told),
 		cmocka_unit_test(what_was_compacted_ends_the_recording),

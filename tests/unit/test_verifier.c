@@ -532,6 +532,103 @@ static void every_allocation_may_fail(void **state)
 	}
 }
 
+/* ---- Revisions in parts ---- */
+
+static struct vdi_seen part(const char *key, vd_rev revision, bool is_delete)
+{
+	return (struct vdi_seen) { .key = vd_bytes_of(key), .revision = revision, .is_delete = is_delete, .value_hash = is_delete ? 0 : 7 };
+}
+
+static void show_part(struct vdi_verifier_stream *stream, const char *key, vd_rev revision, bool is_delete)
+{
+	struct vdi_seen seen = part(key, revision, is_delete);
+
+	assert_status(vdi_verifier_revision(stream, &seen, 1), VD_OK);
+}
+
+static void parts_init(struct world *world, struct vdi_verifier_stream *streams[2])
+{
+	struct vdi_verifier_options options = { .in_parts = true, .violated = violated, .arg = world };
+
+	memset(world, 0, sizeof *world);
+	assert_status(vdi_verifier_new(&options, &world->verifier), VD_OK);
+	vdi_verifier_list_begin(world->verifier, 10, 0);
+	vdi_verifier_list_end(world->verifier);
+	for (int i = 0; i < 2; i++)
+		assert_status(vdi_verifier_stream_open(world->verifier, i ? "second" : "first", 10, false, &streams[i]), VD_OK);
+}
+
+static void parts_fini(struct world *world, struct vdi_verifier_stream *streams[2])
+{
+	for (int i = 0; i < 2; i++)
+		vdi_verifier_stream_close(streams[i]);
+	vdi_verifier_free(world->verifier);
+}
+
+static void a_revision_may_come_in_parts(void **state)
+{
+	struct vdi_verifier_stream *streams[2];
+	struct world		    world;
+
+	(void) state;
+	parts_init(&world, streams);
+	show_part(streams[0], "a", 11, false);
+	show_part(streams[1], "a", 11, false);
+	show_part(streams[1], "b", 11, false);
+	/* A list at a revision of which a stream has shown a part only is judged when it has shown all. */
+	vdi_verifier_list_begin(world.verifier, 11, 10);
+	assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of("a"), 11, 0, 7), VD_OK);
+	assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of("b"), 11, 0, 7), VD_OK);
+	vdi_verifier_list_end(world.verifier);
+	show_part(streams[0], "b", 11, false);
+	show_part(streams[0], "a", 12, true);
+	show_part(streams[0], "b", 12, true);
+	vdi_verifier_progress(streams[0], 15);
+	show_part(streams[1], "a", 12, true);
+	show_part(streams[1], "b", 12, true);
+	vdi_verifier_progress(streams[1], 15);
+	assert_false(vdi_verifier_list_is_pending(world.verifier));
+	assert_int_equal(world.count, 0);
+	parts_fini(&world, streams);
+}
+
+static void faults_in_parts_are_found(void **state)
+{
+	struct vdi_verifier_stream *streams[2];
+	struct world		    world;
+
+	(void) state;
+	parts_init(&world, streams); /* one part twice */
+	show_part(streams[0], "a", 11, false);
+	show_part(streams[0], "a", 11, false);
+	assert_int_equal(world.count, 1);
+	parts_fini(&world, streams);
+	parts_init(&world, streams); /* one left out */
+	show_part(streams[0], "a", 11, false);
+	show_part(streams[0], "b", 11, false);
+	show_part(streams[1], "a", 11, false);
+	vdi_verifier_progress(streams[1], 11);
+	assert_int_equal(world.count, 1);
+	assert_int_equal(world.first.guarantee, VDI_BOOKMARKABLE);
+	parts_fini(&world, streams);
+	parts_init(&world, streams); /* another one */
+	show_part(streams[0], "a", 11, false);
+	show_part(streams[0], "b", 11, false);
+	show_part(streams[1], "a", 11, false);
+	show_part(streams[1], "c", 11, false);
+	assert_int_equal(world.count, 1);
+	assert_int_equal(world.first.guarantee, VDI_RELIABLE);
+	parts_fini(&world, streams);
+	parts_init(&world, streams); /* one too late */
+	show_part(streams[0], "a", 11, false);
+	show_part(streams[1], "a", 11, false);
+	vdi_verifier_progress(streams[1], 12);
+	show_part(streams[0], "b", 11, false);
+	assert_int_equal(world.count, 1);
+	assert_int_equal(world.first.guarantee, VDI_BOOKMARKABLE);
+	parts_fini(&world, streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +643,8 @@ int main(void)
 		cmocka_unit_test(a_resumed_stream_with_a_gap),
 		cmocka_unit_test(stale_and_wrong_lists),
 		cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(a_revision_may_come_in_parts),
+		cmocka_unit_test(faults_in_parts_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
