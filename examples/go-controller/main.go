@@ -345,7 +345,7 @@ func main() {
 	flag.StringVar(&options.faults, "faults", "compact=0.02,disconnect=0.01,refuse=0.01", "as of vedette replay")
 	flag.Float64Var(&options.speed, "speed", 20, "times recorded time")
 	flag.IntVar(&options.runs, "runs", 100, "seeds for the fixed controller; the bug is looked for under twice as many, at least 200")
-	flag.IntVar(&options.parallel, "parallel", 16, "runs at a time")
+	flag.IntVar(&options.parallel, "parallel", 8, "runs at a time")
 	flag.Parse()
 	klog.SetLogger(logr.Discard()) // reflectors tell every cut
 
