@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -56,9 +55,10 @@ static size_t find_pod(const struct controller *controller, struct vd_bytes key)
 static int node_of(struct vd_object *object)
 {
 	struct vd_bytes value = vd_kv_value(vd_object_kv(object));
+	const char     *end = (const char *) value.data + value.size;
 	const char     *at = memmem(value.data, value.size, "\"nodeName\":\"node-", 17);
 
-	return at ? atoi(at + 17) : 0;
+	return at && at + 17 < end ? at[17] - '0' : 0; /* not terminated: no atoi */
 }
 
 static void count_event(struct controller *controller, const struct vd_watch_event *event)
