@@ -292,6 +292,17 @@ static short reading(const struct vdi_http_connection *connection)
 	return connection->at_end || connection->input_size >= INPUT_MAX ? 0 : EV_READ;
 }
 
+/* Its stream goes on when it is its turn. */
+static void wait_for_turn(struct vdi_http_connection *connection)
+{
+	set_events(connection, reading(connection));
+	if (connection->in_turns || connection->state == VDI_HTTP_CLOSED)
+		return;
+	TAILQ_INSERT_TAIL(&connection->loop->turns, connection, turns);
+	connection->in_turns = true;
+	vd_actor_wake(connection->loop->actor);
+}
+
 void vdi_http_connection_pump(struct vdi_http_connection *connection)
 {
 	vd_status status;
@@ -311,12 +322,7 @@ void vdi_http_connection_pump(struct vdi_http_connection *connection)
 		set_events(connection, (short) (EV_WRITE | (connection->is_watch ? reading(connection) : 0)));
 		break;
 	case VD_FULL:
-		set_events(connection, reading(connection));
-		if (!connection->in_turns) {
-			TAILQ_INSERT_TAIL(&connection->loop->turns, connection, turns);
-			connection->in_turns = true;
-			vd_actor_wake(connection->loop->actor);
-		}
+		wait_for_turn(connection);
 		break;
 	case VD_NOT_READY:
 		set_events(connection, reading(connection));
@@ -605,8 +611,10 @@ static void on_ready(evutil_socket_t fd, short events, void *arg)
 	if ((events & EV_WRITE) && connection->state != VDI_HTTP_CLOSED) {
 		if (connection->pending)
 			flush_pending(connection);
-		else
+		else if (connection->is_watch)
 			vdi_http_connection_pump(connection);
+		else
+			wait_for_turn(connection); /* much may be left to write, and many may be able to at once */
 	}
 	if ((events & EV_READ) && connection->state != VDI_HTTP_CLOSED)
 		read_some(connection);

@@ -406,6 +406,51 @@ static void encoders_are_bounded(void **state)
 	world_close(&world);
 }
 
+/* As many lists as there are encoders are made at once by one loop, as fast as they are read; who asks for little is answered in between, long before the first of them
+ * is complete. All is read by one thread, so what comes first is what the server sent first. */
+static void long_lists_hold_up_nobody(void **state)
+{
+	enum { LISTS = VDI_GZIP_LOOP_MAX };
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct world		 world = world_open(&options);
+	static char		 piece[65536];
+	struct pollfd		 waiting[LISTS + 1];
+	size_t			 read_bytes = 0, little_bytes = 0;
+	int			 little;
+
+	fill(&world, 120);
+	for (int i = 0; i < LISTS; i++) {
+		waiting[i] = (struct pollfd) { connect_to(&world, 16384), POLLIN, 0 };
+		send_request(waiting[i].fd, "GET " CM " HTTP/1.1", GZIP);
+		assert_true(begins_with_gzip(waiting[i].fd)); /* it goes on until its socket is full */
+	}
+	little = connect_to(&world, 0);
+	waiting[LISTS] = (struct pollfd) { little, POLLIN, 0 };
+	send_request(little, "GET " CM "?limit=1&resourceVersion=0 HTTP/1.1", "Accept-Encoding: identity\r\n");
+	while (little_bytes < 100000) {
+		assert_true(poll(waiting, LISTS + 1, PATIENCE_MS) > 0);
+		for (int i = LISTS; i >= 0; i--) {
+			ssize_t got;
+
+			if (waiting[i].revents == 0)
+				continue;
+			got = recv(waiting[i].fd, piece, sizeof piece, 0);
+			assert_true(got > 0);
+			if (i == LISTS) {
+				little_bytes += (size_t) got;
+				continue;
+			}
+			read_bytes += (size_t) got;
+			if (got >= 5 && memcmp(piece + got - 5, "0\r\n\r\n", 5) == 0)
+				fail_msg("list %d of %d is over after %zu KiB of all, %zu bytes of the other", i, LISTS, read_bytes >> 10, little_bytes);
+		}
+	}
+	print_message("[ %zu KiB of lists before it ]\n", read_bytes >> 10);
+	for (int i = 0; i <= LISTS; i++)
+		close(waiting[i].fd);
+	world_close(&world);
+}
+
 /* an answer that has begun and is not out in time is cut. */
 static void r652_an_answer_that_is_not_read_is_cut(void **state)
 {
@@ -471,6 +516,7 @@ int main(void)
 		cmocka_unit_test(r642_h308_watches_are_not_compressed),
 		cmocka_unit_test(r647_it_can_be_switched_off),
 		cmocka_unit_test(encoders_are_bounded),
+		cmocka_unit_test(long_lists_hold_up_nobody),
 		cmocka_unit_test(r652_an_answer_that_is_not_read_is_cut),
 		cmocka_unit_test(without_memory_an_answer_is_plain_or_none),
 	};

@@ -95,7 +95,7 @@ static void an_actor_awake_for_ever_leaves_events_their_turn(void **state)
 	assert_false(vdi_loop_is_current(stopper.loop));
 	vdi_loop_run(stopper.loop); /* the readable pipe alone must start the actor */
 	assert_int_equal(stopper.runs, 20000);
-	assert_true(stopper.event_calls > 10);
+	assert_true(stopper.event_calls > 19000); /* after each run */
 	event_free(event);
 	vd_actor_close(stopper.actor, NULL, NULL);
 	vdi_loop_free(stopper.loop);
