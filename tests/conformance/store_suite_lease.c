@@ -77,7 +77,7 @@ static void leases_are_listed(void **state)
 	assert_int_equal(sum, 41 + 7 + 300); /* in any order */
 }
 
-static void e502_revoke_deletes_in_one_revision(void **state)
+static void e502_e510_revoke_deletes_in_one_revision(void **state)
 {
 	struct store_fixture *f = *state;
 	struct lease_answer   lease;
@@ -305,7 +305,7 @@ static void e512_a_grant_makes_no_revision_and_attachments_follow_transactions(v
 const struct CMUnitTest store_suite_lease_tests[] = {
 	cmocka_unit_test(e501_grant),
 	cmocka_unit_test(leases_are_listed),
-	cmocka_unit_test(e502_revoke_deletes_in_one_revision),
+	cmocka_unit_test(e502_e510_revoke_deletes_in_one_revision),
 	cmocka_unit_test(e503_keep_alive),
 	cmocka_unit_test(e503_renewed_leases_live_on),
 	cmocka_unit_test(e504_time_to_live),

@@ -21,7 +21,7 @@ static vd_status open_etcd(const struct vd_env *env, struct vd_store **ret_store
 	options.etcd = &etcd;
 	options.compaction_interval = (vd_dur) { 0 };
 	/* A machine may be busy. */
-	options.call_timeout = options.start_timeout = VD_SECONDS(15);
+	options.call_timeout = options.start_timeout = VD_SECONDS(300);
 	status = vd_store_open_etcd(env, &options, ret_store, &error);
 	if (status != VD_OK)
 		print_message("%s\n", error.message);

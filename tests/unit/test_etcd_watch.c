@@ -67,7 +67,7 @@ static void e231_nothing_is_opened_after_close(void **state)
 	watch_world_free(&world);
 }
 
-static void requests_are_checked(void **state)
+static void e218_requests_are_checked(void **state)
 {
 	struct watch_world	     world = watch_world_new(3, 0);
 	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k") };
@@ -678,7 +678,7 @@ int main(void)
 		cmocka_unit_test(e230_opening_never_blocks_and_waits_for_the_server),
 		cmocka_unit_test(e230_a_stream_that_dies_before_the_creation_ends_the_watch),
 		cmocka_unit_test(e231_nothing_is_opened_after_close),
-		cmocka_unit_test(requests_are_checked),
+		cmocka_unit_test(e218_requests_are_checked),
 		cmocka_unit_test(e240_e242_e243_options_go_to_the_server),
 		cmocka_unit_test(e233_e236_responses_carry_header_and_events),
 		cmocka_unit_test(e235_progress_is_a_response_without_events),
