@@ -44,7 +44,7 @@ func dialSide(name, endpoint string) (*side, error) {
 }
 
 func (s *side) context() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	if s.token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "token", s.token)
 	}
@@ -282,7 +282,7 @@ func runEtcdDiff(args []string) int {
 		defer os.RemoveAll(directory)
 		server, err := startServer(*program, "etcd", "--listen", "127.0.0.1:0", "--data-dir", directory)
 		if err == nil {
-			_, err = server.awaitReady(20 * time.Second)
+			_, err = server.awaitReady(ownPatience)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "peers etcd-diff:", err)

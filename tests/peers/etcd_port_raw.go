@@ -128,7 +128,7 @@ func portMalformed() map[string][]byte {
 
 // sendMalformed: an answer, whatever it is, in time.
 func sendMalformed(s *side, method string, isStream bool, message []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), ownPatience)
 	defer cancel()
 	var answer []byte
 	if !isStream {
