@@ -5,6 +5,7 @@
 #include "actor_sim.h"
 #include "env.h"
 #include "metrics.h"
+#include "mvcc_read.h"
 #include "mvcc_replay.h"
 #include "mvcc_store.h"
 #include "vdtest.h"
@@ -281,6 +282,39 @@ static void an_expired_read_names_the_revisions(void **state)
 	assert_int_equal(error.requested, 2);
 	assert_int_equal(error.current, 6);
 	assert_int_equal(error.compacted, 4);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+/* Compaction does not wait for who reads: what a reader still needed of the log is gone, and it is told so. */
+static void a_read_that_compaction_overtakes_is_expired(void **state)
+{
+	struct vd_env		*env = new_env();
+	struct vd_store		*store = new_store(env, NULL);
+	struct vdi_mvcc		*mvcc = vdi_mvcc_of(store);
+	struct vd_range_request	 request = { .key = K("a"), .revision = 3 };
+	struct call		 call = { 0 };
+	struct vd_error		 error = { 0 };
+	struct vdi_mvcc_state	*old;
+	struct vdi_view		 view;
+	struct vdi_read		 read;
+
+	(void) state;
+	for (int i = 0; i < 5; i++)
+		put(store, "a", "1");
+	old = vdi_mvcc_state_get(mvcc);
+	view = vdi_view_of_state(old, &mvcc->log);
+	for (int i = 0; i < 2000; i++)
+		put(store, "a", "1");
+	assert_status(vd_store_compact(store, 2000, true, got_done, &call), VD_OK);
+	vdi_sim_run_until_idle(env);
+	assert_status(call.status, VD_OK);
+	assert_status(vdi_read_range(&view, &request, true, &read, &error), VD_EXPIRED);
+	assert_string_equal(error.message, "required revision 3 has been compacted");
+	assert_int_equal(error.requested, 3);
+	assert_int_equal(error.current, 6);
+	assert_int_equal(error.compacted, 2000);
+	vdi_mvcc_state_unref(old);
 	vd_store_close_wait(store);
 	vd_env_free(env);
 }
@@ -916,6 +950,7 @@ int main(void)
 		cmocka_unit_test(a_group_sees_itself_and_is_published_together),
 		cmocka_unit_test(reads_of_revisions_of_the_same_group),
 		cmocka_unit_test(an_expired_read_names_the_revisions),
+		cmocka_unit_test(a_read_that_compaction_overtakes_is_expired),
 		cmocka_unit_test(a_chunk_of_history_is_filled_before_the_next),
 		cmocka_unit_test(outstanding_calls_are_answered_at_close),
 		cmocka_unit_test(history_compacts_behind_its_window),
