@@ -765,6 +765,46 @@ static void t093_r212_the_record_before_is_needed(void **state)
 	world_free(&world);
 }
 
+static const struct vd_store_ops *spied;
+static char			  asked_key[64];
+static int64_t			  asked_limit;
+static bool			  asked_keys_only;
+
+static vd_status spy_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	snprintf(asked_key, sizeof asked_key, "%.*s", (int) request->key.size, (const char *) request->key.data);
+	assert_int_equal(request->range_end.size, 0);
+	asked_limit = request->limit;
+	asked_keys_only = request->keys_only;
+	return spied->range(store, request, done, arg);
+}
+
+/* Which revision is it? The key of the resource itself is asked for, without its slash; nothing is there, and nothing of it is wanted but the header. */
+static void r138_the_revision_is_read_by_the_key_of_the_resource(void **state)
+{
+	struct world		     world = world_new(32);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vd_store_ops	     ops = *world.store->ops;
+
+	(void) state;
+	spied = world.store->ops;
+	ops.range = spy_range;
+	world.store->ops = &ops;
+	options.send_initial_events = VD_FALSE;
+	for (int single = 0; single < 2; single++) {
+		options.recursive = !single;
+		options.key = vd_bytes_of(single ? "/registry/pods/a" : prefix);
+		open_watch(&world, &options);
+		assert_string_equal(next(&world), "AGAIN");
+		assert_string_equal(asked_key, single ? "/registry/pods/a" : "/registry/pods");
+		assert_int_equal(asked_limit, 1);
+		assert_true(asked_keys_only);
+		close_watch(&world);
+	}
+	world.store->ops = spied;
+	world_free(&world);
+}
+
 /* The revision that the start depends on cannot be read. */
 static void r206_a_start_that_cannot_be_read(void **state)
 {
@@ -790,6 +830,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r206_initial_state_then_stream),
 		cmocka_unit_test(t093_r212_the_record_before_is_needed),
+		cmocka_unit_test(r138_the_revision_is_read_by_the_key_of_the_resource),
 		cmocka_unit_test(r206_a_start_that_cannot_be_read),
 		cmocka_unit_test(r202_start_revision),
 		cmocka_unit_test(r207_pages_are_pinned_to_one_revision),
