@@ -69,6 +69,44 @@ static void a_remote_store_is_asked_for_a_bounded_past(void **state)
 	}
 }
 
+static const struct vd_store_ops *honest;
+static vd_rev			  said_kept, said_history;
+
+static vd_status say_what_is_kept(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	vd_status status = honest->status(store, ret_status);
+
+	ret_status->kept = said_kept;
+	ret_status->history = said_history;
+	return status;
+}
+
+/* A store that answers part of the past out of memory is asked for no more than that, and for no more than it keeps. */
+static void what_the_store_keeps_in_memory_is_asked_for(void **state)
+{
+	static const struct { vd_rev kept, history, floor; } rows[] = { { 0, 12, 12 }, { 5, 12, 12 }, { 14, 12, 14 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_store_ops   ops;
+		struct cacher_fixture f;
+
+		cacher_fixture_init(&f, 8);
+		for (unsigned k = 0; k < 20; k++)
+			put_pod(&f, "ns", "x", k % 2 ? "a" : "b", NULL);
+		honest = f.store->ops;
+		ops = *honest;
+		ops.status = say_what_is_kept;
+		said_kept = rows[i].kept;
+		said_history = rows[i].history;
+		f.store->ops = &ops;
+		cacher_fixture_open(&f, NULL);
+		assert_int_equal(floor_of(&f), rows[i].floor);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		f.store->ops = honest;
+		cacher_fixture_teardown(&f);
+	}
+}
+
 /* The store of the feed says that it can tell its progress and then says nothing. */
 static void a_silent_store_delays_the_start_by_five_seconds_only(void **state)
 {
@@ -170,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_history_begins_where_the_stores_does),
 		cmocka_unit_test(a_remote_store_is_asked_for_a_bounded_past),
+		cmocka_unit_test(what_the_store_keeps_in_memory_is_asked_for),
 		cmocka_unit_test(a_silent_store_delays_the_start_by_five_seconds_only),
 		cmocka_unit_test(a_store_without_progress_is_not_asked),
 		cmocka_unit_test(a_broken_backfill_leaves_no_hole),
