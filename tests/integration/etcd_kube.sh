@@ -90,6 +90,17 @@ sleep 1
 grep -c configmap/c "$dir/watch.out" | grep -q '^2[0-9]$' || fail "the watch saw $(grep -c configmap/c "$dir/watch.out") changes"
 echo "kinds, CRD, events, paging and watches work; vedette etcd: $(awk '/RssAnon/ { print $2 " kB RssAnon" }' /proc/$vedette_pid/status)"
 
+# The guarantees of its watches, and a recording of them, while the store below it is killed.
+server="--server https://127.0.0.1:$port --insecure --token test-token"
+# shellcheck disable=SC2086
+"$vedette" verify $server --kind configmaps --kind secrets --kind events --output json -q >"$dir/verify.out" 2>"$dir/verify.err" &
+verifier=$!
+# shellcheck disable=SC2086
+"$vedette" record $server --output "$dir/log.ndjson" --watch-timeout 5s -q 2>"$dir/record.err" &
+recorder=$!
+children="$children $verifier $recorder"
+until grep -q snapshotEnd "$dir/log.ndjson" 2>/dev/null; do kill -0 $recorder 2>/dev/null || fail "record: $(cat "$dir/record.err")"; done
+
 # kill -9 of the store under a living kube-apiserver
 kill -9 "$vedette_pid"
 wait "$vedette_pid" 2>/dev/null || true
@@ -97,11 +108,33 @@ start_vedette "${etcd##*:}"
 wait_ready
 same "after kill -9 of the store" 4 "$(k -n team get horse rosinante -o 'jsonpath={.spec.legs}')"
 k -n team create configmap after-kill --from-literal=a=1 >/dev/null
+for i in $(seq 20); do k -n team create configmap "r$i" --from-literal=i="$i" >/dev/null; done
+last=$(k -n team create configmap last-recorded -o 'jsonpath={.metadata.resourceVersion}')
+kill -TERM $verifier
+wait $verifier || fail "verify: $(cat "$dir/verify.out" "$dir/verify.err")"
+grep -q '"result":"ok"' "$dir/verify.out" || fail "verify: $(cat "$dir/verify.out")"
+kill -TERM $recorder
+wait $recorder || fail "record: $(cat "$dir/record.err")"
+# shellcheck disable=SC2086
+"$vedette" record $server --output "$dir/log.ndjson" --watch-timeout 5s -q --resume --relist --until "$last" 2>"$dir/record.err" || fail "record --resume: $(cat "$dir/record.err")"
+same "recorded configmaps" "$(k -n team get configmaps -o 'jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion}{"\n"}{end}' | sort)" \
+	"$("$vedette" replay "$dir/log.ndjson" --watch 'configmaps?namespace=team' | python3 -c '
+import json, sys
+state = {}
+for event in map(json.loads, sys.stdin):
+    if "object" in event:
+        name = event["object"]["metadata"]["name"]
+        state.pop(name, None)
+        if event["type"] != "DELETED":
+            state[name] = event["rev"]
+print("\n".join(sorted("%s=%d" % pair for pair in state.items())))')"
+grep -q '"/registry/example.com/horses/team/rosinante"' "$dir/log.ndjson" || fail "the custom object was not recorded"
+echo "verified and recorded: $(tail -n 1 "$dir/verify.out")"
 # and of the kube-apiserver
 kill -9 "$kube_pid"
 wait "$kube_pid" 2>/dev/null || true
 start_kube
-same "after a restart of both" 21 "$(k -n team get configmaps -o name | grep -c -v kube-root-ca)"
+same "after a restart of both" 42 "$(k -n team get configmaps -o name | grep -c -v kube-root-ca)"
 same "custom object" 4 "$(k -n team get horse rosinante -o 'jsonpath={.spec.legs}')"
 k -n team delete horse rosinante >/dev/null
 k delete namespace team --wait=false >/dev/null

@@ -75,14 +75,17 @@ struct vdi_kube_stream {
 	struct vdi_kube_watch	   *watch;
 	const struct vdi_kube_kind *kind;
 	struct vdi_kube_transfer    transfer;
+	struct vdi_kube_transfer    nudge; /* the list before a watch */
 	struct vdi_json_stream	    frames;
 	struct vdi_kube_items	    queue; /* whole revisions only */
 	size_t			    bytes;
 	vd_rev	 passed; /* everything up to it has come */
+	vd_rev	 listed; /* revision of the list before the watch; 0: none */
+	vd_rev	 resume; /* where the next watch begins */
 	vd_rev	 last;	 /* revision of the last event */
 	unsigned parts;	 /* events of that revision */
 	unsigned repeated; /* of them, how many come again */
-	bool	 is_paused, has_come;
+	bool	 is_paused, has_come, is_nudged;
 	vd_mono	 retry_at;
 	vd_dur	 backoff;
 };

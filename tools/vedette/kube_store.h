@@ -6,7 +6,7 @@
  *	others	VD_UNSUPPORTED
  *
  * Values are the objects as in kube_object.h; create_rev is known for what a watch shows as ADDED, version never. With whole_revisions the events of all kinds come in the order of
- * their revisions, each revision complete: an event waits until every kind has passed it, for about as long as a watch lasts. Without, they come as the server sends them, and a revision
+ * their revisions, each revision complete: an event waits until every kind has passed it, for about as long as a watch lasts, twice that with kinds that send no bookmarks. Without, they come as the server sends them, and a revision
  * of several objects may come in several batches.
  *
  * Memory: one page of a list for each range, 64 MiB for what waits in a watch; who is ahead is not read. An answer that makes no sense is VD_BAD_REQUEST with a sentence that names the kind;

@@ -5,6 +5,9 @@
  *	configmaps  bookmark 7	      passed 7
  *				      -> 5 and 7 go out, 8 and 9 wait for a bookmark of configmaps
  *
+ * The cache of a kube-apiserver whose kind nobody changes stands still, and its bookmarks with it, until somebody wants a list that is up to date: so a list of nothing goes before each watch.
+ * Kinds without a cache there (events) send no bookmarks at all: a watch that has lasted its time, and was opened behind such a list, has shown what was before the list. Should something of it come
+ * later still, which the next watch would show, it is an error, never a gap.
  * A stream that ends is opened again at what it has passed. What comes again because of that, further objects of the last revision, is left out. */
 #include <stdio.h>
 
@@ -291,6 +294,17 @@ static void drop_incomplete(struct vdi_kube_stream *stream)
 	vdi_lock_release(&stream->watch->store->lock);
 }
 
+/* The watch lasted its time. */
+static void note_clean_end(struct vdi_kube_stream *stream, bool is_read)
+{
+	stream->resume = stream->passed;
+	if (!is_read || stream->listed <= stream->passed)
+		return;
+	if (stream->last <= stream->listed)
+		stream->resume = VDI_MAX(stream->resume, stream->last);
+	stream->passed = stream->listed;
+}
+
 static void stream_ended(struct vdi_kube_transfer *transfer, CURLcode result, long code)
 {
 	struct vdi_kube_stream *stream = transfer->arg;
@@ -301,6 +315,7 @@ static void stream_ended(struct vdi_kube_transfer *transfer, CURLcode result, lo
 	vdi_json_stream_reset(&stream->frames);
 	if (watch->end == VD_OK && code == 200 && ((result == CURLE_OK && is_whole) || (result == CURLE_OPERATION_TIMEDOUT && stream->is_paused))) {
 		vdi_kube_transfer_end(transfer);
+		note_clean_end(stream, result == CURLE_OK);
 		if (stream->has_come)
 			stream->retry_at.ns = 0;
 		else
@@ -317,6 +332,36 @@ static void stream_ended(struct vdi_kube_transfer *transfer, CURLcode result, lo
 	vdi_kube_watch_end(watch, error.code, &error);
 }
 
+static void end_transfers(struct vdi_kube_watch *watch)
+{
+	for (size_t i = 0; i < watch->stream_count; i++) {
+		vdi_kube_transfer_end(&watch->streams[i].transfer);
+		vdi_kube_transfer_end(&watch->streams[i].nudge);
+	}
+}
+
+/* Whatever it answers: the watch finds out what is wrong. */
+static void nudge_ended(struct vdi_kube_transfer *transfer, CURLcode result, long code)
+{
+	struct vdi_kube_stream *stream = transfer->arg;
+	struct vdi_kube_page	page;
+
+	if (result == CURLE_OK && code == 200 &&
+	    vdi_kube_page_read(&stream->watch->store->pages, (struct vd_bytes) { transfer->body.data, transfer->body.size }, &page, NULL) == VD_OK)
+		stream->listed = page.revision;
+	vdi_kube_transfer_end(transfer);
+}
+
+static bool begin_nudge(struct vdi_kube_stream *stream)
+{
+	char path[sizeof stream->kind->path + 128];
+
+	snprintf(path, sizeof path, "%s?fieldSelector=metadata.name%%3Dvedette-nothing", stream->kind->path);
+	stream->is_nudged = true;
+	stream->listed = 0;
+	return vdi_kube_transfer_begin(&stream->nudge, path, OVERTIME_S, NULL) == VD_OK;
+}
+
 static void open_stream(struct vdi_kube_stream *stream)
 {
 	struct vdi_kube_store *store = stream->watch->store;
@@ -324,13 +369,16 @@ static void open_stream(struct vdi_kube_stream *stream)
 	char		       path[sizeof stream->kind->path + 128];
 	struct vd_error	       error = { 0 };
 
+	if (store->whole_revisions && !stream->is_nudged && begin_nudge(stream))
+		return;
+	stream->is_nudged = false;
 	drop_incomplete(stream);
 	stream->is_paused = stream->has_come = false;
 	/* With whole revisions they were dropped; else the reader has them. */
 	stream->repeated = !store->whole_revisions && stream->last > stream->passed ? stream->parts : 0;
 	if (store->whole_revisions)
 		stream->last = 0;
-	snprintf(path, sizeof path, "%s?watch=true&allowWatchBookmarks=true&resourceVersion=%lld&timeoutSeconds=%u", stream->kind->path, (long long) stream->passed, timeout_s);
+	snprintf(path, sizeof path, "%s?watch=true&allowWatchBookmarks=true&resourceVersion=%lld&timeoutSeconds=%u", stream->kind->path, (long long) VDI_MAX(stream->resume, stream->watch->store->whole_revisions ? 0 : stream->passed), timeout_s);
 	error.code = vdi_kube_transfer_begin(&stream->transfer, path, timeout_s + OVERTIME_S, &error);
 	if (error.code != VD_OK)
 		vdi_kube_watch_end(stream->watch, error.code, &error);
@@ -341,13 +389,14 @@ vd_mono vdi_kube_watch_tend(struct vdi_kube_watch *watch, vd_mono now, vd_mono d
 	struct vd_error error = { 0 };
 
 	if (watch->end != VD_OK) {
-		for (size_t i = 0; i < watch->stream_count; i++)
-			vdi_kube_transfer_end(&watch->streams[i].transfer);
+		end_transfers(watch);
 		return due;
 	}
 	for (size_t i = 0; i < watch->stream_count && watch->end == VD_OK; i++) {
 		struct vdi_kube_stream *stream = &watch->streams[i];
 
+		if (stream->nudge.easy)
+			continue;
 		if (stream->transfer.easy == NULL && now.ns >= stream->retry_at.ns)
 			open_stream(stream);
 		else if (stream->transfer.easy == NULL)
@@ -430,8 +479,7 @@ vd_status vdi_kube_watch_next(struct vd_store_watch *base, size_t event_count_ma
 
 bool vdi_kube_watch_orphan_locked(struct vdi_kube_watch *watch, const struct vd_error *error)
 {
-	for (size_t i = 0; i < watch->stream_count; i++)
-		vdi_kube_transfer_end(&watch->streams[i].transfer);
+	end_transfers(watch);
 	watch->is_orphan = true;
 	if (watch->end == VD_OK) {
 		watch->end = error->code;
@@ -448,6 +496,7 @@ void vdi_kube_watch_free(struct vdi_kube_watch *watch)
 
 	for (size_t i = 0; i < watch->stream_count; i++) {
 		vdi_kube_transfer_end(&watch->streams[i].transfer);
+		vdi_kube_transfer_end(&watch->streams[i].nudge);
 		vdi_json_stream_fini(&watch->streams[i].frames);
 		drop_items(&watch->streams[i].queue);
 	}
@@ -478,8 +527,9 @@ static vd_status add_streams(struct vdi_kube_watch *watch, const struct vd_store
 			continue;
 		stream->watch = watch;
 		stream->kind = &kinds->items[i];
-		stream->passed = request->start_revision - 1;
+		stream->passed = stream->resume = request->start_revision - 1;
 		stream->transfer = (struct vdi_kube_transfer) { .store = watch->store, .take = take_bytes, .ended = stream_ended, .arg = stream };
+		stream->nudge = (struct vdi_kube_transfer) { .store = watch->store, .ended = nudge_ended, .arg = stream };
 		STAILQ_INIT(&stream->queue);
 		watch->stream_count++;
 	}
