@@ -102,7 +102,7 @@ struct vdi_rpc_server_call {
 };
 
 /* Streams that an unary lane takes before there is a lane for streams alone. */
-#define VDI_GRPC_STREAMS_PER_UNARY_LANE 64
+#define VDI_GRPC_STREAMS_PER_UNARY_LANE 256
 #define VDI_GRPC_LANES_MAX 512
 
 struct vdi_rpc_server {
