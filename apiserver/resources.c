@@ -165,3 +165,19 @@ const char *vdi_resource_api_version(const struct vdi_resource *resource, char b
 	(void) snprintf(buffer, VDI_RESOURCE_NAME_MAX, "%s%s%s", resource->group, *resource->group ? "/" : "", resource->version);
 	return buffer;
 }
+
+vd_status vdi_resource_cacher_options(struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count, char buffer[VDI_RESOURCE_NAME_MAX],
+				      struct vd_cacher_options *options, struct vd_error *reterr)
+{
+	VDI_TRY(vd_codec_json_new(fields, field_count, &resource->codec, reterr));
+	options->resource = vdi_resource_name(resource, buffer);
+	options->group = resource->group;
+	options->key_prefix = resource->key_prefix;
+	options->cluster_scoped = !resource->namespaced;
+	options->codec = resource->codec;
+	for (size_t i = 0; i < field_count && resource->trigger; i++)
+		if (strcmp(fields[i].name, resource->trigger) == 0)
+			options->trigger = resource->trigger;
+	options->skip_undecodable = true;
+	return VD_OK;
+}

@@ -118,6 +118,11 @@ const char *vdi_resource_name(const struct vdi_resource *resource, char buffer[V
 /* "v1", "apps/v1" */
 const char *vdi_resource_api_version(const struct vdi_resource *resource, char buffer[VDI_RESOURCE_NAME_MAX]);
 
+/* Makes the resource's codec with these fields, and fills what a cacher of it needs; the rest of options stays. buffer holds the name as long as options are in use. What vd_codec_json_new
+ * answers. */
+VDI_MUST_USE vd_status vdi_resource_cacher_options(struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count, char buffer[VDI_RESOURCE_NAME_MAX],
+						   struct vd_cacher_options *options, struct vd_error *reterr);
+
 /* Where the built-in kinds are written down. */
 extern const struct vdi_resource vdi_resources_built_in[];
 extern const size_t		 vdi_resources_built_in_count;

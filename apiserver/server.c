@@ -190,18 +190,11 @@ static vd_status make_cacher(struct vd_server *server, struct vdi_resource *reso
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
 	char			 name[VDI_RESOURCE_NAME_MAX];
 
-	VDI_TRY(vd_codec_json_new(resource->fields, resource->field_count, &resource->codec, reterr));
-	options.resource = vdi_resource_name(resource, name);
-	options.group = resource->group;
-	options.key_prefix = resource->key_prefix;
-	options.cluster_scoped = !resource->namespaced;
-	options.codec = resource->codec;
-	options.trigger = resource->trigger;
+	VDI_TRY(vdi_resource_cacher_options(resource, resource->fields, resource->field_count, name, &options, reterr));
 	options.history_bytes = history_of(server, resource);
 	options.history_window = server->options.history_window;
 	options.consistency_interval = server->options.consistency_interval;
 	options.on_inconsistency = (enum vd_on_inconsistency) server->options.on_inconsistency;
-	options.skip_undecodable = true;
 	return vd_cacher_new(server->env, server->store, &options, &resource->cacher, reterr);
 }
 

@@ -144,16 +144,7 @@ static vd_status make_cacher(struct replay *replay, struct vdi_resource *resourc
 
 	if (resource->cacher)
 		return VD_OK;
-	VDI_TRY(vd_codec_json_new(fields, field_count, &resource->codec, reterr));
-	options.resource = vdi_resource_name(resource, name);
-	options.group = resource->group;
-	options.key_prefix = resource->key_prefix;
-	options.cluster_scoped = !resource->namespaced;
-	options.codec = resource->codec;
-	for (size_t i = 0; i < field_count && resource->trigger; i++)
-		if (strcmp(fields[i].name, resource->trigger) == 0)
-			options.trigger = resource->trigger;
-	options.skip_undecodable = true;
+	VDI_TRY(vdi_resource_cacher_options(resource, fields, field_count, name, &options, reterr));
 	return vd_cacher_new(replay->env, vd_player_store(replay->player), &options, &resource->cacher, reterr);
 }
 
