@@ -407,6 +407,11 @@ static void e244_e253_progress_without_watches_opens_a_stream_that_stays(void **
 	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0); /* it is not the last: the stream stays */
 	watch_world_run(&world);
 	assert_false(rpc_script_call_is_over(stream));
+	/* Lost, it comes back; ended for good by the server, it does not. */
+	rpc_script_end(stream, VDI_RPC_UNAVAILABLE, "bye");
+	stream = watch_world_stream(&world);
+	rpc_script_end(stream, VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied");
+	watch_world_no_stream(&world);
 	watch_world_free(&world);
 }
 
