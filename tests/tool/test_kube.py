@@ -374,7 +374,10 @@ class Verifying(Case):
     def test_silent_when_the_server_is_killed(self):
         data = self.path("data")
         server = self.serve("--data-dir", data)
-        process = self.verify(server.url)
+        proxy = LyingProxy(server.url)
+        process = self.verify(proxy.url)
+        while proxy.streams < 2 and process.poll() is None:
+            pass
         writer = Writer(server)
         for _ in range(3):
             count = writer.count
@@ -389,6 +392,7 @@ class Verifying(Case):
         writer.stop()
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=GUARD)
+        proxy.close()
         self.assertEqual(process.returncode, 0, out + said)
         self.assertEqual(json.loads(out.splitlines()[-1])["result"], "ok")
 

@@ -108,7 +108,7 @@ static void on_failure(void *arg, const struct vd_error *error)
 	end_soon();
 }
 
-/* b is added to a; is_running: all of them are. */
+/* b is added to a; is_running: one of them is. */
 static void add_position(struct vdi_verify_position *a, const struct vdi_verify_position *b)
 {
 	a->totals.events += b->totals.events;
@@ -124,7 +124,7 @@ static void add_position(struct vdi_verify_position *a, const struct vdi_verify_
 	a->unknown_writes += b->unknown_writes;
 	a->reconnects += b->reconnects;
 	a->restarts += b->restarts;
-	a->is_running &= b->is_running;
+	a->is_running |= b->is_running;
 }
 
 static void say(const struct verify *verify)
@@ -215,7 +215,7 @@ static void close_runs(struct verify *verify, struct vdi_verify_position *ret_po
 		vdi_wait_init(&verify->runs[i].closed, verify->env);
 		vdi_verify_run_close(verify->runs[i].run, &verify->runs[i].position, vdi_wait_signal_arg, &verify->runs[i].closed);
 	}
-	*ret_position = (struct vdi_verify_position) { .is_running = verify->run_count > 0 };
+	*ret_position = (struct vdi_verify_position) { 0 };
 	for (size_t i = 0; i < verify->run_count; i++) {
 		vdi_wait_wait(&verify->runs[i].closed);
 		vdi_wait_fini(&verify->runs[i].closed);
