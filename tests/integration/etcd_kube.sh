@@ -12,8 +12,9 @@ for program in "$kube" kubectl openssl python3; do
 done
 dir=$(mktemp -d)
 children=""
+# A kube-apiserver whose etcd is gone takes minutes to end by itself.
 cleanup() {
-	for child in $children; do kill "$child" 2>/dev/null || true; done
+	for child in $children; do kill -9 "$child" 2>/dev/null || true; done
 	wait 2>/dev/null || true
 	rm -rf "$dir"
 }
