@@ -2,6 +2,7 @@
 import http.client
 import http.server
 import json
+import socket
 import threading
 import urllib.parse
 
@@ -97,12 +98,13 @@ class LyingProxy:
             event = json.loads(line)
             lie = self.lie if event["type"] in ("ADDED", "MODIFIED", "DELETED") else None
             count += lie is not None
-            # Only every other stream lies, and not with its first event: then somebody can notice.
-            tells = lie and number % 2 and count % 4 == 3
+            # Only every other stream lies, and not with its first event: then somebody can notice. Everybody is cut.
+            tells = lie and (number % 2 or lie == "cut") and count % 4 == 3
             self.told += bool(tells)
             if tells and lie == "cut":
                 send(line[: len(line) // 2])
-                handler.connection.close()
+                handler.close_connection = True
+                handler.connection.shutdown(socket.SHUT_RDWR)
                 return
             if tells and lie == "drop":
                 continue

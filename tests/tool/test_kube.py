@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -135,11 +136,11 @@ class Recording(Case):
             self.assertIsNone(recorder.poll())
         writer = Writer(server)
         while writer.count < 60:
-            pass
+            time.sleep(0.01)
         recorder.send_signal(signal.SIGKILL)  # and goes on later
         recorder.communicate()
         while writer.count < 90:
-            pass
+            time.sleep(0.01)
         writer.stop()
         server.request("POST", "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}})
         last = server.write("after", 1)
@@ -360,7 +361,8 @@ class Verifying(Case):
         process = self.verify(proxy.url, "--kind", "configmaps")
         writer = Writer(server)
         while proxy.told < 5 and process.poll() is None:
-            pass
+            time.sleep(0.01)
+        proxy.lie = None
         writer.stop()
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=GUARD)
@@ -377,18 +379,18 @@ class Verifying(Case):
         proxy = LyingProxy(server.url)
         process = self.verify(proxy.url)
         while proxy.streams < 2 and process.poll() is None:
-            pass
+            time.sleep(0.01)
         writer = Writer(server)
         for _ in range(3):
             count = writer.count
             while writer.count < count + 40 and process.poll() is None:
-                pass
+                time.sleep(0.01)
             server.kill()
             again = Server("--data-dir", data, listen=server.url.split("//")[1])
             server.process, server.reader = again.process, again.reader
         count = writer.count
         while writer.count < count + 40 and process.poll() is None:
-            pass
+            time.sleep(0.01)
         writer.stop()
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=GUARD)
