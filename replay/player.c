@@ -187,7 +187,8 @@ static uint64_t find_unread_locked(const struct vd_player *player, vd_rev revisi
 	return at;
 }
 
-/* How far the slowest watch is behind what was submitted. */
+/* How far the slowest watch is behind what was submitted. One for whose keys nothing comes is not told of anything, and its position stands still: nothing that was
+ * applied is waiting for it. */
 static bool leads_too_far_locked(struct vd_player *player)
 {
 	const struct vdi_player_watch *watch;
@@ -195,7 +196,7 @@ static bool leads_too_far_locked(struct vd_player *player)
 
 	LIST_FOREACH(watch, &player->watches, node)
 		if (!watch->has_ended)
-			slowest = VDI_MIN(slowest, watch->position);
+			slowest = VDI_MIN(slowest, atomic_load(&watch->is_waiting) ? VDI_MAX(watch->position, player->position.revision) : watch->position);
 	if (slowest == INT64_MAX || player->submitted == 0)
 		return false;
 	player->unread = find_unread_locked(player, slowest);

@@ -50,6 +50,8 @@ struct vdi_player_watch {
 	void *ready_arg;
 	struct vdi_rand rand; /* reader only */
 
+	_Atomic bool is_waiting; /* it has read everything there was for it, and was not told of more: it is not behind what was applied */
+
 	/* Under the lock. */
 	LIST_ENTRY(vdi_player_watch) node;
 	vd_rev		 position; /* everything up to it was given */

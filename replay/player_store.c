@@ -200,6 +200,7 @@ static void on_ready(void *arg)
 {
 	struct vdi_player_watch *watch = arg;
 
+	atomic_store(&watch->is_waiting, false);
 	watch->ready(watch->ready_arg);
 }
 
@@ -388,7 +389,10 @@ static vd_status next_of_inner(struct vdi_player_watch *watch, size_t event_coun
 	/* Before the inner watch is asked: what it does not give then is not of these revisions. */
 	if (vd_store_status_get(watch->player->inner, &status) != VD_OK)
 		status.current = 0;
+	atomic_store(&watch->is_waiting, true); /* before: what comes from here on takes it back */
 	result = vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr);
+	if (result != VD_AGAIN)
+		atomic_store(&watch->is_waiting, false);
 	if (result == VD_AGAIN) {
 		if (is_cut(watch, status.current, &cut_status, text))
 			return end(watch, cut_status, text, reterr);

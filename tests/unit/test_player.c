@@ -371,6 +371,43 @@ static void it_waits_for_its_slowest_watch(void **state)
 	unlink(path);
 }
 
+static void never_ready(void *arg)
+{
+	(void) arg;
+	fail();
+}
+
+/* Kinds that the log never speaks of have watches, too. */
+static void a_watch_for_which_nothing_comes_holds_nobody(void **state)
+{
+	struct vd_env		     *env = new_env(7);
+	struct vd_player_options      options = VD_PLAYER_OPTIONS_INIT;
+	struct vd_store_watch_request request = { .key = vd_bytes_of("never/"), .range_end = vd_bytes_of("never0"), .ready = never_ready };
+	struct vd_player	     *player;
+	struct vd_store_watch	     *idle;
+	struct vd_store_batch	      batch;
+	struct reader		      reader;
+
+	(void) state;
+	write_many(3000);
+	options.lead_max = 100;
+	options.paused = true;
+	player = open_player(env, options);
+	reader_init(&reader, env, vd_player_store(player));
+	assert_status(vd_store_watch_open(vd_player_store(player), &request, &idle, NULL), VD_OK);
+	settle(env);
+	assert_status(vd_store_watch_next(idle, 100, &batch, NULL), VD_AGAIN);
+	vd_player_resume(player);
+	settle(env);
+	assert_int_equal(revision_of(player), 3001);
+	assert_int_equal(reader.delivered, 3000);
+	vd_store_watch_close(idle);
+	reader_fini(&reader);
+	vd_player_close_wait(player);
+	vd_env_free(env);
+	unlink(path);
+}
+
 static void a_watch_that_is_closed_holds_nobody(void **state)
 {
 	struct vd_env		*env = new_env(6);
@@ -769,6 +806,7 @@ int main(void)
 		cmocka_unit_test(it_keeps_the_recorded_pace),
 		cmocka_unit_test(a_watch_sees_every_transaction_once_in_order),
 		cmocka_unit_test(it_waits_for_its_slowest_watch),
+		cmocka_unit_test(a_watch_for_which_nothing_comes_holds_nobody),
 		cmocka_unit_test(a_watch_that_is_closed_holds_nobody),
 		cmocka_unit_test(cuts_come_where_they_were_asked_for_and_nothing_is_lost),
 		cmocka_unit_test(recorded_disconnects_and_errors_happen_again),
