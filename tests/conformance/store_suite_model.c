@@ -44,7 +44,12 @@ struct model_test {
 	struct model_watch    watches[MODEL_WATCHES];
 	struct vdi_rand	      rand;
 	int		      value_next;
+	int		      reopened;
+	int		      without_previous;
 };
+
+/* Of a real etcd after a restart; seen once in some hundred runs, on a machine without time. */
+#define WITHOUT_PREVIOUS_MAX 5
 
 static const char *key_of(int index)
 {
@@ -272,8 +277,9 @@ static size_t expected_events(const struct model *model, const struct model_watc
 	return count;
 }
 
-static void check_event(const struct model *model, const struct model_watch *watch, const struct vd_store_event *event)
+static void check_event(struct model_test *t, const struct model_watch *watch, const struct vd_store_event *event)
 {
+	const struct model	  *model = &t->model;
 	vd_rev			   revision = event->kv->mod_rev;
 	int			   key = index_of(vd_kv_key(event->kv));
 	const struct model_change *change = &model->changes[revision][key];
@@ -290,8 +296,10 @@ static void check_event(const struct model *model, const struct model_watch *wat
 	if (event->previous) {
 		assert_int_equal(number_of(vd_kv_value(event->previous)), before);
 		assert_int_equal(event->previous->mod_rev, model->mod[revision - 1][key]);
-	} else {
-		assert_true(before < 0 || revision <= model->compacted);
+	} else if (before >= 0 && revision > model->compacted) {
+		/* etcd looks it up when it sends, and leaves it out when that fails. Nobody else has this excuse. */
+		print_message("[ revision %lld, compacted %lld: no value before it ]\n", (long long) revision, (long long) model->compacted);
+		assert_true(t->f->factory->no_simulator && t->reopened && ++t->without_previous <= WITHOUT_PREVIOUS_MAX);
 	}
 }
 
@@ -322,7 +330,7 @@ static void check_batch(struct model_test *t, struct model_watch *watch)
 		for (; i < batch->event_count && batch->events[i].kv->mod_rev == revision; i++, count++) {
 			assert_true((int) batch->events[i].kv->sub > last_sub);
 			last_sub = (int) batch->events[i].kv->sub;
-			check_event(model, watch, &batch->events[i]);
+			check_event(t, watch, &batch->events[i]);
 		}
 		assert_int_equal(count, expected_events(model, watch, revision));
 		watch->next = revision + 1;
@@ -381,6 +389,7 @@ static void step_reopen(struct model_test *t)
 			close_watch(&t->watches[i]);
 	assert_status(t->f->factory->reopen(t->f->factory->arg, t->f->env, &t->f->store), VD_OK);
 	assert_int_equal(current(t->f), t->model.revision);
+	t->reopened++;
 }
 
 static void e702_random_work_equals_the_model(void **state)
