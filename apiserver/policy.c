@@ -191,25 +191,29 @@ static bool allows(const struct rule *rule, const struct vdi_access *access)
 }
 
 /* What upstream's role system:public-info-viewer has. */
+static const char *const public_paths[] = { "/healthz", "/livez", "/readyz", "/version" };
+
 static bool is_public(const struct vdi_access *access)
 {
-	static const char *const paths[] = { "/healthz", "/livez", "/readyz", "/version" };
-
 	if (!access->is_path || !vd_bytes_equal(access->verb, vd_bytes_of("get")))
 		return false;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++)
-		if (vd_bytes_equal(access->path, vd_bytes_of(paths[i])))
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(public_paths); i++)
+		if (vd_bytes_equal(access->path, vd_bytes_of(public_paths[i])))
 			return true;
 	return false;
 }
 
+/* Nothing needs to name it. */
+static bool may_everything(const struct vdi_policy *policy, const struct vdi_identity *identity)
+{
+	return vdi_identity_is_in(identity, VDI_GROUP_MASTERS) || (policy == NULL && vdi_identity_is_in(identity, VDI_GROUP_AUTHENTICATED));
+}
+
 bool vdi_policy_allows(const struct vdi_policy *policy, const struct vdi_identity *identity, const struct vdi_access *access)
 {
-	if (is_public(access) || vdi_identity_is_in(identity, VDI_GROUP_MASTERS))
+	if (is_public(access) || may_everything(policy, identity))
 		return true;
-	if (policy == NULL)
-		return vdi_identity_is_in(identity, VDI_GROUP_AUTHENTICATED);
-	for (size_t i = 0; i < policy->count; i++)
+	for (size_t i = 0; policy && i < policy->count; i++)
 		if (is_for(&policy->rules[i], identity) && allows(&policy->rules[i], access))
 			return true;
 	return false;
@@ -252,8 +256,7 @@ static void write_rule(struct vdi_out *out, const struct rule *rule, bool paths)
 
 void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy, const struct vdi_identity *identity, struct vd_bytes namespace_name)
 {
-	bool may_all = vdi_identity_is_in(identity, VDI_GROUP_MASTERS) ||
-		       (policy == NULL && vdi_identity_is_in(identity, VDI_GROUP_AUTHENTICATED));
+	bool may_all = may_everything(policy, identity);
 
 	vdi_out_key(out, "resourceRules");
 	vdi_out_raw(out, "[");
@@ -265,7 +268,12 @@ void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy
 			write_rule(out, &policy->rules[i], false);
 	vdi_out_raw(out, "]");
 	vdi_out_key(out, "nonResourceRules");
-	vdi_out_raw(out, "[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/healthz\",\"/livez\",\"/readyz\",\"/version\"]}");
+	vdi_out_raw(out, "[{\"verbs\":[\"get\"],\"nonResourceURLs\":[");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(public_paths); i++) {
+		vdi_out_comma(out);
+		vdi_out_text(out, public_paths[i]);
+	}
+	vdi_out_raw(out, "]}");
 	if (may_all)
 		vdi_out_raw(out, ",{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}");
 	for (size_t i = 0; policy && i < policy->count; i++)
