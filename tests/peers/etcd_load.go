@@ -166,6 +166,28 @@ func (l *etcdLoad) calls(kind string, count int) (map[string]any, error) {
 		"cpu_us": round((after-cpu)*1e6/float64(len(all)), 10), "rss_kib": rss}, nil
 }
 
+// inBatches calls put for [from, to) of size each, up to count, from that many workers at once.
+func inBatches(workers, size, count int, put func(from, to int) error) error {
+	var group sync.WaitGroup
+	var failed atomic.Int64
+	for worker := range workers {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for from := worker * size; from < count; from += workers * size {
+				if put(from, min(from+size, count)) != nil {
+					failed.Add(1)
+				}
+			}
+		}()
+	}
+	group.Wait()
+	if failed.Load() > 0 {
+		return fmt.Errorf("%d calls failed", failed.Load())
+	}
+	return nil
+}
+
 // fill puts count keys.
 func (l *etcdLoad) fill(count int) (map[string]any, error) {
 	client, err := l.client()
@@ -174,22 +196,11 @@ func (l *etcdLoad) fill(count int) (map[string]any, error) {
 	}
 	defer client.Close()
 	began := time.Now()
-	var group sync.WaitGroup
-	var failed atomic.Int64
-	for worker := 0; worker < 64; worker++ {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for i := worker; i < count; i += 64 {
-				if _, err := client.Put(context.Background(), fmt.Sprintf("fill/%08d", i), string(l.value)); err != nil {
-					failed.Add(1)
-				}
-			}
-		}()
-	}
-	group.Wait()
-	if failed.Load() > 0 {
-		return nil, fmt.Errorf("%d calls failed", failed.Load())
+	if err := inBatches(64, 1, count, func(from, _ int) error {
+		_, err := client.Put(context.Background(), fmt.Sprintf("fill/%08d", from), string(l.value))
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	_, rss := l.usage()
 	return map[string]any{"seconds": round(time.Since(began).Seconds(), 1000), "rss_kib": rss}, nil
@@ -203,26 +214,15 @@ func (l *etcdLoad) bulk(count int) (map[string]any, error) {
 	}
 	defer client.Close()
 	began := time.Now()
-	var group sync.WaitGroup
-	var failed atomic.Int64
-	for worker := 0; worker < 16; worker++ {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for at := worker * 100; at < count; at += 1600 {
-				var ops []clientv3.Op
-				for i := at; i < min(at+100, count); i++ {
-					ops = append(ops, clientv3.OpPut(fmt.Sprintf("bulk/%08d", i), string(l.value)))
-				}
-				if _, err := client.Txn(context.Background()).Then(ops...).Commit(); err != nil {
-					failed.Add(1)
-				}
-			}
-		}()
-	}
-	group.Wait()
-	if failed.Load() > 0 {
-		return nil, fmt.Errorf("%d calls failed", failed.Load())
+	if err := inBatches(16, 100, count, func(from, to int) error {
+		var ops []clientv3.Op
+		for i := from; i < to; i++ {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("bulk/%08d", i), string(l.value)))
+		}
+		_, err := client.Txn(context.Background()).Then(ops...).Commit()
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	answer, err := client.Get(context.Background(), "bulk/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err == nil && answer.Count != int64(count) {
