@@ -9,7 +9,7 @@ struct target {
 	struct etcd_loop      loop;
 };
 
-static void *open_cacher(uint64_t seed, const struct vd_env **ret_env)
+static void *open_cacher(uint64_t seed, struct watch_place *ret_place)
 {
 	struct target *target = calloc(1, sizeof *target);
 
@@ -18,7 +18,7 @@ static void *open_cacher(uint64_t seed, const struct vd_env **ret_env)
 	etcd_loop_open(&target->loop, target->fixture.env, seed, VD_SECONDS(600));
 	target->fixture.store = etcd_loop_store(&target->loop);
 	cacher_fixture_open(&target->fixture, NULL);
-	*ret_env = target->fixture.env;
+	*ret_place = (struct watch_place) { target->fixture.env, target->fixture.store, target->fixture.cacher };
 	return target;
 }
 
@@ -50,28 +50,9 @@ static vd_rev remove_one(void *target, const char *namespace_name, const char *n
 	return arrived(target, delete_pod(target, namespace_name, name));
 }
 
-static vd_rev write_elsewhere(void *target)
-{
-	vd_rev revision = 0;
-
-	assert_status(vd_store_put_wait(((struct cacher_fixture *) target)->store, vd_bytes_of("/registry/secrets/s"), vd_bytes_of("{}"), &revision, NULL),
-		      VD_OK);
-	return revision;
-}
-
-static vd_rev revision(void *target)
-{
-	return vd_cacher_revision(((struct cacher_fixture *) target)->cacher);
-}
-
-static vd_status watch(void *target, const struct vd_watch_options *options, const struct vd_watch_sink *sink, struct vd_watcher **ret_watcher)
-{
-	return vd_cacher_watch(((struct cacher_fixture *) target)->cacher, options, sink, ret_watcher, NULL);
-}
-
 int main(void)
 {
-	static const struct watch_target cacher = { "cacher over etcd", open_cacher, close_cacher, put, remove_one, write_elsewhere, revision, watch };
+	static const struct watch_target cacher = { "cacher over etcd", open_cacher, close_cacher, put, remove_one };
 
 	return watch_suite_run(&cacher);
 }

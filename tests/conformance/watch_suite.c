@@ -88,17 +88,31 @@ static void note_closed(void *arg)
 }
 
 struct scene {
-	void		    *target;
-	const struct vd_env *env;
-	uint64_t	     seed;
+	void		  *target;
+	struct watch_place place;
+	uint64_t	   seed;
 };
 
 static struct scene begin(uint64_t seed)
 {
 	struct scene scene = { .seed = seed };
 
-	scene.target = target->open(seed, &scene.env);
+	scene.target = target->open(seed, &scene.place);
 	return scene;
+}
+
+static vd_rev revision(const struct scene *scene)
+{
+	return vd_cacher_revision(scene->place.cacher);
+}
+
+/* Something changes that is not of the watched resource. */
+static vd_rev write_elsewhere(const struct scene *scene)
+{
+	vd_rev written = 0;
+
+	assert_status(vd_store_put_wait(scene->place.store, vd_bytes_of("/registry/secrets/s"), vd_bytes_of("{}"), &written, NULL), VD_OK);
+	return written;
 }
 
 static bool is_real(void)
@@ -112,17 +126,17 @@ static void settle(struct scene *scene, int64_t ms)
 	if (is_real())
 		target->settle(scene->target);
 	else
-		vdi_sim_advance((struct vd_env *) (uintptr_t) scene->env, VD_MS(ms));
+		vdi_sim_advance((struct vd_env *) (uintptr_t) scene->place.env, VD_MS(ms));
 }
 
 /* The viewer comes to where the condition holds; in the simulator within ms. */
 static void await(struct scene *scene, int64_t ms, struct viewer *viewer, bool (*condition)(const struct viewer *viewer))
 {
-	vd_mono due = vd_mono_add(vd_env_now(scene->env), HANG);
+	vd_mono due = vd_mono_add(vd_env_now(scene->place.env), HANG);
 	bool	holds = true, more = true;
 
 	if (!is_real())
-		vdi_sim_advance((struct vd_env *) (uintptr_t) scene->env, VD_MS(ms));
+		vdi_sim_advance((struct vd_env *) (uintptr_t) scene->place.env, VD_MS(ms));
 	vdi_lock_acquire(&viewer->lock);
 	while (!(holds = condition(viewer)) && is_real() && more)
 		more = vdi_condition_wait_until(&viewer->changed, &viewer->lock, due);
@@ -156,12 +170,12 @@ static bool has_bookmark_or_end(const struct viewer *viewer)
 static struct viewer *open_viewer_with_room(struct scene *scene, const struct vd_watch_options *options, size_t room)
 {
 	struct viewer	    *viewer = calloc(1, sizeof *viewer);
-	struct vd_watch_sink sink = { deliver, note_ended, viewer, scene->seed % 2 ? vdi_env_runner(scene->env) : NULL };
+	struct vd_watch_sink sink = { deliver, note_ended, viewer, scene->seed % 2 ? vdi_env_runner(scene->place.env) : NULL };
 
 	viewer->room = room;
 	vdi_lock_init(&viewer->lock, VDI_LOCK_LEAF);
 	vdi_condition_init(&viewer->changed);
-	assert_status(target->watch(scene->target, options, &sink, &viewer->watcher), VD_OK);
+	assert_status(vd_cacher_watch(scene->place.cacher, options, &sink, &viewer->watcher, NULL), VD_OK);
 	return viewer;
 }
 
@@ -228,7 +242,7 @@ static void t050_r219_add_modify_enter_leave_delete(void **state)
 		struct viewer	       *v;
 		long long		a, b, c, d;
 
-		options.revision = target->revision(s.target);
+		options.revision = revision(&s);
 		options.field_selector = vd_bytes_of("spec.nodeName=n1");
 		v = open_viewer(&s, &options);
 		target->put(s.target, "ns", "x", NULL, NULL);
@@ -273,7 +287,7 @@ static void t052_r525_r543_scopes_and_selectors(void **state)
 					options.namespace_name = vd_bytes_of(ns);
 					options.name = vd_bytes_of(name);
 				}
-				options.revision = initial ? VD_REVISION_ANY : target->revision(s.target);
+				options.revision = initial ? VD_REVISION_ANY : revision(&s);
 				if (!initial)
 					v = open_viewer(&s, &options);
 				for (unsigned i = 0; i < 8; i++) {
@@ -342,7 +356,7 @@ static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(vo
 		struct viewer	       *stuck[50], *reader;
 		vd_rev			first;
 
-		options.revision = first = target->revision(s.target);
+		options.revision = first = revision(&s);
 		reader = open_viewer(&s, &options);
 		for (unsigned i = 0; i < 50; i++) {
 			stuck[i] = open_viewer_with_room(&s, &options, i % 12);
@@ -377,7 +391,7 @@ static struct viewer *view_until_deadline(struct scene *scene, struct vd_watch_o
 	for (unsigned attempt = 0; ; attempt++) {
 		struct viewer *with;
 
-		options->deadline = vd_mono_add(vd_env_now(scene->env), VD_SECONDS(3));
+		options->deadline = vd_mono_add(vd_env_now(scene->place.env), VD_SECONDS(3));
 		options->allow_bookmarks = false;
 		*ret_without = open_viewer(scene, options);
 		options->allow_bookmarks = true;
@@ -423,8 +437,8 @@ static struct viewer *view_writes(struct scene *scene, struct vd_watch_options *
 	for (unsigned attempt = 0; ; attempt++) {
 		struct viewer *viewer;
 
-		options->revision = target->revision(scene->target);
-		options->deadline = vd_mono_add(vd_env_now(scene->env), VD_SECONDS(3));
+		options->revision = revision(scene);
+		options->deadline = vd_mono_add(vd_env_now(scene->place.env), VD_SECONDS(3));
 		viewer = open_viewer(scene, options);
 		for (unsigned i = 0; i < 100; i++) {
 			target->put(scene->target, "ns", "x", NULL, NULL);
@@ -536,7 +550,7 @@ static void t068_r524_the_end_bookmark_knows_of_writes_elsewhere(void **state)
 		long long		a, global;
 
 		a = target->put(s.target, "ns", "x", NULL, NULL);
-		global = target->write_elsewhere(s.target);
+		global = write_elsewhere(&s);
 		options.send_initial_events = VD_TRUE;
 		options.allow_bookmarks = true;
 		v = open_viewer(&s, &options);
@@ -579,7 +593,7 @@ static void t070_r226_an_error_is_the_last_event(void **state)
 		struct viewer	       *v[10];
 
 		options.send_initial_events = VD_TRUE;
-		options.revision = target->revision(s.target) + 1000; /* never comes: R-124 */
+		options.revision = revision(&s) + 1000; /* never comes: R-124 */
 		for (unsigned i = 0; i < 10; i++)
 			v[i] = open_viewer(&s, &options);
 		for (unsigned i = 0; i < 20; i++) {
@@ -603,7 +617,7 @@ static void t118_t144_r522_no_event_twice_and_none_missing(void **state)
 	{
 		struct scene	s = begin(seed);
 		struct viewer  *v[40];
-		vd_rev		first = target->revision(s.target);
+		vd_rev		first = revision(&s);
 
 		for (unsigned i = 0; i < 40; i++) { /* opened between writes, with state */
 			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;

@@ -27,7 +27,7 @@ struct threads_target {
 	int64_t		  live;
 };
 
-static void *open_target(uint64_t seed, const struct vd_env **ret_env)
+static void *open_target(uint64_t seed, struct watch_place *ret_place)
 {
 	struct threads_target	*target = calloc(1, sizeof *target);
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
@@ -46,7 +46,7 @@ static void *open_target(uint64_t seed, const struct vd_env **ret_env)
 	options.trigger = "spec.nodeName";
 	assert_status(vd_cacher_new(target->env, target->store, &options, &target->cacher, &error), VD_OK);
 	assert_status(vd_cacher_ready_wait(target->cacher, HANG, &error), VD_OK);
-	*ret_env = target->env;
+	*ret_place = (struct watch_place) { target->env, target->store, target->cacher };
 	return target;
 }
 
@@ -88,25 +88,6 @@ static vd_rev remove_one(void *arg, const char *namespace_name, const char *name
 	assert_status(vd_store_delete_wait(target->store, vd_bytes_of(key), VD_BYTES_NONE, &deleted, &target->written, NULL), VD_OK);
 	assert_int_equal(deleted, 1);
 	return target->written;
-}
-
-static vd_rev write_elsewhere(void *arg)
-{
-	vd_rev revision = 0;
-
-	assert_status(vd_store_put_wait(((struct threads_target *) arg)->store, vd_bytes_of("/registry/secrets/s"), vd_bytes_of("{}"), &revision, NULL),
-		      VD_OK);
-	return revision;
-}
-
-static vd_rev revision(void *arg)
-{
-	return vd_cacher_revision(((struct threads_target *) arg)->cacher);
-}
-
-static vd_status watch(void *arg, const struct vd_watch_options *options, const struct vd_watch_sink *sink, struct vd_watcher **ret_watcher)
-{
-	return vd_cacher_watch(((struct threads_target *) arg)->cacher, options, sink, ret_watcher, NULL);
 }
 
 /* ---- Settling ---- */
@@ -170,7 +151,7 @@ static void settle(void *arg)
 
 int watch_suite_run_threads(const char *name, watch_suite_open_fn open, const struct watch_suite_exception *exceptions)
 {
-	const struct watch_target target = { name, open_target, close_target, put, remove_one, write_elsewhere, revision, watch, settle, exceptions };
+	const struct watch_target target = { name, open_target, close_target, put, remove_one, settle, exceptions };
 
 	open_store = open;
 	return watch_suite_run(&target);
