@@ -181,7 +181,8 @@ void vdi_http_status_of(struct vdi_http_status *status, const char *verb, const 
 
 static void write_details(struct vdi_out *out, const struct vdi_http_status *status)
 {
-	if (!status->name[0] && !status->group[0] && !status->kind[0] && !status->uid[0] && !status->cause_count && !status->retry_after_s)
+	if (!status->name[0] && !status->group[0] && !status->kind[0] && !status->uid[0] && !status->cause_count &&
+	    !status->causes_text.size && !status->retry_after_s)
 		return;
 	vdi_out_key(out, "details");
 	vdi_out_raw(out, "{");
@@ -189,7 +190,12 @@ static void write_details(struct vdi_out *out, const struct vdi_http_status *sta
 	vdi_out_member(out, "group", vd_bytes_of(status->group));
 	vdi_out_member(out, "kind", vd_bytes_of(status->kind));
 	vdi_out_member(out, "uid", vd_bytes_of(status->uid));
-	if (status->cause_count) {
+	if (status->causes_text.size) {
+		vdi_out_key(out, "causes");
+		vdi_out_raw(out, "[");
+		vdi_out_bytes(out, status->causes_text);
+		vdi_out_raw(out, "]");
+	} else if (status->cause_count) {
 		vdi_out_key(out, "causes");
 		vdi_out_raw(out, "[");
 		for (size_t i = 0; i < status->cause_count; i++) {
@@ -215,7 +221,7 @@ void vdi_http_status_write(struct vdi_out *out, const struct vdi_http_status *st
 	vdi_out_member(out, "continue", status->continue_token);
 	vdi_out_raw(out, "}");
 	vdi_out_member(out, "status", vd_bytes_of(status->success ? "Success" : "Failure"));
-	vdi_out_member(out, "message", vd_bytes_of(status->message));
+	vdi_out_member(out, "message", status->long_message.size ? status->long_message : vd_bytes_of(status->message));
 	vdi_out_member(out, "reason", vd_bytes_of(status->reason));
 	write_details(out, status);
 	if (!status->success || status->code != 200) {

@@ -29,6 +29,8 @@ struct vdi_http_status {
 	size_t		cause_count;
 	uint32_t	retry_after_s;		/* also a header */
 	struct vd_bytes continue_token;		/* lent; R-125 */
+	struct vd_bytes long_message;		/* lent; instead of message, where that is too short */
+	struct vd_bytes causes_text;		/* lent; JSON, instead of causes: `{..},{..}` */
 };
 
 /* Sets code, reason and message and clears everything else. */

@@ -2,7 +2,6 @@
 #include "out.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 void vdi_out_fini(struct vdi_out *out)
@@ -60,26 +59,31 @@ void vdi_out_raw(struct vdi_out *out, const char *text)
 	vdi_out_bytes(out, vd_bytes_of(text));
 }
 
-void vdi_out_printf(struct vdi_out *out, const char *format, ...)
+void vdi_out_vprintf(struct vdi_out *out, const char *format, va_list arguments)
 {
-	va_list arguments;
+	va_list again;
 	int	needed;
 	char   *to;
 
-	va_start(arguments, format);
+	va_copy(again, arguments);
 	needed = vsnprintf(NULL, 0, format, arguments);
-	va_end(arguments);
-	if (needed < 0) {
+	if (needed < 0)
 		out->failed = true;
-		return;
+	to = needed < 0 ? NULL : reserve(out, (size_t) needed + 1);
+	if (to) {
+		(void) vsnprintf(to, (size_t) needed + 1, format, again);
+		out->size += (size_t) needed;
 	}
-	to = reserve(out, (size_t) needed + 1);
-	if (to == NULL)
-		return;
+	va_end(again);
+}
+
+void vdi_out_printf(struct vdi_out *out, const char *format, ...)
+{
+	va_list arguments;
+
 	va_start(arguments, format);
-	(void) vsnprintf(to, (size_t) needed + 1, format, arguments);
+	vdi_out_vprintf(out, format, arguments);
 	va_end(arguments);
-	out->size += (size_t) needed;
 }
 
 void vdi_out_int(struct vdi_out *out, int64_t number)

@@ -6,6 +6,8 @@
 #ifndef VDI_OUT_H
 #define VDI_OUT_H
 
+#include <stdarg.h>
+
 #include "base.h"
 
 struct vdi_out {
@@ -25,6 +27,7 @@ void vdi_out_reset(struct vdi_out *out);
 void vdi_out_raw(struct vdi_out *out, const char *text);
 void vdi_out_bytes(struct vdi_out *out, struct vd_bytes bytes);
 void vdi_out_printf(struct vdi_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void vdi_out_vprintf(struct vdi_out *out, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 void vdi_out_int(struct vdi_out *out, int64_t number);
 /* A quoted, escaped string. Bytes that are not UTF-8 become U+FFFD. */
 void vdi_out_string(struct vdi_out *out, struct vd_bytes text);

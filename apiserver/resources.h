@@ -10,6 +10,8 @@
 
 #include "base.h"
 
+struct vdi_schema;
+
 /* How a cell of a table comes about. */
 enum vdi_cell {
 	VDI_CELL_PATH,		/* the value at path, as it is */
@@ -77,6 +79,7 @@ struct vdi_resource {
 	bool			    keeps_status;  /* a create may set status (nodes) */
 	bool			    has_generation; /* metadata.generation follows spec */
 	const char		   *initial_phase; /* status.phase of a new object, or NULL */
+	const struct vdi_schema	   *schema;	   /* of a custom kind, or NULL: anything goes */
 
 	/* Set by the server; NULL before. */
 	struct vd_codec	 *codec;

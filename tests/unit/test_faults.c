@@ -1,0 +1,100 @@
+/* Unit tests of apiserver/faults.c: upstream's words for what is wrong with a field. */
+#include "vdtest.h"
+
+#include "faults.h"
+
+#define TEXT(text) vd_bytes_of(text)
+
+static void fill(struct vdi_faults *faults)
+{
+	struct vdi_node number = { .kind = VDI_NODE_NUMBER, .text = TEXT("5") };
+
+	vdi_faults_add_node(faults, VDI_FAULT_INVALID, TEXT("spec.b"), &number, "should be %s", "less");
+	vdi_faults_add(faults, VDI_FAULT_REQUIRED, TEXT("spec.a"), VD_BYTES_NONE, "%s", "");
+	vdi_faults_add_text(faults, VDI_FAULT_NOT_SUPPORTED, TEXT("spec.c"), TEXT("a\"\n\x01<é"), "supported values: \"x\"");
+	vdi_faults_add(faults, VDI_FAULT_TOO_MANY, TEXT("spec.d"), TEXT("3"), "must have at most 2 items");
+	vdi_faults_add(faults, VDI_FAULT_REQUIRED, TEXT("spec.a"), VD_BYTES_NONE, "%s", "");
+}
+
+static void h101_a_refusal_names_all_faults(void **state)
+{
+	struct vdi_faults      faults = { 0 };
+	struct vdi_http_status status;
+	struct vdi_out	       out = VDI_OUT_INIT;
+	static const char      message[] = "Tab.example.com \"x\" is invalid: [spec.a: Required value, spec.b: Invalid value: 5: should be less, "
+					   "spec.c: Unsupported value: \"a\\\"\\n\\x01<é\": supported values: \"x\", spec.d: Too many: 3: must have at most 2 items]";
+
+	(void) state;
+	fill(&faults);
+	assert_int_equal(faults.count, 5);
+	vdi_faults_sort(&faults);
+	assert_status(vdi_faults_refuse(&faults, &status, "example.com", "Tab", TEXT("x")), VD_INVALID);
+	assert_int_equal(status.code, 422);
+	assert_string_equal(status.message, message);
+	vdi_http_status_write(&out, &status);
+	vdi_out_raw(&out, "\n");
+	out.data[out.size - 1] = 0;
+	assert_non_null(strstr(out.data, "\"causes\":[{\"reason\":\"FieldValueRequired\",\"message\":\"Required value\",\"field\":\"spec.a\"},"
+					 "{\"reason\":\"FieldValueRequired\",\"message\":\"Required value\",\"field\":\"spec.a\"},"
+					 "{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: 5: should be less\",\"field\":\"spec.b\"}"));
+	assert_non_null(strstr(out.data, "\"kind\":\"Tab\""));
+	vdi_out_fini(&out);
+	vdi_faults_reset(&faults);
+	vdi_faults_add(&faults, VDI_FAULT_FORBIDDEN, TEXT("spec.a"), TEXT("1"), "no");
+	assert_true(vd_bytes_equal(vdi_faults_message(&faults), TEXT("spec.a: Forbidden: no")));
+	vdi_faults_fini(&faults);
+}
+
+static void what_is_kept_is_bounded(void **state)
+{
+	struct vdi_faults faults = { 0 };
+	char		  long_text[5000];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof long_text; i++)
+		long_text[i] = i % 2 ? '\xA9' : '\xC3';
+	for (int i = 0; i < 1000; i++)
+		vdi_faults_add_text(&faults, VDI_FAULT_INVALID, TEXT("a"), (struct vd_bytes) { long_text, sizeof long_text - 1 }, "%.*s", 4999, long_text);
+	assert_int_equal(faults.kept, VDI_FAULTS_MAX);
+	assert_int_equal(faults.count, 1000);
+	assert_in_range(faults.text.size, 64 * 2000, 64 * 2200);
+	vdi_faults_truncate(&faults, 1, 1);
+	assert_in_range(vdi_faults_message(&faults).size, 2000, 2200);
+	vdi_faults_fini(&faults);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (uint64_t nth = 1;; nth++) {
+		struct vdi_faults      faults = { 0 };
+		struct vdi_http_status status;
+		vd_status	       result;
+		bool		       failed;
+
+		vdi_alloc_fail_nth(nth, 1);
+		fill(&faults);
+		result = vdi_faults_refuse(&faults, &status, "example.com", "Tab", TEXT("x"));
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(result, failed ? VD_NOMEM : VD_INVALID);
+		assert_int_equal(status.code, failed ? 500 : 422);
+		vdi_faults_fini(&faults);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h101_a_refusal_names_all_faults),
+		cmocka_unit_test(what_is_kept_is_bounded),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
