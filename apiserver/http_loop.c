@@ -63,8 +63,8 @@ static void hand_out(struct vd_server *server, int fd)
 	vdi_lock_acquire(&loop->lock);
 	arrival->next = loop->arrived;
 	loop->arrived = arrival;
+	vd_actor_wake(loop->actor); /* under the lock: a run that has seen it may be the last one */
 	vdi_lock_release(&loop->lock);
-	vd_actor_wake(loop->actor);
 }
 
 static void on_accept(evutil_socket_t fd, short events, void *arg)
@@ -244,8 +244,8 @@ static void order(struct vdi_http_loop *loop, bool *flag)
 {
 	vdi_lock_acquire(&loop->lock);
 	*flag = true;
-	vdi_lock_release(&loop->lock);
 	vd_actor_wake(loop->actor);
+	vdi_lock_release(&loop->lock);
 }
 
 void vdi_http_loop_accept(struct vdi_http_loop *loop)
@@ -273,8 +273,8 @@ void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *requ
 	vdi_lock_acquire(&loop->lock);
 	request->completed_next = loop->completed;
 	loop->completed = request;
-	vdi_lock_release(&loop->lock);
 	vd_actor_wake(loop->actor);
+	vdi_lock_release(&loop->lock);
 }
 
 vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *server)
@@ -288,7 +288,7 @@ vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *serve
 	LIST_INIT(&loop->connections);
 	LIST_INIT(&loop->graveyard);
 	TAILQ_INIT(&loop->turns);
-	vdi_lock_init(&loop->lock, VDI_LOCK_LEAF);
+	vdi_lock_init(&loop->lock, VDI_LOCK_QUEUE);
 	take_security(loop);
 	loop->scratch = vdi_alloc(VDI_HTTP_SCRATCH_SIZE);
 	status = loop->scratch ? vdi_loop_new(server->env, &loop->loop) : VD_NOMEM;

@@ -35,8 +35,8 @@ static void close_part(struct vdi_etcd_part *part, void (*done)(void *arg), void
 	set->is_closing = true;
 	set->closed = done;
 	set->closed_arg = arg;
+	vd_actor_wake(set->actor); /* under the lock: a run that has seen is_closing may take the set with it */
 	vdi_lock_release(&set->lock);
-	vd_actor_wake(set->actor);
 }
 
 static vd_status get_metrics(struct vdi_etcd_watch_set *set)

@@ -56,7 +56,7 @@ static vd_status reopen(void *arg, const struct vd_env *env, struct vd_store **s
 	return connect_etcd(env, store);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *version = getenv("ETCD_VERSION");
 	static const struct store_suite_exception of_37[] = {
@@ -82,6 +82,8 @@ int main(void)
 	}
 	(void) snprintf(name, sizeof name, "etcd %s", version);
 	factory.name = name;
+	if (argc > 1) /* a pattern: only those tests */
+		cmocka_set_test_filter(argv[1]);
 	factory.no_progress = strcmp(version, "3.4") == 0;
 	factory.exceptions = factory.no_progress ? of_34 : of_37;
 	return store_suite_run(&factory);

@@ -284,6 +284,59 @@ static void metrics_move(void **state)
 	watch_world_free(&world);
 }
 
+/* ---- Wakes ---- */
+
+static const struct vd_runner_ops *real_ops; /* of the simulator's actors */
+static const struct vd_runner	  *real_runner;
+static const struct vd_actor	  *watched_actor;
+static char			   held_at_wake[128];
+
+static void noting_wake(struct vd_actor *actor)
+{
+	if (actor == watched_actor)
+		vdi_lock_describe_held(held_at_wake, sizeof held_at_wake);
+	real_ops->actor_wake(actor);
+}
+
+static vd_status noting_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+{
+	static struct vd_runner_ops noting;
+	vd_status		    status = vd_runner_actor_new(real_runner, options, ret_actor);
+
+	if (status != VD_OK)
+		return status;
+	real_ops = (*ret_actor)->ops;
+	noting = *real_ops;
+	noting.actor_wake = noting_wake;
+	(*ret_actor)->ops = &noting;
+	if (strcmp(options->name, "etcd_watch") == 0)
+		watched_actor = *ret_actor;
+	return VD_OK;
+}
+
+/* The actor may be running already, see the close and be gone, and the set with it, before a close that has let go of the lock comes to wake it. */
+static void e273_close_wakes_the_set_while_it_cannot_go(void **state)
+{
+	static const struct vd_runner_ops ops = { .actor_new = noting_new };
+	struct watch_world		  world = watch_world_new(5, 0);
+	struct vd_runner		  runner = world.env->runner;
+	struct watch_reader		  reader;
+
+	real_runner = &runner;
+	world.env->runner = (struct vd_runner) { &ops, NULL };
+	watch_reader_open(&world, &reader, "k", 0);
+	watch_created(watch_world_stream(&world), 0, 5);
+	watch_reader_close(&reader);
+	watch_world_run(&world);
+	held_at_wake[0] = 0;
+	vd_etcd_close(world.client, NULL, NULL);
+	world.client = NULL;
+	watch_world_run(&world);
+	assert_string_equal(held_at_wake, "etcd_watch_set");
+	world.env->runner = runner;
+	watch_world_free(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +347,7 @@ int main(void)
 		cmocka_unit_test(e252_a_watch_ended_by_the_server_takes_its_stream_with_it),
 		cmocka_unit_test(e273_close_at_any_moment),
 		cmocka_unit_test(e273_cancel_then_close_gives_no_error),
+		cmocka_unit_test(e273_close_wakes_the_set_while_it_cannot_go),
 		cmocka_unit_test(metrics_move),
 	};
 
