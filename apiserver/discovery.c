@@ -142,39 +142,39 @@ static vd_status render_version(struct vdi_documents *documents, const struct vd
 
 	vdi_out_raw(&out, "{");
 	member(&out, "kind", "APIResourceList");
-	if (*resources->items[from].group)
+	if (*resources->items[from]->group)
 		member(&out, "apiVersion", "v1");
-	member(&out, "groupVersion", vdi_resource_api_version(&resources->items[from], version));
+	member(&out, "groupVersion", vdi_resource_api_version(resources->items[from], version));
 	raw_member(&out, "resources", "[");
 	for (size_t i = from; i < to; i++)
-		legacy_resource(&out, &resources->items[i]);
+		legacy_resource(&out, resources->items[i]);
 	vdi_out_raw(&out, "]}");
-	version_path(&resources->items[from], "", path);
+	version_path(resources->items[from], "", path);
 	return add(documents, path, VDI_FORM_OBJECT, &out);
 }
 
 static void group_body(struct vdi_out *out, const struct vdi_resources *resources, size_t from, size_t to)
 {
-	const char *group = resources->items[from].group;
+	const char *group = resources->items[from]->group;
 
 	member(out, "name", group);
 	raw_member(out, "versions", "[");
 	for (size_t i = from; i < to; i++) {
-		if (i > from && same_version(&resources->items[i - 1], &resources->items[i]))
+		if (i > from && same_version(resources->items[i - 1], resources->items[i]))
 			continue;
 		vdi_out_comma(out);
-		vdi_out_printf(out, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[i].version,
-				resources->items[i].version);
+		vdi_out_printf(out, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[i]->version,
+				resources->items[i]->version);
 	}
-	vdi_out_printf(out, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[from].version,
-			resources->items[from].version);
+	vdi_out_printf(out, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[from]->version,
+			resources->items[from]->version);
 }
 
 static size_t group_end(const struct vdi_resources *resources, size_t from)
 {
 	size_t to = from + 1;
 
-	while (to < resources->count && strcmp(resources->items[to].group, resources->items[from].group) == 0)
+	while (to < resources->count && strcmp(resources->items[to]->group, resources->items[from]->group) == 0)
 		to++;
 	return to;
 }
@@ -183,7 +183,7 @@ static size_t version_end(const struct vdi_resources *resources, size_t from)
 {
 	size_t to = from + 1;
 
-	while (to < resources->count && same_version(&resources->items[to], &resources->items[from]))
+	while (to < resources->count && same_version(resources->items[to], resources->items[from]))
 		to++;
 	return to;
 }
@@ -199,7 +199,7 @@ static vd_status render_groups(struct vdi_documents *documents, const struct vdi
 		vd_status	    status;
 
 		to = group_end(resources, from);
-		if (!*resources->items[from].group)
+		if (!*resources->items[from]->group)
 			continue;
 		vdi_out_comma(&list);
 		vdi_out_raw(&list, "{");
@@ -209,7 +209,7 @@ static vd_status render_groups(struct vdi_documents *documents, const struct vdi
 		vdi_out_raw(&one, "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"");
 		group_body(&one, resources, from, to);
 		vdi_out_raw(&one, "}");
-		(void) snprintf(path, sizeof path, "/apis/%s", resources->items[from].group);
+		(void) snprintf(path, sizeof path, "/apis/%s", resources->items[from]->group);
 		status = add(documents, path, VDI_FORM_OBJECT, &one);
 		if (status != VD_OK) {
 			vdi_out_fini(&list);
@@ -271,12 +271,12 @@ static vd_status render_aggregated(struct vdi_documents *documents, const struct
 			form == VDI_FORM_DISCOVERY_V2 ? "v2" : "v2beta1");
 	for (size_t from = 0, to; from < resources->count; from = to) {
 		to = group_end(resources, from);
-		if (core == (*resources->items[from].group != 0))
+		if (core == (*resources->items[from]->group != 0))
 			continue;
 		vdi_out_comma(&out);
 		vdi_out_raw(&out, "{\"metadata\":{");
 		if (!core)
-			member(&out, "name", resources->items[from].group);
+			member(&out, "name", resources->items[from]->group);
 		raw_member(&out, "creationTimestamp", "null}");
 		raw_member(&out, "versions", "[");
 		for (size_t at = from; at < to;) {
@@ -284,10 +284,10 @@ static vd_status render_aggregated(struct vdi_documents *documents, const struct
 
 			vdi_out_comma(&out);
 			vdi_out_raw(&out, "{");
-			member(&out, "version", resources->items[at].version);
+			member(&out, "version", resources->items[at]->version);
 			raw_member(&out, "resources", "[");
 			for (; at < end; at++)
-				aggregated_resource(&out, &resources->items[at]);
+				aggregated_resource(&out, resources->items[at]);
 			vdi_out_raw(&out, "],\"freshness\":\"Current\"}");
 		}
 		vdi_out_raw(&out, "]}");
@@ -334,9 +334,9 @@ static vd_status render_openapi(struct vdi_documents *documents, const struct vd
 		to = version_end(resources, from);
 		vdi_out_raw(&out, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"vedette\",\"version\":\"unversioned\"},\"paths\":{");
 		for (size_t i = from; i < to; i++)
-			openapi_patch(&out, &resources->items[i]);
+			openapi_patch(&out, resources->items[i]);
 		vdi_out_raw(&out, "},\"components\":{\"schemas\":{}}}");
-		version_path(&resources->items[from], "/openapi/v3", path);
+		version_path(resources->items[from], "/openapi/v3", path);
 		status = add(documents, path, VDI_FORM_OBJECT, &out);
 		if (status != VD_OK) {
 			vdi_out_fini(&index);

@@ -16,6 +16,7 @@ struct part {
 
 struct vdi_debug {
 	struct vdi_request *request;
+	struct vdi_served  *served; /* a use of what was served when it was asked */
 	_Atomic size_t	    left;
 	size_t		    part_count;
 	struct part	    parts[];
@@ -25,6 +26,8 @@ void vdi_debug_free(struct vdi_debug *debug)
 {
 	for (size_t i = 0; debug && i < debug->part_count; i++)
 		vdi_out_fini(&debug->parts[i].json);
+	if (debug)
+		(void) vdi_served_unref(debug->served);
 	vdi_free(debug);
 }
 
@@ -133,23 +136,24 @@ static void all_dumped(struct vdi_request *request)
 	write_clients(&body, server);
 	write_store(&body, server, request->debug);
 	vdi_out_raw(&body, ",\"resources\":[");
-	for (size_t i = 0; i < server->resources.count; i++)
-		write_resource(&body, &server->resources.items[i], &request->debug->parts[i]);
+	for (size_t i = 0; i < request->debug->part_count; i++)
+		write_resource(&body, request->debug->served->resources.items[i], &request->debug->parts[i]);
 	vdi_out_raw(&body, "]}\n");
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
 void vdi_handle_debug(struct vdi_request *request)
 {
-	struct vd_server *server = request->server;
-	size_t		  count = server->resources.count;
-	struct vdi_debug *debug = vdi_calloc(1, sizeof *debug + count * sizeof debug->parts[0]);
+	struct vdi_served *served = request->loop->served;
+	size_t		   count = served->resources.count;
+	struct vdi_debug  *debug = vdi_calloc(1, sizeof *debug + count * sizeof debug->parts[0]);
 
 	if (debug == NULL) {
 		vdi_request_fail_nomem(request);
 		return;
 	}
 	debug->request = request;
+	debug->served = vdi_served_ref(served);
 	debug->part_count = count;
 	atomic_init(&debug->left, count);
 	request->debug = debug;
@@ -157,7 +161,7 @@ void vdi_handle_debug(struct vdi_request *request)
 		debug->parts[i].debug = debug;
 	vdi_request_await(request, all_dumped);
 	for (size_t i = 0; i < count; i++)
-		if (vdi_cacher_dump(server->resources.items[i].cacher, dumped, &debug->parts[i]) != VD_OK)
+		if (vdi_cacher_dump(served->resources.items[i]->cacher, dumped, &debug->parts[i]) != VD_OK)
 			part_is_done(debug);
 	vdi_request_awaited(request, VD_OK, NULL);
 }

@@ -245,7 +245,8 @@ static void dispatch_resource(struct vdi_request *request)
 
 	if (vdi_handle_review(request))
 		return;
-	request->resource = vdi_resources_find(&request->server->resources, route->group, route->version, route->plural);
+	request->resource =
+		vdi_resource_ref(vdi_resources_find(&request->loop->served->resources, route->group, route->version, route->plural));
 	/* namespaces/x/y leads to y in namespace x; cluster-scoped kinds have no such path, and namespaced ones need it to name an object. */
 	if (request->resource == NULL || (route->has_namespace && !request->resource->namespaced) ||
 	    (route->name.size && request->resource->namespaced && !route->has_namespace)) {

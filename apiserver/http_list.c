@@ -203,6 +203,7 @@ static void free_list(struct vdi_http_stream *stream)
 	vdi_free(list->taken);
 	vdi_out_fini(&list->text);
 	vdi_out_fini(&list->scratch);
+	(void) vdi_resource_unref(list->resource);
 	vdi_free(list);
 }
 
@@ -434,7 +435,7 @@ static struct list_stream *new_stream(struct vdi_request *request)
 		return NULL;
 	list->stream.ops = &list_ops;
 	list->server = request->server;
-	list->resource = request->resource;
+	list->resource = vdi_resource_ref(request->resource);
 	list->list = request->list;
 	request->list = NULL;
 	vdi_request_labels_of(request, &list->labels);

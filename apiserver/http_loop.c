@@ -186,14 +186,17 @@ static void take_completed(struct vdi_request *request)
 	}
 }
 
-static void take_security(struct vdi_http_loop *loop)
+static void take_newest(struct vdi_http_loop *loop)
 {
-	struct vdi_security *stale = loop->security;
+	struct vdi_security *security = loop->security;
+	struct vdi_served   *served = loop->served;
 
 	vdi_lock_acquire(&loop->server->lock);
 	loop->security = vdi_security_ref(loop->server->security);
+	loop->served = vdi_served_ref(loop->server->served);
 	vdi_lock_release(&loop->server->lock);
-	(void) vdi_security_unref(stale);
+	(void) vdi_security_unref(security);
+	(void) vdi_served_unref(served);
 }
 
 static void run(void *arg)
@@ -219,7 +222,7 @@ static void run(void *arg)
 	vdi_lock_release(&loop->lock);
 
 	if (has_to_reload)
-		take_security(loop);
+		take_newest(loop);
 	if (has_to_accept)
 		(void) event_add(&loop->accept_event, NULL);
 	take_arrivals(loop, arrived);
@@ -289,7 +292,7 @@ vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *serve
 	LIST_INIT(&loop->graveyard);
 	TAILQ_INIT(&loop->turns);
 	vdi_lock_init(&loop->lock, VDI_LOCK_QUEUE);
-	take_security(loop);
+	take_newest(loop);
 	loop->scratch = vdi_alloc(VDI_HTTP_SCRATCH_SIZE);
 	status = loop->scratch ? vdi_loop_new(server->env, &loop->loop) : VD_NOMEM;
 	if (status == VD_OK)
@@ -315,6 +318,7 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop)
 	bury(loop);
 	vdi_lock_fini(&loop->lock);
 	(void) vdi_security_unref(loop->security);
+	(void) vdi_served_unref(loop->served);
 	vdi_free(loop->scratch);
 	memset(loop, 0, sizeof *loop);
 }

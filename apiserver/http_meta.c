@@ -15,7 +15,7 @@ static const char text_type[] = "text/plain; charset=utf-8";
 
 void vdi_handle_document(struct vdi_request *request)
 {
-	const struct vdi_document *document = vdi_documents_find(&request->server->documents, request->route.path, request->form.form);
+	const struct vdi_document *document = vdi_documents_find(&request->loop->served->documents, request->route.path, request->form.form);
 	struct vdi_out	   body = VDI_OUT_INIT;
 	char			   headers[96];
 	struct vd_bytes		   known;
@@ -56,7 +56,8 @@ static bool store_answers(const struct vd_server *server)
 /* Ready when started, the store answers and every cache is ready. verbose lists each. */
 static void reply_health(struct vdi_request *request, bool ready_only, const char *name)
 {
-	struct vd_server   *server = request->server;
+	struct vd_server	*server = request->server;
+	const struct vdi_served *served = request->loop->served;
 	struct vdi_out body = VDI_OUT_INIT, list = VDI_OUT_INIT;
 	struct vd_bytes	    query = request->head.query;
 	bool		    verbose = query.size >= 7 && memmem(query.data, query.size, "verbose", 7) != NULL;
@@ -69,8 +70,8 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 		ready &= is_reachable;
 		vdi_out_printf(&list, "%sstore %s\n", is_reachable ? "[+]" : "[-]", is_reachable ? "ok" : "failed: it does not answer");
 	}
-	for (size_t i = 0; ready_only && i < server->resources.count; i++) {
-		struct vdi_resource *resource = &server->resources.items[i];
+	for (size_t i = 0; ready_only && i < served->resources.count; i++) {
+		struct vdi_resource *resource = served->resources.items[i];
 		bool		     is_ready = vd_cacher_ready(resource->cacher, NULL) == VD_OK;
 		char		     text[VDI_RESOURCE_NAME_MAX];
 
@@ -134,14 +135,15 @@ static bool reply_page(struct vdi_request *request, struct vd_bytes path)
 /* Asked for by clients that want JSON: the paths there are. */
 static void reply_paths(struct vdi_request *request)
 {
+	const struct vdi_documents *documents = &request->loop->served->documents;
 	struct vdi_out body = VDI_OUT_INIT;
 
 	vdi_out_raw(&body, "{\"paths\":[");
-	for (size_t i = 0; i < request->server->documents.count; i++) {
-		if (request->server->documents.items[i].form != VDI_FORM_OBJECT)
+	for (size_t i = 0; i < documents->count; i++) {
+		if (documents->items[i].form != VDI_FORM_OBJECT)
 			continue;
 		vdi_out_comma(&body);
-		vdi_out_text(&body, request->server->documents.items[i].path);
+		vdi_out_text(&body, documents->items[i].path);
 	}
 	vdi_out_raw(&body, ",\"/debug/vedette\",\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\",\"/version\"]}\n");
 	vdi_request_reply(request, 200, "application/json", "", &body);

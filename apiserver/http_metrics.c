@@ -11,7 +11,7 @@
 
 struct entry {
 	struct entry	     *next;
-	struct vdi_resource  *resource;
+	const struct vdi_resource_counts *resource;
 	const char	     *subresource;
 	uint8_t		      verb;
 	uint8_t		      scope;
@@ -27,13 +27,6 @@ struct entry {
 
 struct loop_table {
 	struct entry *buckets[TABLE_SIZE]; /* the loop's thread only */
-	struct vdi_watch_counts *counts;   /* per resource */
-};
-
-struct resource_metrics {
-	struct vdi_metric *events;
-	struct vdi_metric *sizes;
-	uint64_t	   seen; /* events; collectors run one at a time */
 };
 
 struct vdi_http_metrics {
@@ -41,8 +34,9 @@ struct vdi_http_metrics {
 	struct vdi_metrics	    *registry;
 	struct vdi_metrics_collector collector;
 	bool			     is_collected;
-	struct resource_metrics	    *resources;
+	struct vdi_resource_counts  *resources; /* newest first; under the server's lock */
 	struct loop_table	    *loops;
+	size_t			     loop_count;
 	struct vdi_metric	    *inflight_mutating;
 	struct vdi_metric	    *inflight_reading;
 	struct vdi_metric	    *memory_blocks;
@@ -83,32 +77,39 @@ static void collect_clients(struct vdi_http_metrics *metrics)
 	vdi_metric_set(metrics->unsent_answers, owed.answer_bytes);
 }
 
+static void collect_resource(const struct vdi_http_metrics *metrics, struct vdi_resource_counts *resource)
+{
+	uint64_t sizes[VDI_EVENT_SIZE_BUCKETS + 1] = { 0 }, events = 0, bytes = 0;
+
+	for (size_t l = 0; l < metrics->loop_count; l++) {
+		const struct vdi_watch_counts *counts = &resource->loops[l];
+
+		events += atomic_load_explicit(&counts->events, memory_order_relaxed);
+		bytes += atomic_load_explicit(&counts->bytes, memory_order_relaxed);
+		for (size_t b = 0; b <= VDI_EVENT_SIZE_BUCKETS; b++)
+			sizes[b] += atomic_load_explicit(&counts->sizes[b], memory_order_relaxed);
+	}
+	vdi_metric_add(resource->events, events - resource->seen);
+	resource->seen = events;
+	vdi_metric_set_histogram(resource->sizes, sizes, (double) bytes);
+}
+
 static void collect(void *arg)
 {
-	struct vdi_http_metrics *metrics = arg;
-	struct vd_server	*server = metrics->server;
-	struct vd_store_status	 store;
+	struct vdi_http_metrics	   *metrics = arg;
+	struct vd_server	   *server = metrics->server;
+	struct vdi_resource_counts *resource;
+	struct vd_store_status	    store;
 
 	vdi_metric_set(metrics->memory_blocks, vdi_alloc_live());
 	collect_clients(metrics);
 	if (vd_store_status_get(server->store, &store) == VD_OK)
 		vdi_metric_set(metrics->storage_size, store.size_bytes);
-	for (size_t i = 0; i < server->resources.count; i++) {
-		struct resource_metrics *resource = &metrics->resources[i];
-		uint64_t		 sizes[VDI_EVENT_SIZE_BUCKETS + 1] = { 0 }, events = 0, bytes = 0;
-
-		for (size_t l = 0; l < server->loop_count; l++) {
-			const struct vdi_watch_counts *counts = &metrics->loops[l].counts[i];
-
-			events += atomic_load_explicit(&counts->events, memory_order_relaxed);
-			bytes += atomic_load_explicit(&counts->bytes, memory_order_relaxed);
-			for (size_t b = 0; b <= VDI_EVENT_SIZE_BUCKETS; b++)
-				sizes[b] += atomic_load_explicit(&counts->sizes[b], memory_order_relaxed);
-		}
-		vdi_metric_add(resource->events, events - resource->seen);
-		resource->seen = events;
-		vdi_metric_set_histogram(resource->sizes, sizes, (double) bytes);
-	}
+	vdi_lock_acquire(&server->lock);
+	resource = metrics->resources; /* what is behind it stays as it is */
+	vdi_lock_release(&server->lock);
+	for (; resource; resource = resource->next)
+		collect_resource(metrics, resource);
 }
 
 /* ---- Construction ---- */
@@ -132,28 +133,76 @@ static vd_status get_fixed(struct vdi_http_metrics *metrics)
 	return vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_error, &metrics->late_error);
 }
 
-static vd_status build(struct vdi_http_metrics *metrics)
+static const struct vdi_resource_counts *find_counts(const struct vdi_http_metrics *metrics, const struct vdi_resource *resource)
 {
-	struct vd_server *server = metrics->server;
+	const struct vdi_resource_counts *counts = metrics->resources;
 
-	metrics->resources = vdi_calloc(server->resources.count, sizeof *metrics->resources);
-	metrics->loops = vdi_calloc(server->loop_count, sizeof *metrics->loops);
-	if (metrics->resources == NULL || metrics->loops == NULL)
-		return VD_NOMEM;
-	for (size_t i = 0; i < server->loop_count; i++)
-		if ((metrics->loops[i].counts = vdi_calloc(server->resources.count, sizeof *metrics->loops[i].counts)) == NULL)
-			return VD_NOMEM;
-	for (size_t i = 0; i < server->resources.count; i++) {
-		struct vdi_resource *resource = &server->resources.items[i];
-		const char	    *labels[] = { resource->group, resource->version, resource->plural };
-
-		VDI_TRY(vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_TOTAL, labels, &metrics->resources[i].events));
-		VDI_TRY(vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_SIZES, labels, &metrics->resources[i].sizes));
-	}
-	return get_fixed(metrics);
+	while (counts && (strcmp(counts->plural, resource->plural) != 0 || strcmp(counts->group, resource->group) != 0 ||
+			  strcmp(counts->version, resource->version) != 0))
+		counts = counts->next;
+	return counts;
 }
 
-vd_status vdi_http_metrics_new(struct vd_server *server, struct vdi_http_metrics **ret_metrics)
+static void free_counts(struct vdi_resource_counts *counts)
+{
+	vdi_metric_release(counts->events);
+	vdi_metric_release(counts->sizes);
+	vdi_free((char *) (uintptr_t) counts->group);
+	vdi_free((char *) (uintptr_t) counts->version);
+	vdi_free((char *) (uintptr_t) counts->plural);
+	vdi_free(counts);
+}
+
+static vd_status new_counts(const struct vdi_http_metrics *metrics, const struct vdi_resource *resource, struct vdi_resource_counts **ret_counts)
+{
+	struct vdi_resource_counts *counts = vdi_calloc(1, sizeof *counts + metrics->loop_count * sizeof counts->loops[0]);
+	const char		   *labels[] = { resource->group, resource->version, resource->plural };
+	vd_status		    status;
+
+	if (counts == NULL)
+		return VD_NOMEM;
+	counts->group = vdi_strdup(resource->group);
+	counts->version = vdi_strdup(resource->version);
+	counts->plural = vdi_strdup(resource->plural);
+	status = counts->group && counts->version && counts->plural ? VD_OK : VD_NOMEM;
+	if (status == VD_OK)
+		status = vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_TOTAL, labels, &counts->events);
+	if (status == VD_OK)
+		status = vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_SIZES, labels, &counts->sizes);
+	if (status != VD_OK)
+		free_counts(counts);
+	else
+		*ret_counts = counts;
+	return status;
+}
+
+vd_status vdi_http_metrics_counts(struct vdi_http_metrics *metrics, const struct vdi_resource *resource, struct vdi_resource_counts **ret_counts)
+{
+	struct vdi_resource_counts *found, *fresh;
+
+	vdi_lock_acquire(&metrics->server->lock);
+	found = (struct vdi_resource_counts *) (uintptr_t) find_counts(metrics, resource);
+	vdi_lock_release(&metrics->server->lock);
+	if (found) {
+		*ret_counts = found;
+		return VD_OK;
+	}
+	VDI_TRY(new_counts(metrics, resource, &fresh));
+	vdi_lock_acquire(&metrics->server->lock);
+	fresh->next = metrics->resources;
+	metrics->resources = fresh;
+	vdi_lock_release(&metrics->server->lock);
+	*ret_counts = fresh;
+	return VD_OK;
+}
+
+static vd_status build(struct vdi_http_metrics *metrics)
+{
+	metrics->loops = vdi_calloc(metrics->loop_count, sizeof *metrics->loops);
+	return metrics->loops ? get_fixed(metrics) : VD_NOMEM;
+}
+
+vd_status vdi_http_metrics_new(struct vd_server *server, size_t loop_count, struct vdi_http_metrics **ret_metrics)
 {
 	struct vdi_http_metrics *metrics = VDI_NEW(struct vdi_http_metrics);
 	vd_status		 status;
@@ -161,6 +210,7 @@ vd_status vdi_http_metrics_new(struct vd_server *server, struct vdi_http_metrics
 	if (metrics == NULL)
 		return VD_NOMEM;
 	metrics->server = server;
+	metrics->loop_count = loop_count;
 	metrics->registry = vdi_env_metrics(server->env);
 	status = build(metrics);
 	if (status != VD_OK) {
@@ -187,7 +237,6 @@ static void free_table(struct loop_table *table)
 			vdi_metric_release(entry->watch_list);
 			vdi_free(entry);
 		}
-	vdi_free(table->counts);
 }
 
 struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics)
@@ -198,11 +247,11 @@ struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics)
 		collect(metrics); /* what nobody has read yet stays in the registry */
 		vdi_metrics_remove_collector(metrics->registry, &metrics->collector);
 	}
-	for (size_t i = 0; metrics->loops && i < metrics->server->loop_count; i++)
+	for (size_t i = 0; metrics->loops && i < metrics->loop_count; i++)
 		free_table(&metrics->loops[i]);
-	for (size_t i = 0; metrics->resources && i < metrics->server->resources.count; i++) {
-		vdi_metric_release(metrics->resources[i].events);
-		vdi_metric_release(metrics->resources[i].sizes);
+	for (struct vdi_resource_counts *counts = metrics->resources, *next; counts; counts = next) {
+		next = counts->next;
+		free_counts(counts);
 	}
 	vdi_metric_release(metrics->inflight_mutating);
 	vdi_metric_release(metrics->inflight_reading);
@@ -214,7 +263,6 @@ struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics)
 	vdi_metric_release(metrics->late_ok);
 	vdi_metric_release(metrics->late_error);
 	vdi_free(metrics->loops);
-	vdi_free(metrics->resources);
 	vdi_free(metrics);
 	return NULL;
 }
@@ -260,7 +308,7 @@ void vdi_request_labels_of(const struct vdi_request *request, struct vdi_request
 {
 	enum vdi_http_verb verb = verb_of(request);
 
-	*ret_labels = (struct vdi_request_labels) { .loop = request->loop, .resource = request->resource, .verb = verb,
+	*ret_labels = (struct vdi_request_labels) { .loop = request->loop, .resource = request->resource ? request->resource->counts : NULL, .verb = verb,
 						    .subresource = subresource_of(request), .dry_run = request->params.has_dry_run,
 						    .started = request->started };
 	if (request->resource == NULL)
@@ -279,7 +327,7 @@ static struct loop_table *table_of(const struct vdi_http_loop *loop)
 /* values: verb [dry_run] group version resource subresource scope component [code] */
 static struct vdi_metric *get(const struct vdi_request_labels *labels, enum vdi_metric_id id, bool with_dry_run, const char *code)
 {
-	struct vdi_resource *resource = labels->resource;
+	const struct vdi_resource_counts *resource = labels->resource;
 	const char	    *values[9];
 	size_t		     count = 0;
 	struct vdi_metric   *metric = NULL;
@@ -300,7 +348,7 @@ static struct vdi_metric *get(const struct vdi_request_labels *labels, enum vdi_
 
 static struct vdi_metric *get_watch_list(const struct vdi_request_labels *labels)
 {
-	struct vdi_resource *resource = labels->resource;
+	const struct vdi_resource_counts *resource = labels->resource;
 	const char	    *values[] = { resource->group, resource->version, resource->plural, scope_names[labels->scope] };
 	struct vdi_metric   *metric = NULL;
 
@@ -338,7 +386,7 @@ static struct entry *new_entry(const struct vdi_request_labels *labels, int code
 
 static struct entry *find(const struct vdi_request_labels *labels, int code)
 {
-	uintptr_t      key = (uintptr_t) labels->resource / sizeof(struct vdi_resource) * 31 + (uintptr_t) labels->subresource;
+	uintptr_t      key = (uintptr_t) labels->resource / 64 * 31 + (uintptr_t) labels->subresource;
 	size_t	       bucket = ((key * 16 + labels->verb) * 4 + labels->scope + (size_t) code * 7 + labels->dry_run) % TABLE_SIZE;
 	struct entry **place = &table_of(labels->loop)->buckets[bucket];
 
@@ -401,7 +449,7 @@ void vdi_request_labels_terminated(const struct vdi_request_labels *labels, int 
 
 void vdi_request_labels_aborted(const struct vdi_request_labels *labels)
 {
-	struct vdi_resource *resource = labels->resource;
+	const struct vdi_resource_counts *resource = labels->resource;
 	const char	    *values[] = { verb_names[labels->verb],
 					  resource ? resource->group : "",
 					  resource ? resource->version : "",
@@ -453,5 +501,5 @@ void vdi_http_metrics_begin(const struct vdi_request *request, struct vdi_metric
 
 struct vdi_watch_counts *vdi_http_metrics_watch(const struct vdi_http_loop *loop, const struct vdi_resource *resource)
 {
-	return &table_of(loop)->counts[resource - loop->server->resources.items];
+	return &resource->counts->loops[loop - loop->server->loops];
 }

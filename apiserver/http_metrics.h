@@ -40,6 +40,16 @@ static inline void vdi_watch_counts_frame(struct vdi_watch_counts *counts, size_
 	vdi_watch_count_add(&counts->sizes[bucket < VDI_EVENT_SIZE_BUCKETS ? bucket : VDI_EVENT_SIZE_BUCKETS], 1);
 }
 
+/* What is counted of a resource, under its group, version and name: it stays when the resource goes, for one of the same name. */
+struct vdi_resource_counts {
+	struct vdi_resource_counts *next;
+	const char		   *group, *version, *plural;
+	struct vdi_metric	   *events;
+	struct vdi_metric	   *sizes;
+	uint64_t		    seen; /* events; collectors run one at a time */
+	struct vdi_watch_counts	    loops[]; /* one each */
+};
+
 enum vdi_http_verb {
 	VDI_VERB_GET, VDI_VERB_LIST, VDI_VERB_WATCH, VDI_VERB_POST, VDI_VERB_PUT, VDI_VERB_PATCH, VDI_VERB_DELETE,
 	VDI_VERB_DELETE_COLLECTION, VDI_VERB_OTHER
@@ -48,7 +58,7 @@ enum vdi_http_verb {
 /* What a request is counted under; outlives the request. */
 struct vdi_request_labels {
 	struct vdi_http_loop *loop;
-	struct vdi_resource  *resource;    /* NULL: none */
+	const struct vdi_resource_counts *resource; /* NULL: none */
 	const char	     *subresource; /* a literal */
 	uint8_t		      verb;	   /* enum vdi_http_verb */
 	uint8_t		      scope;
@@ -59,8 +69,11 @@ struct vdi_request_labels {
 struct vdi_request_metrics; /* one loop's table of instances */
 struct vdi_http_metrics;
 
-/* After the resources are there and before the loops run. VD_NOMEM, VD_FULL. */
-VDI_MUST_USE vd_status vdi_http_metrics_new(struct vd_server *server, struct vdi_http_metrics **ret_metrics);
+/* Before there are resources and loops; there will be so many. VD_NOMEM, VD_FULL. */
+VDI_MUST_USE vd_status vdi_http_metrics_new(struct vd_server *server, size_t loop_count, struct vdi_http_metrics **ret_metrics);
+/* Any thread, the server's lock not held. What is counted of this resource, lent as long as metrics live. VD_NOMEM, VD_FULL. */
+VDI_MUST_USE vd_status vdi_http_metrics_counts(struct vdi_http_metrics *metrics, const struct vdi_resource *resource,
+					       struct vdi_resource_counts **ret_counts);
 /* After the last loop has stopped, before the loops are freed. NULL is fine. */
 struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics);
 

@@ -54,6 +54,7 @@ static void free_request(struct vdi_request *request)
 	vdi_out_fini(&request->warnings);
 	vdi_free(request->body);
 	vdi_free(request->head_text);
+	(void) vdi_resource_unref(request->resource); /* after the objects of its cache */
 	vdi_free(request);
 }
 

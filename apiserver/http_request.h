@@ -27,7 +27,7 @@ struct vdi_request {
 	struct vdi_http_head	    head;
 	struct vdi_route	    route;
 	struct vdi_params	    params;
-	struct vdi_resource	   *resource;
+	struct vdi_resource	   *resource; /* a use of it, from the dispatch on */
 	struct vdi_negotiated	    form;
 	struct vdi_http_chunked	    chunked;
 	char			   *body;

@@ -14,12 +14,11 @@
 
 #include "accounts.h"
 #include "actor_loop.h"
-#include "discovery.h"
 #include "http_metrics.h"
 #include "http_parser.h"
 #include "lock.h"
-#include "resources.h"
 #include "security.h"
+#include "served.h"
 #include "timer.h"
 
 struct vdi_request;
@@ -91,6 +90,7 @@ struct vdi_http_loop {
 	char		      date[40];
 	int64_t		      date_second;
 	struct vdi_security  *security;	    /* a use of what was read last */
+	struct vdi_served    *served;	    /* a use of the newest that this loop has heard of; NULL when the server ends */
 	struct event	      accept_event; /* the first loop only */
 	struct vdi_timer      accept_pause;
 	char		     *scratch;	    /* VDI_HTTP_SCRATCH_SIZE, for reads */
@@ -114,9 +114,6 @@ struct vd_server {
 	const struct vd_env	*env;
 	struct vd_store		*store;
 	struct vd_server_options options;
-	struct vdi_resources	 resources;
-	struct vdi_documents	 documents;
-	struct vdi_resource	*namespaces;
 	struct vdi_http_loop	*loops;
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;
@@ -138,10 +135,12 @@ struct vd_server {
 
 	struct vdi_accounts accounts; /* has its own lock */
 
-	/* Under lock: who waits for the last connection to go. */
+	/* Under lock: who waits for the last connection, or the last cache, to go. */
 	struct vdi_lock	     lock;
 	struct vdi_condition changed;
 	struct vdi_security *security; /* as read last; the loops have uses of their own */
+	struct vdi_served   *served;   /* likewise */
+	size_t		     kind_cache_count;
 };
 
 /* ---- http_loop.c ---- */
@@ -153,7 +152,7 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop);
 void vdi_http_loop_accept(struct vdi_http_loop *loop);
 void vdi_http_loop_drain(struct vdi_http_loop *loop);
 void vdi_http_loop_close_all(struct vdi_http_loop *loop);
-/* The server's security is another one. */
+/* The server's security or its set of kinds is another one. */
 void vdi_http_loop_reload(struct vdi_http_loop *loop);
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request);
 /* The loop's thread: makes sure the timers are looked at in time. */

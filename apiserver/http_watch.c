@@ -517,6 +517,7 @@ static void free_watch(struct vdi_http_stream *stream)
 	vdi_metric_subtract(watch->running, 1);
 	watch->server->watches_open--;
 	watch->labels.loop->watches_open--;
+	(void) vdi_resource_unref(watch->resource);
 	vdi_free(watch);
 }
 
@@ -566,7 +567,7 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 	watch->stream.ops = &watch_ops;
 	watch->connection = request->connection;
 	watch->server = request->server;
-	watch->resource = request->resource;
+	watch->resource = vdi_resource_ref(request->resource);
 	watch->form = request->form;
 	if (watch->form.form == VDI_FORM_METADATA_LIST)
 		watch->form.form = VDI_FORM_METADATA;

@@ -228,7 +228,7 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision);
 
 static void got_namespace(struct vdi_request *request)
 {
-	struct vdi_resource *namespaces = request->server->namespaces;
+	struct vdi_resource *namespaces = request->loop->served->namespaces;
 	struct vd_bytes	     name = request->route.namespace_name;
 
 	if (request->result == VD_NOT_FOUND && request->write->tries == 0) {
@@ -253,7 +253,7 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision)
 {
 	vdi_request_await(request, got_namespace);
 	vdi_request_awaited(request,
-			    vd_cacher_get(request->server->namespaces->cacher, VD_BYTES_NONE, request->route.namespace_name, revision,
+			    vd_cacher_get(request->loop->served->namespaces->cacher, VD_BYTES_NONE, request->route.namespace_name, revision,
 					  vdi_request_got_object, request),
 			    NULL);
 }

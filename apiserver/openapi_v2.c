@@ -77,7 +77,7 @@ void vdi_openapi_v2_write(struct vdi_out *out, const struct vdi_resources *resou
 	put_text(&info, 1, "vedette");
 	put_text(&info, 2, "unversioned");
 	for (size_t i = 0; i < resources->count; i++)
-		put_path(&paths, &resources->items[i]);
+		put_path(&paths, resources->items[i]);
 	put_text(out, 1, "2.0");
 	put_message(out, 2, &info);
 	put_message(out, 8, &paths);

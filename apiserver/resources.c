@@ -3,16 +3,58 @@
 
 #include <stdio.h>
 
+#include "kind_cache.h"
+
+struct vdi_resource *vdi_resource_new(void)
+{
+	struct vdi_resource *resource = VDI_NEW(struct vdi_resource);
+
+	if (resource)
+		atomic_init(&resource->users, 1);
+	return resource;
+}
+
+struct vdi_resource *vdi_resource_ref(struct vdi_resource *resource)
+{
+	if (resource)
+		atomic_fetch_add_explicit(&resource->users, 1, memory_order_relaxed);
+	return resource;
+}
+
+struct vdi_resource *vdi_resource_unref(struct vdi_resource *resource)
+{
+	if (resource == NULL || atomic_fetch_sub_explicit(&resource->users, 1, memory_order_acq_rel) != 1)
+		return NULL;
+	(void) vdi_kind_cache_unref(resource->cache);
+	for (size_t i = 0; i < resource->owned_count; i++)
+		vdi_free(resource->owned[i]);
+	vdi_free(resource->owned);
+	vdi_free(resource);
+	return NULL;
+}
+
+void *vdi_resource_own(struct vdi_resource *resource, void *memory)
+{
+	if (memory == NULL)
+		return NULL;
+	if (!vdi_grow((void **) &resource->owned, &resource->owned_capacity, resource->owned_count + 1, sizeof *resource->owned)) {
+		vdi_free(memory);
+		return NULL;
+	}
+	resource->owned[resource->owned_count++] = memory;
+	return memory;
+}
+
 /* Where an entry of this group and version goes: behind its likes. */
 static size_t place_of(const struct vdi_resources *resources, const struct vdi_resource *resource)
 {
 	size_t at = resources->count;
 
 	while (at > 0) {
-		int order = strcmp(resources->items[at - 1].group, resource->group);
+		int order = strcmp(resources->items[at - 1]->group, resource->group);
 
 		if (order == 0)
-			order = strcmp(resources->items[at - 1].version, resource->version);
+			order = strcmp(resources->items[at - 1]->version, resource->version);
 		if (order <= 0)
 			break;
 		at--;
@@ -20,41 +62,57 @@ static size_t place_of(const struct vdi_resources *resources, const struct vdi_r
 	return at;
 }
 
+vd_status vdi_resources_add(struct vdi_resources *resources, struct vdi_resource *resource)
+{
+	size_t at;
+
+	if (!vdi_grow((void **) &resources->items, &resources->capacity, resources->count + 1, sizeof(struct vdi_resource *)))
+		return VD_NOMEM;
+	at = place_of(resources, resource);
+	memmove(resources->items + at + 1, resources->items + at, (resources->count - at) * sizeof(struct vdi_resource *));
+	resources->items[at] = vdi_resource_ref(resource);
+	resources->count++;
+	return VD_OK;
+}
+
+vd_status vdi_resources_copy(struct vdi_resources *to, const struct vdi_resources *from)
+{
+	struct vdi_resource **items = vdi_calloc(from->count ? from->count : 1, sizeof *items);
+
+	if (items == NULL)
+		return VD_NOMEM;
+	for (size_t i = 0; i < from->count; i++)
+		items[i] = vdi_resource_ref(from->items[i]);
+	*to = (struct vdi_resources) { items, from->count, from->count };
+	return VD_OK;
+}
+
 vd_status vdi_resources_init(struct vdi_resources *resources)
 {
-	memset(resources, 0, sizeof *resources);
-	if (!vdi_grow((void **) &resources->items, &resources->capacity, vdi_resources_built_in_count, sizeof *resources->items))
-		return VD_NOMEM;
-	for (size_t i = 0; i < vdi_resources_built_in_count; i++) {
-		size_t at = place_of(resources, &vdi_resources_built_in[i]);
+	vd_status status = VD_OK;
 
-		memmove(resources->items + at + 1, resources->items + at, (resources->count - at) * sizeof *resources->items);
-		resources->items[at] = vdi_resources_built_in[i];
-		resources->count++;
+	memset(resources, 0, sizeof *resources);
+	for (size_t i = 0; i < vdi_resources_built_in_count && status == VD_OK; i++) {
+		struct vdi_resource *resource = VDI_NEW(struct vdi_resource);
+
+		if (resource) {
+			*resource = vdi_resources_built_in[i];
+			atomic_init(&resource->users, 1);
+		}
+		status = resource ? vdi_resources_add(resources, resource) : VD_NOMEM;
+		(void) vdi_resource_unref(resource);
 	}
-	return VD_OK;
+	if (status != VD_OK)
+		vdi_resources_fini(resources);
+	return status;
 }
 
 void vdi_resources_fini(struct vdi_resources *resources)
 {
-	for (size_t i = 0; i < resources->owned_count; i++)
-		vdi_free(resources->owned[i]);
-	vdi_free(resources->owned);
+	for (size_t i = 0; i < resources->count; i++)
+		(void) vdi_resource_unref(resources->items[i]);
 	vdi_free(resources->items);
 	memset(resources, 0, sizeof *resources);
-}
-
-/* Remembers memory that the collection owns from now on; frees it when that fails. */
-void *vdi_resources_own(struct vdi_resources *resources, void *memory)
-{
-	if (memory == NULL)
-		return NULL;
-	if (!vdi_grow((void **) &resources->owned, &resources->owned_capacity, resources->owned_count + 1, sizeof *resources->owned)) {
-		vdi_free(memory);
-		return NULL;
-	}
-	resources->owned[resources->owned_count++] = memory;
-	return memory;
 }
 
 /* ---- Where keys begin ---- */
@@ -90,10 +148,10 @@ static vd_status clean_root(const char *root, char **ret_clean, struct vd_error 
 	return VD_OK;
 }
 
-static char *join(struct vdi_resources *resources, const char *root, const char *rest)
+static char *join(struct vdi_resource *resource, const char *root, const char *rest)
 {
 	size_t size = strlen(root) + strlen(rest) + 1;
-	char  *text = vdi_resources_own(resources, vdi_alloc(size));
+	char  *text = vdi_resource_own(resource, vdi_alloc(size));
 
 	if (text)
 		(void) snprintf(text, size, "%s%s", root, rest);
@@ -104,9 +162,9 @@ static vd_status refuse_equal_prefixes(const struct vdi_resources *resources, st
 {
 	for (size_t i = 0; i < resources->count; i++)
 		for (size_t j = i + 1; j < resources->count; j++)
-			if (strcmp(resources->items[i].key_prefix, resources->items[j].key_prefix) == 0)
-				return vd_error_set(reterr, VD_INVALID, "key prefix: %s and %s would both be kept under %s", resources->items[i].plural,
-						    resources->items[j].plural, resources->items[i].key_prefix);
+			if (strcmp(resources->items[i]->key_prefix, resources->items[j]->key_prefix) == 0)
+				return vd_error_set(reterr, VD_INVALID, "key prefix: %s and %s would both be kept under %s", resources->items[i]->plural,
+						    resources->items[j]->plural, resources->items[i]->key_prefix);
 	return VD_OK;
 }
 
@@ -116,12 +174,12 @@ vd_status vdi_resources_set_root(struct vdi_resources *resources, const char *ro
 
 	VDI_TRY(clean_root(root, &clean, reterr));
 	for (size_t i = 0; i < resources->count; i++) {
-		struct vdi_resource *item = &resources->items[i];
+		struct vdi_resource *item = resources->items[i];
 		char		    *text;
 
 		if (strncmp(item->key_prefix, usual_root, sizeof usual_root - 1) != 0)
 			continue;
-		text = join(resources, clean, item->key_prefix + sizeof usual_root - 1);
+		text = join(item, clean, item->key_prefix + sizeof usual_root - 1);
 		if (text == NULL) {
 			vdi_free(clean);
 			return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
@@ -136,7 +194,7 @@ struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, s
 					struct vd_bytes plural)
 {
 	for (size_t i = 0; i < resources->count; i++) {
-		struct vdi_resource *item = &resources->items[i];
+		struct vdi_resource *item = resources->items[i];
 
 		if (vd_bytes_equal(vd_bytes_of(item->plural), plural) && vd_bytes_equal(vd_bytes_of(item->group), group) &&
 		    vd_bytes_equal(vd_bytes_of(item->version), version))
@@ -148,8 +206,8 @@ struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, s
 bool vdi_resources_has_version(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version)
 {
 	for (size_t i = 0; i < resources->count; i++)
-		if (vd_bytes_equal(vd_bytes_of(resources->items[i].group), group) &&
-		    (version.size == 0 || vd_bytes_equal(vd_bytes_of(resources->items[i].version), version)))
+		if (vd_bytes_equal(vd_bytes_of(resources->items[i]->group), group) &&
+		    (version.size == 0 || vd_bytes_equal(vd_bytes_of(resources->items[i]->version), version)))
 			return true;
 	return false;
 }

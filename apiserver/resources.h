@@ -1,15 +1,18 @@
-/* The kinds that are served: built-in ones and those of a resources file.
+/* The kinds that are served: built-in ones, those of a resources file and those of CustomResourceDefinitions.
  *
- * A struct vdi_resources is filled once, before the server starts, and does not change afterwards; any thread may read it. Strings are literals or owned by
- * the collection.
+ * A struct vdi_resource is filled by one owner and does not change any more once it is shared; then it is counted by reference, and any thread may read it. It
+ * lives as long as a set, a request or a watch uses it. Strings are literals or its own. A struct vdi_resources is an ordered collection of references.
  */
 #ifndef VDI_RESOURCES_H
 #define VDI_RESOURCES_H
 
+#include <stdatomic.h>
 #include <vedette/cacher.h>
 
 #include "base.h"
 
+struct vdi_kind_cache;
+struct vdi_resource_counts;
 struct vdi_schema;
 
 /* How a cell of a table comes about. */
@@ -56,6 +59,7 @@ struct vdi_column {
 };
 
 struct vdi_resource {
+	_Atomic uint32_t	    users;
 	const char		   *group; /* "" for core */
 	const char		   *version;
 	const char		   *kind;
@@ -79,36 +83,49 @@ struct vdi_resource {
 	bool			    keeps_status;  /* a create may set status (nodes) */
 	bool			    has_generation; /* metadata.generation follows spec */
 	const char		   *initial_phase; /* status.phase of a new object, or NULL */
-	const struct vdi_schema	   *schema;	   /* of a custom kind, or NULL: anything goes */
+	const struct vdi_schema	   *schema;	   /* of a custom kind, its own; or NULL: anything goes */
 
 	/* Set by the server; NULL before. */
-	struct vd_codec	 *codec;
-	struct vd_cacher *cacher;
+	struct vdi_kind_cache	   *cache;  /* a use of it; codec and cacher are its */
+	struct vdi_resource_counts *counts; /* lent: lives as long as the server */
+	struct vd_codec		   *codec;
+	struct vd_cacher	   *cacher;
+
+	void **owned; /* strings and arrays */
+	size_t owned_count;
+	size_t owned_capacity;
 };
 
 struct vdi_resources {
-	struct vdi_resource *items; /* by group, version, then in order of declaration */
-	size_t		     count;
-	size_t		     capacity;
-	void		   **owned; /* strings and arrays of the file's entries */
-	size_t		     owned_count;
-	size_t		     owned_capacity;
+	struct vdi_resource **items; /* by group, version, then in order of declaration; a use of each */
+	size_t		      count;
+	size_t		      capacity;
 };
+
+/* One without strings, and one use of it. NULL: no memory. */
+struct vdi_resource *vdi_resource_new(void);
+/* NULL is fine in both; unref returns NULL. The last use frees what the resource owns and gives its cache back. */
+struct vdi_resource *vdi_resource_ref(struct vdi_resource *resource);
+struct vdi_resource *vdi_resource_unref(struct vdi_resource *resource);
+/* Before the resource is shared: memory is freed with it. NULL when there is no memory, for it or for remembering it (then it is freed). */
+void *vdi_resource_own(struct vdi_resource *resource, void *memory);
 
 /* Starts with the built-in kinds. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_resources_init(struct vdi_resources *resources);
 void		       vdi_resources_fini(struct vdi_resources *resources);
+
+/* Puts it in its place, with a use of its own; its group, version and plural are not there yet. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_resources_add(struct vdi_resources *resources, struct vdi_resource *resource);
+/* Another collection of the same resources, into one that holds nothing. VD_NOMEM: it stays so. */
+VDI_MUST_USE vd_status vdi_resources_copy(struct vdi_resources *to, const struct vdi_resources *from);
 
 /* Adds the entries of a JSON array (design section 5); the same group and plural replaces. VD_INVALID with the entry and the member at fault; resources is
  * unchanged then. */
 VDI_MUST_USE vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes json, struct vd_error *reterr);
 
 /* The keys of what would lie under "/registry/" lie under root instead ("/registry", "cluster-a/registry", "/"); a storagePrefix that leads elsewhere stays. After
- * everything was loaded, once. VD_INVALID: root is no path, or two kinds would share their keys. VD_NOMEM. After a failure only vdi_resources_fini is of use. */
+ * everything was loaded, once, and before they are shared. VD_INVALID: root is no path, or two kinds would share their keys. VD_NOMEM. After a failure only vdi_resources_fini is of use. */
 VDI_MUST_USE vd_status vdi_resources_set_root(struct vdi_resources *resources, const char *root, struct vd_error *reterr);
-
-/* memory is freed with the collection; NULL when there is no memory, for it or for remembering it (then it is freed). For the files of this module. */
-void *vdi_resources_own(struct vdi_resources *resources, void *memory);
 
 /* NULL when there is none. */
 struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version,

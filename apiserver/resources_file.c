@@ -9,7 +9,7 @@
 #include "resources.h"
 
 struct reader {
-	struct vdi_resources *resources;
+	struct vdi_resource  *resource; /* the entry's */
 	struct vd_error	     *error;
 	size_t		      index;
 	const char	     *plural;
@@ -25,7 +25,7 @@ static vd_status take_text(struct reader *reader, const char *member, const json
 {
 	if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
 		return fault(reader, member, "must be a string");
-	*ret_text = vdi_resources_own(reader->resources, vdi_strdup(json_string_value(value)));
+	*ret_text = vdi_resource_own(reader->resource, vdi_strdup(json_string_value(value)));
 	return *ret_text ? VD_OK : VD_NOMEM;
 }
 
@@ -73,7 +73,7 @@ static vd_status take_fields(struct reader *reader, const json_t *value, struct 
 		return fault(reader, "selectableFields", "must be an array of {name, jsonPath}");
 	if (count > VD_FIELDS_MAX)
 		return fault(reader, "selectableFields", "has too many entries");
-	specs = vdi_resources_own(reader->resources, vdi_calloc(count ? count : 1, sizeof *specs));
+	specs = vdi_resource_own(reader->resource, vdi_calloc(count ? count : 1, sizeof *specs));
 	if (specs == NULL)
 		return VD_NOMEM;
 	for (size_t i = 0; i < count; i++) {
@@ -160,7 +160,7 @@ static vd_status take_columns(struct reader *reader, const json_t *value, struct
 		return fault(reader, "printerColumns", "must be an array");
 	if (count > 32)
 		return fault(reader, "printerColumns", "has too many entries");
-	columns = vdi_resources_own(reader->resources, vdi_calloc(count + 2, sizeof *columns));
+	columns = vdi_resource_own(reader->resource, vdi_calloc(count + 2, sizeof *columns));
 	if (columns == NULL)
 		return VD_NOMEM;
 	columns[0] = name_column;
@@ -256,17 +256,17 @@ static vd_status complete(struct reader *reader, struct vdi_resource *resource)
 		found = strcmp(resource->trigger, resource->fields[i].name) == 0;
 	if (!found)
 		return fault(reader, "trigger", "must be one of selectableFields");
-	if (!resource->singular && !(resource->singular = vdi_resources_own(reader->resources, lower(resource->kind))))
+	if (!resource->singular && !(resource->singular = vdi_resource_own(reader->resource, lower(resource->kind))))
 		return VD_NOMEM;
 	size = strlen(resource->kind) + strlen(resource->group) + strlen(resource->plural) + 32;
 	if (!resource->list_kind) {
-		if (!(text = vdi_resources_own(reader->resources, vdi_alloc(size))))
+		if (!(text = vdi_resource_own(reader->resource, vdi_alloc(size))))
 			return VD_NOMEM;
 		(void) snprintf(text, size, "%sList", resource->kind);
 		resource->list_kind = text;
 	}
 	if (!resource->key_prefix) {
-		if (!(text = vdi_resources_own(reader->resources, vdi_alloc(size))))
+		if (!(text = vdi_resource_own(reader->resource, vdi_alloc(size))))
 			return VD_NOMEM;
 		(void) snprintf(text, size, "/registry/%s%s%s/", resource->group, *resource->group ? "/" : "", resource->plural);
 		resource->key_prefix = text;
@@ -277,87 +277,65 @@ static vd_status complete(struct reader *reader, struct vdi_resource *resource)
 	return VD_OK;
 }
 
-static vd_status read_entry(struct reader *reader, const json_t *entry, struct vdi_resource *ret_resource)
+static vd_status read_entry(struct reader *reader, const json_t *entry)
 {
-	struct vdi_resource resource = { .namespaced = true };
-	const char	   *key;
-	json_t		   *value;
+	struct vdi_resource *resource = reader->resource;
+	const char	    *key;
+	json_t		    *value;
 
+	resource->namespaced = true;
 	reader->plural = NULL;
 	if (!json_is_object(entry))
 		return fault(reader, "entry", "must be an object");
 	reader->plural = json_string_value(json_object_get(entry, "plural"));
 	json_object_foreach((json_t *) entry, key, value) {
-		VDI_TRY(take_member(reader, key, value, &resource));
+		VDI_TRY(take_member(reader, key, value, resource));
 	}
-	VDI_TRY(take_columns(reader, json_object_get(entry, "printerColumns"), &resource));
-	VDI_TRY(complete(reader, &resource));
-	resource.has_generation = true;
-	*ret_resource = resource;
+	VDI_TRY(take_columns(reader, json_object_get(entry, "printerColumns"), resource));
+	VDI_TRY(complete(reader, resource));
+	resource->has_generation = true;
 	return VD_OK;
 }
 
-static vd_status add(struct vdi_resources *resources, const struct vdi_resource *resource, struct reader *reader)
+static vd_status add(struct vdi_resources *resources, struct vdi_resource *resource, struct reader *reader)
 {
 	size_t at;
 
 	for (at = 0; at < resources->count; at++)
-		if (strcmp(resources->items[at].plural, resource->plural) == 0 && strcmp(resources->items[at].group, resource->group) == 0)
+		if (strcmp(resources->items[at]->plural, resource->plural) == 0 && strcmp(resources->items[at]->group, resource->group) == 0)
 			break;
-	if (at < resources->count)
-		memmove(resources->items + at, resources->items + at + 1, (--resources->count - at) * sizeof *resources->items);
-	for (size_t i = 0; i < resources->count; i++)
-		if (strcmp(resources->items[i].key_prefix, resource->key_prefix) == 0)
-			return fault(reader, "storagePrefix", "is that of another resource");
-	if (!vdi_grow((void **) &resources->items, &resources->capacity, resources->count + 1, sizeof *resources->items))
-		return VD_NOMEM;
-	for (at = resources->count; at > 0; at--) {
-		int order = strcmp(resources->items[at - 1].group, resource->group);
-
-		if (order == 0)
-			order = strcmp(resources->items[at - 1].version, resource->version);
-		if (order <= 0)
-			break;
+	if (at < resources->count) {
+		(void) vdi_resource_unref(resources->items[at]);
+		memmove(resources->items + at, resources->items + at + 1, (--resources->count - at) * sizeof(struct vdi_resource *));
 	}
-	memmove(resources->items + at + 1, resources->items + at, (resources->count - at) * sizeof *resources->items);
-	resources->items[at] = *resource;
-	resources->count++;
-	return VD_OK;
+	for (size_t i = 0; i < resources->count; i++)
+		if (strcmp(resources->items[i]->key_prefix, resource->key_prefix) == 0)
+			return fault(reader, "storagePrefix", "is that of another resource");
+	return vdi_resources_add(resources, resource);
 }
 
 static vd_status load(struct vdi_resources *resources, const json_t *document, struct vd_error *reterr)
 {
-	struct reader reader = { resources, reterr, 0, NULL };
+	struct reader reader = { NULL, reterr, 0, NULL };
+	vd_status     status = VD_OK;
 
-	for (reader.index = 0; reader.index < json_array_size(document); reader.index++) {
-		struct vdi_resource resource;
-
-		VDI_TRY(read_entry(&reader, json_array_get(document, reader.index), &resource));
-		VDI_TRY(add(resources, &resource, &reader));
+	for (reader.index = 0; reader.index < json_array_size(document) && status == VD_OK; reader.index++) {
+		reader.resource = vdi_resource_new();
+		status = reader.resource ? read_entry(&reader, json_array_get(document, reader.index)) : VD_NOMEM;
+		if (status == VD_OK)
+			status = add(resources, reader.resource, &reader);
+		(void) vdi_resource_unref(reader.resource);
 	}
-	return VD_OK;
+	return status;
 }
 
-/* The state to come back to when a later entry is at fault. */
-static vd_status copy_items(const struct vdi_resources *from, struct vdi_resource **ret_items)
-{
-	struct vdi_resource *items = vdi_calloc(from->count, sizeof *items);
-
-	if (items == NULL)
-		return VD_NOMEM;
-	memcpy(items, from->items, from->count * sizeof *items);
-	*ret_items = items;
-	return VD_OK;
-}
-
+/* Into a copy, which takes the place of the original when all entries are good. */
 vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes json, struct vd_error *reterr)
 {
 	json_error_t	     fault_at;
-	struct vdi_resource *items;
-	size_t		     count = resources->count;
-	size_t		     owned_count = resources->owned_count;
+	struct vdi_resources copy = { 0 };
 	json_t		    *document;
-	vd_status	     status = copy_items(resources, &items);
+	vd_status	     status = vdi_resources_copy(&copy, resources);
 
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
@@ -367,19 +345,16 @@ vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes js
 	else if (!json_is_array(document))
 		status = vd_error_set(reterr, VD_INVALID, "resources: must be a JSON array");
 	else
-		status = load(resources, document, reterr);
+		status = load(&copy, document, reterr);
 	json_decref(document);
-	if (status == VD_OK) {
-		vdi_free(items);
-		return VD_OK;
-	}
 	if (status == VD_NOMEM)
 		(void) vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-	while (resources->owned_count > owned_count)
-		vdi_free(resources->owned[--resources->owned_count]);
-	vdi_free(resources->items);
-	resources->items = items;
-	resources->count = count;
-	resources->capacity = count;
+	if (status == VD_OK) {
+		struct vdi_resources before = *resources;
+
+		*resources = copy;
+		copy = before;
+	}
+	vdi_resources_fini(&copy);
 	return status;
 }

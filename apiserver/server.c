@@ -17,11 +17,10 @@
 #include "env.h"
 #include "http_request.h"
 #include "http_server.h"
+#include "kinds.h"
 #include "object_edit.h"
 #include "thread.h"
 #include "wait.h"
-
-#define RESOURCES_FILE_MAX (16u << 20)
 
 /* ---- The address ---- */
 
@@ -157,89 +156,16 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 	return VD_OK;
 }
 
-/* ---- The resources ---- */
-
-static vd_status load_file(struct vdi_resources *resources, const char *path, struct vd_error *reterr)
-{
-	struct vdi_out	text = VDI_OUT_INIT;
-	struct vd_error inner = { .code = VD_OK };
-	vd_status	status = vdi_out_read_file(&text, path, RESOURCES_FILE_MAX, &inner);
-
-	if (status != VD_OK)
-		status = vd_error_set(reterr, status, "%s%s", status == VD_INVALID ? "resources: " : "", inner.message);
-	else
-		status = vdi_resources_load(resources, vdi_out_slice(&text), reterr);
-	vdi_out_fini(&text);
-	return status;
-}
-
-/* Every kind may use the whole budget: what a cache keeps of old versions are the store's own bytes, it lets go what the store has compacted, and the store
- * keeps to the budget for all kinds together. Over a remote store every kind may have an eighth: few kinds are busy at a time. */
-static int64_t history_of(const struct vd_server *server, const struct vdi_resource *resource)
-{
-	struct vd_store_status store = { 0 };
-	bool		       is_remote = vd_store_status_get(server->store, &store) == VD_OK && store.remote;
-
-	if (resource->history_bytes)
-		return resource->history_bytes;
-	return VDI_MAX(server->options.history_bytes / (is_remote ? 8 : 1), (int64_t) 1 << 20);
-}
-
-static vd_status make_cacher(struct vd_server *server, struct vdi_resource *resource, struct vd_error *reterr)
-{
-	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
-	char			 name[VDI_RESOURCE_NAME_MAX];
-
-	VDI_TRY(vdi_resource_cacher_options(resource, resource->fields, resource->field_count, name, &options, reterr));
-	options.history_bytes = history_of(server, resource);
-	options.history_window = server->options.history_window;
-	options.consistency_interval = server->options.consistency_interval;
-	options.on_inconsistency = (enum vd_on_inconsistency) server->options.on_inconsistency;
-	return vd_cacher_new(server->env, server->store, &options, &resource->cacher, reterr);
-}
-
-/* Forgets all kinds but one. */
-static vd_status keep_only(struct vdi_resources *resources, const char *only, struct vd_error *reterr)
-{
-	char   name[VDI_RESOURCE_NAME_MAX];
-	size_t kept = 0;
-
-	for (size_t i = 0; i < resources->count; i++)
-		if (strcmp(vdi_resource_name(&resources->items[i], name), only) == 0)
-			resources->items[kept++] = resources->items[i];
-	resources->count = kept;
-	return kept ? VD_OK : vd_error_set(reterr, VD_INVALID, "resources: there is no kind %s", only);
-}
-
-static vd_status make_resources(struct vd_server *server, struct vd_error *reterr)
-{
-	vd_status status = vdi_resources_init(&server->resources);
-
-	if (status == VD_OK && server->options.resources_path)
-		VDI_TRY(load_file(&server->resources, server->options.resources_path, reterr));
-	if (status == VD_OK && server->options.resources.size)
-		VDI_TRY(vdi_resources_load(&server->resources, server->options.resources, reterr));
-	if (status == VD_OK && server->options.key_prefix)
-		VDI_TRY(vdi_resources_set_root(&server->resources, server->options.key_prefix, reterr));
-	if (status == VD_OK && server->options.only)
-		VDI_TRY(keep_only(&server->resources, server->options.only, reterr));
-	if (status == VD_OK)
-		status = vdi_documents_init(&server->documents, &server->resources);
-	if (status != VD_OK)
-		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	server->namespaces = vdi_resources_find(&server->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("namespaces"));
-	if (server->namespaces == NULL && !server->options.read_only)
-		return vd_error_set(reterr, VD_INVALID, "resources: namespaces of the core group must stay at v1");
-	for (size_t i = 0; i < server->resources.count; i++)
-		VDI_TRY(make_cacher(server, &server->resources.items[i], reterr));
-	return VD_OK;
-}
-
 /* ---- Life ---- */
+
+static size_t loop_count_of(const struct vd_server *server)
+{
+	return server->options.threads ? server->options.threads : VDI_MIN(vdi_thread_processors(), 8u);
+}
 
 static vd_status make_loops(struct vd_server *server, struct vd_error *reterr)
 {
-	unsigned count = server->options.threads ? server->options.threads : VDI_MIN(vdi_thread_processors(), 8u);
+	size_t count = loop_count_of(server);
 
 	server->loops = vdi_calloc(count, sizeof *server->loops);
 	if (server->loops == NULL)
@@ -285,10 +211,11 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 
 	VDI_TRY(load_security(server, &server->security, reterr));
 	VDI_TRY(bind_address(server, reterr));
-	VDI_TRY(make_resources(server, reterr));
-	VDI_TRY(make_loops(server, reterr));
-	status = vdi_http_metrics_new(server, &server->metrics);
-	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "metrics: %s", vd_status_sentence(status));
+	status = vdi_http_metrics_new(server, loop_count_of(server), &server->metrics);
+	if (status != VD_OK)
+		return vd_error_set(reterr, status, "metrics: %s", vd_status_sentence(status));
+	VDI_TRY(vdi_kinds_start(server, reterr));
+	return make_loops(server, reterr);
 }
 
 vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
@@ -346,7 +273,8 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 	struct vdi_http_status refusal;
 	struct creation	       creation = { .status = VD_OK };
 	char		       body[128];
-	struct vdi_edit	       edit = { .resource = server->namespaces,
+	struct vdi_served     *served = vdi_kinds_get(server);
+	struct vdi_edit	       edit = { .resource = served->namespaces,
 					.now = vd_env_wall(server->env),
 					.random = { vd_env_random(server->env), vd_env_random(server->env), 0 } };
 	vd_status	       status;
@@ -356,7 +284,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 	status = vdi_edit_create(&edit, &edited, &refusal);
 	if (status == VD_OK) {
 		vdi_wait_init(&creation.wait, server->env);
-		status = vd_cacher_create(server->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name), vdi_out_slice(&edited.text), 0,
+		status = vd_cacher_create(served->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name), vdi_out_slice(&edited.text), 0,
 					  namespace_created, &creation);
 		if (status == VD_OK) {
 			vdi_wait_wait(&creation.wait);
@@ -365,6 +293,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 		vdi_wait_fini(&creation.wait);
 	}
 	vdi_out_fini(&edited.text);
+	(void) vdi_served_unref(served);
 	if (status == VD_OK || status == VD_EXISTS)
 		return VD_OK;
 	if (status == VD_FORBIDDEN) {
@@ -376,18 +305,28 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 			    creation.error.message[0] ? creation.error.message : vd_status_sentence(status));
 }
 
+static vd_status wait_for_caches(struct vd_server *server, vd_mono due, struct vd_error *reterr)
+{
+	struct vdi_served *served = vdi_kinds_get(server);
+	vd_status	   status = VD_OK;
+
+	for (size_t i = 0; i < served->resources.count && status == VD_OK; i++) {
+		vd_dur left = due.ns == INT64_MAX ? (vd_dur) { -1 } : vd_mono_since(due, vd_env_now(server->env));
+
+		if (due.ns != INT64_MAX && left.ns < 0)
+			left.ns = 0;
+		status = vd_cacher_ready_wait(served->resources.items[i]->cacher, left, reterr);
+	}
+	(void) vdi_served_unref(served);
+	return status;
+}
+
 vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr)
 {
 	static const char *const names[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
 	vd_mono			 due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
 
-	for (size_t i = 0; i < server->resources.count; i++) {
-		vd_dur left = due.ns == INT64_MAX ? (vd_dur) { -1 } : vd_mono_since(due, vd_env_now(server->env));
-
-		if (due.ns != INT64_MAX && left.ns < 0)
-			left.ns = 0;
-		VDI_TRY(vd_cacher_ready_wait(server->resources.items[i].cacher, left, reterr));
-	}
+	VDI_TRY(wait_for_caches(server, due, reterr));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
 		VDI_TRY(create_namespace(server, names[i], reterr));
 	if (!atomic_exchange(&server->started, true))
@@ -429,11 +368,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_close_all(&server->loops[i]);
 	(void) wait_for_connections(server, VD_NEVER);
-	for (size_t i = 0; i < server->resources.count; i++) {
-		if (server->resources.items[i].cacher)
-			(void) vd_cacher_close_wait(server->resources.items[i].cacher);
-		server->resources.items[i].cacher = NULL;
-	}
+	vdi_kinds_stop(server);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_fini(&server->loops[i]);
 	server->metrics = vdi_http_metrics_free(server->metrics);
@@ -443,10 +378,6 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	if (server->listen_path)
 		(void) unlink(server->listen_path);
 	vdi_free(server->listen_path);
-	for (size_t i = 0; i < server->resources.count; i++)
-		(void) vd_codec_free(server->resources.items[i].codec);
-	vdi_documents_fini(&server->documents);
-	vdi_resources_fini(&server->resources);
 	(void) vdi_security_unref(server->security);
 	vdi_condition_fini(&server->changed);
 	vdi_accounts_fini(&server->accounts);

@@ -77,9 +77,9 @@ static void cells_survive_objects_of_the_wrong_shape(void **state)
 			struct vdi_out	 out = VDI_OUT_INIT;
 
 			assert_status(vdi_tree_parse(&tree, vd_bytes_of(odd[k]), &root, NULL), VD_OK);
-			vdi_table_row(&out, &resources.items[i], &tree, root, vd_bytes_of(odd[k]), VDI_INCLUDE_METADATA, false, NOW);
+			vdi_table_row(&out, resources.items[i], &tree, root, vd_bytes_of(odd[k]), VDI_INCLUDE_METADATA, false, NOW);
 			assert_status(vdi_tree_parse(&check, vdi_out_slice(&out), &row, NULL), VD_OK);
-			assert_int_equal(vdi_tree_find(&check, row, "cells")->count, resources.items[i].column_count);
+			assert_int_equal(vdi_tree_find(&check, row, "cells")->count, resources.items[i]->column_count);
 			vdi_out_fini(&out);
 			vdi_tree_fini(&tree);
 			vdi_tree_fini(&check);

@@ -89,7 +89,7 @@ static const struct vdi_resource *find(const struct vdi_resources *resources, co
 	struct vd_bytes rest = vd_bytes_of(typed), all = cut(&rest, '/'), group = all, name = cut(&group, '.');
 
 	for (size_t i = 0; i < resources->count; i++) {
-		const struct vdi_resource *resource = &resources->items[i];
+		const struct vdi_resource *resource = resources->items[i];
 		struct vd_bytes		   behind = group, version = cut(&behind, '.');
 
 		if (!is_called(resource, name))

@@ -117,8 +117,8 @@ static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes ki
 		memcpy(group, api_version.data, size);
 	group[size] = 0;
 	for (size_t i = 0; i < resources->count; i++)
-		if (strcmp(resources->items[i].group, group) == 0 && vd_bytes_equal(vd_bytes_of(resources->items[i].kind), kind))
-			return snprintf(prefix, VDI_KUBE_PREFIX_MAX, "%s", resources->items[i].key_prefix) < VDI_KUBE_PREFIX_MAX;
+		if (strcmp(resources->items[i]->group, group) == 0 && vd_bytes_equal(vd_bytes_of(resources->items[i]->kind), kind))
+			return snprintf(prefix, VDI_KUBE_PREFIX_MAX, "%s", resources->items[i]->key_prefix) < VDI_KUBE_PREFIX_MAX;
 	guess_plural(kind, plural);
 	return vdi_kube_prefix(group, plural, prefix);
 }

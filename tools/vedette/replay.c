@@ -318,8 +318,8 @@ static void release(struct replay *replay)
 		vdi_wait_fini(&wait);
 	}
 	for (size_t i = 0; i < replay->resources.count; i++) {
-		vd_cacher_close_wait(replay->resources.items[i].cacher);
-		vd_codec_free(replay->resources.items[i].codec);
+		vd_cacher_close_wait(replay->resources.items[i]->cacher);
+		vd_codec_free(replay->resources.items[i]->codec);
 	}
 	vd_player_close_wait(replay->player);
 	for (size_t i = 0; i < replay->watch_count; i++)

@@ -26,8 +26,8 @@ static struct vdi_resource *find(const struct vdi_resources *resources, struct v
 	struct vd_bytes	 group = { dot ? dot + 1 : NULL, dot ? text.size - name.size - 1 : 0 };
 
 	for (size_t i = 0; i < resources->count; i++)
-		if (is_named(&resources->items[i], name) && (dot == NULL || is(group, resources->items[i].group)))
-			return &resources->items[i];
+		if (is_named(resources->items[i], name) && (dot == NULL || is(group, resources->items[i]->group)))
+			return resources->items[i];
 	return NULL;
 }
 

@@ -1,0 +1,36 @@
+/* The cache of one kind: its cacher and the codec that goes with it, shared by all versions and all editions of a resource.
+ *
+ * Counted by reference; the last use closes the cacher, and when that is done the codec goes too. A cache can be ended before: its watches end, calls of its cacher
+ * answer VD_CLOSED or VD_NOT_READY, and the pointers stay good for who still uses it. Any thread; nothing blocks.
+ */
+#ifndef VDI_KIND_CACHE_H
+#define VDI_KIND_CACHE_H
+
+#include <stdatomic.h>
+
+#include "resources.h"
+
+struct vd_server;
+
+struct vdi_kind_cache {
+	/* Fixed at creation. */
+	struct vd_server *server;
+	struct vd_codec	 *codec;
+	struct vd_cacher *cacher; /* with a reference of its own beside the one that closing gives back */
+
+	_Atomic uint32_t users;
+	atomic_bool	 is_ended;
+};
+
+/* For the keys, the scope and the trigger of resource, and these fields. The server counts it until it is gone. What vd_cacher_new answers. */
+VDI_MUST_USE vd_status vdi_kind_cache_new(struct vd_server *server, struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count,
+					  struct vdi_kind_cache **ret_cache, struct vd_error *reterr);
+/* NULL is fine in all; unref returns NULL. */
+struct vdi_kind_cache *vdi_kind_cache_ref(struct vdi_kind_cache *cache);
+struct vdi_kind_cache *vdi_kind_cache_unref(struct vdi_kind_cache *cache);
+/* Closes the cacher now. */
+void vdi_kind_cache_end(struct vdi_kind_cache *cache);
+/* Before resource is shared: it has this cache from now on, with a use of its own. */
+void vdi_kind_cache_bind(struct vdi_kind_cache *cache, struct vdi_resource *resource);
+
+#endif
