@@ -91,8 +91,9 @@ vd_status vdi_auto_compaction_new(const struct vd_env *env, const struct vdi_aut
 	compaction->env = env;
 	compaction->references = 1;
 	compaction->options = *options;
-	compaction->turn = options->period.ns ? (vd_dur) { VDI_MAX(interval_ns / SAMPLES_PER_INTERVAL, VD_MS(1).ns) } : VD_SECONDS(300);
+	compaction->turn = options->interval.ns ? options->interval : VD_SECONDS(300);
 	if (options->period.ns) {
+		compaction->turn.ns = VDI_MAX(interval_ns / SAMPLES_PER_INTERVAL, VD_MS(1).ns);
 		/* A period of many hours has more samples than fit: then they are taken less often. */
 		while (options->period.ns / compaction->turn.ns > SAMPLES_MAX)
 			compaction->turn.ns *= 2;

@@ -10,10 +10,9 @@ struct compaction_test {
 	struct vdi_auto_compaction *compaction;
 };
 
-static void start(struct compaction_test *test, vd_dur period, int64_t revisions)
+static void start(struct compaction_test *test, struct vdi_auto_compaction_options options)
 {
-	struct vd_mvcc_options		   mvcc = VD_MVCC_OPTIONS_INIT;
-	struct vdi_auto_compaction_options options = { .period = period, .revisions = revisions };
+	struct vd_mvcc_options mvcc = VD_MVCC_OPTIONS_INIT;
 
 	mvcc.history_window = (vd_dur) { 0 };
 	assert_status(vdi_env_new_sim(3, NULL, NULL, &test->env), VD_OK);
@@ -51,7 +50,7 @@ static void e463_periodic_keeps_what_is_younger(void **state)
 	struct compaction_test test;
 
 	(void) state;
-	start(&test, VD_SECONDS(600), 0);
+	start(&test, (struct vdi_auto_compaction_options) { .period = VD_SECONDS(600) });
 	/* One write a minute: 2 at the first minute, ... */
 	for (int minute = 1; minute <= 10; minute++) {
 		vdi_sim_advance(test.env, VD_SECONDS(60));
@@ -73,7 +72,7 @@ static void e463_by_revisions_every_five_minutes(void **state)
 	struct compaction_test test;
 
 	(void) state;
-	start(&test, (vd_dur) { 0 }, 10);
+	start(&test, (struct vdi_auto_compaction_options) { .revisions = 10 });
 	put(&test, 5);
 	vdi_sim_advance(test.env, VD_SECONDS(301));
 	assert_int_equal(compacted(&test), -1);
@@ -86,12 +85,30 @@ static void e463_by_revisions_every_five_minutes(void **state)
 	stop(&test);
 }
 
+static void e463_by_revisions_as_often_as_told(void **state)
+{
+	struct compaction_test test;
+
+	(void) state;
+	start(&test, (struct vdi_auto_compaction_options) { .revisions = 10, .interval = VD_SECONDS(2) });
+	put(&test, 20);
+	vdi_sim_advance(test.env, VD_SECONDS(1));
+	assert_int_equal(compacted(&test), -1);
+	vdi_sim_advance(test.env, VD_SECONDS(1));
+	assert_int_equal(compacted(&test), 11);
+	put(&test, 7);
+	assert_int_equal(compacted(&test), 11);
+	vdi_sim_advance(test.env, VD_SECONDS(2));
+	assert_int_equal(compacted(&test), 18);
+	stop(&test);
+}
+
 static void e463_long_periods_are_sampled_less_often(void **state)
 {
 	struct compaction_test test;
 
 	(void) state;
-	start(&test, VD_SECONDS((int64_t) 3600 * 24 * 365), 0);
+	start(&test, (struct vdi_auto_compaction_options) { .period = VD_SECONDS((int64_t) 3600 * 24 * 365) });
 	put(&test, 3);
 	vdi_sim_advance(test.env, VD_SECONDS(3600 * 48));
 	assert_int_equal(compacted(&test), -1);
@@ -103,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e463_periodic_keeps_what_is_younger),
 		cmocka_unit_test(e463_by_revisions_every_five_minutes),
+		cmocka_unit_test(e463_by_revisions_as_often_as_told),
 		cmocka_unit_test(e463_long_periods_are_sampled_less_often),
 	};
 

@@ -384,6 +384,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "max-concurrent-streams", VDI_OPTION_COUNT, "N", "of one connection (default: no bound)", &etcd.streams_max },
 		{ 0, "auto-compaction-mode", VDI_OPTION_CHOICE, "MODE", "periodic or revision (default periodic)", &etcd.compaction_mode, "periodic|revision" },
 		{ 0, "auto-compaction-retention", VDI_OPTION_TEXT, "N", "hours, a duration, or revisions to keep (default 0: off)", &etcd.compaction_retention },
+		{ 0, "auto-compaction-interval", VDI_OPTION_DURATION, "DURATION", "between compactions by revisions (default 5m)", &etcd.compaction.interval },
 		{ 0, "cert-file", VDI_OPTION_TEXT, "FILE", "certificate of the server (PEM): serves TLS", &etcd.cert_file },
 		{ 0, "key-file", VDI_OPTION_TEXT, "FILE", "and its key", &etcd.key_file },
 		{ 0, "trusted-ca-file", VDI_OPTION_TEXT, "FILE", "whose client certificates are believed", &etcd.trusted_ca_file },
