@@ -32,7 +32,7 @@ var subcommands = map[string]subcommand{
 	"etcd-diff":         {"the same operations to a real etcd and to vedette etcd: every field of every answer compared", runEtcdDiff},
 	"etcd-crash":        {"kill -9 of vedette etcd under clientv3 writers and watchers: nothing acknowledged is lost, watches miss nothing", runEtcdCrash},
 	"etcd-port":         {"bad input on the port of vedette etcd: answered or cut, memory bounded, others unharmed", runEtcdPort},
-	"etcd-own":          {"vedette etcd with watchers far behind, defragmented under load, killed with leases, bounded, pinged, ended", runEtcdOwn},
+	"etcd-own":          {"vedette etcd with watchers far behind, compacting itself, defragmented under load, killed with leases, bounded, pinged, ended", runEtcdOwn},
 	"etcd-load":         {"loads an etcd, real or vedette, with clientv3: rates, latencies, CPU of the server", runEtcdLoad},
 	"etcd-faults":       {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
 	"serve-faults":      {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},
