@@ -273,6 +273,7 @@ void vdi_http_loop_close_all(struct vdi_http_loop *loop)
 
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request)
 {
+	/* Woken under the lock: once the loop has it, its connection may end, and with the last one the loop. */
 	vdi_lock_acquire(&loop->lock);
 	request->completed_next = loop->completed;
 	loop->completed = request;

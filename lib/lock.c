@@ -1,7 +1,13 @@
 /* Plain pthread objects, so that the thread sanitizer understands them. Without NDEBUG each thread keeps a short stack of the locks it
- * holds; checking a new lock against its top is enough, because the stack itself is in order. */
+ * holds; checking a new lock against its top is enough, because the stack itself is in order.
+ *
+ * What follows the release of a lock and still needs what the lock protected is a race that is nearly never lost: the other thread would have to do all its work
+ * in between. So builds without NDEBUG can be told to stand still there, now and then. */
 #include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "lock.h"
@@ -32,7 +38,21 @@ static void check_innermost(const struct vdi_lock *lock)
 {
 	(void) lock;
 }
+
+static void maybe_stall(void)
+{
+}
+
+void vdi_lock_stall(unsigned one_in)
+{
+	(void) one_in;
+}
 #else
+#define STALL_NS_MAX	2000000
+#define STALLS_UNKNOWN	UINT_MAX
+
+static atomic_uint stall_one_in = STALLS_UNKNOWN;
+
 static void note_acquire(const struct vdi_lock *lock)
 {
 	if (held_count && held[held_count - 1]->name >= lock->name) {
@@ -62,6 +82,42 @@ static void check_innermost(const struct vdi_lock *lock)
 {
 	VDI_CHECK(held_count > 0 && held[held_count - 1] == lock);
 }
+
+void vdi_lock_stall(unsigned one_in)
+{
+	atomic_store_explicit(&stall_one_in, one_in, memory_order_relaxed);
+}
+
+static unsigned stalls(void)
+{
+	unsigned    one_in = atomic_load_explicit(&stall_one_in, memory_order_relaxed);
+	const char *text;
+
+	if (one_in != STALLS_UNKNOWN)
+		return one_in;
+	text = getenv("VEDETTE_LOCK_STALLS");
+	one_in = text ? (unsigned) VDI_MIN(strtoul(text, NULL, 10), STALLS_UNKNOWN - 1ul) : 0;
+	vdi_lock_stall(one_in);
+	return one_in;
+}
+
+/* Where nothing is held: a stall with a lock only makes the others wait. */
+static void maybe_stall(void)
+{
+	static __thread uint32_t chance;
+	unsigned		 one_in = stalls();
+	struct timespec		 pause = { 0 };
+
+	if (one_in == 0 || held_count)
+		return;
+	if (chance == 0)
+		chance = (uint32_t) ((uintptr_t) &chance >> 6) | 1;
+	chance = chance * 1664525 + 1013904223;
+	if ((chance >> 16) % one_in)
+		return;
+	pause.tv_nsec = (long) ((chance >> 8) % STALL_NS_MAX);
+	(void) nanosleep(&pause, NULL);
+}
 #endif
 
 void vdi_lock_init(struct vdi_lock *lock, enum vdi_lock_name name)
@@ -86,6 +142,7 @@ void vdi_lock_release(struct vdi_lock *lock)
 {
 	note_release(lock);
 	VDI_CHECK(pthread_mutex_unlock(&lock->mutex) == 0);
+	maybe_stall();
 }
 
 void vdi_lock_assert_held(const struct vdi_lock *lock)

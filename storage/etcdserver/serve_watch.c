@@ -288,8 +288,8 @@ static void watch_stop(struct vdi_watch_stream_link *link)
 
 	vdi_lock_acquire(&stream->lock);
 	stream->is_stopping = true;
-	vdi_lock_release(&stream->lock);
 	vd_actor_wake(stream->actor);
+	vdi_lock_release(&stream->lock);
 }
 
 static void watch_flush(struct vdi_watch_stream_link *link)

@@ -55,7 +55,10 @@ type etcdMember struct {
 	log     *os.File
 }
 
-var errSkip = errors.New("skipped")
+var (
+	errSkip  = errors.New("skipped")
+	errEnded = errors.New("ended by itself")
+)
 
 // findEtcd returns the program of that version ("3.7", built beside this one; "3.4", Debian's). An error that is errSkip: not here.
 func findEtcd(version string) (string, error) {
@@ -105,8 +108,17 @@ func freePort(taken map[int]bool) (int, error) {
 	return 0, errors.New("no free port")
 }
 
-// startEtcd starts all members and waits until they serve.
-func startEtcd(options etcdOptions) (*etcdCluster, error) {
+// startEtcd starts all members and waits until they serve. A port that was free a moment ago may have been taken since: then again, with others.
+func startEtcd(options etcdOptions) (c *etcdCluster, err error) {
+	for range 3 {
+		if c, err = tryEtcd(options); !errors.Is(err, errEnded) {
+			break
+		}
+	}
+	return c, err
+}
+
+func tryEtcd(options etcdOptions) (*etcdCluster, error) {
 	dir, err := os.MkdirTemp("", "vedette-etcd-")
 	if err != nil {
 		return nil, err
@@ -168,7 +180,7 @@ func startEtcd(options etcdOptions) (*etcdCluster, error) {
 			return nil, err
 		}
 	}
-	if err := c.awaitHealthy(60 * time.Second); err != nil {
+	if err := c.awaitHealthy(300 * time.Second); err != nil {
 		logs := c.logTails(15)
 		c.stop()
 		return nil, fmt.Errorf("%w\n%s", err, logs)
@@ -351,7 +363,7 @@ func (c *etcdCluster) awaitHealthy(timeout time.Duration) error {
 		if err == nil {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if errors.Is(err, errEnded) || time.Now().After(deadline) {
 			return fmt.Errorf("etcd is not healthy after %v: %w", timeout, err)
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -364,7 +376,7 @@ func (c *etcdCluster) healthy() error {
 			continue
 		}
 		if !m.running() {
-			return fmt.Errorf("%s ended by itself: %v", m.name, m.command.ProcessState)
+			return fmt.Errorf("%s %w: %v", m.name, errEnded, m.command.ProcessState)
 		}
 		var answer struct{ Health string }
 		if err := c.ask(m, http.MethodGet, "/health", "", &answer); err != nil {
