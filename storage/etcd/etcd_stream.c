@@ -72,14 +72,19 @@ static void push_inbox_locked(struct vdi_etcd_stream *stream)
 	vdi_etcd_wake_locked(stream->client);
 }
 
+static void leave_inbox_locked(struct vdi_etcd_stream *stream)
+{
+	if (stream->is_in_inbox)
+		TAILQ_REMOVE(&stream->client->stream_inbox, stream, inbox_node);
+	stream->is_in_inbox = false;
+}
+
 struct vdi_etcd_stream *vdi_etcd_stream_pop_locked(struct vd_etcd *client)
 {
 	struct vdi_etcd_stream *stream = TAILQ_FIRST(&client->stream_inbox);
 
-	if (stream) {
-		TAILQ_REMOVE(&client->stream_inbox, stream, inbox_node);
-		stream->is_in_inbox = false;
-	}
+	if (stream)
+		leave_inbox_locked(stream);
 	return stream;
 }
 
@@ -120,10 +125,12 @@ static void on_ended(void *arg, const struct vdi_rpc_end *end)
 
 /* ---- Opening; actor ---- */
 
+/* A stream that was canceled while it was looked at is in the inbox once more: what is found there must not have ended, its owner may free it at any moment. */
 static void deliver_end(struct vdi_etcd_stream *stream, const struct vdi_rpc_end *end)
 {
 	vdi_lock_acquire(&stream->client->lock);
 	stream->state = STREAM_ENDED;
+	leave_inbox_locked(stream);
 	vdi_lock_release(&stream->client->lock);
 	stream->handlers.ended(stream->arg, end);
 }
@@ -390,8 +397,6 @@ void vdi_etcd_stream_free(struct vdi_etcd_stream *stream)
 	if (stream->rpc)
 		client->transport->ops->stream_free(stream->rpc);
 	vdi_lock_acquire(&client->lock);
-	if (stream->is_in_inbox)
-		TAILQ_REMOVE(&client->stream_inbox, stream, inbox_node);
 	client->stream_count--;
 	if (client->is_closing)
 		vdi_etcd_wake_locked(client);
