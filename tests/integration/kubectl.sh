@@ -292,6 +292,9 @@ same "apply that changes" "configmap/applied configured" "$out"
 same "after apply" '{"one":"1","three":"3"}' "$(k get cm applied -n $ns -o json | jq -cS .data)"
 succeeds "apply without change" k apply -f applied.json
 same "apply without change" "configmap/applied unchanged" "$out"
+refuses "server-side apply" k apply --server-side -f applied.json
+matches "server-side apply" 'Server-side apply not available on the server' "$out"
+same "after server-side apply" '{"one":"1","three":"3"}' "$(k get cm applied -n $ns -o json | jq -cS .data)"
 succeeds "create --dry-run=server" k create -f - --dry-run=server <<EOF
 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"dry","namespace":"$ns"}}
 EOF
