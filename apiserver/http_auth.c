@@ -88,15 +88,20 @@ static const char *path_verb(const struct vdi_request *request)
 	}
 }
 
+const char *vdi_request_verb(const struct vdi_request *request)
+{
+	return request->route.kind == VDI_ROUTE_RESOURCE ? resource_verb(request) : path_verb(request);
+}
+
 static struct vdi_access access_of(const struct vdi_request *request)
 {
 	const struct vdi_route *route = &request->route;
 
 	if (route->kind != VDI_ROUTE_RESOURCE)
 		return (struct vdi_access) { .is_path = true,
-					     .verb = vd_bytes_of(path_verb(request)),
+					     .verb = vd_bytes_of(vdi_request_verb(request)),
 					     .path = route->path.size ? route->path : vd_bytes_of("/") };
-	return (struct vdi_access) { .verb = vd_bytes_of(resource_verb(request)),
+	return (struct vdi_access) { .verb = vd_bytes_of(vdi_request_verb(request)),
 				     .group = route->group,
 				     .resource = route->plural,
 				     .subresource = route->subresource,
@@ -175,19 +180,17 @@ static bool is_discovery(const struct vdi_request *request, const struct vdi_acc
 bool vdi_request_authorize(struct vdi_request *request)
 {
 	const struct vdi_security *security = request->loop->security;
-	struct vdi_access	   access;
+	struct vdi_access	   access = access_of(request);
+	bool			   is_allowed = !security->authenticates || vdi_policy_allows(security->policy, request->identity, &access);
+	bool			   is_nobody = request->identity == security->anonymous;
 
-	if (!security->authenticates)
+	is_allowed = is_allowed || (!is_nobody && (is_about_oneself(&access) || is_discovery(request, &access)));
+	vdi_trail_decided(request->connection->trail, request->identity, is_allowed);
+	if (is_allowed)
 		return true;
-	access = access_of(request);
-	if (vdi_policy_allows(security->policy, request->identity, &access))
-		return true;
-	if (request->identity == security->anonymous) { /* show something first */
+	if (is_nobody) /* show something first */
 		fail_unauthorized(request);
-		return false;
-	}
-	if (is_about_oneself(&access) || is_discovery(request, &access))
-		return true;
-	fail_forbidden(request, &access);
+	else
+		fail_forbidden(request, &access);
 	return false;
 }

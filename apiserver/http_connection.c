@@ -148,6 +148,7 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 		vdi_request_detach(connection->request);
 	}
 	connection->request = NULL;
+	connection->trail = vdi_trail_end(connection->trail);
 	LIST_REMOVE(connection, siblings);
 	LIST_INSERT_HEAD(&loop->graveyard, connection, siblings);
 	loop->connection_count--;
@@ -179,12 +180,16 @@ vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const
 	struct msghdr message = { .msg_iov = (struct iovec *) (uintptr_t) parts, .msg_iovlen = count };
 	size_t	      total = 0;
 	ssize_t	      sent;
+	vd_status     status;
 
 	*ret_sent = 0;
 	if (connection->fd < 0)
 		return VD_IO;
-	if (connection->tls)
-		return vdi_tls_link_send(connection->tls, parts, count, ret_sent);
+	if (connection->tls) {
+		status = vdi_tls_link_send(connection->tls, parts, count, ret_sent);
+		vdi_trail_sent(connection->trail, *ret_sent);
+		return status;
+	}
 	for (size_t i = 0; i < count; i++)
 		total += parts[i].iov_len;
 	if (total == 0)
@@ -195,6 +200,7 @@ vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const
 	if (sent < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? VD_AGAIN : VD_IO;
 	*ret_sent = (size_t) sent;
+	vdi_trail_sent(connection->trail, *ret_sent);
 	return (size_t) sent == total ? VD_OK : VD_AGAIN;
 }
 
@@ -213,6 +219,7 @@ static void finish(struct vdi_http_connection *connection)
 	struct vdi_http_stream *stream = connection->stream;
 
 	connection->stream = NULL;
+	connection->trail = vdi_trail_end(connection->trail);
 	connection->is_watch = false;
 	connection->request_due = VD_NEVER;
 	if (stream)
@@ -345,6 +352,7 @@ void vdi_http_connection_stream(struct vdi_http_connection *connection, struct v
 	connection->stream = stream;
 	forget_request(connection);
 	if (connection->is_watch) {
+		vdi_trail_streams(connection->trail);
 		connection->request_due = VD_NEVER;
 		clear_deadline(connection);
 	} else {
@@ -363,6 +371,7 @@ static void refuse(struct vdi_http_connection *connection, const struct vdi_http
 	struct vdi_out body = VDI_OUT_INIT, head = VDI_OUT_INIT;
 
 	connection->loop->server->refused_total++;
+	vdi_trail_refused(connection, refusal->code);
 	connection->keep_alive = false;
 	connection->state = VDI_HTTP_LINGER;
 	vdi_free(connection->input);
@@ -389,6 +398,7 @@ static void handle(struct vdi_http_connection *connection)
 	connection->state = VDI_HTTP_HANDLE;
 	vdi_http_connection_limit(connection, connection->loop->server->options.request_timeout);
 	connection->loop->server->request_total++;
+	connection->trail = vdi_trail_begin(connection->request);
 	vdi_request_dispatch(connection->request);
 }
 

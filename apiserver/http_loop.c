@@ -199,6 +199,19 @@ static void take_newest(struct vdi_http_loop *loop)
 	(void) vdi_served_unref(served);
 }
 
+static void note_ping(struct vdi_http_loop *loop)
+{
+	struct vd_server *server = loop->server;
+	uint64_t	  ping = server->ping;
+
+	if (loop->pong == ping)
+		return;
+	vdi_lock_acquire(&server->lock);
+	loop->pong = ping;
+	vdi_condition_broadcast(&server->changed);
+	vdi_lock_release(&server->lock);
+}
+
 static void run(void *arg)
 {
 	struct vdi_http_loop *loop = arg;
@@ -207,6 +220,7 @@ static void run(void *arg)
 	bool		      has_to_accept, has_to_drain, has_to_close, has_to_reload;
 
 	bury(loop);
+	note_ping(loop);
 	vdi_lock_acquire(&loop->lock);
 	completed = loop->completed;
 	loop->completed = NULL;
@@ -264,6 +278,13 @@ void vdi_http_loop_drain(struct vdi_http_loop *loop)
 void vdi_http_loop_reload(struct vdi_http_loop *loop)
 {
 	order(loop, &loop->has_to_reload);
+}
+
+void vdi_http_loop_ping(struct vdi_http_loop *loop)
+{
+	vdi_lock_acquire(&loop->lock);
+	vd_actor_wake(loop->actor);
+	vdi_lock_release(&loop->lock);
 }
 
 void vdi_http_loop_close_all(struct vdi_http_loop *loop)

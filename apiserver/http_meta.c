@@ -61,7 +61,7 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 	struct vdi_out body = VDI_OUT_INIT, list = VDI_OUT_INIT;
 	struct vd_bytes	    query = request->head.query;
 	bool		    verbose = query.size >= 7 && memmem(query.data, query.size, "verbose", 7) != NULL;
-	bool		    ready = !server->draining;
+	bool		    ready = !server->draining && !(ready_only && server->is_unready);
 
 	vdi_out_printf(&list, "%sshutdown %s\n", ready ? "[+]" : "[-]", ready ? "ok" : "failed: shutting down");
 	if (ready_only) {

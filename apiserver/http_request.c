@@ -197,8 +197,9 @@ static void write_head(struct vdi_request *request, struct vdi_out *out, int cod
 
 	if (connection->loop->server->draining)
 		connection->keep_alive = false;
-	vdi_out_printf(out, "HTTP/1.1 %d %s\r\n%sCache-Control: no-cache, private\r\n%s", code, vdi_http_reason_phrase(code),
-			vdi_http_loop_date(connection->loop), headers);
+	vdi_trail_answered(connection->trail, code);
+	vdi_out_printf(out, "HTTP/1.1 %d %s\r\n%s%sCache-Control: no-cache, private\r\n%s", code, vdi_http_reason_phrase(code),
+			vdi_http_loop_date(connection->loop), vdi_trail_header(connection->trail), headers);
 	vdi_out_bytes(out, vdi_out_slice(&request->warnings));
 	if (content_type)
 		vdi_out_printf(out, "Content-Type: %s\r\n", content_type);
@@ -253,6 +254,8 @@ void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http
 	struct vdi_out body = VDI_OUT_INIT;
 
 	vdi_http_status_write(&body, status);
+	vdi_trail_status(request->connection->trail, status);
+	vdi_trail_response_body(request->connection->trail, vdi_out_slice(&body));
 	if (request->form.protobuf && !body.failed) {
 		vdi_protobuf_reply_status(request, status->code, headers, vdi_out_slice(&body));
 		vdi_out_fini(&body);
@@ -346,6 +349,7 @@ void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_byt
 {
 	struct vdi_out body = VDI_OUT_INIT;
 
+	vdi_trail_response_body(request->connection->trail, text);
 	if (request->form.protobuf && vdi_protobuf_reply(request, code, text, 0))
 		return;
 	if (request->form.form == VDI_FORM_OBJECT)
@@ -360,7 +364,9 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 {
 	struct vdi_out text = VDI_OUT_INIT;
 
-	if (request->form.protobuf && vdi_protobuf_reply(request, code, vd_kv_value(vd_object_kv(object)), revision))
+	/* An audit log wants the text anyway, with its revision. */
+	if (request->form.protobuf && !vdi_trail_wants_response(request->connection->trail) &&
+	    vdi_protobuf_reply(request, code, vd_kv_value(vd_object_kv(object)), revision))
 		return;
 	vdi_object_write(&text, object, revision);
 	if (text.failed)

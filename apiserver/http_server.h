@@ -20,6 +20,7 @@
 #include "security.h"
 #include "served.h"
 #include "timer.h"
+#include "trail.h"
 
 struct vdi_request;
 struct vdi_http_connection;
@@ -56,6 +57,7 @@ struct vdi_http_connection {
 	struct vdi_identity	*identity; /* of its certificate; NULL: it showed none */
 	struct vdi_request	*request;
 	struct vdi_http_stream	*stream;
+	struct vdi_trail	*trail;		/* of the request that is being answered; NULL: nobody wants to know */
 	char			*input;		/* bytes not yet parsed; NULL when there are none */
 	uint32_t		 input_size;
 	uint32_t		 input_capacity;
@@ -89,6 +91,7 @@ struct vdi_http_loop {
 	_Atomic int64_t	      watches_open;
 	char		      date[40];
 	int64_t		      date_second;
+	_Atomic uint64_t      pong; /* the last ping that it has seen; written under the server's lock */
 	struct vdi_security  *security;	    /* a use of what was read last */
 	struct vdi_served    *served;	    /* a use of the newest that this loop has heard of; NULL when the server ends */
 	struct event	      accept_event; /* the first loop only */
@@ -117,6 +120,7 @@ struct vd_server {
 	struct vdi_http_loop	*loops;
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;
+	struct vdi_trails	 trails;
 	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
 	int			 listen_fd;
 	char			*listen_path; /* of a socket of the file system; NULL: none */
@@ -127,6 +131,8 @@ struct vd_server {
 	_Atomic int64_t	 requests_open;
 	_Atomic uint32_t loop_next;
 	_Atomic bool	 draining;
+	_Atomic bool	 is_unready; /* it will drain soon */
+	_Atomic uint64_t ping;	     /* raised by whoever wants to know whether everybody is alive */
 	_Atomic bool	 started;
 	_Atomic uint64_t watches_open;
 	_Atomic uint64_t request_total;
@@ -141,6 +147,8 @@ struct vd_server {
 	struct vdi_security *security; /* as read last; the loops have uses of their own */
 	struct vdi_served   *served;   /* likewise */
 	size_t		     kind_cache_count;
+	uint64_t	     pool_pong; /* of the threads of the env */
+	struct vd_actor	    *pulse;	/* which answers for them */
 };
 
 /* ---- http_loop.c ---- */
@@ -152,6 +160,8 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop);
 void vdi_http_loop_accept(struct vdi_http_loop *loop);
 void vdi_http_loop_drain(struct vdi_http_loop *loop);
 void vdi_http_loop_close_all(struct vdi_http_loop *loop);
+/* It is to note the server's ping. */
+void vdi_http_loop_ping(struct vdi_http_loop *loop);
 /* The server's security or its set of kinds is another one. */
 void vdi_http_loop_reload(struct vdi_http_loop *loop);
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request);

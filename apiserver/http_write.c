@@ -48,6 +48,7 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bo
 	write->edit.namespace_name = request->route.namespace_name;
 	write->edit.name = request->route.name;
 	write->edit.body = (struct vd_bytes) { request->body, request->body_size };
+	vdi_trail_request_body(request->connection->trail, write->edit.body);
 	write->edit.now = vd_env_wall(request->server->env);
 	write->dry_run = request->params.has_dry_run;
 	if (vd_bytes_equal(request->route.subresource, vd_bytes_of("status")))
@@ -213,6 +214,7 @@ static void try_create(struct vdi_request *request)
 		return;
 	}
 	name = vd_bytes_of(write->edited.name);
+	vdi_trail_named(request->connection->trail, write->edited.name);
 	if (write->dry_run) {
 		vdi_request_await(request, dry_created);
 		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, name, VD_REVISION_UNSET, vdi_request_got_object, request);

@@ -4,6 +4,7 @@
  * loops. Requests that wait for a store keep the server until their callback came.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <arpa/inet.h>
 #include <stdatomic.h>
@@ -29,6 +30,7 @@ struct listen_address {
 		struct sockaddr	    any;
 		struct sockaddr_in  v4;
 		struct sockaddr_in6 v6;
+		struct sockaddr_un  path;
 	} socket;
 	socklen_t size;
 	bool	  is_loopback;
@@ -81,7 +83,7 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 }
 
 /* Who reaches an address from elsewhere must show who it is, and not so that others can read it. */
-static vd_status check_reach(const struct vd_server *server, const struct listen_address *address, struct vd_error *reterr)
+static vd_status check_reach(const struct vd_server *server, const struct listen_address *address, const char *text, struct vd_error *reterr)
 {
 	const struct vdi_security *security = server->security;
 
@@ -92,10 +94,54 @@ static vd_status check_reach(const struct vd_server *server, const struct listen
 						      "give it a certificate and a key"
 						    : "listen address \"%s\": without authentication only loopback addresses are served: give it client "
 						      "authorities or tokens, or say that everybody may do everything",
-			    server->options.listen);
+			    text);
 }
 
 static const char unix_scheme[] = "unix:";
+
+static void say_address(struct vd_server *server, const struct listen_address *address)
+{
+	const char *scheme = server->security->tls ? "https" : "http";
+	char	    host[64];
+
+	if (address->socket.any.sa_family == AF_INET) {
+		(void) inet_ntop(AF_INET, &address->socket.v4.sin_addr, host, sizeof host);
+		(void) snprintf(server->address, sizeof server->address, "%s://%s:%u", scheme, host, ntohs(address->socket.v4.sin_port));
+	} else {
+		(void) inet_ntop(AF_INET6, &address->socket.v6.sin6_addr, host, sizeof host);
+		(void) snprintf(server->address, sizeof server->address, "%s://[%s]:%u", scheme, host, ntohs(address->socket.v6.sin6_port));
+	}
+}
+
+/* A socket that somebody else has opened (socket activation). */
+static vd_status take_socket(struct vd_server *server, struct vd_error *reterr)
+{
+	struct listen_address address = { .size = sizeof address.socket };
+	int		      fd = server->listen_fd, type = 0, listens = 0, flags;
+	socklen_t	      size = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+	    getsockname(fd, &address.socket.any, &address.size) != 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over: %s", strerror(errno));
+	if (type != SOCK_STREAM || !listens)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over is no stream socket that listens");
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+		return vd_error_set(reterr, VD_IO, "the socket that was handed over: %s", strerror(errno));
+	switch (address.socket.any.sa_family) {
+	case AF_UNIX:
+		if (server->security->tls)
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over: a socket of the file system has no TLS");
+		(void) snprintf(server->address, sizeof server->address, "%s%.*s", unix_scheme, (int) sizeof address.socket.path.sun_path,
+				address.socket.path.sun_path);
+		return VD_OK;
+	case AF_INET: address.is_loopback = ntohl(address.socket.v4.sin_addr.s_addr) >> 24 == 127; break;
+	case AF_INET6: address.is_loopback = IN6_IS_ADDR_LOOPBACK(&address.socket.v6.sin6_addr); break;
+	default: return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over has no IP address and no path");
+	}
+	say_address(server, &address);
+	return check_reach(server, &address, strchr(server->address, '/') + 2, reterr);
+}
 
 /* Nobody can connect before listen, and then only who may open the file. */
 static vd_status bind_path(struct vd_server *server, const char *path, struct vd_error *reterr)
@@ -129,14 +175,14 @@ static vd_status bind_path(struct vd_server *server, const char *path, struct vd
 static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 {
 	struct listen_address address;
-	const char	     *scheme = server->security->tls ? "https" : "http";
-	char		      host[64];
 	int		      on = 1, fd;
 
+	if (server->listen_fd >= 0)
+		return take_socket(server, reterr);
 	if (server->options.listen && strncmp(server->options.listen, unix_scheme, sizeof unix_scheme - 1) == 0)
 		return bind_path(server, server->options.listen + sizeof unix_scheme - 1, reterr);
 	VDI_TRY(parse_listen(server->options.listen, &address, reterr));
-	VDI_TRY(check_reach(server, &address, reterr));
+	VDI_TRY(check_reach(server, &address, server->options.listen, reterr));
 	fd = socket(address.socket.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return vd_error_set(reterr, VD_IO, "socket: %s", strerror(errno));
@@ -146,13 +192,7 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 	if (bind(fd, &address.socket.any, address.size) != 0 || listen(fd, 4096) != 0 ||
 	    getsockname(fd, &address.socket.any, &address.size) != 0)
 		return vd_error_set(reterr, VD_IO, "%s: %s", server->options.listen, strerror(errno));
-	if (address.socket.any.sa_family == AF_INET) {
-		(void) inet_ntop(AF_INET, &address.socket.v4.sin_addr, host, sizeof host);
-		(void) snprintf(server->address, sizeof server->address, "%s://%s:%u", scheme, host, ntohs(address.socket.v4.sin_port));
-	} else {
-		(void) inet_ntop(AF_INET6, &address.socket.v6.sin6_addr, host, sizeof host);
-		(void) snprintf(server->address, sizeof server->address, "%s://[%s]:%u", scheme, host, ntohs(address.socket.v6.sin6_port));
-	}
+	say_address(server, &address);
 	return VD_OK;
 }
 
@@ -194,6 +234,7 @@ vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 {
 	struct vdi_security *fresh, *stale;
 
+	vdi_trails_reopen(&server->trails);
 	VDI_TRY(load_security(server, &fresh, reterr));
 	vdi_lock_acquire(&server->lock);
 	stale = server->security;
@@ -205,16 +246,30 @@ vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 	return VD_OK;
 }
 
+static void run_pulse(void *arg)
+{
+	struct vd_server *server = arg;
+
+	vdi_lock_acquire(&server->lock);
+	server->pool_pong = server->ping;
+	vdi_condition_broadcast(&server->changed);
+	vdi_lock_release(&server->lock);
+}
+
 static vd_status build(struct vd_server *server, struct vd_error *reterr)
 {
-	vd_status status;
+	struct vd_actor_options pulse = { .name = "pulse", .run = run_pulse, .arg = server };
+	vd_status		status;
 
 	VDI_TRY(load_security(server, &server->security, reterr));
 	VDI_TRY(bind_address(server, reterr));
+	VDI_TRY(vdi_trails_open(server->env, &server->options, &server->trails, reterr));
 	status = vdi_http_metrics_new(server, loop_count_of(server), &server->metrics);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "metrics: %s", vd_status_sentence(status));
 	VDI_TRY(vdi_kinds_start(server, reterr));
+	if ((status = vd_actor_new(server->env, &pulse, &server->pulse)) != VD_OK)
+		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	return make_loops(server, reterr);
 }
 
@@ -233,7 +288,7 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 	server->env = env;
 	server->store = store;
 	server->options = options ? *options : defaults;
-	server->listen_fd = -1;
+	server->listen_fd = server->options.listen_socket ? server->options.listen_socket : -1;
 	vdi_lock_init(&server->lock, VDI_LOCK_SERVER);
 	vdi_accounts_init(&server->accounts);
 	server->accounts.budgets[VDI_REQUEST_READING].max = server->options.request_count_max;
@@ -352,6 +407,41 @@ static bool wait_for_connections(struct vd_server *server, vd_mono due)
 	return gone;
 }
 
+/* ---- Alive ---- */
+
+static bool is_alive_locked(const struct vd_server *server, uint64_t ping)
+{
+	for (size_t i = 0; i < server->loop_count; i++)
+		if (server->loops[i].pong < ping)
+			return false;
+	return server->pool_pong >= ping;
+}
+
+vd_status vd_server_ping(struct vd_server *server, vd_dur timeout)
+{
+	vd_mono	 due = vd_mono_add(vd_env_now(server->env), timeout);
+	uint64_t ping = ++server->ping;
+	bool	 is_alive;
+
+	vd_actor_wake(server->pulse);
+	for (size_t i = 0; i < server->loop_count; i++)
+		vdi_http_loop_ping(&server->loops[i]);
+	vdi_lock_acquire(&server->lock);
+	while (!(is_alive = is_alive_locked(server, ping)))
+		if (!vdi_condition_wait_until(&server->changed, &server->lock, due))
+			break;
+	is_alive = is_alive || is_alive_locked(server, ping);
+	vdi_lock_release(&server->lock);
+	return is_alive ? VD_OK : VD_TIMEOUT;
+}
+
+/* ---- The end ---- */
+
+void vd_server_unready(struct vd_server *server)
+{
+	server->is_unready = true;
+}
+
 vd_status vd_server_drain(struct vd_server *server, vd_dur timeout)
 {
 	server->draining = true;
@@ -371,6 +461,8 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	vdi_kinds_stop(server);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_fini(&server->loops[i]);
+	vdi_wait_for_actor_close(server->env, server->pulse);
+	vdi_trails_close(&server->trails);
 	server->metrics = vdi_http_metrics_free(server->metrics);
 	vdi_free(server->loops);
 	if (server->listen_fd >= 0)

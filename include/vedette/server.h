@@ -3,7 +3,7 @@
  * One cacher and one codec per served kind, made when the server is; N event-loop threads that own the connections. Functions may be called from any
  * thread, none from an actor's handler: those that say so block.
  *
- *   vd_server_new -> vd_server_start -> ... -> vd_server_drain -> vd_server_free
+ *   vd_server_new -> vd_server_start -> ... -> [vd_server_unready ->] vd_server_drain -> vd_server_free
  */
 #ifndef VEDETTE_SERVER_H
 #define VEDETTE_SERVER_H
@@ -16,6 +16,14 @@ extern "C" {
 #endif
 
 struct vd_server;
+
+/* What of a request goes into the audit log, as Kubernetes has it. Bodies of secrets and of reviews with tokens never do; lists are logged without their items. */
+enum vd_audit_level {
+	VD_AUDIT_NONE,
+	VD_AUDIT_METADATA,
+	VD_AUDIT_REQUEST,	   /* and bodies of requests */
+	VD_AUDIT_REQUEST_RESPONSE, /* and of answers: what `vedette record --from-audit` reads */
+};
 
 struct vd_server_options {
 	size_t		size;		       /* sizeof(struct vd_server_options) */
@@ -56,6 +64,12 @@ struct vd_server_options {
 						   * except to ask for health and version */
 	const char     *policy_path;		  /* JSON rules, docs/SECURITY.md; NULL: who was authenticated may do everything */
 	bool		insecure_no_auth;	  /* serves an address that is not loopback although everybody may do everything there */
+	const char     *audit_path;		  /* audit.k8s.io/v1 Events are appended to this file; "-": standard output; NULL: to none */
+	int		audit_level;		  /* enum vd_audit_level; default: metadata */
+	const char     *access_path;		  /* a line for each answered request is appended to this file; the same */
+	int		listen_socket;		  /* a listening stream socket that somebody else has opened, instead of listen; taken over by vd_server_new, also
+						   * when it fails. Its address is judged as listen is, but who may open a socket of the file system is up to
+						   * who made it. 0: none */
 };
 #define VD_SERVER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
@@ -63,7 +77,7 @@ struct vd_server_options {
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
 			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, 0, 0, false,  \
-			0, 0, 0, 0, 0, false                                                                             \
+			0, 0, 0, 0, 0, false, 0, VD_AUDIT_METADATA, 0, 0                                                 \
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the
@@ -76,9 +90,14 @@ VD_API VD_MUST_USE vd_status vd_server_new(const struct vd_env *env, struct vd_s
 VD_API VD_MUST_USE vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr);
 /* "http://127.0.0.1:8080" or "https://...", with the port in use, or "unix:/run/v.sock". Lent while the server lives. */
 VD_API const char *vd_server_address(const struct vd_server *server);
-/* Reads certificates, authorities, tokens and policy again; what is wrong with them leaves everything as it was. Connections and requests from now on go by the
+/* Opens the logs anew, and reads certificates, authorities, tokens and policy again; what is wrong with them leaves everything as it was. Connections and requests from now on go by the
  * new ones; watches that run are not ended. Blocks for the disk. One call at a time. VD_INVALID: the message names the file. VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr);
+/* Whether the event loops and the threads of the env get round to what they are given. Blocks until all have, at most timeout. One call at a time. VD_TIMEOUT: some
+ * have not. */
+VD_API VD_MUST_USE vd_status vd_server_ping(struct vd_server *server, vd_dur timeout);
+/* From now on /readyz says that the server shuts down, and nothing else changes: whoever sends clients here looks elsewhere before they are sent away. */
+VD_API void vd_server_unready(struct vd_server *server);
 /* Accepts no more, ends watches cleanly, lets requests finish. Blocks until all connections are closed, or timeout. VD_TIMEOUT: some are
  * left; vd_server_free cuts them. */
 VD_API vd_status vd_server_drain(struct vd_server *server, vd_dur timeout);

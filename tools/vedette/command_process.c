@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/resource.h>
+#include <time.h>
 
 void vdi_command_raise_file_limit(void)
 {
@@ -38,4 +39,12 @@ int vdi_command_wait_for_signal(const sigset_t *signals)
 	while (sigwait(signals, &signal) == EINTR)
 		;
 	return signal;
+}
+
+int vdi_command_wait_for_signal_for(const sigset_t *signals, vd_dur timeout)
+{
+	const struct timespec limit = { .tv_sec = timeout.ns / 1000000000, .tv_nsec = timeout.ns % 1000000000 };
+	int		      signal = sigtimedwait(signals, NULL, &limit);
+
+	return signal > 0 ? signal : 0;
 }

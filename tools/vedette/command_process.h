@@ -17,5 +17,7 @@ void vdi_command_raise_file_limit(void);
 vd_status vdi_command_process_init(struct vdi_log_settings *log, int also_heard, sigset_t *ret_signals, struct vd_env **ret_env);
 /* Blocks until one of signals, which vdi_command_process_init gave, and returns it. */
 int vdi_command_wait_for_signal(const sigset_t *signals);
+/* The same, at most timeout (not negative): 0 when none came. */
+int vdi_command_wait_for_signal_for(const sigset_t *signals, vd_dur timeout);
 
 #endif

@@ -15,6 +15,7 @@
 #include "etcd_port.h"
 #include "local_history.h"
 #include "log_load.h"
+#include "service_manager.h"
 #include "thread.h"
 
 #define DRAIN_TIMEOUT VD_SECONDS(8)
@@ -42,6 +43,9 @@ struct serve {
 	bool	    is_history_failed; /* the local history, not the etcd */
 	const char *tls_cert, *tls_key, *client_ca, *token_file, *policy;
 	bool	    insecure_no_auth;
+	const char *audit_log, *audit_level, *access_log;
+	vd_dur	    shutdown_delay;
+	struct vdi_service_manager manager;
 	struct vdi_etcd_settings etcd;
 	struct vdi_etcd_port_options port;
 
@@ -129,6 +133,14 @@ static const char *store_name(const struct serve *serve)
 	return serve->is_history_failed ? serve->data_dir : serve->etcd.urls ? "etcd" : serve->load ? "" : serve->memory ? "memory" : serve->data_dir;
 }
 
+static int audit_level_of(const char *name)
+{
+	return strcmp(name, "None") == 0	 ? VD_AUDIT_NONE
+	       : strcmp(name, "Request") == 0	 ? VD_AUDIT_REQUEST
+	       : strcmp(name, "RequestResponse") == 0 ? VD_AUDIT_REQUEST_RESPONSE
+						 : VD_AUDIT_METADATA;
+}
+
 static struct vd_server_options server_options(const struct serve *serve)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -152,6 +164,10 @@ static struct vd_server_options server_options(const struct serve *serve)
 	options.token_path = serve->token_file;
 	options.policy_path = serve->policy;
 	options.insecure_no_auth = serve->insecure_no_auth;
+	options.audit_path = serve->audit_log;
+	options.audit_level = audit_level_of(serve->audit_level);
+	options.access_path = serve->access_log;
+	options.listen_socket = serve->manager.socket;
 	options.on_inconsistency = strcmp(serve->on_inconsistency, "panic") == 0    ? VD_ON_INCONSISTENCY_PANIC
 				   : strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST
 										     : VD_ON_INCONSISTENCY_REPORT;
@@ -169,6 +185,7 @@ static vd_status start_server(struct start *start, struct vd_error *error)
 		if (status == VD_OK || !start->serve->etcd.urls || due.ns <= vd_env_now(start->serve->env).ns)
 			return status;
 		(void) fprintf(stderr, "vedette serve: waiting: %s\n", error->message[0] ? error->message : vd_status_sentence(status));
+		vdi_service_manager_say(&start->serve->manager, "STATUS=Waiting: %s", error->message);
 	}
 }
 
@@ -215,21 +232,71 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 	return !is_told;
 }
 
-/* SIGHUP reads again what may change while the server runs. */
-static void serve_until_told(const struct start *start, const sigset_t *signals)
-{
-	struct vd_error error;
-	int		heard;
+/* ---- While it runs ---- */
 
-	while ((heard = vdi_command_wait_for_signal(signals)) == SIGNAL_STARTED || heard == SIGHUP) {
-		if (heard == SIGNAL_STARTED)
-			continue;
-		error = (struct vd_error) { .code = VD_OK };
-		if (vd_server_reload(start->server, &error) == VD_OK)
-			(void) fprintf(stderr, "vedette serve: certificates, tokens and policy were read again\n");
-		else
-			(void) fprintf(stderr, "vedette serve: nothing was changed: %s\n", error.message);
+/* SIGHUP reads again what may change while the server runs. */
+static void reload(const struct start *start)
+{
+	const struct vdi_service_manager *manager = &start->serve->manager;
+	struct vd_error			  error = { .code = VD_OK };
+
+	vdi_service_manager_say_reloading(manager, vd_env_now(start->serve->env));
+	if (vd_server_reload(start->server, &error) == VD_OK) {
+		(void) fprintf(stderr, "vedette serve: certificates, tokens and policy were read again\n");
+		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s", vd_server_address(start->server));
+	} else {
+		(void) fprintf(stderr, "vedette serve: nothing was changed: %s\n", error.message);
+		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s; the last reload changed nothing: %s", vd_server_address(start->server), error.message);
 	}
+}
+
+/* A sign of life that is one: every loop has answered. */
+static void say_alive(const struct start *start)
+{
+	const struct vdi_service_manager *manager = &start->serve->manager;
+
+	if (vd_server_ping(start->server, (vd_dur) { manager->watchdog.ns / 4 }) == VD_OK)
+		vdi_service_manager_say(manager, "WATCHDOG=1");
+	else
+		(void) fprintf(stderr, "vedette serve: some thread does not get round to its work: no sign of life for the watchdog\n");
+}
+
+/* Until a signal that ends, at most until due. */
+static void serve_until(const struct start *start, const sigset_t *signals, vd_mono due)
+{
+	const struct vd_env *env = start->serve->env;
+	vd_dur		     interval = { start->serve->manager.watchdog.ns / 2 };
+	vd_mono		     alive_at = interval.ns ? vd_env_now(env) : VD_NEVER;
+	vd_mono		     now;
+
+	while ((now = vd_env_now(env)).ns < due.ns) {
+		vd_mono next = { VDI_MIN(due.ns, alive_at.ns) };
+		int	heard;
+
+		if (alive_at.ns <= now.ns) {
+			say_alive(start);
+			alive_at = vd_mono_add(now, interval);
+			continue;
+		}
+		heard = next.ns == VD_NEVER.ns ? vdi_command_wait_for_signal(signals) : vdi_command_wait_for_signal_for(signals, vd_mono_since(next, now));
+		if (heard == SIGHUP)
+			reload(start);
+		else if (heard && heard != SIGNAL_STARTED)
+			return;
+	}
+}
+
+/* Those who send clients here get time to see that /readyz fails; another signal ends it at once. */
+static void say_goodbye(const struct start *start, const sigset_t *signals)
+{
+	vd_dur delay = start->serve->shutdown_delay;
+
+	vdi_service_manager_say(&start->serve->manager, "STOPPING=1\nSTATUS=Shutting down");
+	if (delay.ns == 0)
+		return;
+	(void) fprintf(stderr, "vedette serve: shutting down: /readyz fails from now on, requests are served for another %.3g s\n", (double) delay.ns / 1e9);
+	vd_server_unready(start->server);
+	serve_until(start, signals, vd_mono_add(vd_env_now(start->serve->env), delay));
 }
 
 static int run_server(struct serve *serve, const sigset_t *signals)
@@ -246,7 +313,9 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 		(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start.server), start.etcd_port ? " etcd " : "",
 			       start.etcd_port ? vdi_etcd_port_address(start.etcd_port) : "");
 		(void) fflush(stderr);
-		serve_until_told(&start, signals);
+		vdi_service_manager_say(&serve->manager, "READY=1\nSTATUS=Serving %s", vd_server_address(start.server));
+		serve_until(&start, signals, VD_NEVER);
+		say_goodbye(&start, signals);
 		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* what is left is cut */
 	}
 	(void) vdi_etcd_port_close(start.etcd_port);
@@ -281,14 +350,17 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 					  .requests = 400,
 					  .mutating_requests = 200,
 					  .on_inconsistency = "report",
+					  .audit_level = "Metadata",
 					  .etcd = VDI_ETCD_SETTINGS_INIT };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
+	struct vd_error		error = { .code = VD_OK };
+	bool			is_listen_given = false;
 	struct vd_env	       *env;
-	sigset_t		signals, reload;
+	sigset_t		signals, hangup;
 	size_t			operand_count;
 	int			result;
 	const struct vdi_option table[] = {
-		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:8080)", &serve.listen },
+		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:8080)", &serve.listen, NULL, &is_listen_given },
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data); with --etcd: where its history is kept for the next start", &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
 		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
@@ -318,6 +390,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "token-file", VDI_OPTION_TEXT, "FILE", "bearer tokens: lines of token,user,uid,\"group,group\"", &serve.token_file },
 		{ 0, "authorization-policy", VDI_OPTION_TEXT, "FILE", "who may do what (JSON; default: whoever is authenticated, everything)", &serve.policy },
 		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve everybody, also on an address that is not loopback", &serve.insecure_no_auth },
+		{ 0, "audit-log", VDI_OPTION_TEXT, "FILE", "append an audit event for each request (audit.k8s.io/v1, JSON lines); -: standard output", &serve.audit_log },
+		{ 0, "audit-level", VDI_OPTION_CHOICE, "LEVEL", "how much of a request: None, Metadata, Request (and bodies) or RequestResponse (and answers; default Metadata)",
+		  &serve.audit_level, "None|Metadata|Request|RequestResponse" },
+		{ 0, "access-log", VDI_OPTION_TEXT, "FILE", "append a line for each answered request (combined log format and seconds); -: standard output", &serve.access_log },
+		{ 0, "shutdown-delay", VDI_OPTION_DURATION, "DURATION", "when told to end, let /readyz fail for so long and serve on before connections are closed (default 0s)",
+		  &serve.shutdown_delay },
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 
@@ -336,12 +414,16 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--etcd-listen serves the embedded store: it does not go with --etcd");
 	if (serve.memory && serve.data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
+	if (vdi_service_manager_init(&serve.manager, &error) != VD_OK)
+		return vdi_command_mistake(command, "%s", error.message);
+	if (serve.manager.socket && is_listen_given)
+		return vdi_command_mistake(command, "a socket was handed over (LISTEN_FDS): it is served instead of --listen, which must not be given then");
 	if (serve.data_dir == NULL && !serve.etcd.urls)
 		serve.data_dir = "./vedette-data";
 	vdi_command_raise_file_limit();
-	(void) sigemptyset(&reload);
-	(void) sigaddset(&reload, SIGHUP);
-	(void) sigprocmask(SIG_BLOCK, &reload, NULL);
+	(void) sigemptyset(&hangup);
+	(void) sigaddset(&hangup, SIGHUP);
+	(void) sigprocmask(SIG_BLOCK, &hangup, NULL);
 	if (vdi_command_process_init(&log, SIGNAL_STARTED, &signals, &env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	(void) sigaddset(&signals, SIGHUP);
@@ -356,7 +438,7 @@ const struct vdi_command vdi_command_serve = {
 	.summary = "Serve list and watch to kubectl, client-go and the like.",
 	.usage = "vedette serve [options]",
 	.details = "Says one line on standard error when it accepts requests: \"vedette: ready http://127.0.0.1:8080\". SIGTERM or Ctrl-C ends it: watches end\n"
-		   "cleanly, what was acknowledged is on disk. SIGHUP reads certificates, tokens and policy again.\n"
+		   "cleanly, what was acknowledged is on disk. SIGHUP reads certificates, tokens and policy again, and opens the logs anew.\n"
 		   "With --etcd URL the objects lie in an etcd (3.4 or later), under the keys that Kubernetes uses; several servers may share one.\n"
 		   "With --data-dir DIR beside it, the changes of the last --history-window are kept there too (at most --history-bytes of them), and a restart\n"
 		   "of this server makes nobody list again, whatever etcd has compacted meanwhile. Each server needs a directory of its own.\n"

@@ -1,0 +1,283 @@
+/* How: two buffers. One collects under the lock, the other is being written by a blocking actor; they change places. After a write that failed in the middle of a
+ * line the file is cut back to the last whole one where it is a file, so that no reader meets half a line. */
+#include "line_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "buffer.h"
+#include "lock.h"
+#include "wait.h"
+
+#define KEPT_MAX ((size_t) 1 << 20)
+
+struct batch {
+	struct vdi_buffer text;
+	uint64_t	  lines;
+};
+
+struct vdi_line_log {
+	/* Fixed. */
+	const struct vd_env	   *env;
+	struct vdi_line_log_options options;
+	char			   *path;
+	struct vd_actor		   *actor;
+	struct vdi_log_limit	    full_said;
+
+	/* The actor's. */
+	int	     fd;
+	struct batch writing;
+	bool	     is_failing;
+	uint64_t     lost_count; /* since it fails */
+
+	/* Under lock. */
+	struct vdi_lock	     lock;
+	struct vdi_condition changed;
+	struct batch	     pending;
+	bool		     has_to_reopen;
+	bool		     is_writing;
+};
+
+static bool is_stdout(const struct vdi_line_log *log)
+{
+	return strcmp(log->path, "-") == 0;
+}
+
+/* Not a FIFO that nobody reads: opening it would block for ever. */
+static int open_file(const struct vdi_line_log *log)
+{
+	int fd, flags;
+
+	if (is_stdout(log))
+		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	fd = open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+	flags = fd >= 0 ? fcntl(fd, F_GETFL) : -1;
+	if (flags >= 0)
+		(void) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+	return fd;
+}
+
+/* ---- Writing ---- */
+
+/* The beginning of a line that will get no end. */
+static void cut_torn_line(const struct vdi_line_log *log, size_t torn)
+{
+	struct stat facts;
+
+	if (torn && fstat(log->fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size >= (off_t) torn)
+		(void) !ftruncate(log->fd, facts.st_size - (off_t) torn);
+}
+
+static uint64_t count_lines(const char *text, size_t size, size_t *ret_tail)
+{
+	const char *end = text + size, *newline;
+	uint64_t    count = 0;
+
+	while ((newline = memchr(text, '\n', (size_t) (end - text))) != NULL) {
+		count++;
+		text = newline + 1;
+	}
+	*ret_tail = (size_t) (end - text);
+	return count;
+}
+
+static void note_failure(struct vdi_line_log *log, int error, uint64_t lines)
+{
+	vdi_metric_add(log->options.lost, lines);
+	log->lost_count += lines;
+	if (!log->is_failing)
+		vdi_log(log->env, VD_LOG_ERROR, "log", "%s %s: %s; its lines are lost and counted until it can be written again", log->options.name, log->path,
+			strerror(error));
+	log->is_failing = true;
+}
+
+static void note_success(struct vdi_line_log *log)
+{
+	if (log->is_failing)
+		vdi_log(log->env, VD_LOG_INFO, "log", "%s %s is written again; %llu lines were lost", log->options.name, log->path,
+			(unsigned long long) log->lost_count);
+	log->is_failing = false;
+	log->lost_count = 0;
+}
+
+static void write_batch(struct vdi_line_log *log)
+{
+	const char *text = log->writing.text.data;
+	size_t	    size = log->writing.text.size, done = 0, tail;
+
+	while (done < size) {
+		ssize_t written = write(log->fd, text + done, size - done);
+
+		if (written >= 0) {
+			done += (size_t) written;
+		} else if (errno != EINTR) {
+			int	 error = errno;
+			uint64_t whole = count_lines(text, done, &tail);
+
+			cut_torn_line(log, tail);
+			note_failure(log, error, log->writing.lines - whole);
+			return;
+		}
+	}
+	if (size)
+		note_success(log);
+}
+
+static void reopen(struct vdi_line_log *log)
+{
+	int fd = open_file(log);
+
+	if (fd < 0) {
+		vdi_log(log->env, VD_LOG_WARNING, "log", "%s %s cannot be opened anew, the old file is kept: %s", log->options.name, log->path, strerror(errno));
+		return;
+	}
+	(void) close(log->fd);
+	log->fd = fd;
+}
+
+static void run(void *arg)
+{
+	struct vdi_line_log *log = arg;
+	struct batch	     swap;
+	bool		     has_to_reopen;
+
+	for (;;) {
+		if (log->writing.text.capacity > KEPT_MAX) { /* a burst is over */
+			vdi_buffer_fini(&log->writing.text);
+			vdi_buffer_init(&log->writing.text, log->options.pending_bytes_max);
+		}
+		vdi_buffer_clear(&log->writing.text);
+		log->writing.lines = 0;
+		vdi_lock_acquire(&log->lock);
+		swap = log->pending;
+		log->pending = log->writing;
+		log->writing = swap;
+		has_to_reopen = log->has_to_reopen;
+		log->has_to_reopen = false;
+		log->is_writing = log->writing.lines || has_to_reopen;
+		if (!log->is_writing)
+			vdi_condition_broadcast(&log->changed);
+		vdi_lock_release(&log->lock);
+		if (log->writing.lines == 0 && !has_to_reopen)
+			return;
+		if (has_to_reopen)
+			reopen(log);
+		write_batch(log);
+	}
+}
+
+/* ---- Any thread ---- */
+
+/* The buffer keeps what it had when an append fails, and fails from then on: it must not. */
+static bool append_locked(struct vdi_line_log *log, struct vd_bytes line)
+{
+	struct vdi_buffer *text = &log->pending.text;
+	char		  *place;
+
+	if (line.size >= log->options.pending_bytes_max || text->size + line.size + 1 > log->options.pending_bytes_max)
+		return false;
+	place = vdi_buffer_reserve(text, line.size + 1);
+	if (place == NULL) {
+		text->status = VD_OK; /* no memory now */
+		return false;
+	}
+	if (line.size)
+		memcpy(place, line.data, line.size);
+	place[line.size] = '\n';
+	vdi_buffer_commit(text, line.size + 1);
+	log->pending.lines++;
+	return true;
+}
+
+void vdi_line_log_put(struct vdi_line_log *log, struct vd_bytes line)
+{
+	bool is_taken;
+
+	if (log == NULL)
+		return;
+	vdi_lock_acquire(&log->lock);
+	is_taken = append_locked(log, line);
+	if (log->pending.lines == 1)
+		vd_actor_wake(log->actor);
+	vdi_lock_release(&log->lock);
+	if (is_taken) {
+		vdi_metric_add(log->options.taken, 1);
+		return;
+	}
+	vdi_metric_add(log->options.lost, 1);
+	vdi_log_limited(log->env, &log->full_said, VD_LOG_ERROR, "log", "%s %s: lines come faster than they can be written; some are lost and counted",
+			log->options.name, log->path);
+}
+
+void vdi_line_log_reopen(struct vdi_line_log *log)
+{
+	if (log == NULL)
+		return;
+	vdi_lock_acquire(&log->lock);
+	log->has_to_reopen = !is_stdout(log);
+	vd_actor_wake(log->actor);
+	vdi_lock_release(&log->lock);
+}
+
+/* ---- Life ---- */
+
+static struct vdi_line_log *free_log(struct vdi_line_log *log)
+{
+	if (log->fd >= 0)
+		(void) close(log->fd);
+	vdi_buffer_fini(&log->pending.text);
+	vdi_buffer_fini(&log->writing.text);
+	vdi_condition_fini(&log->changed);
+	vdi_lock_fini(&log->lock);
+	vdi_free(log->path);
+	vdi_free(log);
+	return NULL;
+}
+
+vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_options *options, struct vdi_line_log **ret_log, struct vd_error *reterr)
+{
+	struct vdi_line_log    *log = VDI_NEW(struct vdi_line_log);
+	struct vd_actor_options actor = { .name = "line_log", .run = run, .blocking = true };
+	vd_status		status = VD_OK;
+
+	if (log == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	log->env = env;
+	log->options = *options;
+	if (log->options.pending_bytes_max == 0)
+		log->options.pending_bytes_max = VDI_LINE_LOG_PENDING_MAX;
+	log->full_said.interval = VD_SECONDS(10);
+	log->fd = -1;
+	vdi_lock_init(&log->lock, VDI_LOCK_QUEUE);
+	vdi_condition_init(&log->changed);
+	vdi_buffer_init(&log->pending.text, log->options.pending_bytes_max);
+	vdi_buffer_init(&log->writing.text, log->options.pending_bytes_max);
+	log->path = vdi_strdup(options->path);
+	if (log->path == NULL)
+		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	else if ((log->fd = open_file(log)) < 0)
+		status = vd_error_set(reterr, VD_IO, "%s %s: %s", options->name, options->path, strerror(errno));
+	actor.arg = log;
+	if (status == VD_OK && (status = vd_actor_new(env, &actor, &log->actor)) != VD_OK)
+		(void) vd_error_set(reterr, status, "%s: %s", options->name, vd_status_sentence(status));
+	if (status != VD_OK) {
+		(void) free_log(log);
+		return status;
+	}
+	*ret_log = log;
+	return VD_OK;
+}
+
+struct vdi_line_log *vdi_line_log_close(struct vdi_line_log *log)
+{
+	if (log == NULL)
+		return NULL;
+	vdi_lock_acquire(&log->lock);
+	while (log->pending.lines || log->is_writing || log->has_to_reopen)
+		vdi_condition_wait(&log->changed, &log->lock);
+	vdi_lock_release(&log->lock);
+	vdi_wait_for_actor_close(log->env, log->actor);
+	return free_log(log);
+}
