@@ -44,8 +44,27 @@ stop() {
 	same "exit status" 0 "$status"
 }
 unset ETCDCTL_API
-ctl() { timeout 20 "$ETCDCTL" --endpoints "$endpoint" "$@" 2>&1; }
+ctl() { timeout 120 "$ETCDCTL" --endpoints "$endpoint" "$@" 2>&1; }
 lines() { tr '\n' ' ' | sed 's/ *$//'; }
+# until_shown FILE WORDS: waits, and goes on without them after two minutes.
+until_shown() {
+	for _ in $(seq 2400); do
+		[[ "$(lines <"$1")" == *"$2"* ]] && return
+		sleep 0.05
+	done
+}
+# watched WORDS ARGUMENT...: what an etcdctl that does not end by itself has printed when WORDS are among it.
+watched() {
+	local words=$1 client
+	shift
+	"$ETCDCTL" --endpoints "$endpoint" "$@" >"$dir/watched" 2>&1 &
+	client=$!
+	until_shown "$dir/watched" "$words"
+	kill $client 2>/dev/null || true
+	wait $client 2>/dev/null || true
+	lines <"$dir/watched"
+}
+current_revision() { ctl get a -w json | sed 's/.*"revision":\([0-9]*\).*/\1/'; }
 # Prints the last line that is no log record of the client.
 refused() { ! out=$(ctl "$@") && echo "$out" | grep -v '^{' | tail -n 1; }
 
@@ -73,17 +92,29 @@ same "del nothing" 0 "$(ctl del nothing)"
 same "txn success" "SUCCESS  OK  a 3" "$(printf 'value("a") = "2"\n\nput a 3\nget a\n\nput a 4\n\n' | ctl txn | lines)"
 same "txn failure" "FAILURE  a 3" "$(printf 'mod("a") = "2"\n\nput a 5\n\nget a\n\n' | ctl txn | lines)"
 
-ctl watch w --prefix --prev-kv >"$dir/watch" &
-sleep 1
+next=$(($(current_revision) + 1))
 ctl put w1 x >/dev/null
 ctl put w1 y >/dev/null
 ctl del w1 >/dev/null
-sleep 1
-kill $! 2>/dev/null || true
-same "watch" "PUT w1 x PUT w1 x w1 y DELETE w1 y w1" "$(tr '\n' ' ' <"$dir/watch" | sed 's/ *$//')"
-holds "watch from a revision" "PUT a 1" "$( (timeout 2 "$ETCDCTL" --endpoints "$endpoint" watch a --rev 2 2>&1 || true) | lines)"
-holds "watch of a range" "PUT c vc" "$( (timeout 2 "$ETCDCTL" --endpoints "$endpoint" watch b d --rev 4 2>&1 || true) | lines)"
-holds "watch interactive, progress" "progress notify: " "$( (printf 'watch a\n'; sleep 1; printf 'progress\n'; sleep 1) | timeout 5 "$ETCDCTL" --endpoints "$endpoint" watch -i 2>&1 || true)"
+same "watch" "PUT w1 x PUT w1 x w1 y DELETE w1 y w1" "$(watched "DELETE w1 y w1" watch w --prefix --prev-kv --rev $next)"
+holds "watch from a revision" "PUT a 1" "$(watched "PUT a 1" watch a --rev 2)"
+holds "watch of a range" "PUT c vc" "$(watched "PUT c vc" watch b d --rev 4)"
+mkfifo "$dir/commands"
+"$ETCDCTL" --endpoints "$endpoint" watch -i <"$dir/commands" >"$dir/interactive" 2>&1 &
+client=$!
+exec 7>"$dir/commands"
+echo "watch a --rev 2" >&7
+until_shown "$dir/interactive" "PUT a 1"
+for _ in $(seq 100); do # it is not answered before the watch has caught up
+	grep -q "progress notify: " "$dir/interactive" && break
+	echo "progress" >&7
+	sleep 0.2
+done
+exec 7>&-
+kill $client 2>/dev/null || true
+wait $client 2>/dev/null || true
+holds "watch interactive" "PUT a 1" "$(lines <"$dir/interactive")"
+holds "watch interactive, progress" "progress notify: " "$(cat "$dir/interactive")"
 
 lease=$(ctl lease grant 100 | awk '{ print $2 }')
 same "put with lease" OK "$(ctl put leased 1 --lease "$lease")"
@@ -95,7 +126,10 @@ holds "lease revoke" "revoked" "$(ctl lease revoke "$lease")"
 same "revoked keys are gone" "" "$(ctl get leased)"
 short=$(ctl lease grant 2 | awk '{ print $2 }')
 ctl put short 1 --lease "$short" >/dev/null
-sleep 4
+for _ in $(seq 600); do
+	[ -z "$(ctl get short)" ] && break
+	sleep 0.2
+done
 same "expired keys are gone" "" "$(ctl get short)"
 
 holds "endpoint status" "3.7.3" "$(ctl endpoint status)"
@@ -108,11 +142,11 @@ holds "move-leader" "Error:" "$(refused move-leader 1234)"
 holds "defrag" "Finished defragmenting" "$(ctl defrag)"
 same "alarm list" "" "$(ctl alarm list)"
 holds "downgrade validate" "Error: etcdserver: invalid downgrade target version" "$(refused downgrade validate 3.5)"
-revision=$(ctl get a -w json | sed 's/.*"revision":\([0-9]*\).*/\1/')
+revision=$(current_revision)
 holds "compaction" "compacted revision $revision" "$(ctl compaction "$revision" --physical)"
 holds "compacted" "Error: etcdserver: mvcc: required revision has been compacted" "$(refused get a --rev 2)"
-holds "lock" "l/" "$(timeout 20 "$ETCDCTL" --endpoints "$endpoint" lock l echo done 2>&1; timeout 2 "$ETCDCTL" --endpoints "$endpoint" lock l 2>&1 || true)"
-holds "elect" "one" "$( (timeout 3 "$ETCDCTL" --endpoints "$endpoint" elect e one 2>&1 || true) | lines)"
+holds "lock" "l/" "$(ctl lock l echo done; watched l/ lock l)"
+holds "elect" "one" "$(watched one elect e one)"
 holds "version" '"etcdserver":"3.7.3"' "$(curl -s "http://$http/version")"
 same "health" '{"health":"true","reason":""}' "$(curl -s "http://$http/health")"
 same "livez" ok "$(curl -s "http://$http/livez")"
@@ -156,7 +190,7 @@ as_root user add u:up >/dev/null
 as_root user grant-role u reader >/dev/null
 same "permitted" "a 3" "$(ctl --user u:up get a | lines)"
 holds "not permitted" "Error: etcdserver: permission denied" "$(refused --user u:up put a 1)"
-holds "not permitted" "permission denied" "$( (timeout 5 "$ETCDCTL" --endpoints "$endpoint" --user u:up watch a --prefix 2>&1 || true) | lines)"
+holds "not permitted" "permission denied" "$(watched "permission denied" --user u:up watch a --prefix)"
 holds "user list" "root u" "$(as_root user list | lines)"
 holds "user get" "reader" "$(as_root user get u | lines)"
 holds "role list" "reader root" "$(as_root role list | lines)"
@@ -202,11 +236,11 @@ if command -v openssl >/dev/null; then
 	as() {
 		who=$1
 		shift
-		timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --cert "$dir/$who.crt" --key "$dir/$who.key" "$@" 2>&1
+		timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --cert "$dir/$who.crt" --key "$dir/$who.key" "$@" 2>&1
 	}
 	same "TLS put" OK "$(as root put a 1)"
-	holds "no certificate" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
-	holds "plain text" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "http://$endpoint" --command-timeout 2s get a 2>&1 || true)"
+	holds "no certificate" "context deadline exceeded" "$(timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
+	holds "plain text" "context deadline exceeded" "$(timeout 120 "$ETCDCTL" --endpoints "http://$endpoint" --command-timeout 2s get a 2>&1 || true)"
 	as root user add root --no-password >/dev/null
 	as root role add root >/dev/null
 	as root user grant-role root root >/dev/null
@@ -222,7 +256,7 @@ if command -v openssl >/dev/null; then
 	start_serve https://0.0.0.0:0 "${mutual[@]}"
 	secure="https://127.0.0.1:${endpoint##*:}"
 	same "serve: TLS put" OK "$(as root put a 1)"
-	holds "serve: no certificate" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
+	holds "serve: no certificate" "context deadline exceeded" "$(timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
 	holds "serve: advertised" "https://" "$(as root member list)"
 	as root user add root --no-password >/dev/null
 	as root user add visitor:secret >/dev/null
@@ -234,13 +268,13 @@ if command -v openssl >/dev/null; then
 	stop
 	start_serve 0.0.0.0:0 "${tls[@]}"
 	secure="https://127.0.0.1:${endpoint##*:}"
-	holds "serve: without its certificate root is nobody" "user name is empty" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" get a 2>&1 || true)"
-	holds "serve: a password" "permission denied" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --user visitor:secret get a 2>&1 || true)"
+	holds "serve: without its certificate root is nobody" "user name is empty" "$(timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" get a 2>&1 || true)"
+	holds "serve: a password" "permission denied" "$(timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --user visitor:secret get a 2>&1 || true)"
 	stop
 	start_serve 127.0.0.1:0 --tls-cert "$dir/server.crt" --tls-key "$dir/server.key" --client-ca "$dir/ca.crt"
 	secure="https://127.0.0.1:${endpoint##*:}"
 	same "serve: the certificates of the REST side" "a 1" "$(as root get a | lines)"
-	holds "serve: they are asked for" "context deadline exceeded" "$(timeout 20 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
+	holds "serve: they are asked for" "context deadline exceeded" "$(timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
 	stop
 	serve_refuses "a certificate without its key" "belong together" --etcd-listen 127.0.0.1:0 --etcd-listen-cert-file "$dir/server.crt"
 	serve_refuses "client certificates without an authority" "needs" --etcd-listen 127.0.0.1:0 "${tls[@]}" --etcd-listen-client-cert-auth
@@ -255,7 +289,7 @@ endpoint="127.0.0.1:${endpoint##*:}"
 same "serve: open because that was said" OK "$(ctl put a 1)"
 stop
 # The snapshot of a real etcd: keys with their history, a compaction, leases, users and roles.
-real() { timeout 20 "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" "$@" 2>&1; }
+real() { timeout 120 "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" "$@" 2>&1; }
 for i in 1 2 3; do for key in a b c/1 c/2; do real put "$key" "$i" >/dev/null; done; done
 real del c/1 >/dev/null
 real compaction 8 --physical >/dev/null

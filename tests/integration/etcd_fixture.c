@@ -7,7 +7,7 @@
 #include "control.h"
 #include "env.h"
 
-#define PATIENCE_MS 60000
+#define PATIENCE_MS 300000
 
 static vd_mono patience(void)
 {

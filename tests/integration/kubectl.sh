@@ -37,7 +37,7 @@ fi
 
 checks=0
 failures=0
-k() { timeout 60 "$kubectl" --server "$SERVER" "$@"; }
+k() { timeout 300 "$kubectl" --server "$SERVER" "$@"; }
 squeeze() { sed -E 's/ +/ /g; s/ $//'; }
 fail() {
 	failures=$((failures + 1))
@@ -306,7 +306,7 @@ succeeds "delete applied" k delete cm applied -n $ns
 
 # --- watch
 : >watch.out
-timeout 60 "$kubectl" --server "$SERVER" get cm -n $ns -w --no-headers -l colour=blue >watch.out 2>watch.err &
+timeout 300 "$kubectl" --server "$SERVER" get cm -n $ns -w --no-headers -l colour=blue >watch.out 2>watch.err &
 background=$!
 until_lines watch.out 2
 k patch cm b -n $ns --type=merge -p '{"data":{"watched":"1"}}' >/dev/null
@@ -322,7 +322,7 @@ b 2
 c 1
 d 1" "$(awk '{print $1, $2}' watch.out)"
 : >watch.out
-timeout 60 "$kubectl" --server "$SERVER" get cm -n $ns --watch-only --output-watch-events -o json >watch.out 2>watch.err &
+timeout 300 "$kubectl" --server "$SERVER" get cm -n $ns --watch-only --output-watch-events -o json >watch.out 2>watch.err &
 background=$!
 # The watch may not stand yet: change again until it shows something.
 tries=0
@@ -340,7 +340,7 @@ stop_background
 same "get --watch-only" "DELETED e MODIFIED e" "$(jq -r '.type + " " + .object.metadata.name' watch.out | sort -u | paste -sd' ')"
 # A watch of one name, without a list before.
 : >watch.out
-timeout 60 "$kubectl" --server "$SERVER" get cm a -n $ns -w --no-headers >watch.out 2>watch.err &
+timeout 300 "$kubectl" --server "$SERVER" get cm a -n $ns -w --no-headers >watch.out 2>watch.err &
 background=$!
 until_lines watch.out 1
 k annotate cm a -n $ns watched=yes >/dev/null
@@ -392,7 +392,7 @@ same "pods of a node" "pod/web-1" "$out"
 succeeds "pods of no node" k get pods -n $ns --field-selector spec.nodeName= -o name
 same "pods of no node" "pod/web-2" "$out"
 : >watch.out
-timeout 60 "$kubectl" --server "$SERVER" get pods -n $ns -w --no-headers --field-selector spec.nodeName=node-0 >watch.out 2>watch.err &
+timeout 300 "$kubectl" --server "$SERVER" get pods -n $ns -w --no-headers --field-selector spec.nodeName=node-0 >watch.out 2>watch.err &
 background=$!
 until_lines watch.out 1
 succeeds "status patch" k patch pod web-0 -n $ns --subresource=status --type=merge -p '{"status":{"phase":"Running","containerStatuses":[{"name":"main","ready":true,"restartCount":2,"image":"x","imageID":"x","state":{"running":{}}},{"name":"side","ready":true,"restartCount":1,"image":"x","imageID":"x","state":{"running":{}}}]}}'
@@ -437,7 +437,7 @@ EOF
 same "apply a widget again" "widget.example.com/w3 configured" "$out"
 same "after apply of a widget" '{"size":2}' "$(k get widget w3 -n $ns -o json | jq -c .spec)"
 : >watch.out
-timeout 60 "$kubectl" --server "$SERVER" get wd -n $ns -w --no-headers --field-selector spec.colour=green >watch.out 2>watch.err &
+timeout 300 "$kubectl" --server "$SERVER" get wd -n $ns -w --no-headers --field-selector spec.colour=green >watch.out 2>watch.err &
 background=$!
 until_lines watch.out 1
 k patch widget w2 -n $ns --type=merge -p '{"spec":{"colour":"green"}}' >/dev/null

@@ -3,12 +3,12 @@
 # Starts `vedette serve SERVE-FLAG... --listen 127.0.0.1:0`, waits for its ready line, and runs COMMAND with
 #   SERVER      its URL
 #   SERVER_PID  its process id
-# Then ends the server with SIGTERM, which must make it exit 0 within 10 s. Exits as COMMAND did (77 is "skipped"), or 1 when the server
+# Then ends the server with SIGTERM, which must make it exit 0 within two minutes. Exits as COMMAND did (77 is "skipped"), or 1 when the server
 # failed; its stderr is printed then. A flag @DIR@ stands for a directory that is made for this run and removed after it.
 set -eu
 
-ready_seconds=30
-end_seconds=10
+ready_seconds=300
+end_seconds=120
 
 vedette=$1
 shift

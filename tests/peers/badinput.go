@@ -28,7 +28,7 @@ type healthyClient struct {
 	events    int
 }
 
-const healthyLatencyMax = 10 * time.Second
+const healthyLatencyMax = time.Minute
 
 func startHealthyClient(report *report, address string) *healthyClient {
 	h := &healthyClient{report: report, address: address}

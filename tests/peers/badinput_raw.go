@@ -19,7 +19,7 @@ func (b *badInput) refusedRaw(rule, what, bytes string, mustClose bool, codes ..
 	}
 	defer conn.Close()
 	go func() { _, _ = conn.Write([]byte(bytes)) }()
-	response, err := conn.readResponse(10 * time.Second)
+	response, err := conn.readResponse(2 * time.Minute)
 	if !b.report.check(err == nil, rule, "%s: no answer: %v", what, err) {
 		return
 	}
@@ -28,7 +28,7 @@ func (b *badInput) refusedRaw(rule, what, bytes string, mustClose bool, codes ..
 		b.isStatus(rule, what, response, decoded, refusal{codes: codes})
 	}
 	if mustClose {
-		b.report.check(conn.closedWithin(5*time.Second), rule, "%s: the connection stays open after %d", what, response.status)
+		b.report.check(conn.closedWithin(2*time.Minute), rule, "%s: the connection stays open after %d", what, response.status)
 	}
 }
 
@@ -115,7 +115,7 @@ func (b *badInput) framing() {
 		}
 		defer conn.Close()
 		_, _ = conn.Write([]byte(bytes))
-		response, err := conn.readResponse(10 * time.Second)
+		response, err := conn.readResponse(2 * time.Minute)
 		b.report.check(err == nil && response.status == code, "H-506", "%s: %v %v", what, err, response)
 	}
 	good("an empty line before the request", "\r\n"+smuggled, 200)
@@ -134,9 +134,9 @@ func (b *badInput) framing() {
 	conn, err := dialRaw(b.address)
 	if b.report.check(err == nil, "H-506", "%v", err) {
 		_, _ = conn.Write([]byte(get + host + "Connection: close\r\n\r\n"))
-		response, err := conn.readResponse(10 * time.Second)
+		response, err := conn.readResponse(2 * time.Minute)
 		b.report.check(err == nil && response.status == 200, "H-506", "Connection: close: %v", err)
-		b.report.check(conn.closedWithin(5*time.Second), "H-506", "Connection: close: the connection stays open")
+		b.report.check(conn.closedWithin(2*time.Minute), "H-506", "Connection: close: the connection stays open")
 		conn.Close()
 	}
 	conn, err = dialRaw(b.address)
@@ -150,7 +150,7 @@ func (b *badInput) framing() {
 			_, _ = conn.reader.ReadString('\n')
 		}
 		_, _ = conn.Write([]byte(want))
-		response, err := conn.readResponse(10 * time.Second)
+		response, err := conn.readResponse(2 * time.Minute)
 		b.report.check(err == nil && (response.status == 201 || response.status == 417), "H-506", "Expect: 100-continue: %v", err)
 		conn.Close()
 		b.ask("DELETE", badPath+"/expected", "")
@@ -391,7 +391,7 @@ func (b *badInput) unreadWatches(count, bytes int) {
 		defer wg.Done()
 		at := revisionOf(created)
 		for n := 1; n <= rounds; {
-			event, err := reader.next(30 * time.Second)
+			event, err := reader.next(2 * time.Minute)
 			if err == errStreamEnded { // too slow: it ends cleanly, and can be resumed (design: never a gap)
 				resumed++
 				reader.close()
@@ -422,7 +422,7 @@ func (b *badInput) unreadWatches(count, bytes int) {
 	ended := 0
 	for i, conn := range stuck {
 		s := &stream{conn: conn, events: make(chan streamEvent), ended: make(chan error, 1), quit: make(chan struct{})}
-		head, err := conn.readHead(10 * time.Second)
+		head, err := conn.readHead(2 * time.Minute)
 		if !b.report.check(err == nil && head.status == 200, "H-624", "stuck watch %d: %v", i, err) {
 			continue
 		}
@@ -430,7 +430,7 @@ func (b *badInput) unreadWatches(count, bytes int) {
 		go s.decode()
 		n := int64(1)
 		for n <= int64(rounds) {
-			event, err := s.next(10 * time.Second)
+			event, err := s.next(2 * time.Minute)
 			if err == errNothing {
 				b.report.violation("H-624", "stuck watch %d, reading again: nothing after event %d of %d, and no end", i, n-1, rounds)
 				break

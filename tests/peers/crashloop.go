@@ -160,7 +160,7 @@ func (l *crashLoop) run(rounds int, runMax time.Duration, verbose bool) error {
 	if err := l.start(); err != nil {
 		return err
 	}
-	if _, err := l.server.awaitReady(30 * time.Second); err != nil {
+	if _, err := l.server.awaitReady(5 * time.Minute); err != nil {
 		return err
 	}
 	l.url = l.server.url
@@ -212,7 +212,7 @@ func (l *crashLoop) run(rounds int, runMax time.Duration, verbose bool) error {
 		if err := l.start(); err != nil {
 			return err
 		}
-		took, err := l.server.awaitReady(30 * time.Second)
+		took, err := l.server.awaitReady(5 * time.Minute)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
@@ -239,7 +239,7 @@ func (l *crashLoop) run(rounds int, runMax time.Duration, verbose bool) error {
 	if err := l.start(); err != nil {
 		return err
 	}
-	if _, err := l.server.awaitReady(30 * time.Second); err != nil {
+	if _, err := l.server.awaitReady(5 * time.Minute); err != nil {
 		return err
 	}
 	if _, err := l.compare(l.watchStart); err != nil {

@@ -416,7 +416,7 @@ func (c *etcdCluster) chosen(word string) ([]*etcdMember, error) {
 	case "leader", "follower", "followers":
 		leader := -1
 		var err error
-		for deadline := time.Now().Add(30 * time.Second); leader < 0; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(5 * time.Minute); leader < 0; time.Sleep(20 * time.Millisecond) {
 			var found int
 			if found, err = c.leader(); err == nil {
 				leader = found
@@ -488,7 +488,7 @@ func (c *etcdCluster) obey(words []string) (string, error) {
 		}
 		return strings.Join(states, " "), nil
 	case "wait":
-		return "", c.awaitHealthy(90 * time.Second)
+		return "", c.awaitHealthy(5 * time.Minute)
 	case "proxy":
 		return c.obeyProxy(words)
 	case "kill", "stop", "start", "restart", "pause", "resume", "wipe":

@@ -73,7 +73,7 @@ type fakeCall struct {
 	sending  sync.Mutex
 }
 
-const fakeWait = 30 * time.Second
+const fakeWait = 5 * time.Minute
 
 // rawMessage passes through the codec as it is.
 type rawMessage struct{ bytes []byte }

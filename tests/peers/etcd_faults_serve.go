@@ -65,7 +65,7 @@ func runServeFaults(args []string) int {
 	for range 2 {
 		server, err := startServer(*program, serveArgs...)
 		if err == nil {
-			_, err = server.awaitReady(60 * time.Second)
+			_, err = server.awaitReady(5 * time.Minute)
 		}
 		if err != nil {
 			report.violation("serve", "%v", err)

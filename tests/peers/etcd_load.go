@@ -343,7 +343,7 @@ func (l *etcdLoad) watch(count int) (map[string]any, error) {
 	}
 	group.Wait()
 	wanted := puts.Load() * int64(count)
-	for deadline := time.Now().Add(30 * time.Second); delivered.Load() < wanted && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); delivered.Load() < wanted && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 	}
 	elapsed := time.Since(began)
 	after, rss := l.usage()

@@ -43,7 +43,7 @@ func newWireTest(report *report, server string) (*wireTest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wireTest{report: report, address: address, client: &rawClient{address: address}, short: 300 * time.Millisecond, prompt: 10 * time.Second}, nil
+	return &wireTest{report: report, address: address, client: &rawClient{address: address}, short: 300 * time.Millisecond, prompt: 2 * time.Minute}, nil
 }
 
 // ask sends a request and decodes the JSON answer; a nil object means there was none (reported).

@@ -158,7 +158,7 @@ func (t *wireTest) watchStarts(upstream bool) {
 	s.close()
 	s = t.open(wirePath + "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersion=" + future + newer)
 	if s != nil {
-		event, err := s.next(15 * time.Second)
+		event, err := s.next(2 * time.Minute)
 		t.report.check(err == nil && event.kind == "ERROR" && digNumber(event.object, "code") == 504 && digString(event.object, "reason") == "Timeout" &&
 			digString(event.object, "details", "causes", 0, "reason") == "ResourceVersionTooLarge" && digString(event.object, "kind") == "Status",
 			"R-520", "WatchList from the future: %v %v %.300s", event.kind, err, event.raw)
