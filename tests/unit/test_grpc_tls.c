@@ -224,7 +224,7 @@ static void files_that_are_no_certificates_are_named(void **state)
 	assert_string_equal(error.message, "client certificates cannot be required without a CA for them");
 }
 
-/* The key of another certificate: core makes a channel that can never connect. It must say so, and close like any other. */
+/* The key of another certificate, and files with something else in them: the file is named, with what OpenSSL says. */
 static void a_key_that_fits_no_certificate(void **state)
 {
 	struct vdi_rpc_server_tls     server = server_tls("server", false);
@@ -234,15 +234,31 @@ static void a_key_that_fits_no_certificate(void **state)
 					      .key_path = rpc_certs_path(&certs, "server.key") };
 	struct rpc_echo		      echo;
 	struct vd_error		      error = { 0 };
-	char			      cause[256];
-	struct rpc_answer	      answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
+	const char		     *endpoint = "https://127.0.0.1:1";
+	struct vdi_grpc_client_options client_options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = &tls };
+	struct vdi_rpc_client	      *client;
+	char			       wanted[1024];
 
 	(void) state;
-	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
-	assert_string_equal(cause, "the certificate, its key or the CA cannot be used");
+	assert_status(vdi_grpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch", tls.key_path, tls.cert_path);
+	assert_string_equal(error.message, wanted);
+	tls.cert_path = tls.key_path;
+	assert_status(vdi_grpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	(void) snprintf(wanted, sizeof wanted, "certificate \"%s\" cannot be used: no certificate can be read: no start line", tls.cert_path);
+	assert_string_equal(error.message, wanted);
+	tls.ca_path = tls.key_path;
+	assert_status(vdi_grpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	(void) snprintf(wanted, sizeof wanted, "CA file \"%s\" cannot be used: no certificate can be read: no start line", tls.ca_path);
+	assert_string_equal(error.message, wanted);
 	server.key_path = rpc_certs_path(&certs, "client.key");
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
-	assert_string_equal(error.message, "the certificate, its key or the CA cannot be used");
+	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch", server.key_path, server.cert_path);
+	assert_string_equal(error.message, wanted);
+	server.key_path = server.cert_path;
+	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
+	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: no private key can be read", server.key_path);
+	assert_memory_equal(error.message, wanted, strlen(wanted));
 }
 
 static _Atomic unsigned records;

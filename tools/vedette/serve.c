@@ -22,6 +22,7 @@
 /* How long caches may take to fill, and how often we say what they wait for. */
 #define START_TIMEOUT VD_SECONDS(600)
 #define START_NOTICE VD_SECONDS(5)
+#define START_NOTICE_AGAIN VD_SECONDS(60)
 /* What the thread that starts everything tells the one that waits for signals. */
 #define SIGNAL_STARTED SIGUSR1
 
@@ -174,18 +175,52 @@ static struct vd_server_options server_options(const struct serve *serve)
 	return options;
 }
 
+/* What was said of what is waited for, and when. */
+struct waiting {
+	char	text[VD_ERROR_MESSAGE_SIZE + 400];
+	vd_mono at;
+};
+
+/* The caches' own words around it say nothing that helps. */
+static const char *cause_of(const char *message)
+{
+	static const char around[] = "Internal error occurred: ";
+	const char	 *found = strstr(message, around);
+
+	return found ? found + sizeof around - 1 : message;
+}
+
+/* As soon as it is something else, and the same again once a minute: who asks which etcd for what, and what stands in the way. */
+static void say_waiting(const struct serve *serve, const char *message, struct waiting *said)
+{
+	const struct vdi_etcd_settings *etcd = &serve->etcd;
+	const char		       *cause = cause_of(message);
+	size_t				user_size = etcd->user ? strcspn(etcd->user, ":") : 0;
+	vd_mono				now = vd_env_now(serve->env);
+	char				text[sizeof said->text];
+
+	(void) snprintf(text, sizeof text, "%s%s%s (%s%.*s%skeys under %s)", strstr(cause, etcd->urls) ? "" : etcd->urls, strstr(cause, etcd->urls) ? "" : ": ", cause,
+			user_size ? "user \"" : "", (int) VDI_MIN(user_size, (size_t) 100), etcd->user ? etcd->user : "", user_size ? "\", " : "", etcd->prefix);
+	if (strcmp(text, said->text) == 0 && vd_mono_since(now, said->at).ns < START_NOTICE_AGAIN.ns)
+		return;
+	memcpy(said->text, text, sizeof text);
+	said->at = now;
+	(void) fprintf(stderr, "vedette serve: waiting: %s\n", text);
+	vdi_service_manager_say(&serve->manager, "STATUS=Waiting: %s", text);
+}
+
 /* Says what is waited for, as long as it is. */
 static vd_status start_server(struct start *start, struct vd_error *error)
 {
-	vd_mono	  due = vd_mono_add(vd_env_now(start->serve->env), START_TIMEOUT);
-	vd_status status;
+	vd_mono	       due = vd_mono_add(vd_env_now(start->serve->env), START_TIMEOUT);
+	struct waiting said = { .text = "" };
+	vd_status      status;
 
 	for (;;) {
 		status = vd_server_start(start->server, START_NOTICE, error);
 		if (status == VD_OK || !start->serve->etcd.urls || due.ns <= vd_env_now(start->serve->env).ns)
 			return status;
-		(void) fprintf(stderr, "vedette serve: waiting: %s\n", error->message[0] ? error->message : vd_status_sentence(status));
-		vdi_service_manager_say(&start->serve->manager, "STATUS=Waiting: %s", error->message);
+		say_waiting(start->serve, error->message[0] ? error->message : vd_status_sentence(status), &said);
 	}
 }
 
