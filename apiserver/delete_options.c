@@ -21,6 +21,46 @@ void vdi_delete_options_fini(struct vdi_delete_options *options)
 	memset(options, 0, sizeof *options);
 }
 
+static enum vdi_propagation propagation_of(struct vd_bytes text)
+{
+	if (vd_bytes_equal(text, vd_bytes_of("Background")))
+		return VDI_PROPAGATION_BACKGROUND;
+	if (vd_bytes_equal(text, vd_bytes_of("Foreground")))
+		return VDI_PROPAGATION_FOREGROUND;
+	return vd_bytes_equal(text, vd_bytes_of("Orphan")) ? VDI_PROPAGATION_ORPHAN : VDI_PROPAGATION_UNSET;
+}
+
+void vdi_delete_options_query(const struct vdi_params *params, struct vdi_delete_options *options)
+{
+	struct vdi_http_status ignored;
+
+	options->propagation = propagation_of(params->propagation_policy);
+	options->orphan_dependents = params->orphan_dependents;
+	options->has_grace = params->grace_period_seconds.size > 0 && vdi_params_int(params->grace_period_seconds, &options->grace_s, &ignored);
+}
+
+/* null and absent are alike. */
+static bool is_given(const struct vdi_node *node)
+{
+	return node && node->kind != VDI_NODE_NULL;
+}
+
+static vd_status take_cascade(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_delete_options *options, struct vdi_http_status *status)
+{
+	const struct vdi_node *orphan = vdi_tree_find(tree, root, "orphanDependents");
+	const struct vdi_node *grace = vdi_tree_find(tree, root, "gracePeriodSeconds");
+
+	options->propagation = propagation_of(vdi_tree_string_of(vdi_tree_find(tree, root, "propagationPolicy")));
+	if (is_given(orphan) && orphan->kind != VDI_NODE_TRUE && orphan->kind != VDI_NODE_FALSE)
+		return bad(status, "orphanDependents must be true or false");
+	options->orphan_dependents = !is_given(orphan) ? VD_UNSET : orphan->kind == VDI_NODE_TRUE ? VD_TRUE : VD_FALSE;
+	options->has_grace = is_given(grace);
+	if (!options->has_grace)
+		return VD_OK;
+	options->grace_s = vdi_tree_int_of(grace, INT64_MIN);
+	return options->grace_s == INT64_MIN ? bad(status, "gracePeriodSeconds must be an integer") : VD_OK;
+}
+
 static vd_status take(struct vdi_delete_options *options, struct vd_bytes uid, struct vd_bytes revision, bool dry_run)
 {
 	options->text = vdi_alloc(uid.size + revision.size + 1);
@@ -74,6 +114,7 @@ static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct 
 	if (root->kind != VDI_NODE_OBJECT)
 		return bad(status, "the body must be a JSON object");
 	VDI_TRY(check_policy(tree, root, status));
+	VDI_TRY(take_cascade(tree, root, options, status));
 	dry_run = vdi_tree_find(tree, root, "dryRun");
 	for (const struct vdi_node *value = dry_run ? dry_run->first : NULL; value; value = value->next)
 		if (!vd_bytes_equal(vdi_tree_string_of(value), vd_bytes_of("All"))) {

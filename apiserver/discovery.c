@@ -1,6 +1,7 @@
 /* All documents are rendered when the server starts; a request only compares an ETag and sends bytes. */
 #include "discovery.h"
 
+#include "deletion.h"
 #include "openapi_v2.h"
 
 #include <stdio.h>
@@ -8,7 +9,9 @@
 #include <xxhash.h>
 
 static const char resource_verbs[] = "[\"create\",\"delete\",\"deletecollection\",\"get\",\"list\",\"patch\",\"update\",\"watch\"]";
+static const char namespace_verbs[] = "[\"create\",\"delete\",\"get\",\"list\",\"patch\",\"update\",\"watch\"]";
 static const char subresource_verbs[] = "[\"get\",\"patch\",\"update\"]";
+static const char finalize_verbs[] = "[\"update\"]";
 
 void vdi_documents_fini(struct vdi_documents *documents)
 {
@@ -93,7 +96,7 @@ static void raw_member(struct vdi_out *out, const char *key, const char *json)
 /* ---- Legacy ---- */
 
 static void legacy_subresource(struct vdi_out *out, const struct vdi_resource *resource, const char *name, const char *group,
-			       const char *version, const char *kind)
+			       const char *version, const char *kind, const char *verbs)
 {
 	vdi_out_comma(out);
 	vdi_out_printf(out, "{\"name\":\"%s/%s\",\"singularName\":\"\",\"namespaced\":%s", resource->plural, name,
@@ -103,7 +106,7 @@ static void legacy_subresource(struct vdi_out *out, const struct vdi_resource *r
 		member(out, "version", version);
 	}
 	member(out, "kind", kind);
-	raw_member(out, "verbs", subresource_verbs);
+	raw_member(out, "verbs", verbs);
 	vdi_out_raw(out, "}");
 }
 
@@ -115,14 +118,16 @@ static void legacy_resource(struct vdi_out *out, const struct vdi_resource *reso
 	member(out, "singularName", resource->singular);
 	raw_member(out, "namespaced", resource->namespaced ? "true" : "false");
 	member(out, "kind", resource->kind);
-	raw_member(out, "verbs", resource_verbs);
+	raw_member(out, "verbs", vdi_deletion_is_namespace(resource) ? namespace_verbs : resource_verbs);
 	words(out, "shortNames", resource->short_names, VDI_ARRAY_SIZE(resource->short_names));
 	words(out, "categories", resource->categories, VDI_ARRAY_SIZE(resource->categories));
 	vdi_out_raw(out, "}");
 	if (resource->has_scale)
-		legacy_subresource(out, resource, "scale", "autoscaling", "v1", "Scale");
+		legacy_subresource(out, resource, "scale", "autoscaling", "v1", "Scale", subresource_verbs);
 	if (resource->has_status)
-		legacy_subresource(out, resource, "status", NULL, NULL, resource->kind);
+		legacy_subresource(out, resource, "status", NULL, NULL, resource->kind, subresource_verbs);
+	if (vdi_deletion_is_namespace(resource))
+		legacy_subresource(out, resource, "finalize", NULL, NULL, resource->kind, finalize_verbs);
 }
 
 static bool same_version(const struct vdi_resource *a, const struct vdi_resource *b)
@@ -240,7 +245,7 @@ static void aggregated_resource(struct vdi_out *out, const struct vdi_resource *
 	aggregated_kind(out, resource->group, resource->version, resource->kind);
 	member(out, "scope", resource->namespaced ? "Namespaced" : "Cluster");
 	member(out, "singularResource", resource->singular);
-	raw_member(out, "verbs", resource_verbs);
+	raw_member(out, "verbs", vdi_deletion_is_namespace(resource) ? namespace_verbs : resource_verbs);
 	words(out, "shortNames", resource->short_names, VDI_ARRAY_SIZE(resource->short_names));
 	words(out, "categories", resource->categories, VDI_ARRAY_SIZE(resource->categories));
 	if (resource->has_status || resource->has_scale) {
@@ -256,6 +261,13 @@ static void aggregated_resource(struct vdi_out *out, const struct vdi_resource *
 			vdi_out_raw(out, "{\"subresource\":\"status\"");
 			aggregated_kind(out, resource->group, resource->version, resource->kind);
 			raw_member(out, "verbs", subresource_verbs);
+			vdi_out_raw(out, "}");
+		}
+		if (vdi_deletion_is_namespace(resource)) {
+			vdi_out_comma(out);
+			vdi_out_raw(out, "{\"subresource\":\"finalize\"");
+			aggregated_kind(out, resource->group, resource->version, resource->kind);
+			raw_member(out, "verbs", finalize_verbs);
 			vdi_out_raw(out, "}");
 		}
 		vdi_out_raw(out, "]");

@@ -1,137 +1,74 @@
-/* DELETE of one object and of a collection (R-664..R-669).
- *
- *   delete --no finalizers--> gone
- *     \--finalizers--> mark (deletionTimestamp) --meanwhile none left--> delete
+/* DELETE of one object and of a collection (R-664..R-669). What a deletion means is deletion.c's, how it is done object_call.c's; here are the request, its answer,
+ * and the dry run.
  */
 #include <stdio.h>
 
 #include "delete_options.h"
 #include "http_write.h"
 
-static void try_delete(struct vdi_request *request);
-
 /* ---- One target ---- */
 
-/* On a thread of the store. Refuses an object that finalizers keep. */
-static vd_status check_finalizers(void *arg, struct vd_object *current, struct vd_error *reterr)
+/* On any thread. */
+static void target_done(struct vdi_object_call *call)
 {
-	struct vdi_request  *request = arg;
-	struct vdi_write    *write = request->write;
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
-	vd_status	     status = vdi_write_look(write, current);
-	const struct vdi_node *finalizers;
-
-	write->edited.has_finalizers = false;
-	if (status == VD_OK)
-		status = vdi_tree_parse(&tree, vdi_out_slice(&write->current), &root, NULL);
-	if (status == VD_OK) {
-		struct vd_bytes uid = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.uid"));
-
-		(void) snprintf(write->uid, sizeof write->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof write->uid - 1),
-				uid.size ? (const char *) uid.data : "");
-		finalizers = vdi_tree_find(&tree, root, "metadata.finalizers");
-		write->edited.has_finalizers = finalizers && finalizers->count > 0;
-	}
-	vdi_tree_fini(&tree);
-	if (status != VD_OK)
-		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	return write->edited.has_finalizers ? vd_error_set(reterr, VD_CANCELED, "finalizers keep the object") : VD_OK;
+	vdi_request_got_object(call->arg, call->result, call->object, call->revision, &call->error);
 }
 
-/* On a thread of the store. */
-static vd_status mark_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
-{
-	struct vdi_request *request = arg;
-	struct vdi_write   *write = request->write;
-	vd_status	    status = vdi_write_look(write, current);
-
-	if (status == VD_OK)
-		status = vdi_edit_mark_deleted(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status);
-	if (status != VD_OK)
-		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	if (!write->edited.has_finalizers)
-		return vd_error_set(reterr, VD_CANCELED, "nothing keeps the object any more");
-	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_out_slice(&write->edited.text);
-	if (request->resource->ttl_s)
-		*ret_ttl_s = request->resource->ttl_s;
-	return VD_OK;
-}
-
-static struct vd_preconditions preconditions_of(const struct vdi_write *write)
-{
-	return (struct vd_preconditions) { write->precondition_uid, write->precondition_revision };
-}
-
-static void marked(struct vdi_request *request)
-{
-	struct vdi_write *write = request->write;
-
-	if (request->result == VD_CANCELED && !write->edited.has_finalizers && ++write->tries < VDI_WRITE_TRIES_MAX) {
-		try_delete(request);
-		return;
-	}
-	write->marked = request->result == VD_OK;
-	write->deleted(request);
-}
-
-static void deleted_target(struct vdi_request *request)
+static void delete_target(struct vdi_request *request, void (*resume)(struct vdi_request *request))
 {
 	struct vdi_write       *write = request->write;
-	struct vd_preconditions preconditions = preconditions_of(write);
+	struct vdi_object_call *call = &write->call;
 
-	if (request->result != VD_CANCELED || !write->edited.has_finalizers) {
-		write->deleted(request);
-		return;
-	}
-	vdi_request_await(request, marked);
-	vdi_request_awaited(request,
-			    vd_cacher_update(request->resource->cacher, write->edit.namespace_name, write->edit.name, false, &preconditions,
-					     mark_current, vdi_request_got_object, request),
-			    NULL);
-}
-
-static void try_delete(struct vdi_request *request)
-{
-	struct vdi_write       *write = request->write;
-	struct vd_preconditions preconditions = preconditions_of(write);
-
-	vdi_request_await(request, deleted_target);
-	vdi_request_awaited(request,
-			    vd_cacher_delete(request->resource->cacher, write->edit.namespace_name, write->edit.name, &preconditions,
-					     check_finalizers, vdi_request_got_object, request),
-			    NULL);
-}
-
-void vdi_write_delete_target(struct vdi_request *request)
-{
-	request->write->tries = 0;
-	request->write->marked = false;
-	request->write->uid[0] = 0;
-	try_delete(request);
+	vdi_object_call_fini(call);
+	*call = (struct vdi_object_call) { .resource = request->resource,
+					   .namespace_name = write->edit.namespace_name,
+					   .name = write->edit.name,
+					   .options = &write->options,
+					   .now = write->edit.now,
+					   .done = target_done,
+					   .arg = request };
+	vdi_request_await(request, resume);
+	vdi_object_call_delete(call);
+	vdi_request_awaited(request, VD_OK, NULL);
 }
 
 /* ---- DELETE of an object ---- */
 
-static void reply_success(struct vdi_request *request)
+static void reply_success(struct vdi_request *request, const char *uid)
 {
 	struct vdi_http_status *status = &request->status;
 
 	vdi_http_status_set(status, 200, "", "%s", "");
 	status->success = true;
 	vdi_http_status_details(status, request->route.name, request->resource->group, request->resource->plural);
-	(void) snprintf(status->uid, sizeof status->uid, "%s", request->write->uid);
+	(void) snprintf(status->uid, sizeof status->uid, "%s", uid);
 	vdi_request_reply_status(request, status, "");
+}
+
+/* accepted only, when the deprecated form asked for the dependents to go and the object has not gone yet. */
+static int code_of(const struct vdi_request *request, bool is_removed)
+{
+	return !is_removed && request->write->options.orphan_dependents == VD_FALSE ? 202 : 200;
+}
+
+static void fail(struct vdi_request *request)
+{
+	if (request->write->call.status.code)
+		vdi_request_fail(request, &request->write->call.status);
+	else
+		vdi_request_fail_result(request, "delete", request->result, &request->error);
 }
 
 static void deleted(struct vdi_request *request)
 {
+	struct vdi_object_call *call = &request->write->call;
+
 	if (request->result != VD_OK)
-		vdi_write_fail(request, "delete");
-	else if (request->write->marked)
-		vdi_request_reply_object(request, 200, request->object, vd_object_revision(request->object));
+		fail(request);
+	else if (call->is_removed && !vdi_deletion_returns_object(request->resource))
+		reply_success(request, call->deletion.uid);
 	else
-		reply_success(request);
+		vdi_request_reply_object(request, code_of(request, call->is_removed), request->object, request->revision);
 }
 
 /* */
@@ -149,38 +86,71 @@ static bool holds(struct vdi_request *request, const char *what, struct vd_bytes
 	return false;
 }
 
+/* What would be, still at the present revision. */
+static void reply_planned(struct vdi_request *request, const struct vdi_deletion *deletion)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_out	 text = VDI_OUT_INIT, revision = VDI_OUT_INIT;
+	struct vdi_node *root, *metadata;
+	bool		 done = false;
+
+	vdi_out_int(&revision, request->write->seen);
+	if (!revision.failed && vdi_tree_parse(&tree, vdi_out_slice(&deletion->text), &root, NULL) == VD_OK &&
+	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL &&
+	    vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vdi_out_slice(&revision)))) {
+		vdi_tree_write(&text, root);
+		done = !text.failed;
+	}
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&revision);
+	if (done)
+		vdi_request_reply_text(request, code_of(request, false), vdi_out_slice(&text));
+	else
+		vdi_request_fail_nomem(request);
+	vdi_out_fini(&text);
+}
+
 static void dry_deleted(struct vdi_request *request)
 {
 	struct vdi_write    *write = request->write;
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
-	struct vd_bytes	     revision = VD_BYTES_NONE, uid = VD_BYTES_NONE;
+	struct vdi_deletion *deletion = &write->call.deletion;
+	struct vd_bytes	     revision;
+	char		     text[24];
 
 	if (request->result != VD_OK) {
 		vdi_request_fail_result(request, "delete", request->result, &request->error);
 		return;
 	}
-	if (vdi_write_look(write, request->object) != VD_OK ||
-	    vdi_tree_parse(&tree, vdi_out_slice(&write->current), &root, NULL) != VD_OK) {
-		vdi_tree_fini(&tree);
+	if (vdi_write_look(write, request->object) != VD_OK) {
 		vdi_request_fail_nomem(request);
 		return;
 	}
-	uid = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.uid"));
-	revision = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion"));
-	(void) snprintf(write->uid, sizeof write->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof write->uid - 1), uid.size ? (const char *) uid.data : "");
-	if (holds(request, "UID", write->precondition_uid, uid) && holds(request, "ResourceVersion", write->precondition_revision, revision))
-		reply_success(request);
-	vdi_tree_fini(&tree);
+	if (vdi_deletion_plan(request->resource, &write->options, write->edit.now, vdi_out_slice(&write->current), deletion, &write->status) != VD_OK) {
+		if (write->status.code)
+			vdi_request_fail(request, &write->status);
+		else
+			vdi_request_fail_nomem(request);
+		return;
+	}
+	(void) snprintf(text, sizeof text, "%lld", (long long) write->seen);
+	revision = vd_bytes_of(text);
+	if (!holds(request, "UID", write->options.uid, vd_bytes_of(deletion->uid)) ||
+	    !holds(request, "ResourceVersion", write->options.revision, revision))
+		return;
+	if (deletion->verdict == VDI_DELETION_MARK)
+		reply_planned(request, deletion);
+	else if (deletion->verdict == VDI_DELETION_WAIT || vdi_deletion_returns_object(request->resource))
+		vdi_request_reply_object(request, code_of(request, deletion->verdict == VDI_DELETION_REMOVE), request->object, write->seen);
+	else
+		reply_success(request, deletion->uid);
 }
 
 /* False after an answer was sent. */
 static bool begin(struct vdi_request *request)
 {
-	struct vdi_delete_options options;
-	struct vd_bytes		  type = VD_BYTES_NONE;
-	bool			  protobuf;
-	struct vdi_write	 *write = vdi_write_begin(request, false, false);
+	struct vd_bytes	  type = VD_BYTES_NONE;
+	bool		  protobuf;
+	struct vdi_write *write = vdi_write_begin(request, false, false);
 
 	if (write == NULL)
 		return false;
@@ -189,24 +159,36 @@ static bool begin(struct vdi_request *request)
 	if (!protobuf && request->body_size && !vdi_write_is_json(request))
 		return false;
 	if (!vdi_params_validate_delete(&request->params, &request->status) ||
-	    vdi_delete_options_parse(write->edit.body, protobuf, &options, &request->status) != VD_OK) {
+	    vdi_delete_options_parse(write->edit.body, protobuf, &write->options, &request->status) != VD_OK) {
 		vdi_request_fail(request, &request->status);
 		return false;
 	}
-	write->options_text = options.text;
-	write->precondition_uid = options.uid;
-	write->precondition_revision = options.revision;
-	write->dry_run |= options.dry_run;
+	if (request->body_size == 0)
+		vdi_delete_options_query(&request->params, &write->options);
+	write->dry_run |= write->options.dry_run;
 	return true;
+}
+
+static void refuse_immortal(struct vdi_request *request)
+{
+	struct vd_bytes name = request->route.name;
+
+	vdi_http_status_set(&request->status, 403, "Forbidden", "namespaces \"%.*s\" is forbidden: this namespace may not be deleted", (int) name.size,
+			    (const char *) name.data);
+	vdi_http_status_details(&request->status, name, request->resource->group, request->resource->plural);
+	vdi_request_fail(request, &request->status);
 }
 
 void vdi_handle_delete(struct vdi_request *request)
 {
 	if (!begin(request))
 		return;
-	request->write->deleted = deleted;
+	if (vdi_deletion_is_immortal(request->resource, request->route.name)) {
+		refuse_immortal(request);
+		return;
+	}
 	if (!request->write->dry_run) {
-		vdi_write_delete_target(request);
+		delete_target(request, deleted);
 		return;
 	}
 	vdi_request_await(request, dry_deleted);
@@ -223,7 +205,7 @@ static void delete_next(struct vdi_request *request);
 static void deleted_one(struct vdi_request *request)
 {
 	if (request->result != VD_OK && request->result != VD_NOT_FOUND) {
-		vdi_write_fail(request, "delete");
+		fail(request);
 		return;
 	}
 	/* Through the loop, so that answers that come at once do not pile up on the stack. */
@@ -237,14 +219,12 @@ static void delete_next(struct vdi_request *request)
 	struct vd_object *object = write->dry_run ? NULL : vd_list_next(write->list);
 
 	if (object == NULL) {
-		write->uid[0] = 0;
-		reply_success(request);
+		reply_success(request, "");
 		return;
 	}
 	write->edit.namespace_name = vd_object_namespace(object);
 	write->edit.name = vd_object_name(object);
-	write->deleted = deleted_one;
-	vdi_write_delete_target(request);
+	delete_target(request, deleted_one);
 }
 
 static void listed(struct vdi_request *request)

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include "deletion.h"
 #include "http_request.h"
 #include "protobuf.h"
 
@@ -100,7 +101,8 @@ static void dispatch_collection(struct vdi_request *request)
 			vdi_handle_create(request);
 		break;
 	case VDI_HTTP_DELETE:
-		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace))
+		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace) ||
+		    vdi_deletion_is_namespace(request->resource)) /* each has a content that goes first */
 			fail_method(request);
 		else if (negotiate(request, VDI_FORMS_LIST))
 			vdi_handle_delete_collection(request);
@@ -134,7 +136,13 @@ static void dispatch_subresource(struct vdi_request *request)
 	bool is_status = vd_bytes_equal(request->route.subresource, vd_bytes_of("status")) && request->resource->has_status;
 	bool is_scale = vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")) && request->resource->has_scale;
 
-	if (!is_status && !is_scale) {
+	bool is_finalize = vd_bytes_equal(request->route.subresource, vd_bytes_of("finalize")) && vdi_deletion_is_namespace(request->resource);
+
+	if (is_finalize && request->head.method != VDI_HTTP_PUT) {
+		fail_method(request);
+		return;
+	}
+	if (!is_status && !is_scale && !is_finalize) {
 		fail_unknown(request);
 		return;
 	}

@@ -56,6 +56,7 @@ static const struct parameter tristate_parameters[] = {
 	PARAMETER("force", force),
 	PARAMETER("pretty", pretty),
 	PARAMETER("sendInitialEvents", send_initial_events),
+	PARAMETER("orphanDependents", orphan_dependents),
 };
 
 static void take_pair(struct vdi_params *params, struct vd_bytes name, struct vd_bytes value, uint64_t *seen)
@@ -92,8 +93,6 @@ static void take_pair(struct vdi_params *params, struct vd_bytes name, struct vd
 		*seen |= bit << 1;
 	} else if (is(name, "export")) {
 		params->export_object = !is_false(value);
-	} else if (is(name, "orphanDependents")) {
-		params->has_orphan_dependents = true;
 	}
 }
 
@@ -235,7 +234,7 @@ bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http
 	vdi_http_status_set(ret_status, 422, "Invalid", "%s", "");
 	if (policy.size && !is(policy, "Background") && !is(policy, "Foreground") && !is(policy, "Orphan"))
 		unsupported(ret_status, "propagationPolicy", policy, "\"Background\", \"Foreground\", \"Orphan\"");
-	if (policy.size && params->has_orphan_dependents)
+	if (policy.size && params->orphan_dependents != VD_UNSET)
 		vdi_http_status_cause(ret_status, "FieldValueInvalid", "propagationPolicy",
 				      "Invalid value: orphanDependents and deletionPropagation cannot be both set");
 	if (ret_status->cause_count == 0)

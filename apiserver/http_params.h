@@ -29,13 +29,13 @@ struct vdi_params {
 	struct vd_bytes dry_run;
 	bool		has_dry_run;
 	bool		dry_run_other; /* some dryRun value is not "All" */
-	bool		has_orphan_dependents;
 	bool		export_object;
 	bool		watch;
 	bool		allow_bookmarks;
 	enum vd_tristate force;
 	enum vd_tristate pretty;
 	enum vd_tristate send_initial_events;
+	enum vd_tristate orphan_dependents;
 	bool		 watch_list_off; /* set by the server: the store cannot prove progress, so initial events would have no end */
 	char		*text; /* decoded values; owned */
 };

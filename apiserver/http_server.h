@@ -17,6 +17,7 @@
 #include "http_metrics.h"
 #include "http_parser.h"
 #include "lock.h"
+#include "namespace_controller.h"
 #include "security.h"
 #include "served.h"
 #include "timer.h"
@@ -121,6 +122,7 @@ struct vd_server {
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;
 	struct vdi_trails	 trails;
+	struct vdi_namespace_controller *namespace_controller; /* from the start on; NULL: there is none */
 	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
 	int			 listen_fd;
 	char			*listen_path; /* of a socket of the file system; NULL: none */

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "cacher.h"
 #include "field_check.h"
 #include "http_write.h"
 #include "protobuf.h"
@@ -21,7 +22,9 @@ void vdi_write_free(struct vdi_write *write)
 	vdi_out_fini(&write->edited.text);
 	vdi_out_fini(&write->current);
 	(void) vd_list_free(write->list);
-	vdi_free(write->options_text);
+	vdi_delete_options_fini(&write->options);
+	vdi_object_call_fini(&write->call);
+	(void) vd_object_unref(write->guard);
 	vdi_free(write);
 }
 
@@ -55,6 +58,8 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bo
 		write->edit.part = VDI_EDIT_STATUS;
 	else if (vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")))
 		write->edit.part = VDI_EDIT_SCALE;
+	else if (vd_bytes_equal(request->route.subresource, vd_bytes_of("finalize")))
+		write->edit.part = VDI_EDIT_FINALIZE;
 	vdi_write_shuffle(request);
 	return write;
 }
@@ -128,6 +133,7 @@ static void reply_object(struct vdi_request *request, int code)
 /* ---- Create ---- */
 
 static void try_create(struct vdi_request *request);
+static void look_for_namespace(struct vdi_request *request, vd_rev revision);
 
 static bool is_terminating(struct vdi_request *request)
 {
@@ -164,6 +170,11 @@ static void created(struct vdi_request *request)
 
 	if (request->result == VD_OK) {
 		reply_object(request, 201);
+		return;
+	}
+	if (request->result == VD_CONFLICT && write->guard && ++write->guard_tries < VDI_WRITE_TRIES_MAX) {
+		/* The namespace is not as it was looked at: it may be about to go. */
+		look_for_namespace(request, VD_REVISION_UNSET);
 		return;
 	}
 	if (request->result == VD_EXISTS && write->edited.generated && ++write->tries < VDI_WRITE_TRIES_MAX) {
@@ -220,13 +231,27 @@ static void try_create(struct vdi_request *request)
 		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, name, VD_REVISION_UNSET, vdi_request_got_object, request);
 	} else {
 		vdi_request_await(request, created);
-		status = vd_cacher_create(request->resource->cacher, write->edit.namespace_name, name, vdi_out_slice(&write->edited.text),
-					  request->resource->ttl_s, vdi_request_got_object, request);
+		status = vdi_cacher_create_beside(request->resource->cacher, write->guard, write->edit.namespace_name, name,
+						  vdi_out_slice(&write->edited.text), request->resource->ttl_s, vdi_request_got_object, request);
 	}
 	vdi_request_awaited(request, status, NULL);
 }
 
-static void look_for_namespace(struct vdi_request *request, vd_rev revision);
+/* As admission words it (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */
+static void refuse_terminating(struct vdi_request *request, struct vd_bytes name)
+{
+	struct vd_bytes	     object = vd_bytes_of(request->write->edited.name);
+	struct vdi_resource *resource = request->resource;
+
+	vdi_http_status_set(&request->status, 403, "Forbidden",
+			    "%s%s%s \"%.*s\" is forbidden: unable to create new content in namespace %.*s because it is being terminated", resource->plural,
+			    *resource->group ? "." : "", resource->group, (int) object.size, (const char *) object.data, (int) name.size,
+			    (const char *) name.data);
+	vdi_http_status_details(&request->status, object, resource->group, resource->plural);
+	vdi_http_status_cause(&request->status, "NamespaceTerminating", "metadata.namespace", "namespace %.*s is being terminated", (int) name.size,
+			      (const char *) name.data);
+	vdi_request_fail(request, &request->status);
+}
 
 static void got_namespace(struct vdi_request *request)
 {
@@ -240,12 +265,14 @@ static void got_namespace(struct vdi_request *request)
 		vdi_http_status_of(&request->status, "get", namespaces->group, namespaces->plural, name, request->result, &request->error);
 		vdi_request_fail(request, &request->status);
 	} else if (is_terminating(request)) {
-		vdi_http_status_set(&request->status, 403, "Forbidden",
-				    "unable to create new content in namespace %.*s because it is being terminated", (int) name.size,
-				    (const char *) name.data);
-		vdi_http_status_cause(&request->status, "NamespaceTerminating", "metadata.namespace", "namespace is being terminated");
-		vdi_request_fail(request, &request->status);
+		/* For its name, which may be made by the server. */
+		if (vdi_edit_create(&request->write->edit, &request->write->edited, &request->write->status) != VD_OK)
+			vdi_request_fail(request, &request->write->status);
+		else
+			refuse_terminating(request, name);
 	} else {
+		(void) vd_object_unref(request->write->guard);
+		request->write->guard = vd_object_ref(request->object);
 		request->write->tries = 0;
 		try_create(request);
 	}

@@ -3,6 +3,7 @@
 #define VDI_HTTP_WRITE_H
 
 #include "http_request.h"
+#include "object_call.h"
 #include "object_edit.h"
 
 #define VDI_WRITE_TRIES_MAX 8
@@ -16,14 +17,13 @@ struct vdi_write {
 	unsigned	       tries;
 	bool		       dry_run;
 
+	unsigned	  guard_tries;
+	struct vd_object *guard; /* of a create: its namespace, which must still be as it was */
+
 	/* Deletes. */
-	struct vd_bytes precondition_uid;
-	struct vd_bytes precondition_revision;
-	char		uid[64];	/* of the deleted object */
-	char	       *options_text;	/* what the preconditions point into, or NULL */
-	struct vd_list *list;		/* of a collection */
-	void (*deleted)(struct vdi_request *request); /* the target is gone, or marked; request->result says how it went */
-	bool		marked;		/* it has finalizers and was marked only */
+	struct vdi_delete_options options;
+	struct vdi_object_call	  call;
+	struct vd_list		 *list; /* of a collection */
 };
 
 /* Makes request->write, with name and namespace from the path, and checks the query; NULL after an answer was sent. */
@@ -34,8 +34,6 @@ void vdi_write_shuffle(struct vdi_request *request);
 void vdi_write_fail(struct vdi_request *request, const char *verb);
 /* Fills write->current and write->seen. */
 VDI_MUST_USE vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current);
-/* Deletes what edit.name names (unless finalizers keep it), then calls write->deleted. */
-void vdi_write_delete_target(struct vdi_request *request);
 /* application/json and its likes; answers 415 otherwise. */
 bool vdi_write_is_json(struct vdi_request *request);
 

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "deletion.h"
 #include "tree_patch.h"
 #include "table.h"
 #include "validate.h"
@@ -147,12 +148,13 @@ static vd_status take_metadata(struct edit_state *state, struct vdi_node *root, 
 	return *ret_metadata ? VD_OK : no_memory(state);
 }
 
-static vd_status validate(struct edit_state *state, const struct vdi_node *root)
+/* old_metadata NULL: it is new. */
+static vd_status validate(struct edit_state *state, const struct vdi_node *root, const struct vdi_node *old_metadata)
 {
-	bool is_namespace = strcmp(state->edit->resource->plural, "namespaces") == 0 && !*state->edit->resource->group;
-
 	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-	vdi_validate_metadata(state->tree, root, is_namespace, state->status);
+	vdi_validate_metadata(state->tree, root, vdi_deletion_is_namespace(state->edit->resource), state->status);
+	if (old_metadata)
+		vdi_deletion_validate_update(state->tree, vdi_tree_get(state->tree, root, key("metadata")), old_metadata, state->status);
 	if (state->status->cause_count == 0) {
 		state->status->code = 0;
 		return VD_OK;
@@ -207,6 +209,29 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_node *me
 	return VD_OK;
 }
 
+/* The namespace controller's own finalizer (kubernetes pkg/registry/core/namespace/strategy.go). */
+static vd_status hold_namespace(struct edit_state *state, struct vdi_node *root)
+{
+	struct vdi_node *spec = vdi_tree_object_at(state->tree, root, "spec");
+	struct vdi_node *list = vdi_tree_get(state->tree, spec, key("finalizers"));
+	struct vdi_node *item;
+
+	if (spec == NULL)
+		return no_memory(state);
+	if (vdi_deletion_has(list, key("kubernetes")))
+		return VD_OK;
+	if (!vdi_tree_is(list, VDI_NODE_ARRAY)) {
+		if (!vdi_tree_set(state->tree, spec, key("finalizers"), vdi_tree_new(state->tree, VDI_NODE_ARRAY)))
+			return no_memory(state);
+		list = vdi_tree_get(state->tree, spec, key("finalizers"));
+	}
+	item = vdi_tree_new_string(state->tree, key("kubernetes"));
+	if (item == NULL)
+		return no_memory(state);
+	vdi_tree_append(list, item);
+	return VD_OK;
+}
+
 /* The few defaults without which a kind reads strangely. */
 static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata)
 {
@@ -223,7 +248,8 @@ static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, s
 	}
 	if (!resource->built_in)
 		return VD_OK;
-	if (strcmp(resource->plural, "namespaces") == 0) {
+	if (vdi_deletion_is_namespace(resource)) {
+		VDI_TRY(hold_namespace(state, root));
 		object = vdi_tree_object_at(state->tree, metadata, "labels");
 		return object ? set_text(state, object, "kubernetes.io/metadata.name", text_at(state, metadata, "name")) : no_memory(state);
 	}
@@ -248,7 +274,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(choose_name(state, metadata, edited));
-	VDI_TRY(validate(state, root));
+	VDI_TRY(validate(state, root, NULL));
 	VDI_TRY(set_system_fields(state, metadata));
 	if (resource->has_status && !resource->keeps_status)
 		(void) vdi_tree_remove(state->tree, root, key("status"));
@@ -383,6 +409,18 @@ static vd_status follow_generation(struct edit_state *state, struct vdi_node *ro
 	return vdi_tree_set(state->tree, metadata, key("generation"), vdi_tree_new_int(state->tree, generation + 1)) ? VD_OK : no_memory(state);
 }
 
+/* What only /finalize may change. */
+static vd_status keep_spec_finalizers(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old_root)
+{
+	const struct vdi_node *old_spec = vdi_tree_get(state->tree, old_root, key("spec"));
+	struct vdi_node	      *spec = vdi_tree_get(state->tree, root, key("spec"));
+
+	if (!vdi_tree_is(spec, VDI_NODE_OBJECT) && vdi_tree_get(state->tree, old_spec, key("finalizers")) == NULL)
+		return VD_OK;
+	spec = vdi_tree_object_at(state->tree, root, "spec");
+	return spec ? keep(state, spec, old_spec, "finalizers") : no_memory(state);
+}
+
 static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old_root)
 {
 	static const char *const kept[] = { "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds" };
@@ -396,10 +434,12 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 	VDI_TRY(check_identity(state, metadata, old_metadata));
 	if (text_at(state, metadata, "name").size == 0)
 		VDI_TRY(set_text(state, metadata, "name", state->edit->name));
-	VDI_TRY(validate(state, root));
+	VDI_TRY(validate(state, root, old_metadata));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kept); i++)
 		VDI_TRY(keep(state, metadata, old_metadata, kept[i]));
 	(void) vdi_tree_remove(state->tree, metadata, key("selfLink"));
+	if (vdi_deletion_is_namespace(state->edit->resource) && state->edit->part == VDI_EDIT_WHOLE)
+		VDI_TRY(keep_spec_finalizers(state, root, old_root));
 	if (state->edit->resource->has_status)
 		VDI_TRY(keep(state, root, old_root, "status"));
 	return follow_generation(state, root, metadata, old_root, old_metadata);
@@ -484,6 +524,7 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 
 	switch (state->edit->part) {
 	case VDI_EDIT_WHOLE:
+	case VDI_EDIT_FINALIZE:
 		VDI_TRY(wanted(state, current, ret_root));
 		return replace_whole(state, *ret_root, old_root);
 	case VDI_EDIT_STATUS:
@@ -504,13 +545,6 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 	return status;
 }
 
-static bool has_finalizers(struct edit_state *state, const struct vdi_node *root)
-{
-	const struct vdi_node *finalizers = vdi_tree_find(state->tree, root, "metadata.finalizers");
-
-	return finalizers && finalizers->count > 0;
-}
-
 static vd_status update(struct edit_state *state, struct vd_bytes current, struct vdi_edited *edited)
 {
 	struct vdi_node *root, *old_root, *metadata;
@@ -521,7 +555,7 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 	(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
 	(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, old_root, key("metadata")), key("resourceVersion"));
 	edited->unchanged = vdi_tree_equal(state->tree, root, old_root);
-	edited->finished = text_at(state, metadata, "deletionTimestamp").size && !has_finalizers(state, root);
+	edited->finished = vdi_deletion_is_over(state->edit->resource, state->tree, root, old_root);
 	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
@@ -535,45 +569,6 @@ vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, 
 	vdi_out_reset(&edited->text);
 	status->code = 0;
 	result = update(&state, current, edited);
-	vdi_tree_fini(&tree);
-	return result;
-}
-
-/* ---- Delete ---- */
-
-static vd_status mark(struct edit_state *state, struct vd_bytes current, struct vdi_edited *edited)
-{
-	char		 now[VDI_TIME_SIZE];
-	struct vdi_node *root, *metadata;
-	int64_t		 generation;
-
-	VDI_TRY(parse(state, current, &root));
-	VDI_TRY(take_metadata(state, root, &metadata));
-	(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
-	edited->has_finalizers = has_finalizers(state, root);
-	edited->unchanged = text_at(state, metadata, "deletionTimestamp").size > 0;
-	if (!edited->unchanged) {
-		vdi_time_format(state->edit->now, now);
-		VDI_TRY(set_text(state, metadata, "deletionTimestamp", key(now)));
-		if (!vdi_tree_set(state->tree, metadata, key("deletionGracePeriodSeconds"), vdi_tree_new_int(state->tree, 0)))
-			return no_memory(state);
-		generation = vdi_tree_int_of(vdi_tree_get(state->tree, metadata, key("generation")), 0);
-		if (generation > 0 && !vdi_tree_set(state->tree, metadata, key("generation"), vdi_tree_new_int(state->tree, generation + 1)))
-			return no_memory(state);
-	}
-	vdi_tree_write(&edited->text, root);
-	return edited->text.failed ? no_memory(state) : VD_OK;
-}
-
-vd_status vdi_edit_mark_deleted(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
-{
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, &tree, status };
-	vd_status	     result;
-
-	vdi_out_reset(&edited->text);
-	status->code = 0;
-	result = mark(&state, current, edited);
 	vdi_tree_fini(&tree);
 	return result;
 }

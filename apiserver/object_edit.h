@@ -1,4 +1,4 @@
-/* What a write makes of an object: creation, replacement, patches, the status and scale subresources, the mark of deletion.
+/* What a write makes of an object: creation, replacement, patches, the status, scale and finalize subresources.
  *
  * Pure functions of their arguments; any thread. A refusal is VD_INVALID with *status filled; VD_NOMEM. Results hold no resourceVersion.
  */
@@ -9,7 +9,7 @@
 #include "tree.h"
 #include "resources.h"
 
-enum vdi_edit_part { VDI_EDIT_WHOLE, VDI_EDIT_STATUS, VDI_EDIT_SCALE };
+enum vdi_edit_part { VDI_EDIT_WHOLE, VDI_EDIT_STATUS, VDI_EDIT_SCALE, VDI_EDIT_FINALIZE /* of namespaces */ };
 enum vdi_edit_patch { VDI_PATCH_NONE, VDI_PATCH_OPERATIONS, VDI_PATCH_MERGE, VDI_PATCH_STRATEGIC };
 
 struct vdi_edit {
@@ -31,7 +31,6 @@ struct vdi_edited {
 	bool		    generated;			/* the name was */
 	bool		    unchanged;			/* of an update: the same content */
 	bool		    finished;			/* of an update: marked for deletion, and the last finalizer is gone */
-	bool		    has_finalizers;		/* of a mark */
 };
 
 /* text is reset, not freed. */
@@ -39,9 +38,6 @@ VDI_MUST_USE vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_e
 /* current: the complete JSON with its resourceVersion. */
 VDI_MUST_USE vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited,
 				       struct vdi_http_status *status);
-/* deletionTimestamp is set where it is not yet; finalizers decide what happens next. */
-VDI_MUST_USE vd_status vdi_edit_mark_deleted(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited,
-					     struct vdi_http_status *status);
 /* The autoscaling/v1 Scale of an object. */
 VDI_MUST_USE vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out);
 

@@ -376,6 +376,20 @@ static vd_status wait_for_caches(struct vd_server *server, vd_mono due, struct v
 	return status;
 }
 
+static struct vdi_served *served_of(void *arg)
+{
+	return vdi_kinds_get(arg);
+}
+
+static vd_status start_controllers(struct vd_server *server, struct vd_error *reterr)
+{
+	if (server->options.no_garbage_collector || server->options.read_only || server->options.only)
+		return VD_OK;
+	if (server->namespace_controller == NULL)
+		VDI_TRY(vdi_namespace_controller_new(server->env, served_of, server, &server->namespace_controller, reterr));
+	return VD_OK;
+}
+
 vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr)
 {
 	static const char *const names[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
@@ -384,6 +398,7 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 	VDI_TRY(wait_for_caches(server, due, reterr));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
 		VDI_TRY(create_namespace(server, names[i], reterr));
+	VDI_TRY(start_controllers(server, reterr));
 	if (!atomic_exchange(&server->started, true))
 		vdi_http_loop_accept(&server->loops[0]);
 	return VD_OK;
@@ -458,6 +473,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_close_all(&server->loops[i]);
 	(void) wait_for_connections(server, VD_NEVER);
+	server->namespace_controller = vdi_namespace_controller_free(server->namespace_controller);
 	vdi_kinds_stop(server);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_fini(&server->loops[i]);

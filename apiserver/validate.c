@@ -1,6 +1,8 @@
 /* Names by hand instead of by regular expression; the sentences quote the expressions as upstream does. */
 #include "validate.h"
 
+#include <stdio.h>
+
 #define ANNOTATIONS_MAX (256 * 1024)
 
 static bool is_lower_alnum(char c)
@@ -149,6 +151,52 @@ static bool check_map(const struct vdi_node *map, const char *field, struct vdi_
 	return true;
 }
 
+/* What may not own: apimachinery pkg/api/validation/objectmeta.go. */
+static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, struct vdi_http_status *status)
+{
+	static const char *const members[] = { "apiVersion", "kind", "name", "uid" };
+	size_t			 controllers = 0;
+
+	if (owners == NULL || owners->kind == VDI_NODE_NULL)
+		return;
+	if (owners->kind != VDI_NODE_ARRAY) {
+		vdi_http_status_cause(status, "FieldValueTypeInvalid", "metadata.ownerReferences", "Invalid value: must be a list");
+		return;
+	}
+	for (const struct vdi_node *owner = owners->first; owner; owner = owner->next) {
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(members); i++) {
+			char field[64];
+
+			(void) snprintf(field, sizeof field, "metadata.ownerReferences.%s", members[i]);
+			if (vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of(members[i]))).size == 0)
+				invalid(status, field, VD_BYTES_NONE, "must not be empty");
+		}
+		if (vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("apiVersion"))), vd_bytes_of("v1")) &&
+		    vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("kind"))), vd_bytes_of("Event")))
+			vdi_http_status_cause(status, "FieldValueInvalid", "metadata.ownerReferences",
+					      "Invalid value: /v1, Kind=Event is disallowed from being an owner");
+		controllers += vdi_tree_is(vdi_tree_get(tree, owner, vd_bytes_of("controller")), VDI_NODE_TRUE);
+	}
+	if (controllers > 1)
+		vdi_http_status_cause(status, "FieldValueInvalid", "metadata.ownerReferences",
+				      "Invalid value: Only one reference can have Controller set to true");
+}
+
+/* The garbage collector's finalizers contradict each other. */
+static void check_finalizers(const struct vdi_node *finalizers, struct vdi_http_status *status)
+{
+	bool orphan = false, foreground = false;
+
+	for (const struct vdi_node *finalizer = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL; finalizer;
+	     finalizer = finalizer->next) {
+		orphan |= vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("orphan"));
+		foreground |= vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("foregroundDeletion"));
+	}
+	if (orphan && foreground)
+		vdi_http_status_cause(status, "FieldValueInvalid", "metadata.finalizers",
+				      "Invalid value: finalizer orphan and foregroundDeletion cannot be both set");
+}
+
 void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, bool is_namespace, struct vdi_http_status *status)
 {
 	const struct vdi_node *name_node = vdi_tree_find(tree, object, "metadata.name");
@@ -186,4 +234,6 @@ void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object,
 	     finalizer = finalizer->next)
 		if (finalizer->kind != VDI_NODE_STRING || (why = vdi_validate_qualified_name(finalizer->text)))
 			invalid(status, "metadata.finalizers", finalizer->text, finalizer->kind == VDI_NODE_STRING ? why : "must be a string");
+	check_finalizers(finalizers, status);
+	check_owners(tree, vdi_tree_find(tree, object, "metadata.ownerReferences"), status);
 }

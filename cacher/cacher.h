@@ -124,6 +124,9 @@ void		  vdi_cacher_unref(struct vd_cacher *cacher);
 /* Around each asynchronous call into the store: the cacher does not finish while one is open. false: stopping, do not call. Any thread. */
 VDI_MUST_USE bool vdi_cacher_call_begin(struct vd_cacher *cacher);
 void		  vdi_cacher_call_end(struct vd_cacher *cacher);
+/* vd_cacher_create, but only while guard, an object of another cacher of the same store (lent for the call), is as it is: else VD_CONFLICT. */
+VDI_MUST_USE vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *guard, struct vd_bytes namespace_name, struct vd_bytes name,
+						struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg);
 static inline struct vd_bytes vdi_cacher_prefix(const struct vd_cacher *cacher)
 {
 	return (struct vd_bytes) { cacher->options.key_prefix, cacher->key_prefix_size };

@@ -85,13 +85,19 @@ static struct vd_object *suggest(struct vd_cacher *cacher, struct vd_bytes key)
 vd_status vd_cacher_create(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_bytes value, int64_t ttl_s,
 			   vd_object_fn done, void *arg)
 {
+	return vdi_cacher_create_beside(cacher, NULL, namespace_name, name, value, ttl_s, done, arg);
+}
+
+vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *guard, struct vd_bytes namespace_name, struct vd_bytes name,
+				   struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
+{
 	char		   buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes	   key;
 	struct write_call *call;
 
 	VDI_TRY(key_of(cacher, namespace_name, name, buffer, &key));
 	VDI_TRY(begin(cacher, done, arg, &call));
-	return finish(call, vdi_storage_create(cacher->storage, key, value, ttl_s, write_answered, call));
+	return finish(call, vdi_storage_create_beside(cacher->storage, guard, key, value, ttl_s, write_answered, call));
 }
 
 vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, bool create_missing,

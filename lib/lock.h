@@ -15,6 +15,8 @@
 #define VDI_LOCK_MAP(X)                                                                                                          \
 	X(VDI_LOCK_COLLECTORS, "collectors") /* held while collectors of metrics run, which take locks of their own */           \
 	X(VDI_LOCK_SERVER, "server")                                                                                             \
+	X(VDI_LOCK_OWNER_GRAPH, "owner_graph")												 \
+	X(VDI_LOCK_CONTROLLER, "controller")												 \
 	X(VDI_LOCK_CACHER, "cacher")                                                                                             \
 	X(VDI_LOCK_READY, "ready")                                                                                               \
 	X(VDI_LOCK_WATCH_CACHE, "watch_cache")                                                                                   \

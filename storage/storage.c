@@ -32,6 +32,7 @@ struct op {
 
 	struct vd_bytes key; /* own copy */
 	char	       *uid, *precondition_revision; /* own copies or NULL */
+	struct vd_object *guard; /* of a create: reference, or NULL */
 	bool		create_missing;
 	vd_update_fn	update;
 	vd_validate_fn	validate;
@@ -202,6 +203,7 @@ static struct op *op_new(struct vdi_storage *storage, enum op_kind kind, struct 
 
 static void op_free(struct op *op)
 {
+	vd_object_unref(op->guard);
 	vd_object_unref(op->current);
 	vd_object_unref(op->result);
 	vd_object_unref(op->wanted_object);
@@ -412,6 +414,8 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 		op_finish_error(op, status, error);
 	} else if (result->succeeded) {
 		on_written(op, result);
+	} else if (op->kind == OP_CREATE && op->guard && result->results[0].range.count == 0) {
+		op_finish(op, storage_error(&op->error, VD_CONFLICT, vd_object_key(op->guard), vd_object_revision(op->guard), NULL));
 	} else if (op->kind == OP_CREATE) {
 		op_finish(op, storage_error(&op->error, VD_EXISTS, op->key, 0, NULL));
 	} else {
@@ -582,23 +586,30 @@ static void decide(struct op *op)
 
 static vd_status issue_write(struct op *op)
 {
-	struct vd_compare compare = {
+	struct vd_compare compares[2] = { {
 		.target = VD_COMPARE_MOD,
 		.result = VD_COMPARE_EQUAL,
 		.key = op->key,
 		.number = op->current ? vd_object_revision(op->current) : 0,
-	};
+	} };
 	struct vd_op write = { .kind = op->kind == OP_DELETE ? VD_OP_DELETE : VD_OP_PUT, .key = op->key, .lease = op->lease };
-	struct vd_op look = { .kind = VD_OP_RANGE, .range = { .key = op->key, .limit = 1 } };
+	struct vd_op look = { .kind = VD_OP_RANGE, .range = { .key = op->key, .limit = 1, .count_only = op->kind == OP_CREATE } };
 	struct vd_txn_request request = {
-		.compares = &compare,
+		.compares = compares,
 		.compare_count = 1,
 		.success = &write,
 		.success_count = 1,
 		.failure = &look,
-		.failure_count = op->kind == OP_CREATE ? 0 : 1,
+		.failure_count = op->kind == OP_CREATE && op->guard == NULL ? 0 : 1,
 	};
 
+	if (op->guard) {
+		compares[1] = (struct vd_compare) { .target = VD_COMPARE_MOD,
+						    .result = VD_COMPARE_EQUAL,
+						    .key = vd_object_key(op->guard),
+						    .number = vd_object_revision(op->guard) };
+		request.compare_count = 2;
+	}
 	if (op->wanted)
 		write.value = vd_kv_value(op->wanted);
 	return vd_store_txn(op->storage->store, &request, on_txn, op);
@@ -757,6 +768,12 @@ vd_status vdi_storage_get(struct vdi_storage *storage, struct vd_bytes key, vd_r
 
 vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
 {
+	return vdi_storage_create_beside(storage, NULL, key, value, ttl_s, done, arg);
+}
+
+vd_status vdi_storage_create_beside(struct vdi_storage *storage, struct vd_object *guard, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s,
+				    vd_object_fn done, void *arg)
+{
 	struct op    *op = op_new_call(storage, OP_CREATE, key, NULL, done, arg);
 	struct vd_kv *wanted = NULL;
 	vd_status     status;
@@ -770,6 +787,7 @@ vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, s
 		op_free(op);
 		return status;
 	}
+	op->guard = guard ? vd_object_ref(guard) : NULL;
 	op->ttl_s = ttl_s;
 	op->step = ttl_s ? STEP_LEASE : STEP_WRITE;
 	if (status != VD_OK)

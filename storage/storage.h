@@ -39,6 +39,9 @@ VDI_MUST_USE vd_status vdi_storage_get(struct vdi_storage *storage, struct vd_by
 /* A value with a non-zero resourceVersion: VD_REVISION_ON_CREATE. */
 VDI_MUST_USE vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s, vd_object_fn done,
 					  void *arg);
+/* The same, but only while guard (of the same store; lent for the call) is as it is: VD_CONFLICT when it was changed or is gone. NULL: no guard. */
+VDI_MUST_USE vd_status vdi_storage_create_beside(struct vdi_storage *storage, struct vd_object *guard, struct vd_bytes key, struct vd_bytes value,
+						 int64_t ttl_s, vd_object_fn done, void *arg);
 /* R-131..R-137. suggestion (may be NULL): a perhaps stale state to try first, without a read. */
 VDI_MUST_USE vd_status vdi_storage_update(struct vdi_storage *storage, struct vd_bytes key, bool create_missing,
 					  const struct vd_preconditions *preconditions, struct vd_object *suggestion, vd_update_fn update,

@@ -63,6 +63,8 @@ struct vd_server_options {
 	const char     *token_path;		  /* lines of token,user,uid,"group,group"; or NULL. With authorities or tokens nobody else may do anything,
 						   * except to ask for health and version */
 	const char     *policy_path;		  /* JSON rules, docs/SECURITY.md; NULL: who was authenticated may do everything */
+	bool		no_garbage_collector;	  /* nothing is deleted by the server itself: no dependents of what has gone, no content of namespaces; for a
+						   * kube-controller-manager beside it, and for stores that others write. A read-only server does neither */
 	bool		insecure_no_auth;	  /* serves an address that is not loopback although everybody may do everything there */
 	const char     *audit_path;		  /* audit.k8s.io/v1 Events are appended to this file; "-": standard output; NULL: to none */
 	int		audit_level;		  /* enum vd_audit_level; default: metadata */
@@ -77,7 +79,7 @@ struct vd_server_options {
 			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
 			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, 0, 0, false,  \
-			0, 0, 0, 0, 0, false, 0, VD_AUDIT_METADATA, 0, 0                                                 \
+			0, 0, 0, 0, 0, false, false, 0, VD_AUDIT_METADATA, 0, 0                                          \
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the

@@ -322,7 +322,7 @@ static void h348_status_has_its_own_door(void **state)
 	expect("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn", "", "", 200, "\"name\":\"p\"");
 	expect("GET", "/api/v1/pods", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n", "", 200, "\"cells\":[\"p\",\"0/0\",\"Running\",\"0\"");
 	expect("GET", "/api/v1/namespaces/default/pods/p/log", "", "", 404, "the server could not find the requested resource");
-	expect("DELETE", path, "", "", 200, "Success");
+	expect("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0", "", "", 200, "Success");
 	expect("GET", path, "", "", 200, "\"items\":[]");
 }
 

@@ -127,6 +127,46 @@ static void r128_create(void **state)
 	world_free(&world);
 }
 
+/* A create that holds only while another object is as it was when it was looked at. */
+static void r128_create_beside_a_guard(void **state)
+{
+	static const struct vd_bytes guard_key = { "/registry/pods/ns/guard", 23 };
+	struct world		     world = world_new(1);
+	struct vd_kv		    *kv = NULL;
+	struct vd_object	    *guard = NULL;
+	struct answer		     answer = { 0 };
+
+	(void) state;
+	assert_status(vdi_storage_create(world.storage, guard_key, vd_bytes_of(VALUE("g", 1)), 0, on_object, &answer), VD_OK);
+	settle(&world, &answer);
+	assert_status(vd_kv_new(guard_key, vd_bytes_of(VALUE("g", 1)), &kv), VD_OK);
+	kv->mod_rev = answer.revision;
+	assert_status(vd_object_new(world.codec, kv, &guard, NULL), VD_OK);
+	for (int round = 0; round < 4; round++) {
+		static const vd_status expected[] = { VD_OK, VD_EXISTS, VD_EXISTS, VD_CONFLICT };
+
+		if (round == 2) { /* the guard changes: what exists is still said first */
+			memset(&answer, 0, sizeof answer);
+			assert_status(vdi_storage_delete(world.storage, guard_key, NULL, NULL, NULL, on_object, &answer), VD_OK);
+			settle(&world, &answer);
+			assert_status(answer.status, VD_OK);
+		}
+		if (round == 3) {
+			memset(&answer, 0, sizeof answer);
+			assert_status(vdi_storage_delete(world.storage, key_a, NULL, NULL, NULL, on_object, &answer), VD_OK);
+			settle(&world, &answer);
+		}
+		memset(&answer, 0, sizeof answer);
+		assert_status(vdi_storage_create_beside(world.storage, guard, key_a, vd_bytes_of(VALUE("u", 1)), 0, on_object, &answer), VD_OK);
+		settle(&world, &answer);
+		assert_status(answer.status, expected[round]);
+	}
+	assert_status(get(&world, 0).status, VD_NOT_FOUND);
+	vd_object_unref(guard);
+	vd_kv_unref(kv);
+	world_free(&world);
+}
+
 /* rules: R-113, T-004 */
 static void r127_get(void **state)
 {
@@ -675,6 +715,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r128_create),
+		cmocka_unit_test(r128_create_beside_a_guard),
 		cmocka_unit_test(r127_get),
 		cmocka_unit_test(r131_update),
 		cmocka_unit_test(r135_equal_bytes_write_nothing),

@@ -383,6 +383,7 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 	options.threads = replay->threads;
 	options.resources_path = replay->resources_path;
 	options.no_namespaces = true; /* they are what the log says */
+	options.no_garbage_collector = true;
 	error.code = vdi_fault_plan_init(&faults, replay->faults, &error);
 	if (error.code != VD_OK)
 		return fail(&error);

@@ -38,6 +38,7 @@ struct serve {
 	int64_t	    client_bytes;
 	unsigned    requests, mutating_requests;
 	bool	    no_compression;
+	bool	    no_garbage_collector;
 	const char *on_inconsistency;
 	unsigned    threads;
 	bool	    memory;
@@ -159,6 +160,7 @@ static struct vd_server_options server_options(const struct serve *serve)
 	options.request_count_max = serve->requests;
 	options.mutating_request_count_max = serve->mutating_requests;
 	options.no_compression = serve->no_compression;
+	options.no_garbage_collector = serve->no_garbage_collector;
 	options.tls_cert_path = serve->tls_cert;
 	options.tls_key_path = serve->tls_key;
 	options.client_ca_path = serve->client_ca;
@@ -431,6 +433,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "access-log", VDI_OPTION_TEXT, "FILE", "append a line for each answered request (combined log format and seconds); -: standard output", &serve.access_log },
 		{ 0, "shutdown-delay", VDI_OPTION_DURATION, "DURATION", "when told to end, let /readyz fail for so long and serve on before connections are closed (default 0s)",
 		  &serve.shutdown_delay },
+		{ 0, "no-garbage-collector", VDI_OPTION_FLAG, NULL,
+		  "delete neither dependents of what has gone nor the content of namespaces: a kube-controller-manager does it", &serve.no_garbage_collector },
 		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
 	};
 
