@@ -237,24 +237,24 @@ void vdi_trail_named(struct vdi_trail *trail, const char *name)
 	trail->has_name = true;
 }
 
-/* On one line. False: it is no JSON. */
-static bool copy_json(struct vd_bytes json, struct vdi_out *out)
+/* On one line. What is no JSON leaves nothing. */
+static void copy_json(struct vd_bytes json, struct vdi_out *out)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *root;
-	bool		 is_json = vdi_tree_parse(&tree, json, &root, NULL) == VD_OK;
+	vd_status	 status = vdi_tree_parse(&tree, json, &root, NULL);
 
 	vdi_out_reset(out);
-	if (is_json)
+	if (status == VD_OK)
 		vdi_tree_write(out, root);
+	out->failed |= status == VD_NOMEM;
 	vdi_tree_fini(&tree);
-	return is_json;
 }
 
 void vdi_trail_request_body(struct vdi_trail *trail, struct vd_bytes json)
 {
 	if (trail && trail->trails->audit && trail->level >= VD_AUDIT_REQUEST && json.size)
-		(void) copy_json(json, &trail->request_body);
+		copy_json(json, &trail->request_body);
 }
 
 bool vdi_trail_wants_response(const struct vdi_trail *trail)
@@ -265,7 +265,7 @@ bool vdi_trail_wants_response(const struct vdi_trail *trail)
 void vdi_trail_response_body(struct vdi_trail *trail, struct vd_bytes json)
 {
 	if (vdi_trail_wants_response(trail))
-		(void) copy_json(json, &trail->response_body);
+		copy_json(json, &trail->response_body);
 }
 
 void vdi_trail_answered(struct vdi_trail *trail, int code)
@@ -327,11 +327,11 @@ static void write_user(struct vdi_out *out, const struct vdi_identity *identity)
 
 static void write_body(struct vdi_out *out, const char *key, const struct vdi_out *body)
 {
+	out->failed |= body->failed;
 	if (body->size == 0)
 		return;
 	vdi_out_key(out, key);
 	vdi_out_bytes(out, vdi_out_slice(body));
-	out->failed |= body->failed;
 }
 
 static void write_event(struct vdi_out *out, const struct vdi_trail *trail, const char *stage)
