@@ -1,54 +1,105 @@
 #!/bin/bash
-# Usage: etcd-server.sh VEDETTE [CASES [SECONDS]], under tests/integration/with-etcd.sh:
-#   tests/integration/with-etcd.sh build/tests/peers tests/peers --flag=--quota-backend-bytes=8000000000 -- bench/etcd-server.sh build/tools/vedette/vedette
-# vedette etcd beside a real etcd in the same run, loaded by the same clientv3 program, both with fsync: one JSON line for each case and server. CPU is that of the server.
+# Usage: etcd-server.sh VEDETTE [--rounds N] [--seed N] [--scale F] [CASE...], under `peers etcd-run`; `bench/run etcd-server` does all of that.
+# vedette etcd beside a real etcd in the same run, loaded by the same clientv3 program, both with fsync: one JSON line for each case, server and round.
+# CPU is that of the server. CASE is how the names of cases begin:
+#   idle                  an empty server: memory
 #   put:N range:N txn:N   N clients            watch:N    N watchers of one key           list       10,000 keys of 1 KB
 #   behind:N              8 clients put while N watchers are far behind and do not read
-#   keys:N                N keys of 100 bytes: memory, then the time of a start with them, and memory after it
+#   keys:N:BYTES          N keys of so many bytes: memory, then the time of a start with them until the first answer, and memory after it; once, on new servers
 set -eu
 vedette=$1
-cases=${2:-put:1,put:64,put:256,put:1000,range:1,range:64,txn:64,list,watch:1,watch:100,watch:1000,watch:10000,behind:1000,keys:100000,keys:1000000}
-seconds=${3:-3}
+shift
+rounds=5 scale=1
+while [ $# -gt 0 ]; do
+	case $1 in
+	--rounds) rounds=$2 ;;
+	--scale) scale=$2 ;;
+	--seed) ;; # nothing here is chosen by chance
+	*) break ;;
+	esac
+	shift 2
+done
+scaled() { awk -v n="$1" -v f="$scale" 'BEGIN { n *= f; print n < 1 ? (n < 0.3 ? 0.3 : n) : n }'; }
+seconds=$(scaled 3)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/etcd-server.XXXXXX")
 trap 'kill "$server" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
-start() {
+wanted() {
+	local case=$1 name
+	shift
+	[ $# -gt 0 ] || return 0
+	for name; do case "$case" in "$name"*) return 0 ;; esac; done
+	return 1
+}
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+start_vedette() {
 	: >"$dir/err"
 	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 --quota-backend-bytes -1 2>"$dir/err" &
 	server=$!
 	until grep -q '^vedette: ready' "$dir/err"; do kill -0 "$server"; sleep 0.01; done
 	endpoint=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/err")
 }
-find_real() { real=$(pgrep -f "listen-client-urls[= ][^ ]*${ETCD_DIRECT_ENDPOINTS##*:}" | head -n 1); }
-now_ms() { echo $(($(date +%s%N) / 1000000)); }
-load() {
-	"$PEERS" etcd-load --name vedette --endpoint "$endpoint" --pid "$server" --seconds "$seconds" "$@"
-	"$PEERS" etcd-load --name etcd --endpoint "$ETCD_DIRECT_ENDPOINTS" --pid "$real" --seconds "$seconds" "$@"
-}
-# Starts each again, until it answers.
-restart() {
+stop_vedette() {
 	kill -TERM "$server"
 	wait "$server"
+}
+start_etcd() {
+	"$PEERS" control start 0 >/dev/null
+	until "$ETCDCTL" --endpoints "$ETCD_DIRECT_ENDPOINTS" --command-timeout 10s get nothing >/dev/null 2>&1; do sleep 0.01; done
+	find_etcd
+}
+# Of all processes with that port, the one that is no shell: etcd itself.
+find_etcd() { real=$(pgrep -f "listen-client-urls[= ][^ ]*${ETCD_DIRECT_ENDPOINTS##*:}" | head -n 1); }
+start_new() {
+	stop_vedette
+	rm -rf "$dir/data"
+	start_vedette
+	"$PEERS" control stop 0 >/dev/null
+	"$PEERS" control wipe 0 >/dev/null
+	start_etcd
+}
+load_vedette() { "$PEERS" etcd-load --name vedette --endpoint "$endpoint" --pid "$server" --seconds "$seconds" "$@"; }
+load_etcd() { "$PEERS" etcd-load --name etcd --endpoint "$ETCD_DIRECT_ENDPOINTS" --pid "$real" --seconds "$seconds" "$@"; }
+# One after the other, so that both meet the same weather; who is first changes from round to round.
+load() {
+	if [ $((round % 2)) = 1 ]; then
+		load_vedette "$@"
+		load_etcd "$@"
+	else
+		load_etcd "$@"
+		load_vedette "$@"
+	fi
+}
+restart() {
+	local began
+	stop_vedette
 	began=$(now_ms)
-	start
+	start_vedette
 	"$ETCDCTL" --endpoints "$endpoint" get nothing >/dev/null
 	echo "{\"server\":\"vedette\",\"case\":\"start:$1\",\"ms\":$(($(now_ms) - began))}"
 	"$PEERS" control stop 0 >/dev/null
 	began=$(now_ms)
-	"$PEERS" control start 0 >/dev/null
-	until "$ETCDCTL" --endpoints "$ETCD_DIRECT_ENDPOINTS" --command-timeout 10s get nothing >/dev/null 2>&1; do sleep 0.01; done
+	start_etcd
 	echo "{\"server\":\"etcd\",\"case\":\"start:$1\",\"ms\":$(($(now_ms) - began))}"
-	find_real
 }
-start
-find_real
-# Case by case, one server after the other, so that both meet the same weather.
-for case in ${cases//,/ }; do
-	case $case in
-	keys:*)
-		load --size 100 --cases "bulk:${case#keys:}"
-		restart "${case#keys:}"
-		load --cases usage
-		;;
-	*) load --cases "$case" ;;
-	esac
+start_vedette
+find_etcd
+round=1
+if wanted idle "$@"; then
+	start_new
+	load --cases usage --as idle
+fi
+for round in $(seq "$rounds"); do
+	for case in put:1 put:8 put:64 put:256 put:1000 range:1 range:64 txn:64 list watch:1 watch:100 watch:1000 watch:10000 behind:1000; do
+		if wanted "$case" "$@"; then load --cases "$case"; fi
+	done
+done
+round=1
+for case in keys:100000:1024 keys:1000000:100; do
+	wanted "$case" "$@" || continue
+	IFS=: read -r _ count size <<<"$case"
+	start_new
+	load --size "$size" --cases "bulk:$(scaled "$count" | cut -d. -f1)" --as "$case"
+	restart "$case"
+	load --cases usage --as "started:$case"
 done

@@ -27,6 +27,7 @@ func runEtcdLoad(args []string) int {
 	pid := flags.Int("pid", 0, "of the server")
 	cases := flags.String("cases", "put:1,put:64,put:256,range:64,txn:64,list,watch:1,watch:100,watch:1000", "what to measure")
 	seconds := flags.Float64("seconds", 3, "for each")
+	as := flags.String("as", "", "what to call the case in the output, if not by its name")
 	size := flags.Int("size", 1024, "of values, bytes")
 	_ = flags.Parse(args)
 	if *endpoint == "" {
@@ -44,6 +45,9 @@ func runEtcdLoad(args []string) int {
 			return 1
 		}
 		figures["server"], figures["case"] = *name, which
+		if *as != "" {
+			figures["case"] = *as
+		}
 		line, _ := json.Marshal(figures)
 		fmt.Println(string(line))
 	}
