@@ -1,7 +1,12 @@
-/* How: each run of the handler does one group: up to `bytes` of journal records, or one step of compaction, in one LMDB transaction; then it wakes
- * itself while there is more. The first commit after a quiet time arms the timer instead, so that a trickle of commits is taken together.
+/* How: each run of the handler does one group: up to `bytes` of journal records, or one step of compaction, in one LMDB transaction, which waits for the disk
+ * twice. So records are taken when there are enough of them, or when the first has waited for the interval; what came while a group was taken waits for its
+ * own turn. (Taking it at once made hundreds of small groups a second under load, and every put waited behind their syncs.)
  *
- *   IDLE --notify--> ARMED (timer) --due, or enough bytes--> groups until nothing is left --> IDLE
+ *   IDLE --notify--> ARMED (timer) --due, or enough bytes--> a group --nothing left--> IDLE
+ *                      ^                                       |   ^
+ *                      '----less than enough is left-----------'   '--enough is left
+ *
+ * Compaction goes on between groups, step by step.
  */
 #include <stdatomic.h>
 
@@ -159,25 +164,38 @@ static vd_status make_checkpoint(struct vdi_checkpointer *checkpointer, struct v
 				     reterr);
 }
 
-/* One group of work. VD_NOT_FOUND: there is none. */
-static vd_status work(struct vdi_checkpointer *checkpointer, struct vd_error *reterr)
+static void set_due(struct vdi_checkpointer *checkpointer, vd_mono due)
+{
+	checkpointer->due = due;
+	vd_actor_set_timer(checkpointer->actor, due);
+}
+
+static bool has_records(const struct vdi_checkpointer *checkpointer)
+{
+	return vdi_checkpoint_meta(checkpointer->checkpoint)->covered < vdi_journal_durable_index(checkpointer->journal);
+}
+
+static bool is_enough(const struct vdi_checkpointer *checkpointer)
+{
+	return vdi_journal_bytes(checkpointer->journal) - vdi_checkpointer_covered_bytes(checkpointer) >= checkpointer->bytes;
+}
+
+/* One group of work. VD_NOT_FOUND: there is none now. */
+static vd_status work(struct vdi_checkpointer *checkpointer, vd_mono now, struct vd_error *reterr)
 {
 	uint64_t durable = vdi_journal_durable_index(checkpointer->journal);
 
 	VDI_TRY(make_checkpoint(checkpointer, reterr));
-	if (vdi_checkpoint_meta(checkpointer->checkpoint)->covered < durable)
-		return take_group(checkpointer, durable, reterr);
+	if (has_records(checkpointer) && (checkpointer->due.ns <= now.ns || is_enough(checkpointer))) {
+		VDI_TRY(take_group(checkpointer, durable, reterr));
+		checkpointer->due = vd_mono_add(now, checkpointer->interval);
+		return VD_OK;
+	}
 	if (!vdi_checkpoint_compact_pending(checkpointer->checkpoint))
 		return VD_NOT_FOUND;
 	VDI_TRY(vdi_checkpoint_compact_step(checkpointer->checkpoint, COMPACT_RECORDS, reterr));
 	publish(checkpointer);
 	return VD_OK;
-}
-
-static void set_due(struct vdi_checkpointer *checkpointer, vd_mono due)
-{
-	checkpointer->due = due;
-	vd_actor_set_timer(checkpointer->actor, due);
 }
 
 static void handle_failure(struct vdi_checkpointer *checkpointer, vd_status status, const struct vd_error *error)
@@ -189,37 +207,25 @@ static void handle_failure(struct vdi_checkpointer *checkpointer, vd_status stat
 	set_due(checkpointer, checkpointer->is_stopped ? VD_NEVER : checkpointer->retry_at);
 }
 
-static bool has_work(struct vdi_checkpointer *checkpointer)
+static bool is_compacting(const struct vdi_checkpointer *checkpointer)
 {
-	return checkpointer->checkpoint == NULL || vdi_checkpoint_compact_pending(checkpointer->checkpoint) ||
-	       vdi_checkpoint_meta(checkpointer->checkpoint)->covered < vdi_journal_durable_index(checkpointer->journal);
+	return checkpointer->checkpoint && vdi_checkpoint_compact_pending(checkpointer->checkpoint);
 }
 
-static void run(void *arg)
+static bool has_work(const struct vdi_checkpointer *checkpointer)
 {
-	struct vdi_checkpointer *checkpointer = arg;
-	struct vd_error		 error = { 0 };
-	vd_status		 status;
-	vd_mono			 now = vd_env_now(checkpointer->env);
-	bool			 is_urgent = atomic_exchange(&checkpointer->is_urgent, false);
+	return checkpointer->checkpoint == NULL || is_compacting(checkpointer) || has_records(checkpointer);
+}
 
-	if (checkpointer->is_stopped || now.ns < checkpointer->retry_at.ns)
-		return;
-	if (checkpointer->due.ns == VD_NEVER.ns && !is_urgent) {
-		set_due(checkpointer, vd_mono_add(now, checkpointer->interval));
-		return;
-	}
-	if (now.ns < checkpointer->due.ns && !is_urgent)
-		return;
-	status = work(checkpointer, &error);
-	if (status == VD_FULL || (status == VD_OK && has_work(checkpointer))) {
-		/* Goes on at once: due stays in the past. */
-		checkpointer->due = now;
+/* After a group, or a step, or nothing. */
+static void plan(struct vdi_checkpointer *checkpointer)
+{
+	if (is_compacting(checkpointer) || (has_records(checkpointer) && is_enough(checkpointer))) {
 		vd_actor_wake(checkpointer->actor);
 		return;
 	}
-	if (status != VD_OK && status != VD_NOT_FOUND) {
-		handle_failure(checkpointer, status, &error);
+	if (has_records(checkpointer)) {
+		set_due(checkpointer, checkpointer->due);
 		return;
 	}
 	set_due(checkpointer, VD_NEVER);
@@ -229,11 +235,37 @@ static void run(void *arg)
 		vdi_checkpointer_notify(checkpointer);
 }
 
+static void run(void *arg)
+{
+	struct vdi_checkpointer *checkpointer = arg;
+	struct vd_error		 error = { 0 };
+	vd_status		 status;
+	vd_mono			 now = vd_env_now(checkpointer->env);
+
+	atomic_store(&checkpointer->is_urgent, false);
+	if (checkpointer->is_stopped || now.ns < checkpointer->retry_at.ns)
+		return;
+	if (checkpointer->due.ns == VD_NEVER.ns && !is_enough(checkpointer)) {
+		set_due(checkpointer, vd_mono_add(now, checkpointer->interval));
+		return;
+	}
+	if (now.ns < checkpointer->due.ns && !is_enough(checkpointer) && !is_compacting(checkpointer))
+		return;
+	status = work(checkpointer, now, &error);
+	if (status == VD_FULL) {
+		/* There is more room now: again. */
+		checkpointer->due = now;
+		vd_actor_wake(checkpointer->actor);
+	} else if (status != VD_OK && status != VD_NOT_FOUND) {
+		handle_failure(checkpointer, status, &error);
+	} else {
+		plan(checkpointer);
+	}
+}
+
 void vdi_checkpointer_notify(struct vdi_checkpointer *checkpointer)
 {
-	bool is_enough = vdi_journal_bytes(checkpointer->journal) - vdi_checkpointer_covered_bytes(checkpointer) >= checkpointer->bytes;
-
-	if (is_enough && !atomic_exchange(&checkpointer->is_urgent, true))
+	if (is_enough(checkpointer) && !atomic_exchange(&checkpointer->is_urgent, true))
 		vd_actor_wake(checkpointer->actor);
 	if (!atomic_load_explicit(&checkpointer->is_armed, memory_order_relaxed) && !atomic_exchange(&checkpointer->is_armed, true))
 		vd_actor_wake(checkpointer->actor);

@@ -492,6 +492,41 @@ static void e1018_one_large_write_is_checkpointed_at_once(void **state)
 	world_fini(&world);
 }
 
+/* What comes while a group is taken waits until it is enough for one, or for its time: each group waits for the disk. */
+static void e1018_a_steady_stream_is_taken_in_large_groups(void **state)
+{
+	struct world		world;
+	struct vd_env	       *threads;
+	struct vdi_wait		wait;
+	uint64_t		count = 0;
+	uint64_t		covered = 0;
+	unsigned		groups = 0;
+	struct vdi_persist_sink sink = { ignore_begin, count_record, ignore_lease, &count };
+
+	(void) state;
+	world_init(&world, 11);
+	assert_status(vd_env_new_threads(NULL, &threads), VD_OK);
+	world.tuning.checkpoint_bytes = 64 << 10;
+	world.tuning.checkpoint_interval = VD_SECONDS(3600);
+	assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink, &world.persist, &world.error), VD_OK);
+	/* 10,000 bytes a write: seven are enough for a group, of which the last may not be on disk yet. */
+	for (vd_rev revision = 2; revision < 302; revision++) {
+		put_sized(world.persist, revision, 10000);
+		if (vdi_persist_checkpointed(world.persist) != covered) {
+			covered = vdi_persist_checkpointed(world.persist);
+			groups++;
+		}
+	}
+	assert_in_range(groups, 0, 300 / 6 + 1);
+	vdi_wait_init(&wait, threads);
+	vdi_persist_close(world.persist, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+	world.persist = NULL;
+	vd_env_free(threads);
+	world_fini(&world);
+}
+
 /* Writer and checkpoint on real threads: for the thread sanitizer. */
 static void writer_and_actor_run_side_by_side(void **state)
 {
@@ -537,6 +572,7 @@ int main(void)
 		cmocka_unit_test(e1018_checkpointed_journal_files_go_and_space_is_bounded),
 		cmocka_unit_test(e1018_a_lot_is_checkpointed_at_once),
 		cmocka_unit_test(e1018_one_large_write_is_checkpointed_at_once),
+		cmocka_unit_test(e1018_a_steady_stream_is_taken_in_large_groups),
 		cmocka_unit_test(room_is_made_for_what_is_announced),
 		cmocka_unit_test(a_node_at_an_odd_place_is_named),
 		cmocka_unit_test(damage_of_any_page_byte_is_found_or_means_nothing),
