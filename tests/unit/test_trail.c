@@ -85,8 +85,8 @@ static void live_through(struct world *world, const char *line, int code)
 
 static void assert_has(const char *text, const char *part)
 {
-	if (strstr(text, part) == NULL)
-		fail_msg("%s\nis not in\n%s", part, text);
+	if (text == NULL || strstr(text, part) == NULL)
+		fail_msg("%s\nis not in\n%s", part, text ? text : "nothing");
 }
 
 static void assert_has_not(const char *text, const char *part)
