@@ -85,14 +85,20 @@ static void live_through(struct world *world, const char *line, int code)
 
 static void assert_has(const char *text, const char *part)
 {
-	if (text == NULL || strstr(text, part) == NULL)
-		fail_msg("%s\nis not in\n%s", part, text ? text : "nothing");
+	assert_non_null(text);
+	if (strstr(text, part) == NULL) {
+		print_error("%s is missing in:\n", part);
+		fail_msg("%s", text);
+	}
 }
 
 static void assert_has_not(const char *text, const char *part)
 {
-	if (strstr(text, part))
-		fail_msg("%s\nis in\n%s", part, text);
+	assert_non_null(text);
+	if (strstr(text, part)) {
+		print_error("%s is in:\n", part);
+		fail_msg("%s", text);
+	}
 }
 
 static void an_event_has_what_its_level_says(void **state)
