@@ -60,10 +60,27 @@ vd_status vdi_history_init(struct vdi_history *history, int64_t bytes_max, vd_du
 	return history->slots ? VD_OK : VD_NOMEM;
 }
 
+/* What is evicted has long left the processor's caches. It is asked for a few evictions ahead: the event, then the objects it names, then the bytes that they hold. */
+static void prefetch_ahead(const struct vdi_history *history)
+{
+	const struct vdi_event *event;
+
+	if (history->end - history->start <= 6)
+		return;
+	__builtin_prefetch(vdi_history_at(history, history->start + 6), 1);
+	event = vdi_history_at(history, history->start + 4);
+	if (event->old_object)
+		__builtin_prefetch(event->old_object, 1);
+	event = vdi_history_at(history, history->start + 2);
+	if (event->old_object)
+		__builtin_prefetch(vd_object_kv(event->old_object), 1);
+}
+
 static void evict_oldest(struct vdi_history *history)
 {
 	struct vdi_event **slot = &history->slots[history->start % history->capacity];
 
+	prefetch_ahead(history);
 	history->bytes -= (*slot)->size_bytes;
 	history->evicted_revision = (*slot)->revision;
 	*slot = vdi_event_unref(*slot);

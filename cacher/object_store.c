@@ -87,26 +87,21 @@ static int64_t size_of_all(struct vdi_btree *objects)
 	return bytes;
 }
 
-vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_object *old_object, struct vd_object *object)
+vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key, struct vd_object *object, struct vd_object **ret_old_object)
 {
-	/* The tree may drop the last reference of the old object, whose values the indexes still need. */
-	struct vd_object *kept = old_object && store->index_count ? vd_object_ref(old_object) : NULL;
-	int64_t		  grown = size_of(object) - size_of(old_object);
-	vd_status	  status = VD_OK;
+	void	 *replaced = NULL;
+	vd_status status = object ? vdi_btree_put(&store->objects, object, &replaced) : vdi_btree_remove(&store->objects, key, &replaced);
 
-	if (object)
-		status = vdi_btree_put(&store->objects, object, NULL);
-	else if (old_object)
-		status = vdi_btree_remove(&store->objects, vd_object_key(old_object), NULL);
-	if (status == VD_OK)
-		store->bytes += grown;
+	if (status != VD_OK && status != VD_NOT_FOUND)
+		return status;
+	store->bytes += size_of(object) - size_of(replaced);
 	if (status == VD_OK && store->index_count) {
 		for (size_t i = 0; i < store->index_count; i++)
-			vdi_object_index_change(&store->indexes[i], kept, object);
+			vdi_object_index_change(&store->indexes[i], replaced, object);
 		rebuild_lost_indexes(store);
 	}
-	vd_object_unref(kept);
-	return status;
+	*ret_old_object = replaced;
+	return VD_OK;
 }
 
 void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_snapshot *before, struct vdi_event *const *events, size_t count)

@@ -40,8 +40,10 @@ void		       vdi_object_store_fini(struct vdi_object_store *store);
 
 /* Lent; NULL when absent. */
 struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key);
-/* object takes the place of old_object (what _get answered; NULL: none); object NULL: removed. VD_NOMEM leaves all as before. */
-VDI_MUST_USE vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_object *old_object, struct vd_object *object);
+/* object takes the place of the one that has its key; object NULL: that of key is removed. *ret_old_object: the one that was there, whose reference is the
+ * caller's; NULL: there was none. VD_NOMEM leaves all as before. */
+VDI_MUST_USE vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key, struct vd_object *object,
+					       struct vd_object **ret_old_object);
 /* Takes the changes that events (NULL: none) stand for back, of which before shows the state in front of. Cannot fail; takes over before. */
 void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_snapshot *before, struct vdi_event *const *events, size_t count);
 /* Takes over the whole content of objects (left empty) and builds the indexes; retained snapshots are dropped. */

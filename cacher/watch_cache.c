@@ -73,18 +73,12 @@ vd_status vdi_watch_cache_backfill(struct vdi_watch_cache *cache, const struct v
 static vd_status change_locked(struct vdi_watch_cache *cache, struct vdi_event *event, bool *ret_made)
 {
 	struct vd_object *object = event->object;
-	struct vd_object *old_object = vdi_object_store_get(&cache->store, vd_object_key(object ? object : event->old_object));
+	struct vd_object *old_object;
 
+	VDI_TRY(vdi_object_store_change(&cache->store, vd_object_key(object ? object : event->old_object), object, &old_object));
 	*ret_made = object || old_object;
 	if (!*ret_made)
 		return VD_OK;
-	/* The reference first: the change may drop the store's. */
-	if (old_object)
-		vd_object_ref(old_object);
-	if (vdi_object_store_change(&cache->store, old_object, object) != VD_OK) {
-		vd_object_unref(old_object);
-		return VD_NOMEM;
-	}
 	vd_object_unref(event->old_object);
 	event->old_object = old_object;
 	return VD_OK;

@@ -22,7 +22,9 @@ static uint64_t namespace_hash(struct vd_bytes namespace_name)
 
 void vdi_watch_index_init(struct vdi_watch_index *index, const struct vd_codec *codec, int trigger_index)
 {
-	*index = (struct vdi_watch_index) { .codec = codec, .trigger_index = trigger_index };
+	*index = (struct vdi_watch_index) { .codec = codec,
+					    .trigger_index = trigger_index,
+					    .everything_hash = key_hash(KEY_EVERYTHING, 0, VD_BYTES_NONE, 0) };
 }
 
 void vdi_watch_index_fini(struct vdi_watch_index *index)
@@ -203,10 +205,10 @@ void vdi_watch_index_candidates(const struct vdi_watch_index *index, const struc
 {
 	struct search search = { index, visit, found, arg };
 
-	if (index->group_count == 0)
-		return;
 	if (index->everything)
-		look_up(&search, key_hash(KEY_EVERYTHING, 0, VD_BYTES_NONE, 0));
+		look_up(&search, index->everything_hash);
+	if (index->group_count == index->everything)
+		return;
 	if (event->object)
 		search_object(&search, event->object);
 	if (event->old_object)

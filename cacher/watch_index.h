@@ -27,6 +27,7 @@ struct vdi_watch_index {
 	struct vdi_index_kind	 labels;
 	size_t			 namespaces;
 	size_t			 everything;
+	uint64_t		 everything_hash; /* under which those are filed */
 };
 
 void vdi_watch_index_init(struct vdi_watch_index *index, const struct vd_codec *codec, int trigger_index);

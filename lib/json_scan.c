@@ -837,6 +837,13 @@ static vd_status scan_end(struct scan *scan, const uint8_t *p, struct vd_error *
 
 vd_status vdi_json_validate(struct vd_bytes json, const struct vdi_json_limits *limits, struct vd_error *reterr)
 {
+	bool spaced;
+
+	return vdi_json_validate_spaced(json, limits, &spaced, reterr);
+}
+
+vd_status vdi_json_validate_spaced(struct vd_bytes json, const struct vdi_json_limits *limits, bool *ret_spaced, struct vd_error *reterr)
+{
 	struct scan    scan;
 	bool	       bounded = false; /* a plain release build does not see that scan_begin sets it */
 	const uint8_t *p;
@@ -845,7 +852,9 @@ vd_status vdi_json_validate(struct vd_bytes json, const struct vdi_json_limits *
 	p = space_rest(&scan, scan.start);
 	/* In unbounded text the first byte is not behind the end: there is a bracket at least. */
 	p = bounded ? value_bounded(&scan, p, 0) : value_unbounded(&scan, p, 0);
-	return scan_end(&scan, p, reterr);
+	VDI_TRY(scan_end(&scan, p, reterr));
+	*ret_spaced = scan.spaced;
+	return VD_OK;
 }
 
 static void object_clear(struct vdi_json_object *object)

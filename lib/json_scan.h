@@ -141,5 +141,7 @@ static inline struct vd_bytes vdi_json_slice_bytes(struct vd_bytes json, struct 
 
 /* Checks json, any JSON value, against the grammar and limits (NULL: default) only: keys may repeat. VD_BAD_REQUEST, VD_TOO_BIG. */
 VD_MUST_USE vd_status vdi_json_validate(struct vd_bytes json, const struct vdi_json_limits *limits, struct vd_error *reterr);
+/* The same, and whether there is insignificant white space (vdi_json_minify would shorten it). */
+VD_MUST_USE vd_status vdi_json_validate_spaced(struct vd_bytes json, const struct vdi_json_limits *limits, bool *ret_spaced, struct vd_error *reterr);
 
 #endif

@@ -1,17 +1,22 @@
-/* How: lines are gathered from the file (through zstd when its magic is there), and each is scanned in one pass with a plan of the members this
- * format knows; values stay slices of the line. */
+/* How: lines are gathered from the file (through zstd when its magic is there). Plain ones are read as they stand (plain_line.c); any other is scanned in one pass
+ * with a plan of the members this format knows. Values stay slices of the line. */
 #include "event_log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "base64.h"
 #include "json_scan.h"
 #include "json_text.h"
+#include "plain_line.h"
 
 #define READ_SIZE ((size_t) 64 << 10)
+/* Of a pipe that a log comes through, where the system allows it: writer and reader change places less often. */
+#define PIPE_SIZE (1 << 20)
 
 enum member {
 	MEMBER_LOG,
@@ -45,7 +50,7 @@ struct scratch {
 
 struct vdi_event_log {
 	char		      *path;
-	FILE		      *file;
+	int		       fd; /* -1: not open */
 	ZSTD_DStream	      *zstd; /* NULL: plain */
 	struct vdi_json_plan  *plan;
 	struct vdi_json_object object;
@@ -86,9 +91,14 @@ static vd_status make_room(struct vdi_event_log *log, struct vd_error *reterr)
 
 static vd_status read_file(struct vdi_event_log *log, char *buffer, size_t room, size_t *ret_size, struct vd_error *reterr)
 {
-	*ret_size = fread(buffer, 1, room, log->file);
-	if (*ret_size == 0 && ferror(log->file))
+	ssize_t got;
+
+	do
+		got = read(log->fd, buffer, room);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
 		return vd_error_set(reterr, VD_IO, "cannot read %s: %s", log->path, strerror(errno));
+	*ret_size = (size_t) got;
 	return VD_OK;
 }
 
@@ -329,36 +339,29 @@ static vd_status scan(struct vdi_event_log *log, struct vd_bytes line, struct vd
 							      VD_OK;
 }
 
-/* {"commit":12} just so: every second line of a log that a program has written. */
-static bool is_plain_commit(struct vd_bytes line, vd_rev *ret_revision)
+/* Not inlined: a plain line should not pay for clearing all this. */
+static __attribute__((noinline)) vd_status read_members(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *ret_record,
+							struct vd_error *reterr)
 {
-	static const char start[] = "{\"commit\":";
-	const char	 *text = line.data;
-	const size_t	  size = sizeof start - 1;
-	struct vd_bytes	  number = { text + size, line.size - size - 1 };
+	struct vdi_log_record record = { .line = log->line };
 
-	return line.size > size + 1 && memcmp(text, start, size) == 0 && text[size] >= '1' && text[size] <= '9' && text[line.size - 1] == '}' &&
-	       parse_number(number, ret_revision);
-}
-
-vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
-{
-	struct vdi_log_record record = { 0 };
-	struct vd_bytes	      line;
-
-	VDI_TRY(next_line(log, &line, reterr));
-	record.line = log->line;
-	if (is_plain_commit(line, &record.revision)) {
-		record.kind = VDI_LOG_COMMIT;
-		*ret_record = record;
-		return VD_OK;
-	}
 	VDI_TRY(scan(log, line, reterr));
 	if (has(log, MEMBER_REV))
 		VDI_TRY(change_of(log, line, &record, reterr));
 	else
 		VDI_TRY(mark_of(log, line, &record, reterr));
 	*ret_record = record;
+	return VD_OK;
+}
+
+vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
+{
+	struct vd_bytes line;
+
+	VDI_TRY(next_line(log, &line, reterr));
+	if (!vdi_plain_line_read(line, ret_record))
+		return read_members(log, line, ret_record, reterr);
+	ret_record->line = log->line;
 	return VD_OK;
 }
 
@@ -437,12 +440,13 @@ vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, s
 		vdi_free(log);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	}
-	log->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-	if (log->file == NULL) {
+	log->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (log->fd < 0) {
 		status = vd_error_set(reterr, errno == ENOENT ? VD_NOT_FOUND : VD_IO, "cannot open %s: %s", path, strerror(errno));
 		vdi_event_log_close(log);
 		return status;
 	}
+	(void) fcntl(log->fd, F_SETPIPE_SZ, PIPE_SIZE); /* refused when it is none */
 	status = prepare(log, reterr);
 	if (status != VD_OK) {
 		vdi_event_log_close(log);
@@ -455,8 +459,8 @@ vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, s
 struct vdi_event_log *vdi_event_log_close(struct vdi_event_log *log)
 {
 	if (log) {
-		if (log->file && log->file != stdin)
-			fclose(log->file);
+		if (log->fd > STDIN_FILENO)
+			(void) close(log->fd);
 		ZSTD_freeDStream(log->zstd);
 		vdi_json_object_fini(&log->object);
 		vdi_json_plan_free(log->plan);

@@ -68,19 +68,22 @@ static void begin(struct vdi_log_steps *steps, vd_rev revision, uint64_t line)
 
 static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
 {
-	struct vdi_log_change change = { .is_delete = record->kind == VDI_LOG_DELETE };
-	vd_status	      status;
+	struct vd_kv *kv;
+	vd_status     status;
 
 	if (!vdi_grow((void **) &steps->changes, &steps->capacity, steps->count + 1, sizeof *steps->changes))
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	status = vd_kv_new(record->key, record->value, &change.kv);
+	status = vd_kv_new(record->key, record->value, &kv);
 	if (status != VD_OK)
 		return status == VD_TOO_BIG ? vdi_log_steps_broken(steps, record->line, "key or value are too large", reterr) :
 					      vd_error_set(reterr, status, "out of memory");
-	change.kv->mod_rev = record->revision;
-	change.kv->create_rev = record->create_rev;
-	change.kv->version = record->version;
-	steps->changes[steps->count++] = change;
+	kv->mod_rev = record->revision;
+	kv->create_rev = record->create_rev;
+	kv->version = record->version;
+	/* Member by member: as a whole it would be read back from the stack, behind all stores into the value (measured: a twentieth of a replay). */
+	steps->changes[steps->count].is_delete = record->kind == VDI_LOG_DELETE;
+	steps->changes[steps->count].kv = kv;
+	steps->count++;
 	return VD_OK;
 }
 

@@ -136,22 +136,24 @@ static vd_status attach(struct vdi_group *group, int64_t id, struct vd_bytes key
 
 vd_status vdi_group_put(struct vdi_group *group, struct vd_kv *kv, int64_t lease, struct vd_kv **ret_previous)
 {
-	const struct vd_kv *previous = vdi_btree_snapshot_get(vdi_btree_view(&group->keys), vd_kv_key(kv));
-	void		   *replaced = NULL;
+	void	     *replaced = NULL;
+	struct vd_kv *previous;
 
 	VDI_TRY(reserve_event(group));
 	kv->mod_rev = group->unit_revision;
 	kv->sub = (uint32_t) vdi_group_unit_change_count(group);
+	kv->lease = lease;
+	VDI_TRY(vdi_btree_put(&group->keys, kv, &replaced));
+	add_event(group, false, vd_kv_ref(kv), replaced);
+	/* Set while it is in the tree, which nobody else sees before the group is committed: one way down instead of two. */
+	previous = replaced;
 	kv->create_rev = previous ? previous->create_rev : kv->mod_rev;
 	kv->version = previous ? previous->version + 1 : 1;
-	kv->lease = lease;
 	if (previous && previous->lease && previous->lease != lease)
 		VDI_TRY(detach(group, previous->lease, vd_kv_key(kv)));
 	if (lease && (previous == NULL || previous->lease != lease))
 		VDI_TRY(attach(group, lease, vd_kv_key(kv)));
-	VDI_TRY(vdi_btree_put(&group->keys, kv, &replaced));
-	add_event(group, false, vd_kv_ref(kv), replaced);
-	*ret_previous = replaced;
+	*ret_previous = previous;
 	return VD_OK;
 }
 

@@ -39,32 +39,66 @@ static void check_record(const struct vdi_log_record *record, uint64_t *line)
 	}
 }
 
-static void read_records(const char *path)
-{
-	struct vdi_event_log *log;
-	struct vdi_log_record record;
-	struct vd_error	      error = { 0 };
-	uint64_t	      line = 0;
-	vd_status	      status = vdi_event_log_open(path, &log, &error);
-
-	if (status != VD_OK) {
-		VDI_CHECK(error.message[0]);
-		return;
-	}
-	while ((status = vdi_event_log_next(log, &record, &error)) == VD_OK)
-		check_record(&record, &line);
-	VDI_CHECK(status == VD_CLOSED || (status == VD_BAD_REQUEST && error.message[0]));
-	vdi_event_log_close(log);
-}
-
-/* ---- Steps, and the same again ---- */
-
 static uint64_t mix(uint64_t hash, struct vd_bytes bytes)
 {
 	for (size_t i = 0; i < bytes.size; i++)
 		hash = (hash ^ ((const unsigned char *) bytes.data)[i]) * 0x100000001b3;
 	return hash * 31 + bytes.size;
 }
+
+static uint64_t mix_record(uint64_t hash, const struct vdi_log_record *record)
+{
+	const uint64_t numbers[] = { record->kind, (uint64_t) record->revision, (uint64_t) record->create_rev, (uint64_t) record->version,
+				     (uint64_t) record->lease, record->line };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(numbers); i++)
+		hash = hash * 31 + numbers[i];
+	return mix(mix(mix(mix(hash, record->key), record->value), record->time), record->text);
+}
+
+/* What stands there, and how it ends. */
+static uint64_t read_records(const char *path)
+{
+	struct vdi_event_log *log;
+	struct vdi_log_record record;
+	struct vd_error	      error = { 0 };
+	uint64_t	      line = 0, hash = 0;
+	vd_status	      status = vdi_event_log_open(path, &log, &error);
+
+	if (status != VD_OK) {
+		VDI_CHECK(error.message[0]);
+		return (uint64_t) status;
+	}
+	while ((status = vdi_event_log_next(log, &record, &error)) == VD_OK) {
+		check_record(&record, &line);
+		hash = mix_record(hash, &record);
+	}
+	VDI_CHECK(status == VD_CLOSED || (status == VD_BAD_REQUEST && error.message[0]));
+	vdi_event_log_close(log);
+	return hash * 31 + (uint64_t) status;
+}
+
+/* The same log with a space behind the bracket that begins a line: none of its lines is plain then, and all must read the same. */
+static void check_spaced(const uint8_t *data, size_t size, uint64_t hash)
+{
+	uint8_t *spaced = malloc(size * 2 + 1);
+	size_t	 spaced_size = 0;
+	char	 path[64];
+	int	 file;
+
+	VDI_CHECK(spaced != NULL);
+	for (size_t i = 0; i < size; i++) {
+		spaced[spaced_size++] = data[i];
+		if (data[i] == '{' && (i == 0 || data[i - 1] == '\n'))
+			spaced[spaced_size++] = ' ';
+	}
+	file = make_log(spaced, spaced_size, path);
+	VDI_CHECK(read_records(path) == hash);
+	(void) close(file);
+	free(spaced);
+}
+
+/* ---- Steps, and the same again ---- */
 
 static uint64_t mix_step(uint64_t hash, const struct vdi_log_step *step)
 {
@@ -167,6 +201,7 @@ static void read_faults(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int64_t live = vdi_alloc_live();
+	uint64_t hash;
 	char	path[64];
 	int	file;
 
@@ -174,7 +209,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_faults(data + 1, size - 1);
 	} else {
 		file = make_log(data, size, path);
-		read_records(path);
+		hash = read_records(path);
+		if (size && data[0] == '{')
+			check_spaced(data, size, hash);
 		check_steps(path);
 		(void) close(file);
 	}

@@ -55,7 +55,8 @@ static void world_init(struct world *world)
 	world->codec = pod_codec_new();
 	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 20, VD_SECONDS(75), 1, labels), VD_OK);
 	for (unsigned i = 0; i < KEYS; i++) {
-		char ns[4], name[4], app[4], node[4];
+		char		  ns[4], name[4], app[4], node[4];
+		struct vd_object *old;
 
 		random = random * UINT64_C(6364136223846793005) + 1;
 		snprintf(ns, sizeof ns, "n%u", i / 20);
@@ -63,7 +64,8 @@ static void world_init(struct world *world)
 		snprintf(app, sizeof app, "a%u", (unsigned) (random >> 40) % 6);
 		snprintf(node, sizeof node, "h%u", (unsigned) (random >> 50) % 9);
 		world->objects[i] = pod_new(world->codec, ns, name, app, node, i + 1);
-		assert_status(vdi_object_store_change(&world->cache.store, NULL, world->objects[i]), VD_OK);
+		assert_status(vdi_object_store_change(&world->cache.store, vd_object_key(world->objects[i]), world->objects[i], &old), VD_OK);
+		assert_null(old);
 	}
 }
 

@@ -26,10 +26,12 @@ static void pass(struct cacher_fixture *f, int64_t seconds)
 static void corrupt(struct cacher_fixture *f, struct vd_object *old_object, struct vd_object *object)
 {
 	struct vdi_watch_cache *cache = &f->cacher->watch_cache;
+	struct vd_object       *replaced;
 
 	vdi_lock_acquire(&cache->lock);
-	assert_status(vdi_object_store_change(&cache->store, old_object, object), VD_OK);
+	assert_status(vdi_object_store_change(&cache->store, vd_object_key(object ? object : old_object), object, &replaced), VD_OK);
 	vdi_lock_release(&cache->lock);
+	vd_object_unref(replaced);
 }
 
 static struct vd_object *cached(struct cacher_fixture *f, const char *key)

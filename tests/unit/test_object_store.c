@@ -8,17 +8,24 @@ static struct vd_codec *codec;
 static void put(struct vdi_object_store *store, const char *name, const char *app, vd_rev revision)
 {
 	struct vd_object *object = pod_new(codec, "ns", name, app, app, revision);
+	struct vd_object *there = vdi_object_store_get(store, vd_object_key(object)), *old;
 
-	assert_status(vdi_object_store_change(store, vdi_object_store_get(store, vd_object_key(object)), object), VD_OK);
+	assert_status(vdi_object_store_change(store, vd_object_key(object), object, &old), VD_OK);
+	assert_ptr_equal(old, there);
+	vd_object_unref(old);
 	vd_object_unref(object);
 }
 
 static void drop(struct vdi_object_store *store, const char *name)
 {
-	char key[64];
+	char		  key[64];
+	struct vd_object *there, *old;
 
 	snprintf(key, sizeof key, "/registry/pods/ns/%s", name);
-	assert_status(vdi_object_store_change(store, vdi_object_store_get(store, vd_bytes_of(key)), NULL), VD_OK);
+	there = vdi_object_store_get(store, vd_bytes_of(key));
+	assert_status(vdi_object_store_change(store, vd_bytes_of(key), NULL, &old), VD_OK);
+	assert_ptr_equal(old, there);
+	vd_object_unref(old);
 }
 
 static const char *indexed(const struct vdi_object_store *store, size_t index, const char *value)
@@ -193,13 +200,14 @@ static void a_lost_index_comes_back_after_a_while(void **state)
 	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
 	for (unsigned i = 0; i < 5000 && !is_back; i++) {
 		char		  name[16];
-		struct vd_object *object;
+		struct vd_object *object, *old;
 
 		snprintf(name, sizeof name, "p%04u", i);
 		object = pod_new(codec, "ns", name, "a", "a", i + 1);
 		if (i == 0)
 			store.indexes[0].is_usable = false; /* as it says itself when memory is short */
-		assert_status(vdi_object_store_change(&store, NULL, object), VD_OK);
+		assert_status(vdi_object_store_change(&store, vd_object_key(object), object, &old), VD_OK);
+		assert_null(old);
 		vd_object_unref(object);
 		is_back = store.indexes[0].is_usable;
 		if (is_back)
@@ -233,7 +241,7 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 		struct vdi_object_store	  store;
 		struct vdi_btree_snapshot held;
 		struct vd_object	 *object = pod_new(codec, "ns", "p050", "new", "new", 999);
-		struct vd_object	 *old;
+		struct vd_object	 *old = NULL;
 		vd_status		  status;
 
 		assert_status(vdi_object_store_init(&store, 1, labels), VD_OK);
@@ -244,9 +252,8 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 			put(&store, name, "a", i + 1);
 		}
 		vdi_object_store_snapshot(&store, &held); /* so that nodes must be copied */
-		old = vdi_object_store_get(&store, vd_object_key(object));
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_object_store_change(&store, old, object);
+		status = vdi_object_store_change(&store, vd_object_key(object), object, &old);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_int_equal(vd_object_revision(vdi_object_store_get(&store, vd_object_key(object))), status == VD_OK ? 999 : 51);
@@ -255,6 +262,7 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 			if (store.indexes[i].is_usable)
 				assert_string_equal(indexed(&store, i, "new"), status == VD_OK ? "ns/p050" : "");
 		vdi_btree_snapshot_release(&held);
+		vd_object_unref(old);
 		vd_object_unref(object);
 		vdi_object_store_fini(&store);
 		assert_int_equal(vdi_alloc_live(), live);

@@ -1,0 +1,111 @@
+/* How: literals are compared where they must stand, so a member that is missing, doubled or elsewhere ends it at once. The value is what stands between its name and
+ * the last bracket, if that is one JSON value and nothing else: then no member can follow it. */
+#include "plain_line.h"
+
+#include "json_scan.h"
+
+/* What was not read yet. */
+struct rest {
+	const char *at;
+	const char *end;
+};
+
+#define TAKE(rest, literal) take(rest, literal, sizeof(literal) - 1)
+
+static bool take(struct rest *rest, const char *literal, size_t size)
+{
+	if ((size_t) (rest->end - rest->at) < size || memcmp(rest->at, literal, size) != 0)
+		return false;
+	rest->at += size;
+	return true;
+}
+
+/* 1 to 18 digits, as JSON and the log want them; others are rare enough. */
+static bool take_number(struct rest *rest, int64_t *ret_number)
+{
+	const char *start = rest->at;
+	int64_t	    number = 0;
+
+	if (rest->at == rest->end || *rest->at == '0')
+		return false;
+	for (; rest->at < rest->end && *rest->at >= '0' && *rest->at <= '9'; rest->at++) {
+		if (rest->at - start == 18)
+			return false;
+		number = number * 10 + (*rest->at - '0');
+	}
+	*ret_number = number;
+	return rest->at > start;
+}
+
+/* Up to and with the closing quote. Printable ASCII without escapes only. */
+static bool take_text(struct rest *rest, struct vd_bytes *ret_text)
+{
+	const char *start = rest->at;
+
+	for (; rest->at < rest->end && *rest->at != '"'; rest->at++)
+		if ((signed char) *rest->at < ' ' || *rest->at == '\\') /* negative: of a longer character */
+			return false;
+	if (rest->at == rest->end)
+		return false;
+	*ret_text = (struct vd_bytes) { start, (size_t) (rest->at - start) };
+	rest->at++;
+	return true;
+}
+
+static bool take_value(struct rest *rest, struct vd_bytes *ret_value)
+{
+	/* One level is the line itself. */
+	static const struct vdi_json_limits limits = { VDI_EVENT_LOG_LINE_MAX, VDI_JSON_DEPTH_MAX - 1 };
+	struct vd_bytes			    value = { rest->at, (size_t) (rest->end - rest->at) };
+	bool				    is_spaced;
+
+	if (value.size < 2 || rest->end[-1] != '}')
+		return false;
+	value.size--;
+	if (vdi_json_validate_spaced(value, &limits, &is_spaced, NULL) != VD_OK || is_spaced)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+static bool read_commit(struct rest *rest, struct vdi_log_record *record)
+{
+	record->kind = VDI_LOG_COMMIT;
+	return take_number(rest, &record->revision) && TAKE(rest, "}") && rest->at == rest->end;
+}
+
+static bool read_change(struct rest *rest, struct vdi_log_record *record)
+{
+	if (!take_number(rest, &record->revision))
+		return false;
+	if (TAKE(rest, ",\"type\":\"PUT\",\"key\":\""))
+		record->kind = VDI_LOG_PUT;
+	else if (TAKE(rest, ",\"type\":\"DELETE\",\"key\":\""))
+		record->kind = VDI_LOG_DELETE;
+	else
+		return false;
+	if (!take_text(rest, &record->key) || record->key.size == 0 || record->key.size > VD_KEY_SIZE_MAX)
+		return false;
+	if (TAKE(rest, ",\"time\":\"") && !take_text(rest, &record->time))
+		return false;
+	if (TAKE(rest, ",\"createRev\":") && !take_number(rest, &record->create_rev))
+		return false;
+	if (TAKE(rest, ",\"version\":") && !take_number(rest, &record->version))
+		return false;
+	if (TAKE(rest, ",\"lease\":") && !take_number(rest, &record->lease))
+		return false;
+	if (record->kind == VDI_LOG_DELETE)
+		return TAKE(rest, "}") && rest->at == rest->end;
+	return TAKE(rest, ",\"value\":") && take_value(rest, &record->value);
+}
+
+bool vdi_plain_line_read(struct vd_bytes line, struct vdi_log_record *ret_record)
+{
+	struct rest	      rest = { line.data, (const char *) line.data + line.size };
+	struct vdi_log_record record = { 0 };
+
+	if (TAKE(&rest, "{\"rev\":") ? !read_change(&rest, &record) : !TAKE(&rest, "{\"commit\":") || !read_commit(&rest, &record))
+		return false;
+	*ret_record = record;
+	return true;
+}

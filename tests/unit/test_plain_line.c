@@ -1,0 +1,121 @@
+/* Plain lines of an event log, and the ones next to them that the full scan must decide. */
+#include "plain_line.h"
+
+#include <stdio.h>
+
+#include "json_scan.h"
+#include "vdtest.h"
+
+static bool reads(const char *line, struct vdi_log_record *ret_record)
+{
+	return vdi_plain_line_read(vd_bytes_of(line), ret_record);
+}
+
+static void a_put_with_everything(void **state)
+{
+	struct vdi_log_record record;
+
+	(void) state;
+	assert_true(reads("{\"rev\":12,\"type\":\"PUT\",\"key\":\"/registry/pods/a/b\",\"time\":\"2026-11-21T10:00:00Z\",\"createRev\":3,\"version\":2,\"lease\":7,"
+			  "\"value\":{\"a\":\"\\u00e4 {}\",\"b\":[1,{}]}}",
+			  &record));
+	assert_int_equal(record.kind, VDI_LOG_PUT);
+	assert_int_equal(record.revision, 12);
+	assert_int_equal(record.create_rev, 3);
+	assert_int_equal(record.version, 2);
+	assert_int_equal(record.lease, 7);
+	assert_true(vd_bytes_equal(record.key, vd_bytes_of("/registry/pods/a/b")));
+	assert_true(vd_bytes_equal(record.time, vd_bytes_of("2026-11-21T10:00:00Z")));
+	assert_true(vd_bytes_equal(record.value, vd_bytes_of("{\"a\":\"\\u00e4 {}\",\"b\":[1,{}]}")));
+}
+
+static void a_delete_and_a_commit(void **state)
+{
+	struct vdi_log_record record;
+
+	(void) state;
+	assert_true(reads("{\"rev\":13,\"type\":\"DELETE\",\"key\":\"/a\"}", &record));
+	assert_int_equal(record.kind, VDI_LOG_DELETE);
+	assert_int_equal(record.revision, 13);
+	assert_int_equal(record.value.size, 0);
+	assert_true(reads("{\"commit\":13}", &record));
+	assert_int_equal(record.kind, VDI_LOG_COMMIT);
+	assert_int_equal(record.revision, 13);
+}
+
+/* Right or wrong, they are not plain. */
+static const char *const others[] = {
+	"",
+	"{}",
+	"{\"rev\":0,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1}",
+	"{\"rev\":01,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1}",
+	"{\"rev\":-1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1}",
+	"{\"rev\":1234567890123456789,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"\",\"value\":1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/\\u0061\",\"value\":1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/\xc3\xa4\",\"value\":1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/\xff\",\"value\":1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\tb\",\"value\":1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\"}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1,\"more\":{}}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":{},\"value\":{}}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":{}}}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":{\"a\":1 }}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\": 1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1 }",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1} ",
+	"{\"rev\":1,\"type\":\"PUT\",\"value\":1,\"key\":\"/a\"}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"version\":0,\"value\":1}",
+	"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"valueBase64\":\"AA==\"}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"value\":1}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\"}}",
+	"{ \"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\"}",
+	"{\"commit\":0}",
+	"{\"commit\":1",
+	"{\"commit\":1}}",
+	"{\"commit\":1,\"rev\":1}",
+};
+
+static void any_other_line_is_left_alone(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(others); i++) {
+		struct vdi_log_record record = { .line = 77 };
+
+		if (reads(others[i], &record))
+			fail_msg("taken for plain: %s", others[i]);
+		assert_int_equal(record.line, 77);
+	}
+}
+
+/* The value is one level below the line: the depth that the whole line may have is the same both ways. */
+static void depth_counts_from_the_line(void **state)
+{
+	char		      line[512];
+	struct vdi_log_record record;
+
+	(void) state;
+	for (size_t depth = VDI_JSON_DEPTH_MAX - 1; depth <= VDI_JSON_DEPTH_MAX; depth++) {
+		size_t size = (size_t) snprintf(line, sizeof line, "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":");
+
+		memset(line + size, '[', depth);
+		memset(line + size + depth, ']', depth);
+		strcpy(line + size + 2 * depth, "}");
+		assert_int_equal(reads(line, &record), depth < VDI_JSON_DEPTH_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_put_with_everything),
+		cmocka_unit_test(a_delete_and_a_commit),
+		cmocka_unit_test(any_other_line_is_left_alone),
+		cmocka_unit_test(depth_counts_from_the_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
