@@ -12,6 +12,8 @@
 
 #define FILE_SIZE_MAX ((size_t) 4 << 20)
 #define DEPTH_MAX 16
+/* Mappings, sequences and texts together. An alias counts as often as it stands somewhere: a few lines of aliases of aliases would be billions. */
+#define NODES_MAX 100000
 
 static vd_status read_file(const char *path, size_t size_max, char **ret_text, size_t *ret_size, struct vd_error *reterr)
 {
@@ -43,42 +45,46 @@ static vd_status read_file(const char *path, size_t size_max, char **ret_text, s
 /* ---- YAML ---- */
 
 #if VDI_YAML
-static json_t *tree_of(yaml_document_t *document, yaml_node_t *node, unsigned depth);
+struct growing {
+	yaml_document_t *document;
+	size_t		 nodes;
+};
 
-static bool fill_mapping(yaml_document_t *document, yaml_node_t *node, unsigned depth, json_t *object)
+static json_t *tree_of(struct growing *growing, int number, unsigned depth);
+
+static bool fill_mapping(struct growing *growing, yaml_node_t *node, unsigned depth, json_t *object)
 {
 	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
-		yaml_node_t *key = yaml_document_get_node(document, pair->key);
-		json_t	    *value = tree_of(document, yaml_document_get_node(document, pair->value), depth + 1);
+		yaml_node_t *key = yaml_document_get_node(growing->document, pair->key);
 
-		if (value == NULL || key == NULL || key->type != YAML_SCALAR_NODE || json_object_set_new(object, (const char *) key->data.scalar.value, value) != 0)
+		if (key == NULL || key->type != YAML_SCALAR_NODE ||
+		    json_object_set_new(object, (const char *) key->data.scalar.value, tree_of(growing, pair->value, depth + 1)) != 0)
 			return false;
 	}
 	return true;
 }
 
-static bool fill_sequence(yaml_document_t *document, yaml_node_t *node, unsigned depth, json_t *array)
+static bool fill_sequence(struct growing *growing, yaml_node_t *node, unsigned depth, json_t *array)
 {
-	for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++) {
-		json_t *value = tree_of(document, yaml_document_get_node(document, *item), depth + 1);
-
-		if (value == NULL || json_array_append_new(array, value) != 0)
+	for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++)
+		if (json_array_append_new(array, tree_of(growing, *item, depth + 1)) != 0)
 			return false;
-	}
 	return true;
 }
 
-static json_t *tree_of(yaml_document_t *document, yaml_node_t *node, unsigned depth)
+/* NULL, which jansson's functions answer with a failure: too deep, too much, no text, no memory. */
+static json_t *tree_of(struct growing *growing, int number, unsigned depth)
 {
-	json_t *tree;
-	bool	is_good;
+	yaml_node_t *node = yaml_document_get_node(growing->document, number);
+	json_t	    *tree;
+	bool	     is_good;
 
-	if (node == NULL || depth > DEPTH_MAX)
+	if (node == NULL || depth > DEPTH_MAX || ++growing->nodes > NODES_MAX)
 		return NULL;
 	if (node->type == YAML_SCALAR_NODE)
 		return json_stringn((const char *) node->data.scalar.value, node->data.scalar.length);
 	tree = node->type == YAML_MAPPING_NODE ? json_object() : json_array();
-	is_good = node->type == YAML_MAPPING_NODE ? fill_mapping(document, node, depth, tree) : fill_sequence(document, node, depth, tree);
+	is_good = node->type == YAML_MAPPING_NODE ? fill_mapping(growing, node, depth, tree) : fill_sequence(growing, node, depth, tree);
 	if (is_good)
 		return tree;
 	json_decref(tree);
@@ -89,13 +95,14 @@ static vd_status parse(const char *path, const char *text, size_t size, json_t *
 {
 	yaml_parser_t	parser;
 	yaml_document_t document;
+	struct growing	growing = { &document, 0 };
 	vd_status	status = VD_OK;
 
 	if (!yaml_parser_initialize(&parser))
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	yaml_parser_set_input_string(&parser, (const unsigned char *) text, size);
 	if (yaml_parser_load(&parser, &document)) {
-		*ret_tree = tree_of(&document, yaml_document_get_root_node(&document), 0);
+		*ret_tree = tree_of(&growing, 1, 0);
 		if (*ret_tree == NULL)
 			status = vd_error_set(reterr, VD_BAD_REQUEST, "%s is no kubeconfig", path);
 		yaml_document_delete(&document);
