@@ -35,8 +35,12 @@ struct writer {
 	vd_status	       status;
 	vd_rev		       revision;
 	bool		       changed;
-	char		       key[2][160];
-	unsigned	       key_count;
+	struct vd_error	       error;
+	/* The actor's. */
+	char			 key[2][160];
+	unsigned		 key_count;
+	bool			 has_rest; /* key[0] is to be deleted, until it is */
+	struct vdi_store_backoff backoff;
 };
 
 struct vdi_verify_run {
@@ -51,7 +55,8 @@ struct vdi_verify_run {
 	struct vdi_verifier    *verifier;
 	struct stream		streams[STREAMS];
 	struct writer		writers[WRITERS_MAX];
-	bool			is_running, has_failed, is_cleaned;
+	bool			is_running, has_failed, is_cleaned, has_written;
+	unsigned		cleaned; /* keys that were given to writers to delete, one by one */
 	vd_rev			first;	     /* of the first list */
 	vd_rev			shown;	     /* newest revision that a stream has shown */
 	vd_rev			acknowledged; /* and that a writer was told */
@@ -467,10 +472,10 @@ static void on_written(void *arg, vd_status status, const struct vd_txn_result *
 	struct writer	      *writer = arg;
 	struct vdi_verify_run *run = writer->run;
 
-	(void) error;
 	vdi_lock_acquire(&run->lock);
 	writer->has_answer = true;
 	writer->status = status;
+	writer->error = error ? *error : (struct vd_error) { 0 };
 	writer->changed = false;
 	if (result) {
 		writer->revision = result->revision;
@@ -481,67 +486,110 @@ static void on_written(void *arg, vd_status status, const struct vd_txn_result *
 	call_ended(run);
 }
 
+static vd_status submit(struct vdi_verify_run *run, struct writer *writer, const struct vd_op *ops, size_t count)
+{
+	struct vd_txn_request request = { .success = ops, .success_count = count };
+	vd_status	      status;
+
+	writer->is_busy = true;
+	call_begins(run);
+	status = vd_store_txn(run->options.store, &request, on_written, writer);
+	if (status == VD_OK)
+		return VD_OK;
+	writer->is_busy = false;
+	vdi_lock_acquire(&run->lock);
+	run->calls--;
+	vdi_lock_release(&run->lock);
+	return status;
+}
+
+static void make_value(struct vdi_verify_run *run, const struct writer *writer, const char *key, char *value, size_t size)
+{
+	uint64_t random = vdi_rand_next(&run->rand);
+
+	if (run->options.make_value)
+		run->options.make_value(run->options.arg, key, writer->number, random, value, size);
+	else
+		snprintf(value, size, "{\"writer\":%u,\"random\":%" PRIu64 "}", writer->number, random);
+}
+
+static void name_key(const struct vdi_verify_run *run, struct writer *writer, unsigned i, unsigned number)
+{
+	snprintf(writer->key[i], sizeof writer->key[i], "%skey-%03u", run->write_prefix, number);
+}
+
 /* One or two keys, put or deleted. */
 static void write_something(struct vdi_verify_run *run, struct writer *writer)
 {
-	struct vd_op	      ops[2] = { { 0 }, { 0 } };
-	struct vd_txn_request request = { .success = ops };
-	char		      values[2][64];
-	unsigned	      first = (unsigned) vdi_rand_below(&run->rand, KEYS / 2);
-	vd_status	      status;
+	struct vd_op ops[2] = { { 0 }, { 0 } };
+	char	     values[2][512];
+	unsigned     first = (unsigned) vdi_rand_below(&run->rand, KEYS / 2);
+	vd_status    status;
 
-	writer->key_count = vdi_rand_once_in(&run->rand, 4) ? 2 : 1;
+	writer->key_count = vdi_rand_once_in(&run->rand, 4) && !run->options.one_by_one ? 2 : 1;
 	for (unsigned i = 0; i < writer->key_count; i++) {
-		snprintf(writer->key[i], sizeof writer->key[i], "%skey-%03u", run->write_prefix, first + i * KEYS / 2);
-		snprintf(values[i], sizeof values[i], "{\"writer\":%u,\"random\":%" PRIu64 "}", writer->number, vdi_rand_next(&run->rand));
+		name_key(run, writer, i, first + i * KEYS / 2);
+		make_value(run, writer, writer->key[i], values[i], sizeof values[i]);
 		ops[i].kind = vdi_rand_once_in(&run->rand, 5) ? VD_OP_DELETE : VD_OP_PUT;
 		ops[i].key = vd_bytes_of(writer->key[i]);
 		if (ops[i].kind == VD_OP_PUT)
 			ops[i].value = vd_bytes_of(values[i]);
 	}
-	request.success_count = writer->key_count;
-	writer->is_busy = true;
-	call_begins(run);
-	status = vd_store_txn(run->options.store, &request, on_written, writer);
-	if (status == VD_OK)
-		return;
-	writer->is_busy = false;
-	vdi_lock_acquire(&run->lock);
-	run->calls--;
-	vdi_lock_release(&run->lock);
-	if (!vdi_store_failure_passes(status))
+	run->has_written = true;
+	status = submit(run, writer, ops, writer->key_count);
+	if (status != VD_OK && !vdi_store_failure_passes(status))
 		fail(run, status, NULL);
 }
 
 /* What the writers left goes away, in one revision that everybody must see. */
 static void clean(struct vdi_verify_run *run, struct writer *writer)
 {
-	struct vd_op	      op = { .kind = VD_OP_DELETE, .key = vd_bytes_of(run->write_prefix) };
-	struct vd_txn_request request = { .success = &op, .success_count = 1 };
-	char		      end[sizeof writer->key[0]];
+	struct vd_op op = { .kind = VD_OP_DELETE, .key = vd_bytes_of(run->write_prefix) };
+	char	     end[sizeof writer->key[0]];
 
 	run->is_cleaned = true;
 	if (strlen(run->write_prefix) == 0 || strlen(run->write_prefix) >= sizeof end)
 		return;
 	op.range_end = vdi_bytes_prefix_end(op.key, end);
 	snprintf(writer->key[0], sizeof writer->key[0], "%s", run->write_prefix);
-	writer->is_busy = true;
-	call_begins(run);
-	if (vd_store_txn(run->options.store, &request, on_written, writer) == VD_OK)
-		return;
-	writer->is_busy = false;
-	vdi_lock_acquire(&run->lock);
-	run->calls--;
-	vdi_lock_release(&run->lock);
+	(void) submit(run, writer, &op, 1); /* not to be had: it stays */
+}
+
+/* The same key by key: each writer that is free takes the next, and tries until it is gone. */
+static void clean_key(struct vdi_verify_run *run, struct writer *writer)
+{
+	struct vd_op op = { .kind = VD_OP_DELETE };
+
+	if (!writer->has_rest) {
+		if (run->cleaned == KEYS)
+			return;
+		name_key(run, writer, 0, run->cleaned++);
+		writer->has_rest = true;
+	}
+	op.key = vd_bytes_of(writer->key[0]);
+	(void) submit(run, writer, &op, 1);
+}
+
+static bool cleans_key_by_key(const struct vdi_verify_run *run)
+{
+	return run->options.one_by_one && run->has_written;
 }
 
 static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_status status, vd_rev revision, bool changed)
 {
-	bool unknown = status == VD_UNAVAILABLE || status == VD_TIMEOUT;
+	bool	unknown = status == VD_UNAVAILABLE || status == VD_TIMEOUT;
+	vd_mono now = vd_env_now(run->env);
 
+	if (status == VD_OK)
+		writer->backoff.wait.ns = 0;
+	else
+		vdi_store_backoff_note(&writer->backoff, now, BACKOFF_MIN, BACKOFF_MAX);
+	writer->has_rest &= status != VD_OK;
 	vdi_lock_acquire(&run->lock);
 	run->position.writes += status == VD_OK;
 	run->position.unknown_writes += unknown;
+	if (run->is_stopping && status == VD_OK && run->options.settle_time.ns > 0) /* as long as it gets on */
+		run->stop_at = vd_mono_add(now, run->options.settle_time);
 	vdi_lock_release(&run->lock);
 	if (status == VD_OK)
 		run->acknowledged = VDI_MAX(run->acknowledged, revision);
@@ -549,12 +597,12 @@ static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_st
 	    vdi_verifier_acknowledged(run->verifier, revision, vd_bytes_of(writer->key[0])) != VD_OK)
 		fail(run, VD_NOMEM, NULL);
 	else if (status != VD_OK && !unknown && !vdi_store_failure_passes(status) && status != VD_NO_SPACE)
-		fail(run, status, NULL);
+		fail(run, status, &writer->error); /* it is this writer's until the next write */
 }
 
-static bool run_writers(struct vdi_verify_run *run, bool is_stopping)
+static bool run_writers(struct vdi_verify_run *run, vd_mono now, bool is_stopping)
 {
-	bool busy = false;
+	bool busy = is_stopping && cleans_key_by_key(run) && run->cleaned < KEYS;
 
 	for (unsigned i = 0; i < run->options.writers; i++) {
 		struct writer *writer = &run->writers[i];
@@ -573,11 +621,15 @@ static bool run_writers(struct vdi_verify_run *run, bool is_stopping)
 			writer->is_busy = false;
 			take_answer(run, writer, status, revision, changed);
 		}
-		if (!writer->is_busy && !is_stopping && !run->has_failed && run->is_running)
-			write_something(run, writer);
-		busy |= writer->is_busy;
+		if (!writer->is_busy && !run->has_failed && now.ns >= writer->backoff.retry_at.ns) {
+			if (!is_stopping && run->is_running)
+				write_something(run, writer);
+			else if (is_stopping && cleans_key_by_key(run))
+				clean_key(run, writer);
+		}
+		busy |= writer->is_busy || writer->has_rest;
 	}
-	if (is_stopping && !busy && run->options.writers && !run->is_cleaned && !run->has_failed) {
+	if (is_stopping && !busy && run->options.writers && !run->options.one_by_one && !run->is_cleaned && !run->has_failed) {
 		clean(run, &run->writers[0]);
 		busy = run->writers[0].is_busy;
 	}
@@ -662,7 +714,7 @@ static void verify_run(void *arg)
 		fail(run, VD_NOMEM, NULL);
 	if (has_page && !run->has_failed)
 		take_page(run);
-	busy = run_writers(run, is_stopping);
+	busy = run_writers(run, now, is_stopping);
 	if (!run->has_failed) {
 		run_streams(run, now);
 		if (!run->is_listing && now.ns >= run->list_due.ns && !is_stopping && run->verifier && !vdi_verifier_list_is_pending(run->verifier))

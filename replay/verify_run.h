@@ -17,10 +17,13 @@ struct vdi_verify_options {
 	struct vd_bytes	 prefix; /* copied; what is watched and listed */
 	struct vd_bytes	 write_prefix; /* copied; where writers write, below prefix; they delete what is there at the end */
 	unsigned	 writers; /* 0: only look */
+	bool		 one_by_one; /* the store takes one put or delete of one key at a time, and no range to delete */
+	/* The value that a writer puts, as text of at most size bytes with its NUL. random: of this value. On the actor. NULL: some JSON. */
+	void (*make_value)(void *arg, const char *key, unsigned writer, uint64_t random, char *value, size_t size);
 	vd_dur		 list_interval;	  /* default 2 s */
 	vd_dur		 resume_interval; /* default 1 s */
 	vd_dur		 progress_interval; /* default 1 s */
-	vd_dur		 settle_time; /* how long a close waits for the last events; default 10 s */
+	vd_dur		 settle_time; /* how long a close waits for the last events, and for each answer while writers clean up; default 10 s */
 	bool		 in_parts; /* as in verifier.h */
 	void (*violated)(void *arg, const struct vdi_violation *violation); /* on the actor */
 	/* Verification cannot go on: the store is closed, or refuses for good. Once, on the actor. */

@@ -32,6 +32,8 @@ class LyingProxy:
                 except (OSError, http.client.HTTPException):
                     self.close_connection = True
 
+            do_POST = do_PUT = do_DELETE = do_GET
+
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 256
@@ -57,9 +59,12 @@ class LyingProxy:
         is_kind = path.path.endswith("/" + self.kind)
         upstream = http.client.HTTPConnection(self.host, self.port, timeout=300)
         try:
-            upstream.request("GET", handler.path, headers={"Accept": handler.headers.get("Accept", "*/*")})
+            body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+            upstream.request(handler.command, handler.path, body or None, {name: handler.headers[name] for name in ("Accept", "Content-Type") if name in handler.headers})
             response = upstream.getresponse()
-            if is_kind and "watch=true" in path.query and response.status == 200:
+            if handler.command != "GET":
+                self.whole(handler, response, False)
+            elif is_kind and "watch=true" in path.query and response.status == 200:
                 self.stream(handler, response)
             else:
                 self.whole(handler, response, is_kind and "resourceVersion" not in path.query and "continue" not in path.query)

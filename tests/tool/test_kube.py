@@ -399,8 +399,77 @@ class Verifying(Case):
         self.assertEqual(process.returncode, 0, out + said)
         self.assertEqual(json.loads(out.splitlines()[-1])["result"], "ok")
 
+    def assert_nothing_left(self, server):
+        deadline = time.monotonic() + GUARD  # a namespace may go in its own time
+        while self.left_behind(server) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.left_behind(server), [])
+
+    def left_behind(self, server):
+        code, namespaces = server.request("GET", "/api/v1/namespaces")
+        self.assertEqual(code, 200)
+        code, objects = server.request("GET", "/api/v1/configmaps")
+        self.assertEqual(code, 200)
+        names = [item["metadata"]["name"] for item in namespaces["items"]] + [item["metadata"].get("namespace", "") for item in objects["items"]]
+        return [name for name in names if name.startswith("vedette-verify-")]
+
+    def drive_and_lie(self, lie, guarantees):
+        server = self.serve()
+        proxy = LyingProxy(server.url, lie)
+        process = self.verify(proxy.url, "--kind", "configmaps", "--drive", "--writers", "2")
+        out, said = process.communicate(timeout=GUARD)
+        proxy.close()
+        self.assertEqual(process.returncode, 1, out + said)
+        self.assertGreater(proxy.told, 0)
+        self.assertIn(json.loads(out.splitlines()[0])["violation"], guarantees, out)
+        self.assert_nothing_left(server)
+
+    def test_driving_finds_a_dropped_event(self):
+        self.drive_and_lie("drop", {"reliable", "resumable", "bookmarkable"})
+
+    def test_driving_finds_a_doubled_event(self):
+        self.drive_and_lie("double", {"unique", "atomic"})
+
+    def test_driving_finds_reordered_events(self):
+        self.drive_and_lie("reorder", {"ordered", "reliable", "resumable", "unique"})
+
+    def test_driving_finds_a_stale_list(self):
+        self.drive_and_lie("stale", {"list"})
+
+    def test_driving_a_server_that_is_killed(self):
+        data = self.path("data")
+        server = self.serve("--data-dir", data)
+        proxy = LyingProxy(server.url)
+        process = self.verify(proxy.url, "--kind", "configmaps", "--kind", "namespaces", "--drive")
+        revision = 0
+        for kills in range(4):  # it is driven before each, and behind the last
+            wanted = revision + 60
+            while revision < wanted and process.poll() is None:
+                time.sleep(0.02)
+                code, answer = server.request("GET", "/api/v1/configmaps?limit=1")
+                revision = int(answer["metadata"]["resourceVersion"]) if code == 200 else revision
+            if kills == 3:
+                break
+            server.kill()
+            again = Server("--data-dir", data, listen=server.url.split("//")[1])
+            server.process, server.reader = again.process, again.reader
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=GUARD)
+        proxy.close()
+        self.assertEqual(process.returncode, 0, out + said)
+        result = json.loads(out.splitlines()[-1])
+        self.assertEqual(result["result"], "ok")
+        self.assertGreater(result["writesSeen"], 50)
+        self.assert_nothing_left(server)
+
+    def test_what_cannot_be_driven_is_said(self):
+        server = self.serve()
+        done = run("verify", "--server", server.url, "--kind", "pods", "--drive")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("configmaps", done.stderr)
+        self.assert_nothing_left(server)
+
     def test_usage(self):
-        self.assertEqual(run("verify", "--server", "http://127.0.0.1:1", "--drive").returncode, 2)
         self.assertEqual(run("verify", "--context", "x", "--server", "http://127.0.0.1:1").returncode, 2)
 
 

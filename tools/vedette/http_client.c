@@ -20,6 +20,7 @@ struct transfer {
 	struct vdi_http_client *client;
 	struct vdi_http_answer *answer;
 	size_t			capacity;
+	const char	       *method, *upload; /* NULL: GET; nothing is sent */
 	vdi_http_chunk_fn	chunk; /* NULL: the body is gathered */
 	void		       *arg;
 	vd_status		status; /* why the transfer was cut by us */
@@ -173,6 +174,8 @@ static vd_status perform(struct vdi_http_client *client, const char *path, const
 		status = header(&headers, "Accept: ", accept);
 	if (status == VD_OK)
 		status = header(&headers, "Authorization: Bearer ", client->token);
+	if (status == VD_OK && transfer->upload)
+		status = header(&headers, "Content-Type: ", "application/json");
 	if (status == VD_OK) {
 		snprintf(url, size, "%s%s", client->base, path);
 		client->reason[0] = 0;
@@ -184,6 +187,10 @@ static vd_status perform(struct vdi_http_client *client, const char *path, const
 		curl_easy_setopt(client->curl, CURLOPT_HEADERDATA, transfer);
 		curl_easy_setopt(client->curl, CURLOPT_LOW_SPEED_LIMIT, transfer->chunk ? 0L : 1L);
 		curl_easy_setopt(client->curl, CURLOPT_LOW_SPEED_TIME, transfer->chunk ? 0L : 60L);
+		curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L); /* whatever was sent before */
+		curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, transfer->method);
+		if (transfer->upload)
+			curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, transfer->upload);
 		result = curl_easy_perform(client->curl);
 		curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &code);
 		transfer->answer->code = (int) code;
@@ -251,6 +258,16 @@ vd_status vdi_http_get_ok(struct vdi_http_client *client, const char *path, cons
 			  struct vd_error *reterr)
 {
 	VDI_TRY(vdi_http_get(client, path, accept, ret_answer, reterr));
+	return judge(ret_answer, reterr);
+}
+
+vd_status vdi_http_send_ok(struct vdi_http_client *client, const char *method, const char *path, const char *body, struct vdi_http_answer *ret_answer,
+			   struct vd_error *reterr)
+{
+	struct transfer transfer = { .client = client, .answer = ret_answer, .method = method, .upload = body };
+
+	memset(ret_answer, 0, sizeof *ret_answer);
+	VDI_TRY(perform(client, path, "application/json", &transfer, reterr));
 	return judge(ret_answer, reterr);
 }
 

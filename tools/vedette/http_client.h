@@ -1,4 +1,4 @@
-/* HTTP for the command line: GET requests to one server, whole or as a stream, through libcurl.
+/* HTTP for the command line: requests to one server, whole or as a stream, through libcurl.
  *
  * One thread; every call blocks. Failures are said in one sentence a person can act on: the message of a Status object where the server sent one.
  */
@@ -43,6 +43,10 @@ void		       vdi_http_answer_fini(struct vdi_http_answer *answer);
  * message is the server's. ret_answer is filled in that case too, if it is an answer at all: the caller calls _fini always. */
 VDI_MUST_USE vd_status vdi_http_get_ok(struct vdi_http_client *client, const char *path, const char *accept, struct vdi_http_answer *ret_answer,
 				       struct vd_error *reterr);
+
+/* As get_ok with another method, and with a JSON body (NULL: none). */
+VDI_MUST_USE vd_status vdi_http_send_ok(struct vdi_http_client *client, const char *method, const char *path, const char *body, struct vdi_http_answer *ret_answer,
+					struct vd_error *reterr);
 
 typedef vd_status (*vdi_http_chunk_fn)(void *arg, struct vd_bytes chunk);
 

@@ -1,4 +1,5 @@
-/* A Kubernetes endpoint as its own files see it: kube_store.c (the store, its actor and its transfers), kube_list.c (ranges), kube_watch.c (watches).
+/* A Kubernetes endpoint as its own files see it: kube_store.c (the store, its actor and its transfers), kube_list.c (ranges), kube_write.c (puts and deletes), kube_watch.c
+ * (watches).
  *
  *	kube (actor, blocking: it waits in libcurl)	everything that is sent and received
  *	callers						leave calls and watches, take what has come
@@ -26,6 +27,7 @@ struct vdi_kube_transfer {
 	struct vdi_kube_store *store;
 	CURL		      *easy; /* NULL: none is under way */
 	struct curl_slist     *headers;
+	const char	      *method, *upload; /* NULL: GET, nothing is sent; lent until the end */
 	struct vdi_buffer      body; /* of a list, or of an answer that is an error */
 	char		       reason[CURL_ERROR_SIZE];
 	/* What a 2xx answer brings, as it comes: the number of bytes taken, or CURL_WRITEFUNC_PAUSE; NULL: it is gathered in body. */
@@ -51,6 +53,19 @@ struct vdi_kube_call {
 	vd_rev		shown;	 /* revision of the first page */
 	struct vd_kv  **kvs;
 	size_t		count, capacity;
+};
+
+struct vdi_kube_write {
+	LIST_ENTRY(vdi_kube_write) node;
+	struct vdi_kube_store	   *store;
+	const struct vdi_kube_kind *kind;
+	struct vdi_kube_transfer    transfer;
+	char			   *collection, *name; /* of the path, escaped */
+	char			   *body; /* NULL: delete */
+	vd_txn_fn		    done;
+	void			   *arg;
+	bool			    is_started;
+	bool			    creates; /* there was none to replace */
 };
 
 /* Where a list goes on that was not read to its end. */
@@ -139,6 +154,7 @@ struct vdi_kube_store {
 	struct vdi_lock lock;
 	/* Under lock. */
 	LIST_HEAD(, vdi_kube_call) calls;
+	LIST_HEAD(, vdi_kube_write) writes;
 	LIST_HEAD(, vdi_kube_watch) watches;
 	vd_rev newest;
 	bool   is_closing;
@@ -148,7 +164,7 @@ struct vdi_kube_store {
 
 /* ---- Transfers (kube_store.c) ---- */
 
-/* GET of path, which may hold a query. Not VD_OK: it has not begun. */
+/* GET of path, which may hold a query, or what method and upload say. Not VD_OK: it has not begun. */
 VDI_MUST_USE vd_status vdi_kube_transfer_begin(struct vdi_kube_transfer *transfer, const char *path, unsigned timeout_s, struct vd_error *reterr);
 /* Ends it without a word. All zero is fine. */
 void	  vdi_kube_transfer_end(struct vdi_kube_transfer *transfer);
@@ -168,6 +184,13 @@ void	  vdi_kube_call_start(struct vdi_kube_call *call);
 /* Takes it out, answers and frees it. */
 void vdi_kube_call_answer(struct vdi_kube_call *call, vd_status status, const struct vd_error *error, bool more);
 void vdi_kube_cursors_fini(struct vdi_kube_store *store);
+
+/* ---- Writes (kube_write.c) ---- */
+
+vd_status vdi_kube_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg);
+void	  vdi_kube_write_start(struct vdi_kube_write *write);
+/* Takes it out, answers and frees it. */
+void vdi_kube_write_answer(struct vdi_kube_write *write, vd_status status, vd_rev revision, bool changed, const struct vd_error *error);
 
 /* ---- Watches (kube_watch.c) ---- */
 

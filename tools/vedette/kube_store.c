@@ -52,7 +52,8 @@ static bool set_up(struct vdi_kube_transfer *transfer, const char *url, unsigned
 
 	transfer->easy = curl_easy_init();
 	if (transfer->easy == NULL || !add_header(&transfer->headers, "Accept: ", "application/json") ||
-	    (http->token && !add_header(&transfer->headers, "Authorization: Bearer ", http->token)))
+	    (http->token && !add_header(&transfer->headers, "Authorization: Bearer ", http->token)) ||
+	    (transfer->upload && !add_header(&transfer->headers, "Content-Type: ", "application/json")))
 		return false;
 	vdi_http_options_apply(http, transfer->easy);
 	transfer->reason[0] = 0;
@@ -62,6 +63,10 @@ static bool set_up(struct vdi_kube_transfer *transfer, const char *url, unsigned
 	curl_easy_setopt(transfer->easy, CURLOPT_WRITEDATA, transfer);
 	curl_easy_setopt(transfer->easy, CURLOPT_PRIVATE, transfer);
 	curl_easy_setopt(transfer->easy, CURLOPT_TIMEOUT, (long) timeout_s);
+	if (transfer->upload)
+		curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDS, transfer->upload);
+	if (transfer->method)
+		curl_easy_setopt(transfer->easy, CURLOPT_CUSTOMREQUEST, transfer->method);
 	curl_easy_setopt(transfer->easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
 	return curl_easy_setopt(transfer->easy, CURLOPT_URL, url) == CURLE_OK && curl_multi_add_handle(transfer->store->multi, transfer->easy) == CURLM_OK;
 }
@@ -156,6 +161,20 @@ static struct vdi_kube_call *unstarted(struct vdi_kube_store *store)
 	return call;
 }
 
+static struct vdi_kube_write *unstarted_write(struct vdi_kube_store *store)
+{
+	struct vdi_kube_write *write;
+
+	vdi_lock_acquire(&store->lock);
+	LIST_FOREACH(write, &store->writes, node)
+		if (!write->is_started)
+			break;
+	if (write)
+		write->is_started = true;
+	vdi_lock_release(&store->lock);
+	return write;
+}
+
 /* Watches are taken out by the actor only, so the list can be walked piece by piece. */
 static vd_mono tend_watches(struct vdi_kube_store *store)
 {
@@ -184,11 +203,14 @@ static void kube_run(void *arg)
 {
 	struct vdi_kube_store *store = arg;
 	struct vdi_kube_call  *call;
+	struct vdi_kube_write *write;
 	vd_mono		       due, now;
 	int		       running;
 
 	while ((call = unstarted(store)) != NULL)
 		vdi_kube_call_start(call);
+	while ((write = unstarted_write(store)) != NULL)
+		vdi_kube_write_start(write);
 	(void) curl_multi_perform(store->multi, &running); /* what fails is in the messages */
 	take_ends(store);
 	due = tend_watches(store); /* what it begins makes the poll return at once */
@@ -198,15 +220,6 @@ static void kube_run(void *arg)
 }
 
 /* ---- What it does not do ---- */
-
-static vd_status no_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
-{
-	(void) store;
-	(void) request;
-	(void) done;
-	(void) arg;
-	return VD_UNSUPPORTED;
-}
 
 static vd_status no_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
 {
@@ -307,6 +320,7 @@ static void on_actor_closed(void *arg)
 	struct vdi_kube_store *store = arg;
 	struct vd_error	       error = { 0 };
 	struct vdi_kube_call  *call;
+	struct vdi_kube_write *write;
 	struct vdi_kube_watch *watch;
 	void (*done)(void *done_arg) = store->close_done;
 	void *done_arg = store->close_done_arg;
@@ -314,6 +328,8 @@ static void on_actor_closed(void *arg)
 	(void) vd_error_set(&error, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
 	while ((call = LIST_FIRST(&store->calls)) != NULL)
 		vdi_kube_call_answer(call, VD_CLOSED, &error, false);
+	while ((write = LIST_FIRST(&store->writes)) != NULL)
+		vdi_kube_write_answer(write, VD_CLOSED, 0, false, &error);
 	vdi_lock_acquire(&store->lock);
 	while ((watch = LIST_FIRST(&store->watches)) != NULL) {
 		LIST_REMOVE(watch, node);
@@ -346,7 +362,7 @@ static void close_store(struct vd_store *base, void (*done)(void *arg), void *ar
 static const struct vd_store_ops ops = {
 	.size = sizeof ops,
 	.range = vdi_kube_range,
-	.txn = no_txn,
+	.txn = vdi_kube_txn,
 	.compact = no_compact,
 	.lease_grant = no_grant,
 	.lease_revoke = no_revoke,
@@ -371,7 +387,7 @@ static vd_status prepare(struct vdi_kube_store *store, struct vd_error *reterr)
 	store->multi = curl_multi_init();
 	if (store->multi == NULL)
 		return VD_NOMEM;
-	curl_multi_setopt(store->multi, CURLMOPT_MAXCONNECTS, (long) store->kinds->count + 8);
+	curl_multi_setopt(store->multi, CURLMOPT_MAXCONNECTS, (long) store->kinds->count + 40);
 	return vd_actor_new(store->env, &actor, &store->actor);
 }
 
@@ -393,6 +409,7 @@ vd_status vdi_kube_store_new(const struct vd_env *env, const struct vdi_kube_sto
 	vdi_lock_init(&store->lock, VDI_LOCK_STORE);
 	vdi_rand_init(&store->rand, vd_env_random(env));
 	LIST_INIT(&store->calls);
+	LIST_INIT(&store->writes);
 	LIST_INIT(&store->watches);
 	result = prepare(store, reterr);
 	if (result != VD_OK) {

@@ -1,8 +1,10 @@
-/* A Kubernetes endpoint as a vd_store that can be read: what lies below /registry/ there, as its lists and watches show it.
+/* A Kubernetes endpoint as a vd_store: what lies below /registry/ there, as its lists and watches show it.
  *
  *	range	lists, page by page; a revision asks for exactly that one (resourceVersionMatch=Exact), so that the pages of all kinds show one moment
  *	watch	one watch for each kind in the interval. They end and are opened again all the time (their time-out is short: a server sends a bookmark before it ends one); what
  *		comes twice because of that is left out
+ *	txn	one put (the object as JSON, whatever is there) or one delete of one key, without compares. Answered with the object's new revision; of a delete the revision is not
+ *		known (0). Nothing in the results: somebody else was faster
  *	others	VD_UNSUPPORTED
  *
  * Values are the objects as in kube_object.h; create_rev is known for what a watch shows as ADDED, version never. With whole_revisions the events of all kinds come in the order of

@@ -17,6 +17,9 @@
 #include "verify_run.h"
 #include "wait.h"
 
+/* What is written to a Kubernetes endpoint. */
+#define CONFIG_MAPS "/registry/configmaps/"
+
 struct one_run {
 	struct vdi_verify_run	  *run;
 	struct vdi_verify_position position; /* when it is closed */
@@ -33,6 +36,7 @@ struct verify {
 	unsigned		  writers;
 	vd_dur			  duration;
 	char			  write_prefix[160];
+	char			  namespace_name[64]; /* of a Kubernetes endpoint: where is written; "": there is none of ours */
 
 	struct vd_env	      *env;
 	struct vd_store	      *store;
@@ -167,6 +171,51 @@ static void print_result(const struct verify *verify, const struct vdi_verify_po
 	(void) fflush(stdout);
 }
 
+/* ---- A namespace of our own ---- */
+
+static void make_config_map(void *arg, const char *key, unsigned writer, uint64_t random, char *value, size_t size)
+{
+	struct verify *verify = arg;
+	const char    *slash = strrchr(key, '/');
+
+	snprintf(value, size, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},\"data\":{\"writer\":\"%u\",\"random\":\"%llu\"}}",
+		 slash ? slash + 1 : key, verify->namespace_name, writer, (unsigned long long) random);
+}
+
+static vd_status send_namespace(struct verify *verify, const char *method, const char *path, const char *body, struct vd_error *reterr)
+{
+	struct vdi_http_client *client;
+	struct vdi_http_answer	answer = { 0 };
+	vd_status		status;
+
+	VDI_TRY(vdi_http_client_new(&verify->kube.http, &client, reterr));
+	status = vdi_http_send_ok(client, method, path, body, &answer, reterr);
+	vdi_http_answer_fini(&answer);
+	vdi_http_client_free(client);
+	return status;
+}
+
+static vd_status make_namespace(struct verify *verify, struct vd_error *reterr)
+{
+	char body[200];
+
+	snprintf(verify->namespace_name, sizeof verify->namespace_name, "vedette-verify-%016llx", (unsigned long long) vd_env_random(verify->env));
+	snprintf(verify->write_prefix, sizeof verify->write_prefix, CONFIG_MAPS "%s/", verify->namespace_name);
+	snprintf(body, sizeof body, "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"%s\"}}", verify->namespace_name);
+	return send_namespace(verify, "POST", "/api/v1/namespaces", body, reterr);
+}
+
+/* The writers have deleted what they wrote. What cannot be removed is named. */
+static void remove_namespace(struct verify *verify)
+{
+	char		path[128];
+	struct vd_error error = { 0 };
+
+	snprintf(path, sizeof path, "/api/v1/namespaces/%s", verify->namespace_name);
+	if (send_namespace(verify, "DELETE", path, NULL, &error) != VD_OK)
+		(void) fprintf(stderr, "vedette verify: the namespace %s is left behind: %s\n", verify->namespace_name, error.message);
+}
+
 /* ---- Running ---- */
 
 static void wait_for_the_end(const struct verify *verify, const sigset_t *signals)
@@ -181,11 +230,13 @@ static void wait_for_the_end(const struct verify *verify, const sigset_t *signal
 static vd_status start_run(struct verify *verify, struct vd_bytes prefix, size_t of)
 {
 	bool			  is_kube = verify->etcd.urls == NULL;
+	bool			  writes = verify->drive && (!is_kube || vd_bytes_equal(prefix, vd_bytes_of(CONFIG_MAPS)));
 	/* Many kinds share one server. */
 	int64_t			  pace = (int64_t) (of / 8 + 1);
 	struct vdi_verify_options options = { .store = verify->store, .prefix = prefix, .write_prefix = vd_bytes_of(verify->write_prefix),
-					      .writers = verify->drive ? verify->writers : 0, .list_interval = VD_SECONDS(2 * pace),
-					      .resume_interval = VD_SECONDS(pace), .settle_time = VD_SECONDS(is_kube ? 3 : 10), .in_parts = is_kube,
+					      .writers = writes ? verify->writers : 0, .one_by_one = is_kube,
+					      .make_value = is_kube ? make_config_map : NULL, .list_interval = VD_SECONDS(2 * pace),
+					      .resume_interval = VD_SECONDS(pace), .settle_time = VD_SECONDS(is_kube && !writes ? 3 : 10), .in_parts = is_kube,
 					      .violated = on_violation, .failed = on_failure, .arg = verify };
 	vd_status		  status = vdi_verify_run_new(verify->env, &options, &verify->runs[verify->run_count].run);
 
@@ -242,6 +293,17 @@ static int verify_store(struct verify *verify, const sigset_t *signals)
 	return verify->violations ? VDI_EXIT_FAILED : VDI_EXIT_OK;
 }
 
+/* Somebody must look at what is written. */
+static vd_status drive_kube(struct verify *verify, struct vd_error *reterr)
+{
+	const struct vdi_kube_kinds *kinds = &verify->kube.loaded;
+
+	for (size_t i = 0; i < kinds->count; i++)
+		if (strcmp(kinds->items[i].prefix, CONFIG_MAPS) == 0)
+			return make_namespace(verify, reterr);
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "it writes configmaps, which --kind leaves out");
+}
+
 static int run_verify(struct verify *verify, const sigset_t *signals)
 {
 	struct vd_error error = { 0 };
@@ -255,8 +317,13 @@ static int run_verify(struct verify *verify, const sigset_t *signals)
 		(void) vdi_command_failed(verify->command, "%s", error.message[0] ? error.message : vd_status_sentence(error.code));
 		return vdi_etcd_settings_exit(error.code);
 	}
-	result = verify_store(verify, signals);
+	if (verify->drive && verify->etcd.urls == NULL && (error.code = drive_kube(verify, &error)) != VD_OK)
+		result = vdi_command_failed(verify->command, "cannot drive: %s", error.message);
+	else
+		result = verify_store(verify, signals);
 	(void) vd_store_close_wait(verify->store);
+	if (*verify->namespace_name && error.code == VD_OK)
+		remove_namespace(verify);
 	return result;
 }
 
@@ -270,7 +337,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	const struct vdi_option table[] = {
 		VDI_ETCD_OPTION_TABLE(&verify.etcd),
 		VDI_KUBE_OPTION_TABLE(&verify.kube),
-		{ 0, "drive", VDI_OPTION_FLAG, NULL, "also write: keys below PREFIX/vedette-verify-..., removed at the end", &verify.drive },
+		{ 0, "drive", VDI_OPTION_FLAG, NULL, "also write: keys below PREFIX/vedette-verify-..., or configmaps in a namespace of that name; removed at the end",
+		  &verify.drive },
 		{ 0, "writers", VDI_OPTION_COUNT, "N", "so many at once (default 8)", &verify.writers },
 		{ 0, "duration", VDI_OPTION_DURATION, "DURATION", "end after so long (default: at Ctrl-C)", &verify.duration },
 		{ 0, "keep-going", VDI_OPTION_FLAG, NULL, "go on after the first violation", &verify.keep_going },
@@ -286,8 +354,6 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	if (!verify.etcd.urls == !vdi_kube_settings_given(&verify.kube))
 		return vdi_command_mistake(command, verify.etcd.urls ? "either --etcd or --server, not both" : "what should be verified? --etcd URL, --server URL or --kubeconfig FILE");
-	if (verify.drive && verify.etcd.urls == NULL)
-		return vdi_command_mistake(command, "--drive goes with --etcd");
 	if (verify.writers == 0 || verify.writers > 256)
 		return vdi_command_mistake(command, "--writers must be 1 to 256");
 	vdi_etcd_settings_key_prefix(&verify.etcd, verify.key_prefix);
@@ -312,13 +378,14 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 const struct vdi_command vdi_command_verify = {
 	.name = "verify",
 	.summary = "Check the watch guarantees of an etcd or a Kubernetes endpoint.",
-	.usage = "vedette verify (--etcd URL[,URL...] [--drive] | --server URL | --kubeconfig FILE) [options]",
+	.usage = "vedette verify (--etcd URL[,URL...] | --server URL | --kubeconfig FILE) [--drive] [options]",
 	.details = "Watches, watches from the past, lists and (with --drive) writers, checked against each other while they run: unique, ordered, atomic, reliable, resumable,\n"
 		   "bookmarkable, right previous values, right lists. The first violation is printed with its revisions and keys, and ends it.\n"
+		   "A Kubernetes endpoint is driven by configmaps in a namespace of their own, which is made and removed.\n"
 		   "Watches of Kubernetes know neither transactions nor previous values: there atomic and previous are not checked, and every kind is checked by itself.\n"
 		   "Exit status: 0 all guarantees held, 1 one was violated or it could not go on, 2 misused.\n",
 	.examples = "  vedette verify --etcd http://127.0.0.1:2379 --drive --duration 1m\n"
-		    "  vedette verify --server http://127.0.0.1:8080 --duration 1m\n"
+		    "  vedette verify --server http://127.0.0.1:8080 --drive --duration 1m\n"
 		    "  vedette verify --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry -o json\n",
 	.run = run,
 };
