@@ -1,0 +1,203 @@
+/* Unit tests of apiserver/pattern.c: Go's regular expressions by example; texts of faults are Go's. */
+#include "vdtest.h"
+
+#include "pattern.h"
+
+#define PLENTY 100000000
+
+static bool matches(const char *pattern_text, const char *text)
+{
+	struct vdi_pattern *pattern;
+	struct vd_error	    error = { 0 };
+	uint64_t	    work = PLENTY;
+	bool		    found = false;
+
+	if (vdi_pattern_compile(vd_bytes_of(pattern_text), &pattern, &error) != VD_OK)
+		fail_msg("%s: %s", pattern_text, error.message);
+	assert_status(vdi_pattern_match(pattern, vd_bytes_of(text), &work, &found), VD_OK);
+	assert_true(work < PLENTY);
+	(void) vdi_pattern_free(pattern);
+	return found;
+}
+
+static void what_matches_and_what_does_not(void **state)
+{
+	static const struct {
+		const char *pattern, *yes, *no;
+	} rows[] = {
+		{ "", "", NULL },
+		{ "a", "bab", "b" },
+		{ "^a$", "a", "a\n" },
+		{ "^(\\d+|\\*)(/\\d+)?(\\s+(\\d+|\\*)(/\\d+)?){4}$", "* * * * */5", "* * * *" },
+		{ "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "a-b", "a-" },
+		{ "a{2,3}$", "caaa", "ca" },
+		{ "^a{2}$", "aa", "aaa" },
+		{ "^a{2,}$", "aaaaa", "a" },
+		{ "^a{0}b$", "b", "ab" },
+		{ "a{,2}", "a{,2}", "aa" },
+		{ "a{x", "a{x", "aaa" },
+		{ "(?i)^abc$", "aBC", "abd" },
+		{ "(?i:a)b", "Ab", "AB" },
+		{ "^(?i)a|b$", "xB", "c" },
+		{ "a.c", "a\xC3\xA9" "c", "a\nc" },
+		{ "(?s)a.c", "a\nc", "ac" },
+		{ "(?m)^b$", "a\nb\nc", "ab" },
+		{ "[^a]", "\n", "aaa" },
+		{ "[]a]", "]", "b" },
+		{ "[a\\]]+$", "]a]", "b" },
+		{ "[a-]", "-", "b" },
+		{ "[[:alpha:]_]", "_", "1" },
+		{ "[[:^alpha:]]", "1", "a" },
+		{ "[^\\d]", "a", "123" },
+		{ "\\D\\W\\S", "a-b", "a1b" },
+		{ "\\bfoo\\b", "a foo b", "afoo" },
+		{ "\\Boo", "foo", "oo" },
+		{ "\\x41\\x{e9}\\101", "A\xC3\xA9" "A", "A" },
+		{ "^\\Qa.b*\\E+$", "a.b***", "aXb" },
+		{ "(?P<year>\\d{4})-(?<month>\\d\\d)", "2026-11", "26-11" },
+		{ "^(a|b|cd)*$", "acdb", "acb" },
+		{ "^(|a)+$", "aa", "b" },
+		{ "^(a*)*$", "aaa", "b" },
+		{ "x*", "", NULL },
+		{ "a*?b", "aab", "a" },
+		{ "^\xE2\x82\xAC{2}$", "\xE2\x82\xAC\xE2\x82\xAC", "\xE2\x82\xAC" },
+		{ "[\xC3\xA0-\xC3\xBF]", "\xC3\xA9", "e" },
+		{ "\\.", ".", "a" },
+		{ "\\A\\w+\\z", "abc_1", "abc 1" },
+		{ "^((https|http)://)?[a-z]+(\\.[a-z]+)+$", "http://a.b", "http:/a.b" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		if (!matches(rows[i].pattern, rows[i].yes))
+			fail_msg("%s does not match %s", rows[i].pattern, rows[i].yes);
+		if (rows[i].no && matches(rows[i].pattern, rows[i].no))
+			fail_msg("%s matches %s", rows[i].pattern, rows[i].no);
+	}
+}
+
+static void what_is_refused(void **state)
+{
+	static const struct {
+		const char *pattern, *message;
+	} rows[] = {
+		{ "(", "missing closing ): `(`" },
+		{ "a)", "unexpected ): `a)`" },
+		{ "[a", "missing closing ]: `[a`" },
+		{ "[z-a]", "invalid character class range: `z-a`" },
+		{ "*", "missing argument to repetition operator: `*`" },
+		{ "a|*", "missing argument to repetition operator: `*`" },
+		{ "a**", "invalid nested repetition operator: `**`" },
+		{ "a{2}{3}", "invalid nested repetition operator: `{2}{3}`" },
+		{ "a{1001}", "invalid repeat count: `{1001}`" },
+		{ "a{3,2}", "invalid repeat count: `{3,2}`" },
+		{ "\\q", "invalid escape sequence: `\\q`" },
+		{ "(a)\\1", "invalid escape sequence: `\\1`" },
+		{ "a\\", "trailing backslash at end of expression: ``" },
+		{ "(?=a)", "invalid or unsupported Perl syntax: `(?=`" },
+		{ "(?!a)", "invalid or unsupported Perl syntax: `(?!`" },
+		{ "(?<=a)", "invalid or unsupported Perl syntax: `(?<`" },
+		{ "(?P<a-b>c)", "invalid named capture: `(?P<a-b>`" },
+		{ "[[:nope:]]", "invalid character class range: `[:nope:]`" },
+	};
+	struct vdi_pattern *pattern;
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_error error = { 0 };
+		char		wanted[200];
+
+		(void) snprintf(wanted, sizeof wanted, "error parsing regexp: %s", rows[i].message);
+		assert_status(vdi_pattern_compile(vd_bytes_of(rows[i].pattern), &pattern, &error), VD_INVALID);
+		assert_string_equal(error.message, wanted);
+	}
+}
+
+static vd_status compile_repeated(const char *begin, const char *part, size_t count, const char *end)
+{
+	char		   *text = vdi_alloc(strlen(begin) + strlen(part) * count + strlen(end) + 1);
+	struct vdi_pattern *pattern;
+	vd_status	    status;
+
+	strcpy(text, begin);
+	for (size_t i = 0; i < count; i++)
+		strcat(text, part);
+	strcat(text, end);
+	status = vdi_pattern_compile(vd_bytes_of(text), &pattern, NULL);
+	if (status == VD_OK)
+		(void) vdi_pattern_free(pattern);
+	vdi_free(text);
+	return status;
+}
+
+static void patterns_are_bounded(void **state)
+{
+	(void) state;
+	assert_status(compile_repeated("", "(", VDI_PATTERN_DEPTH_MAX + 1, ""), VD_INVALID);
+	assert_status(compile_repeated("", "a", VDI_PATTERN_SIZE_MAX + 1, ""), VD_INVALID);
+	assert_status(compile_repeated("", "a|", 8000, "b"), VD_OK);
+	assert_status(compile_repeated("", "a", VDI_PATTERN_SIZE_MAX, ""), VD_OK);
+	assert_status(compile_repeated("a{1000}", "", 0, ""), VD_OK);
+	assert_status(compile_repeated("((a{100}){100}){100}", "", 0, ""), VD_INVALID);
+}
+
+/* What makes a backtracking matcher take for ever costs text times program here, and never more than it was given. */
+static void work_is_linear_and_bounded(void **state)
+{
+	static const char *const hostile[] = { "^(a*)*b$", "^(a|aa)+$", "(a?){50}a{50}$", "(x+x+)+y" };
+	char			 text[2001];
+
+	(void) state;
+	memset(text, 'a', sizeof text - 1);
+	text[sizeof text - 1] = 0;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(hostile); i++) {
+		struct vdi_pattern *pattern;
+		uint64_t	    work = 2000 * 2 * 400;
+		bool		    found;
+
+		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &pattern, NULL), VD_OK);
+		assert_status(vdi_pattern_match(pattern, vd_bytes_of(text), &work, &found), VD_OK);
+		work = 100;
+		assert_status(vdi_pattern_match(pattern, vd_bytes_of(text), &work, &found), VD_TOO_BIG);
+		assert_int_equal(work, 0);
+		(void) vdi_pattern_free(pattern);
+	}
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (uint64_t nth = 1;; nth++) {
+		struct vdi_pattern *pattern = NULL;
+		uint64_t	    work = PLENTY;
+		bool		    failed, found;
+		vd_status	    status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_pattern_compile(vd_bytes_of("(?i)^[^a-z\\D]{3,9}(a|b)*\\w$"), &pattern, NULL);
+		if (status == VD_OK)
+			status = vdi_pattern_match(pattern, vd_bytes_of("abc"), &work, &found);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		(void) vdi_pattern_free(pattern);
+		assert_status(status, failed ? VD_NOMEM : VD_OK);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_matches_and_what_does_not),
+		cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(patterns_are_bounded),
+		cmocka_unit_test(work_is_linear_and_bounded),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
