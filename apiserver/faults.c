@@ -42,8 +42,7 @@ void vdi_faults_truncate(struct vdi_faults *faults, size_t kept, size_t count)
 	faults->count = count;
 }
 
-/* strconv.Quote, for what can be in JSON. */
-static void write_quoted(struct vdi_out *out, struct vd_bytes text)
+void vdi_faults_write_quoted(struct vdi_out *out, struct vd_bytes text)
 {
 	static const char escaped[] = "\"\\\a\b\f\n\r\t\v", letters[] = "\"\\abfnrtv";
 	const char	 *at = text.data;
@@ -146,7 +145,7 @@ void vdi_faults_add_text(struct vdi_faults *faults, enum vdi_fault_kind kind, st
 		vdi_out_raw(&faults->text, ": ");
 		from = faults->text.size;
 		value.size = VDI_MIN(value.size, (size_t) VDI_FAULT_VALUE_SIZE + 4);
-		write_quoted(&faults->text, value);
+		vdi_faults_write_quoted(&faults->text, value);
 		shorten(&faults->text, from);
 	}
 	va_start(arguments, format);
@@ -168,7 +167,7 @@ void vdi_faults_add_node(struct vdi_faults *faults, enum vdi_fault_kind kind, st
 		if (value == NULL)
 			vdi_out_raw(&faults->text, "\"\"");
 		else if (value->kind == VDI_NODE_STRING)
-			write_quoted(&faults->text, (struct vd_bytes) { value->text.data, VDI_MIN(value->text.size, (size_t) VDI_FAULT_VALUE_SIZE + 4) });
+			vdi_faults_write_quoted(&faults->text, (struct vd_bytes) { value->text.data, VDI_MIN(value->text.size, (size_t) VDI_FAULT_VALUE_SIZE + 4) });
 		else
 			vdi_tree_write(&faults->text, value);
 		shorten(&faults->text, from);

@@ -55,6 +55,9 @@ void vdi_faults_add_text(struct vdi_faults *faults, enum vdi_fault_kind kind, st
 void vdi_faults_add_node(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field, const struct vdi_node *value, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
+/* As Go's strconv.Quote, for what can be in JSON. */
+void vdi_faults_write_quoted(struct vdi_out *out, struct vd_bytes text);
+
 /* Back to what there was: kept and count of an earlier moment. */
 void vdi_faults_truncate(struct vdi_faults *faults, size_t kept, size_t count);
 

@@ -32,7 +32,7 @@ void vdi_tree_fini(struct vdi_tree *tree)
 	memset(tree, 0, sizeof *tree);
 }
 
-static void *take(struct vdi_tree *tree, size_t size)
+void *vdi_tree_take(struct vdi_tree *tree, size_t size)
 {
 	char *memory;
 
@@ -60,7 +60,7 @@ static void *take(struct vdi_tree *tree, size_t size)
 
 struct vdi_node *vdi_tree_new(struct vdi_tree *tree, enum vdi_node_kind kind)
 {
-	struct vdi_node *node = take(tree, sizeof *node);
+	struct vdi_node *node = vdi_tree_take(tree, sizeof *node);
 
 	if (node) {
 		memset(node, 0, sizeof *node);
@@ -69,9 +69,9 @@ struct vdi_node *vdi_tree_new(struct vdi_tree *tree, enum vdi_node_kind kind)
 	return node;
 }
 
-static bool copy_text(struct vdi_tree *tree, struct vd_bytes text, struct vd_bytes *ret_text)
+bool vdi_tree_take_text(struct vdi_tree *tree, struct vd_bytes text, struct vd_bytes *ret_text)
 {
-	char *copy = take(tree, text.size ? text.size : 1);
+	char *copy = vdi_tree_take(tree, text.size ? text.size : 1);
 
 	if (copy == NULL)
 		return false;
@@ -85,7 +85,7 @@ struct vdi_node *vdi_tree_new_string(struct vdi_tree *tree, struct vd_bytes text
 {
 	struct vdi_node *node = vdi_tree_new(tree, VDI_NODE_STRING);
 
-	return node && copy_text(tree, text, &node->text) ? node : NULL;
+	return node && vdi_tree_take_text(tree, text, &node->text) ? node : NULL;
 }
 
 struct vdi_node *vdi_tree_new_int(struct vdi_tree *tree, int64_t number)
@@ -95,7 +95,7 @@ struct vdi_node *vdi_tree_new_int(struct vdi_tree *tree, int64_t number)
 	bool		    done;
 
 	vdi_out_int(&out, number);
-	done = node && !out.failed && copy_text(tree, vdi_out_slice(&out), &node->text);
+	done = node && !out.failed && vdi_tree_take_text(tree, vdi_out_slice(&out), &node->text);
 	vdi_out_fini(&out);
 	return done ? node : NULL;
 }
@@ -104,12 +104,12 @@ struct vdi_node *vdi_tree_copy(struct vdi_tree *tree, const struct vdi_node *nod
 {
 	struct vdi_node *copy = vdi_tree_new(tree, node->kind);
 
-	if (copy == NULL || !copy_text(tree, node->text, &copy->text))
+	if (copy == NULL || !vdi_tree_take_text(tree, node->text, &copy->text))
 		return NULL;
 	for (const struct vdi_node *child = node->first; child; child = child->next) {
 		struct vdi_node *child_copy = vdi_tree_copy(tree, child);
 
-		if (child_copy == NULL || !copy_text(tree, child->key, &child_copy->key))
+		if (child_copy == NULL || !vdi_tree_take_text(tree, child->key, &child_copy->key))
 			return NULL;
 		vdi_tree_append(copy, child_copy);
 	}
@@ -141,7 +141,7 @@ static void build_index(struct vdi_tree *tree, struct vdi_node *object)
 
 	while (capacity < object->count * 3)
 		capacity *= 2;
-	index = take(tree, sizeof *index + capacity * sizeof index->slots[0]);
+	index = vdi_tree_take(tree, sizeof *index + capacity * sizeof index->slots[0]);
 	if (index == NULL)
 		return;
 	memset(index, 0, sizeof *index + capacity * sizeof index->slots[0]);
@@ -236,7 +236,7 @@ bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_byte
 		member->kind = value->kind;
 		return true;
 	}
-	if (!copy_text(tree, key, &value->key))
+	if (!vdi_tree_take_text(tree, key, &value->key))
 		return false;
 	vdi_tree_append(object, value);
 	if (object->index && object->count * 2 > object->index->mask)
@@ -411,7 +411,7 @@ static bool is_utf8(const unsigned char *at, const unsigned char *end)
 
 static vd_status unescape(struct reader *reader, const char *from, const char *to, struct vd_bytes *ret_text)
 {
-	char  *copy = take(reader->tree, (size_t) (to - from) + 1);
+	char  *copy = vdi_tree_take(reader->tree, (size_t) (to - from) + 1);
 	size_t size = 0;
 
 	if (copy == NULL)

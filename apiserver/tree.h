@@ -36,6 +36,11 @@ struct vdi_tree {
 
 void vdi_tree_fini(struct vdi_tree *tree);
 
+/* Memory that lives as long as the tree, aligned for anything, not zeroed; NULL when there is none. */
+void *vdi_tree_take(struct vdi_tree *tree, size_t size);
+/* A copy of text there. False when out of memory. */
+VDI_MUST_USE bool vdi_tree_take_text(struct vdi_tree *tree, struct vd_bytes text, struct vd_bytes *ret_text);
+
 /* VD_BAD_REQUEST with a sentence and the place; VD_NOMEM. Duplicate keys are refused. */
 VDI_MUST_USE vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr);
 

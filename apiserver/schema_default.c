@@ -1,0 +1,329 @@
+/* Defaulting and pruning (pkg/apiserver/schema/defaulting, pruning, objectmeta). Both walk object and schema side by side, as deep as the object is. Members that go are
+ * unlinked in one pass over their siblings, whatever their number.
+ */
+#include <stdlib.h>
+
+#include "schema_node.h"
+
+struct defaulter {
+	struct vdi_tree *tree;
+	size_t		 left; /* bytes that may still be added */
+};
+
+/* A null that neither may stand nor has a default. */
+static bool is_stray_null(const struct vdi_schema_node *node, const struct vdi_node *value)
+{
+	return value->kind == VDI_NODE_NULL && node && !node->nullable && !node->default_value;
+}
+
+/* Unlinks the children that keep says no to. The index of the object is made anew when it is next needed. */
+static void filter(struct vdi_node *object, bool (*keep)(void *arg, struct vdi_node *child), void *arg)
+{
+	struct vdi_node **link = &object->first, *last = NULL;
+	uint32_t	  count = 0;
+
+	while (*link) {
+		struct vdi_node *child = *link;
+
+		if (keep(arg, child)) {
+			last = child;
+			count++;
+			link = &child->next;
+		} else {
+			*link = child->next;
+			child->next = NULL;
+		}
+	}
+	if (count != object->count)
+		object->index = NULL;
+	object->last = last;
+	object->count = count;
+}
+
+static void drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value);
+
+static bool keep_unless_null(void *arg, struct vdi_node *child)
+{
+	const struct vdi_schema_node *node = arg, *of_child = node ? vdi_schema_member_of(node, child->key) : NULL;
+
+	if (is_stray_null(of_child, child))
+		return false;
+	drop_nulls(of_child, child);
+	return true;
+}
+
+static void drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value)
+{
+	if (node == NULL)
+		return; /* nothing is known below either */
+	if (value->kind == VDI_NODE_OBJECT)
+		filter(value, keep_unless_null, (void *) node);
+	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item; item = item->next)
+		drop_nulls(node->items, item);
+}
+
+/* A copy of the default; NULL with *ret_status. */
+static struct vdi_node *copy_default(struct defaulter *defaulter, const struct vdi_schema_node *node, vd_status *ret_status)
+{
+	struct vdi_node *copy;
+
+	*ret_status = VD_TOO_BIG;
+	if (node->default_size > defaulter->left)
+		return NULL;
+	defaulter->left -= node->default_size;
+	copy = vdi_tree_copy(defaulter->tree, node->default_value);
+	*ret_status = copy ? VD_OK : VD_NOMEM;
+	return copy;
+}
+
+/* The default instead of a null that may not be. */
+static vd_status replace_null(struct defaulter *defaulter, const struct vdi_schema_node *node, struct vdi_node *value)
+{
+	struct vdi_node *copy;
+	vd_status	 status;
+
+	if (value->kind != VDI_NODE_NULL || !node || node->nullable || !node->default_value)
+		return VD_OK;
+	copy = copy_default(defaulter, node, &status);
+	if (copy == NULL)
+		return status;
+	value->first = copy->first;
+	value->last = copy->last;
+	value->index = copy->index;
+	value->text = copy->text;
+	value->count = copy->count;
+	value->kind = copy->kind;
+	return VD_OK;
+}
+
+static vd_status set_defaults(struct defaulter *defaulter, const struct vdi_schema_node *node, struct vdi_node *value)
+{
+	if (node == NULL)
+		return VD_OK;
+	for (size_t i = 0; value->kind == VDI_NODE_OBJECT && i < node->property_count; i++) {
+		const struct vdi_schema_property *property = &node->properties[i];
+		struct vdi_node			 *copy;
+		vd_status			  status;
+
+		if (!property->node->default_value || vdi_tree_get(defaulter->tree, value, property->key))
+			continue;
+		copy = copy_default(defaulter, property->node, &status);
+		if (copy == NULL)
+			return status;
+		if (!vdi_tree_set(defaulter->tree, value, property->key, copy))
+			return VD_NOMEM;
+	}
+	for (struct vdi_node *child = value->first; child; child = child->next) {
+		const struct vdi_schema_node *of_child = value->kind == VDI_NODE_ARRAY ? node->items : vdi_schema_member_of(node, child->key);
+
+		VDI_TRY(replace_null(defaulter, of_child, child));
+		VDI_TRY(set_defaults(defaulter, of_child, child));
+	}
+	return VD_OK;
+}
+
+vd_status vdi_schema_default(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root)
+{
+	struct defaulter defaulter = { tree, VDI_SCHEMA_GROWTH_MAX };
+
+	drop_nulls(schema->root, root);
+	return set_defaults(&defaulter, schema->root, root);
+}
+
+/* ---- Pruning ---- */
+
+struct pruner {
+	struct vdi_tree	*tree;
+	struct vdi_out	 path;
+	struct vdi_out	 found; /* the paths that go, each with its length before it; kept only when somebody asks */
+	size_t		 count;
+	bool		 collects;
+};
+
+/* What the filter is at. */
+struct pruning {
+	struct pruner		     *pruner;
+	const struct vdi_schema_node *node; /* NULL: nothing is known here */
+	bool			      embedded;
+	bool			      preserves;
+};
+
+static void prune(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded);
+static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded);
+
+static size_t enter_key(struct pruner *pruner, struct vd_bytes key)
+{
+	size_t size = pruner->path.size;
+
+	if (size)
+		vdi_out_raw(&pruner->path, ".");
+	vdi_out_bytes(&pruner->path, key);
+	return size;
+}
+
+static void note(struct pruner *pruner, struct vd_bytes key)
+{
+	size_t	 size;
+	uint32_t length;
+
+	if (!pruner->collects || pruner->count >= VDI_FAULTS_MAX)
+		return;
+	size = enter_key(pruner, key);
+	length = (uint32_t) pruner->path.size;
+	vdi_out_bytes(&pruner->found, (struct vd_bytes) { &length, sizeof length });
+	vdi_out_bytes(&pruner->found, vdi_out_slice(&pruner->path));
+	pruner->found.failed |= pruner->path.failed;
+	pruner->count++;
+	pruner->path.size = size;
+}
+
+static bool is_meta_field(struct vd_bytes key)
+{
+	static const char *const names[] = { "name",		"generateName",	     "namespace",		   "selfLink", "uid",	      "resourceVersion",
+					     "generation",	"creationTimestamp", "deletionTimestamp",	   "deletionGracePeriodSeconds", "labels",
+					     "annotations",	"ownerReferences",   "finalizers",		   "managedFields" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
+		if (vd_bytes_equal(key, vd_bytes_of(names[i])))
+			return true;
+	return false;
+}
+
+static bool keep_meta_field(void *arg, struct vdi_node *child)
+{
+	struct pruner *pruner = arg;
+
+	if (is_meta_field(child->key))
+		return true;
+	note(pruner, child->key);
+	return false;
+}
+
+/* apiVersion, kind and metadata of a resource, whatever the schema says of them. */
+static bool prune_meta(struct pruner *pruner, struct vdi_node *child)
+{
+	size_t size;
+
+	if (!vdi_schema_is_meta(child->key))
+		return false;
+	if (child->kind == VDI_NODE_OBJECT && vd_bytes_equal(child->key, vd_bytes_of("metadata"))) {
+		size = enter_key(pruner, child->key);
+		filter(child, keep_meta_field, pruner);
+		pruner->path.size = size;
+	}
+	return true;
+}
+
+static bool keep_member(void *arg, struct vdi_node *child)
+{
+	struct pruning		     *pruning = arg;
+	struct pruner		     *pruner = pruning->pruner;
+	const struct vdi_schema_node *of_child;
+	size_t			      size;
+
+	if (pruning->embedded && prune_meta(pruner, child))
+		return true;
+	of_child = pruning->node ? vdi_schema_member_of(pruning->node, child->key) : NULL;
+	if (of_child == NULL && (!pruning->node || pruning->node->more == VDI_MORE_NONE)) {
+		if (!pruning->preserves)
+			note(pruner, child->key);
+		return pruning->preserves;
+	}
+	size = enter_key(pruner, child->key);
+	prune(pruner, of_child, child, of_child && of_child->embedded);
+	pruner->path.size = size;
+	return true;
+}
+
+static size_t enter_index(struct pruner *pruner, size_t index)
+{
+	size_t size = pruner->path.size;
+
+	vdi_out_printf(&pruner->path, "[%zu]", index);
+	return size;
+}
+
+static void prune(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded)
+{
+	struct pruning pruning = { pruner, node, embedded, false };
+	size_t	       index = 0;
+
+	if (node && node->preserves) {
+		prune_preserved(pruner, node, value, embedded);
+		return;
+	}
+	if (value->kind == VDI_NODE_OBJECT)
+		filter(value, keep_member, &pruning);
+	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item; item = item->next, index++) {
+		const struct vdi_schema_node *items = node ? node->items : NULL;
+		size_t			      size = enter_index(pruner, index);
+
+		prune(pruner, items, item, items && items->embedded);
+		pruner->path.size = size;
+	}
+}
+
+/* Unknown members stay; what is said of known ones still holds. */
+static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded)
+{
+	struct pruning pruning = { pruner, node, embedded, true };
+	size_t	       index = 0;
+
+	if (node == NULL)
+		return;
+	if (value->kind == VDI_NODE_OBJECT)
+		filter(value, keep_member, &pruning);
+	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item; item = item->next, index++) {
+		size_t size = enter_index(pruner, index);
+
+		prune_preserved(pruner, node->items, item, node->items && node->items->embedded);
+		pruner->path.size = size;
+	}
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct vd_bytes *x = a, *y = b;
+	size_t		       size = VDI_MIN(x->size, y->size);
+	int		       order = size ? memcmp(x->data, y->data, size) : 0;
+
+	return order ? order : (x->size > y->size) - (x->size < y->size);
+}
+
+/* Sorted, as upstream sorts them. */
+static void tell(const struct pruner *pruner, vdi_schema_unknown_fn *unknown, void *arg)
+{
+	struct vd_bytes paths[VDI_FAULTS_MAX];
+	const char     *at = pruner->found.data;
+
+	for (size_t i = 0; i < pruner->count; i++) {
+		uint32_t length;
+
+		memcpy(&length, at, sizeof length);
+		paths[i] = (struct vd_bytes) { at + sizeof length, length };
+		at += sizeof length + length;
+	}
+	qsort(paths, pruner->count, sizeof *paths, compare_paths);
+	for (size_t i = 0; i < pruner->count; i++)
+		unknown(arg, paths[i]);
+}
+
+vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_tree *tree, struct vdi_node *value, bool is_root, vdi_schema_unknown_fn *unknown,
+				void *arg)
+{
+	struct pruner pruner = { .tree = tree, .path = VDI_OUT_INIT, .found = VDI_OUT_INIT, .collects = unknown != NULL };
+	vd_status     status;
+
+	prune(&pruner, node, value, is_root || node->embedded);
+	status = pruner.found.failed || (pruner.collects && pruner.path.failed) ? VD_NOMEM : VD_OK;
+	if (status == VD_OK && pruner.count)
+		tell(&pruner, unknown, arg);
+	vdi_out_fini(&pruner.path);
+	vdi_out_fini(&pruner.found);
+	return status;
+}
+
+vd_status vdi_schema_prune(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root, vdi_schema_unknown_fn *unknown, void *arg)
+{
+	return vdi_schema_prune_node(schema->root, tree, root, true, unknown, arg);
+}

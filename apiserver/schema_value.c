@@ -1,0 +1,433 @@
+/* Doubles are found with a table of hashes per list, so a long list costs its length; equality is asked only of those whose hashes agree. */
+#include "schema_value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "validate.h"
+
+/* ---- Numbers ---- */
+
+struct vdi_schema_number vdi_schema_number_of(struct vd_bytes text)
+{
+	struct vdi_schema_number number = { 0 };
+	struct vdi_node		 node = { .kind = VDI_NODE_NUMBER, .text = text };
+	char			 copy[512];
+
+	number.integer = vdi_tree_int_of(&node, 1);
+	number.is_integer = number.integer != 1 || vdi_tree_int_of(&node, 2) == 1;
+	if (number.is_integer) {
+		number.real = (double) number.integer;
+		return number;
+	}
+	(void) snprintf(copy, sizeof copy, "%.*s", (int) VDI_MIN(text.size, sizeof copy - 1), (const char *) text.data);
+	number.real = strtod(copy, NULL);
+	return number;
+}
+
+void vdi_schema_number_write(const struct vdi_schema_number *number, char text[VDI_SCHEMA_NUMBER_SIZE])
+{
+	char digits[32], *e;
+	int  precision = 0, exponent;
+
+	if (number->is_integer) {
+		(void) snprintf(text, VDI_SCHEMA_NUMBER_SIZE, "%lld", (long long) number->integer);
+		return;
+	}
+	/* The shortest digits that read as the same number. */
+	do {
+		(void) snprintf(digits, sizeof digits, "%.*e", precision, number->real);
+	} while (strtod(digits, NULL) != number->real && ++precision < 17);
+	e = strchr(digits, 'e');
+	exponent = e ? atoi(e + 1) : 0;
+	if (e == NULL || exponent < -4 || exponent >= 6) {
+		(void) snprintf(text, VDI_SCHEMA_NUMBER_SIZE, "%s", digits);
+		return;
+	}
+	(void) snprintf(text, VDI_SCHEMA_NUMBER_SIZE, "%.*f", VDI_MAX(precision - exponent, 0), number->real);
+}
+
+bool vdi_schema_is_whole(double number)
+{
+	double nearest = round(number), difference = fabs(number - nearest);
+
+	if (!isfinite(number) || fabs(number) > 9007199254740991.0)
+		return false;
+	if (difference == 0)
+		return true;
+	return difference / (fabs(number) + fabs(nearest)) < 1e-9;
+}
+
+/* ---- Equality ---- */
+
+static bool spend(struct vdi_schema_judge *judge, uint64_t cost)
+{
+	if (judge->status == VD_OK && judge->work < cost)
+		judge->status = VD_TOO_BIG;
+	if (judge->status != VD_OK)
+		return false;
+	judge->work -= cost;
+	return true;
+}
+
+static bool same_number(const struct vdi_node *a, const struct vdi_node *b)
+{
+	struct vdi_schema_number x, y;
+
+	if (vd_bytes_equal(a->text, b->text))
+		return true;
+	x = vdi_schema_number_of(a->text);
+	y = vdi_schema_number_of(b->text);
+	return x.is_integer && y.is_integer ? x.integer == y.integer : x.real == y.real;
+}
+
+bool vdi_schema_same(struct vdi_schema_judge *judge, const struct vdi_node *a, const struct vdi_node *b)
+{
+	const struct vdi_node *x, *y;
+
+	if (a->kind != b->kind || a->count != b->count || !spend(judge, 1 + a->text.size / 64))
+		return false;
+	if (a->kind == VDI_NODE_NUMBER)
+		return same_number(a, b);
+	if (!vd_bytes_equal(a->text, b->text))
+		return false;
+	for (x = a->first, y = b->first; x; x = x->next, y = y->next) {
+		const struct vdi_node *other = y;
+
+		if (a->kind == VDI_NODE_OBJECT && !vd_bytes_equal(x->key, y->key))
+			other = vdi_tree_get(judge->tree, b, x->key);
+		if (other == NULL || !vdi_schema_same(judge, x, other))
+			return false;
+	}
+	return true;
+}
+
+static const struct vdi_node *key_of(struct vdi_schema_judge *judge, const struct vdi_node *item, struct vd_bytes key)
+{
+	return vdi_tree_is(item, VDI_NODE_OBJECT) ? vdi_tree_get(judge->tree, item, key) : NULL;
+}
+
+bool vdi_schema_same_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list, const struct vdi_node *a, const struct vdi_node *b)
+{
+	for (size_t i = 0; i < list->list_key_count; i++) {
+		const struct vdi_node *x = key_of(judge, a, list->list_keys[i]), *y = key_of(judge, b, list->list_keys[i]);
+
+		if (!x != !y || (x && !vdi_schema_same(judge, x, y)))
+			return false;
+	}
+	return true;
+}
+
+bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list, const struct vdi_node *item)
+{
+	for (size_t i = 0; i < list->list_key_count; i++) {
+		const struct vdi_node *key = key_of(judge, item, list->list_keys[i]);
+
+		if (key == NULL || key->kind == VDI_NODE_NULL || key->kind == VDI_NODE_ARRAY || key->kind == VDI_NODE_OBJECT)
+			return false;
+	}
+	return true;
+}
+
+/* Equal values have equal hashes. */
+static uint64_t hash_value(struct vdi_schema_judge *judge, const struct vdi_node *value)
+{
+	uint64_t hash = value->kind;
+
+	if (!spend(judge, 1 + value->text.size / 64))
+		return 0;
+	if (value->kind == VDI_NODE_NUMBER) {
+		double real = vdi_schema_number_of(value->text).real;
+
+		return XXH3_64bits_withSeed(&real, sizeof real, hash);
+	}
+	if (value->text.size)
+		hash = XXH3_64bits_withSeed(value->text.data, value->text.size, hash);
+	for (const struct vdi_node *child = value->first; child; child = child->next) {
+		uint64_t of_child = hash_value(judge, child);
+
+		if (value->kind == VDI_NODE_OBJECT) /* in any order */
+			hash += XXH3_64bits_withSeed(child->key.size ? child->key.data : "", child->key.size, of_child);
+		else
+			hash = XXH3_64bits_withSeed(&of_child, sizeof of_child, hash);
+	}
+	return hash;
+}
+
+/* ---- Lists of type set and map ---- */
+
+static size_t enter_key(struct vdi_schema_judge *judge, struct vd_bytes key, bool brackets)
+{
+	size_t size = judge->path.size;
+
+	vdi_out_raw(&judge->path, brackets ? "[" : size ? "." : "");
+	vdi_out_bytes(&judge->path, key);
+	if (brackets)
+		vdi_out_raw(&judge->path, "]");
+	return size;
+}
+
+static size_t enter_index(struct vdi_schema_judge *judge, size_t index)
+{
+	size_t size = judge->path.size;
+
+	vdi_out_printf(&judge->path, "[%zu]", index);
+	return size;
+}
+
+static struct vd_bytes here(struct vdi_schema_judge *judge)
+{
+	vdi_out_reset(&judge->field);
+	vdi_out_bytes(&judge->field, judge->prefix);
+	if (judge->prefix.size && judge->path.size && judge->path.data[0] != '[')
+		vdi_out_raw(&judge->field, ".");
+	vdi_out_bytes(&judge->field, vdi_out_slice(&judge->path));
+	return vdi_out_slice(&judge->field);
+}
+
+struct seen {
+	const struct vdi_node *item;
+	uint64_t	       hash;
+	bool		       told;
+};
+
+static uint64_t hash_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *item)
+{
+	uint64_t hash = 0;
+
+	if (node->list == VDI_LIST_SET)
+		return hash_value(judge, item);
+	for (size_t i = 0; i < node->list_key_count; i++) {
+		const struct vdi_node *key = key_of(judge, item, node->list_keys[i]);
+
+		hash = hash * 31 + (key ? hash_value(judge, key) : 1);
+	}
+	return hash;
+}
+
+static bool same_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *a, const struct vdi_node *b)
+{
+	return node->list == VDI_LIST_SET ? vdi_schema_same(judge, a, b) : vdi_schema_same_keys(judge, node, a, b);
+}
+
+static void tell_double(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *item, size_t index)
+{
+	size_t size = enter_index(judge, index);
+
+	if (node->list == VDI_LIST_SET) {
+		vdi_faults_add_node(judge->faults, VDI_FAULT_DUPLICATE, here(judge), item, "%s", "");
+	} else {
+		vdi_out_reset(&judge->text);
+		vdi_out_raw(&judge->text, "{");
+		for (size_t i = 0; i < node->list_key_count; i++) {
+			const struct vdi_node *key = key_of(judge, item, node->list_keys[i]);
+
+			if (key == NULL)
+				continue;
+			vdi_out_comma(&judge->text);
+			vdi_out_string(&judge->text, node->list_keys[i]);
+			vdi_out_raw(&judge->text, ":");
+			vdi_tree_write(&judge->text, key);
+		}
+		vdi_out_raw(&judge->text, "}");
+		vdi_faults_add(judge->faults, VDI_FAULT_DUPLICATE, here(judge), vdi_out_slice(&judge->text), "%s", "");
+	}
+	judge->path.size = size;
+}
+
+/* Each value that is there more than once is told once, where it comes back first. */
+static void check_doubles(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *list)
+{
+	size_t	     slots = 8, index = 0;
+	struct seen *table;
+
+	while (slots < (size_t) list->count * 2)
+		slots *= 2;
+	table = vdi_calloc(slots, sizeof *table);
+	if (table == NULL) {
+		judge->status = VD_NOMEM;
+		return;
+	}
+	for (const struct vdi_node *item = list->first; item && judge->status == VD_OK; item = item->next, index++) {
+		uint64_t hash = hash_item(judge, node, item);
+		size_t	 at = hash & (slots - 1);
+
+		for (; table[at].item; at = (at + 1) & (slots - 1)) {
+			if (!spend(judge, 1))
+				break;
+			if (table[at].hash != hash || !same_item(judge, node, table[at].item, item))
+				continue;
+			if (!table[at].told)
+				tell_double(judge, node, item, index);
+			table[at].told = true;
+			break;
+		}
+		if (table[at].item == NULL)
+			table[at] = (struct seen) { item, hash, false };
+	}
+	vdi_free(table);
+}
+
+static bool are_objects(struct vdi_schema_judge *judge, const struct vdi_node *list)
+{
+	size_t index = 0;
+
+	for (const struct vdi_node *item = list->first; item; item = item->next, index++) {
+		size_t size;
+
+		if (item->kind == VDI_NODE_OBJECT || item->kind == VDI_NODE_NULL)
+			continue;
+		size = enter_index(judge, index);
+		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, here(judge), item, "must be an object for an array of list-type map");
+		judge->path.size = size;
+		return false;
+	}
+	return true;
+}
+
+static void check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value)
+{
+	size_t index = 0;
+
+	if (!spend(judge, 1))
+		return;
+	if (value->kind == VDI_NODE_ARRAY && node->list != VDI_LIST_ATOMIC && (node->list == VDI_LIST_SET || are_objects(judge, value)) && value->count > 1)
+		check_doubles(judge, node, value);
+	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK; child = child->next, index++) {
+		const struct vdi_schema_node *property, *of_child = node->items;
+		size_t			      size;
+
+		if (value->kind == VDI_NODE_ARRAY) {
+			size = enter_index(judge, index);
+		} else {
+			property = vdi_schema_property_of(node, child->key);
+			of_child = property ? property : node->additional;
+			size = enter_key(judge, child->key, property == NULL);
+		}
+		if (of_child)
+			check_lists(judge, of_child, child);
+		judge->path.size = size;
+	}
+}
+
+void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old)
+{
+	size_t kept = judge->faults->kept, count = judge->faults->count;
+	bool   had;
+
+	if (old) {
+		check_lists(judge, node, old);
+		had = judge->faults->count > count;
+		vdi_faults_truncate(judge->faults, kept, count);
+		if (had)
+			return;
+	}
+	check_lists(judge, node, value);
+}
+
+/* ---- Resources inside of resources ---- */
+
+static void fault_at(struct vdi_schema_judge *judge, const char *child, enum vdi_fault_kind kind, const struct vdi_node *value, const char *detail)
+{
+	size_t size = enter_key(judge, vd_bytes_of(child), false);
+
+	vdi_faults_add_node(judge->faults, kind, here(judge), value, "%s", detail);
+	judge->path.size = size;
+}
+
+/* Text that must be there and not be empty. */
+static bool check_word(struct vdi_schema_judge *judge, const struct vdi_node *value, const char *name)
+{
+	const struct vdi_node *word = vdi_tree_get(judge->tree, value, vd_bytes_of(name));
+
+	if (word == NULL)
+		fault_at(judge, name, VDI_FAULT_REQUIRED, NULL, "");
+	else if (word->kind != VDI_NODE_STRING)
+		fault_at(judge, name, VDI_FAULT_INVALID, word, "must be a string");
+	else if (word->text.size == 0)
+		fault_at(judge, name, VDI_FAULT_INVALID, word, "must not be empty");
+	else
+		return true;
+	return false;
+}
+
+static bool is_kind_name(struct vd_bytes text)
+{
+	const char *at = text.data;
+
+	if (text.size == 0 || text.size > 63 || !((at[0] | 0x20) >= 'a' && (at[0] | 0x20) <= 'z') || at[text.size - 1] == '-')
+		return false;
+	for (size_t i = 0; i < text.size; i++)
+		if (!((at[i] | 0x20) >= 'a' && (at[i] | 0x20) <= 'z') && !(at[i] >= '0' && at[i] <= '9') && at[i] != '-')
+			return false;
+	return true;
+}
+
+/* What vdi_validate_metadata has to say, under the path of the resource. An embedded resource needs no name. */
+static void check_metadata(struct vdi_schema_judge *judge, const struct vdi_node *value)
+{
+	const struct vdi_node *metadata = vdi_tree_get(judge->tree, value, vd_bytes_of("metadata"));
+	const struct vdi_node *name = metadata ? vdi_tree_get(judge->tree, metadata, vd_bytes_of("name")) : NULL;
+	struct vdi_http_status status;
+	const char	      *why = vdi_tree_is(name, VDI_NODE_STRING) ? vdi_validate_path_segment(name->text) : NULL;
+
+	if (metadata == NULL || metadata->kind == VDI_NODE_NULL)
+		return;
+	if (metadata->kind != VDI_NODE_OBJECT) {
+		fault_at(judge, "metadata", VDI_FAULT_INVALID, metadata, "must be an object");
+		return;
+	}
+	if (why)
+		fault_at(judge, "metadata.name", VDI_FAULT_INVALID, name, why);
+	vdi_http_status_set(&status, 422, "Invalid", "%s", "");
+	vdi_validate_metadata(judge->tree, value, false, &status);
+	for (size_t i = 0; i < status.cause_count; i++) {
+		const struct vdi_status_cause *cause = &status.causes[i];
+		const char		      *rest = strstr(cause->message, ": ");
+
+		if (strcmp(cause->field, "metadata.name") == 0)
+			continue;
+		fault_at(judge, cause->field, VDI_FAULT_FORBIDDEN, NULL, rest ? rest + 2 : cause->message);
+	}
+}
+
+static void check_resource(struct vdi_schema_judge *judge, const struct vdi_node *value)
+{
+	const struct vdi_node *kind = vdi_tree_get(judge->tree, value, vd_bytes_of("kind"));
+
+	(void) check_word(judge, value, "apiVersion");
+	if (check_word(judge, value, "kind") && !is_kind_name(kind->text))
+		fault_at(judge, "kind", VDI_FAULT_INVALID, kind,
+			 "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+			 "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+			 "'[a-z]([-a-z0-9]*[a-z0-9])?')");
+	check_metadata(judge, value);
+}
+
+void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value)
+{
+	size_t index = 0;
+
+	if (!spend(judge, 1))
+		return;
+	if (node->embedded && value->kind == VDI_NODE_OBJECT)
+		check_resource(judge, value);
+	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK; child = child->next, index++) {
+		const struct vdi_schema_node *property, *of_child = node->items;
+		size_t			      size;
+
+		if (value->kind == VDI_NODE_ARRAY) {
+			size = enter_index(judge, index);
+		} else {
+			property = vdi_schema_property_of(node, child->key);
+			of_child = property ? property : node->additional;
+			size = enter_key(judge, child->key, property == NULL);
+		}
+		if (of_child)
+			vdi_schema_check_resources(judge, of_child, child);
+		judge->path.size = size;
+	}
+}
