@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "kind_cache.h"
+#include "schema.h"
 
 struct vdi_resource *vdi_resource_new(void)
 {
@@ -26,6 +27,7 @@ struct vdi_resource *vdi_resource_unref(struct vdi_resource *resource)
 	if (resource == NULL || atomic_fetch_sub_explicit(&resource->users, 1, memory_order_acq_rel) != 1)
 		return NULL;
 	(void) vdi_kind_cache_unref(resource->cache);
+	(void) vdi_schema_free((struct vdi_schema *) (uintptr_t) resource->schema);
 	for (size_t i = 0; i < resource->owned_count; i++)
 		vdi_free(resource->owned[i]);
 	vdi_free(resource->owned);

@@ -23,7 +23,7 @@ struct context {
 	bool		       skip_any_of; /* it is the { integer, string } of int-or-string */
 	bool		       in_meta;
 	const char	      *no_default; /* why there may be none, or NULL */
-	const struct vdi_node *twin;	    /* of nested nodes, or NULL: nothing to compare with */
+	const struct vdi_node *twin;	    /* of nodes inside of the root's junctors, else NULL: nothing to compare with */
 };
 
 static const struct vdi_node *member(struct check *check, const struct vdi_node *source, const char *key)
@@ -498,7 +498,7 @@ static void walk_junctors(struct check *check, const struct vdi_node *source, co
 	struct context		 below = *context;
 
 	below.nested = true;
-	if (!context->nested) {
+	if (!context->nested && context->level == LEVEL_ROOT) { /* upstream looks for the counterparts of the root's junctors only */
 		below.twin = source;
 		check->twin_place.size = 0;
 		vdi_out_bytes(&check->twin_place, vdi_out_slice(&check->place));

@@ -341,7 +341,7 @@ static bool is_atom(const char *at, size_t size, const char *more)
 }
 
 /* mail.ParseAddress: `a@b`, `<a@b>`, `Name <a@b>`, `"quoted"@b`, `a@[1.2.3.4]`; not its comments and encoded words. */
-static bool is_email(const char *at, size_t size)
+__attribute__((nonnull)) static bool is_email(const char *at, size_t size)
 {
 	const char *open, *sign;
 	bool	    quoted;

@@ -1,0 +1,246 @@
+/* Unit tests of apiserver/schema_check.c (and schema_compile.c): what a schema may not say. The texts were seen from k8s.io/apiextensions-apiserver v0.36.3. */
+#include "vdtest.h"
+
+#include "schema.h"
+
+static vd_status compile(const char *text, struct vdi_faults *faults, struct vdi_schema **ret_schema)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *source;
+	struct vd_error	 error;
+	vd_status	 status = vdi_tree_parse(&tree, vd_bytes_of(text), &source, &error);
+
+	if (status == VD_OK)
+		status = vdi_schema_compile(&tree, source, "", ret_schema, faults);
+	vdi_tree_fini(&tree);
+	return status;
+}
+
+static void what_is_refused_and_how(void **state)
+{
+	static const struct {
+		const char *schema, *faults;
+	} rows[] = {
+		{ "{}",
+		  "type: Required value: must not be empty at the root" },
+		{ "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}",
+		  "type: Invalid value: \"array\": must be object at the root" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{}}}",
+		  "properties[a].type: Required value: must not be empty for specified object fields" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\"}}}",
+		  "properties[a].items: Required value: must be specified" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{}}}}",
+		  "properties[a].items.type: Required value: must not be empty for specified array items" },
+		{ "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}",
+		  "additionalProperties: Forbidden: must not be used at the root" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"string\"}},\"additionalProperties\":{\"type\":\"string\"}}}}",
+		  "properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"$ref\":\"#/x\"}}}",
+		  "properties[a].$ref: Forbidden: $ref is not supported" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"string\"}}}}",
+		  "properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"text\"}}}",
+		  "properties[a].type: Unsupported value: \"text\": supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"}}}",
+		  "[properties[a].type: Forbidden: type cannot be set to null, use nullable as an alternative, properties[a].type: Unsupported value: \"null\": supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(\"}}}",
+		  "properties[a].pattern: Invalid value: \"(\": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): `(`" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(?=a)\"}}}",
+		  "properties[a].pattern: Invalid value: \"(?=a)\": must be a valid regular expression, but isn't: error parsing regexp: invalid or unsupported Perl syntax: `(?=`" },
+		{ "{\"type\":\"object\",\"properties\":{\"metadata\":{\"type\":\"object\",\"properties\":{\"labels\":{\"type\":\"object\"}}}}}",
+		  "properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified" },
+		{ "{\"type\":\"object\",\"properties\":{\"metadata\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":5}}}}}",
+		  NULL },
+		{ "{\"type\":\"object\",\"properties\":{\"kind\":{\"type\":\"integer\"},\"apiVersion\":{\"type\":\"string\",\"default\":\"v1\"}}}",
+		  "[properties[apiVersion].default: Forbidden: must not be set in top-level apiVersion, properties[kind].type: Invalid value: \"integer\": must be string]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-int-or-string\":true,\"x-kubernetes-preserve-unknown-fields\":true}}}",
+		  "properties[a].x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-preserve-unknown-fields\":true}}}",
+		  NULL },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":false}}}",
+		  "properties[a].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true}}}",
+		  "properties[a].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}}}",
+		  "properties[a].type: Invalid value: \"string\": must be object if x-kubernetes-embedded-resource is true" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"anyOf\":[{\"type\":\"string\",\"description\":\"x\",\"default\":\"y\",\"nullable\":true}]}}}",
+		  "[properties[a].anyOf[0].default: Forbidden: must be undefined to be structural, properties[a].anyOf[0].description: Forbidden: must be empty to be structural, properties[a].anyOf[0].nullable: Forbidden: must be false to be structural, properties[a].anyOf[0].type: Forbidden: must be empty to be structural]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-int-or-string\":true,\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}}}",
+		  NULL },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-int-or-string\":true,\"allOf\":[{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]},{\"pattern\":\"^a\"}]}}}",
+		  NULL },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-int-or-string\":true,\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}}}",
+		  "[properties[a].anyOf[0].type: Forbidden: must be empty to be structural, properties[a].anyOf[1].type: Forbidden: must be empty to be structural]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"string\"}},\"anyOf\":[{\"properties\":{\"c\":{\"minLength\":1}}}]}}}",
+		  NULL },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}},\"allOf\":[{\"properties\":{\"metadata\":{\"required\":[\"x\"]}}}]}",
+		  "[allOf[0].properties[metadata]: Forbidden: must not be specified in a nested context, properties[metadata]: Required value: because it is defined in allOf[0].properties[metadata]]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":5}}}",
+		  "properties[a].default: Invalid value: \"integer\":  in body must be of type string: \"integer\"" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"string\",\"maxLength\":1}},\"default\":{\"b\":\"long\",\"c\":1}}}}",
+		  "[properties[a].default.b: Too long: may not be more than 1 byte, properties[a].default: Invalid value: {\"b\":\"long\",\"c\":1}: must not have unknown fields]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"items\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"string\"}}}}}}",
+		  "properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"n\"],\"items\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"string\"}}}}}}",
+		  "properties[a].items.properties[n].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"n\",\"z\"],\"items\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"object\",\"nullable\":true}},\"required\":[\"n\"]}}}}",
+		  "[properties[a].items.properties[n].nullable: Forbidden: this property is in x-kubernetes-list-map-keys, so it cannot be nullable, properties[a].items.properties[n].type: Invalid value: \"object\": must be a scalar type if parent array's x-kubernetes-list-type is map, properties[a].x-kubernetes-list-map-keys: Invalid value: [\"n\",\"z\"]: entries must all be names of item properties]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"string\"}}}}}}",
+		  "properties[a].items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"heap\",\"items\":{\"type\":\"string\"}}}}",
+		  "properties[a].x-kubernetes-list-type: Unsupported value: \"heap\": supported values: \"atomic\", \"set\", \"map\"" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"x-kubernetes-list-type\":\"set\"}}}",
+		  "properties[a].type: Invalid value: \"string\": must be array if x-kubernetes-list-type is specified" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"x-kubernetes-map-type\":\"atomic\"}}}",
+		  "properties[a].type: Invalid value: \"string\": must be object if x-kubernetes-map-type is specified" },
+		{ "{\"type\":\"object\",\"properties\":{},\"nullable\":true}",
+		  "nullable: Forbidden: nullable cannot be true at the root" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"id\":\"x\"}}}",
+		  "properties[a].id: Forbidden: id is not supported" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"x-kubernetes-validations\":[{\"rule\":\"\"}]}}}",
+		  "properties[a].x-kubernetes-validations[0].rule: Required value: rule is not specified" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"x-kubernetes-validations\":[{\"rule\":\"self != ''\"}]}}}",
+		  NULL },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_faults  faults = { 0 };
+		struct vdi_schema *schema = NULL;
+		vd_status	   status = compile(rows[i].schema, &faults, &schema);
+		struct vd_bytes	   message = vdi_faults_message(&faults);
+
+		if (rows[i].faults == NULL) {
+			if (status != VD_OK)
+				fail_msg("%s: %.*s", rows[i].schema, (int) message.size, (const char *) message.data);
+		} else {
+			vdi_faults_sort(&faults);
+			message = vdi_faults_message(&faults);
+			if (status != VD_INVALID || !vd_bytes_equal(message, vd_bytes_of(rows[i].faults)))
+				fail_msg("%s:\nis  %.*s\nnot %s", rows[i].schema, (int) message.size, (const char *) message.data, rows[i].faults);
+			assert_null(schema);
+		}
+		(void) vdi_schema_free(schema);
+		vdi_faults_fini(&faults);
+	}
+}
+
+static void the_place_comes_first(void **state)
+{
+	struct vdi_faults  faults = { 0 };
+	struct vdi_tree	   tree = VDI_TREE_INIT;
+	struct vdi_schema *schema;
+	struct vdi_node	  *source;
+
+	(void) state;
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":1}}}"), &source, NULL), VD_OK);
+	assert_status(vdi_schema_compile(&tree, source, "spec.versions[0].schema.openAPIV3Schema", &schema, &faults), VD_INVALID);
+	assert_true(vd_bytes_equal(vdi_faults_message(&faults),
+				   vd_bytes_of("spec.versions[0].schema.openAPIV3Schema.properties[a].default: Invalid value: \"integer\":  in body must be of type string: "
+					       "\"integer\"")));
+	vdi_faults_fini(&faults);
+	vdi_tree_fini(&tree);
+}
+
+static void rules_are_counted(void **state)
+{
+	struct vdi_faults  faults = { 0 };
+	struct vdi_schema *schema;
+
+	(void) state;
+	assert_status(compile("{\"type\":\"object\",\"x-kubernetes-validations\":[{\"rule\":\"true\"}],\"properties\":{\"a\":{\"type\":\"string\","
+			      "\"x-kubernetes-validations\":[{\"rule\":\"self != 'x'\"},{\"rule\":\"true\"}]}}}",
+			      &faults, &schema),
+		      VD_OK);
+	assert_int_equal(vdi_schema_rule_count(schema), 3);
+	(void) vdi_schema_free(schema);
+	vdi_faults_fini(&faults);
+}
+
+/* As many subschemas as there may be, and one more. */
+static void subschemas_are_bounded(void **state)
+{
+	for (int more = 0; more < 2; more++) {
+		struct vdi_out	   text = VDI_OUT_INIT;
+		struct vdi_faults  faults = { 0 };
+		struct vdi_schema *schema = NULL;
+
+		(void) state;
+		vdi_out_raw(&text, "{\"type\":\"object\",\"properties\":{");
+		for (int i = 0; i < VDI_SCHEMA_NODES_MAX - 1 + more; i++)
+			vdi_out_printf(&text, "%s\"p%d\":{\"type\":\"string\"}", i ? "," : "", i);
+		vdi_out_printf(&text, "}}%c", 0);
+		assert_status(compile(text.data, &faults, &schema), more ? VD_INVALID : VD_OK);
+		if (more)
+			assert_true(vd_bytes_equal(vdi_faults_message(&faults), vd_bytes_of(": Forbidden: must not have more than 100000 subschemas")));
+		(void) vdi_schema_free(schema);
+		vdi_faults_fini(&faults);
+		vdi_out_fini(&text);
+	}
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	static const char text[] = "{\"type\":\"object\",\"required\":[\"a\"],\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"^(a|b)*$\",\"enum\":[\"a\"],"
+				   "\"default\":\"a\",\"anyOf\":[{\"maxLength\":1}]},\"l\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}}}";
+	int64_t		  live = vdi_alloc_live();
+
+	(void) state;
+	for (uint64_t nth = 1;; nth++) {
+		struct vdi_faults  faults = { 0 };
+		struct vdi_schema *schema = NULL;
+		vd_status	   status;
+		bool		   failed;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = compile(text, &faults, &schema);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, failed ? VD_NOMEM : VD_OK);
+		(void) vdi_schema_free(schema);
+		vdi_faults_fini(&faults);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (!failed)
+			break;
+	}
+}
+
+static void h203_explain_finds_the_schema(void **state)
+{
+	struct vdi_faults  faults = { 0 };
+	struct vdi_schema *schema;
+	struct vdi_tree	   tree = VDI_TREE_INIT;
+	struct vdi_node	  *root;
+	struct vdi_out	   out = VDI_OUT_INIT;
+
+	(void) state;
+	assert_status(compile("{\"type\":\"object\",\"description\":\"A tab.\",\"properties\":{\"spec\":{\"type\":\"object\",\"description\":\"What is wanted.\"},"
+			      "\"metadata\":{\"type\":\"object\"}}}",
+			      &faults, &schema),
+		      VD_OK);
+	vdi_schema_write_open_api(&out, schema, "example.com", "v1", "Tab");
+	assert_status(vdi_tree_parse(&tree, vdi_out_slice(&out), &root, NULL), VD_OK);
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "description")), vd_bytes_of("A tab.")));
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "properties.spec.description")), vd_bytes_of("What is wanted.")));
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "properties.kind.type")), vd_bytes_of("string")));
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, vdi_tree_find(&tree, root, "x-kubernetes-group-version-kind")->first, "kind")),
+				   vd_bytes_of("Tab")));
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&out);
+	(void) vdi_schema_free(schema);
+	vdi_faults_fini(&faults);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_refused_and_how),
+		cmocka_unit_test(the_place_comes_first),
+		cmocka_unit_test(rules_are_counted),
+		cmocka_unit_test(subschemas_are_bounded),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+		cmocka_unit_test(h203_explain_finds_the_schema),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

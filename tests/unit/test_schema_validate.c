@@ -1,0 +1,407 @@
+/* Unit tests of apiserver/schema_validate.c (and schema_value.c, schema_default.c): what a write makes of an object. The texts were seen from
+ * k8s.io/apiextensions-apiserver v0.36.3 on the same schemas and objects. */
+#include "vdtest.h"
+
+#include "schema.h"
+
+struct row {
+	const char *schema;
+	const char *object;
+	const char *old;    /* or NULL */
+	const char *result; /* after defaulting and pruning; NULL: as it was */
+	const char *faults; /* `field: message` joined; NULL: none */
+};
+
+struct outcome {
+	struct vdi_out result, unknown, faults;
+	vd_status      status;
+};
+
+static void note_unknown(void *arg, struct vd_bytes path)
+{
+	struct vdi_out *out = arg;
+
+	if (out->size)
+		vdi_out_raw(out, " ");
+	vdi_out_bytes(out, path);
+}
+
+static vd_status judge(struct vdi_tree *tree, const struct row *row, struct vdi_faults *faults, struct vdi_out *result, struct vdi_out *unknown)
+{
+	struct vdi_schema *schema = NULL;
+	struct vdi_node	  *source, *object, *old = NULL;
+	struct vd_error	   error;
+	vd_status	   status;
+
+	VDI_TRY(vdi_tree_parse(tree, vd_bytes_of(row->schema), &source, &error));
+	VDI_TRY(vdi_tree_parse(tree, vd_bytes_of(row->object), &object, &error));
+	if (row->old)
+		VDI_TRY(vdi_tree_parse(tree, vd_bytes_of(row->old), &old, &error));
+	status = vdi_schema_compile(tree, source, "", &schema, faults);
+	if (status == VD_INVALID)
+		fail_msg("%s: %.*s", row->schema, (int) vdi_faults_message(faults).size, vdi_faults_message(faults).data);
+	if (status == VD_OK)
+		status = vdi_schema_default(schema, tree, object);
+	if (status == VD_OK)
+		status = vdi_schema_prune(schema, tree, object, note_unknown, unknown);
+	if (status == VD_OK) {
+		vdi_tree_write(result, object);
+		status = vdi_schema_validate(schema, tree, object, old, VDI_SCHEMA_WHOLE, faults);
+	}
+	(void) vdi_schema_free(schema);
+	return result->failed || unknown->failed ? VD_NOMEM : status;
+}
+
+static void outcome_of(const struct row *row, struct outcome *outcome)
+{
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct vdi_faults faults = { 0 };
+
+	*outcome = (struct outcome) { .status = VD_OK };
+	outcome->status = judge(&tree, row, &faults, &outcome->result, &outcome->unknown);
+	if (outcome->status == VD_INVALID)
+		vdi_out_bytes(&outcome->faults, vdi_faults_message(&faults));
+	outcome->faults.failed |= faults.document.failed;
+	vdi_faults_fini(&faults);
+	vdi_tree_fini(&tree);
+}
+
+static void free_outcome(struct outcome *outcome)
+{
+	vdi_out_fini(&outcome->result);
+	vdi_out_fini(&outcome->unknown);
+	vdi_out_fini(&outcome->faults);
+}
+
+static void assert_text(const struct row *row, const struct vdi_out *got, const char *wanted)
+{
+	if (!vd_bytes_equal(vdi_out_slice(got), vd_bytes_of(wanted)))
+		fail_msg("%s with %s:\nis  %.*s\nnot %s", row->schema, row->object, (int) got->size, got->size ? got->data : "", wanted);
+}
+
+static void check_rows(const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct outcome outcome;
+
+		outcome_of(&rows[i], &outcome);
+		assert_text(&rows[i], &outcome.faults, rows[i].faults ? rows[i].faults : "");
+		assert_status(outcome.status, rows[i].faults ? VD_INVALID : VD_OK);
+		if (rows[i].result)
+			assert_text(&rows[i], &outcome.result, rows[i].result);
+		free_outcome(&outcome);
+	}
+}
+
+#define OBJECT(properties) "{\"type\":\"object\",\"properties\":{" properties "}}"
+
+static void types_and_their_limits(void **state)
+{
+	static const struct row rows[] = {
+		{ OBJECT("\"a\":{\"type\":\"integer\"}"), "{\"a\":1}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\"}"), "{\"a\":1.0}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\"}"), "{\"a\":\"1\"}", NULL, NULL,
+		  "a: Invalid value: \"string\": a in body must be of type integer: \"string\"" },
+		{ OBJECT("\"a\":{\"type\":\"string\"}"), "{\"a\":[]}", NULL, NULL, "a: Invalid value: \"array\": a in body must be of type string: \"array\"" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"format\":\"int32\"}"), "{\"a\":2147483648}", NULL, NULL,
+		  "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in a" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":10}"), "{\"a\":11}", NULL, NULL,
+		  "a: Invalid value: 11: a in body should be less than or equal to 10" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"minimum\":1,\"exclusiveMinimum\":true}"), "{\"a\":1}", NULL, NULL,
+		  "a: Invalid value: 1: a in body should be greater than 1" },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"maximum\":2.5}"), "{\"a\":1e3}", NULL, NULL, "a: Invalid value: 1000: a in body should be less than or equal to 2.5" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"multipleOf\":3}"), "{\"a\":7}", NULL, NULL, "a: Invalid value: 7: a in body should be a multiple of 3" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":2}"), "{\"a\":\"\xC3\xA9\xC3\xA9\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":2}"), "{\"a\":\"abc\"}", NULL, NULL, "a: Too long: may not be more than 2 bytes" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"minLength\":2}"), "{\"a\":\"a\"}", NULL, NULL, "a: Invalid value: \"a\": a in body should be at least 2 chars long" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"^b+$\"}"), "{\"a\":\"ab\"}", NULL, NULL, "a: Invalid value: \"ab\": a in body should match '^b+$'" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"enum\":[\"x\",\"y\"]}"), "{\"a\":\"z\"}", NULL, NULL,
+		  "a: Unsupported value: \"z\": supported values: \"x\", \"y\"" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"format\":\"date-time\"}"), "{\"a\":\"yesterday\"}", NULL, NULL,
+		  "a: Invalid value: \"yesterday\": a in body must be of type date-time: \"yesterday\"" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"format\":\"nobody-knows\"}"), "{\"a\":\"x\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"maxItems\":1,\"items\":{\"type\":\"string\"}}"), "{\"a\":[\"x\",\"y\"]}", NULL, NULL,
+		  "a: Too many: 2: must have at most 1 item" },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"string\"}}"), "{\"a\":[]}", NULL, NULL,
+		  "a: Invalid value: 0: a in body should have at least 1 items" },
+		{ OBJECT("\"a\":{\"type\":\"object\",\"maxProperties\":1,\"additionalProperties\":{\"type\":\"integer\"}}"), "{\"a\":{\"x\":1,\"y\":\"z\"}}", NULL, NULL,
+		  "[a: Too many: 2: must have at most 1 item, a.y: Invalid value: \"string\": a.y in body must be of type integer: \"string\"]" },
+		{ OBJECT("\"a\":{\"type\":\"object\",\"required\":[\"b\"],\"properties\":{\"b\":{\"type\":\"string\"}}}"), "{\"a\":{}}", NULL, NULL,
+		  "a.b: Required value" },
+		{ OBJECT("\"a\":{\"type\":\"object\",\"additionalProperties\":false}"), "{\"a\":{\"v\":1}}", NULL, NULL,
+		  "a: Invalid value: \"v\": a.v in body is a forbidden property" },
+		{ OBJECT("\"a\":{\"x-kubernetes-int-or-string\":true}"), "{\"a\":1}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"x-kubernetes-int-or-string\":true}"), "{\"a\":\"1%\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"x-kubernetes-int-or-string\":true}"), "{\"a\":true}", NULL, NULL,
+		  "a: Invalid value: \"boolean\": a in body must be of type integer,string: \"boolean\"" },
+	};
+
+	(void) state;
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+static void all_any_one_not(void **state)
+{
+	static const struct row rows[] = {
+		{ OBJECT("\"a\":{\"type\":\"string\",\"anyOf\":[{\"pattern\":\"^x\"},{\"maxLength\":1}]}"), "{\"a\":\"y\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"anyOf\":[{\"pattern\":\"^x\"},{\"maxLength\":1}]}"), "{\"a\":\"yy\"}", NULL, NULL,
+		  "[<nil>: Invalid value: \"\": \"a\" must validate at least one schema (anyOf), a: Invalid value: \"yy\": a in body should match '^x']" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"oneOf\":[{\"minimum\":5},{\"maximum\":7}]}"), "{\"a\":6}", NULL, NULL,
+		  "<nil>: Invalid value: \"\": \"a\" must validate one and only one schema (oneOf). Found 2 valid alternatives" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"oneOf\":[{\"minimum\":5},{\"maximum\":7}]}"), "{\"a\":8}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"allOf\":[{\"minimum\":5},{\"multipleOf\":2}]}"), "{\"a\":3}", NULL, NULL,
+		  "[a: Invalid value: 3: a in body should be greater than or equal to 5, a: Invalid value: 3: a in body should be a multiple of 2, "
+		  "<nil>: Invalid value: \"\": \"a\" must validate all the schemas (allOf). None validated]" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"not\":{\"minimum\":5}}"), "{\"a\":5}", NULL, NULL,
+		  "<nil>: Invalid value: \"\": \"a\" must not validate the schema (not)" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{\"type\":\"string\"}},\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+		  "{}", NULL, NULL, "[<nil>: Invalid value: \"\": \"\" must validate one and only one schema (oneOf). Found none valid, a: Required value]" },
+	};
+
+	(void) state;
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+#define KEYED                                                                                                                                                \
+	OBJECT("\"l\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"n\",\"p\"],\"items\":{\"type\":\"object\","     \
+	       "\"required\":[\"n\"],\"properties\":{\"n\":{\"type\":\"string\"},\"p\":{\"type\":\"integer\",\"default\":1},\"v\":{\"type\":\"string\"}}}}")
+
+static void lists_hold_nothing_twice(void **state)
+{
+	static const struct row rows[] = {
+		{ OBJECT("\"s\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}}"), "{\"s\":[\"a\",\"b\",\"a\",\"a\"]}", NULL, NULL,
+		  "s[2]: Duplicate value: \"a\"" },
+		{ OBJECT("\"s\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"number\"}}"), "{\"s\":[1,2.5,2.50,3]}", NULL, NULL,
+		  "s[2]: Duplicate value: 2.50" },
+		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":2}]}", NULL, "{\"l\":[{\"n\":\"a\",\"p\":1},{\"n\":\"a\",\"p\":2}]}", NULL },
+		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":1}]}", NULL, NULL, "l[1]: Duplicate value: {\"n\":\"a\",\"p\":1}" },
+		/* what was double before may stay so */
+		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":1}]}", "{\"l\":[{\"n\":\"a\",\"p\":1},{\"n\":\"a\",\"p\":1}]}", NULL, NULL },
+	};
+
+	(void) state;
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+static void defaults_and_nulls(void **state)
+{
+#define DEFAULTED                                                                                                                                            \
+	OBJECT("\"a\":{\"type\":\"string\",\"default\":\"x\"},\"b\":{\"type\":\"string\",\"nullable\":true,\"default\":\"y\"},\"c\":{\"type\":\"string\"},"           \
+	       "\"d\":{\"type\":\"object\",\"properties\":{\"e\":{\"type\":\"integer\",\"default\":5}}},\"f\":{\"type\":\"object\",\"default\":{},\"properties\":"       \
+	       "{\"g\":{\"type\":\"boolean\",\"default\":true}}}")
+	static const struct row rows[] = {
+		{ DEFAULTED, "{}", NULL, "{\"a\":\"x\",\"b\":\"y\",\"f\":{\"g\":true}}", NULL },
+		{ DEFAULTED, "{\"a\":null,\"b\":null,\"c\":null,\"d\":{\"e\":null},\"f\":{\"g\":false}}", NULL,
+		  "{\"a\":\"x\",\"b\":null,\"d\":{\"e\":5},\"f\":{\"g\":false}}", NULL },
+		{ OBJECT("\"l\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"default\":\"z\"}}"), "{\"l\":[null,\"a\"]}", NULL, "{\"l\":[\"z\",\"a\"]}", NULL },
+		{ OBJECT("\"l\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"), "{\"l\":[null]}", NULL, "{\"l\":[null]}",
+		  "l[0]: Invalid value: \"null\": l[0] in body must be of type string: \"null\"" },
+		{ OBJECT("\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"integer\",\"default\":1}}}}"),
+		  "{\"m\":{\"k\":{},\"n\":null}}", NULL, "{\"m\":{\"k\":{\"x\":1}}}", NULL },
+	};
+
+	(void) state;
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+static void unknown_members_go_and_are_told(void **state)
+{
+	static const struct {
+		struct row  row;
+		const char *unknown;
+	} rows[] = {
+		{ { OBJECT("\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}}}"),
+		    "{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"x\",\"bogus\":1},\"spec\":{\"z\":1,\"a\":\"b\",\"c\":{}},\"foo\":2}", NULL,
+		    "{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"x\"},\"spec\":{\"a\":\"b\"}}", NULL },
+		  "foo metadata.bogus spec.c spec.z" },
+		{ { OBJECT("\"l\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}}}}"), "{\"l\":[{\"a\":\"1\"},{\"b\":2}]}",
+		    NULL, "{\"l\":[{\"a\":\"1\"},{}]}", NULL },
+		  "l[1].b" },
+		{ { OBJECT("\"a\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true,\"properties\":{\"b\":{\"type\":\"object\"}}}"),
+		    "{\"a\":{\"x\":{\"y\":1},\"b\":{\"z\":1}}}", NULL, "{\"a\":{\"x\":{\"y\":1},\"b\":{}}}", NULL },
+		  "a.b.z" },
+		/* true keeps the members, and nothing is known of what is in them */
+		{ { OBJECT("\"a\":{\"type\":\"object\",\"additionalProperties\":true}"), "{\"a\":{\"x\":1,\"y\":{\"z\":1}}}", NULL, "{\"a\":{\"x\":1,\"y\":{}}}", NULL }, "a.y.z" },
+		{ { OBJECT("\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"properties\":{\"spec\":{\"type\":\"object\"}}}"),
+		    "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"x\",\"no\":1},\"spec\":{\"x\":1},\"y\":1}}", NULL,
+		    "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"x\"},\"spec\":{}}}", NULL },
+		  "e.metadata.no e.spec.x e.y" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct outcome outcome;
+
+		check_rows(&rows[i].row, 1);
+		outcome_of(&rows[i].row, &outcome);
+		assert_text(&rows[i].row, &outcome.unknown, rows[i].unknown);
+		free_outcome(&outcome);
+	}
+}
+
+static void embedded_resources_are_resources(void **state)
+{
+#define EMBEDDED OBJECT("\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}")
+	static const struct row rows[] = {
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"spec\":{\"x\":1}}}", NULL, NULL, NULL },
+		{ EMBEDDED, "{\"e\":{}}", NULL, NULL, "[e.apiVersion: Required value, e.kind: Required value]" },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"\",\"kind\":1}}", NULL, NULL,
+		  "[e.apiVersion: Invalid value: \"\": must not be empty, e.kind: Invalid value: 1: must be a string]" },
+	};
+
+	(void) state;
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+/* CRDValidationRatcheting: what was wrong before and is the same is tolerated. */
+static void updates_are_held_to_what_they_change(void **state)
+{
+#define RATCHET OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":1},\"b\":{\"type\":\"string\",\"maxLength\":1}")
+	static const struct row rows[] = {
+		{ RATCHET, "{\"a\":\"long\",\"b\":\"x\"}", "{\"a\":\"long\",\"b\":\"y\"}", NULL, NULL },
+		{ RATCHET, "{\"a\":\"long\",\"b\":\"x\"}", "{\"a\":\"other\",\"b\":\"x\"}", NULL, "a: Too long: may not be more than 1 byte" },
+		{ RATCHET, "{\"a\":\"long\"}", "{}", NULL, "a: Too long: may not be more than 1 byte" },
+		{ KEYED, "{\"l\":[{\"n\":\"b\",\"v\":1},{\"n\":\"a\",\"v\":2}]}", "{\"l\":[{\"n\":\"a\",\"p\":1,\"v\":2}]}", NULL,
+		  "l[0].v: Invalid value: \"integer\": l[0].v in body must be of type string: \"integer\"" },
+	};
+
+	(void) state;
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+static void formats(void **state)
+{
+	static const struct {
+		const char *format, *yes, *no;
+	} rows[] = {
+		{ "date-time", "2026-11-21T22:00:00Z", "2026-11-21 22:00:00Z" }, { "date-time", "2026-11-21t22:00:00.123+01:00", "2026-11-21T24:00:00Z" },
+		{ "date", "2024-02-29", "2026-02-29" },			 { "ipv4", "10.0.0.1", "10.0.0.256" },
+		{ "ipv6", "fe80::1", "fe80::1%eth0" },			 { "cidr", "10.0.0.0/8", "10.0.0.0/33" },
+		{ "cidr", "::/0", "10.0.0.0" },				 { "uuid", "0f0e0d0c-0b0a-4908-8706-050403020100", "0f0e0d0c" },
+		{ "uuid4", "0f0e0d0c-0b0a-4908-8706-050403020100", "0f0e0d0c-0b0a-3908-8706-050403020100" }, { "byte", "YWI=", "YW" },
+		{ "email", "a.b@example.com", "a@" },			 { "email", "Name <a@b>", "a b" },
+		{ "hostname", "a-b.example.com", "-a.example.com" },	 { "uri", "http://example.com/x?y", "example.com" },
+		{ "mac", "00:11:22:33:44:55", "00:11:22:33:44" },	 { "duration", "1h30m", "soon" },
+		{ "duration", "3 days", "3" },				 { "hexcolor", "#fff", "#ffff" },
+		{ "rgbcolor", "rgb(1, 2,255)", "rgb(1,2,256)" },	 { "isbn10", "0321751043", "0321751044" },
+		{ "isbn13", "978-0321751041", "978-0321751042" },	 { "creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112" },
+		{ "ssn", "123-45-6789", "123-456-789" },		 { "bsonobjectid", "507f1f77bcf86cd799439011", "507f" },
+		{ "k8s-short-name", "a-1", "a.b" },			 { "k8s-long-name", "a.b", "A" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char	   schema[160], object[160];
+		struct row row = { schema, object, NULL, NULL, NULL };
+
+		(void) snprintf(schema, sizeof schema, OBJECT("\"a\":{\"type\":\"string\",\"format\":\"%s\"}"), rows[i].format);
+		for (int bad = 0; bad < 2; bad++) {
+			struct outcome outcome;
+
+			(void) snprintf(object, sizeof object, "{\"a\":\"%s\"}", bad ? rows[i].no : rows[i].yes);
+			outcome_of(&row, &outcome);
+			if ((outcome.status != VD_OK) != bad)
+				fail_msg("%s: %s", rows[i].format, object);
+			free_outcome(&outcome);
+		}
+	}
+}
+
+/* Work is counted, so what an object can cost has an end, whatever schema it meets. */
+static void work_has_an_end(void **state)
+{
+	struct vdi_out schema = VDI_OUT_INIT, object = VDI_OUT_INIT;
+	struct outcome outcome;
+	struct row     row = { 0 };
+
+	(void) state;
+	vdi_out_raw(&schema, "{\"type\":\"object\",\"properties\":{\"l\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"enum\":[");
+	for (int i = 0; i < 10000; i++)
+		vdi_out_printf(&schema, "%s\"%d\"", i ? "," : "", i);
+	vdi_out_printf(&schema, "]}}}}%c", 0);
+	vdi_out_raw(&object, "{\"l\":[");
+	for (int i = 0; i < 20000; i++)
+		vdi_out_raw(&object, i ? ",\"9999\"" : "\"9999\"");
+	vdi_out_printf(&object, "]}%c", 0);
+	row.schema = schema.data;
+	row.object = object.data;
+	outcome_of(&row, &outcome);
+	assert_status(outcome.status, VD_INVALID);
+	vdi_out_printf(&outcome.faults, "%c", 0);
+	assert_string_equal(outcome.faults.data, "<nil>: Forbidden: the object is too costly to validate: more than 50000000 steps");
+	free_outcome(&outcome);
+	vdi_out_fini(&schema);
+	vdi_out_fini(&object);
+}
+
+static void defaults_cannot_grow_out_of_bounds(void **state)
+{
+	struct vdi_out schema = VDI_OUT_INIT, object = VDI_OUT_INIT;
+	struct outcome outcome;
+	struct row     row = { 0 };
+
+	(void) state;
+	vdi_out_raw(&schema, "{\"type\":\"object\",\"properties\":{\"l\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":\"");
+	for (int i = 0; i < 10000; i++)
+		vdi_out_raw(&schema, "x");
+	vdi_out_printf(&schema, "\"}}}}}}%c", 0);
+	vdi_out_raw(&object, "{\"l\":[");
+	for (int i = 0; i < 2000; i++)
+		vdi_out_raw(&object, i ? ",{}" : "{}");
+	vdi_out_printf(&object, "]}%c", 0);
+	row.schema = schema.data;
+	row.object = object.data;
+	outcome_of(&row, &outcome);
+	assert_status(outcome.status, VD_TOO_BIG);
+	free_outcome(&outcome);
+	vdi_out_fini(&schema);
+	vdi_out_fini(&object);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	static const struct row rows[] = {
+		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":1}],\"x\":1}", NULL, NULL, "x" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"^b\",\"enum\":[\"x\"],\"anyOf\":[{\"maxLength\":1},{\"format\":\"date\"}]}"), "{\"a\":\"abc\"}",
+		  "{\"a\":\"y\"}", NULL, "x" },
+		{ EMBEDDED, "{\"e\":{\"metadata\":{\"labels\":{\"-\":\"b\"}}}}", NULL, NULL, "x" },
+	};
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (uint64_t nth = 1;; nth++) {
+			struct outcome outcome;
+			bool	       failed;
+
+			vdi_alloc_fail_nth(nth, 1);
+			outcome_of(&rows[i], &outcome);
+			failed = vdi_alloc_failed();
+			vdi_alloc_fail_nth(0, 0);
+			if (!failed || !outcome.faults.failed) /* the message itself may be what there was no memory for */
+				assert_status(outcome.status, failed && outcome.status != VD_INVALID ? VD_NOMEM : VD_INVALID);
+			free_outcome(&outcome);
+			assert_int_equal(vdi_alloc_live(), live);
+			if (!failed)
+				break;
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(types_and_their_limits),
+		cmocka_unit_test(all_any_one_not),
+		cmocka_unit_test(lists_hold_nothing_twice),
+		cmocka_unit_test(defaults_and_nulls),
+		cmocka_unit_test(unknown_members_go_and_are_told),
+		cmocka_unit_test(embedded_resources_are_resources),
+		cmocka_unit_test(updates_are_held_to_what_they_change),
+		cmocka_unit_test(formats),
+		cmocka_unit_test(work_has_an_end),
+		cmocka_unit_test(defaults_cannot_grow_out_of_bounds),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
