@@ -3,6 +3,7 @@
 
 #include "deletion.h"
 #include "openapi_v2.h"
+#include "schema.h"
 
 #include <stdio.h>
 #define XXH_INLINE_ALL
@@ -308,7 +309,7 @@ static vd_status render_aggregated(struct vdi_documents *documents, const struct
 	return add(documents, core ? "/api" : "/apis", form, &out);
 }
 
-/* ---- OpenAPI v3: just enough for kubectl to apply (H-201) ---- */
+/* ---- OpenAPI v3: enough for kubectl to apply (H-201), and the schemas of kinds that have one, for kubectl explain (H-203) ---- */
 
 static void openapi_patch(struct vdi_out *out, const struct vdi_resource *resource)
 {
@@ -333,6 +334,30 @@ static void openapi_patch(struct vdi_out *out, const struct vdi_resource *resour
 			resource->group, resource->version, resource->kind);
 }
 
+/* "com.example.stable.v1.CronTab" */
+static void openapi_name(struct vdi_out *out, const struct vdi_resource *resource)
+{
+	const char *end = resource->group + strlen(resource->group);
+
+	for (const char *at = end; at > resource->group;) {
+		const char *from = memrchr(resource->group, '.', (size_t) (at - resource->group));
+
+		from = from ? from + 1 : resource->group;
+		vdi_out_printf(out, "%.*s.", (int) (at - from), from);
+		at = from > resource->group ? from - 1 : resource->group;
+	}
+	vdi_out_printf(out, "%s.%s", resource->version, resource->kind);
+}
+
+static void openapi_schema(struct vdi_out *out, const struct vdi_resource *resource)
+{
+	vdi_out_comma(out);
+	vdi_out_raw(out, "\"");
+	openapi_name(out, resource);
+	vdi_out_raw(out, "\":");
+	vdi_schema_write_open_api(out, resource->schema, resource->group, resource->version, resource->kind);
+}
+
 static vd_status render_openapi(struct vdi_documents *documents, const struct vdi_resources *resources)
 {
 	struct vdi_out index = VDI_OUT_INIT;
@@ -347,7 +372,11 @@ static vd_status render_openapi(struct vdi_documents *documents, const struct vd
 		vdi_out_raw(&out, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"vedette\",\"version\":\"unversioned\"},\"paths\":{");
 		for (size_t i = from; i < to; i++)
 			openapi_patch(&out, resources->items[i]);
-		vdi_out_raw(&out, "},\"components\":{\"schemas\":{}}}");
+		vdi_out_raw(&out, "},\"components\":{\"schemas\":{");
+		for (size_t i = from; i < to; i++)
+			if (resources->items[i]->schema)
+				openapi_schema(&out, resources->items[i]);
+		vdi_out_raw(&out, "}}}");
 		version_path(resources->items[from], "/openapi/v3", path);
 		status = add(documents, path, VDI_FORM_OBJECT, &out);
 		if (status != VD_OK) {

@@ -1,19 +1,13 @@
 /* How: the object is written as protobuf and the bytes thrown away; the transcoder knows every member's type and tells what it does not know. That is a
- * microsecond or two for each KB. The words are upstream's where they can be (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
+ * microsecond or two for each KB. Custom kinds are asked their schema. The words are upstream's where they can be (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
 #include "field_check.h"
 
 #include "json_scan.h"
 #include "k8s_proto.h"
+#include "schema.h"
+#include "unknown_fields.h"
 
-#define CHECKED_MAX	  ((size_t) 16 << 20)
-#define NAMED_MAX	  10 /* unknown members that are named */
-#define NAMED_LENGTH_MAX  200
-
-struct unknown {
-	struct vdi_out warnings; /* header lines */
-	struct vdi_out refusal;	 /* `unknown field "a", unknown field "b"` */
-	size_t	       count;
-};
+#define CHECKED_MAX ((size_t) 16 << 20)
 
 static const struct vdi_k8s_message *message_of(const struct vdi_resource *resource)
 {
@@ -22,35 +16,9 @@ static const struct vdi_k8s_message *message_of(const struct vdi_resource *resou
 	return vdi_k8s_kind_find(vd_bytes_of(vdi_resource_api_version(resource, version)), vd_bytes_of(resource->kind));
 }
 
-/* A path inside of quotes of a header's quoted string, which itself lies inside of quotes: printable, and nothing that ends either. */
-static void write_path(struct vdi_out *out, struct vd_bytes path)
+static vd_status check(const struct vdi_k8s_message *message, struct vd_bytes json, struct vdi_unknown_fields *unknown, struct vd_error *reterr)
 {
-	const char *text = path.data;
-
-	for (size_t i = 0; i < path.size && i < NAMED_LENGTH_MAX; i++) {
-		char character = text[i] < ' ' || text[i] == 0x7f || text[i] == '"' || text[i] == '\\' ? '?' : text[i];
-
-		vdi_out_bytes(out, (struct vd_bytes) { &character, 1 });
-	}
-}
-
-static void note_unknown(void *arg, struct vd_bytes path)
-{
-	struct unknown *unknown = arg;
-
-	if (unknown->count++ >= NAMED_MAX)
-		return;
-	vdi_out_raw(&unknown->warnings, "Warning: 299 - \"unknown field \\\"");
-	write_path(&unknown->warnings, path);
-	vdi_out_raw(&unknown->warnings, "\\\"\"\r\n");
-	vdi_out_raw(&unknown->refusal, unknown->count > 1 ? ", unknown field \"" : "unknown field \"");
-	write_path(&unknown->refusal, path);
-	vdi_out_raw(&unknown->refusal, "\"");
-}
-
-static vd_status check(const struct vdi_k8s_message *message, struct vd_bytes json, struct unknown *unknown, struct vd_error *reterr)
-{
-	struct vdi_k8s_proto_options options = { .unknown = unknown ? note_unknown : NULL, .arg = unknown };
+	struct vdi_k8s_proto_options options = { .unknown = unknown ? vdi_unknown_fields_note : NULL, .arg = unknown };
 	struct vdi_buffer	     unused;
 	vd_status		     status;
 
@@ -66,11 +34,11 @@ static void refuse(struct vdi_http_status *status, const struct vdi_resource *re
 			    resource->kind, why, (int) VDI_MIN(what.size, (size_t) 700), what.size ? (const char *) what.data : "");
 }
 
-static bool judge(struct vdi_request *request, struct unknown *unknown, vd_status status, const struct vd_error *error)
+static bool judge(struct vdi_request *request, struct vdi_unknown_fields *unknown, vd_status status, const struct vd_error *error)
 {
 	struct vd_bytes validation = request->params.field_validation;
 
-	if (status == VD_NOMEM || unknown->warnings.failed || unknown->refusal.failed) {
+	if (status == VD_NOMEM || vdi_unknown_fields_failed(unknown)) {
 		vdi_request_fail_nomem(request);
 		return false;
 	}
@@ -84,19 +52,32 @@ static bool judge(struct vdi_request *request, struct unknown *unknown, vd_statu
 	return false;
 }
 
+/* What the schema of a custom kind does not know. */
+static vd_status check_schema(const struct vdi_schema *schema, struct vd_bytes json, struct vdi_unknown_fields *unknown)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
+	vd_status	 status = vdi_tree_parse(&tree, json, &root, NULL);
+
+	if (status == VD_OK && root->kind == VDI_NODE_OBJECT)
+		status = vdi_schema_prune(schema, &tree, root, vdi_unknown_fields_note, unknown);
+	vdi_tree_fini(&tree);
+	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
+}
+
 bool vdi_field_check_body(struct vdi_request *request)
 {
-	const struct vdi_k8s_message *message = request->route.subresource.size && !vd_bytes_equal(request->route.subresource, vd_bytes_of("status"))
-							? NULL
-							: message_of(request->resource);
+	bool			      whole = request->route.subresource.size == 0 || vd_bytes_equal(request->route.subresource, vd_bytes_of("status"));
+	const struct vdi_k8s_message *message = whole ? message_of(request->resource) : NULL;
+	const struct vdi_schema	     *schema = whole ? request->resource->schema : NULL;
 	struct vd_bytes		      body = { request->body, request->body_size };
-	struct unknown		      unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
+	struct vdi_unknown_fields     unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
 	struct vd_error		      error = { 0 };
 	bool			      fine;
 
-	if (message == NULL || vdi_json_validate(body, NULL, NULL) != VD_OK)
+	if ((message == NULL && schema == NULL) || vdi_json_validate(body, NULL, NULL) != VD_OK)
 		return true;
-	fine = judge(request, &unknown, check(message, body, &unknown, &error), &error);
+	fine = judge(request, &unknown, message ? check(message, body, &unknown, &error) : check_schema(schema, body, &unknown), &error);
 	vdi_out_fini(&unknown.refusal);
 	if (fine && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore"))) {
 		vdi_out_fini(&request->warnings);

@@ -19,7 +19,7 @@ void vdi_write_free(struct vdi_write *write)
 {
 	if (write == NULL)
 		return;
-	vdi_out_fini(&write->edited.text);
+	vdi_edited_fini(&write->edited);
 	vdi_out_fini(&write->current);
 	(void) vd_list_free(write->list);
 	vdi_delete_options_fini(&write->options);
@@ -54,6 +54,8 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bo
 	vdi_trail_request_body(request->connection->trail, write->edit.body);
 	write->edit.now = vd_env_wall(request->server->env);
 	write->dry_run = request->params.has_dry_run;
+	if (is_patch && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
+		write->edit.unknown = vd_bytes_equal(request->params.field_validation, vd_bytes_of("Strict")) ? VDI_UNKNOWN_REFUSED : VDI_UNKNOWN_WARNED;
 	if (vd_bytes_equal(request->route.subresource, vd_bytes_of("status")))
 		write->edit.part = VDI_EDIT_STATUS;
 	else if (vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")))
@@ -107,6 +109,11 @@ static void reply(struct vdi_request *request, int code, struct vd_bytes text)
 {
 	struct vdi_write *write = request->write;
 
+	if (write->edited.unknown.count) { /* what a patch brought and the kind does not have */
+		vdi_out_fini(&request->warnings);
+		request->warnings = write->edited.unknown.warnings;
+		write->edited.unknown.warnings = (struct vdi_out) VDI_OUT_INIT;
+	}
 	if (write->edit.part != VDI_EDIT_SCALE) {
 		vdi_request_reply_text(request, code, text);
 		return;

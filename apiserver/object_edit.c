@@ -7,12 +7,14 @@
 #include <stdio.h>
 
 #include "deletion.h"
+#include "object_schema.h"
 #include "tree_patch.h"
 #include "table.h"
 #include "validate.h"
 
 struct edit_state {
 	const struct vdi_edit  *edit;
+	struct vdi_edited      *edited;
 	struct vdi_tree   *tree;
 	struct vdi_http_status *status;
 };
@@ -271,6 +273,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 
 	VDI_TRY(parse(state, state->edit->body, &root));
 	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
+	VDI_TRY(vdi_object_conform(resource->schema, state->tree, root, NULL, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(choose_name(state, metadata, edited));
@@ -279,6 +282,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 	if (resource->has_status && !resource->keeps_status)
 		(void) vdi_tree_remove(state->tree, root, key("status"));
 	VDI_TRY(set_defaults(state, root, metadata));
+	VDI_TRY(vdi_object_obey(state->edit, state->tree, root, NULL, edited, state->status));
 	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
@@ -286,7 +290,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, &tree, status };
+	struct edit_state    state = { edit, edited, &tree, status };
 	vd_status	     result;
 
 	vdi_out_reset(&edited->text);
@@ -429,6 +433,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 	struct vdi_node		*metadata;
 
 	VDI_TRY(check_type(state, root, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
+	VDI_TRY(vdi_object_conform_patched(state->edit, state->tree, root, state->edited, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(check_identity(state, metadata, old_metadata));
@@ -504,7 +509,7 @@ static void write_scale(struct edit_state *state, const struct vdi_node *root, s
 vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, &tree, NULL };
+	struct edit_state    state = { edit, NULL, &tree, NULL };
 	struct vdi_node	    *root;
 	vd_status	     status = vdi_tree_parse(&tree, current, &root, NULL);
 
@@ -514,6 +519,13 @@ vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current
 	}
 	vdi_tree_fini(&tree);
 	return status;
+}
+
+/* What there is, with the defaults that its schema has by now: upstream sets them when it reads from its store. */
+static vd_status present(struct edit_state *state, struct vd_bytes current, struct vdi_node **ret_root)
+{
+	VDI_TRY(parse(state, current, ret_root));
+	return vdi_object_conform(state->edit->resource->schema, state->tree, *ret_root, NULL, state->status);
 }
 
 static vd_status apply(struct edit_state *state, struct vd_bytes current, const struct vdi_node *old_root, struct vdi_node **ret_root)
@@ -529,7 +541,8 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 		return replace_whole(state, *ret_root, old_root);
 	case VDI_EDIT_STATUS:
 		VDI_TRY(wanted(state, current, &sent));
-		VDI_TRY(parse(state, current, ret_root));
+		VDI_TRY(vdi_object_conform_patched(state->edit, state->tree, sent, state->edited, state->status));
+		VDI_TRY(present(state, current, ret_root));
 		return replace_status(state, sent, *ret_root);
 	case VDI_EDIT_SCALE: break;
 	}
@@ -538,7 +551,7 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 	write_scale(state, old_root, scale);
 	status = scale->failed ? no_memory(state) : wanted(state, vdi_out_slice(scale), &sent);
 	if (status == VD_OK)
-		status = parse(state, current, ret_root);
+		status = present(state, current, ret_root);
 	if (status == VD_OK)
 		status = replace_scale(state, sent, *ret_root, old_root);
 	vdi_out_fini(scale);
@@ -547,14 +560,20 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 
 static vd_status update(struct edit_state *state, struct vd_bytes current, struct vdi_edited *edited)
 {
-	struct vdi_node *root, *old_root, *metadata;
+	struct vdi_node *root, *old_root, *stored_root, *metadata;
 
-	VDI_TRY(parse(state, current, &old_root));
+	VDI_TRY(present(state, current, &old_root));
 	VDI_TRY(apply(state, current, old_root, &root));
+	VDI_TRY(vdi_object_obey(state->edit, state->tree, root, old_root, edited, state->status));
 	metadata = vdi_tree_get(state->tree, root, key("metadata"));
 	(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
 	(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, old_root, key("metadata")), key("resourceVersion"));
 	edited->unchanged = vdi_tree_equal(state->tree, root, old_root);
+	if (edited->unchanged && state->edit->resource->schema) { /* it may have been without its defaults */
+		VDI_TRY(parse(state, current, &stored_root));
+		(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, stored_root, key("metadata")), key("resourceVersion"));
+		edited->unchanged = vdi_tree_equal(state->tree, root, stored_root);
+	}
 	edited->finished = vdi_deletion_is_over(state->edit->resource, state->tree, root, old_root);
 	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
@@ -563,7 +582,7 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, &tree, status };
+	struct edit_state    state = { edit, edited, &tree, status };
 	vd_status	     result;
 
 	vdi_out_reset(&edited->text);
@@ -571,4 +590,11 @@ vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, 
 	result = update(&state, current, edited);
 	vdi_tree_fini(&tree);
 	return result;
+}
+
+void vdi_edited_fini(struct vdi_edited *edited)
+{
+	vdi_out_fini(&edited->text);
+	vdi_faults_fini(&edited->faults);
+	vdi_unknown_fields_fini(&edited->unknown);
 }

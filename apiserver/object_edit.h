@@ -5,12 +5,17 @@
 #ifndef VDI_OBJECT_EDIT_H
 #define VDI_OBJECT_EDIT_H
 
+#include "faults.h"
 #include "http_status.h"
 #include "tree.h"
 #include "resources.h"
+#include "unknown_fields.h"
 
 enum vdi_edit_part { VDI_EDIT_WHOLE, VDI_EDIT_STATUS, VDI_EDIT_SCALE, VDI_EDIT_FINALIZE /* of namespaces */ };
 enum vdi_edit_patch { VDI_PATCH_NONE, VDI_PATCH_OPERATIONS, VDI_PATCH_MERGE, VDI_PATCH_STRATEGIC };
+
+/* What becomes of a patch that brings members which the kind does not have (fieldValidation). */
+enum vdi_edit_unknown { VDI_UNKNOWN_IGNORED, VDI_UNKNOWN_WARNED, VDI_UNKNOWN_REFUSED };
 
 struct vdi_edit {
 	const struct vdi_resource *resource;
@@ -19,6 +24,7 @@ struct vdi_edit {
 	struct vd_bytes		   body;
 	enum vdi_edit_part	   part;
 	enum vdi_edit_patch	   patch;
+	enum vdi_edit_unknown	   unknown;
 	vd_wall			   now;
 	uint64_t		   random[3]; /* two for the uid, one for a generated name */
 };
@@ -31,7 +37,11 @@ struct vdi_edited {
 	bool		    generated;			/* the name was */
 	bool		    unchanged;			/* of an update: the same content */
 	bool		    finished;			/* of an update: marked for deletion, and the last finalizer is gone */
+	struct vdi_faults   faults;			/* what a refusal's status borrows from */
+	struct vdi_unknown_fields unknown;		/* of a patch: what the kind does not have, to be warned of */
 };
+
+void vdi_edited_fini(struct vdi_edited *edited);
 
 /* text is reset, not freed. */
 VDI_MUST_USE vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status);

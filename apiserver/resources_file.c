@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "resources.h"
+#include "schema.h"
 
 struct reader {
 	struct vdi_resource  *resource; /* the entry's */
@@ -181,6 +182,52 @@ static vd_status take_boolean(struct reader *reader, const char *member, const j
 	return VD_OK;
 }
 
+static vd_status compile_schema(struct reader *reader, struct vd_bytes text, struct vdi_schema **ret_schema, struct vdi_faults *faults)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vd_error	 error;
+	struct vdi_node *source;
+	vd_status	 status = vdi_tree_parse(&tree, text, &source, &error);
+
+	if (status == VD_BAD_REQUEST)
+		status = fault(reader, "schema", error.message);
+	if (status == VD_OK)
+		status = vdi_schema_compile(&tree, source, "", ret_schema, faults);
+	vdi_tree_fini(&tree);
+	return status;
+}
+
+static int append(const char *bytes, size_t size, void *arg)
+{
+	struct vdi_out *out = arg;
+
+	vdi_out_bytes(out, (struct vd_bytes) { bytes, size });
+	return out->failed ? -1 : 0;
+}
+
+/* As the openAPIV3Schema of a CustomResourceDefinition. */
+static vd_status take_schema(struct reader *reader, const json_t *value, struct vdi_resource *resource)
+{
+	struct vdi_faults  faults = { 0 };
+	struct vdi_schema *schema = NULL;
+	struct vdi_out	   text = VDI_OUT_INIT;
+	vd_status	   status = VD_NOMEM;
+
+	if (json_dump_callback(value, append, &text, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+		status = compile_schema(reader, vdi_out_slice(&text), &schema, &faults);
+	if (status == VD_INVALID && faults.count) {
+		struct vd_bytes message = vdi_faults_message(&faults);
+		char		what[400];
+
+		(void) snprintf(what, sizeof what, "%.*s", (int) message.size, message.size ? (const char *) message.data : "");
+		status = fault(reader, "schema", what);
+	}
+	resource->schema = schema;
+	vdi_out_fini(&text);
+	vdi_faults_fini(&faults);
+	return status;
+}
+
 static vd_status take_member(struct reader *reader, const char *key, const json_t *value, struct vdi_resource *resource)
 {
 	if (strcmp(key, "group") == 0)
@@ -217,6 +264,8 @@ static vd_status take_member(struct reader *reader, const char *key, const json_
 		resource->history_bytes = json_integer_value(value);
 		return VD_OK;
 	}
+	if (strcmp(key, "schema") == 0)
+		return take_schema(reader, value, resource);
 	if (strcmp(key, "printerColumns") == 0)
 		return VD_OK; /* read once the rest is known */
 	return fault(reader, key, "unknown key");

@@ -347,7 +347,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 		}
 		vdi_wait_fini(&creation.wait);
 	}
-	vdi_out_fini(&edited.text);
+	vdi_edited_fini(&edited);
 	(void) vdi_served_unref(served);
 	if (status == VD_OK || status == VD_EXISTS)
 		return VD_OK;
