@@ -391,28 +391,32 @@ void vdi_trail_streams(struct vdi_trail *trail)
 
 /* ---- Access ---- */
 
-/* Quote, backslash and what is not printable ASCII as \xHH, as web servers do. */
-static void write_quoted(struct vdi_out *out, struct vd_bytes text)
+/* Quote, backslash and what is not printable ASCII as \xHH, as web servers do; also what is before first. */
+static void write_escaped(struct vdi_out *out, struct vd_bytes text, unsigned char first)
 {
 	const unsigned char *bytes = text.data;
+	size_t		     plain = 0; /* from here on nothing was to be escaped */
 
-	for (size_t i = 0; i < text.size; i++)
-		if (bytes[i] < ' ' || bytes[i] > '~' || bytes[i] == '"' || bytes[i] == '\\')
-			vdi_out_printf(out, "\\x%02X", bytes[i]);
-		else
-			vdi_out_bytes(out, (struct vd_bytes) { bytes + i, 1 });
+	for (size_t i = 0; i < text.size; i++) {
+		if (bytes[i] >= first && bytes[i] <= '~' && bytes[i] != '"' && bytes[i] != '\\')
+			continue;
+		vdi_out_bytes(out, (struct vd_bytes) { bytes + plain, i - plain });
+		vdi_out_printf(out, "\\x%02X", bytes[i]);
+		plain = i + 1;
+	}
+	if (text.size > plain)
+		vdi_out_bytes(out, (struct vd_bytes) { bytes + plain, text.size - plain });
+}
+
+static void write_quoted(struct vdi_out *out, struct vd_bytes text)
+{
+	write_escaped(out, text, ' ');
 }
 
 /* A word of the line: blanks end it, so they are escaped too. */
 static void write_word(struct vdi_out *out, const char *text)
 {
-	if (*text == 0)
-		vdi_out_raw(out, "-");
-	for (; *text; text++)
-		if (*text == ' ')
-			vdi_out_raw(out, "\\x20");
-		else
-			write_quoted(out, (struct vd_bytes) { text, 1 });
+	write_escaped(out, vd_bytes_of(*text ? text : "-"), '!');
 }
 
 static void write_common_time(struct vdi_out *out, vd_wall wall)

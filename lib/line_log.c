@@ -1,5 +1,6 @@
 /* How: two buffers. One collects under the lock, the other is being written by a blocking actor; they change places. After a write that failed in the middle of a
- * line the file is cut back to the last whole one where it is a file, so that no reader meets half a line. */
+ * line the file is cut back to the last whole one where it is a file, so that no reader meets half a line. A crash of the process loses what came in the last
+ * milliseconds. */
 #include "line_log.h"
 
 #include <errno.h>
@@ -11,7 +12,9 @@
 #include "lock.h"
 #include "wait.h"
 
-#define KEPT_MAX ((size_t) 1 << 20)
+/* Lines wait for company as long or until there is that much: waking a thread for each one costs more than the request that it tells of. */
+#define BATCH_DELAY VD_MS(5)
+#define BATCH_SIZE ((size_t) 512 << 10)
 
 struct batch {
 	struct vdi_buffer text;
@@ -25,6 +28,7 @@ struct vdi_line_log {
 	char			   *path;
 	struct vd_actor		   *actor;
 	struct vdi_log_limit	    full_said;
+	size_t			    batch_size;
 
 	/* The actor's. */
 	int	     fd;
@@ -143,29 +147,27 @@ static void run(void *arg)
 	struct batch	     swap;
 	bool		     has_to_reopen;
 
-	for (;;) {
-		if (log->writing.text.capacity > KEPT_MAX) { /* a burst is over */
-			vdi_buffer_fini(&log->writing.text);
-			vdi_buffer_init(&log->writing.text, log->options.pending_bytes_max);
-		}
-		vdi_buffer_clear(&log->writing.text);
-		log->writing.lines = 0;
-		vdi_lock_acquire(&log->lock);
-		swap = log->pending;
-		log->pending = log->writing;
-		log->writing = swap;
-		has_to_reopen = log->has_to_reopen;
-		log->has_to_reopen = false;
-		log->is_writing = log->writing.lines || has_to_reopen;
-		if (!log->is_writing)
-			vdi_condition_broadcast(&log->changed);
-		vdi_lock_release(&log->lock);
-		if (log->writing.lines == 0 && !has_to_reopen)
-			return;
-		if (has_to_reopen)
-			reopen(log);
-		write_batch(log);
+	vdi_lock_acquire(&log->lock);
+	swap = log->pending;
+	log->pending = log->writing;
+	log->writing = swap;
+	has_to_reopen = log->has_to_reopen;
+	log->has_to_reopen = false;
+	log->is_writing = true;
+	vdi_lock_release(&log->lock);
+	if (has_to_reopen)
+		reopen(log);
+	write_batch(log);
+	if (log->writing.text.capacity > BATCH_SIZE * 2) { /* a burst is over */
+		vdi_buffer_fini(&log->writing.text);
+		vdi_buffer_init(&log->writing.text, log->options.pending_bytes_max);
 	}
+	vdi_buffer_clear(&log->writing.text);
+	log->writing.lines = 0;
+	vdi_lock_acquire(&log->lock);
+	log->is_writing = false;
+	vdi_condition_broadcast(&log->changed);
+	vdi_lock_release(&log->lock);
 }
 
 /* ---- Any thread ---- */
@@ -199,7 +201,9 @@ void vdi_line_log_put(struct vdi_line_log *log, struct vd_bytes line)
 		return;
 	vdi_lock_acquire(&log->lock);
 	is_taken = append_locked(log, line);
-	if (log->pending.lines == 1)
+	if (is_taken && log->pending.lines == 1)
+		vd_actor_set_timer(log->actor, vd_mono_add(vd_env_now(log->env), BATCH_DELAY));
+	if (log->pending.text.size >= log->batch_size)
 		vd_actor_wake(log->actor);
 	vdi_lock_release(&log->lock);
 	if (is_taken) {
@@ -249,6 +253,7 @@ vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_
 	if (log->options.pending_bytes_max == 0)
 		log->options.pending_bytes_max = VDI_LINE_LOG_PENDING_MAX;
 	log->full_said.interval = VD_SECONDS(10);
+	log->batch_size = VDI_MIN(BATCH_SIZE, log->options.pending_bytes_max / 2);
 	log->fd = -1;
 	vdi_lock_init(&log->lock, VDI_LOCK_QUEUE);
 	vdi_condition_init(&log->changed);
@@ -275,8 +280,10 @@ struct vdi_line_log *vdi_line_log_close(struct vdi_line_log *log)
 	if (log == NULL)
 		return NULL;
 	vdi_lock_acquire(&log->lock);
-	while (log->pending.lines || log->is_writing || log->has_to_reopen)
+	while (log->pending.lines || log->is_writing || log->has_to_reopen) {
+		vd_actor_wake(log->actor);
 		vdi_condition_wait(&log->changed, &log->lock);
+	}
 	vdi_lock_release(&log->lock);
 	vdi_wait_for_actor_close(log->env, log->actor);
 	return free_log(log);
