@@ -331,8 +331,8 @@ static void say_goodbye(const struct start *start, const sigset_t *signals)
 	vdi_service_manager_say(&start->serve->manager, "STOPPING=1\nSTATUS=Shutting down");
 	if (delay.ns == 0)
 		return;
-	(void) fprintf(stderr, "vedette serve: shutting down: /readyz fails from now on, requests are served for another %.3g s\n", (double) delay.ns / 1e9);
 	vd_server_unready(start->server);
+	(void) fprintf(stderr, "vedette serve: shutting down: /readyz fails from now on, requests are served for another %.3g s\n", (double) delay.ns / 1e9);
 	serve_until(start, signals, vd_mono_add(vd_env_now(start->serve->env), delay));
 }
 
