@@ -58,8 +58,10 @@ start_new() {
 	"$PEERS" control wipe 0 >/dev/null
 	start_etcd
 }
-load_vedette() { "$PEERS" etcd-load --name vedette --endpoint "$endpoint" --pid "$server" --seconds "$seconds" "$@"; }
-load_etcd() { "$PEERS" etcd-load --name etcd --endpoint "$ETCD_DIRECT_ENDPOINTS" --pid "$real" --seconds "$seconds" "$@"; }
+# A server that cannot do it (calls time out) has no line for this round.
+load_one() { "$PEERS" etcd-load --name "$1" --endpoint "$2" --pid "$3" --seconds "$seconds" "${@:4}" || echo "etcd-server.sh: $1 has no figure for: ${*:4}" >&2; }
+load_vedette() { load_one vedette "$endpoint" "$server" "$@"; }
+load_etcd() { load_one etcd "$ETCD_DIRECT_ENDPOINTS" "$real" "$@"; }
 # One after the other, so that both meet the same weather; who is first changes from round to round.
 load() {
 	if [ $((round % 2)) = 1 ]; then
@@ -90,9 +92,15 @@ if wanted idle "$@"; then
 	load --cases usage --as idle
 fi
 for round in $(seq "$rounds"); do
-	for case in put:1 put:8 put:64 put:256 put:1000 range:1 range:64 txn:64 list watch:1 watch:100 watch:1000 watch:10000 behind:1000; do
+	for case in put:1 put:8 put:64 put:256 put:1000 range:1 range:64 txn:64 list watch:1 watch:100 watch:1000 watch:10000; do
 		if wanted "$case" "$@"; then load --cases "$case"; fi
 	done
+	# What it leaves behind is no business of the other cases.
+	if wanted behind:1000 "$@"; then
+		start_new
+		load --cases behind:1000
+		start_new
+	fi
 done
 round=1
 for case in keys:100000:1024 keys:1000000:100; do

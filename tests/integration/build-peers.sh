@@ -6,7 +6,7 @@
 set -eu
 
 source=$1
-output=$2
+output=$(realpath -m "$2") # Go runs in another folder
 package=${3:-.}
 hash=$(cd "$source" && cat go.mod go.sum "$package"/*.go ./ldflags 2>/dev/null | sha256sum | cut -d' ' -f1)
 if [ -x "$output" ] && [ "$(cat "$output.hash" 2>/dev/null)" = "$hash" ]; then

@@ -474,6 +474,94 @@ static void e466_quota_raises_the_alarm_and_e467_it_stays(void **state)
 	(void) put(fixture, "a", "1", 0);
 }
 
+static void alarm_corrupt(struct etcd_server_fixture *fixture, Etcdserverpb__AlarmRequest__AlarmAction action)
+{
+	Etcdserverpb__AlarmRequest   alarm = ETCDSERVERPB__ALARM_REQUEST__INIT;
+	Etcdserverpb__AlarmResponse *answer;
+
+	alarm.action = action;
+	alarm.memberid = fixture->server->member_id;
+	alarm.alarm = ETCDSERVERPB__ALARM_TYPE__CORRUPT;
+	answer = ASK(fixture, "Maintenance/Alarm", &alarm, alarm_response);
+	assert_int_equal(answer->n_alarms, 1);
+	FREE(answer);
+}
+
+static void e468_nothing_is_written_while_corrupt(void **state)
+{
+	struct etcd_server_fixture	*fixture = *state;
+	Etcdserverpb__PutRequest	 request = ETCDSERVERPB__PUT_REQUEST__INIT;
+	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+	Etcdserverpb__TxnRequest	 txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__CompactionRequest	 compact = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
+	Etcdserverpb__LeaseGrantRequest	 lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
+	Etcdserverpb__LeaseRevokeRequest revoke = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
+
+	grant(fixture, 7, 100, 100);
+	(void) put(fixture, "a", "1", 7);
+	alarm_corrupt(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE);
+	request.key = delete.key = etcd_bytes("a");
+	compact.revision = 2;
+	lease.ttl = 100;
+	revoke.id = 7;
+	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Put", &request.base, VD_ETCD_CORRUPT);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/DeleteRange", &delete.base, VD_ETCD_CORRUPT);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_CORRUPT);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Compact", &compact.base, VD_ETCD_CORRUPT);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseGrant", &lease.base, VD_ETCD_CORRUPT);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseRevoke", &revoke.base, VD_ETCD_CORRUPT);
+	alarm_corrupt(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE);
+	assert_int_equal(put(fixture, "a", "2", 7), 3);
+}
+
+/* The two transactions that kube-apiserver writes with: one that loses has nothing to answer, or what is there now. */
+static void e606_a_create_that_loses_answers_nothing_and_e607_an_update_the_current(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__TxnRequest    txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare	    compare = ETCDSERVERPB__COMPARE__INIT;
+	Etcdserverpb__Compare	   *compares[] = { &compare };
+	Etcdserverpb__PutRequest    value;
+	Etcdserverpb__RangeRequest  current = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp	    write;
+	Etcdserverpb__RequestOp	    read = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "p") };
+	Etcdserverpb__RequestOp	   *failure[] = { &read };
+	Etcdserverpb__TxnResponse  *response;
+
+	compare.target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__MOD;
+	compare.key = etcd_bytes("p");
+	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_MOD_REVISION;
+	txn.compare = compares;
+	txn.n_compare = 1;
+	txn.success = success;
+	txn.n_success = 1;
+	for (int i = 0; i < 2; i++) {
+		response = ASK(fixture, "KV/Txn", &txn, txn_response);
+		assert_int_equal(response->succeeded, i == 0);
+		assert_int_equal(response->header->revision, 2);
+		assert_int_equal(response->n_responses, i == 0);
+		FREE(response);
+	}
+	current.key = etcd_bytes("p");
+	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	read.request_range = &current;
+	txn.failure = failure;
+	txn.n_failure = 1;
+	compare.mod_revision = 2;
+	for (int i = 0; i < 2; i++) {
+		response = ASK(fixture, "KV/Txn", &txn, txn_response);
+		assert_int_equal(response->succeeded, i == 0);
+		assert_int_equal(response->header->revision, 3);
+		assert_int_equal(response->n_responses, 1);
+		if (i == 1) {
+			assert_int_equal(response->responses[0]->response_range->n_kvs, 1);
+			assert_int_equal(response->responses[0]->response_range->kvs[0]->mod_revision, 3);
+		}
+		FREE(response);
+	}
+}
+
 /* ---- HashKV: the vectors of upstream's hash_test.go ---- */
 
 static const char *hash_key(int i)
@@ -560,6 +648,20 @@ static void expect_hash(struct etcd_server_fixture *fixture, int64_t revision, u
 
 /* What etcd 3.7.3 says. At a revision whose transaction deleted all there was and made some of it again, nothing counts as kept, so nothing old is left out; one
  * revision on, all is as usual. */
+static void e124_a_hash_says_of_which_revision_and_when(void **state)
+{
+	Etcdserverpb__HashKVResponse *response;
+
+	for (int i = 0; i < 3; i++)
+		(void) put(*state, "k", "v", 0);
+	for (int64_t revision = 0; revision <= 4; revision += 2) {
+		response = hash_kv(*state, revision);
+		assert_int_equal(response->header->revision, 4);
+		assert_int_equal(response->hash_revision, revision ? revision : 4);
+		FREE(response);
+	}
+}
+
 static void e470_a_revision_that_makes_everything_again_keeps_nothing(void **state)
 {
 	struct etcd_server_fixture	*fixture = *state;
@@ -688,6 +790,9 @@ int main(void)
 		CASE(e450_deep_nesting_is_refused),
 		CASE(e452_field_of_another_target_counts_as_zero),
 		CASE(e465_request_too_large),
+		CASE(e468_nothing_is_written_while_corrupt),
+		CASE(e606_a_create_that_loses_answers_nothing_and_e607_an_update_the_current),
+		CASE(e124_a_hash_says_of_which_revision_and_when),
 		CASE(e466_quota_raises_the_alarm_and_e467_it_stays),
 		CASE(e472_golden_hashes_with_compactions_behind),
 		CASE(e472_golden_hashes_of_the_newest_revision),

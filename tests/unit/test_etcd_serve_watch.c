@@ -196,6 +196,32 @@ static void e1101_watch_transcript(void **state)
 	EXPECT(test, "nothing");
 }
 
+/* Whatever is wrong with it: it says so under no id, and neither the stream nor the watcher 0 is the worse for it. */
+static void e313_a_creation_that_fails_concerns_nobody_else(void **state)
+{
+	struct watch_test *test = *state;
+	const struct create wrong[] = { { .key = "k", .end = "a" }, { .key = "k", .id = 7 }, { .key = "k", .start = -5 } };
+
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id0 created");
+	create(test, (struct create) { .key = "other", .id = 7 });
+	EXPECT(test, "h1 id7 created");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(wrong); i++) {
+		Etcdserverpb__WatchResponse *response;
+
+		create(test, wrong[i]);
+		response = etcd_server_call_next(&test->call);
+		assert_true(response->created && response->canceled);
+		assert_int_equal(response->watch_id, -1);
+		assert_true(response->cancel_reason && *response->cancel_reason);
+		etcdserverpb__watch_response__free_unpacked(response, NULL);
+		EXPECT(test, "nothing");
+	}
+	put(test, "k", "1");
+	EXPECT(test, "h2 id0 PUT k=1@2");
+	assert_false(test->call.is_finished);
+}
+
 static void e317_no_watchers_no_progress(void **state)
 {
 	progress(*state);
@@ -435,6 +461,56 @@ static void e328_compaction_ends_no_watcher_that_keeps_up(void **state)
 	etcd_server_call_end(&compaction);
 }
 
+/* Also when the client does not read for a while: what was on its way may still come before, nothing after. */
+static void e349_nothing_comes_after_canceled(void **state)
+{
+	struct watch_test *test = *state;
+	const char	  *text;
+	bool		   is_canceled = false;
+
+	create(test, (struct create) { .key = "k" });
+	create(test, (struct create) { .key = "k", .id = 5 });
+	EXPECT(test, "h1 id0 created");
+	EXPECT(test, "h1 id5 created");
+	test->call.room = 1;
+	for (int i = 0; i < 20; i++)
+		put(test, "k", "1");
+	cancel(test, 0);
+	put(test, "k", "2");
+	etcd_server_call_make_room(&test->call, 1000);
+	(void) vdi_sim_run_until_idle(test->fixture.env);
+	put(test, "k", "3");
+	while (strcmp(text = next(test), "nothing") != 0) {
+		if (strstr(text, " id0 ") && is_canceled)
+			fail_msg("behind the end: %s", text);
+		is_canceled = is_canceled || strstr(text, " id0 canceled");
+		if (strstr(text, "k=3"))
+			assert_non_null(strstr(text, " id5 "));
+	}
+	assert_true(is_canceled);
+}
+
+/* kube-apiserver ends a watch when one is missing. */
+static void e615_all_but_creations_have_the_previous_value(void **state)
+{
+	struct watch_test *test = *state;
+
+	put(test, "p/a", "1");
+	create(test, (struct create) { .key = "p/", .end = "p0", .previous = true, .start = 2 });
+	EXPECT(test, "h2 id0 created");
+	EXPECT(test, "h2 id0 PUT p/a=1@2");
+	put(test, "p/a", "2");
+	EXPECT(test, "h3 id0 PUT p/a=2@3(was 1@2)");
+	etcd_server_delete(&test->fixture, "p/a");
+	EXPECT(test, "h4 id0 DELETE p/a@4(was 2@3)");
+	put(test, "p/a", "3");
+	EXPECT(test, "h5 id0 PUT p/a=3@5");
+	/* The same from history. */
+	create(test, (struct create) { .key = "p/", .end = "p0", .previous = true, .start = 3 });
+	EXPECT(test, "h5 id1 created");
+	EXPECT(test, "h5 id1 PUT p/a=2@3(was 1@2) DELETE p/a@4(was 2@3) PUT p/a=3@5");
+}
+
 static void e310_control_answers_wait_for_room_and_requests_for_them(void **state)
 {
 	struct watch_test *test = *state;
@@ -565,6 +641,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		CASE(e1101_watch_transcript),
+		CASE(e313_a_creation_that_fails_concerns_nobody_else),
+		CASE(e349_nothing_comes_after_canceled),
+		CASE(e615_all_but_creations_have_the_previous_value),
 		CASE(e317_no_watchers_no_progress),
 		CASE(e319_half_closed_streams_go_on),
 		CASE(e314_automatic_ids_skip_those_in_use),
