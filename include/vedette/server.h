@@ -34,7 +34,7 @@ struct vd_server_options {
 	struct vd_bytes resources;	       /* the same as bytes; used after the file */
 	int64_t		history_bytes;	       /* of all kinds together; default 256 MiB */
 	vd_dur		history_window;	       /* how long events stay resumable within that budget; default 75 s */
-	uint32_t	connection_count_max;  /* more are answered 429 and closed; default 20000 */
+	uint32_t	connection_count_max;  /* more are answered 429 and closed; default 32768 */
 	vd_dur		head_timeout;	       /* from its first byte to the end of a request head; default 15 s */
 	vd_dur		body_timeout;	       /* from the end of the head to the end of the body; default 60 s */
 	vd_dur		request_timeout;       /* handling of anything but a watch; default 60 s */
@@ -76,7 +76,7 @@ struct vd_server_options {
 #define VD_SERVER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		sizeof(struct vd_server_options), "127.0.0.1:8080", 0, 0, { 0, 0 }, (int64_t) 256 << 20,                         \
-			{ (int64_t) 75 * 1000000000 }, 20000, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
+			{ (int64_t) 75 * 1000000000 }, 32768, { (int64_t) 15 * 1000000000 }, { (int64_t) 60 * 1000000000 },      \
 			{ (int64_t) 60 * 1000000000 }, { (int64_t) 180 * 1000000000 }, { (int64_t) 60 * 1000000000 },            \
 			{ (int64_t) 300 * 1000000000 }, 0, 0, false, 0, false, 0, 0, (int64_t) 64 << 20, 400, 200, 0, 0, false,  \
 			0, 0, 0, 0, 0, false, false, 0, VD_AUDIT_METADATA, 0, 0                                          \

@@ -74,6 +74,10 @@ informer-pods-protobuf)
 protobuf)
 	with_server --memory --resources "$resources" --load "$here/misfit.ndjson" -- bash -c "$run" "$peers" protobuf
 	;;
+operator)
+	"$here/build-peers.sh" "$source/cmd/operator" "$build/operator" || exit $?
+	exec "$build/operator" --vedette "$vedette" $(sized '--steps 40 --kills 2' '--steps 200 --kills 8')
+	;;
 crashloop)
 	exec "$peers" crashloop --vedette "$vedette" $(sized '--rounds 6 --run-max 800ms --writers 4' '--rounds 60')
 	;;

@@ -53,6 +53,7 @@ show_log() {
 # The server writes its stderr into a pipe: we read until the ready line, then a cat takes over.
 mkfifo "$scratch/stderr"
 : >"$scratch/log"
+ulimit -n 65536 2>/dev/null || true # thousands of connections, where it may
 "$vedette" serve "${flags[@]}" --listen 127.0.0.1:0 2>"$scratch/stderr" &
 server_pid=$!
 exec 3<"$scratch/stderr"

@@ -104,7 +104,7 @@ func runBadInput(args []string) int {
 	flags, verbose, seed := newFlags("badinput")
 	server := flags.String("server", "", "URL of the server")
 	custom := flags.String("custom", "example.com/v1/widgets/Widget", "a custom resource: GROUP/VERSION/PLURAL/KIND")
-	idle := flags.Int("idle", 5000, "idle connections")
+	idle := flags.Int("idle", 20000, "idle connections")
 	slow := flags.Int("slow", 200, "clients that send a request byte by byte")
 	slowDeadline := flags.Duration("slow-deadline", 0, "check that the server ends such clients within this time (0: do not wait for it)")
 	unread := flags.Int("unread", 20, "watch clients that never read")

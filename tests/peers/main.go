@@ -65,6 +65,10 @@ func raiseFileLimit() uint64 {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return 256
 	}
+	most := syscall.Rlimit{Cur: max(limit.Max, 65536), Max: max(limit.Max, 65536)}
+	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &most) == nil { // root may have more than it was given
+		return most.Cur
+	}
 	limit.Cur = limit.Max
 	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 	return limit.Cur
