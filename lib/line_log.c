@@ -5,6 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +19,9 @@
 /* Lines wait for company as long or until there is that much: waking a thread for each one costs more than the request that it tells of. */
 #define BATCH_DELAY VD_MS(5)
 #define BATCH_SIZE ((size_t) 512 << 10)
+/* How long the end waits for the reader of a pipe that reads nothing. */
+#define ROUND_MS 100
+#define ROUNDS_AT_THE_END 10
 
 struct batch {
 	struct vdi_buffer text;
@@ -32,9 +39,12 @@ struct vdi_line_log {
 
 	/* The actor's. */
 	int	     fd;
+	bool	     is_file; /* else a pipe, a terminal: writing may block until somebody reads */
 	struct batch writing;
 	bool	     is_failing;
 	uint64_t     lost_count; /* since it fails */
+
+	_Atomic bool is_closing;
 
 	/* Under lock. */
 	struct vdi_lock	     lock;
@@ -50,16 +60,22 @@ static bool is_stdout(const struct vdi_line_log *log)
 }
 
 /* Not a FIFO that nobody reads: opening it would block for ever. */
-static int open_file(const struct vdi_line_log *log)
+static int open_file(struct vdi_line_log *log)
 {
-	int fd, flags;
+	struct stat facts;
+	int	    fd, flags;
 
-	if (is_stdout(log))
-		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (is_stdout(log)) {
+		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+		log->is_file = fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+		return fd;
+	}
 	fd = open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
 	flags = fd >= 0 ? fcntl(fd, F_GETFL) : -1;
 	if (flags >= 0)
 		(void) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+	if (fd >= 0)
+		log->is_file = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
 	return fd;
 }
 
@@ -106,13 +122,34 @@ static void note_success(struct vdi_line_log *log)
 	log->lost_count = 0;
 }
 
+/* Of a pipe whose reader has stopped; false: nobody waits for it at the end. What poll says holds for PIPE_BUF bytes. */
+static bool wait_until_writable(const struct vdi_line_log *log)
+{
+	struct pollfd wanted = { .fd = log->fd, .events = POLLOUT };
+
+	for (unsigned rounds = 0; poll(&wanted, 1, ROUND_MS) == 0;)
+		if (log->is_closing && ++rounds == ROUNDS_AT_THE_END)
+			return false;
+	return true;
+}
+
+static ssize_t write_some(const struct vdi_line_log *log, const char *text, size_t size)
+{
+	if (log->is_file)
+		return write(log->fd, text, size);
+	if (wait_until_writable(log))
+		return write(log->fd, text, VDI_MIN(size, (size_t) PIPE_BUF));
+	errno = ETIMEDOUT;
+	return -1;
+}
+
 static void write_batch(struct vdi_line_log *log)
 {
 	const char *text = log->writing.text.data;
 	size_t	    size = log->writing.text.size, done = 0, tail;
 
 	while (done < size) {
-		ssize_t written = write(log->fd, text + done, size - done);
+		ssize_t written = write_some(log, text + done, size - done);
 
 		if (written >= 0) {
 			done += (size_t) written;
@@ -141,6 +178,16 @@ static void reopen(struct vdi_line_log *log)
 	log->fd = fd;
 }
 
+/* A pipe whose reader has gone is an error like others, also in a program that does not ignore the signal. The thread is the actor's own. */
+static void mute_pipes(void)
+{
+	sigset_t signals;
+
+	(void) sigemptyset(&signals);
+	(void) sigaddset(&signals, SIGPIPE);
+	(void) pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
 static void run(void *arg)
 {
 	struct vdi_line_log *log = arg;
@@ -157,6 +204,8 @@ static void run(void *arg)
 	vdi_lock_release(&log->lock);
 	if (has_to_reopen)
 		reopen(log);
+	if (!log->is_file)
+		mute_pipes();
 	write_batch(log);
 	if (log->writing.text.capacity > BATCH_SIZE * 2) { /* a burst is over */
 		vdi_buffer_fini(&log->writing.text);
@@ -279,6 +328,7 @@ struct vdi_line_log *vdi_line_log_close(struct vdi_line_log *log)
 {
 	if (log == NULL)
 		return NULL;
+	log->is_closing = true;
 	vdi_lock_acquire(&log->lock);
 	while (log->pending.lines || log->is_writing || log->has_to_reopen) {
 		vd_actor_wake(log->actor);

@@ -29,7 +29,7 @@ VDI_MUST_USE vd_status vdi_line_log_open(const struct vd_env *env, const struct 
 void vdi_line_log_put(struct vdi_line_log *log, struct vd_bytes line);
 /* Any thread: the file is opened anew under its path before anything more is written. If it cannot be, the old one is kept. NULL is fine. */
 void vdi_line_log_reopen(struct vdi_line_log *log);
-/* Writes what is left. Nobody puts any more. Blocks for the disk. NULL is fine; returns NULL. */
+/* Writes what is left. Nobody puts any more. Blocks for the disk; for a pipe that nobody reads a second. NULL is fine; returns NULL. */
 struct vdi_line_log *vdi_line_log_close(struct vdi_line_log *log);
 
 #endif

@@ -254,6 +254,31 @@ static void files_that_cannot_be_opened_are_named(void **state)
 	assert_null(vdi_line_log_close(NULL));
 }
 
+/* Its reader has stopped: lines are kept until there is no room, and the end does not wait for ever. */
+static void a_pipe_that_nobody_reads(void **state)
+{
+	char line[1000];
+	int  fd;
+
+	(void) state;
+	memset(line, 'x', sizeof line);
+	assert_int_equal(mkfifo(world.path, 0600), 0);
+	fd = open(world.path, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	assert_status(open_log(world.path, 400000, NULL), VD_OK);
+	for (int i = 0; i < 2000; i++)
+		vdi_line_log_put(world.log, (struct vd_bytes) { line, sizeof line });
+	close_log();
+	assert_true(vdi_metric_value(world.lost) > 0);
+	assert_true(vdi_metric_value(world.taken) > 0);
+	/* And one whose reader goes. */
+	assert_status(open_log(world.path, 0, NULL), VD_OK);
+	(void) close(fd);
+	put("to nobody");
+	close_log();
+	assert_non_null(strstr(world.last, "Broken pipe"));
+}
+
 static void torture(void **state)
 {
 	vd_status status;
@@ -287,6 +312,7 @@ int main(void)
 		TEST(a_line_that_was_torn_is_cut_off),
 		TEST(what_cannot_be_kept_is_counted),
 		TEST(files_that_cannot_be_opened_are_named),
+		TEST(a_pipe_that_nobody_reads),
 		TEST(torture),
 	};
 
