@@ -45,7 +45,7 @@ void vdi_faults_truncate(struct vdi_faults *faults, size_t kept, size_t count)
 void vdi_faults_write_quoted(struct vdi_out *out, struct vd_bytes text)
 {
 	static const char escaped[] = "\"\\\a\b\f\n\r\t\v", letters[] = "\"\\abfnrtv";
-	const char	 *at = text.data;
+	const char	 *at = text.size ? text.data : "";
 	size_t		  run = 0;
 
 	vdi_out_raw(out, "\"");

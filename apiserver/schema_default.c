@@ -155,6 +155,8 @@ static size_t enter_key(struct pruner *pruner, struct vd_bytes key)
 {
 	size_t size = pruner->path.size;
 
+	if (!pruner->collects)
+		return size;
 	if (size)
 		vdi_out_raw(&pruner->path, ".");
 	vdi_out_bytes(&pruner->path, key);
@@ -239,7 +241,8 @@ static size_t enter_index(struct pruner *pruner, size_t index)
 {
 	size_t size = pruner->path.size;
 
-	vdi_out_printf(&pruner->path, "[%zu]", index);
+	if (pruner->collects)
+		vdi_out_printf(&pruner->path, "[%zu]", index);
 	return size;
 }
 
@@ -315,7 +318,7 @@ vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_t
 	vd_status     status;
 
 	prune(&pruner, node, value, is_root || node->embedded);
-	status = pruner.found.failed || (pruner.collects && pruner.path.failed) ? VD_NOMEM : VD_OK;
+	status = pruner.found.failed || pruner.path.failed ? VD_NOMEM : VD_OK;
 	if (status == VD_OK && pruner.count)
 		tell(&pruner, unknown, arg);
 	vdi_out_fini(&pruner.path);

@@ -11,8 +11,33 @@ static const char kind_text[] =
 	"\"kind\":{\"description\":\"Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client "
 	"submits requests to. Cannot be updated. In CamelCase. More info: "
 	"https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds\",\"type\":\"string\"}";
-static const char metadata_text[] = "\"metadata\":{\"description\":\"Standard object's metadata. More info: "
-				    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata\",\"type\":\"object\"}";
+/* What kubectl explain tells of metadata: the members that people write, and those that they read. */
+static const struct {
+	const char *name, *schema, *description;
+} meta_members[] = {
+	{ "annotations", "\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}", "Annotations is an unstructured key value map stored with a resource that may be set by external tools." },
+	{ "creationTimestamp", "\"type\":\"string\",\"format\":\"date-time\"", "CreationTimestamp is a timestamp representing the server time when this object was created." },
+	{ "deletionGracePeriodSeconds", "\"type\":\"integer\",\"format\":\"int64\"", "Number of seconds allowed for this object to gracefully terminate before it will be removed from the system." },
+	{ "deletionTimestamp", "\"type\":\"string\",\"format\":\"date-time\"", "DeletionTimestamp is RFC 3339 date and time at which this resource will be deleted." },
+	{ "finalizers", "\"type\":\"array\",\"items\":{\"type\":\"string\"}", "Must be empty before the object is deleted from the registry." },
+	{ "generateName", "\"type\":\"string\"", "GenerateName is an optional prefix, used by the server, to generate a unique name ONLY IF the Name field has not been provided." },
+	{ "generation", "\"type\":\"integer\",\"format\":\"int64\"", "A sequence number representing a specific generation of the desired state." },
+	{ "labels", "\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}", "Map of string keys and values that can be used to organize and categorize (scope and select) objects." },
+	{ "name", "\"type\":\"string\"", "Name must be unique within a namespace." },
+	{ "namespace", "\"type\":\"string\"", "Namespace defines the space within which each name must be unique." },
+	{ "ownerReferences", "\"type\":\"array\",\"items\":{\"type\":\"object\"}", "List of objects depended by this object." },
+	{ "resourceVersion", "\"type\":\"string\"", "An opaque value that represents the internal version of this object." },
+	{ "uid", "\"type\":\"string\"", "UID is the unique in time and space value for this object." },
+};
+
+static void write_metadata(struct vdi_out *out)
+{
+	vdi_out_raw(out, "\"metadata\":{\"description\":\"Standard object's metadata. More info: "
+			 "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata\",\"type\":\"object\",\"properties\":{");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(meta_members); i++)
+		vdi_out_printf(out, "%s\"%s\":{%s,\"description\":\"%s\"}", i ? "," : "", meta_members[i].name, meta_members[i].schema, meta_members[i].description);
+	vdi_out_raw(out, "}}");
+}
 
 static void write_member(struct vdi_out *out, const struct vdi_node *member)
 {
@@ -30,7 +55,7 @@ static void write_properties(struct vdi_out *out, const struct vdi_node *propert
 	vdi_out_raw(out, ",");
 	vdi_out_raw(out, kind_text);
 	vdi_out_raw(out, ",");
-	vdi_out_raw(out, metadata_text);
+	write_metadata(out);
 	for (const struct vdi_node *property = properties ? properties->first : NULL; property; property = property->next)
 		if (!vdi_schema_is_meta(property->key))
 			write_member(out, property);

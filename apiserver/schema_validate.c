@@ -37,7 +37,7 @@ static struct vd_bytes field(struct vdi_schema_judge *judge, const char *more, s
 {
 	struct vd_bytes path = vdi_out_slice(&judge->path);
 
-	vdi_out_reset(&judge->field);
+	vdi_schema_judge_reset(judge, &judge->field);
 	vdi_out_bytes(&judge->field, judge->prefix);
 	if (path.size && *(const char *) path.data == '.')
 		path = (struct vd_bytes) { (const char *) path.data + 1, path.size - 1 };
@@ -61,7 +61,7 @@ static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ..
 	va_list		arguments;
 	struct vd_bytes at = judge->prefix;
 
-	vdi_out_reset(&judge->text);
+	vdi_schema_judge_reset(judge, &judge->text);
 	va_start(arguments, format);
 	vdi_out_vprintf(&judge->text, format, arguments);
 	va_end(arguments);
@@ -177,7 +177,7 @@ static void forget(struct vdi_schema_judge *judge, const struct best *best)
 
 static struct vd_bytes quoted_path(struct vdi_schema_judge *judge)
 {
-	vdi_out_reset(&judge->field);
+	vdi_schema_judge_reset(judge, &judge->field);
 	vdi_faults_write_quoted(&judge->field, vdi_out_slice(&judge->path));
 	return vdi_out_slice(&judge->field);
 }
@@ -384,7 +384,7 @@ static void fault_limit(struct vdi_schema_judge *judge, const struct vdi_schema_
 	char			 text[VDI_SCHEMA_NUMBER_SIZE], value_text[VDI_SCHEMA_NUMBER_SIZE];
 
 	vdi_schema_number_write(limit, text);
-	vdi_out_reset(&judge->text);
+	vdi_schema_judge_reset(judge, &judge->text);
 	vdi_out_printf(&judge->text, "%.*s in body should be %s %s", PATH(judge), words, text);
 	vdi_schema_number_write(&shown, value_text);
 	value.text = vd_bytes_of(value_text);
@@ -482,7 +482,7 @@ static bool check_enum(struct vdi_schema_judge *judge, const struct vdi_schema_l
 	for (const struct vdi_node *one = limits->enumeration->first; one && value->kind != VDI_NODE_NULL; one = one->next)
 		if (out_of_work(judge, 1) || vdi_schema_same(judge, one, value))
 			return true;
-	vdi_out_reset(&judge->text);
+	vdi_schema_judge_reset(judge, &judge->text);
 	for (const struct vdi_node *one = limits->enumeration->first; one && judge->text.size < VDI_FAULT_VALUE_SIZE; one = one->next) {
 		vdi_out_raw(&judge->text, judge->text.size ? ", " : "supported values: ");
 		if (one->kind == VDI_NODE_STRING) {

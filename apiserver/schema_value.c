@@ -180,7 +180,7 @@ static size_t enter_index(struct vdi_schema_judge *judge, size_t index)
 
 static struct vd_bytes here(struct vdi_schema_judge *judge)
 {
-	vdi_out_reset(&judge->field);
+	vdi_schema_judge_reset(judge, &judge->field);
 	vdi_out_bytes(&judge->field, judge->prefix);
 	if (judge->prefix.size && judge->path.size && judge->path.data[0] != '[')
 		vdi_out_raw(&judge->field, ".");
@@ -220,7 +220,7 @@ static void tell_double(struct vdi_schema_judge *judge, const struct vdi_schema_
 	if (node->list == VDI_LIST_SET) {
 		vdi_faults_add_node(judge->faults, VDI_FAULT_DUPLICATE, here(judge), item, "%s", "");
 	} else {
-		vdi_out_reset(&judge->text);
+		vdi_schema_judge_reset(judge, &judge->text);
 		vdi_out_raw(&judge->text, "{");
 		for (size_t i = 0; i < node->list_key_count; i++) {
 			const struct vdi_node *key = key_of(judge, item, node->list_keys[i]);

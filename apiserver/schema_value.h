@@ -23,6 +23,14 @@ struct vdi_schema_number {
 	bool	is_integer;
 };
 
+/* Empties one of the judge's texts; that there was no memory for it is not forgotten. */
+static inline void vdi_schema_judge_reset(struct vdi_schema_judge *judge, struct vdi_out *out)
+{
+	if (out->failed)
+		judge->status = VD_NOMEM;
+	vdi_out_reset(out);
+}
+
 #define VDI_SCHEMA_NUMBER_SIZE 48
 
 struct vdi_schema_number vdi_schema_number_of(struct vd_bytes text);

@@ -2,7 +2,7 @@
 # Usage: SERVER=http://HOST:PORT kubectl.sh [BUILD-DIR SOURCE-DIR]
 # Runs a real kubectl (1.32 or later: the one on PATH, else one built from SOURCE-DIR into BUILD-DIR) against the server, and compares what
 # it prints. The resources file beside this script must be served.
-# rules: H-101, H-113, H-114, H-201, H-301, H-302, H-304, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
+# rules: H-101, H-113, H-114, H-201, H-203, H-301, H-302, H-304, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -459,6 +459,54 @@ widget.example.com \"w2\" deleted
 widget.example.com \"w3\" deleted" "$(printf '%s\n' "$out" | sed "s/ from $ns namespace//")"
 succeeds "no widgets left" k get widgets -n $ns -o name
 same "no widgets left" "" "$out"
+
+# --- a custom kind with a schema
+crontab() { # NAME CRON MORE
+	cat <<EOF
+apiVersion: stable.example.com/v1
+kind: CronTab
+metadata: {name: $1, namespace: $ns}
+spec: {cronSpec: "$2", $3}
+EOF
+}
+crontab good '* * * * */5' 'image: x' >good.yaml
+crontab bad '* * *' 'image: 5, replicas: 11' >bad.yaml
+crontab odd '* * * * *' 'colour: red' >odd.yaml
+succeeds "apply a crontab" k apply -f good.yaml
+same "its default" '{"cronSpec":"* * * * */5","image":"x","replicas":3}' "$(k get ct good -n $ns -o json | jq -cS .spec)"
+succeeds "apply it again" k apply -f good.yaml
+same "apply it again" "crontab.stable.example.com/good unchanged" "$out"
+refuses "an invalid crontab" k apply -f bad.yaml
+same "an invalid crontab" 'The CronTab "bad" is invalid: 
+* spec.cronSpec: Invalid value: "* * *": spec.cronSpec in body should match '"'"'^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$'"'"'
+* spec.image: Invalid value: "integer": spec.image in body must be of type string: "integer"
+* spec.replicas: Invalid value: 11: spec.replicas in body should be less than or equal to 10' "$out"
+refuses "an unknown field" k apply -f odd.yaml
+matches "an unknown field" 'strict decoding error: unknown field "spec.colour"$' "$out"
+succeeds "an unknown field, warned of" k create --validate=warn -f odd.yaml
+same "an unknown field, warned of" 'Warning: unknown field "spec.colour"' "$(cat "$scratch/err")"
+same "an unknown field is pruned" '{"cronSpec":"* * * * *","replicas":3}' "$(k get ct odd -n $ns -o json | jq -cS .spec)"
+succeeds "a null with a default" k patch ct good -n $ns --type=merge -p '{"spec":{"replicas":null,"image":null}}'
+same "a null with a default" '{"cronSpec":"* * * * */5","replicas":3}' "$(k get ct good -n $ns -o json | jq -cS .spec)"
+refuses "a patch to something invalid" k patch ct good -n $ns --type=merge -p '{"spec":{"replicas":0}}'
+same "a patch to something invalid" 'The CronTab "good" is invalid: spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1' "$out"
+succeeds "scale" k scale ct good -n $ns --replicas=7
+refuses "scale too far" k scale ct good -n $ns --replicas=70
+matches "scale too far" 'spec.replicas in body should be less than or equal to 10$' "$out"
+refuses "a status of another type" k patch ct good -n $ns --subresource=status --type=merge -p '{"status":{"replicas":"x"}}'
+matches "a status of another type" 'status.replicas: Invalid value: "string": replicas in body must be of type integer: "string"$' "$out"
+refuses "dry run" k create --dry-run=server -n $ns -f - <<EOF
+{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"dry"},"spec":{}}
+EOF
+same "dry run" 'The CronTab "dry" is invalid: spec.cronSpec: Required value' "$out"
+succeeds "explain" k explain crontabs
+matches "explain" '^ *CronTab runs things\.$' "$out"
+succeeds "explain a field" k explain crontabs.spec.cronSpec
+matches "explain a field" '^FIELD: cronSpec <string>$' "$out"
+matches "explain a field" '^ *When, as cron writes it\.$' "$out"
+succeeds "explain metadata" k explain crontabs.metadata.labels
+matches "explain metadata" '^FIELD: labels <map\[string\]string>$' "$out"
+succeeds "delete the crontabs" k delete ct --all -n $ns
 
 printf 'kubectl.sh: %s checks, %s failed (%s)\n' "$checks" "$failures" "$("$kubectl" version --client 2>/dev/null | head -1)"
 [ "$failures" -eq 0 ]

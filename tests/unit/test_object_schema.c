@@ -1,0 +1,166 @@
+/* Unit tests of apiserver/object_schema.c: creations, updates, patches and subresources of a kind that has a schema. */
+#include "vdtest.h"
+
+#include "object_schema.h"
+
+static const char schema_text[] =
+	"{\"type\":\"object\",\"required\":[\"spec\"],\"properties\":{"
+	"\"spec\":{\"type\":\"object\",\"properties\":{\"replicas\":{\"type\":\"integer\",\"minimum\":1,\"default\":3},\"colour\":{\"type\":\"string\",\"maxLength\":3}}},"
+	"\"status\":{\"type\":\"object\",\"properties\":{\"phase\":{\"type\":\"string\",\"enum\":[\"a\",\"b\"]}}}}}";
+
+#define HEAD	"{\"apiVersion\":\"example.com/v1\",\"kind\":\"Tab\",\"metadata\":{\"name\":\"x\""
+#define CURRENT HEAD ",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"5\",\"generation\":1},\"spec\":{\"replicas\":2,\"colour\":\"long\"},\"status\":{\"phase\":\"a\"}}"
+/* written before the schema had a default */
+#define PLAIN HEAD ",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"5\",\"generation\":1},\"spec\":{}}"
+
+struct fixture {
+	struct vdi_schema     *schema;
+	struct vdi_resource    resource;
+	struct vdi_edited      edited;
+	struct vdi_http_status status;
+};
+
+static void begin(struct fixture *fixture)
+{
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct vdi_faults faults = { 0 };
+	struct vdi_node	 *source;
+
+	memset(fixture, 0, sizeof *fixture);
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(schema_text), &source, NULL), VD_OK);
+	assert_status(vdi_schema_compile(&tree, source, "", &fixture->schema, &faults), VD_OK);
+	vdi_faults_fini(&faults);
+	vdi_tree_fini(&tree);
+	fixture->resource = (struct vdi_resource) { .group = "example.com", .version = "v1", .kind = "Tab", .plural = "tabs", .namespaced = true, .has_status = true,
+						    .has_scale = true, .has_generation = true, .schema = fixture->schema };
+}
+
+static void end(struct fixture *fixture)
+{
+	vdi_edited_fini(&fixture->edited);
+	(void) vdi_schema_free(fixture->schema);
+}
+
+struct row {
+	enum vdi_edit_part    part;
+	enum vdi_edit_patch   patch;
+	enum vdi_edit_unknown unknown;
+	const char	     *current; /* NULL: a creation */
+	const char	     *body;
+	const char	     *result; /* what is in it; or, of a refusal, its message */
+	int		      code;   /* 0: it is fine */
+};
+
+static vd_status run(struct fixture *fixture, const struct row *row)
+{
+	struct vdi_edit edit = { .resource = &fixture->resource, .namespace_name = vd_bytes_of("n"), .body = vd_bytes_of(row->body), .part = row->part,
+				 .patch = row->patch, .unknown = row->unknown };
+
+	if (row->current == NULL)
+		return vdi_edit_create(&edit, &fixture->edited, &fixture->status);
+	edit.name = vd_bytes_of("x");
+	return vdi_edit_update(&edit, vd_bytes_of(row->current), &fixture->edited, &fixture->status);
+}
+
+static const struct row rows[] = {
+	{ 0, 0, 0, NULL, HEAD "},\"spec\":{\"odd\":1},\"status\":{\"phase\":\"zzz\"}}", "\"spec\":{\"replicas\":3}}", 0 },
+	{ 0, 0, 0, NULL, HEAD "}}", "Tab.example.com \"x\" is invalid: spec: Required value", 422 },
+	{ 0, 0, 0, NULL, HEAD "},\"spec\":{\"replicas\":0,\"colour\":\"long\"}}",
+	  "Tab.example.com \"x\" is invalid: [spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1, spec.colour: Too long: may not be more than 3 bytes]",
+	  422 },
+	/* what was too long before may stay so */
+	{ 0, 0, 0, CURRENT, HEAD "},\"spec\":{\"replicas\":4,\"colour\":\"long\"}}", "\"spec\":{\"replicas\":4,\"colour\":\"long\"},\"status\":{\"phase\":\"a\"}}", 0 },
+	{ 0, 0, 0, CURRENT, HEAD "},\"spec\":{\"replicas\":4,\"colour\":\"other\"}}", "Tab.example.com \"x\" is invalid: spec.colour: Too long: may not be more than 3 bytes", 422 },
+	{ 0, VDI_PATCH_MERGE, 0, CURRENT, "{\"spec\":{\"replicas\":null,\"colour\":null}}", "\"generation\":2},\"spec\":{\"replicas\":3}", 0 },
+	/* a label does not make a new generation of an object that has only got its defaults */
+	{ 0, VDI_PATCH_MERGE, 0, PLAIN, "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", "\"generation\":1", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_IGNORED, CURRENT, "{\"spec\":{\"odd\":1}}", "\"spec\":{\"replicas\":2,\"colour\":\"long\"}", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_WARNED, CURRENT, "{\"spec\":{\"odd\":1}}", "\"spec\":{\"replicas\":2,\"colour\":\"long\"}", 0 },
+	{ 0, VDI_PATCH_OPERATIONS, VDI_UNKNOWN_REFUSED, PLAIN, "[{\"op\":\"add\",\"path\":\"/spec/odd\",\"value\":1}]",
+	  " \"\" is invalid: patch: Invalid value: \"{\\\"apiVersion\\\":\\\"example.com/v1\\\",\\\"kind\\\":\\\"Tab\\\",\\\"metadata\\\":{\\\"name\\\":\\\"x\\\",\\\"namespace\\\":\\\"n\\\","
+	  "\\\"uid\\\":\\\"u\\\",\\\"resourceVersion\\\":\\\"5\\\",\\\"generation\\\":1},\\\"spec\\\":{\\\"odd\\\":1}}\": strict decoding error: unknown field \"spec.odd\"",
+	  422 },
+	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, 0, CURRENT, "{\"status\":{\"phase\":\"b\",\"odd\":1},\"spec\":{\"replicas\":9}}",
+	  "\"spec\":{\"replicas\":2,\"colour\":\"long\"},\"status\":{\"phase\":\"b\"}}", 0 },
+	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, 0, CURRENT, "{\"status\":{\"phase\":\"c\"}}",
+	  "Tab.example.com \"x\" is invalid: status.phase: Unsupported value: \"c\": supported values: \"a\", \"b\"", 422 },
+	{ VDI_EDIT_SCALE, VDI_PATCH_MERGE, 0, CURRENT, "{\"spec\":{\"replicas\":7}}", "\"spec\":{\"replicas\":7,\"colour\":\"long\"}", 0 },
+	{ VDI_EDIT_SCALE, VDI_PATCH_MERGE, 0, CURRENT, "{\"spec\":{\"replicas\":0}}",
+	  "Tab.example.com \"x\" is invalid: spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1", 422 },
+};
+
+static void h340_writes_are_held_to_the_schema(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct fixture fixture;
+		vd_status      status;
+
+		begin(&fixture);
+		status = run(&fixture, &rows[i]);
+		assert_status(status, rows[i].code ? VD_INVALID : VD_OK);
+		if (rows[i].code) {
+			assert_int_equal(fixture.status.code, rows[i].code);
+			assert_string_equal(fixture.status.message, rows[i].result);
+		} else {
+			vdi_out_raw(&fixture.edited.text, "\n");
+			fixture.edited.text.data[fixture.edited.text.size - 1] = 0;
+			if (strstr(fixture.edited.text.data, rows[i].result) == NULL)
+				fail_msg("%s is not in %s", rows[i].result, fixture.edited.text.data);
+		}
+		assert_int_equal(fixture.edited.unknown.count, rows[i].unknown != VDI_UNKNOWN_IGNORED);
+		end(&fixture);
+	}
+}
+
+/* Nothing changed, but what is stored has no defaults yet: it is written. */
+static void defaults_alone_are_a_change(void **state)
+{
+	static const struct row once = { 0, VDI_PATCH_MERGE, 0, PLAIN, "{}", NULL, 0 }, again = { 0, VDI_PATCH_MERGE, 0, CURRENT, "{}", NULL, 0 };
+	struct fixture		fixture;
+
+	(void) state;
+	begin(&fixture);
+	assert_status(run(&fixture, &once), VD_OK);
+	assert_false(fixture.edited.unchanged);
+	assert_status(run(&fixture, &again), VD_OK);
+	assert_true(fixture.edited.unchanged);
+	end(&fixture);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (uint64_t nth = 1;; nth++) {
+			struct fixture fixture;
+			vd_status      status;
+			bool	       failed;
+
+			begin(&fixture);
+			vdi_alloc_fail_nth(nth, 1);
+			status = run(&fixture, &rows[i]);
+			failed = vdi_alloc_failed();
+			vdi_alloc_fail_nth(0, 0);
+			end(&fixture);
+			if (failed && status != VD_NOMEM)
+				fail_msg("row %zu, allocation %llu: %s %d %s", i, (unsigned long long) nth, vd_status_name(status), fixture.status.code, fixture.status.message);
+			assert_int_equal(vdi_alloc_live(), live);
+			if (!failed)
+				break;
+			assert_int_equal(fixture.status.code, 500);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h340_writes_are_held_to_the_schema),
+		cmocka_unit_test(defaults_alone_are_a_change),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
