@@ -48,6 +48,12 @@ struct vdi_gzip *vdi_gzip_free(struct vdi_gzip *gzip)
 	return NULL;
 }
 
+void vdi_gzip_restart(struct vdi_gzip *gzip)
+{
+	VDI_CHECK(deflateReset(&gzip->stream) == Z_OK);
+	gzip->is_complete = false;
+}
+
 vd_status vdi_gzip_take(struct vdi_gzip *gzip, struct vd_bytes input, bool is_last, char *room, size_t room_size, size_t *ret_taken, size_t *ret_made)
 {
 	z_stream *stream = &gzip->stream;
@@ -69,4 +75,21 @@ vd_status vdi_gzip_take(struct vdi_gzip *gzip, struct vd_bytes input, bool is_la
 	if (is_last)
 		return gzip->is_complete ? VD_OK : VD_AGAIN;
 	return *ret_taken == input.size ? VD_OK : VD_AGAIN;
+}
+
+vd_status vdi_gzip_flush(struct vdi_gzip *gzip, char *room, size_t room_size, size_t *ret_made)
+{
+	z_stream *stream = &gzip->stream;
+	uInt	  space = (uInt) VDI_MIN(room_size, (size_t) 1 << 30);
+	int	  result;
+
+	VDI_CHECK(!gzip->is_complete);
+	stream->next_in = NULL;
+	stream->avail_in = 0;
+	stream->next_out = (Bytef *) room;
+	stream->avail_out = space;
+	result = deflate(stream, Z_SYNC_FLUSH);
+	VDI_CHECK(result == Z_OK || result == Z_BUF_ERROR);
+	*ret_made = space - stream->avail_out;
+	return stream->avail_out ? VD_OK : VD_AGAIN;
 }

@@ -35,13 +35,17 @@ struct gzip_stream {
 	char	       room[ROOM_BYTES];
 };
 
-bool vdi_request_takes_gzip(const struct vdi_request *request)
+bool vdi_request_accepts_gzip(const struct vdi_request *request)
 {
 	struct vd_bytes encodings;
 
 	return !request->server->options.no_compression && !request->head.version_1_0 && request->head.method != VDI_HTTP_HEAD &&
-	       request->loop->gzip_count < VDI_GZIP_LOOP_MAX && vdi_http_header_get(&request->head, "Accept-Encoding", &encodings) &&
-	       vdi_negotiate_gzip(encodings);
+	       vdi_http_header_get(&request->head, "Accept-Encoding", &encodings) && vdi_negotiate_gzip(encodings);
+}
+
+bool vdi_request_takes_gzip(const struct vdi_request *request)
+{
+	return request->loop->gzip_count < VDI_GZIP_LOOP_MAX && vdi_request_accepts_gzip(request);
 }
 
 /* Compresses until the room is full, all is made, or the turn is over. */

@@ -22,7 +22,9 @@ struct vdi_gzip_source_ops {
 	void (*free)(struct vdi_gzip_source *source, int64_t sent);
 };
 
-/* Whether an answer to it may be compressed if it is long enough. */
+/* Whether the client takes a compressed answer, and is to have it. */
+bool vdi_request_accepts_gzip(const struct vdi_request *request);
+/* The same, and there is an encoder left: an answer to it may be compressed if it is long enough. */
 bool vdi_request_takes_gzip(const struct vdi_request *request);
 /* Answers, with the source's content; takes over source. VD_NOMEM: nothing was done, source is still the caller's, who answers plainly. The metrics of the answer
  * are the source's business. */

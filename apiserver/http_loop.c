@@ -102,6 +102,13 @@ const char *vdi_http_loop_date(struct vdi_http_loop *loop)
 	return loop->date;
 }
 
+struct vdi_packer *vdi_http_loop_packer(struct vdi_http_loop *loop)
+{
+	if (loop->packer == NULL && vdi_packer_new(&loop->packer) != VD_OK)
+		return NULL;
+	return loop->packer;
+}
+
 void vdi_http_loop_arm(struct vdi_http_loop *loop)
 {
 	vd_mono due = vdi_timer_heap_next_due(&loop->timers);
@@ -341,6 +348,7 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop)
 	vdi_lock_fini(&loop->lock);
 	(void) vdi_security_unref(loop->security);
 	(void) vdi_served_unref(loop->served);
+	(void) vdi_packer_free(loop->packer);
 	vdi_free(loop->scratch);
 	memset(loop, 0, sizeof *loop);
 }

@@ -18,6 +18,7 @@
 #include "http_parser.h"
 #include "lock.h"
 #include "namespace_controller.h"
+#include "packer.h"
 #include "security.h"
 #include "served.h"
 #include "timer.h"
@@ -99,6 +100,7 @@ struct vdi_http_loop {
 	struct vdi_timer      accept_pause;
 	char		     *scratch;	    /* VDI_HTTP_SCRATCH_SIZE, for reads */
 	unsigned	      gzip_count;   /* answers that are being compressed */
+	struct vdi_packer    *packer;	    /* of its watches that go out compressed; NULL until there was one */
 
 	/* Under lock. */
 	struct vdi_lock	    lock;
@@ -169,6 +171,8 @@ void vdi_http_loop_reload(struct vdi_http_loop *loop);
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request);
 /* The loop's thread: makes sure the timers are looked at in time. */
 void vdi_http_loop_arm(struct vdi_http_loop *loop);
+/* Lent as long as the loop is. NULL: out of memory. */
+struct vdi_packer *vdi_http_loop_packer(struct vdi_http_loop *loop);
 /* "Date: ...\r\n"; good until the next call. */
 const char *vdi_http_loop_date(struct vdi_http_loop *loop);
 

@@ -1,8 +1,12 @@
 /* WATCH: frames encoded once, written straight to the socket.
  *
- * The cacher calls deliver() on this connection's loop. Each event becomes a frame, `<hex>\r\n{"type":...,"object":...}\n\r\n`, made by whoever needs it
- * first and shared by all watches of its form (vdi_frame_get). As protobuf the content is a length of four bytes and a WatchEvent (R-634). Frames gather up to FRAMES_MAX, then one sendmsg takes them; what the socket does not take stays here,
- * deliver() then takes nothing more, and the cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
+ * The cacher calls deliver() on this connection's loop. Each event becomes a frame (watch_frame.h), made by whoever needs it first and shared by all watches of its
+ * form. Frames gather up to FRAMES_MAX, then one sendmsg takes them; what the socket does not take stays here, deliver() then takes nothing more, and the cacher waits
+ * until the socket is writable again. An idle watch holds no frames and no buffer.
+ *
+ * A watch that goes out compressed (R-642) has deliver_packed() instead. A live event's frame is a gzip member, shared like plain ones; initial events, which nobody shares,
+ * gather in one member up to SLICE of content, and a frame longer than that becomes several members, a turn each. Every member is complete when its turn ends, so the
+ * loop's one packer is enough for all.
  */
 #include "hash.h"
 #include "http_request.h"
@@ -10,19 +14,15 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "caching_object.h"
+#include "http_gzip.h"
 #include "object.h"
 #include "protobuf.h"
+#include "watch_frame.h"
 
-#define FRAME_MAX    ((size_t) 64 << 20)
 #define FRAMES_MAX   64
 #define BYTES_MAX    262144
+#define SLICE	     65536  /* of content that one watch compresses in its turn: half a millisecond */
 #define SOCKET_BYTES 196608 /* of the kernel's, which doubles them and by itself goes up to 4 MB for each client that does not read */
-#define ANNOTATED    "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
-
-/* Frame slots, as vdi_frame_get knows them. Tables with includeObject=Object are rare and encoded afresh. */
-enum { SLOT_OBJECT, SLOT_METADATA, SLOT_TABLE, SLOT_PROTOBUF, SLOT_PROTOBUF_METADATA, SLOT_NONE };
-_Static_assert(SLOT_NONE <= VDI_FRAME_SLOTS, "a slot for each shared representation");
 
 /* Frames that the socket has not taken yet; exists only while there are some. */
 struct backlog {
@@ -37,17 +37,18 @@ struct watch_stream {
 	struct vdi_http_stream	    stream;
 	struct vdi_http_connection *connection;
 	struct vd_server	   *server;
-	struct vdi_resource	   *resource;
 	struct vd_watcher	   *watcher;
 	struct backlog		   *backlog;
 	struct vdi_watch_counts	   *counts;
 	struct vdi_metric	   *running; /* a gauge */
 	struct vdi_request_labels  labels;
 	struct vdi_account	   *account; /* a use of it; NULL: no limits */
-	struct vdi_negotiated	    form;
-	uint8_t			    include;
+	struct vdi_resource	   *resource; /* a use of it */
+	struct vdi_watch_form	    form;
+	struct vd_blob		   *rest;	 /* a frame that is packed in several turns */
+	size_t			    rest_at;	 /* how much of its content was */
+	bool			    turn_over;	 /* enough was packed: others first */
 	bool			    opened;	 /* the connection pumps this stream */
-	bool			    header_due;	 /* the next table carries the columns */
 	bool			    paused;	 /* deliver took less than it was offered */
 	bool			    ended;	 /* no more events come */
 	bool			    closing;	 /* the last chunk is in the backlog or sent */
@@ -57,199 +58,11 @@ struct watch_stream {
 	bool			    state_due;	 /* the initial events were not all sent yet */
 };
 
-/* ---- Frames ---- */
-
-static void write_table(struct vdi_out *out, const struct watch_stream *watch, struct vd_bytes text, bool with_columns)
-{
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
-
-	if (vdi_tree_parse(&tree, text, &root, NULL) != VD_OK) {
-		out->failed = true;
-	} else {
-		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", watch->form.v1beta1 ? "v1beta1" : "v1");
-		vdi_out_member(out, "resourceVersion", vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion")));
-		vdi_out_raw(out, "}");
-		if (with_columns)
-			vdi_table_columns(out, watch->resource);
-		else
-			vdi_out_raw(out, ",\"columnDefinitions\":[]");
-		vdi_out_raw(out, ",\"rows\":[");
-		vdi_table_row(out, watch->resource, &tree, root, text, (enum vdi_include) watch->include, watch->form.v1beta1,
-			      vd_env_wall(watch->server->env));
-		vdi_out_raw(out, "]}");
-	}
-	vdi_tree_fini(&tree);
-}
-
-static void write_metadata(struct vdi_out *out, const struct watch_stream *watch, struct vd_bytes text)
-{
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
-
-	if (vdi_tree_parse(&tree, text, &root, NULL) != VD_OK)
-		out->failed = true;
-	else
-		vdi_table_metadata(out, &tree, root, watch->form.v1beta1);
-	vdi_tree_fini(&tree);
-}
-
-/* The object of a bookmark: of the served kind, nothing but a revision (H-403, H-405). */
-static void write_bookmark_object(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
-{
-	char version[VDI_RESOURCE_NAME_MAX];
-
-	vdi_out_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,\"creationTimestamp\":null}}",
-			watch->resource->kind, vdi_resource_api_version(watch->resource, version), (long long) event->revision,
-			event->initial_events_end ? "," ANNOTATED : "");
-}
-
-static void write_bookmark(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
-{
-	struct vdi_out text = VDI_OUT_INIT;
-
-	write_bookmark_object(&text, watch, event);
-	if (text.failed)
-		out->failed = true;
-	else if (watch->form.form == VDI_FORM_TABLE)
-		write_table(out, watch, vdi_out_slice(&text), watch->header_due);
-	else if (watch->form.form == VDI_FORM_OBJECT)
-		vdi_out_bytes(out, vdi_out_slice(&text));
-	else
-		write_metadata(out, watch, vdi_out_slice(&text));
-	vdi_out_fini(&text);
-}
-
-static void write_error(struct vdi_out *out, const struct watch_stream *watch, const struct vd_error *error)
-{
-	struct vdi_http_status *status = VDI_NEW(struct vdi_http_status);
-
-	if (status == NULL) {
-		out->failed = true;
-		return;
-	}
-	vdi_http_status_of(status, "watch", watch->resource->group, watch->resource->plural, VD_BYTES_NONE, error->code, error);
-	vdi_http_status_write(out, status);
-	vdi_free(status);
-}
-
-static void write_object(struct vdi_out *out, const struct watch_stream *watch, const struct vd_watch_event *event)
-{
-	struct vdi_out text = VDI_OUT_INIT;
-
-	if (watch->form.form == VDI_FORM_OBJECT) {
-		vdi_object_write(out, event->object, event->revision);
-		return;
-	}
-	vdi_object_write(&text, event->object, event->revision);
-	if (text.failed)
-		out->failed = true;
-	else if (watch->form.form == VDI_FORM_TABLE)
-		write_table(out, watch, vdi_out_slice(&text), watch->header_due);
-	else
-		write_metadata(out, watch, vdi_out_slice(&text));
-	vdi_out_fini(&text);
-}
-
-/* A chunk's size stands before what it measures, so the content is written first and the size put in front: room is left for 8 digits. */
-static const char chunk_room[] = "          "; /* "ffffffff\r\n" */
-#define CHUNK_ROOM (sizeof chunk_room - 1)
-
-/* text: the room, the content, and the line end of the chunk. */
-static vd_status make_frame(char *text, size_t size, struct vd_blob **ret_frame)
-{
-	char   line[16];
-	size_t size_of_line = (size_t) snprintf(line, sizeof line, "%zx\r\n", size - CHUNK_ROOM - 2);
-
-	memcpy(text + CHUNK_ROOM - size_of_line, line, size_of_line);
-	return vd_blob_new((struct vd_bytes) { text + CHUNK_ROOM - size_of_line, size - CHUNK_ROOM + size_of_line }, ret_frame);
-}
-
-/* VD_BAD_REQUEST: the object is not what its kind says. */
-static vd_status write_protobuf(struct vdi_buffer *out, const struct watch_stream *watch, const struct vd_watch_event *event)
-{
-	struct vdi_protobuf protobuf;
-	struct vdi_out	    text = VDI_OUT_INIT;
-	vd_status	    status = VD_NOMEM;
-
-	vdi_protobuf_init(&protobuf, watch->resource, false, &watch->form);
-	if (event->type == VD_WATCH_ERROR)
-		write_error(&text, watch, event->error);
-	else if (event->type == VD_WATCH_BOOKMARK)
-		write_bookmark_object(&text, watch, event);
-	if (text.failed)
-		status = VD_NOMEM;
-	else if (event->type == VD_WATCH_ERROR)
-		status = vdi_protobuf_error_event(out, vdi_out_slice(&text));
-	else
-		status = vdi_protobuf_event(out, &protobuf, vd_watch_type_name(event->type),
-					    event->type == VD_WATCH_BOOKMARK ? vdi_out_slice(&text) : vd_kv_value(vd_object_kv(event->object)),
-					    event->type == VD_WATCH_BOOKMARK ? 0 : event->revision, NULL);
-	vdi_out_fini(&text);
-	return status;
-}
-
-static vd_status encode_protobuf(const struct watch_stream *watch, const struct vd_watch_event *event, struct vd_blob **ret_frame)
-{
-	struct vdi_buffer out;
-	vd_status	  status;
-
-	vdi_buffer_init(&out, FRAME_MAX);
-	vdi_buffer_append(&out, (struct vd_bytes) { chunk_room, CHUNK_ROOM });
-	status = write_protobuf(&out, watch, event);
-	vdi_buffer_append(&out, (struct vd_bytes) { "\r\n", 2 });
-	if (status == VD_OK)
-		status = vdi_buffer_status(&out);
-	if (status == VD_OK)
-		status = make_frame(out.data, out.size, ret_frame);
-	vdi_buffer_fini(&out);
-	return status;
-}
-
-static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
-{
-	const struct watch_stream *watch = arg;
-	struct vdi_out		   out = VDI_OUT_INIT;
-	vd_status		   status = VD_NOMEM;
-
-	if (watch->form.protobuf)
-		return encode_protobuf(watch, event, ret_frame);
-	vdi_out_raw(&out, chunk_room);
-	vdi_out_printf(&out, "{\"type\":\"%s\",\"object\":", vd_watch_type_name(event->type));
-	if (event->type == VD_WATCH_ERROR)
-		write_error(&out, watch, event->error);
-	else if (event->type == VD_WATCH_BOOKMARK)
-		write_bookmark(&out, watch, event);
-	else
-		write_object(&out, watch, event);
-	vdi_out_raw(&out, "}\n\r\n");
-	if (!out.failed)
-		status = make_frame(out.data, out.size, ret_frame);
-	vdi_out_fini(&out);
-	return status;
-}
-
-static unsigned slot_of(const struct watch_stream *watch)
-{
-	switch (watch->form.form) {
-	case VDI_FORM_OBJECT: return watch->form.protobuf ? SLOT_PROTOBUF : SLOT_OBJECT;
-	case VDI_FORM_TABLE: return watch->header_due || watch->include != VDI_INCLUDE_METADATA || watch->form.v1beta1 ? SLOT_NONE : SLOT_TABLE;
-	default: return watch->form.v1beta1 ? SLOT_NONE : watch->form.protobuf ? SLOT_PROTOBUF_METADATA : SLOT_METADATA;
-	}
-}
-
 static vd_status frame_of(struct watch_stream *watch, const struct vd_watch_event *event, struct vd_blob **ret_frame)
 {
-	unsigned  slot = slot_of(watch);
-	vd_status status;
-
-	if (slot == SLOT_NONE || event->shared == NULL)
-		status = encode(watch, event, ret_frame);
-	else
-		status = vdi_frame_get(event, slot, encode, watch, ret_frame);
-	if (status == VD_OK && event->type != VD_WATCH_ERROR)
-		watch->header_due = false;
-	return status;
+	if (vdi_watch_frame_is_shared(&watch->form, event))
+		return vdi_watch_frame_get(&watch->form, event, ret_frame);
+	return vdi_watch_frame_new(&watch->form, event, ret_frame);
 }
 
 /* ---- Out ---- */
@@ -357,6 +170,31 @@ static size_t content_size(const struct vd_blob *frame)
 	return size - digits;
 }
 
+/* What was packed becomes a frame. Nothing is fine. */
+static void end_member(struct watch_stream *watch)
+{
+	struct vd_blob *frame;
+
+	if (watch->form.packer == NULL || vdi_packer_size(watch->form.packer) == 0)
+		return;
+	if (vdi_packer_end(watch->form.packer, &frame) != VD_OK || !enqueue(watch, frame))
+		watch->failed = true;
+}
+
+/* Takes over frame, a plain one. */
+static void enqueue_alone(struct watch_stream *watch, struct vd_blob *frame)
+{
+	if (watch->form.packer == NULL) {
+		watch->failed |= !enqueue(watch, frame);
+		return;
+	}
+	end_member(watch);
+	if (!watch->failed)
+		vdi_packer_add(watch->form.packer, vdi_frame_content(frame));
+	vd_blob_unref(frame);
+	end_member(watch);
+}
+
 /* The object of event cannot be told in the form that this watch has: says so and ends. */
 static void refuse_event(struct watch_stream *watch, const struct vd_watch_event *event)
 {
@@ -365,9 +203,11 @@ static void refuse_event(struct watch_stream *watch, const struct vd_watch_event
 	struct vd_bytes	      name = vd_object_name(event->object);
 	struct vd_blob	     *frame;
 
-	vd_error_set(&error, VD_INTERNAL, "%s \"%.*s\" cannot be written as protobuf: ask for JSON", watch->resource->plural,
+	vd_error_set(&error, VD_INTERNAL, "%s \"%.*s\" cannot be written as protobuf: ask for JSON", watch->form.resource->plural,
 		     (int) VDI_MIN(name.size, (size_t) 200), (const char *) name.data);
-	if (encode(watch, &refusal, &frame) != VD_OK || !enqueue(watch, frame))
+	if (vdi_watch_frame_new(&watch->form, &refusal, &frame) == VD_OK)
+		enqueue_alone(watch, frame);
+	else
 		watch->failed = true;
 	watch->ended = true;
 }
@@ -406,6 +246,16 @@ static vd_status cut_frame(struct watch_stream *watch, const struct vd_watch_eve
 	return status;
 }
 
+/* It is on its way: size bytes, as the client will see them. */
+static inline void count_event(struct watch_stream *watch, const struct vd_watch_event *event, size_t size)
+{
+	vdi_watch_counts_frame(watch->counts, size);
+	if (__builtin_expect(watch->state_due && event->initial_events_end, 0)) {
+		watch->state_due = false;
+		vdi_request_labels_state_sent(&watch->labels);
+	}
+}
+
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct watch_stream *watch = arg;
@@ -430,11 +280,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 			}
 			if (__builtin_expect(watch->cut, 0))
 				break;
-			vdi_watch_counts_frame(watch->counts, content_size(frame));
-			if (__builtin_expect(watch->state_due && events[taken].initial_events_end, 0)) {
-				watch->state_due = false;
-				vdi_request_labels_state_sent(&watch->labels);
-			}
+			count_event(watch, &events[taken], content_size(frame));
 			taken++;
 		}
 		if (watch->opened)
@@ -449,6 +295,158 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	if (watch->opened && (watch->failed || watch->backlog || watch->ended))
 		vdi_http_stream_kick(watch->connection);
 	return taken;
+}
+
+/* ---- Compressed (R-642) ---- */
+
+/* As much of the rest as the turn has time for goes into the member that is being made. */
+static void pack_rest(struct watch_stream *watch)
+{
+	struct vd_bytes content = vdi_frame_content(watch->rest);
+	size_t		size = VDI_MIN(content.size - watch->rest_at, SLICE - watch->form.packed);
+
+	vdi_packer_add(watch->form.packer, (struct vd_bytes) { (const char *) content.data + watch->rest_at, size });
+	watch->form.packed += size;
+	watch->rest_at += size;
+	if (watch->rest_at == content.size)
+		watch->rest = vd_blob_unref(watch->rest);
+}
+
+/* Takes over *frame, which is made: true, and it is to be sent; false: it was refused, or cut, or there is no memory. */
+static bool check_frame(struct watch_stream *watch, const struct vd_watch_event *event, vd_status made, struct vd_blob **frame)
+{
+	if (made == VD_BAD_REQUEST || made == VD_TOO_BIG) {
+		refuse_event(watch, event);
+		return false;
+	}
+	if (made == VD_OK && watch->server->options.cut_frames > 0)
+		made = cut_frame(watch, event, frame);
+	if (made == VD_OK && watch->cut)
+		(void) enqueue(watch, *frame);
+	watch->failed |= made != VD_OK; /* a hole must not appear: the stream is cut instead */
+	return made == VD_OK && !watch->cut;
+}
+
+/* A frame that is shared is a member of its own, made once for all. */
+static bool pack_shared(struct watch_stream *watch, const struct vd_watch_event *event)
+{
+	struct vd_blob *frame = NULL;
+	size_t		size;
+
+	end_member(watch);
+	if (watch->failed)
+		return false;
+	if (!check_frame(watch, event, vdi_watch_frame_get(&watch->form, event, &frame), &frame))
+		return false;
+	size = vdi_frame_unpacked_size(frame);
+	if (!enqueue(watch, frame)) {
+		watch->failed = true;
+		return false;
+	}
+	count_event(watch, event, size);
+	return true;
+}
+
+/* Others (initial events, bookmarks, errors) gather in one member, as far as the turn goes. */
+static bool pack_own(struct watch_stream *watch, const struct vd_watch_event *event)
+{
+	vd_status made = vdi_watch_frame_new(&watch->form, event, &watch->rest);
+	size_t	  size;
+
+	if (made == VD_OK && watch->server->options.cut_frames > 0) { /* what is cut is a member on the wire */
+		struct vd_blob *frame = watch->rest;
+
+		watch->rest = NULL;
+		end_member(watch);
+		if (watch->failed) {
+			vd_blob_unref(frame);
+			return false;
+		}
+		size = content_size(frame);
+		vdi_packer_add(watch->form.packer, vdi_frame_content(frame));
+		vd_blob_unref(frame);
+		made = vdi_packer_end(watch->form.packer, &frame);
+		if (!check_frame(watch, event, made, &frame))
+			return false;
+		watch->failed |= !enqueue(watch, frame);
+		count_event(watch, event, size);
+		return !watch->failed;
+	}
+	if (made != VD_OK) {
+		watch->rest = NULL;
+		return check_frame(watch, event, made, NULL);
+	}
+	watch->rest_at = 0;
+	count_event(watch, event, content_size(watch->rest));
+	pack_rest(watch);
+	return true;
+}
+
+static bool has_turn(const struct watch_stream *watch)
+{
+	return watch->rest == NULL && watch->form.packed < SLICE;
+}
+
+/* The same as deliver, but that what it takes is compressed, which takes time: after SLICE others have their turn. At its end nothing is left in the packer. */
+static size_t deliver_packed(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	struct watch_stream *watch = arg;
+	size_t		     taken = 0;
+
+	if (watch->rest || watch->turn_over) {
+		watch->paused = true;
+		return 0;
+	}
+	watch->form.packed = 0;
+	while (taken < count && !watch->failed && !watch->ended && has_turn(watch)) {
+		vd_status status = VD_OK;
+		bool	  took = true;
+
+		/* An event adds two frames at most; two places are for a refusal and the end. */
+		while (took && taken < count && has_turn(watch) && (watch->backlog == NULL || (watch->backlog->count < FRAMES_MAX - 5 && has_room(watch)))) {
+			took = vdi_watch_frame_is_shared(&watch->form, &events[taken]) ? pack_shared(watch, &events[taken]) : pack_own(watch, &events[taken]);
+			taken += took;
+		}
+		end_member(watch);
+		if (watch->opened)
+			status = flush(watch);
+		if (watch->backlog) {
+			watch->failed |= status != VD_OK && status != VD_AGAIN;
+			break;
+		}
+	}
+	if (watch->rest)
+		count_unsent(watch, (int64_t) vd_blob_bytes(watch->rest).size);
+	watch->turn_over |= !has_turn(watch);
+	watch->server->watch_event_total += taken;
+	watch->paused = taken < count;
+	if (watch->opened && (watch->failed || watch->backlog || watch->ended || watch->turn_over))
+		vdi_http_stream_kick(watch->connection);
+	return taken;
+}
+
+static void drop_rest(struct watch_stream *watch)
+{
+	if (watch->rest)
+		count_unsent(watch, -(int64_t) vd_blob_bytes(watch->rest).size);
+	watch->rest = vd_blob_unref(watch->rest);
+}
+
+/* One more slice of the rest. VD_FULL: there may be more to do. */
+static vd_status send_rest(struct watch_stream *watch)
+{
+	int64_t	  size = (int64_t) vd_blob_bytes(watch->rest).size;
+	vd_status status;
+
+	watch->form.packed = 0;
+	pack_rest(watch);
+	if (watch->rest == NULL)
+		count_unsent(watch, -size);
+	end_member(watch);
+	if (watch->failed)
+		return VD_IO;
+	status = flush(watch);
+	return status == VD_OK ? VD_FULL : status;
 }
 
 static void ended(void *arg, vd_status reason)
@@ -479,6 +477,12 @@ static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection
 		return status;
 	if (watch->cut)
 		return VD_IO;
+	if (watch->turn_over) {
+		watch->turn_over = false;
+		return VD_FULL;
+	}
+	if (watch->rest)
+		return send_rest(watch);
 	if (watch->ended && !watch->closing) {
 		end_stream(watch);
 		if (watch->failed)
@@ -509,6 +513,7 @@ static void free_watch(struct vdi_http_stream *stream)
 	if (watch->watcher)
 		vd_watcher_close(watch->watcher, NULL, NULL);
 	drop_backlog(watch);
+	drop_rest(watch);
 	if (watch->account)
 		atomic_fetch_sub(&watch->account->watches, 1);
 	vdi_account_put(&watch->server->accounts, watch->account);
@@ -568,19 +573,23 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 	watch->connection = request->connection;
 	watch->server = request->server;
 	watch->resource = vdi_resource_ref(request->resource);
-	watch->form = request->form;
-	if (watch->form.form == VDI_FORM_METADATA_LIST)
-		watch->form.form = VDI_FORM_METADATA;
-	watch->include = vd_bytes_equal(request->params.include_object, vd_bytes_of("Object"))   ? VDI_INCLUDE_OBJECT
+	watch->form.resource = watch->resource;
+	watch->form.env = request->server->env;
+	watch->form.negotiated = request->form;
+	if (watch->form.negotiated.form == VDI_FORM_METADATA_LIST)
+		watch->form.negotiated.form = VDI_FORM_METADATA;
+	watch->form.include = vd_bytes_equal(request->params.include_object, vd_bytes_of("Object"))   ? VDI_INCLUDE_OBJECT
 			 : vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE
 												: VDI_INCLUDE_METADATA;
-	watch->header_due = watch->form.form == VDI_FORM_TABLE;
+	watch->form.header_due = watch->form.negotiated.form == VDI_FORM_TABLE;
 	watch->server->watches_open++;
 	request->loop->watches_open++;
 	watch->counts = vdi_http_metrics_watch(request->loop, request->resource);
 	vdi_request_labels_of(request, &watch->labels);
 	watch->running = vdi_request_labels_running(&watch->labels);
 	watch->state_due = request->params.send_initial_events == VD_TRUE;
+	if (request->params.send_initial_events == VD_TRUE && request->params.allow_bookmarks && vdi_request_accepts_gzip(request))
+		watch->form.packer = vdi_http_loop_packer(request->loop); /* without memory for one it goes out plainly */
 	vdi_metric_add(watch->running, 1);
 	return watch;
 }
@@ -589,9 +598,10 @@ void vdi_handle_watch(struct vdi_request *request)
 {
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	struct vd_watch_sink	sink = { deliver, ended, NULL, vdi_loop_runner(request->loop->loop) };
-	struct vdi_out	head = VDI_OUT_INIT;
+	struct vdi_out		head = VDI_OUT_INIT;
 	struct watch_stream    *watch;
 	struct vd_blob	       *frame;
+	const char	       *type;
 	struct vd_error		error = { 0 };
 	vd_status		status;
 
@@ -613,6 +623,8 @@ void vdi_handle_watch(struct vdi_request *request)
 	watch->account = request->account;
 	request->account = NULL;
 	sink.arg = watch;
+	if (watch->form.packer)
+		sink.deliver = deliver_packed;
 	status = vd_cacher_watch(request->resource->cacher, &options, &sink, &watch->watcher, &error);
 	if (status != VD_OK) {
 		watch->watcher = NULL;
@@ -620,7 +632,11 @@ void vdi_handle_watch(struct vdi_request *request)
 		vdi_request_fail_result(request, "watch", status, &error);
 		return;
 	}
-	vdi_request_stream_head(request, &head, watch->form.protobuf ? VDI_K8S_PROTO_TYPE ";stream=watch" : "application/json", true);
+	type = watch->form.negotiated.protobuf ? VDI_K8S_PROTO_TYPE ";stream=watch" : "application/json";
+	if (watch->form.packer)
+		vdi_request_encoded_head(request, &head, 200, type, "", "gzip");
+	else
+		vdi_request_stream_head(request, &head, type, true);
 	if (head.failed || vd_blob_new(vdi_out_slice(&head), &frame) != VD_OK || !enqueue(watch, frame)) {
 		vdi_out_fini(&head);
 		free_watch(&watch->stream);

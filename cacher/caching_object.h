@@ -10,7 +10,7 @@
 
 #include "base.h"
 
-#define VDI_FRAME_SLOTS 5
+#define VDI_FRAME_SLOTS 10
 
 /* Encodes event into a new blob. Must be a pure function of the event, the slot's meaning and arg. */
 typedef vd_status (*vdi_frame_encode_fn)(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame);

@@ -202,7 +202,7 @@ func runWatchList(args []string) int {
 			run  func()
 		}{
 			{"gets-and-lists", func() { t.getsAndLists(*upstream) }}, {"list-modes", func() { t.listModes(*upstream) }}, {"tokens", func() { t.tokens(*upstream) }},
-			{"representations", t.representations}, {"compression", func() { t.compression(*upstream) }}, {"watch-starts", func() { t.watchStarts(*upstream) }}, {"watch-selectors", t.watchSelectors},
+			{"representations", t.representations}, {"compression", t.compression}, {"watch-compression", func() { t.watchCompression(*upstream) }}, {"watch-starts", func() { t.watchStarts(*upstream) }}, {"watch-selectors", t.watchSelectors},
 			{"watch-representations", t.watchRepresentations}, {"watch-ends", func() { t.watchEnds(*upstream) }}, {"watch-writes", t.watchWrites},
 			{"custom-fields", t.customFields},
 		} {
@@ -537,7 +537,7 @@ func (t *wireTest) representations() {
 }
 
 // compression looks at long lists as Go's transport and client-go get them, who ask for gzip by themselves.
-func (t *wireTest) compression(upstream bool) {
+func (t *wireTest) compression() {
 	const bigNamespace, count = "peers-gzip", 40
 	path := "/api/v1/namespaces/" + bigNamespace + "/configmaps"
 	_, _ = t.ask("POST", "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+bigNamespace+`"}}`, jsonType)
@@ -595,15 +595,5 @@ func (t *wireTest) compression(upstream bool) {
 			}
 			t.report.check(names == count, "R-647", "client-go, limit %d: %d of %d", limit, names, count)
 		}
-	}
-	// A watch is not, whatever it begins with (H-308); upstream's watch lists are (R-642).
-	if upstream {
-		return
-	}
-	response, err := client.Get("http://" + t.address + path + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1")
-	if t.report.check(err == nil, "H-308", "watch: %v", err) {
-		_, err = io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		t.report.check(err == nil && !response.Uncompressed && response.Header.Get("Content-Encoding") == "", "H-308", "a watch is compressed: %v %v", err, response.Header)
 	}
 }

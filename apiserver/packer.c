@@ -1,0 +1,129 @@
+/* The encoder writes into a buffer that stays from member to member unless one was much larger than usual; the finished chunk is copied out of it.
+ *
+ * A member is flushed before it is ended, as upstream does, which costs some five bytes and is what makes it arrive: Go's gzip.Reader gives away what the last block of a
+ * member brings only when it has read the next member's head. Behind a flush the last block brings nothing.
+ */
+#include "packer.h"
+
+#include <stdio.h>
+
+#include "buffer.h"
+#include "gzip.h"
+
+#define STEP	   16384
+#define KEPT_BYTES 131072
+
+struct vdi_packer {
+	struct vdi_gzip	 *gzip;
+	struct vdi_buffer out;
+	size_t		  size; /* of the content */
+};
+
+vd_status vdi_packer_new(struct vdi_packer **ret_packer)
+{
+	struct vdi_packer *packer = VDI_NEW(struct vdi_packer);
+
+	if (packer == NULL)
+		return VD_NOMEM;
+	if (vdi_gzip_new(&packer->gzip) != VD_OK) {
+		vdi_free(packer);
+		return VD_NOMEM;
+	}
+	vdi_buffer_init(&packer->out, VDI_FRAME_MAX);
+	*ret_packer = packer;
+	return VD_OK;
+}
+
+struct vdi_packer *vdi_packer_free(struct vdi_packer *packer)
+{
+	if (packer) {
+		(void) vdi_gzip_free(packer->gzip);
+		vdi_buffer_fini(&packer->out);
+	}
+	vdi_free(packer);
+	return NULL;
+}
+
+enum what { CONTENT, FLUSH, END };
+
+static void encode(struct vdi_packer *packer, enum what what, struct vd_bytes content)
+{
+	vd_status status = VD_AGAIN;
+
+	while (status == VD_AGAIN) {
+		size_t taken = 0, made;
+		char  *room = vdi_buffer_reserve(&packer->out, STEP);
+
+		if (room == NULL)
+			return; /* the buffer remembers */
+		if (what == FLUSH)
+			status = vdi_gzip_flush(packer->gzip, room, STEP, &made);
+		else
+			status = vdi_gzip_take(packer->gzip, content, what == END, room, STEP, &taken, &made);
+		vdi_buffer_commit(&packer->out, made);
+		content.data = (const char *) content.data + taken;
+		content.size -= taken;
+	}
+}
+
+void vdi_packer_add(struct vdi_packer *packer, struct vd_bytes content)
+{
+	if (packer->size == 0) {
+		vdi_gzip_restart(packer->gzip);
+		vdi_buffer_clear(&packer->out);
+		vdi_buffer_append_text(&packer->out, VDI_FRAME_ROOM);
+	}
+	packer->size += content.size;
+	encode(packer, CONTENT, content);
+}
+
+size_t vdi_packer_size(const struct vdi_packer *packer)
+{
+	return packer->size;
+}
+
+vd_status vdi_packer_end(struct vdi_packer *packer, struct vd_blob **ret_frame)
+{
+	vd_status status;
+
+	VDI_CHECK(packer->size > 0);
+	encode(packer, FLUSH, vd_bytes_of(""));
+	encode(packer, END, vd_bytes_of(""));
+	vdi_buffer_append_text(&packer->out, "\r\n");
+	status = vdi_buffer_status(&packer->out);
+	if (status == VD_OK)
+		status = vdi_frame_new(packer->out.data, packer->out.size, ret_frame);
+	if (packer->out.capacity > KEPT_BYTES)
+		vdi_buffer_fini(&packer->out);
+	packer->size = 0;
+	return status;
+}
+
+/* ---- Frames ---- */
+
+vd_status vdi_frame_new(char *text, size_t size, struct vd_blob **ret_frame)
+{
+	const size_t room = sizeof VDI_FRAME_ROOM - 1;
+	char	     line[16];
+	size_t	     size_of_line = (size_t) snprintf(line, sizeof line, "%zx\r\n", size - room - 2);
+
+	memcpy(text + room - size_of_line, line, size_of_line);
+	return vd_blob_new((struct vd_bytes) { text + room - size_of_line, size - room + size_of_line }, ret_frame);
+}
+
+struct vd_bytes vdi_frame_content(const struct vd_blob *frame)
+{
+	struct vd_bytes bytes = vd_blob_bytes(frame);
+	const char     *content = (const char *) memchr(bytes.data, '\n', bytes.size) + 1;
+
+	return (struct vd_bytes) { content, bytes.size - (size_t) (content - (const char *) bytes.data) - 2 };
+}
+
+/* The last four bytes of a member (RFC 1952, ISIZE). */
+size_t vdi_frame_unpacked_size(const struct vd_blob *frame)
+{
+	struct vd_bytes	     content = vdi_frame_content(frame);
+	const unsigned char *tail = (const unsigned char *) content.data + content.size - 4;
+
+	return (size_t) tail[0] | (size_t) tail[1] << 8 | (size_t) tail[2] << 16 | (size_t) tail[3] << 24;
+}
