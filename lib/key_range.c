@@ -55,3 +55,18 @@ struct vd_bytes vdi_bytes_prefix_end(struct vd_bytes prefix, void *buffer)
 	end[size - 1]++;
 	return (struct vd_bytes) { end, size };
 }
+
+struct vd_bytes vdi_bytes_next_key(struct vd_bytes key, size_t size_max, void *buffer)
+{
+	struct vd_bytes next;
+
+	if (key.size >= size_max) {
+		next = vdi_bytes_prefix_end(key, buffer);
+		if (vd_bytes_compare(next, key) > 0)
+			return next;
+	}
+	/* Longer than any that may be asked for when nothing comes after key: an error then, and not the beginning once more. */
+	memcpy(buffer, key.data, key.size);
+	((char *) buffer)[key.size] = 0;
+	return (struct vd_bytes) { buffer, key.size + 1 };
+}

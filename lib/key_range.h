@@ -36,5 +36,8 @@ bool vdi_key_range_overlaps(const struct vdi_key_range *a, const struct vdi_key_
 /* The first key after all that start with prefix, etcd's range_end of a prefix: the last byte below 0xff is incremented and what follows
  * it is cut; of an empty or all-0xff prefix it is "\0", to the end. buffer takes max(1, prefix.size) bytes; the result points into it. */
 struct vd_bytes vdi_bytes_prefix_end(struct vd_bytes prefix, void *buffer);
+/* Where a read goes on behind key, when no key is longer than size_max: key with a byte 0, or what comes after a key that is as long as any. buffer takes size_max + 1
+ * bytes; the result points into it. */
+struct vd_bytes vdi_bytes_next_key(struct vd_bytes key, size_t size_max, void *buffer);
 
 #endif

@@ -26,14 +26,8 @@ vd_status vdi_store_page_ask(struct vd_store *store, const struct vdi_store_inte
 	struct vd_range_request request = { .key = interval->key, .range_end = interval->range_end, .revision = revision, .limit = VDI_STORE_PAGE_LEN };
 	char			start[VD_KEY_SIZE_MAX + 1];
 
-	if (last) {
-		struct vd_bytes key = vd_kv_key(last);
-		size_t		size = VDI_MIN(key.size, (size_t) VD_KEY_SIZE_MAX);
-
-		memcpy(start, key.data, size);
-		start[size] = 0;
-		request.key = (struct vd_bytes) { start, size + 1 };
-	}
+	if (last)
+		request.key = vdi_bytes_next_key(vd_kv_key(last), VD_KEY_SIZE_MAX, start);
 	return vd_store_range(store, &request, done, arg);
 }
 

@@ -1,5 +1,6 @@
 /* The initial state: which revision to start from (R-202, R-206), then the prefix in one long read where the store has that (R-208), else in pages pinned
  * to the first page's revision (R-207). */
+#include "key_range.h"
 #include "watchchan_state.h"
 
 static bool wants_initial(const struct vdi_watchchan *watchchan)
@@ -217,14 +218,11 @@ static void page_done(struct vdi_watchchan *watchchan, struct vd_kv *last)
 	struct vd_bytes key;
 	bool		more = watchchan->page_more && last && watchchan->options.recursive;
 
-	if (more) {
-		key = vd_kv_key(last);
-		memcpy(start, key.data, key.size);
-		start[key.size] = 0;
-	}
+	if (more)
+		key = vdi_bytes_next_key(vd_kv_key(last), VD_KEY_SIZE_MAX, start);
 	vdi_watchchan_page_release(watchchan);
 	if (more)
-		ask_page(watchchan, (struct vd_bytes) { start, key.size + 1 });
+		ask_page(watchchan, key);
 	else
 		end_sync(watchchan);
 }

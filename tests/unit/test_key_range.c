@@ -54,6 +54,20 @@ static void a_range_that_ends_before_it_starts_is_empty(void **state)
 	assert_false(vdi_key_range_contains(&nothing, vd_bytes_of("b")));
 }
 
+static void behind_a_key_of_any_length(void **state)
+{
+	char	       *buffer = malloc(5); /* so that a byte too many is seen */
+	struct vd_bytes high = { "\xff\xff\xff\xff", 4 };
+
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("ab"), 4, buffer), (struct vd_bytes) { "ab", 3 }));
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("abc"), 4, buffer), (struct vd_bytes) { "abc", 4 }));
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("abcd"), 4, buffer), vd_bytes_of("abce")));
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("ab\xff\xff"), 4, buffer), vd_bytes_of("ac")));
+	/* Nothing is behind it: more than may be asked for. */
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(high, 4, buffer), (struct vd_bytes) { "\xff\xff\xff\xff", 5 }));
+	free(buffer);
+}
+
 static void prefix_end_increments_and_cuts(void **state)
 {
 	char buffer[8];
@@ -112,6 +126,7 @@ int main(void)
 		cmocka_unit_test(from_etcd_knows_the_three_forms),
 		cmocka_unit_test(everything_is_everything),
 		cmocka_unit_test(a_range_that_ends_before_it_starts_is_empty),
+		cmocka_unit_test(behind_a_key_of_any_length),
 		cmocka_unit_test(prefix_end_increments_and_cuts),
 		cmocka_unit_test(prefix_range_holds_what_starts_with_it),
 		cmocka_unit_test(overlap_agrees_with_contains),

@@ -249,6 +249,34 @@ static void r207_pages_are_pinned_to_one_revision(void **state)
 	world_free(&world);
 }
 
+/* A page that ends with a key as long as any: what is asked for next may not be longer. */
+static void r207_a_page_may_end_with_the_longest_key(void **state)
+{
+	enum { COUNT = VDI_WATCHCHAN_PAGE_LEN };
+	struct world		     world = world_new(3);
+	struct vdi_watchchan_options options = options_of(&world);
+	char			     name[32], key[VD_KEY_SIZE_MAX + 1];
+
+	(void) state;
+	for (int i = 0; i < COUNT - 1; i++) {
+		snprintf(name, sizeof name, "p%06d", i);
+		put(&world, name, "x");
+	}
+	memset(key, 'q', sizeof key - 1);
+	memcpy(key, prefix, strlen(prefix));
+	key[VD_KEY_SIZE_MAX] = 0;
+	put_value(&world, key, "{\"metadata\":{\"name\":\"longest\"}}");
+	put(&world, "r", "x");
+	options.initial_end_bookmark = true;
+	open_watch(&world, &options);
+	for (int i = 0; i < COUNT - 1; i++)
+		assert_memory_equal(next(&world), "ADDED p", 7);
+	assert_memory_equal(next(&world), "ADDED longest@", 14);
+	assert_memory_equal(next(&world), "ADDED r@", 8);
+	assert_memory_equal(next(&world), "BOOKMARK end@", 13);
+	world_free(&world);
+}
+
 static bool app_is_x(void *arg, const struct vd_object *object)
 {
 	struct vd_bytes value;
@@ -834,6 +862,7 @@ int main(void)
 		cmocka_unit_test(r206_a_start_that_cannot_be_read),
 		cmocka_unit_test(r202_start_revision),
 		cmocka_unit_test(r207_pages_are_pinned_to_one_revision),
+		cmocka_unit_test(r207_a_page_may_end_with_the_longest_key),
 		cmocka_unit_test(r219_the_filter_table),
 		cmocka_unit_test(r211_progress_becomes_a_bookmark),
 		cmocka_unit_test(r230_compacted_start_is_expired),
