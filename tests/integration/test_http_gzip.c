@@ -317,24 +317,6 @@ static void r647_the_threshold_is_met_exactly(void **state)
 	world_close(&world);
 }
 
-/* H-308: a watch is not, whatever it begins with. */
-static void r642_h308_watches_are_not_compressed(void **state)
-{
-	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
-	struct answer		 answer;
-
-	put(&world, 1, 200000, false);
-	answer = ask(&world, "GET " CM "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1 HTTP/1.1", GZIP);
-	assert_true(answer.is_whole);
-	assert_false(is_gzip(&answer));
-	assert_true(answer.size > 200000);
-	answer = ask(&world, "GET " CM "?watch=1&resourceVersion=1&timeoutSeconds=1 HTTP/1.1", GZIP);
-	assert_true(answer.is_whole);
-	assert_false(is_gzip(&answer));
-	world_close(&world);
-}
-
 static void r647_it_can_be_switched_off(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -513,7 +495,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r647_h308_long_answers_are_compressed_for_who_asks),
 		cmocka_unit_test(r647_the_threshold_is_met_exactly),
-		cmocka_unit_test(r642_h308_watches_are_not_compressed),
 		cmocka_unit_test(r647_it_can_be_switched_off),
 		cmocka_unit_test(encoders_are_bounded),
 		cmocka_unit_test(long_lists_hold_up_nobody),

@@ -69,6 +69,40 @@ static void r647_any_pieces_and_rooms_make_the_same_content(void **state)
 	assert_true(pack(CONTENT, 4096, 32768, packed, sizeof packed) < CONTENT * 6 / 10); /* half of it says nothing new */
 }
 
+/* What was taken before a flush can be read before anything more is made, in rooms of any size; and an encoder can begin anew at any time. */
+static void r642_a_flush_makes_what_was_taken(void **state)
+{
+	static const size_t rooms[] = { 7, 100, 32768 };
+	static char	    packed[2 * CONTENT], text[CONTENT];
+	struct vdi_gzip	   *gzip;
+
+	make_content();
+	assert_status(vdi_gzip_new(&gzip), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rooms); i++) {
+		z_stream  reader = { 0 };
+		size_t	  taken, made, used = 0;
+		vd_status status;
+
+		vdi_gzip_restart(gzip);
+		assert_status(vdi_gzip_take(gzip, (struct vd_bytes) { content, 40000 }, false, packed, sizeof packed, &taken, &used), VD_OK);
+		do {
+			status = vdi_gzip_flush(gzip, packed + used, rooms[i], &made);
+			used += made;
+		} while (status == VD_AGAIN);
+		assert_status(status, VD_OK);
+		reader.next_in = (Bytef *) packed;
+		reader.avail_in = (uInt) used;
+		reader.next_out = (Bytef *) text;
+		reader.avail_out = sizeof text;
+		assert_int_equal(inflateInit2(&reader, 15 + 16), Z_OK);
+		assert_int_equal(inflate(&reader, Z_NO_FLUSH), Z_OK);
+		assert_int_equal(reader.total_out, 40000);
+		assert_memory_equal(text, content, 40000);
+		inflateEnd(&reader);
+	}
+	vdi_gzip_free(gzip);
+}
+
 static void an_encoder_may_be_given_up(void **state)
 {
 	struct vdi_gzip *gzip = NULL;
@@ -109,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r647_any_pieces_and_rooms_make_the_same_content),
+		cmocka_unit_test(r642_a_flush_makes_what_was_taken),
 		cmocka_unit_test(an_encoder_may_be_given_up),
 		cmocka_unit_test(without_memory_there_is_none),
 	};

@@ -1,0 +1,156 @@
+/* Frames of a watch: shared ones are made once for all watches of a form, packed ones as well, and hold the same. */
+#include "vdtest.h"
+
+#include <zlib.h>
+
+#include "alloc.h"
+#include "history.h"
+#include "watch_frame.h"
+
+struct world {
+	struct vd_codec	     *codec;
+	struct vd_object     *object;
+	struct vd_watch_event event;
+};
+
+static struct world world_new(void)
+{
+	struct world  world = { .event = { .type = VD_WATCH_ADDED, .revision = 5 } };
+	struct vd_kv *kv;
+
+	assert_status(vd_codec_json_new(NULL, 0, &world.codec, NULL), VD_OK);
+	assert_status(vd_kv_new(vd_bytes_of("/p/x"), vd_bytes_of("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"x\"}}"), &kv), VD_OK);
+	kv->mod_rev = 5;
+	assert_status(vd_object_new(world.codec, kv, &world.object, NULL), VD_OK);
+	assert_status(vdi_event_new(5, world.object, NULL, (vd_mono) { 0 }, &world.event.shared), VD_OK);
+	world.event.object = world.object;
+	vd_kv_unref(kv);
+	return world;
+}
+
+static void world_free(struct world *world)
+{
+	vdi_event_unref(world->event.shared);
+	vd_object_unref(world->object);
+	vd_codec_free(world->codec);
+}
+
+/* What is in a frame is text; packed or not. */
+static void assert_holds(const struct vd_blob *frame, bool is_packed, const char *text)
+{
+	struct vd_bytes content = vdi_frame_content(frame);
+	char		unpacked[1000];
+	z_stream	stream = { .next_in = (Bytef *) (uintptr_t) content.data, .avail_in = (uInt) content.size, .next_out = (Bytef *) unpacked, .avail_out = sizeof unpacked };
+
+	if (is_packed) {
+		assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+		assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+		assert_int_equal(stream.avail_in, 0);
+		inflateEnd(&stream);
+		content = (struct vd_bytes) { unpacked, stream.total_out };
+	}
+	assert_true(vd_bytes_equal(content, vd_bytes_of(text)));
+}
+
+static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
+{
+	static const char     text[] = "{\"type\":\"ADDED\",\"object\":{\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"x\"}}}\n";
+	int64_t		      live = vdi_alloc_live();
+	struct world	      world = world_new();
+	struct vdi_watch_form plain = { 0 }, packed[2] = { { 0 }, { 0 } };
+	struct vd_blob	     *frames[2], *own, *one;
+
+	for (int i = 0; i < 2; i++)
+		assert_status(vdi_packer_new(&packed[i].packer), VD_OK); /* of two loops */
+	assert_true(vdi_watch_frame_is_shared(&plain, &world.event));
+	assert_true(vdi_watch_frame_is_shared(&packed[0], &world.event));
+	for (int i = 0; i < 2; i++)
+		assert_status(vdi_watch_frame_get(&packed[i], &world.event, &frames[i]), VD_OK);
+	assert_ptr_equal(frames[0], frames[1]);
+	assert_int_equal(packed[0].packed, sizeof text - 1); /* who made it has worked for it */
+	assert_int_equal(packed[1].packed, 0);
+	assert_holds(frames[0], true, text);
+	assert_int_equal(vdi_frame_unpacked_size(frames[0]), sizeof text - 1);
+	/* The plain one is another. */
+	assert_status(vdi_watch_frame_get(&plain, &world.event, &one), VD_OK);
+	assert_ptr_not_equal(one, frames[0]);
+	assert_holds(one, false, text);
+	/* For oneself it is plain in either case: whoever asked packs it with others. */
+	assert_status(vdi_watch_frame_new(&packed[0], &world.event, &own), VD_OK);
+	assert_holds(own, false, text);
+	vd_blob_unref(own);
+	vd_blob_unref(one);
+	for (int i = 0; i < 2; i++) {
+		vd_blob_unref(frames[i]);
+		vdi_packer_free(packed[i].packer);
+	}
+	world_free(&world);
+	assert_int_equal(vdi_alloc_live(), live);
+}
+
+static void r640_who_shares_and_who_does_not(void **state)
+{
+	struct world	      world = world_new();
+	struct vd_watch_event own = world.event;
+	struct vdi_watch_form form = { .include = VDI_INCLUDE_METADATA };
+
+	form.negotiated.form = VDI_FORM_TABLE;
+	assert_true(vdi_watch_frame_is_shared(&form, &world.event));
+	form.header_due = true;
+	assert_false(vdi_watch_frame_is_shared(&form, &world.event));
+	form.header_due = false;
+	form.include = VDI_INCLUDE_OBJECT;
+	assert_false(vdi_watch_frame_is_shared(&form, &world.event));
+	form.include = VDI_INCLUDE_METADATA;
+	form.negotiated.v1beta1 = true;
+	assert_false(vdi_watch_frame_is_shared(&form, &world.event));
+	form.negotiated.form = VDI_FORM_METADATA;
+	assert_false(vdi_watch_frame_is_shared(&form, &world.event));
+	form.negotiated.v1beta1 = false;
+	assert_true(vdi_watch_frame_is_shared(&form, &world.event));
+	own.shared = NULL; /* an initial event */
+	assert_false(vdi_watch_frame_is_shared(&form, &own));
+	world_free(&world);
+}
+
+static void torture_a_packed_frame(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	for (uint64_t nth = 1, failed = 0;; nth++) {
+		struct world	      world = world_new();
+		struct vdi_watch_form form = { 0 };
+		struct vd_blob	     *frame = NULL;
+		vd_status	      status;
+
+		assert_status(vdi_packer_new(&form.packer), VD_OK);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vdi_watch_frame_get(&form, &world.event, &frame);
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(vdi_packer_size(form.packer), 0);
+		failed += status != VD_OK;
+		if (status != VD_OK) {
+			assert_status(status, VD_NOMEM);
+			assert_status(vdi_watch_frame_get(&form, &world.event, &frame), VD_OK);
+		}
+		vd_blob_unref(frame);
+		vdi_packer_free(form.packer);
+		world_free(&world);
+		assert_int_equal(vdi_alloc_live(), live);
+		if (nth > 20) {
+			assert_true(failed >= 3);
+			break;
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t202_r642_a_member_is_made_once_for_all_watches),
+		cmocka_unit_test(r640_who_shares_and_who_does_not),
+		cmocka_unit_test(torture_a_packed_frame),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
