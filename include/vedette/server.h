@@ -56,7 +56,7 @@ struct vd_server_options {
 	double		cut_frames;		  /* for tests of clients: an event of a watch, but not its first, is cut in the middle with this probability, and the
 						   * connection with it; default 0 */
 	uint64_t	cut_seed;		  /* which ones: a matter of this, the watch's first revision and the event's */
-	bool		no_compression;		  /* long answers are not compressed, whoever asks for it */
+	bool		no_compression;		  /* long answers and watch lists are not compressed, whoever asks for it */
 	const char     *tls_cert_path;		  /* PEM: the server's certificate with its chain, and its key; both or none. TLS 1.2 and later */
 	const char     *tls_key_path;
 	const char     *client_ca_path;		  /* PEM: authorities of client certificates, which name a user (CN) and groups (O); or NULL */

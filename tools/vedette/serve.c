@@ -420,7 +420,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "max-requests-inflight", VDI_OPTION_COUNT, "N", "reads under way, of all clients; more: 429; one client never has all (default 400; 0: no limit)",
 		  &serve.requests },
 		{ 0, "max-mutating-requests-inflight", VDI_OPTION_COUNT, "N", "the same for writes (default 200)", &serve.mutating_requests },
-		{ 0, "no-compression", VDI_OPTION_FLAG, NULL, "answers over 128 KiB go out plainly also to clients that take gzip", &serve.no_compression },
+		{ 0, "no-compression", VDI_OPTION_FLAG, NULL, "answers over 128 KiB and watch lists go out plainly also to clients that take gzip", &serve.no_compression },
 		{ 0, "tls-cert", VDI_OPTION_TEXT, "FILE", "serve https with this certificate, its chain behind it (PEM)", &serve.tls_cert },
 		{ 0, "tls-key", VDI_OPTION_TEXT, "FILE", "key of that certificate (PEM)", &serve.tls_key },
 		{ 0, "client-ca", VDI_OPTION_TEXT, "FILE", "authorities of client certificates; their subject names user (CN) and groups (O)", &serve.client_ca },
