@@ -60,7 +60,7 @@ class LyingProxy:
         upstream = http.client.HTTPConnection(self.host, self.port, timeout=300)
         try:
             body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-            upstream.request(handler.command, handler.path, body or None, {name: handler.headers[name] for name in ("Accept", "Content-Type") if name in handler.headers})
+            upstream.request(handler.command, handler.path, body or None, {name: handler.headers[name] for name in ("Accept", "Authorization", "Content-Type") if name in handler.headers})
             response = upstream.getresponse()
             if handler.command != "GET":
                 self.whole(handler, response, False)

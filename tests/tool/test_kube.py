@@ -262,7 +262,7 @@ users:
 - name: by-file
   user: { tokenFile: token }
 - name: by-program
-  user: { exec: { command: x } }
+  user: { username: x, password: y }
 contexts:
 - { name: one, context: { cluster: here, user: me } }
 - { name: two, context: { cluster: here, user: by-file } }
@@ -280,13 +280,85 @@ current-context: one
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({headers["Authorization"] for headers in proxy.headers}, {"Bearer from-a-file"})
         proxy.close()
-        for context, said in (("three", "only tokens and client certificates"), ("four", '"absent"'), ("five", '"five"')):
+        for context, said in (("three", "only tokens, client certificates and exec"), ("four", '"absent"'), ("five", '"five"')):
             done = run("record", "--kubeconfig", config, "--context", context, "-o", self.path("log3"))
             self.assertEqual(done.returncode, 1)
             self.assertIn(said, done.stderr)
         with open(config, "w", encoding="utf-8") as file:
             file.write("a: [b\n")
         self.assertIn("line", run("record", "--kubeconfig", config, "-o", self.path("log4")).stderr)
+
+    PROGRAM = """#!/bin/sh
+echo run >>"$COUNT"
+echo "$KUBERNETES_EXEC_INFO" >"$COUNT.info"
+n=$(wc -l <"$COUNT")
+echo '{"apiVersion":"client.authentication.k8s.io/'$1'","kind":"ExecCredential","status":{"token":"token-'$n'"'$2'}}'
+"""
+
+    def config_with_program(self, url, arguments, text=None, version="v1", more=""):
+        program = self.path("who-am-i")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(text or self.PROGRAM)
+        os.chmod(program, 0o755)
+        config = self.path("config")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}], "clusters": [{"name": "c", "cluster": {"server": url}}], "users": [
+                {"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/" + version, "command": "./who-am-i", "args": arguments, "provideClusterInfo": True, "installHint": "get it",
+                                                "env": [{"name": "COUNT", "value": self.path("count")}], "interactiveMode": more or "Never"}}}]}))
+        return config
+
+    def runs_of_program(self):
+        return len(text_of(self.path("count")).splitlines())
+
+    def test_a_program_says_who_we_are(self):
+        server = self.serve()
+        last = server.write("a", 1)
+        for version, expires, again in (("v1", "", False), ("v1beta1", ',"expirationTimestamp":"2999-01-01T00:00:00Z"', False), ("v1", ',"expirationTimestamp":"2020-01-01T00:00:00Z"', True)):
+            if os.path.exists(self.path("count")):
+                os.remove(self.path("count"))
+            proxy = LyingProxy(server.url)
+            config = self.config_with_program(proxy.url, [version, expires], version=version)
+            done = run("record", "--kubeconfig", config, "--kind", "configmaps", "-q", "-o", self.path("log" + str(len(proxy.url) + len(expires) + len(version))), "--until", str(last))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            tokens = {headers["Authorization"] for headers in proxy.headers}
+            proxy.close()
+            self.assertEqual(tokens, {"Bearer token-%d" % (i + 1) for i in range(self.runs_of_program())} if again else {"Bearer token-1"})
+            self.assertEqual(self.runs_of_program() > 1, again)
+            info = json.loads(text_of(self.path("count.info")))
+            self.assertEqual((info["apiVersion"], info["spec"]["interactive"], info["spec"]["cluster"]["server"]), ("client.authentication.k8s.io/" + version, False, proxy.url))
+
+    def test_a_program_is_asked_again_when_its_token_is_refused(self):
+        tokens = self.path("tokens")
+        with open(tokens, "w", encoding="utf-8") as file:
+            file.write("token-1,ann,1\nroot,root,2,system:masters\n")
+        server = self.serve("--memory", "--token-file", tokens)
+        proxy = LyingProxy(server.url)
+        process = subprocess.Popen([PROGRAM, "verify", "--kubeconfig", self.config_with_program(proxy.url, ["v1", ""]), "--kind", "configmaps", "--watch-timeout", "3s", "--output", "json", "-q"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and proxy.streams < 2:
+            time.sleep(0.01)
+        with open(tokens, "w", encoding="utf-8") as file:
+            file.write("token-2,ann,1\ntoken-3,ann,1\n")
+        server.process.send_signal(signal.SIGHUP)
+        while process.poll() is None and self.runs_of_program() < 2:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=GUARD)
+        proxy.close()
+        self.assertEqual(process.returncode, 0, out + said)
+
+    def test_programs_that_cannot_be_used(self):
+        for text, arguments, said in (("#!/bin/sh\nexit 7\n", [], "status 7"), ("#!/bin/sh\nkill -9 $$\n", [], "signal 9"), ("#!/bin/sh\nyes\n", [], "1 MiB"), ("#!/bin/sh\necho '{}'\n", [], "no ExecCredential"),
+                                      (None, ["v1beta1", ""], "another apiVersion"), (None, ["v1", ',"clientCertificateData":"x"'], "go together"), (None, ["v1", ',"expirationTimestamp":"soon"'], "no time"),
+                                      ("#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"a b\"}}'\n", [], "no token"),
+                                      ("#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\"}'\n", [], "neither")):
+            done = run("record", "--kubeconfig", self.config_with_program("http://127.0.0.1:1", arguments, text), "-o", self.path("log"))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
+        config = self.config_with_program("http://127.0.0.1:1", [])
+        os.remove(self.path("who-am-i"))
+        self.assertIn("get it", run("record", "--kubeconfig", config, "-o", self.path("log")).stderr)
+        self.assertIn("terminal", run("record", "--kubeconfig", self.config_with_program("http://127.0.0.1:1", [], more="Always"), "-o", self.path("log")).stderr)
 
     def test_tls_and_client_certificates(self):
         def openssl(*arguments):

@@ -6,13 +6,15 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "exec_credential.h"
+
 #define BODY_SIZE_MAX ((size_t) 1 << 30)
 
 struct vdi_http_client {
 	CURL		  *curl;
 	struct curl_slist *headers;
 	char		  *base; /* without the slash at its end */
-	const char	  *token;
+	char		  *token;
 	char		   reason[CURL_ERROR_SIZE];
 };
 
@@ -35,8 +37,13 @@ static void set_blob(CURL *curl, CURLoption option, struct vd_bytes data)
 		curl_easy_setopt(curl, option, &blob);
 }
 
-void vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl)
+vd_status vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl, struct vdi_http_identity *ret_identity, struct vd_error *reterr)
 {
+	struct vdi_exec_answer said = { 0 };
+
+	if (options->exec)
+		VDI_TRY(vdi_exec_credential_get(options->exec, &said, reterr));
+	*ret_identity = (struct vdi_http_identity) { options->token ? options->token : said.token, said.number };
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 10000L);
@@ -46,8 +53,8 @@ void vdi_http_options_apply(const struct vdi_http_client_options *options, void 
 	curl_easy_setopt(curl, CURLOPT_SSLCERT, options->cert_file);
 	curl_easy_setopt(curl, CURLOPT_SSLKEY, options->key_file);
 	set_blob(curl, CURLOPT_CAINFO_BLOB, options->ca_data);
-	set_blob(curl, CURLOPT_SSLCERT_BLOB, options->cert_data);
-	set_blob(curl, CURLOPT_SSLKEY_BLOB, options->key_data);
+	set_blob(curl, CURLOPT_SSLCERT_BLOB, said.certificate.size ? said.certificate : options->cert_data);
+	set_blob(curl, CURLOPT_SSLKEY_BLOB, said.certificate.size ? said.key : options->key_data);
 	if (options->insecure) {
 		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
 		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -56,6 +63,7 @@ void vdi_http_options_apply(const struct vdi_http_client_options *options, void 
 		curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, options->socket_path);
 		curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	}
+	return VD_OK;
 }
 
 vd_status vdi_http_options_base(const struct vdi_http_client_options *options, char **ret_base, struct vd_error *reterr)
@@ -73,7 +81,9 @@ vd_status vdi_http_options_base(const struct vdi_http_client_options *options, c
 vd_status vdi_http_client_new(const struct vdi_http_client_options *options, struct vdi_http_client **ret_client, struct vd_error *reterr)
 {
 	struct vdi_http_client *client;
+	struct vdi_http_identity identity = { 0 };
 	char		       *base;
+	vd_status		status;
 
 	VDI_TRY(vdi_http_options_base(options, &base, reterr));
 	client = VDI_NEW(struct vdi_http_client);
@@ -82,13 +92,14 @@ vd_status vdi_http_client_new(const struct vdi_http_client_options *options, str
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	}
 	client->base = base;
-	client->token = options->token;
 	client->curl = curl_easy_init();
-	if (client->curl == NULL) {
+	status = client->curl ? vdi_http_options_apply(options, client->curl, &identity, reterr) : vd_error_set(reterr, VD_NOMEM, "out of memory");
+	if (status == VD_OK && identity.token && (client->token = vdi_strdup(identity.token)) == NULL)
+		status = vd_error_set(reterr, VD_NOMEM, "out of memory");
+	if (status != VD_OK) {
 		vdi_http_client_free(client);
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+		return status;
 	}
-	vdi_http_options_apply(options, client->curl);
 	curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, client->reason);
 	*ret_client = client;
 	return VD_OK;
@@ -99,6 +110,7 @@ struct vdi_http_client *vdi_http_client_free(struct vdi_http_client *client)
 	if (client) {
 		if (client->curl)
 			curl_easy_cleanup(client->curl);
+		vdi_free(client->token);
 		vdi_free(client->base);
 		vdi_free(client);
 	}
@@ -147,14 +159,18 @@ static size_t take_header(char *data, size_t one, size_t size, void *arg)
 
 static vd_status header(struct curl_slist **headers, const char *name, const char *value)
 {
-	char		   line[1024];
+	size_t		   size = strlen(name) + (value ? strlen(value) : 0) + 1;
+	char		  *line;
 	struct curl_slist *longer;
 
 	if (value == NULL)
 		return VD_OK;
-	if (snprintf(line, sizeof line, "%s%s", name, value) >= (int) sizeof line)
-		return VD_TOO_BIG;
+	line = vdi_alloc(size);
+	if (line == NULL)
+		return VD_NOMEM;
+	snprintf(line, size, "%s%s", name, value);
 	longer = curl_slist_append(*headers, line);
+	vdi_free(line);
 	if (longer == NULL)
 		return VD_NOMEM;
 	*headers = longer;

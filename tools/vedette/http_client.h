@@ -7,6 +7,14 @@
 
 #include "base.h"
 
+struct vdi_exec_credential; /* exec_credential.h */
+
+/* Who we are in one request. */
+struct vdi_http_identity {
+	const char *token;	/* lent; NULL: none is sent */
+	unsigned    credential; /* its number, as exec_credential.h has it */
+};
+
 #define VDI_DEFAULT_SERVER "http://127.0.0.1:8080"
 
 struct vdi_http_client;
@@ -17,6 +25,7 @@ struct vdi_http_client_options {
 	const char *ca_file, *cert_file, *key_file;
 	struct vd_bytes ca_data, cert_data, key_data; /* PEM, instead of the files; empty: none */
 	bool	    insecure; /* any certificate will do */
+	struct vdi_exec_credential *exec; /* not NULL: asked who we are, unless a token or a certificate is here */
 	const char *socket_path; /* not NULL: connects to this socket of the file system, and server is only a name */
 };
 
@@ -26,8 +35,9 @@ struct vdi_http_answer {
 	size_t size;
 };
 
-/* Sets up a libcurl handle of somebody else's (CURL *): protocols, time-out of the connect, keep-alive, certificates. */
-void vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl);
+/* Sets up a libcurl handle of somebody else's (CURL *): protocols, time-out of the connect, keep-alive, certificates. *ret_identity is good until the next
+ * such call. Blocks while a program is asked. What vdi_exec_credential_get answers. */
+VDI_MUST_USE vd_status vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl, struct vdi_http_identity *ret_identity, struct vd_error *reterr);
 /* The URL without slashes at its end; vdi_free. VD_INVALID_ARGUMENT: not a URL; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_http_options_base(const struct vdi_http_client_options *options, char **ret_base, struct vd_error *reterr);
 

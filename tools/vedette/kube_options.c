@@ -13,6 +13,7 @@ void vdi_kube_settings_init(struct vdi_kube_settings *settings)
 void vdi_kube_settings_fini(struct vdi_kube_settings *settings)
 {
 	vdi_kube_kinds_fini(&settings->loaded);
+	vdi_exec_credential_free(settings->exec);
 	vdi_kubeconfig_fini(&settings->config);
 }
 
@@ -39,6 +40,19 @@ static void merge(struct vdi_http_client_options *http, const struct vdi_kubecon
 	if (http->token == NULL)
 		http->token = config->token;
 	http->insecure |= config->insecure;
+}
+
+/* What was typed, and a token or certificate in the file, need no program. */
+static vd_status ask_program(struct vdi_kube_settings *settings)
+{
+	struct vdi_http_client_options *http = &settings->http;
+	struct vdi_exec_cluster		cluster = { http->server, http->ca_data, http->insecure };
+
+	if (settings->config.exec.command == NULL || http->token || http->cert_file || http->cert_data.size)
+		return VD_OK;
+	VDI_TRY(vdi_exec_credential_new(&settings->config.exec, &cluster, &settings->exec));
+	http->exec = settings->exec;
+	return VD_OK;
 }
 
 bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_settings *settings, int *ret_exit)
@@ -72,6 +86,10 @@ bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_
 			return false;
 		}
 		merge(http, &settings->config);
+		if (ask_program(settings) != VD_OK) {
+			*ret_exit = vdi_command_failed(command, "out of memory");
+			return false;
+		}
 	}
 	return true;
 }

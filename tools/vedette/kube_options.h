@@ -17,6 +17,7 @@ struct vdi_kube_settings {
 	/* What follows from them; until vdi_kube_settings_fini. */
 	struct vdi_kubeconfig config;
 	struct vdi_kube_kinds loaded;
+	struct vdi_exec_credential *exec; /* NULL: nobody is asked who we are */
 };
 
 #define VDI_KUBE_OPTION_TABLE(settings)                                                                                          \

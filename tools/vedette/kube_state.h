@@ -27,6 +27,7 @@ struct vdi_kube_transfer {
 	struct vdi_kube_store *store;
 	CURL		      *easy; /* NULL: none is under way */
 	struct curl_slist     *headers;
+	unsigned	       credential; /* which one was sent */
 	const char	      *method, *upload; /* NULL: GET, nothing is sent; lent until the end */
 	struct vdi_buffer      body; /* of a list, or of an answer that is an error */
 	char		       reason[CURL_ERROR_SIZE];

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "exec_credential.h"
 #include "kube_state.h"
 
 #define BODY_SIZE_MAX ((size_t) 64 << 20)
@@ -46,16 +47,12 @@ static bool add_header(struct curl_slist **headers, const char *name, const char
 	return longer != NULL;
 }
 
-static bool set_up(struct vdi_kube_transfer *transfer, const char *url, unsigned timeout_s)
+static bool set_up(struct vdi_kube_transfer *transfer, const char *url, const char *token, unsigned timeout_s)
 {
-	const struct vdi_http_client_options *http = transfer->store->http;
-
-	transfer->easy = curl_easy_init();
-	if (transfer->easy == NULL || !add_header(&transfer->headers, "Accept: ", "application/json") ||
-	    (http->token && !add_header(&transfer->headers, "Authorization: Bearer ", http->token)) ||
+	if (!add_header(&transfer->headers, "Accept: ", "application/json") ||
+	    (token && !add_header(&transfer->headers, "Authorization: Bearer ", token)) ||
 	    (transfer->upload && !add_header(&transfer->headers, "Content-Type: ", "application/json")))
 		return false;
-	vdi_http_options_apply(http, transfer->easy);
 	transfer->reason[0] = 0;
 	curl_easy_setopt(transfer->easy, CURLOPT_ERRORBUFFER, transfer->reason);
 	curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
@@ -75,18 +72,26 @@ vd_status vdi_kube_transfer_begin(struct vdi_kube_transfer *transfer, const char
 {
 	size_t size = strlen(transfer->store->base) + strlen(path) + 1;
 	char  *url = vdi_alloc(size);
-	bool   begun;
+	struct vdi_http_identity identity = { 0 };
+	vd_status		 status = VD_NOMEM;
 
 	VDI_CHECK(transfer->easy == NULL);
 	vdi_buffer_init(&transfer->body, BODY_SIZE_MAX);
-	if (url)
+	transfer->easy = curl_easy_init();
+	if (url && transfer->easy) {
 		snprintf(url, size, "%s%s", transfer->store->base, path);
-	begun = url && set_up(transfer, url, timeout_s);
+		status = vdi_http_options_apply(transfer->store->http, transfer->easy, &identity, reterr);
+	}
+	if (status == VD_OK && !set_up(transfer, url, identity.token, timeout_s))
+		status = VD_NOMEM;
 	vdi_free(url);
-	if (begun)
+	transfer->credential = identity.credential;
+	if (status == VD_OK)
 		return VD_OK;
+	if (status == VD_NOMEM)
+		(void) vd_error_set(reterr, VD_NOMEM, "out of memory");
 	vdi_kube_transfer_end(transfer);
-	return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	return status;
 }
 
 void vdi_kube_transfer_end(struct vdi_kube_transfer *transfer)
@@ -119,6 +124,8 @@ vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, cons
 	if (result != CURLE_OK && (code < 300 || transfer->body.size == 0))
 		return vdi_kube_blame(name, VD_UNAVAILABLE, transfer->reason[0] ? transfer->reason : curl_easy_strerror(result), reterr);
 	status = vdi_http_error_of((int) code, (struct vd_bytes) { transfer->body.data, transfer->body.size }, &error);
+	if (code == 401 && transfer->store->http->exec && vdi_exec_credential_refused(transfer->store->http->exec, transfer->credential))
+		status = VD_UNAVAILABLE; /* perhaps it is too old, and the next one is taken */
 	return vdi_kube_blame(name, status, error.message, reterr);
 }
 
@@ -143,6 +150,8 @@ static void take_ends(struct vdi_kube_store *store)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **) &transfer);
 		curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &code);
+		if (store->http->exec && code >= 200 && code < 300)
+			vdi_exec_credential_taken(store->http->exec);
 		transfer->ended(transfer, result, code);
 	}
 }

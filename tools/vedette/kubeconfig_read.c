@@ -138,6 +138,13 @@ static const char *text_of(json_t *object, const char *key)
 	return text && *text ? text : NULL;
 }
 
+static bool is_true(json_t *object, const char *key)
+{
+	const char *text = text_of(object, key);
+
+	return json_is_true(json_object_get(object, key)) || (text && strcmp(text, "true") == 0);
+}
+
 /* The member `part` of the entry with this name in the list. */
 static vd_status find(const struct reading *reading, const char *list, const char *part, const char *name, json_t **ret_part)
 {
@@ -197,11 +204,9 @@ static vd_status take_data(const struct reading *reading, json_t *part, const ch
 static vd_status take_cluster(const struct reading *reading, json_t *cluster)
 {
 	struct vdi_kubeconfig *config = reading->config;
-	const char	      *insecure = text_of(cluster, "insecure-skip-tls-verify");
-
 	if (text_of(cluster, "server") == NULL)
 		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the cluster has no server", reading->path);
-	config->insecure = (insecure && strcmp(insecure, "true") == 0) || json_is_true(json_object_get(cluster, "insecure-skip-tls-verify"));
+	config->insecure = is_true(cluster, "insecure-skip-tls-verify");
 	VDI_TRY(take_text(reading, text_of(cluster, "server"), &config->server));
 	VDI_TRY(take_data(reading, cluster, "certificate-authority-data", &config->ca_data));
 	return config->ca_data.size ? VD_OK : take_path(reading, text_of(cluster, "certificate-authority"), &config->ca_file);
@@ -223,13 +228,79 @@ static vd_status take_token_file(const struct reading *reading, const char *text
 	return VD_OK;
 }
 
+/* A relative path is one from the file on; a name alone is looked for where programs are. */
+static vd_status take_command(const struct reading *reading, const char *text, char **place)
+{
+	return strchr(text, '/') ? take_path(reading, text, place) : take_text(reading, text, place);
+}
+
+static vd_status take_arguments(const struct reading *reading, json_t *list, struct vdi_exec_plan *plan)
+{
+	json_t *item;
+	size_t	i;
+
+	if (json_array_size(list) > VDI_EXEC_WORDS_MAX)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: too many arguments of exec", reading->path);
+	VDI_TRY(take_text(reading, plan->command, &plan->arguments[0]));
+	json_array_foreach(list, i, item)
+	{
+		if (!json_is_string(item))
+			return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: an argument of exec is no text", reading->path);
+		VDI_TRY(take_text(reading, json_string_value(item), &plan->arguments[i + 1]));
+	}
+	return VD_OK;
+}
+
+static vd_status take_environment(const struct reading *reading, json_t *list, struct vdi_exec_plan *plan)
+{
+	json_t *item;
+	size_t	i;
+
+	if (json_array_size(list) > VDI_EXEC_WORDS_MAX)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: too many variables of exec", reading->path);
+	json_array_foreach(list, i, item)
+	{
+		const char *name = text_of(item, "name"), *value = text_of(item, "value");
+		size_t	    size = name ? strlen(name) + (value ? strlen(value) : 0) + 2 : 0;
+
+		if (name == NULL || strchr(name, '='))
+			return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: a variable of exec has no name", reading->path);
+		plan->environment[i] = vdi_alloc(size);
+		if (plan->environment[i] == NULL)
+			return vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
+		snprintf(plan->environment[i], size, "%s=%s", name, value ? value : "");
+	}
+	return VD_OK;
+}
+
+static vd_status take_exec(const struct reading *reading, json_t *exec)
+{
+	struct vdi_exec_plan *plan = &reading->config->exec;
+	const char	     *version = text_of(exec, "apiVersion"), *mode = text_of(exec, "interactiveMode");
+
+	if (text_of(exec, "command") == NULL || version == NULL)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: exec needs a command and an apiVersion", reading->path);
+	if (strcmp(version, "client.authentication.k8s.io/v1") != 0 && strcmp(version, "client.authentication.k8s.io/v1beta1") != 0)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: exec of \"%.80s\" is not known", reading->path, version);
+	if (mode && strcmp(mode, "Always") == 0)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: \"%.80s\" wants a terminal, which it cannot have here", reading->path, text_of(exec, "command"));
+	plan->gives_cluster = is_true(exec, "provideClusterInfo");
+	VDI_TRY(take_text(reading, version, &plan->api_version));
+	VDI_TRY(take_text(reading, text_of(exec, "installHint"), &plan->hint));
+	VDI_TRY(take_command(reading, text_of(exec, "command"), &plan->command));
+	VDI_TRY(take_arguments(reading, json_object_get(exec, "args"), plan));
+	return take_environment(reading, json_object_get(exec, "env"), plan);
+}
+
 static vd_status take_user(const struct reading *reading, json_t *user)
 {
 	struct vdi_kubeconfig *config = reading->config;
 
-	if (json_object_get(user, "exec") || json_object_get(user, "auth-provider") || text_of(user, "username"))
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: only tokens and client certificates are supported; --token or --cert and --key say who we are instead",
+	if (json_object_get(user, "auth-provider") || text_of(user, "username"))
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: only tokens, client certificates and exec are supported; --token or --cert and --key say who we are instead",
 				    reading->path);
+	if (json_is_object(json_object_get(user, "exec")))
+		VDI_TRY(take_exec(reading, json_object_get(user, "exec")));
 	if (text_of(user, "token"))
 		VDI_TRY(take_text(reading, text_of(user, "token"), &config->token));
 	else if (text_of(user, "tokenFile"))
@@ -282,6 +353,7 @@ vd_status vdi_kubeconfig_read(const char *path, const char *context, struct vdi_
 
 void vdi_kubeconfig_fini(struct vdi_kubeconfig *config)
 {
+	vdi_exec_plan_fini(&config->exec);
 	vdi_free(config->server);
 	vdi_free(config->token);
 	vdi_free(config->ca_file);
