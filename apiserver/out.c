@@ -101,6 +101,13 @@ void vdi_out_int(struct vdi_out *out, int64_t number)
 	vdi_out_bytes(out, (struct vd_bytes) { at, (size_t) (digits + sizeof digits - at) });
 }
 
+void vdi_out_index(struct vdi_out *out, size_t index)
+{
+	vdi_out_raw(out, "[");
+	vdi_out_int(out, (int64_t) index);
+	vdi_out_raw(out, "]");
+}
+
 /* The length of the well-formed UTF-8 sequence at text, 0 when there is none. */
 static size_t sequence_size(const unsigned char *text, size_t size)
 {

@@ -29,6 +29,8 @@ void vdi_out_bytes(struct vdi_out *out, struct vd_bytes bytes);
 void vdi_out_printf(struct vdi_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void vdi_out_vprintf(struct vdi_out *out, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 void vdi_out_int(struct vdi_out *out, int64_t number);
+/* `[5]` */
+void vdi_out_index(struct vdi_out *out, size_t index);
 /* A quoted, escaped string. Bytes that are not UTF-8 become U+FFFD. */
 void vdi_out_string(struct vdi_out *out, struct vd_bytes text);
 void vdi_out_text(struct vdi_out *out, const char *text);

@@ -79,7 +79,7 @@ static size_t enter_index(struct vdi_out *place, const char *child, size_t index
 {
 	size_t size = enter(place, child);
 
-	vdi_out_printf(place, "[%zu]", index);
+	vdi_out_index(place, index);
 	return size;
 }
 

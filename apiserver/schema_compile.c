@@ -218,6 +218,12 @@ static vd_status compile_properties(struct compiler *compiler, const struct vdi_
 	return VD_OK;
 }
 
+static void note_below(struct vdi_schema_node *node, const struct vdi_schema_node *child)
+{
+	node->has_lists |= child && child->has_lists;
+	node->has_resources |= child && child->has_resources;
+}
+
 static enum vdi_schema_type type_of(struct vd_bytes name)
 {
 	static const char *const names[] = { "", "array", "boolean", "integer", "number", "object", "string" };
@@ -242,6 +248,10 @@ static vd_status compile_children(struct compiler *compiler, const struct vdi_no
 	} else if (additional) {
 		node->more = is_true(additional) ? VDI_MORE_ANY : VDI_MORE_FORBIDDEN;
 	}
+	for (size_t i = 0; i < node->property_count; i++)
+		note_below(node, node->properties[i].node);
+	note_below(node, node->items);
+	note_below(node, node->additional);
 	VDI_TRY(take_texts(compiler, member(compiler, source, "x-kubernetes-list-map-keys"), &node->list_keys, &node->list_key_count));
 	if (node->list_key_count)
 		qsort(node->list_keys, node->list_key_count, sizeof *node->list_keys, compare_texts);
@@ -267,6 +277,8 @@ static vd_status compile_node(struct compiler *compiler, const struct vdi_node *
 	node->int_or_string = is_true(member(compiler, source, "x-kubernetes-int-or-string"));
 	node->preserves = is_true(member(compiler, source, "x-kubernetes-preserve-unknown-fields"));
 	node->embedded = is_true(member(compiler, source, "x-kubernetes-embedded-resource"));
+	node->has_lists = node->list != VDI_LIST_ATOMIC;
+	node->has_resources = node->embedded;
 	*ret_node = node;
 	return compile_children(compiler, source, node);
 }

@@ -242,7 +242,7 @@ static size_t enter_index(struct pruner *pruner, size_t index)
 	size_t size = pruner->path.size;
 
 	if (pruner->collects)
-		vdi_out_printf(&pruner->path, "[%zu]", index);
+		vdi_out_index(&pruner->path, index);
 	return size;
 }
 

@@ -57,6 +57,8 @@ struct vdi_schema_node {
 	bool			    int_or_string;
 	bool			    preserves;	/* unknown members */
 	bool			    embedded;	/* a resource in a resource */
+	bool			    has_lists;	/* of type set or map, here or below */
+	bool			    has_resources; /* embedded ones, here or below */
 	struct vdi_schema_property *properties; /* by key */
 	size_t			    property_count;
 	struct vdi_schema_node	   *items;

@@ -557,7 +557,7 @@ static void check_list(struct vdi_schema_judge *judge, const struct vdi_schema_n
 		const struct vdi_node *old_item = correlates ? counterpart(judge, node, item, old, &cursor) : NULL;
 		struct verdict	       verdict;
 
-		vdi_out_printf(&judge->path, "[%zu]", index);
+		vdi_out_index(&judge->path, index);
 		verdict = validate(judge, node->items, item, old_item);
 		note(total, verdict.valid);
 		total->passed += verdict.passed;

@@ -174,7 +174,7 @@ static size_t enter_index(struct vdi_schema_judge *judge, size_t index)
 {
 	size_t size = judge->path.size;
 
-	vdi_out_printf(&judge->path, "[%zu]", index);
+	vdi_out_index(&judge->path, index);
 	return size;
 }
 
@@ -307,7 +307,7 @@ static void check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_
 			of_child = property ? property : node->additional;
 			size = enter_key(judge, child->key, property == NULL);
 		}
-		if (of_child)
+		if (of_child && of_child->has_lists)
 			check_lists(judge, of_child, child);
 		judge->path.size = size;
 	}
@@ -318,6 +318,8 @@ void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_sch
 	size_t kept = judge->faults->kept, count = judge->faults->count;
 	bool   had;
 
+	if (!node->has_lists)
+		return;
 	if (old) {
 		check_lists(judge, node, old);
 		had = judge->faults->count > count;
@@ -411,7 +413,7 @@ void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi
 {
 	size_t index = 0;
 
-	if (!spend(judge, 1))
+	if (!node->has_resources || !spend(judge, 1))
 		return;
 	if (node->embedded && value->kind == VDI_NODE_OBJECT)
 		check_resource(judge, value);
@@ -426,7 +428,7 @@ void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi
 			of_child = property ? property : node->additional;
 			size = enter_key(judge, child->key, property == NULL);
 		}
-		if (of_child)
+		if (of_child && of_child->has_resources)
 			vdi_schema_check_resources(judge, of_child, child);
 		judge->path.size = size;
 	}
