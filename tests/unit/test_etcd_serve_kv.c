@@ -90,6 +90,47 @@ static void e103_unknown_method_is_unimplemented(void **state)
 	assert_string_equal(call.text, "unknown service v3lockpb.Lock");
 }
 
+static void e155_health_is_of_the_whole_server(void **state)
+{
+	struct etcd_server_call call;
+
+	etcd_server_call_init(&call, *state);
+	etcd_server_call_open(&call, *state, "/grpc.health.v1.Health/Check");
+	etcd_server_call_send_bytes(&call, "", 0);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	assert_int_equal(call.count, 1);
+	assert_int_equal(call.sizes[0], 2);
+	assert_memory_equal(call.messages[0], "\x08\x01", 2); /* SERVING */
+	etcd_server_call_end(&call);
+	etcd_server_call_init(&call, *state);
+	etcd_server_call_open(&call, *state, "/grpc.health.v1.Health/Check");
+	etcd_server_call_send_bytes(&call, "\x0a\x01x", 3);
+	assert_int_equal(call.code, 5);
+	assert_string_equal(call.text, "unknown service");
+	etcd_server_call_end(&call);
+}
+
+static void e160_one_member_that_can_be_reached(void **state)
+{
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__MemberListRequest	  request = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+	Etcdserverpb__MemberListResponse *response;
+
+	vdi_etcdserver_set_client_url(fixture->server, "http://127.0.0.1:2379");
+	for (int linearizable = 0; linearizable < 2; linearizable++) {
+		request.linearizable = linearizable;
+		response = ASK(fixture, "Cluster/MemberList", &request, member_list_response);
+		assert_int_equal(response->n_members, 1);
+		assert_int_equal(response->members[0]->id, fixture->server->member_id);
+		assert_true(*response->members[0]->name);
+		assert_false(response->members[0]->islearner);
+		assert_int_equal(response->members[0]->n_clienturls, 1);
+		assert_string_equal(response->members[0]->clienturls[0], "http://127.0.0.1:2379");
+		FREE(response);
+	}
+}
+
 static void e104_unknown_fields_are_ignored_and_garbage_is_refused(void **state)
 {
 	/* key a; field 99 as a group with a nested one; field 3 (limit) as bytes: unknown too */
@@ -780,6 +821,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		CASE(e121_header_is_whole_and_a_fresh_store_is_at_1),
 		CASE(e103_unknown_method_is_unimplemented),
+		CASE(e155_health_is_of_the_whole_server),
+		CASE(e160_one_member_that_can_be_reached),
 		CASE(e104_unknown_fields_are_ignored_and_garbage_is_refused),
 		CASE(e1101_unary_transcript),
 		CASE(e427_filters_then_sort_then_limit),
