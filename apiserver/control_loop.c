@@ -58,6 +58,7 @@ vd_status vdi_control_loop_init(struct vdi_control_loop *loop, const struct vd_e
 		vdi_wait_fini(&loop->idle);
 		vdi_lock_fini(&loop->lock);
 	}
+	loop->is_made = status == VD_OK;
 	return status;
 }
 
@@ -75,8 +76,15 @@ void vdi_control_loop_close(struct vdi_control_loop *loop)
 		vdi_wait_wait(&loop->idle);
 	vdi_wait_for_actor_close(loop->env, loop->actor);
 	loop->actor = NULL;
+}
+
+void vdi_control_loop_fini(struct vdi_control_loop *loop)
+{
+	if (!loop->is_made)
+		return;
 	vdi_wait_fini(&loop->idle);
 	vdi_lock_fini(&loop->lock);
+	loop->is_made = false;
 }
 
 bool vdi_control_loop_begin(struct vdi_control_loop *loop)
@@ -111,7 +119,10 @@ void vdi_control_loop_post(struct vdi_control_loop *loop, struct vdi_control_ret
 
 void vdi_control_loop_wake(struct vdi_control_loop *loop)
 {
-	vd_actor_wake(loop->actor);
+	vdi_lock_acquire(&loop->lock);
+	if (!loop->is_closing)
+		vd_actor_wake(loop->actor);
+	vdi_lock_release(&loop->lock);
 }
 
 void vdi_control_loop_set_timer(struct vdi_control_loop *loop, struct vdi_timer *timer, vd_mono due)

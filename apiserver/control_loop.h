@@ -33,19 +33,22 @@ struct vdi_control_loop {
 	struct vdi_control_return *first, *last;
 	size_t			   open_count; /* started and not back */
 	bool			   is_closing;
+	bool			   is_made;
 };
 
 /* name: a literal. VD_NOMEM, and what a runner says. */
 VDI_MUST_USE vd_status vdi_control_loop_init(struct vdi_control_loop *loop, const struct vd_env *env, const char *name, void (*turn)(void *arg),
 					     void (*expired)(void *arg, struct vdi_timer *timer), void *arg);
-/* No turn happens afterwards; blocks until what was started is back, whose run functions are not called. Fine on a loop that was never made. */
+/* No turn happens afterwards; blocks until what was started is back, whose run functions are not called: it is in `first`. Fine on a loop that was never made. */
 void vdi_control_loop_close(struct vdi_control_loop *loop);
+/* After close; nobody wakes it any more. */
+void vdi_control_loop_fini(struct vdi_control_loop *loop);
 
 /* Before something is started whose end will be posted. False: the loop is closing, start nothing. Any thread. */
 VDI_MUST_USE bool vdi_control_loop_begin(struct vdi_control_loop *loop);
 /* Its end. Any thread; the loop may be gone when this returns, and back with it. */
 void vdi_control_loop_post(struct vdi_control_loop *loop, struct vdi_control_return *back);
-/* Any thread, while the loop is not closed. */
+/* Any thread, until fini. */
 void vdi_control_loop_wake(struct vdi_control_loop *loop);
 /* The actor. */
 void vdi_control_loop_set_timer(struct vdi_control_loop *loop, struct vdi_timer *timer, vd_mono due);

@@ -14,6 +14,8 @@
 
 #include "accounts.h"
 #include "actor_loop.h"
+#include "controller_metrics.h"
+#include "garbage_collector.h"
 #include "http_metrics.h"
 #include "http_parser.h"
 #include "lock.h"
@@ -124,6 +126,8 @@ struct vd_server {
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;
 	struct vdi_trails	 trails;
+	struct vdi_garbage_collector	*garbage_collector; /* the same */
+	struct vdi_controller_metrics	*controller_metrics;
 	struct vdi_namespace_controller *namespace_controller; /* from the start on; NULL: there is none */
 	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
 	int			 listen_fd;

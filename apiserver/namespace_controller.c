@@ -587,6 +587,11 @@ void vdi_namespace_controller_poke(struct vdi_namespace_controller *controller, 
 		post(controller, name, poked);
 }
 
+size_t vdi_namespace_controller_count(struct vdi_namespace_controller *controller)
+{
+	return atomic_load_explicit(&controller->visit_total, memory_order_relaxed);
+}
+
 /* ---- What the informer tells ---- */
 
 static void saw(void *arg, struct vd_object *object)
@@ -632,6 +637,7 @@ struct vdi_namespace_controller *vdi_namespace_controller_free(struct vdi_namesp
 		controller->visits = visit->next;
 		free_visit(visit);
 	}
+	vdi_control_loop_fini(&controller->loop);
 	(void) vdi_served_unref(controller->first);
 	vdi_free(controller);
 	return NULL;

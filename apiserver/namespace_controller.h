@@ -18,5 +18,7 @@ VDI_MUST_USE vd_status vdi_namespace_controller_new(const struct vd_env *env, st
 struct vdi_namespace_controller *vdi_namespace_controller_free(struct vdi_namespace_controller *controller);
 /* Something in the namespace has gone: looks again, if it is one that is being emptied. Any thread; cheap when there is none. */
 void vdi_namespace_controller_poke(struct vdi_namespace_controller *controller, struct vd_bytes name);
+/* How many namespaces are being emptied. Any thread. */
+size_t vdi_namespace_controller_count(struct vdi_namespace_controller *controller);
 
 #endif

@@ -29,8 +29,8 @@ static char folder[512]; /* of durable stores */
 
 static void start(struct http_server *server, const char *data_dir)
 {
-	const char *const memory[] = { "--memory", NULL };
-	const char *const durable[] = { "--data-dir", data_dir, NULL };
+	const char *const memory[] = { "--memory", "--no-garbage-collector", NULL };
+	const char *const durable[] = { "--data-dir", data_dir, "--no-garbage-collector", NULL };
 
 	http_server_start(server, program, data_dir ? durable : memory);
 }

@@ -149,19 +149,49 @@ static void expect_empty(const char *collection)
 	free(text);
 }
 
-/* Waits for the end of an object that is known to be going, without asking again and again: a watch says it. */
-static void expect_gone(const char *collection, const char *name)
+/* Where the server stands. */
+static long long present_revision(const char *collection)
+{
+	char  path[512];
+	char *text, *at;
+	int   code;
+	long long revision;
+
+	(void) snprintf(path, sizeof path, "%s?limit=1", collection);
+	text = ask("GET", path, JSON, "", &code);
+	assert_int_equal(code, 200);
+	at = strstr(text, "\"resourceVersion\":\"");
+	assert_non_null(at);
+	revision = atoll(at + 19);
+	free(text);
+	return revision;
+}
+
+/* What a watch of the object says until mark; revision 0: from its present state on. The caller's. */
+static char *watch_until(const char *collection, const char *name, long long revision, const char *mark)
 {
 	char  path[512];
 	char *text;
 	int   fd = connect_server();
 
-	(void) snprintf(path, sizeof path, "%s?watch=1&resourceVersion=1&fieldSelector=metadata.name%%3D%s", collection, name);
+	(void) snprintf(path, sizeof path, "%s?watch=1&fieldSelector=metadata.name%%3D%s&resourceVersion=%.0lld", collection, name, revision);
 	send_request(fd, "GET", path, JSON, "");
-	text = read_until(fd, "\"type\":\"DELETED\"");
-	free(text);
+	text = read_until(fd, mark);
 	(void) close(fd);
+	return text;
+}
+
+/* Waits for the end of an object that is known to be going, without asking again and again: a watch says it. */
+static void expect_gone(const char *collection, const char *name)
+{
+	long long revision = present_revision(collection);
+	char	  path[512];
+	int	  code;
+
 	(void) snprintf(path, sizeof path, "%s/%s", collection, name);
+	free(ask("GET", path, JSON, "", &code));
+	if (code != 404)
+		free(watch_until(collection, name, revision, "\"type\":\"DELETED\""));
 	expect("GET", path, "", 404, "NotFound");
 }
 
@@ -248,7 +278,6 @@ static void a_namespace_goes_with_its_content(void **state)
 
 static void a_namespace_waits_for_finalizers_and_says_so(void **state)
 {
-	int   fd;
 	char *text;
 
 	(void) state;
@@ -256,13 +285,10 @@ static void a_namespace_waits_for_finalizers_and_says_so(void **state)
 	expect("POST", CM("held"), "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"example.com/x\"]}}", 201, "");
 	expect("POST", CM("held"), "{\"metadata\":{\"name\":\"b\"}}", 201, "");
 	expect("DELETE", NS "/held", "", 200, "\"phase\":\"Terminating\"");
-	fd = connect_server();
-	send_request(fd, "GET", NS "?watch=1&resourceVersion=1&fieldSelector=metadata.name%3Dheld", JSON, "");
-	text = read_until(fd, "Some content in the namespace has finalizers remaining: example.com/x in 1 resource instances");
+	text = watch_until(NS, "held", 0, "Some content in the namespace has finalizers remaining: example.com/x in 1 resource instances");
 	assert_non_null(strstr(text, "\"NamespaceContentRemaining\""));
 	assert_non_null(strstr(text, "Some resources are remaining: configmaps. has 1 resource instances"));
 	free(text);
-	(void) close(fd);
 	expect("POST", CM("held"), "{\"metadata\":{\"name\":\"late\"}}", 403,
 	       "configmaps \\\"late\\\" is forbidden: unable to create new content in namespace held because it is being terminated");
 	expect("POST", CM("held"), "{\"metadata\":{\"generateName\":\"late-\"}}", 403, "\"reason\":\"NamespaceTerminating\"");
@@ -292,11 +318,7 @@ static void finalize_has_its_own_door(void **state)
 	expect("PATCH", NS "/door/finalize", "{}", 405, "");
 	expect("DELETE", NS "/door", "", 200, "\"finalizers\":[\"kubernetes\",\"example.com/mine\"]");
 	/* The server has done its part; the rest is somebody else's. */
-	free(read_until(({
-		int fd = connect_server();
-		send_request(fd, "GET", NS "?watch=1&resourceVersion=1&fieldSelector=metadata.name%3Ddoor", JSON, "");
-		fd;
-	}), "\"spec\":{\"finalizers\":[\"example.com/mine\"]}"));
+	free(watch_until(NS, "door", 0, "\"spec\":{\"finalizers\":[\"example.com/mine\"]}"));
 	expect("DELETE", NS "/door", "", 200, "Terminating");
 	expect("PUT", NS "/door/finalize", "{\"metadata\":{\"name\":\"door\"},\"spec\":{}}", 200, "\"name\":\"door\"");
 	expect("GET", NS "/door", "", 404, "");
@@ -355,6 +377,326 @@ static void a_restart_goes_on(void **state)
 	expect_empty(CM("later"));
 }
 
+/* ---- Dependents ---- */
+
+#define RS(name) "/apis/apps/v1/namespaces/" name "/replicasets"
+#define DP(name) "/apis/apps/v1/namespaces/" name "/deployments"
+
+/* Makes an object and gives its uid; owners is the text of its references, "" for none. */
+static void make(const char *collection, const char *name, const char *owners, char uid[64])
+{
+	char  body[2048];
+	char *text, *at;
+	int   code;
+
+	(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"%s\",\"ownerReferences\":[%s]}}", name, owners);
+	text = ask("POST", collection, JSON, body, &code);
+	if (code != 201)
+		print_message("%s: %s\n", body, text);
+	assert_int_equal(code, 201);
+	at = strstr(text, "\"uid\":\"");
+	while (strstr(at + 1, "\"uid\":\"")) /* its own is behind those of its owners */
+		at = strstr(at + 1, "\"uid\":\"");
+	(void) snprintf(uid, 64, "%.36s", at + 7);
+	free(text);
+}
+
+static const char *owned_by(const char *version, const char *kind, const char *name, const char *uid, bool blocks)
+{
+	static char texts[8][256];
+	static int  next;
+	char	   *text = texts[next++ % 8];
+
+	(void) snprintf(text, sizeof texts[0], "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\",\"blockOwnerDeletion\":%s}", version, kind,
+			name, uid, blocks ? "true" : "false");
+	return text;
+}
+
+/* A deployment with two replica sets of three pods each. */
+static void make_tree(const char *namespace_name, bool blocks)
+{
+	char path[128], name[32], deployment[64], set[64], pod[64];
+
+	make_namespace(namespace_name);
+	(void) snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/deployments", namespace_name);
+	make(path, "d", "", deployment);
+	for (int i = 0; i < 2; i++) {
+		(void) snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/replicasets", namespace_name);
+		(void) snprintf(name, sizeof name, "rs%d", i);
+		make(path, name, owned_by("apps/v1", "Deployment", "d", deployment, blocks), set);
+		for (int j = 0; j < 3; j++) {
+			char pod_name[32], owner[32];
+
+			(void) snprintf(owner, sizeof owner, "rs%d", i);
+			(void) snprintf(path, sizeof path, NS "/%s/pods", namespace_name);
+			(void) snprintf(pod_name, sizeof pod_name, "p%d-%d", i, j);
+			make(path, pod_name, owned_by("apps/v1", "ReplicaSet", owner, set, blocks), pod);
+		}
+	}
+}
+
+static void background_dependents_go_after_their_owner(void **state)
+{
+	(void) state;
+	make_tree("back", true);
+	expect("DELETE", DP("back") "/d", "{\"propagationPolicy\":\"Background\"}", 200, "\"status\":\"Success\"");
+	expect("GET", DP("back") "/d", "", 404, "");
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < 3; j++) {
+			char name[32];
+
+			(void) snprintf(name, sizeof name, "p%d-%d", i, j);
+			expect_gone(NS "/back/pods", name);
+		}
+	expect_empty(RS("back"));
+}
+
+static void foreground_dependents_go_first(void **state)
+{
+	int   fd, code;
+	char  path[128];
+	char *text;
+
+	(void) state;
+	make_tree("front", true);
+	/* As soon as a watch says that the owner has gone, nothing of what it owned is there. */
+	fd = connect_server();
+	(void) snprintf(path, sizeof path, DP("front") "?watch=1&resourceVersion=%lld", present_revision(DP("front")));
+	send_request(fd, "GET", path, JSON, "");
+	expect("DELETE", DP("front") "/d", "{\"propagationPolicy\":\"Foreground\"}", 200, "\"finalizers\":[\"foregroundDeletion\"]");
+	free(read_until(fd, "\"type\":\"DELETED\""));
+	(void) close(fd);
+	expect_empty(NS "/front/pods");
+	expect_empty(RS("front"));
+	text = ask("GET", DP("front") "/d", JSON, "", &code);
+	assert_int_equal(code, 404);
+	free(text);
+}
+
+static void orphans_stay_without_their_owner(void **state)
+{
+	char  path[128];
+	char *text;
+	int   code;
+
+	(void) state;
+	make_tree("orphans", true);
+	expect("DELETE", DP("orphans") "/d", "{\"propagationPolicy\":\"Orphan\"}", 200, "\"finalizers\":[\"orphan\"]");
+	expect_gone(DP("orphans"), "d");
+	for (int i = 0; i < 2; i++) {
+		(void) snprintf(path, sizeof path, RS("orphans") "/rs%d", i);
+		text = ask("GET", path, JSON, "", &code);
+		assert_int_equal(code, 200);
+		assert_null(strstr(text, "ownerReferences"));
+		free(text);
+	}
+	expect("GET", NS "/orphans/pods/p0-0", "", 200, "ownerReferences");
+	expect("GET", NS "/orphans/pods/p1-2", "", 200, "ownerReferences");
+}
+
+static void one_owner_that_lives_is_enough(void **state)
+{
+	char	  a[64], b[64], c[64], owners[1024];
+	long long revision;
+
+	(void) state;
+	make_namespace("several");
+	make(CM("several"), "a", "", a);
+	make(CM("several"), "b", "", b);
+	(void) snprintf(owners, sizeof owners, "%s,%s", owned_by("v1", "ConfigMap", "a", a, false), owned_by("v1", "ConfigMap", "b", b, false));
+	make(CM("several"), "c", owners, c);
+	revision = present_revision(CM("several"));
+	expect("DELETE", CM("several") "/a", "", 200, "Success");
+	free(watch_until(CM("several"), "c", revision, "\"type\":\"MODIFIED\"")); /* the reference to a is gone */
+	expect("GET", CM("several") "/c", "", 200, b);
+	expect("DELETE", CM("several") "/b", "", 200, "Success");
+	expect_gone(CM("several"), "c");
+}
+
+static void an_owner_elsewhere_is_none(void **state)
+{
+	char a[64], uid[64];
+
+	(void) state;
+	make_namespace("here");
+	make_namespace("there");
+	make(CM("there"), "a", "", a);
+	make(CM("here"), "b", owned_by("v1", "ConfigMap", "a", a, false), uid);
+	expect_gone(CM("here"), "b");
+	expect("GET", CM("there") "/a", "", 200, "");
+	/* An owner that never was. */
+	make(CM("here"), "c", owned_by("v1", "ConfigMap", "none", "5e1f2f7e-0000-4000-8000-000000000000", false), uid);
+	expect_gone(CM("here"), "c");
+	/* One of the same name, but another one. */
+	make(CM("here"), "a", "", uid);
+	make(CM("here"), "d", owned_by("v1", "ConfigMap", "a", a, false), uid);
+	expect_gone(CM("here"), "d");
+	/* Without a namespace nothing in one can be followed; a kind that is not served cannot either: both stay. */
+	make("/api/v1/persistentvolumes", "v", owned_by("v1", "ConfigMap", "a", a, false), uid);
+	make(CM("here"), "e", owned_by("example.com/v1", "Thing", "t", "5e1f2f7e-0000-4000-8000-000000000001", false), uid);
+	/* Owned from outside of the namespace. */
+	make("/api/v1/persistentvolumes", "w", "", a);
+	make(CM("here"), "f", owned_by("v1", "PersistentVolume", "w", a, false), uid);
+	make(CM("here"), "g", owned_by("v1", "PersistentVolume", "w", "5e1f2f7e-0000-4000-8000-000000000002", false), uid);
+	expect_gone(CM("here"), "g");
+	expect("GET", CM("here") "/f", "", 200, "");
+	expect("DELETE", "/api/v1/persistentvolumes/w", "", 200, "");
+	expect_gone(CM("here"), "f");
+	expect("GET", "/api/v1/persistentvolumes/v", "", 200, "");
+	expect("GET", CM("here") "/e", "", 200, "");
+}
+
+/* a blocks b, b blocks a. */
+static void a_circle_ends(void **state)
+{
+	char a[64], b[64], body[512];
+
+	(void) state;
+	make_namespace("circle");
+	make(CM("circle"), "a", "", a);
+	make(CM("circle"), "b", owned_by("v1", "ConfigMap", "a", a, true), b);
+	(void) snprintf(body, sizeof body, "{\"metadata\":{\"ownerReferences\":[%s]}}", owned_by("v1", "ConfigMap", "b", b, true));
+	expect("PATCH", CM("circle") "/a", body, 200, "");
+	expect("DELETE", CM("circle") "/a", "{\"propagationPolicy\":\"Foreground\"}", 200, "foregroundDeletion");
+	expect_gone(CM("circle"), "a");
+	expect_gone(CM("circle"), "b");
+}
+
+/* Collected by the next server, too: what is to be done is in the objects. */
+static void dependents_of_what_went_before_the_start_go(void **state)
+{
+	(void) state;
+	stop_server();
+	start_server(true);
+	make_tree("before", true);
+	expect("DELETE", DP("before") "/d", "{\"propagationPolicy\":\"Background\"}", 200, "Success");
+	expect("GET", RS("before") "/rs0", "", 200, "");
+	stop_server();
+	start_server(false);
+	expect_gone(RS("before"), "rs0");
+	expect_gone(NS "/before/pods", "p1-2");
+	expect_gone(NS "/before/pods", "p0-0");
+}
+
+/* A pod whose node is not there goes when its grace period is over; one whose node is there waits for it. */
+static void r667_pods_of_absent_nodes_go(void **state)
+{
+	(void) state;
+	make_namespace("agents");
+	expect("POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"present\"}}", 201, "");
+	expect("POST", NS "/agents/pods", "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"absent\",\"terminationGracePeriodSeconds\":1}}", 201, "");
+	expect("POST", NS "/agents/pods", "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"nodeName\":\"present\",\"terminationGracePeriodSeconds\":1}}", 201, "");
+	expect("DELETE", NS "/agents/pods/p", "", 200, "\"deletionGracePeriodSeconds\":1");
+	expect("DELETE", NS "/agents/pods/q", "", 200, "\"deletionGracePeriodSeconds\":1");
+	expect_gone(NS "/agents/pods", "p");
+	expect("GET", NS "/agents/pods/q", "", 200, "");
+	expect("DELETE", NS "/agents/pods/q?gracePeriodSeconds=0", "", 200, "");
+	expect("GET", NS "/agents/pods/q", "", 404, "");
+}
+
+/* ---- Against a model ---- */
+
+enum { OBJECTS = 60, ROUNDS = 4 };
+
+struct model {
+	bool exists;
+	char uid[64];
+	int  owners[2]; /* -1: none */
+};
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* What is left in the end: who has owners, but none that is there, goes. */
+static void settle_model(struct model *model)
+{
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (int i = 0; i < OBJECTS; i++) {
+			bool has_owner = model[i].owners[0] >= 0 || model[i].owners[1] >= 0, lives = !has_owner;
+
+			for (int j = 0; j < 2; j++)
+				lives |= model[i].owners[j] >= 0 && model[model[i].owners[j]].exists;
+			if (model[i].exists && !lives)
+				model[i].exists = false, changed = true;
+		}
+	}
+}
+
+static void make_forest(struct model *model, uint64_t *seed)
+{
+	for (int i = 0; i < OBJECTS; i++) {
+		char name[16], owner[2][16], owners[1024] = "";
+
+		(void) snprintf(name, sizeof name, "o%d", i);
+		model[i] = (struct model) { .exists = true, .owners = { -1, -1 } };
+		for (int j = 0; j < 2 && i > 8; j++)
+			if (next_random(seed) % 3) {
+				model[i].owners[j] = (int) (next_random(seed) % (uint64_t) i);
+				(void) snprintf(owner[j], sizeof owner[j], "o%d", model[i].owners[j]);
+				(void) snprintf(owners + strlen(owners), sizeof owners - strlen(owners), "%s%s", *owners ? "," : "",
+						owned_by("v1", "ConfigMap", owner[j], model[model[i].owners[j]].uid, next_random(seed) % 2));
+			}
+		make(CM("forest"), name, owners, model[i].uid);
+	}
+}
+
+/* Owners are deleted in all ways while the server is stopped and started; in the end there is exactly what the model says. */
+static void r667_the_collector_against_a_model(void **state)
+{
+	static const char *const policies[] = { "Background", "Foreground", "Background" };
+	uint64_t		 seed = 0x5eed + (uint64_t) getpid();
+	struct model		 model[OBJECTS];
+
+	(void) state;
+	print_message("seed %llu\n", (unsigned long long) seed);
+	for (int round = 0; round < ROUNDS; round++) {
+		make_namespace("forest");
+		make_forest(model, &seed);
+		for (int i = 0; i < 6; i++) {
+			int  victim = (int) (next_random(&seed) % OBJECTS), code;
+			char path[128], body[64];
+
+			(void) snprintf(path, sizeof path, CM("forest") "/o%d", victim);
+			(void) snprintf(body, sizeof body, "{\"propagationPolicy\":\"%s\"}", policies[next_random(&seed) % 3]);
+			free(ask("DELETE", path, JSON, body, &code));
+			assert_true(code == 200 || code == 404);
+			model[victim].exists = false;
+			if (i == 2) {
+				stop_server();
+				start_server(round % 2);
+			}
+		}
+		stop_server();
+		start_server(false);
+		settle_model(model);
+		for (int i = 0; i < OBJECTS; i++) {
+			char name[16], path[128];
+
+			(void) snprintf(name, sizeof name, "o%d", i);
+			(void) snprintf(path, sizeof path, CM("forest") "/o%d", i);
+			if (model[i].exists)
+				expect("GET", path, "", 200, model[i].uid);
+			else
+				expect_gone(CM("forest"), name);
+		}
+		for (int i = 0; i < OBJECTS; i++) { /* nor did anything go meanwhile */
+			char path[128];
+
+			(void) snprintf(path, sizeof path, CM("forest") "/o%d", i);
+			if (model[i].exists)
+				expect("GET", path, "", 200, model[i].uid);
+		}
+		expect("DELETE", NS "/forest", "", 200, "Terminating");
+		expect_gone(NS, "forest");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +708,15 @@ int main(void)
 		cmocka_unit_test(finalize_has_its_own_door),
 		cmocka_unit_test(nothing_survives_its_namespace),
 		cmocka_unit_test(a_restart_goes_on),
+		cmocka_unit_test(background_dependents_go_after_their_owner),
+		cmocka_unit_test(foreground_dependents_go_first),
+		cmocka_unit_test(orphans_stay_without_their_owner),
+		cmocka_unit_test(one_owner_that_lives_is_enough),
+		cmocka_unit_test(an_owner_elsewhere_is_none),
+		cmocka_unit_test(a_circle_ends),
+		cmocka_unit_test(dependents_of_what_went_before_the_start_go),
+		cmocka_unit_test(r667_pods_of_absent_nodes_go),
+		cmocka_unit_test(r667_the_collector_against_a_model),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

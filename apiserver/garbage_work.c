@@ -1,0 +1,739 @@
+/* One look at one object.
+ *
+ *   get ---- not there, or another uid ---------------------------------------------> gone
+ *    |- being deleted, foreground: dependents that block it ------------------------> done: they are looked at, and touch it when they go
+ *    |                  none in the graph -> search all kinds -> none --------------> take the finalizer out
+ *    |- being deleted, orphan: search all kinds -> take the reference out of each -> until a search finds none -> take the finalizer out
+ *    |- being deleted, a pod in its grace period: its node is not there, and the period is over -> delete it
+ *    |- being deleted otherwise, or without owners ---------------------------------> done
+ *    `- each owner: get, absent ones from the store --> some are there:   take the references to the others out
+ *                                                    |- some wait for it: delete it, in the foreground if it has dependents itself
+ *                                                    `- none:             delete it
+ */
+#include <stdio.h>
+
+#include "env.h"
+#include "garbage_state.h"
+#include "object.h"
+#include "table.h"
+
+#define SEARCH_TURN 2048 /* objects searched before others get a turn */
+#define AGENT_PATIENCE VD_SECONDS(20)
+#define SETTLE ((vd_dur) { 100000000 }) /* until what a search found has become known to the graph */
+
+enum owner_class { OWNER_SOLID, OWNER_DANGLING, OWNER_WAITING };
+
+struct owner {
+	struct vd_bytes	 group, kind, name, uid; /* in the tree */
+	enum owner_class class;
+};
+
+struct vdi_garbage_work {
+	struct vdi_garbage_work	     *next; /* of the collector's */
+	struct vdi_garbage_collector *collector;
+	struct vdi_owner_node	     *node;
+	struct vdi_garbage_target     target;
+	struct vdi_served	     *set; /* a use */
+	struct vdi_control_return     back;
+
+	/* What came back. */
+	vd_status	       result;
+	struct vd_error	       error;
+	struct vd_object      *answer; /* a reference */
+	struct vdi_object_call call;
+
+	/* The object. */
+	struct vd_object	 *object; /* a reference; the tree points into it */
+	struct vdi_tree		  tree;
+	struct vdi_node		 *metadata;
+	struct owner		 *owners;
+	size_t			  owner_count;
+	size_t			  at;
+	bool			  is_confirming; /* an absence, at the store */
+	char			  revision[24];
+	struct vdi_delete_options options;
+	const char		 *finalizer; /* to be taken out */
+
+	/* The search for dependents. */
+	bool		     is_foreground;
+	size_t		     kind_at;
+	struct vd_list	    *list;
+	struct vdi_resource *kind;
+	size_t		     call_count, found;
+	bool		     has_failed;
+};
+
+/* A dependent that loses a reference. */
+struct child {
+	struct vdi_control_return back;
+	struct vdi_garbage_work	 *work;
+	struct vd_object	 *object; /* a reference: the names point into it */
+	struct vdi_object_call	  call;
+};
+
+static void next_owner(struct vdi_garbage_work *work);
+static void search_on(struct vdi_control_return *back);
+static void start_search(struct vdi_garbage_work *work);
+
+static struct vdi_garbage_work *work_of(struct vdi_control_return *back)
+{
+	return VDI_CONTAINER_OF(back, struct vdi_garbage_work, back);
+}
+
+/* ---- The end ---- */
+
+void vdi_garbage_work_free(struct vdi_garbage_work *work)
+{
+	struct vdi_garbage_work **place = &work->collector->works;
+
+	while (*place != work)
+		place = &(*place)->next;
+	*place = work->next;
+	vdi_object_call_fini(&work->call);
+	vdi_tree_fini(&work->tree);
+	vdi_free(work->owners);
+	(void) vd_list_free(work->list);
+	(void) vd_object_unref(work->answer);
+	(void) vd_object_unref(work->object);
+	(void) vdi_served_unref(work->set);
+	vdi_garbage_target_fini(&work->target);
+	vdi_free(work);
+}
+
+static void finish_after(struct vdi_garbage_work *work, enum vdi_garbage_end end, vd_dur delay)
+{
+	struct vdi_garbage_collector *collector = work->collector;
+	struct vdi_owner_node	     *node = work->node;
+
+	vdi_garbage_work_free(work);
+	vdi_garbage_worked(collector, node, end, delay);
+}
+
+static void finish(struct vdi_garbage_work *work, enum vdi_garbage_end end)
+{
+	finish_after(work, end, (vd_dur) { 0 });
+}
+
+static void fail(struct vdi_garbage_work *work, const char *what, vd_status status, const struct vd_error *error)
+{
+	static struct vdi_log_limit limit = VDI_LOG_LIMIT(VD_SECONDS(10));
+
+	if (status != VD_CONFLICT && status != VD_PRECONDITION && status != VD_CLOSED)
+		vdi_log_limited(work->collector->env, &limit, VD_LOG_WARNING, "garbage collector", "%s %s/%s: %s: %s", work->target.resource->plural,
+				work->target.namespace_name, work->target.name, what,
+				error && error->message[0] ? error->message : vd_status_sentence(status));
+	finish(work, VDI_GARBAGE_RETRY);
+}
+
+/* ---- Gets ---- */
+
+static void got(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct vdi_garbage_work *work = arg;
+
+	work->result = status;
+	work->error = error ? *error : (struct vd_error) { .code = status };
+	work->answer = object ? vd_object_ref(object) : NULL;
+	vdi_control_loop_post(&work->collector->loop, &work->back);
+}
+
+/* Goes on with run, unless the loop closes; then the work is freed with it. */
+static void get(struct vdi_garbage_work *work, const struct vdi_resource *resource, struct vd_bytes namespace_name, struct vd_bytes name, bool from_store,
+		void (*run)(struct vdi_control_return *back))
+{
+	vd_status status;
+
+	work->answer = vd_object_unref(work->answer);
+	work->back.run = run;
+	if (!vdi_control_loop_begin(&work->collector->loop))
+		return;
+	status = vd_cacher_get(resource->cacher, resource->namespaced ? namespace_name : VD_BYTES_NONE, name, from_store ? VD_REVISION_UNSET : VD_REVISION_ANY,
+			       got, work);
+	if (status != VD_OK)
+		got(work, status, NULL, 0, NULL);
+}
+
+/* ---- Changes and deletions ---- */
+
+static void called(struct vdi_object_call *call)
+{
+	struct vdi_garbage_work *work = call->arg;
+
+	vdi_control_loop_post(&work->collector->loop, &work->back);
+}
+
+static void call_done(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+
+	if (work->call.result == VD_OK)
+		finish(work, VDI_GARBAGE_DONE);
+	else if (work->call.result == VD_NOT_FOUND)
+		finish(work, VDI_GARBAGE_GONE);
+	else
+		fail(work, "it cannot be written", work->call.result, &work->call.error);
+}
+
+static void prepare_call(struct vdi_garbage_work *work, void (*run)(struct vdi_control_return *back))
+{
+	vdi_object_call_fini(&work->call);
+	work->call = (struct vdi_object_call) { .resource = work->target.resource,
+						.namespace_name = vd_bytes_of(work->target.namespace_name),
+						.name = vd_bytes_of(work->target.name),
+						.preconditions = { .uid = vd_bytes_of(work->target.uid) },
+						.options = &work->options,
+						.now = vd_env_wall(work->collector->env),
+						.done = called,
+						.arg = work };
+	work->back.run = run;
+}
+
+static void change(struct vdi_garbage_work *work, vdi_object_edit_fn edit, void (*run)(struct vdi_control_return *back))
+{
+	prepare_call(work, run);
+	work->call.edit = edit;
+	if (vdi_control_loop_begin(&work->collector->loop))
+		vdi_object_call_change(&work->call);
+}
+
+static void deleted(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+
+	if (work->call.result == VD_OK)
+		vdi_garbage_count(work->collector, &work->collector->counts.deleted);
+	call_done(back);
+}
+
+/* Only as it was read. */
+static void delete_object(struct vdi_garbage_work *work, enum vdi_propagation propagation)
+{
+	work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid), .revision = vd_bytes_of(work->revision), .propagation = propagation };
+	prepare_call(work, deleted);
+	if (vdi_control_loop_begin(&work->collector->loop))
+		vdi_object_call_delete(&work->call);
+}
+
+static bool take_string(struct vdi_node *list, const char *text)
+{
+	bool taken = false;
+
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item; item = next) {
+		next = item->next;
+		if (vd_bytes_equal(vdi_tree_string_of(item), vd_bytes_of(text))) {
+			vdi_tree_array_remove(list, item);
+			taken = true;
+		}
+	}
+	return taken;
+}
+
+/* On a thread of the store, as all edits. */
+static vd_status edit_finalizer(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+{
+	struct vdi_garbage_work *work = call->arg;
+
+	*ret_changed |= take_string(vdi_tree_find(tree, root, "metadata.finalizers"), work->finalizer);
+	return VD_OK;
+}
+
+static bool is_owner(struct vdi_tree *tree, const struct vdi_node *item, struct vd_bytes uid)
+{
+	return vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, item, vd_bytes_of("uid"))), uid);
+}
+
+/* Without an empty list behind it. */
+static bool take_owner(struct vdi_tree *tree, struct vdi_node *root, struct vd_bytes uid)
+{
+	struct vdi_node *list = vdi_tree_find(tree, root, "metadata.ownerReferences");
+	bool		 taken = false;
+
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item; item = next) {
+		next = item->next;
+		if (is_owner(tree, item, uid)) {
+			vdi_tree_array_remove(list, item);
+			taken = true;
+		}
+	}
+	if (taken && list->count == 0)
+		(void) vdi_tree_remove(tree, vdi_tree_get(tree, root, vd_bytes_of("metadata")), vd_bytes_of("ownerReferences"));
+	return taken;
+}
+
+static vd_status edit_owners(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+{
+	struct vdi_garbage_work *work = call->arg;
+
+	for (size_t i = 0; i < work->owner_count; i++)
+		if (work->owners[i].class != OWNER_SOLID)
+			*ret_changed |= take_owner(tree, root, work->owners[i].uid);
+	return VD_OK;
+}
+
+static vd_status edit_unblock(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+{
+	struct vdi_node *list = vdi_tree_find(tree, root, "metadata.ownerReferences");
+
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
+		if (vdi_tree_is(vdi_tree_get(tree, item, vd_bytes_of("blockOwnerDeletion")), VDI_NODE_TRUE)) {
+			if (!vdi_tree_set(tree, item, vd_bytes_of("blockOwnerDeletion"), vdi_tree_new(tree, VDI_NODE_FALSE)))
+				return VD_NOMEM;
+			*ret_changed = true;
+		}
+	return VD_OK;
+}
+
+/* ---- Searching all kinds for dependents ---- */
+
+static void child_called(struct vdi_object_call *call)
+{
+	struct child *child = call->arg;
+
+	vdi_control_loop_post(&child->work->collector->loop, &child->back);
+}
+
+static void free_child(struct child *child)
+{
+	vdi_object_call_fini(&child->call);
+	(void) vd_object_unref(child->object);
+	vdi_free(child);
+}
+
+static void child_done(struct vdi_control_return *back)
+{
+	struct child		*child = VDI_CONTAINER_OF(back, struct child, back);
+	struct vdi_garbage_work *work = child->work;
+
+	work->call_count--;
+	if (child->call.result == VD_OK)
+		vdi_garbage_count(work->collector, &work->collector->counts.orphaned);
+	else if (child->call.result != VD_NOT_FOUND && child->call.result != VD_PRECONDITION)
+		work->has_failed = true;
+	free_child(child);
+	search_on(&work->back);
+}
+
+bool vdi_garbage_return_free(struct vdi_control_return *back)
+{
+	if (back->run != child_done)
+		return false;
+	free_child(VDI_CONTAINER_OF(back, struct child, back));
+	return true;
+}
+
+static vd_status edit_orphan(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+{
+	struct child *child = call->arg;
+
+	*ret_changed |= take_owner(tree, root, vd_bytes_of(child->work->target.uid));
+	return VD_OK;
+}
+
+static void orphan(struct vdi_garbage_work *work, struct vd_object *object)
+{
+	struct child *child = VDI_NEW(struct child);
+
+	if (child == NULL || !vdi_control_loop_begin(&work->collector->loop)) {
+		vdi_free(child);
+		work->has_failed = true;
+		return;
+	}
+	*child = (struct child) { .back = { .run = child_done }, .work = work, .object = vd_object_ref(object) };
+	child->call = (struct vdi_object_call) { .resource = work->kind,
+						 .namespace_name = vd_object_namespace(object),
+						 .name = vd_object_name(object),
+						 .preconditions = { .uid = vdi_object_uid(object) },
+						 .edit = edit_orphan,
+						 .now = vd_env_wall(work->collector->env),
+						 .done = child_called,
+						 .arg = child };
+	work->call_count++;
+	vdi_object_call_change(&child->call);
+}
+
+/* Whether object names the target as an owner; in the foreground: and blocks it. What cannot be read for want of memory counts as such. */
+static bool is_dependent(struct vdi_garbage_work *work, const struct vd_object *object)
+{
+	struct vd_bytes	 metadata = vdi_object_metadata(object), uid = vd_bytes_of(work->target.uid);
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root, *list;
+	vd_status	 status;
+	bool		 is = false;
+
+	if (memmem(metadata.data, metadata.size, uid.data, uid.size) == NULL || vd_bytes_equal(vdi_object_uid(object), uid))
+		return false;
+	status = vdi_tree_parse(&tree, metadata, &root, NULL);
+	list = status == VD_OK ? vdi_tree_get(&tree, root, vd_bytes_of("ownerReferences")) : NULL;
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
+		is |= is_owner(&tree, item, uid) &&
+		      (!work->is_foreground || vdi_tree_is(vdi_tree_get(&tree, item, vd_bytes_of("blockOwnerDeletion")), VDI_NODE_TRUE));
+	vdi_tree_fini(&tree);
+	return is || status == VD_NOMEM;
+}
+
+static void finish_search(struct vdi_garbage_work *work)
+{
+	if (work->has_failed) {
+		finish(work, VDI_GARBAGE_RETRY);
+	} else if (work->found && work->is_foreground) {
+		finish_after(work, VDI_GARBAGE_LATER, SETTLE);
+	} else if (work->found) {
+		start_search(work); /* until there are none */
+	} else {
+		work->finalizer = work->is_foreground ? VDI_FINALIZER_FOREGROUND : VDI_FINALIZER_ORPHAN;
+		change(work, edit_finalizer, call_done);
+	}
+}
+
+static void got_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	struct vdi_garbage_work *work = arg;
+
+	work->list = list;
+	work->has_failed |= status != VD_OK;
+	vdi_control_loop_post(&work->collector->loop, &work->back);
+}
+
+static bool is_searched(const struct vdi_garbage_work *work, size_t index)
+{
+	const struct vdi_resources *resources = &work->set->resources;
+
+	for (size_t i = 0; i < index; i++)
+		if (resources->items[i]->cacher == resources->items[index]->cacher)
+			return false;
+	/* What is in a namespace can only own what is in it. */
+	return resources->items[index]->cacher && (resources->items[index]->namespaced || !work->target.resource->namespaced);
+}
+
+/* False: there is none left, or the search has failed. */
+static bool list_next(struct vdi_garbage_work *work)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	vd_status	       status;
+
+	while (work->kind_at < work->set->resources.count && !is_searched(work, work->kind_at))
+		work->kind_at++;
+	if (work->has_failed || work->kind_at == work->set->resources.count)
+		return false;
+	work->kind = work->set->resources.items[work->kind_at++];
+	options.namespace_name = vd_bytes_of(work->target.namespace_name);
+	work->back.run = search_on;
+	if (!vdi_control_loop_begin(&work->collector->loop)) {
+		work->kind_at = work->set->resources.count;
+		work->has_failed = true;
+		return true; /* the loop closes: nothing goes on */
+	}
+	status = vd_cacher_list(work->kind->cacher, &options, got_list, work, NULL);
+	if (status != VD_OK)
+		got_list(work, status, NULL, NULL);
+	return true;
+}
+
+/* Others get a turn. */
+static void yield(struct vdi_garbage_work *work)
+{
+	work->back.run = search_on;
+	if (vdi_control_loop_begin(&work->collector->loop))
+		vdi_control_loop_post(&work->collector->loop, &work->back);
+}
+
+/* Of its list, of a child that is done, or after a pause. */
+static void search_on(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+	struct vd_object	*object;
+	size_t			 looked = 0;
+
+	while (work->list && work->call_count < VDI_GARBAGE_CALLS_MAX && !work->has_failed) {
+		object = vd_list_next(work->list);
+		if (object == NULL)
+			break;
+		if (is_dependent(work, object)) {
+			work->found++;
+			if (work->is_foreground)
+				break;
+			orphan(work, object);
+		} else if (++looked == SEARCH_TURN && work->call_count == 0) {
+			yield(work);
+			return;
+		}
+	}
+	if (work->call_count)
+		return; /* the last child goes on */
+	work->list = vd_list_free(work->list);
+	if ((work->is_foreground && work->found) || !list_next(work))
+		finish_search(work);
+}
+
+static void start_search(struct vdi_garbage_work *work)
+{
+	work->kind_at = 0;
+	work->found = 0;
+	if (!list_next(work))
+		finish_search(work);
+}
+
+/* ---- Owners ---- */
+
+static const struct vdi_resource *find_owner_kind(const struct vdi_garbage_work *work, const struct owner *owner)
+{
+	for (size_t i = 0; i < work->set->resources.count; i++) {
+		const struct vdi_resource *resource = work->set->resources.items[i];
+
+		if (vd_bytes_equal(vd_bytes_of(resource->group), owner->group) && vd_bytes_equal(vd_bytes_of(resource->kind), owner->kind))
+			return resource;
+	}
+	return NULL;
+}
+
+static void unblocked(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+
+	if (work->call.result != VD_OK) {
+		call_done(back);
+		return;
+	}
+	/* It is another revision now; what was read of its owners still holds for its uid. */
+	(void) snprintf(work->revision, sizeof work->revision, "%lld", (long long) work->call.revision);
+	delete_object(work, VDI_PROPAGATION_FOREGROUND);
+}
+
+static void released(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+
+	if (work->call.result == VD_OK)
+		vdi_garbage_count(work->collector, &work->collector->counts.released);
+	call_done(back);
+}
+
+static void decide(struct vdi_garbage_work *work)
+{
+	struct vdi_node *finalizers = vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("finalizers"));
+	size_t		 counts[3] = { 0 };
+	bool		 any, blocking, waiting;
+
+	for (size_t i = 0; i < work->owner_count; i++)
+		counts[work->owners[i].class]++;
+	if (counts[OWNER_SOLID]) {
+		if (counts[OWNER_SOLID] == work->owner_count)
+			finish(work, VDI_GARBAGE_DONE);
+		else
+			change(work, edit_owners, released);
+		return;
+	}
+	vdi_garbage_dependents(work->collector, work->node, &any, &blocking, &waiting);
+	if (counts[OWNER_WAITING] && any && waiting)
+		change(work, edit_unblock, unblocked); /* perhaps a circle */
+	else if (counts[OWNER_WAITING] && any)
+		delete_object(work, VDI_PROPAGATION_FOREGROUND);
+	else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN)))
+		delete_object(work, VDI_PROPAGATION_ORPHAN);
+	else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_FOREGROUND)))
+		delete_object(work, VDI_PROPAGATION_FOREGROUND);
+	else
+		delete_object(work, VDI_PROPAGATION_BACKGROUND);
+}
+
+static enum owner_class class_of(struct vdi_garbage_work *work)
+{
+	struct vd_bytes	 metadata = vdi_object_metadata(work->answer);
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
+	bool		 is_waiting = false;
+
+	/* Without memory: solid, and another look when it is marked. */
+	if (memmem(metadata.data, metadata.size, VDI_FINALIZER_FOREGROUND, sizeof VDI_FINALIZER_FOREGROUND - 1) &&
+	    vdi_tree_parse(&tree, metadata, &root, NULL) == VD_OK)
+		is_waiting = vdi_tree_string_of(vdi_tree_get(&tree, root, vd_bytes_of("deletionTimestamp"))).size > 0 &&
+			     vdi_deletion_has(vdi_tree_get(&tree, root, vd_bytes_of("finalizers")), vd_bytes_of(VDI_FINALIZER_FOREGROUND));
+	vdi_tree_fini(&tree);
+	return is_waiting ? OWNER_WAITING : OWNER_SOLID;
+}
+
+static void got_owner(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+	struct owner		*owner = &work->owners[work->at];
+	bool			 is_there = work->result == VD_OK && vd_bytes_equal(vdi_object_uid(work->answer), owner->uid);
+
+	if (work->result != VD_OK && work->result != VD_NOT_FOUND) {
+		fail(work, "an owner cannot be read", work->result, &work->error);
+		return;
+	}
+	if (!is_there && !work->is_confirming) {
+		work->is_confirming = true;
+		next_owner(work);
+		return;
+	}
+	owner->class = is_there ? class_of(work) : OWNER_DANGLING;
+	work->is_confirming = false;
+	work->at++;
+	next_owner(work);
+}
+
+static void refuse_reference(struct vdi_garbage_work *work, const struct owner *owner)
+{
+	static struct vdi_log_limit limit = VDI_LOG_LIMIT(VD_SECONDS(10));
+
+	vdi_garbage_count(work->collector, &work->collector->counts.invalid);
+	vdi_log_limited(work->collector->env, &limit, VD_LOG_WARNING, "garbage collector",
+			"%s %s: ownerRef %.*s %.*s is in a namespace, the object is not: it cannot be collected", work->target.resource->plural, work->target.name,
+			(int) VDI_MIN(owner->kind.size, (size_t) 100), (const char *) owner->kind.data, (int) VDI_MIN(owner->name.size, (size_t) 100),
+			(const char *) owner->name.data);
+	finish(work, VDI_GARBAGE_DONE);
+}
+
+static void next_owner(struct vdi_garbage_work *work)
+{
+	const struct vdi_resource *resource;
+	struct owner		  *owner;
+
+	if (work->at == work->owner_count) {
+		decide(work);
+		return;
+	}
+	owner = &work->owners[work->at];
+	resource = find_owner_kind(work, owner);
+	if (resource == NULL || resource->cacher == NULL) {
+		struct vd_error error = { .code = VD_OK };
+
+		(void) vd_error_set(&error, VD_NOT_FOUND, "no kind %.*s in group \"%.*s\" is served", (int) VDI_MIN(owner->kind.size, (size_t) 100),
+				    (const char *) owner->kind.data, (int) VDI_MIN(owner->group.size, (size_t) 100),
+				    owner->group.size ? (const char *) owner->group.data : "");
+		fail(work, "an owner is of an unknown kind", VD_NOT_FOUND, &error);
+	} else if (resource->namespaced && !work->target.resource->namespaced) {
+		refuse_reference(work, owner);
+	} else {
+		get(work, resource, vd_bytes_of(work->target.namespace_name), owner->name, work->is_confirming, got_owner);
+	}
+}
+
+/* False: no memory. */
+static bool take_owners(struct vdi_garbage_work *work)
+{
+	struct vdi_node *list = vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("ownerReferences"));
+
+	if (!vdi_tree_is(list, VDI_NODE_ARRAY) || list->count == 0)
+		return true;
+	work->owners = vdi_calloc(list->count, sizeof *work->owners);
+	if (work->owners == NULL)
+		return false;
+	for (struct vdi_node *item = list->first; item; item = item->next) {
+		struct owner   *owner = &work->owners[work->owner_count++];
+		struct vd_bytes version = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("apiVersion")));
+		const char     *slash = version.size ? memchr(version.data, '/', version.size) : NULL;
+
+		owner->group = slash ? (struct vd_bytes) { version.data, (size_t) (slash - (const char *) version.data) } : VD_BYTES_NONE;
+		owner->kind = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("kind")));
+		owner->name = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("name")));
+		owner->uid = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("uid")));
+	}
+	return true;
+}
+
+/* ---- Pods whose node is not there ---- */
+
+static void got_node(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+	int64_t			 due_s = 0, now_s = vd_env_wall(work->collector->env).ns / 1000000000;
+
+	if (work->result == VD_OK || !vdi_time_parse(vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp"))), &due_s)) {
+		finish_after(work, VDI_GARBAGE_LATER, AGENT_PATIENCE);
+	} else if (work->result != VD_NOT_FOUND) {
+		fail(work, "its node cannot be read", work->result, &work->error);
+	} else if (due_s > now_s) {
+		finish_after(work, VDI_GARBAGE_LATER, VD_SECONDS(due_s - now_s));
+	} else {
+		work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid), .revision = vd_bytes_of(work->revision), .has_grace = true };
+		prepare_call(work, deleted);
+		if (vdi_control_loop_begin(&work->collector->loop))
+			vdi_object_call_delete(&work->call);
+	}
+}
+
+static void look_for_agent(struct vdi_garbage_work *work)
+{
+	const struct vdi_resource *nodes = vdi_resources_find(&work->set->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("nodes"));
+	struct vdi_node		  *root;
+	struct vd_bytes		   name;
+
+	if (vdi_tree_parse(&work->tree, vd_kv_value(vd_object_kv(work->object)), &root, NULL) != VD_OK) {
+		finish(work, VDI_GARBAGE_RETRY);
+		return;
+	}
+	name = vdi_tree_string_of(vdi_tree_find(&work->tree, root, "spec.nodeName"));
+	if (nodes == NULL || nodes->cacher == NULL || name.size == 0)
+		finish(work, VDI_GARBAGE_DONE);
+	else
+		get(work, nodes, VD_BYTES_NONE, name, true, got_node);
+}
+
+/* ---- The object ---- */
+
+static void look_at_deletion(struct vdi_garbage_work *work)
+{
+	struct vdi_node *finalizers = vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("finalizers"));
+	bool		 any, blocking, waiting;
+
+	if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_FOREGROUND))) {
+		vdi_garbage_dependents(work->collector, work->node, &any, &blocking, &waiting);
+		work->is_foreground = true;
+		if (blocking)
+			finish(work, VDI_GARBAGE_DONE); /* they touch it when they go */
+		else
+			start_search(work);
+	} else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN))) {
+		start_search(work);
+	} else if (work->target.is_pods &&
+		   vdi_tree_int_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionGracePeriodSeconds")), 0) > 0) {
+		look_for_agent(work);
+	} else {
+		finish(work, VDI_GARBAGE_DONE);
+	}
+}
+
+static void got_object(struct vdi_control_return *back)
+{
+	struct vdi_garbage_work *work = work_of(back);
+	vd_status		 status;
+
+	if (work->result == VD_NOT_FOUND || (work->result == VD_OK && !vd_bytes_equal(vdi_object_uid(work->answer), vd_bytes_of(work->target.uid)))) {
+		finish(work, VDI_GARBAGE_GONE);
+		return;
+	}
+	if (work->result != VD_OK) {
+		fail(work, "it cannot be read", work->result, &work->error);
+		return;
+	}
+	work->object = work->answer;
+	work->answer = NULL;
+	(void) snprintf(work->revision, sizeof work->revision, "%lld", (long long) vd_object_revision(work->object));
+	status = vdi_tree_parse(&work->tree, vdi_object_metadata(work->object), &work->metadata, NULL);
+	if (status != VD_OK || !take_owners(work))
+		finish(work, VDI_GARBAGE_RETRY);
+	else if (vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp"))).size)
+		look_at_deletion(work);
+	else if (work->owner_count == 0)
+		finish(work, VDI_GARBAGE_DONE);
+	else
+		next_owner(work);
+}
+
+bool vdi_garbage_work_start(struct vdi_garbage_collector *collector, struct vdi_owner_node *node, struct vdi_garbage_target *target)
+{
+	struct vdi_garbage_work *work = VDI_NEW(struct vdi_garbage_work);
+
+	if (work == NULL)
+		return false;
+	work->collector = collector;
+	work->node = node;
+	work->target = *target;
+	work->set = vdi_served_ref(collector->set);
+	work->next = collector->works;
+	collector->works = work;
+	get(work, work->target.resource, vd_bytes_of(work->target.namespace_name), vd_bytes_of(work->target.name), false, got_object);
+	return true;
+}
