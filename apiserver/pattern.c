@@ -125,6 +125,11 @@ static vd_status compile(struct vd_bytes text, struct vdi_pattern *pattern, stru
 	return VD_OK;
 }
 
+size_t vdi_pattern_size(const struct vdi_pattern *pattern)
+{
+	return pattern->step_count;
+}
+
 vd_status vdi_pattern_compile(struct vd_bytes text, struct vdi_pattern **ret_pattern, struct vd_error *reterr)
 {
 	struct vdi_pattern_parts parts = { 0 };

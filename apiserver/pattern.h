@@ -21,6 +21,9 @@ struct vdi_pattern;
 VDI_MUST_USE vd_status vdi_pattern_compile(struct vd_bytes text, struct vdi_pattern **ret_pattern, struct vd_error *reterr);
 struct vdi_pattern    *vdi_pattern_free(struct vdi_pattern *pattern);
 
+/* How many instructions it has; each is 16 bytes. */
+size_t vdi_pattern_size(const struct vdi_pattern *pattern);
+
 /* Whether it occurs somewhere in text (valid UTF-8). *work goes down by what that took, at least 1; VD_TOO_BIG when there is not enough of it. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_pattern_match(const struct vdi_pattern *pattern, struct vd_bytes text, uint64_t *work, bool *ret_matches);
 

@@ -14,7 +14,8 @@
 
 #define VDI_SCHEMA_NODES_MAX	100000 /* subschemas */
 #define VDI_SCHEMA_ENUM_MAX	10000  /* values of one enum */
-#define VDI_SCHEMA_VALUES_MAX	((size_t) 1 << 20) /* bytes of one default, one example */
+#define VDI_SCHEMA_STEPS_MAX	1000000 /* instructions of all its patterns */
+#define VDI_SCHEMA_LIST_KEYS_MAX 64
 #define VDI_SCHEMA_WORK_MAX	50000000 /* steps of one validation; each is tens of nanoseconds at most */
 #define VDI_SCHEMA_GROWTH_MAX	((size_t) 16 << 20) /* bytes that defaults add to one object */
 

@@ -13,6 +13,7 @@ struct check {
 	struct vdi_out	   place;
 	struct vdi_out	   twin_place; /* of the structural node that a node inside of allOf and its likes speaks of */
 	size_t		   nodes;
+	size_t		   steps; /* of patterns */
 	bool		   too_many;
 };
 
@@ -242,6 +243,8 @@ static void check_map_list(struct check *check, const struct vdi_node *source, c
 		add(check, VDI_FAULT_REQUIRED, "items", NULL, "must have a schema if x-kubernetes-list-type is map");
 	else if (!is(text(check, items, "type"), "object"))
 		add(check, VDI_FAULT_INVALID, "items.type", member(check, items, "type"), "must be object if parent array's x-kubernetes-list-type is map");
+	else if (member(check, source, "x-kubernetes-list-map-keys") && member(check, source, "x-kubernetes-list-map-keys")->count > VDI_SCHEMA_LIST_KEYS_MAX)
+		forbid(check, "x-kubernetes-list-map-keys", "must not have more than 64 entries");
 	else
 		check_list_keys(check, source, items);
 }
@@ -313,11 +316,14 @@ static void check_pattern(struct check *check, const struct vdi_node *source)
 	char		       detail[512];
 	vd_status	       status;
 
-	if (vdi_tree_string_of(pattern).size == 0)
+	if (vdi_tree_string_of(pattern).size == 0 || check->steps > VDI_SCHEMA_STEPS_MAX)
 		return;
 	status = vdi_pattern_compile(pattern->text, &compiled, &error);
 	if (status == VD_OK) {
+		check->steps += vdi_pattern_size(compiled);
 		(void) vdi_pattern_free(compiled);
+		if (check->steps > VDI_SCHEMA_STEPS_MAX)
+			forbid(check, "pattern", "the patterns of a schema must not have more than 1000000 instructions together");
 		return;
 	}
 	if (status == VD_NOMEM)

@@ -11,6 +11,7 @@ struct compiler {
 	struct vdi_schema *schema;
 	struct vdi_faults *faults;
 	struct vdi_out	   place;
+	uint64_t	   work; /* left for the defaults */
 };
 
 static struct vdi_node *member(struct compiler *compiler, const struct vdi_node *source, const char *key)
@@ -199,6 +200,24 @@ static int compare_properties(const void *a, const void *b)
 	return compare_texts(&x->key, &y->key);
 }
 
+/* So that an object costs what it has and what it gets, not what its schema has. */
+static vd_status collect_defaulted(struct compiler *compiler, struct vdi_schema_node *node)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < node->property_count; i++)
+		count += node->properties[i].node->default_value != NULL;
+	if (count == 0)
+		return VD_OK;
+	node->defaulted = take(compiler, count, sizeof(struct vdi_schema_property *));
+	if (node->defaulted == NULL)
+		return VD_NOMEM;
+	for (size_t i = 0; i < node->property_count; i++)
+		if (node->properties[i].node->default_value)
+			node->defaulted[node->defaulted_count++] = &node->properties[i];
+	return VD_OK;
+}
+
 static vd_status compile_properties(struct compiler *compiler, const struct vdi_node *properties, struct vdi_schema_node *node)
 {
 	if (properties == NULL || properties->count == 0)
@@ -215,7 +234,7 @@ static vd_status compile_properties(struct compiler *compiler, const struct vdi_
 		node->property_count++;
 	}
 	qsort(node->properties, node->property_count, sizeof *node->properties, compare_properties);
-	return VD_OK;
+	return collect_defaulted(compiler, node);
 }
 
 static void note_below(struct vdi_schema_node *node, const struct vdi_schema_node *child)
@@ -304,7 +323,7 @@ static vd_status check_default(struct compiler *compiler, const struct vdi_schem
 	if (status == VD_OK && unknown)
 		vdi_faults_add_node(compiler->faults, VDI_FAULT_INVALID, vdi_out_slice(&compiler->place), node->default_value, "must not have unknown fields");
 	if (status == VD_OK)
-		status = vdi_schema_validate_node(node, &tree, copy, NULL, vdi_out_slice(&compiler->place), true, compiler->faults);
+		status = vdi_schema_validate_node(node, &tree, copy, NULL, vdi_out_slice(&compiler->place), true, &compiler->work, compiler->faults);
 	vdi_tree_fini(&tree);
 	compiler->place.size = size;
 	return status == VD_INVALID ? VD_OK : status;
@@ -356,7 +375,7 @@ static vd_status compile(struct compiler *compiler, const struct vdi_node *sourc
 vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_api_v3_schema, const char *place, struct vdi_schema **ret_schema,
 			     struct vdi_faults *faults)
 {
-	struct compiler compiler = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT };
+	struct compiler compiler = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT, .work = VDI_SCHEMA_WORK_MAX };
 	size_t		count = faults->count;
 	vd_status	status;
 

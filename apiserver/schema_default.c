@@ -100,12 +100,12 @@ static vd_status set_defaults(struct defaulter *defaulter, const struct vdi_sche
 {
 	if (node == NULL)
 		return VD_OK;
-	for (size_t i = 0; value->kind == VDI_NODE_OBJECT && i < node->property_count; i++) {
-		const struct vdi_schema_property *property = &node->properties[i];
+	for (size_t i = 0; value->kind == VDI_NODE_OBJECT && i < node->defaulted_count; i++) {
+		const struct vdi_schema_property *property = node->defaulted[i];
 		struct vdi_node			 *copy;
 		vd_status			  status;
 
-		if (!property->node->default_value || vdi_tree_get(defaulter->tree, value, property->key))
+		if (vdi_tree_get(defaulter->tree, value, property->key))
 			continue;
 		copy = copy_default(defaulter, property->node, &status);
 		if (copy == NULL)

@@ -61,6 +61,8 @@ struct vdi_schema_node {
 	bool			    has_resources; /* embedded ones, here or below */
 	struct vdi_schema_property *properties; /* by key */
 	size_t			    property_count;
+	const struct vdi_schema_property **defaulted; /* those that have a default */
+	size_t			    defaulted_count;
 	struct vdi_schema_node	   *items;
 	struct vdi_schema_node	   *additional; /* with VDI_MORE_SCHEMA */
 	const struct vdi_node	   *default_value;
@@ -86,11 +88,12 @@ const struct vdi_schema_node *vdi_schema_property_of(const struct vdi_schema_nod
 /* What a member is held against: the property, else additionalProperties; NULL: nothing is known of it. */
 const struct vdi_schema_node *vdi_schema_member_of(const struct vdi_schema_node *node, struct vd_bytes key);
 
-/* The functions of schema.h for any node; a root that is a resource has is_root. Of a default, upstream does not ask whether its lists hold anything twice. */
+/* The functions of schema.h for any node; a root that is a resource has is_root. Of a default, upstream does not ask whether its lists hold anything
+ * twice. *work goes down by the steps taken. */
 VDI_MUST_USE vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_tree *tree, struct vdi_node *value, bool is_root, vdi_schema_unknown_fn *unknown,
 					     void *arg);
 VDI_MUST_USE vd_status vdi_schema_validate_node(const struct vdi_schema_node *node, struct vdi_tree *tree, const struct vdi_node *value, const struct vdi_node *old,
-						struct vd_bytes field, bool is_default, struct vdi_faults *faults);
+						struct vd_bytes field, bool is_default, uint64_t *work, struct vdi_faults *faults);
 
 /* Structural rules (schema_check.c): adds what is wrong with the schema written at source. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source, const char *place, struct vdi_faults *faults);

@@ -38,6 +38,7 @@ static struct vd_bytes field(struct vdi_schema_judge *judge, const char *more, s
 	struct vd_bytes path = vdi_out_slice(&judge->path);
 
 	vdi_schema_judge_reset(judge, &judge->field);
+	path.size = VDI_MIN(path.size, (size_t) VDI_SCHEMA_PATH_SIZE);
 	vdi_out_bytes(&judge->field, judge->prefix);
 	if (path.size && *(const char *) path.data == '.')
 		path = (struct vd_bytes) { (const char *) path.data + 1, path.size - 1 };
@@ -52,7 +53,7 @@ static struct vd_bytes field(struct vdi_schema_judge *judge, const char *more, s
 	return vdi_out_slice(&judge->field);
 }
 
-#define PATH(judge) (int) (judge)->path.size, (judge)->path.size ? (judge)->path.data : ""
+#define PATH(judge) (int) VDI_MIN((judge)->path.size, (size_t) VDI_SCHEMA_PATH_SIZE), (judge)->path.size ? (judge)->path.data : ""
 
 /* A fault of no field: upstream makes such of all that is no openapierrors.Validation. */
 static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -178,7 +179,7 @@ static void forget(struct vdi_schema_judge *judge, const struct best *best)
 static struct vd_bytes quoted_path(struct vdi_schema_judge *judge)
 {
 	vdi_schema_judge_reset(judge, &judge->field);
-	vdi_faults_write_quoted(&judge->field, vdi_out_slice(&judge->path));
+	vdi_faults_write_quoted(&judge->field, (struct vd_bytes) { judge->path.data, VDI_MIN(judge->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
 	return vdi_out_slice(&judge->field);
 }
 
@@ -573,6 +574,8 @@ static void check_member(struct vdi_schema_judge *judge, const struct vdi_schema
 	size_t			      size = judge->path.size;
 	struct verdict		      verdict;
 
+	if (out_of_work(judge, member->key.size / 64))
+		return;
 	if (property == NULL && node->more == VDI_MORE_FORBIDDEN) {
 		vdi_faults_add_text(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), member->key, "%.*s.%.*s in body is a forbidden property",
 				    PATH(judge), (int) VDI_MIN(member->key.size, (size_t) 256), member->key.size ? (const char *) member->key.data : "");
@@ -602,7 +605,7 @@ static void check_object(struct vdi_schema_judge *judge, const struct vdi_schema
 	for (size_t i = 0; limits && i < limits->required_count; i++) {
 		struct vd_bytes key = limits->required[i];
 
-		if (out_of_work(judge, 1) || vdi_tree_get(judge->tree, value, key))
+		if (out_of_work(judge, 1 + key.size / 64) || vdi_tree_get(judge->tree, value, key))
 			continue;
 		vdi_faults_add(judge->faults, VDI_FAULT_REQUIRED, field(judge, ".", key), VD_BYTES_NONE, "%s", "");
 		total->valid = false;
@@ -666,7 +669,7 @@ static struct verdict validate(struct vdi_schema_judge *judge, const struct vdi_
 	struct vdi_schema_number number = { 0 };
 	size_t			 kept = judge->faults->kept, count = judge->faults->count;
 
-	if (out_of_work(judge, 2 + value->count / 8))
+	if (out_of_work(judge, 2 + value->count / 8 + value->text.size / 64))
 		return total;
 	if (value->kind == VDI_NODE_NUMBER)
 		number = vdi_schema_number_of(value->text);
@@ -705,15 +708,16 @@ static vd_status outcome(struct vdi_schema_judge *judge, size_t count)
 }
 
 vd_status vdi_schema_validate_node(const struct vdi_schema_node *node, struct vdi_tree *tree, const struct vdi_node *value, const struct vdi_node *old, struct vd_bytes at,
-				   bool is_default, struct vdi_faults *faults)
+				   bool is_default, uint64_t *work, struct vdi_faults *faults)
 {
-	struct vdi_schema_judge judge = { .tree = tree, .faults = faults, .prefix = at, .work = VDI_SCHEMA_WORK_MAX };
+	struct vdi_schema_judge judge = { .tree = tree, .faults = faults, .prefix = at, .work = *work };
 	size_t			count = faults->count;
 
 	(void) validate(&judge, node, value, old);
 	if (!is_default)
 		vdi_schema_check_lists(&judge, node, value, old);
 	vdi_schema_check_resources(&judge, node, value);
+	*work = judge.work;
 	return outcome(&judge, count);
 }
 
@@ -722,6 +726,7 @@ vd_status vdi_schema_validate(const struct vdi_schema *schema, struct vdi_tree *
 {
 	const struct vdi_schema_node *node = schema->root;
 	struct vd_bytes		      at = VD_BYTES_NONE, status = vd_bytes_of("status");
+	uint64_t		      work = VDI_SCHEMA_WORK_MAX;
 
 	if (part == VDI_SCHEMA_STATUS) {
 		node = vdi_schema_property_of(node, status);
@@ -731,5 +736,5 @@ vd_status vdi_schema_validate(const struct vdi_schema *schema, struct vdi_tree *
 		if (node == NULL || root == NULL)
 			return VD_OK;
 	}
-	return vdi_schema_validate_node(node, tree, root, old, at, false, faults);
+	return vdi_schema_validate_node(node, tree, root, old, at, false, &work, faults);
 }

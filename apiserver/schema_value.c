@@ -184,7 +184,7 @@ static struct vd_bytes here(struct vdi_schema_judge *judge)
 	vdi_out_bytes(&judge->field, judge->prefix);
 	if (judge->prefix.size && judge->path.size && judge->path.data[0] != '[')
 		vdi_out_raw(&judge->field, ".");
-	vdi_out_bytes(&judge->field, vdi_out_slice(&judge->path));
+	vdi_out_bytes(&judge->field, (struct vd_bytes) { judge->path.data, VDI_MIN(judge->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
 	return vdi_out_slice(&judge->field);
 }
 

@@ -32,6 +32,7 @@ static inline void vdi_schema_judge_reset(struct vdi_schema_judge *judge, struct
 }
 
 #define VDI_SCHEMA_NUMBER_SIZE 48
+#define VDI_SCHEMA_PATH_SIZE   2048 /* of a path in a fault; a path may be as long as a request, and a fault shows less than this anyway */
 
 struct vdi_schema_number vdi_schema_number_of(struct vd_bytes text);
 /* As Go's %v. */

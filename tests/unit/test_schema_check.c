@@ -179,6 +179,49 @@ static void subschemas_are_bounded(void **state)
 	}
 }
 
+static void refused_because(const struct vdi_out *text, const char *message)
+{
+	struct vdi_faults  faults = { 0 };
+	struct vdi_schema *schema = NULL;
+
+	assert_status(compile(text->data, &faults, &schema), VD_INVALID);
+	assert_true(vd_bytes_equal(vdi_faults_message(&faults), vd_bytes_of(message)));
+	vdi_faults_fini(&faults);
+}
+
+/* What a few bytes of schema could blow up. */
+static void patterns_keys_and_defaults_are_bounded(void **state)
+{
+	struct vdi_out text = VDI_OUT_INIT;
+
+	(void) state;
+	vdi_out_raw(&text, "{\"type\":\"object\",\"properties\":{");
+	for (int i = 0; i < 200; i++)
+		vdi_out_printf(&text, "%s\"p%d\":{\"type\":\"string\",\"pattern\":\"((a{10}){10}){100}\"}", i ? "," : "", i);
+	vdi_out_printf(&text, "}}%c", 0);
+	refused_because(&text, "properties[p99].pattern: Forbidden: the patterns of a schema must not have more than 1000000 instructions together");
+
+	vdi_out_reset(&text);
+	vdi_out_raw(&text, "{\"type\":\"object\",\"properties\":{\"l\":{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"x-kubernetes-list-type\":\"map\","
+			   "\"x-kubernetes-list-map-keys\":[");
+	for (int i = 0; i <= VDI_SCHEMA_LIST_KEYS_MAX; i++)
+		vdi_out_printf(&text, "%s\"k%d\"", i ? "," : "", i);
+	vdi_out_printf(&text, "]}}}%c", 0);
+	refused_because(&text, "properties[l].x-kubernetes-list-map-keys: Forbidden: must not have more than 64 entries");
+
+	/* defaults are judged out of one purse */
+	vdi_out_reset(&text);
+	vdi_out_raw(&text, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"enum\":[");
+	for (int i = 0; i < VDI_SCHEMA_ENUM_MAX; i++)
+		vdi_out_printf(&text, "%s%d", i ? "," : "", i);
+	vdi_out_raw(&text, "]},\"default\":[");
+	for (int i = 0; i < 20000; i++)
+		vdi_out_raw(&text, i ? ",9999" : "9999");
+	vdi_out_printf(&text, "]}}}%c", 0);
+	refused_because(&text, "properties[a].default: Forbidden: the object is too costly to validate: more than 50000000 steps");
+	vdi_out_fini(&text);
+}
+
 static void every_failed_allocation_is_reported(void **state)
 {
 	static const char text[] = "{\"type\":\"object\",\"required\":[\"a\"],\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"^(a|b)*$\",\"enum\":[\"a\"],"
@@ -238,6 +281,7 @@ int main(void)
 		cmocka_unit_test(the_place_comes_first),
 		cmocka_unit_test(rules_are_counted),
 		cmocka_unit_test(subschemas_are_bounded),
+		cmocka_unit_test(patterns_keys_and_defaults_are_bounded),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(h203_explain_finds_the_schema),
 	};

@@ -334,6 +334,29 @@ static void work_has_an_end(void **state)
 	vdi_out_fini(&object);
 }
 
+/* Each item fails the first branch of anyOf, and its fault would name a path of 100 KB. */
+static void long_paths_cost_little(void **state)
+{
+	struct vdi_out object = VDI_OUT_INIT;
+	struct outcome outcome;
+	struct row     row = { .schema = "{\"type\":\"object\",\"properties\":{\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"array\",\"items\":{\"type\":\"string\","
+					 "\"anyOf\":[{\"minLength\":9},{\"maxLength\":8}]}}}}}" };
+
+	(void) state;
+	vdi_out_raw(&object, "{\"m\":{\"");
+	for (int i = 0; i < 100000; i++)
+		vdi_out_raw(&object, "k");
+	vdi_out_raw(&object, "\":[");
+	for (int i = 0; i < 100000; i++)
+		vdi_out_raw(&object, i ? ",\"\"" : "\"\"");
+	vdi_out_printf(&object, "]}}%c", 0);
+	row.object = object.data;
+	outcome_of(&row, &outcome);
+	assert_status(outcome.status, VD_OK);
+	free_outcome(&outcome);
+	vdi_out_fini(&object);
+}
+
 static void defaults_cannot_grow_out_of_bounds(void **state)
 {
 	struct vdi_out schema = VDI_OUT_INIT, object = VDI_OUT_INIT;
@@ -399,6 +422,7 @@ int main(void)
 		cmocka_unit_test(updates_are_held_to_what_they_change),
 		cmocka_unit_test(formats),
 		cmocka_unit_test(work_has_an_end),
+		cmocka_unit_test(long_paths_cost_little),
 		cmocka_unit_test(defaults_cannot_grow_out_of_bounds),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};
