@@ -39,7 +39,7 @@ static vd_status judge(struct vdi_tree *tree, const struct row *row, struct vdi_
 		VDI_TRY(vdi_tree_parse(tree, vd_bytes_of(row->old), &old, &error));
 	status = vdi_schema_compile(tree, source, "", &schema, faults);
 	if (status == VD_INVALID)
-		fail_msg("%s: %.*s", row->schema, (int) vdi_faults_message(faults).size, vdi_faults_message(faults).data);
+		fail_msg("%s: %.*s", row->schema, (int) vdi_faults_message(faults).size, (const char *) vdi_faults_message(faults).data);
 	if (status == VD_OK)
 		status = vdi_schema_default(schema, tree, object);
 	if (status == VD_OK)
