@@ -91,10 +91,10 @@ sleep 1
 grep -c configmap/c "$dir/watch.out" | grep -q '^2[0-9]$' || fail "the watch saw $(grep -c configmap/c "$dir/watch.out") changes"
 echo "kinds, CRD, events, paging and watches work; vedette etcd: $(awk '/RssAnon/ { print $2 " kB RssAnon" }' /proc/$vedette_pid/status)"
 
-# The guarantees of its watches, and a recording of them, while the store below it is killed.
+# The guarantees of its watches, also of what is written beside them, and a recording of them, while the store below it is killed.
 server="--server https://127.0.0.1:$port --insecure --token test-token"
 # shellcheck disable=SC2086
-"$vedette" verify $server --kind configmaps --kind secrets --kind events --output json -q >"$dir/verify.out" 2>"$dir/verify.err" &
+"$vedette" verify $server --kind configmaps --kind secrets --kind events --drive --writers 2 --output json -q >"$dir/verify.out" 2>"$dir/verify.err" &
 verifier=$!
 # shellcheck disable=SC2086
 "$vedette" record $server --output "$dir/log.ndjson" --watch-timeout 5s -q 2>"$dir/record.err" &
@@ -114,6 +114,8 @@ last=$(k -n team create configmap last-recorded -o 'jsonpath={.metadata.resource
 kill -TERM $verifier
 wait $verifier || fail "verify: $(cat "$dir/verify.out" "$dir/verify.err")"
 grep -q '"result":"ok"' "$dir/verify.out" || fail "verify: $(cat "$dir/verify.out")"
+python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["writesSeen"] < 1)' "$dir/verify.out" || fail "verify has written too little: $(cat "$dir/verify.out")"
+same "what verify left behind" "" "$(k get configmaps -A -o 'jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | grep vedette-verify- | grep -v kube-root-ca)"
 kill -TERM $recorder
 wait $recorder || fail "record: $(cat "$dir/record.err")"
 # shellcheck disable=SC2086
