@@ -151,7 +151,7 @@ static void drop_edges(struct vdi_owner_graph *graph, struct vdi_owner_edge *edg
 		for (size_t j = i + 1; j < count && edges[i].owner; j++)
 			if (edges[j].owner == edges[i].owner)
 				edges[i].owner = NULL;
-		if (edges[i].owner && edges[i].owner->kind == NULL)
+		if (edges[i].owner)
 			vdi_owner_graph_release(graph, edges[i].owner);
 	}
 	vdi_free(edges);

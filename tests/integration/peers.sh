@@ -78,6 +78,9 @@ operator)
 	"$here/build-peers.sh" "$source/cmd/operator" "$build/operator" || exit $?
 	exec "$build/operator" --vedette "$vedette" $(sized '--steps 40 --kills 2' '--steps 200 --kills 8')
 	;;
+collector)
+	exec "$peers" collector --vedette "$vedette" $(sized '--rounds 3' '--rounds 20')
+	;;
 crashloop)
 	exec "$peers" crashloop --vedette "$vedette" $(sized '--rounds 6 --run-max 800ms --writers 4' '--rounds 60')
 	;;

@@ -22,6 +22,7 @@ type subcommand struct {
 var subcommands = map[string]subcommand{
 	"informer":          {"informers whose connections are cut: nothing missing, nothing twice, no relist", runInformer},
 	"informer-pods":     {"typed, filtered and metadata-only informers on pods", runInformerPods},
+	"collector":         {"the garbage collector and namespaces, killed in the middle: nothing left over, nothing deleted wrongly", runCollector},
 	"crashloop":         {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
 	"badinput":          {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
 	"watchlist":         {"list and watch semantics on the wire", runWatchList},
