@@ -61,6 +61,8 @@ static void what_is_refused_and_how(void **state)
 		  "properties[a].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true}}}",
 		  "properties[a].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true,\"additionalProperties\":{\"type\":\"string\"}}}}",
+		  "properties[a].additionalProperties: Forbidden: must not be used if x-kubernetes-embedded-resource is set" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}}}",
 		  "properties[a].type: Invalid value: \"string\": must be object if x-kubernetes-embedded-resource is true" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"anyOf\":[{\"type\":\"string\",\"description\":\"x\",\"default\":\"y\",\"nullable\":true}]}}}",

@@ -220,6 +220,10 @@ static void unknown_members_go_and_are_told(void **state)
 		{ { OBJECT("\"a\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true,\"properties\":{\"b\":{\"type\":\"object\"}}}"),
 		    "{\"a\":{\"x\":{\"y\":1},\"b\":{\"z\":1}}}", NULL, "{\"a\":{\"x\":{\"y\":1},\"b\":{}}}", NULL },
 		  "a.b.z" },
+		/* apiVersion, kind and metadata are something special in resources only */
+		{ { OBJECT("\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"string\"}}}"), "{\"a\":{\"kind\":\"K\",\"metadata\":{\"name\":\"x\"},\"b\":\"y\"}}", NULL,
+		    "{\"a\":{\"b\":\"y\"}}", NULL },
+		  "a.kind a.metadata" },
 		/* true keeps the members, and nothing is known of what is in them */
 		{ { OBJECT("\"a\":{\"type\":\"object\",\"additionalProperties\":true}"), "{\"a\":{\"x\":1,\"y\":{\"z\":1}}}", NULL, "{\"a\":{\"x\":1,\"y\":{}}}", NULL }, "a.y.z" },
 		{ { OBJECT("\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"properties\":{\"spec\":{\"type\":\"object\"}}}"),
