@@ -610,7 +610,7 @@ static vd_status read_repeated(struct parser *parser, uint32_t *part)
 
 static vd_status read_sequence(struct parser *parser, uint32_t *ret_part)
 {
-	uint32_t sequence = VDI_PATTERN_NONE, last = VDI_PATTERN_NONE, part;
+	uint32_t sequence = VDI_PATTERN_NONE, last = VDI_PATTERN_NONE, part = VDI_PATTERN_NONE;
 	bool	 nothing;
 
 	VDI_TRY(read_repeated(parser, &last));
