@@ -53,6 +53,9 @@ kubectl)
 kubectl-durable)
 	with_server --data-dir @DIR@ --resources "$resources" -- "$here/kubectl.sh" "$build" "$source/cmd/kubectl"
 	;;
+kubectl-delete)
+	with_server --data-dir @DIR@ -- "$here/kubectl-delete.sh" "$build" "$source/cmd/kubectl"
+	;;
 informer)
 	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" informer \
 		$(sized '--objects 800 --changes 5000 --writers 4 --cut-min 50 --cut-max 250' '')
