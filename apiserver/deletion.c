@@ -11,6 +11,8 @@
  */
 #include "deletion.h"
 
+#include "crd.h"
+
 #include <stdio.h>
 
 #include "table.h"
@@ -327,6 +329,18 @@ static vd_status terminate_namespace(struct plan *plan)
 	return VD_OK;
 }
 
+/* ---- CustomResourceDefinitions ---- */
+
+/* The first delete puts the finalizer that lets its objects go first (apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go). */
+static vd_status hold_definition(struct plan *plan)
+{
+	int64_t at;
+
+	if (!vdi_crd_is(plan->resource) || marked_at(plan, &at))
+		return VD_OK;
+	return vdi_crd_set_terminating(plan->tree, plan->root, plan->now) == VD_OK ? VD_OK : no_memory(plan->status);
+}
+
 /* ---- The plan ---- */
 
 static vd_status decide(struct plan *plan, enum vdi_deletion_verdict *ret_verdict)
@@ -347,6 +361,7 @@ static vd_status decide(struct plan *plan, enum vdi_deletion_verdict *ret_verdic
 		return VD_OK;
 	}
 	VDI_TRY(set_finalizers(plan));
+	VDI_TRY(hold_definition(plan));
 	*ret_verdict = VDI_DELETION_MARK;
 	if (grace_s > 0)
 		return VD_OK;

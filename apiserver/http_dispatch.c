@@ -81,6 +81,13 @@ static bool negotiate(struct vdi_request *request, unsigned forms)
 	return false;
 }
 
+static void fail_terminating(struct vdi_request *request)
+{
+	vdi_http_status_set(&request->status, 405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating");
+	vdi_http_status_details(&request->status, VD_BYTES_NONE, request->resource->group, request->resource->plural);
+	vdi_request_fail(request, &request->status);
+}
+
 static void dispatch_collection(struct vdi_request *request)
 {
 	bool watch = request->params.watch || request->route.watch_prefix;
@@ -97,6 +104,8 @@ static void dispatch_collection(struct vdi_request *request)
 	case VDI_HTTP_POST:
 		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace))
 			fail_method(request);
+		else if (request->resource->is_terminating)
+			fail_terminating(request);
 		else if (negotiate(request, VDI_FORMS_RESOURCE))
 			vdi_handle_create(request);
 		break;

@@ -16,12 +16,13 @@
 
 #include "continue_token.h"
 #include "protobuf.h"
+#include "stored_version.h"
 
 #define BATCH_OBJECTS 128
 #define BATCH_BYTES   131072
 #define TURN_BYTES    (1 << 20)
 #define ENDING	      "]}\n"
-#define PARTS_MAX     (BATCH_OBJECTS * 4 + 8)
+#define PARTS_MAX     (BATCH_OBJECTS * 6 + 8)
 #define PROTOBUF_BYTES	   (2 << 20)
 #define PROTOBUF_ANSWER_MAX ((size_t) 64 << 20)
 
@@ -49,7 +50,7 @@ struct list_stream {
 	size_t		      part_at;
 	size_t		      part_count;
 	struct iovec	      parts[PARTS_MAX];
-	struct vd_object_json json[BATCH_OBJECTS];
+	struct vdi_object_pieces json[BATCH_OBJECTS];
 	char		      chunk_head[24];
 	struct vdi_out   text;	 /* head, tail or rendered rows of this batch */
 	struct vdi_out   scratch;
@@ -99,8 +100,8 @@ static void batch_objects(struct list_stream *list)
 		if (!list->first)
 			push(list, ",", 1);
 		list->first = false;
-		vd_object_json(object, vd_object_revision(object), &list->json[count]);
-		for (size_t i = 0; i < 3; i++) {
+		vdi_object_pieces(list->resource, object, vd_object_revision(object), &list->json[count]);
+		for (size_t i = 0; i < list->json[count].count; i++) {
 			push(list, list->json[count].piece[i].data, list->json[count].piece[i].size);
 			size += list->json[count].piece[i].size;
 		}
@@ -115,7 +116,7 @@ static void render(struct list_stream *list, struct vd_object *object, struct vd
 	struct vdi_node	    *root;
 
 	vdi_out_reset(&list->scratch);
-	vdi_object_write(&list->scratch, object, vd_object_revision(object));
+	vdi_object_write(&list->scratch, list->resource, object, vd_object_revision(object));
 	out->failed |= list->scratch.failed;
 	if (out->failed || vdi_tree_parse(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
 		out->failed = true;
@@ -302,10 +303,10 @@ static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool
 	if (list->taken_count == 0)
 		VDI_TRY(take_some(list, VDI_GZIP_THRESHOLD, &all));
 	for (size_t i = 0; i < list->taken_count && size <= VDI_GZIP_THRESHOLD; i++) {
-		struct vd_object_json json;
+		struct vdi_object_pieces json;
 
-		vd_object_json(list->taken[i], vd_object_revision(list->taken[i]), &json);
-		for (size_t j = 0; j < VDI_ARRAY_SIZE(json.piece); j++)
+		vdi_object_pieces(list->resource, list->taken[i], vd_object_revision(list->taken[i]), &json);
+		for (size_t j = 0; j < json.count; j++)
 			size += json.piece[j].size;
 		size += i > 0;
 	}

@@ -201,6 +201,8 @@ static void take_newest(struct vdi_http_loop *loop)
 	vdi_lock_acquire(&loop->server->lock);
 	loop->security = vdi_security_ref(loop->server->security);
 	loop->served = vdi_served_ref(loop->server->served);
+	atomic_store(&loop->served_number, loop->server->served_number);
+	vdi_kinds_wake_locked(&loop->server->kinds);
 	vdi_lock_release(&loop->server->lock);
 	(void) vdi_security_unref(security);
 	(void) vdi_served_unref(served);

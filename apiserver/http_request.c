@@ -10,6 +10,7 @@
 #include "http_gzip.h"
 #include "object.h"
 #include "protobuf.h"
+#include "stored_version.h"
 
 struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes, struct vdi_http_refusal *ret_refusal)
 {
@@ -305,13 +306,13 @@ void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, 
 	vdi_out_printf(out, "Content-Encoding: %s\r\nVary: Accept-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n", encoding);
 }
 
-void vdi_object_write(struct vdi_out *out, const struct vd_object *object, vd_rev revision)
+void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision)
 {
-	struct vd_object_json json;
+	struct vdi_object_pieces pieces;
 
-	vd_object_json(object, revision, &json);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(json.piece); i++)
-		vdi_out_bytes(out, json.piece[i]);
+	vdi_object_pieces(resource, object, revision, &pieces);
+	for (size_t i = 0; i < pieces.count; i++)
+		vdi_out_bytes(out, pieces.piece[i]);
 }
 
 static enum vdi_include include_of(const struct vdi_request *request)
@@ -368,7 +369,7 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 	if (request->form.protobuf && !vdi_trail_wants_response(request->connection->trail) &&
 	    vdi_protobuf_reply(request, code, vd_kv_value(vd_object_kv(object)), revision))
 		return;
-	vdi_object_write(&text, object, revision);
+	vdi_object_write(&text, request->resource, object, revision);
 	if (text.failed)
 		vdi_request_fail_nomem(request);
 	else

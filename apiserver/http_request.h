@@ -105,8 +105,8 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 /* The same for a text that is not in the store (dry runs, scales). text lent. */
 void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text);
 
-/* The object's JSON with its resourceVersion, in one piece. */
-void vdi_object_write(struct vdi_out *out, const struct vd_object *object, vd_rev revision);
+/* The object's JSON with its resourceVersion, in one piece, in the version of resource (NULL: as it is stored). */
+void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision);
 
 /* ---- Handlers ---- */
 

@@ -18,6 +18,7 @@
 #include "garbage_collector.h"
 #include "http_metrics.h"
 #include "http_parser.h"
+#include "kinds.h"
 #include "lock.h"
 #include "namespace_controller.h"
 #include "packer.h"
@@ -93,6 +94,7 @@ struct vdi_http_loop {
 	uint32_t	      connection_count;
 	_Atomic int64_t	      connections_open; /* the same, and watches, for other threads to read */
 	_Atomic int64_t	      watches_open;
+	_Atomic uint64_t      served_number; /* of served */
 	char		      date[40];
 	int64_t		      date_second;
 	_Atomic uint64_t      pong; /* the last ping that it has seen; written under the server's lock */
@@ -154,9 +156,11 @@ struct vd_server {
 	struct vdi_condition changed;
 	struct vdi_security *security; /* as read last; the loops have uses of their own */
 	struct vdi_served   *served;   /* likewise */
+	uint64_t	     served_number; /* of sets that there were */
 	size_t		     kind_cache_count;
 	uint64_t	     pool_pong; /* of the threads of the env */
 	struct vd_actor	    *pulse;	/* which answers for them */
+	struct vdi_kinds     kinds; /* see there */
 };
 
 /* ---- http_loop.c ---- */

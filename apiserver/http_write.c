@@ -9,6 +9,7 @@
 #include "field_check.h"
 #include "http_write.h"
 #include "protobuf.h"
+#include "stored_version.h"
 
 static const char patch_types[] = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 static const char json_types[] = "application/json, application/yaml";
@@ -78,7 +79,7 @@ vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current)
 {
 	write->seen = vd_object_revision(current);
 	vdi_out_reset(&write->current);
-	vdi_object_write(&write->current, current, write->seen);
+	vdi_object_write(&write->current, write->edit.resource, current, write->seen);
 	return write->current.failed ? VD_NOMEM : VD_OK;
 }
 
@@ -129,7 +130,20 @@ static void reply_object(struct vdi_request *request, int code)
 {
 	struct vdi_out text = VDI_OUT_INIT;
 
-	vdi_object_write(&text, request->object, vd_object_revision(request->object));
+	vdi_object_write(&text, request->resource, request->object, vd_object_revision(request->object));
+	if (text.failed)
+		vdi_request_fail_nomem(request);
+	else
+		reply(request, code, vdi_out_slice(&text));
+	vdi_out_fini(&text);
+}
+
+/* What would be stored. */
+static void reply_unstored(struct vdi_request *request, int code, struct vd_bytes stored)
+{
+	struct vdi_out text = VDI_OUT_INIT;
+
+	vdi_version_write(&text, request->resource, stored);
 	if (text.failed)
 		vdi_request_fail_nomem(request);
 	else
@@ -149,7 +163,7 @@ static bool is_terminating(struct vdi_request *request)
 	struct vdi_node	    *root;
 	bool		     terminating = false;
 
-	vdi_object_write(&text, request->object, vd_object_revision(request->object));
+	vdi_object_write(&text, NULL, request->object, vd_object_revision(request->object));
 	if (!text.failed && vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK)
 		terminating = vdi_tree_find(&tree, root, "metadata.deletionTimestamp") != NULL;
 	vdi_tree_fini(&tree);
@@ -212,7 +226,7 @@ static void created(struct vdi_request *request)
 static void dry_created(struct vdi_request *request)
 {
 	if (request->result == VD_NOT_FOUND) {
-		reply(request, 201, vdi_out_slice(&request->write->edited.text));
+		reply_unstored(request, 201, vdi_out_slice(&request->write->edited.text));
 	} else if (request->result == VD_OK) {
 		vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural, vd_bytes_of(request->write->edited.name));
 		vdi_request_fail(request, &request->status);
@@ -333,6 +347,7 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
 	if (write->edited.finished)
 		return vd_error_set(reterr, VD_CANCELED, "the last finalizer is gone: to be deleted");
+	write->edited.unchanged &= vdi_version_is_stored(request->resource, current); /* what is written anew is stored in the newest version */
 	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_out_slice(&write->edited.text);
 	if (request->resource->ttl_s)
 		*ret_ttl_s = request->resource->ttl_s;
@@ -413,7 +428,7 @@ static void dry_updated(struct vdi_request *request)
 	}
 	vdi_tree_fini(&tree);
 	if (done)
-		reply(request, 200, vdi_out_slice(&text));
+		reply_unstored(request, 200, vdi_out_slice(&text));
 	else
 		vdi_request_fail_nomem(request);
 	vdi_out_fini(&text);

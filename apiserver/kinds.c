@@ -1,10 +1,17 @@
 /* See the header. */
 #include "kinds.h"
 
+#include "crd.h"
+#include "definitions.h"
+#include "env.h"
 #include "http_server.h"
 #include "kind_cache.h"
+#include "wait.h"
 
 #define RESOURCES_FILE_MAX (16u << 20)
+#define POLL		   VD_MS(5)   /* of a cache that fills */
+#define RETRY		   VD_MS(100) /* without memory */
+#define FILL_TIMEOUT	   VD_SECONDS(10) /* of a cache that a reload makes */
 
 static vd_status load_file(struct vdi_resources *resources, const char *path, struct vd_error *reterr)
 {
@@ -56,6 +63,7 @@ static vd_status read_kinds(const struct vd_server *server, struct vdi_resources
 	return VD_OK;
 }
 
+/* A cache of its own. */
 static vd_status make_cache(struct vd_server *server, struct vdi_resource *resource, struct vd_error *reterr)
 {
 	struct vdi_kind_cache *cache;
@@ -79,11 +87,8 @@ static vd_status start(struct vd_server *server, struct vdi_resources *resources
 
 vd_status vdi_kinds_start(struct vd_server *server, struct vd_error *reterr)
 {
-	struct vdi_resources resources = { 0 };
-	vd_status	     status = start(server, &resources, reterr);
-
-	vdi_resources_fini(&resources);
-	return status;
+	server->kinds.server = server;
+	return start(server, &server->kinds.declared, reterr);
 }
 
 struct vdi_served *vdi_kinds_get(struct vd_server *server)
@@ -96,6 +101,7 @@ struct vdi_served *vdi_kinds_get(struct vd_server *server)
 	return served;
 }
 
+/* fresh: taken over. */
 static void publish(struct vd_server *server, struct vdi_served *fresh)
 {
 	struct vdi_served *stale;
@@ -103,21 +109,397 @@ static void publish(struct vd_server *server, struct vdi_served *fresh)
 	vdi_lock_acquire(&server->lock);
 	stale = server->served;
 	server->served = fresh;
+	server->served_number++;
 	vdi_lock_release(&server->lock);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_reload(&server->loops[i]);
 	(void) vdi_served_unref(stale);
 }
 
+/* ---- The actor ---- */
+
+void vdi_kinds_call_begin(struct vdi_kinds *kinds)
+{
+	vdi_lock_acquire(&kinds->server->lock);
+	kinds->call_count++;
+	vdi_lock_release(&kinds->server->lock);
+}
+
+void vdi_kinds_call_end(struct vdi_kinds *kinds)
+{
+	struct vd_server *server = kinds->server;
+
+	vdi_lock_acquire(&server->lock);
+	kinds->call_count--;
+	vdi_kinds_wake_locked(kinds);
+	vdi_condition_broadcast(&server->changed);
+	vdi_lock_release(&server->lock);
+}
+
+void vdi_kinds_wake_locked(struct vdi_kinds *kinds)
+{
+	if (kinds->actor)
+		vd_actor_wake(kinds->actor);
+}
+
+static void has_news(struct vdi_kinds *kinds, bool is_synced)
+{
+	vdi_lock_acquire(&kinds->server->lock);
+	kinds->has_news = true;
+	kinds->is_synced |= is_synced;
+	vdi_kinds_wake_locked(kinds);
+	vdi_lock_release(&kinds->server->lock);
+}
+
+static void added(void *arg, struct vd_object *object, bool initial)
+{
+	(void) object;
+	(void) initial;
+	has_news(arg, false);
+}
+
+static void updated(void *arg, struct vd_object *old_object, struct vd_object *object)
+{
+	(void) old_object;
+	(void) object;
+	has_news(arg, false);
+}
+
+static void removed(void *arg, struct vd_object *last_state, bool unknown_final_state)
+{
+	(void) last_state;
+	(void) unknown_final_state;
+	has_news(arg, false);
+}
+
+static void synced(void *arg)
+{
+	has_news(arg, true);
+}
+
+static bool has_everybody_taken(struct vd_server *server)
+{
+	for (size_t i = 0; i < server->loop_count; i++)
+		if (atomic_load(&server->loops[i].served_number) != server->served_number) /* which only this actor changes */
+			return false;
+	return true;
+}
+
+/* What was declared anew takes its place. */
+static void take_reloaded(struct vdi_kinds *kinds, struct vdi_resources *reloaded)
+{
+	struct vdi_resources stale = kinds->declared;
+
+	kinds->declared = *reloaded;
+	vdi_resources_fini(&stale);
+	vdi_free(reloaded);
+	if (kinds->definitions)
+		vdi_definitions_judge_again(kinds->definitions);
+	kinds->is_published = false;
+}
+
+static vd_status make_set(struct vdi_kinds *kinds)
+{
+	struct vdi_resources resources = { 0 };
+	struct vdi_served   *fresh;
+	vd_status	     status = vdi_resources_copy(&resources, &kinds->declared);
+
+	if (status == VD_OK && kinds->definitions)
+		status = vdi_definitions_collect(kinds->definitions, &resources);
+	if (status == VD_OK)
+		status = vdi_served_new(&resources, &fresh, NULL);
+	vdi_resources_fini(&resources);
+	if (status != VD_OK)
+		return status;
+	publish(kinds->server, fresh);
+	kinds->is_published = true;
+	return VD_OK;
+}
+
+static void tell_settled(struct vdi_kinds *kinds, bool is_synced, uint64_t reload_count)
+{
+	struct vd_server *server = kinds->server;
+
+	vdi_lock_acquire(&server->lock);
+	kinds->is_settled |= is_synced && !kinds->has_news;
+	kinds->reload_count = VDI_MAX(kinds->reload_count, reload_count);
+	vdi_condition_broadcast(&server->changed);
+	vdi_lock_release(&server->lock);
+}
+
+/* Answers when to look again; VD_NEVER: when woken. */
+static vd_mono work(struct vdi_kinds *kinds, bool look, bool is_synced)
+{
+	vd_mono	  now = vd_env_now(kinds->server->env);
+	vd_status status = VD_OK;
+	bool	  is_changed = false;
+
+	if (look && vdi_definitions_look(kinds->definitions, kinds->informer) != VD_OK) {
+		has_news(kinds, false);
+		return vd_mono_add(now, RETRY);
+	}
+	if (kinds->definitions)
+		status = vdi_definitions_prepare(kinds->definitions, &kinds->declared, &is_changed);
+	kinds->is_published &= !is_changed;
+	if (!kinds->is_published && make_set(kinds) != VD_OK)
+		status = VD_NOMEM;
+	if (kinds->is_published && has_everybody_taken(kinds->server)) {
+		vd_mono due = kinds->definitions ? vdi_definitions_settle(kinds->definitions) : VD_NEVER;
+
+		tell_settled(kinds, is_synced && status == VD_OK, kinds->taken_count);
+		if (status == VD_OK)
+			return due;
+	}
+	return status == VD_OK ? VD_NEVER : vd_mono_add(now, status == VD_NOT_READY ? POLL : RETRY);
+}
+
+static void run(void *arg)
+{
+	struct vdi_kinds     *kinds = arg;
+	struct vd_server     *server = kinds->server;
+	struct vdi_resources *reloaded;
+	struct vd_actor	     *actor;
+	bool		      look, is_synced;
+	vd_mono		      due;
+
+	vdi_lock_acquire(&server->lock);
+	look = kinds->has_news && kinds->definitions && kinds->informer;
+	kinds->has_news = kinds->has_news && !look;
+	is_synced = kinds->is_synced || kinds->definitions == NULL;
+	reloaded = kinds->reloaded;
+	kinds->reloaded = NULL;
+	vdi_lock_release(&server->lock);
+	if (reloaded) {
+		take_reloaded(kinds, reloaded);
+		kinds->taken_count++;
+	}
+	due = work(kinds, look, is_synced);
+	vdi_lock_acquire(&server->lock);
+	actor = kinds->actor;
+	if (actor)
+		vd_actor_set_timer(actor, due);
+	vdi_lock_release(&server->lock);
+}
+
+static vd_status hear_definitions(struct vdi_kinds *kinds, struct vd_error *reterr)
+{
+	const struct vd_informer_handler handler = { .add = added, .update = updated, .remove = removed, .synced = synced, .arg = kinds };
+	const struct vdi_resource	*resource = vdi_resources_find(&kinds->declared, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
+								       vd_bytes_of("customresourcedefinitions"));
+	struct vd_informer		*informer;
+
+	VDI_TRY(vd_informer_new(resource->cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, reterr));
+	vdi_lock_acquire(&kinds->server->lock);
+	kinds->informer = informer;
+	vdi_kinds_wake_locked(kinds);
+	vdi_lock_release(&kinds->server->lock);
+	return VD_OK;
+}
+
+vd_status vdi_kinds_run(struct vd_server *server, struct vd_error *reterr)
+{
+	struct vdi_kinds       *kinds = &server->kinds;
+	struct vd_actor_options options = { .name = "kinds", .run = run, .arg = kinds };
+	struct vd_actor	       *actor;
+	vd_status		status = VD_OK;
+
+	if (server->options.only == NULL)
+		status = vdi_definitions_new(kinds, &kinds->definitions);
+	kinds->is_published = true;
+	if (status == VD_OK)
+		status = vd_actor_new(server->env, &options, &actor);
+	if (status != VD_OK)
+		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	vdi_lock_acquire(&server->lock);
+	kinds->actor = actor;
+	vdi_lock_release(&server->lock);
+	vd_actor_wake(actor);
+	return kinds->definitions ? hear_definitions(kinds, reterr) : VD_OK;
+}
+
+vd_status vdi_kinds_wait(struct vd_server *server, vd_mono due, struct vd_error *reterr)
+{
+	bool is_settled;
+
+	vdi_lock_acquire(&server->lock);
+	while (!server->kinds.is_settled)
+		if (!vdi_condition_wait_until(&server->changed, &server->lock, due))
+			break;
+	is_settled = server->kinds.is_settled;
+	vdi_lock_release(&server->lock);
+	return is_settled ? VD_OK : vd_error_set(reterr, VD_TIMEOUT, "the kinds of CustomResourceDefinitions are not served yet");
+}
+
+/* ---- Reload ---- */
+
+static bool same_fields(const struct vdi_resource *a, const struct vdi_resource *b)
+{
+	if (a->field_count != b->field_count)
+		return false;
+	for (size_t i = 0; i < a->field_count; i++) {
+		const char *x = a->fields[i].default_value, *y = b->fields[i].default_value;
+
+		if (strcmp(a->fields[i].name, b->fields[i].name) != 0 || strcmp(a->fields[i].json_path, b->fields[i].json_path) != 0 ||
+		    strcmp(x ? x : "", y ? y : "") != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The same cache does for both: then watches go on. */
+static bool can_share(const struct vdi_resource *a, const struct vdi_resource *b)
+{
+	const char *x = a->trigger, *y = b->trigger;
+
+	return strcmp(a->key_prefix, b->key_prefix) == 0 && a->namespaced == b->namespaced && a->history_bytes == b->history_bytes &&
+	       strcmp(a->version, b->version) == 0 && strcmp(x ? x : "", y ? y : "") == 0 && same_fields(a, b);
+}
+
+/* Whether they show the same: then they share the tables of watches too. */
+static bool same_columns(const struct vdi_resource *a, const struct vdi_resource *b)
+{
+	bool is_same = a->column_count == b->column_count;
+
+	for (size_t i = 0; i < a->column_count && is_same; i++)
+		is_same = strcmp(a->columns[i].path, b->columns[i].path) == 0 && a->columns[i].cell == b->columns[i].cell &&
+			  strcmp(a->columns[i].type, b->columns[i].type) == 0;
+	return is_same;
+}
+
+static struct vdi_resource *find_same(const struct vdi_resources *resources, const struct vdi_resource *wanted)
+{
+	return vdi_resources_find(resources, vd_bytes_of(wanted->group), vd_bytes_of(wanted->version), vd_bytes_of(wanted->plural));
+}
+
+/* Kinds that were there keep their caches, others get one, which is full when this returns, or soon. */
+static vd_status prepare_reloaded(struct vd_server *server, struct vdi_resources *resources, const struct vdi_resources *before, struct vd_error *reterr)
+{
+	vd_mono due = vd_mono_add(vd_env_now(server->env), FILL_TIMEOUT);
+
+	for (size_t i = 0; i < resources->count; i++) {
+		struct vdi_resource *resource = resources->items[i], *old = find_same(before, resource);
+
+		if (old && old->cache && !old->is_custom && can_share(old, resource)) {
+			resource->counts = old->counts;
+			resource->has_own_tables = old->has_own_tables || !same_columns(old, resource);
+			vdi_kind_cache_bind(old->cache, resource);
+			continue;
+		}
+		if (old && old->built_in && vdi_crd_is(old))
+			return vd_error_set(reterr, VD_INVALID, "resources: customresourcedefinitions can be another kind only from the start on");
+		VDI_TRY(make_cache(server, resource, reterr));
+	}
+	for (size_t i = 0; i < resources->count; i++) {
+		vd_dur left = vd_mono_since(due, vd_env_now(server->env));
+
+		if (left.ns <= 0 || vd_cacher_ready_wait(resources->items[i]->cacher, left, NULL) != VD_OK)
+			break; /* it is served all the same: who asks is told to wait */
+	}
+	return VD_OK;
+}
+
+/* Ends the caches that nobody declares any more, so that their watches end. */
+static void end_undeclared(const struct vdi_resources *before, const struct vdi_resources *now)
+{
+	for (size_t i = 0; i < before->count; i++) {
+		bool is_used = before->items[i]->is_custom;
+
+		for (size_t j = 0; j < now->count && !is_used; j++)
+			is_used = now->items[j]->cache == before->items[i]->cache;
+		if (!is_used)
+			vdi_kind_cache_end(before->items[i]->cache);
+	}
+}
+
+static vd_status hand_over(struct vd_server *server, struct vdi_resources *resources, struct vd_error *reterr)
+{
+	struct vdi_kinds     *kinds = &server->kinds;
+	struct vdi_resources *reloaded = VDI_NEW(struct vdi_resources);
+	uint64_t	      wanted;
+	bool		      is_open;
+
+	if (reloaded == NULL || vdi_resources_copy(reloaded, resources) != VD_OK) {
+		vdi_free(reloaded);
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	}
+	vdi_lock_acquire(&server->lock);
+	is_open = kinds->actor != NULL;
+	wanted = kinds->reload_count + 1;
+	if (is_open) {
+		kinds->reloaded = reloaded;
+		vdi_kinds_wake_locked(kinds);
+	}
+	while (kinds->actor && kinds->reload_count < wanted)
+		(void) vdi_condition_wait_until(&server->changed, &server->lock, VD_NEVER);
+	vdi_lock_release(&server->lock);
+	if (is_open)
+		return VD_OK;
+	vdi_resources_fini(reloaded);
+	vdi_free(reloaded);
+	return vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
+}
+
+vd_status vdi_kinds_reload(struct vd_server *server, struct vd_error *reterr)
+{
+	struct vdi_resources resources = { 0 };
+	struct vdi_served   *served = vdi_kinds_get(server);
+	vd_status	     status = served ? read_kinds(server, &resources, reterr) : vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
+
+	if (status == VD_OK)
+		status = prepare_reloaded(server, &resources, &served->resources, reterr);
+	if (status == VD_OK)
+		status = hand_over(server, &resources, reterr);
+	if (status == VD_OK)
+		end_undeclared(&served->resources, &resources);
+	vdi_resources_fini(&resources);
+	(void) vdi_served_unref(served);
+	return status;
+}
+
+/* ---- The end ---- */
+
+static void stop_actor(struct vdi_kinds *kinds)
+{
+	struct vd_actor *actor;
+	struct vdi_wait	 wait;
+
+	(void) vd_informer_close_wait(kinds->informer);
+	vdi_lock_acquire(&kinds->server->lock);
+	actor = kinds->actor;
+	kinds->actor = NULL;
+	vdi_condition_broadcast(&kinds->server->changed);
+	vdi_lock_release(&kinds->server->lock);
+	if (actor == NULL)
+		return;
+	vdi_wait_init(&wait, kinds->server->env);
+	vd_actor_close(actor, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+}
+
 void vdi_kinds_stop(struct vd_server *server)
 {
+	struct vdi_kinds  *kinds = &server->kinds;
 	struct vdi_served *last = vdi_kinds_get(server);
 
+	if (kinds->server)
+		stop_actor(kinds);
 	/* What still waits in a cache is answered. */
 	for (size_t i = 0; last && i < last->resources.count; i++)
 		vdi_kind_cache_end(last->resources.items[i]->cache);
+	vdi_definitions_end(kinds->definitions);
 	(void) vdi_served_unref(last);
 	publish(server, NULL);
+	vdi_lock_acquire(&server->lock);
+	while (kinds->call_count > 0)
+		(void) vdi_condition_wait_until(&server->changed, &server->lock, VD_NEVER);
+	vdi_lock_release(&server->lock);
+	kinds->definitions = vdi_definitions_free(kinds->definitions);
+	vdi_resources_fini(&kinds->declared);
+	if (kinds->reloaded) {
+		vdi_resources_fini(kinds->reloaded);
+		vdi_free(kinds->reloaded);
+	}
 	vdi_lock_acquire(&server->lock);
 	while (server->kind_cache_count > 0)
 		(void) vdi_condition_wait_until(&server->changed, &server->lock, VD_NEVER);

@@ -1,17 +1,54 @@
-/* The kinds of a server: where they come from, and how a set of them becomes the one that is served. */
+/* The kinds of a server: where they come from, and how a set of them becomes the one that is served.
+ *
+ * An actor of its own brings together what the server was told of (built-in kinds, resources file) and what CustomResourceDefinitions say, makes a new set when
+ * either is another one, and goes on when all loops have taken it. The loops look things up in sets and know nothing of this.
+ */
 #ifndef VDI_KINDS_H
 #define VDI_KINDS_H
 
 #include "served.h"
 
 struct vd_server;
+struct vdi_definitions;
+struct vd_informer;
+
+struct vdi_kinds {
+	struct vd_server *server; /* fixed */
+
+	/* The actor only; before it is there and after it went, who starts and stops the server. */
+	struct vdi_resources	declared; /* what the server was told of */
+	struct vdi_definitions *definitions; /* NULL: the server has none */
+	struct vd_informer     *informer;
+	bool			is_published; /* the newest set holds everything */
+	uint64_t		taken_count;  /* of reloaded */
+
+	/* Under the server's lock. */
+	struct vd_actor	     *actor; /* NULL: there is none yet, or it goes */
+	struct vdi_resources *reloaded; /* to become what is declared; owned */
+	size_t		      call_count; /* calls into the store that have not answered */
+	bool		      has_news;	  /* the informer's picture is another one */
+	bool		      is_synced;  /* the informer has seen all there is */
+	bool		      is_settled; /* everything there was is served; stays so */
+	uint64_t	      reload_count; /* that were published */
+};
 
 /* Before the loops run: reads what the options name, makes the caches and the first set. VD_INVALID: the message names entry and member. VD_NOMEM. Blocks for the
  * disk. */
 VDI_MUST_USE vd_status vdi_kinds_start(struct vd_server *server, struct vd_error *reterr);
+/* When the loops are there: definitions are heard and served from now on. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_kinds_run(struct vd_server *server, struct vd_error *reterr);
+/* Blocks until all definitions that there are are served. VD_TIMEOUT. */
+VDI_MUST_USE vd_status vdi_kinds_wait(struct vd_server *server, vd_mono due, struct vd_error *reterr);
+/* Reads what the options name again; blocks until that is served. VD_INVALID: the old kinds stay, the message says why. VD_NOMEM, VD_CLOSED. */
+VDI_MUST_USE vd_status vdi_kinds_reload(struct vd_server *server, struct vd_error *reterr);
 /* The newest set, a use of the caller's; NULL when the server ends. Any thread. */
 struct vdi_served *vdi_kinds_get(struct vd_server *server);
 /* After the last connection went: nothing is served any more, all caches end. Blocks until they are gone; the loops must run. */
 void vdi_kinds_stop(struct vd_server *server);
 
+/* Any thread, the server's lock not held: around each call into the store; end wakes the actor. */
+void vdi_kinds_call_begin(struct vdi_kinds *kinds);
+void vdi_kinds_call_end(struct vdi_kinds *kinds);
+/* The server's lock is held. */
+void vdi_kinds_wake_locked(struct vdi_kinds *kinds);
 #endif

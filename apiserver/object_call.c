@@ -23,7 +23,7 @@ static vd_status look(struct vdi_object_call *call, struct vd_object *current)
 {
 	call->seen = vd_object_revision(current);
 	vdi_out_reset(&call->current);
-	vdi_object_write(&call->current, current, call->seen);
+	vdi_object_write(&call->current, NULL, current, call->seen);
 	return call->current.failed ? VD_NOMEM : VD_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "crd.h"
 #include "deletion.h"
 #include "object_schema.h"
 #include "tree_patch.h"
@@ -165,6 +166,29 @@ static vd_status validate(struct edit_state *state, const struct vdi_node *root,
 	return VD_INVALID;
 }
 
+/* Objects of several versions are stored in one. */
+static vd_status set_stored_version(struct edit_state *state, struct vdi_node *root)
+{
+	const struct vdi_resource *resource = state->edit->resource;
+
+	return resource->stored_api_version ? set_text(state, root, "apiVersion", key(resource->stored_api_version)) : VD_OK;
+}
+
+/* What only a CustomResourceDefinition has to keep to. old: what it replaces, or NULL. */
+static vd_status check_definition(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old)
+{
+	struct vdi_faults *faults = &state->edited->faults;
+
+	if (!vdi_crd_is(state->edit->resource))
+		return VD_OK;
+	vdi_faults_reset(faults);
+	if (vdi_crd_prepare(state->tree, root, old) != VD_OK || vdi_crd_validate(state->tree, root, old, faults) != VD_OK)
+		return no_memory(state);
+	if (faults->count == 0)
+		return VD_OK;
+	return vdi_faults_refuse(faults, state->status, state->edit->resource->group, state->edit->resource->kind, text_at(state, root, "metadata.name"));
+}
+
 /* ---- Create ---- */
 
 static vd_status choose_name(struct edit_state *state, struct vdi_node *metadata, struct vdi_edited *edited)
@@ -283,6 +307,8 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 		(void) vdi_tree_remove(state->tree, root, key("status"));
 	VDI_TRY(set_defaults(state, root, metadata));
 	VDI_TRY(vdi_object_obey(state->edit, state->tree, root, NULL, edited, state->status));
+	VDI_TRY(check_definition(state, root, NULL));
+	VDI_TRY(set_stored_version(state, root));
 	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
@@ -447,6 +473,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 		VDI_TRY(keep_spec_finalizers(state, root, old_root));
 	if (state->edit->resource->has_status)
 		VDI_TRY(keep(state, root, old_root, "status"));
+	VDI_TRY(check_definition(state, root, old_root));
 	return follow_generation(state, root, metadata, old_root, old_metadata);
 }
 
@@ -460,10 +487,25 @@ static vd_status replace_status(struct edit_state *state, struct vdi_node *sent,
 	return keep(state, target, sent, "status");
 }
 
+/* The member at a path such as .spec.group.replicas; what is missing on the way becomes an object. */
+static vd_status set_at(struct edit_state *state, struct vdi_node *root, const char *path, const struct vdi_node *value)
+{
+	const char *dot;
+	char	    name[256];
+
+	for (path++; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
+		(void) snprintf(name, sizeof name, "%.*s", (int) VDI_MIN((size_t) (dot - path), sizeof name - 1), path);
+		root = vdi_tree_object_at(state->tree, root, name);
+		if (root == NULL)
+			return no_memory(state);
+	}
+	return vdi_tree_set(state->tree, root, key(path), vdi_tree_copy(state->tree, value)) ? VD_OK : no_memory(state);
+}
+
 static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target, const struct vdi_node *old_root)
 {
 	struct vdi_node *replicas = vdi_tree_find(state->tree, sent, "spec.replicas");
-	struct vdi_node *metadata, *spec;
+	struct vdi_node *metadata;
 
 	VDI_TRY(take_metadata(state, sent, &metadata));
 	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
@@ -473,11 +515,14 @@ static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, 
 		vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
 		return VD_INVALID;
 	}
-	spec = vdi_tree_object_at(state->tree, target, "spec");
-	if (spec == NULL || !vdi_tree_set(state->tree, spec, key("replicas"), vdi_tree_copy(state->tree, replicas)))
-		return no_memory(state);
+	VDI_TRY(set_at(state, target, state->edit->resource->scale_spec_path ? state->edit->resource->scale_spec_path : ".spec.replicas", replicas));
 	metadata = vdi_tree_get(state->tree, target, key("metadata"));
 	return follow_generation(state, target, metadata, old_root, vdi_tree_get(state->tree, old_root, key("metadata")));
+}
+
+static const struct vdi_node *number_at(struct edit_state *state, const struct vdi_node *root, const char *path, const char *usual)
+{
+	return vdi_tree_path(state->tree, root, path ? path : usual);
 }
 
 static void write_scale(struct edit_state *state, const struct vdi_node *root, struct vdi_out *out)
@@ -485,14 +530,21 @@ static void write_scale(struct edit_state *state, const struct vdi_node *root, s
 	static const char *const names[] = { "name", "namespace", "uid", "resourceVersion", "creationTimestamp" };
 	const struct vdi_node	*metadata = vdi_tree_get(state->tree, root, key("metadata"));
 	const struct vdi_node	*labels = vdi_tree_find(state->tree, root, "spec.selector.matchLabels");
+	const struct vdi_resource *resource = state->edit->resource;
 	struct vdi_out	 selector = VDI_OUT_INIT;
 
 	vdi_out_raw(out, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		vdi_out_member(out, names[i], text_at(state, metadata, names[i]));
 	vdi_out_printf(out, "},\"spec\":{\"replicas\":%lld},\"status\":{\"replicas\":%lld",
-			(long long) vdi_tree_int_of(vdi_tree_find(state->tree, root, "spec.replicas"), 0),
-			(long long) vdi_tree_int_of(vdi_tree_find(state->tree, root, "status.replicas"), 0));
+			(long long) vdi_tree_int_of(number_at(state, root, resource->scale_spec_path, ".spec.replicas"), 0),
+			(long long) vdi_tree_int_of(number_at(state, root, resource->scale_status_path, ".status.replicas"), 0));
+	if (resource->is_custom) {
+		if (*resource->scale_selector_path)
+			vdi_out_member(out, "selector", vdi_tree_string_of(vdi_tree_path(state->tree, root, resource->scale_selector_path)));
+		vdi_out_raw(out, "}}");
+		return;
+	}
 	for (const struct vdi_node *label = vdi_tree_is(labels, VDI_NODE_OBJECT) ? labels->first : NULL; label; label = label->next) {
 		if (selector.size)
 			vdi_out_raw(&selector, ",");
@@ -575,6 +627,7 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 		edited->unchanged = vdi_tree_equal(state->tree, root, stored_root);
 	}
 	edited->finished = vdi_deletion_is_over(state->edit->resource, state->tree, root, old_root);
+	VDI_TRY(set_stored_version(state, root));
 	vdi_tree_write(&edited->text, root);
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }

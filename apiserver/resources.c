@@ -47,6 +47,53 @@ void *vdi_resource_own(struct vdi_resource *resource, void *memory)
 	return memory;
 }
 
+struct version_parts {
+	bool	 is_known; /* v<major>[alpha|beta<minor>] */
+	int	 stage;	   /* 2: stable, 1: beta, 0: alpha */
+	uint64_t major, minor;
+};
+
+/* False: no number stands there. */
+static bool take_number(const char **at, uint64_t *ret_number)
+{
+	const char *from = *at;
+
+	*ret_number = 0;
+	while (**at >= '0' && **at <= '9' && *at - from < 18)
+		*ret_number = *ret_number * 10 + (uint64_t) (*(*at)++ - '0');
+	return *at > from;
+}
+
+static struct version_parts parts_of(const char *version)
+{
+	struct version_parts parts = { .stage = 2 };
+
+	if (*version++ != 'v' || !take_number(&version, &parts.major))
+		return parts;
+	if (strncmp(version, "beta", 4) == 0 || strncmp(version, "alpha", 5) == 0) {
+		parts.stage = *version == 'b';
+		version += parts.stage ? 4 : 5;
+		if (!take_number(&version, &parts.minor))
+			return parts;
+	}
+	parts.is_known = *version == 0;
+	return parts;
+}
+
+/* Below 0: a comes first, as the better one (k8s.io/apimachinery pkg/version, CompareKubeAwareVersionStrings). */
+static int compare_versions(const char *a, const char *b)
+{
+	struct version_parts x = parts_of(a), y = parts_of(b);
+
+	if (!x.is_known || !y.is_known)
+		return x.is_known != y.is_known ? (x.is_known ? -1 : 1) : strcmp(a, b);
+	if (x.stage != y.stage)
+		return y.stage - x.stage;
+	if (x.major != y.major)
+		return x.major > y.major ? -1 : 1;
+	return x.minor == y.minor ? 0 : x.minor > y.minor ? -1 : 1;
+}
+
 /* Where an entry of this group and version goes: behind its likes. */
 static size_t place_of(const struct vdi_resources *resources, const struct vdi_resource *resource)
 {
@@ -56,7 +103,7 @@ static size_t place_of(const struct vdi_resources *resources, const struct vdi_r
 		int order = strcmp(resources->items[at - 1]->group, resource->group);
 
 		if (order == 0)
-			order = strcmp(resources->items[at - 1]->version, resource->version);
+			order = compare_versions(resources->items[at - 1]->version, resource->version);
 		if (order <= 0)
 			break;
 		at--;

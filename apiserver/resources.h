@@ -21,6 +21,7 @@ enum vdi_cell {
 	VDI_CELL_DEFAULT,	/* likewise; absent or empty reads as the text after '|' in path */
 	VDI_CELL_COUNT,		/* number of members at path */
 	VDI_CELL_AGE,		/* time since the timestamp at path */
+	VDI_CELL_TYPED,		/* the value at path as a column of a CustomResourceDefinition shows it: what is of another type is null */
 	VDI_CELL_POD_READY,
 	VDI_CELL_POD_STATUS,
 	VDI_CELL_POD_RESTARTS,
@@ -48,6 +49,9 @@ enum vdi_cell {
 	VDI_CELL_EVENT_SOURCE,
 };
 
+#define VDI_RESOURCE_WORDS_MAX	 16 /* short names, categories */
+#define VDI_RESOURCE_COLUMNS_MAX 64 /* of a CustomResourceDefinition */
+
 struct vdi_column {
 	const char   *name;
 	const char   *type;	   /* "string", "integer", "number", "boolean", "date" */
@@ -66,8 +70,8 @@ struct vdi_resource {
 	const char		   *list_kind;
 	const char		   *plural;
 	const char		   *singular;
-	const char		   *short_names[4];
-	const char		   *categories[2];
+	const char		   *short_names[VDI_RESOURCE_WORDS_MAX];
+	const char		   *categories[VDI_RESOURCE_WORDS_MAX];
 	const char		   *key_prefix; /* "/registry/pods/" */
 	const struct vd_field_spec *fields;
 	size_t			    field_count;
@@ -83,6 +87,15 @@ struct vdi_resource {
 	bool			    keeps_status;  /* a create may set status (nodes) */
 	bool			    has_generation; /* metadata.generation follows spec */
 	const char		   *initial_phase; /* status.phase of a new object, or NULL */
+	const char		   *scale_spec_path; /* of a custom kind's scale; NULL: .spec.replicas and its likes */
+	const char		   *scale_status_path;
+	const char		   *scale_selector_path; /* or "" */
+	bool			    is_custom;	     /* of a CustomResourceDefinition */
+	bool			    is_terminating;  /* its definition goes: nothing new may come */
+	bool			    has_own_frames;  /* of watches: not to be shared with other resources of its cache */
+	bool			    has_own_tables;  /* likewise */
+	const char		   *api_version;     /* of a custom kind: "example.com/v1"; NULL: nothing is rewritten */
+	const char		   *stored_api_version; /* what its objects are stored as */
 	const struct vdi_schema	   *schema;	   /* of a custom kind, its own; or NULL: anything goes */
 
 	/* Set by the server; NULL before. */

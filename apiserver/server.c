@@ -18,7 +18,6 @@
 #include "env.h"
 #include "http_request.h"
 #include "http_server.h"
-#include "kinds.h"
 #include "object_edit.h"
 #include "thread.h"
 #include "wait.h"
@@ -233,9 +232,15 @@ static vd_status load_security(const struct vd_server *server, struct vdi_securi
 vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 {
 	struct vdi_security *fresh, *stale;
+	vd_status	     status;
 
 	vdi_trails_reopen(&server->trails);
 	VDI_TRY(load_security(server, &fresh, reterr));
+	status = vdi_kinds_reload(server, reterr);
+	if (status != VD_OK) {
+		(void) vdi_security_unref(fresh);
+		return status;
+	}
 	vdi_lock_acquire(&server->lock);
 	stale = server->security;
 	server->security = fresh;
@@ -270,7 +275,8 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 	VDI_TRY(vdi_kinds_start(server, reterr));
 	if ((status = vd_actor_new(server->env, &pulse, &server->pulse)) != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	return make_loops(server, reterr);
+	VDI_TRY(make_loops(server, reterr));
+	return vdi_kinds_run(server, reterr);
 }
 
 vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
@@ -409,6 +415,7 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 	vd_mono			 due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
 
 	VDI_TRY(wait_for_caches(server, due, reterr));
+	VDI_TRY(vdi_kinds_wait(server, due, reterr));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
 		VDI_TRY(create_namespace(server, names[i], reterr));
 	VDI_TRY(start_controllers(server, reterr));

@@ -260,3 +260,59 @@ void vdi_table_age(struct vdi_out *out, const struct vdi_node *timestamp, vd_wal
 	vdi_human_duration(out, now.ns / 1000000000 - seconds);
 	vdi_out_raw(out, "\"");
 }
+
+static void typed_date(struct vdi_out *out, const struct vdi_node *value, vd_wall now)
+{
+	int64_t seconds;
+
+	if (vdi_time_parse(vdi_tree_string_of(value), &seconds))
+		vdi_table_age(out, value, now);
+	else
+		vdi_out_raw(out, "\"\\u003cinvalid\\u003e\"");
+}
+
+/* A number, true or false, and what lies deeper, as text. */
+static void typed_string(struct vdi_out *out, const struct vdi_node *value)
+{
+	struct vdi_out text = VDI_OUT_INIT;
+
+	if (value->kind == VDI_NODE_STRING) {
+		vdi_out_string(out, value->text);
+		return;
+	}
+	vdi_tree_write(&text, value);
+	out->failed |= text.failed;
+	vdi_out_string(out, vdi_out_slice(&text));
+	vdi_out_fini(&text);
+}
+
+static void typed_integer(struct vdi_out *out, const struct vdi_node *value)
+{
+	struct vd_bytes text = value->text;
+	const char     *dot = memchr(text.data, '.', text.size);
+
+	if (memchr(text.data, 'e', text.size) || memchr(text.data, 'E', text.size))
+		vdi_out_printf(out, "%.0f", strtod(text.data, NULL)); /* the document goes on behind it */
+	else
+		vdi_out_bytes(out, (struct vd_bytes) { text.data, dot ? (size_t) (dot - (const char *) text.data) : text.size });
+}
+
+void vdi_table_typed(struct vdi_out *out, const struct vdi_node *value, const char *type, vd_wall now)
+{
+	bool is_number = vdi_tree_is(value, VDI_NODE_NUMBER);
+
+	if (value == NULL || value->kind == VDI_NODE_NULL)
+		vdi_out_raw(out, "null");
+	else if (strcmp(type, "date") == 0 && value->kind == VDI_NODE_STRING)
+		typed_date(out, value, now);
+	else if (strcmp(type, "string") == 0)
+		typed_string(out, value);
+	else if (strcmp(type, "integer") == 0 && is_number)
+		typed_integer(out, value);
+	else if (strcmp(type, "number") == 0 && is_number)
+		vdi_out_bytes(out, value->text);
+	else if (strcmp(type, "boolean") == 0 && (value->kind == VDI_NODE_TRUE || value->kind == VDI_NODE_FALSE))
+		vdi_out_raw(out, value->kind == VDI_NODE_TRUE ? "true" : "false");
+	else
+		vdi_out_raw(out, "null");
+}

@@ -36,6 +36,8 @@ struct vdi_cell_context {
 	vd_wall			 now;
 };
 void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column);
+/* A value as a column of that type shows it; null when it is of another (apiextensions-apiserver pkg/registry/customresource/tableconvertor). */
+void vdi_table_typed(struct vdi_out *out, const struct vdi_node *value, const char *type, vd_wall now);
 /* `"5m"` or `"<unknown>"` */
 void vdi_table_age(struct vdi_out *out, const struct vdi_node *timestamp, vd_wall now);
 

@@ -585,6 +585,7 @@ void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context,
 	case VDI_CELL_DEFAULT: with_default(out, context, column); break;
 	case VDI_CELL_COUNT: count(out, context, column); break;
 	case VDI_CELL_AGE: vdi_table_age(out, at_path, context->now); break;
+	case VDI_CELL_TYPED: vdi_table_typed(out, at_path, column->type, context->now); break;
 	case VDI_CELL_POD_READY:
 	case VDI_CELL_POD_STATUS:
 	case VDI_CELL_POD_RESTARTS: pod_cell(out, context, column->cell); break;

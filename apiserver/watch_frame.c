@@ -93,10 +93,10 @@ static void write_object(struct vdi_out *out, const struct vdi_watch_form *form,
 	struct vdi_out text = VDI_OUT_INIT;
 
 	if (form->negotiated.form == VDI_FORM_OBJECT) {
-		vdi_object_write(out, event->object, event->revision);
+		vdi_object_write(out, form->resource, event->object, event->revision);
 		return;
 	}
-	vdi_object_write(&text, event->object, event->revision);
+	vdi_object_write(&text, form->resource, event->object, event->revision);
 	if (text.failed)
 		out->failed = true;
 	else if (form->negotiated.form == VDI_FORM_TABLE)
@@ -190,8 +190,9 @@ static unsigned slot_of(const struct vdi_watch_form *form)
 	const struct vdi_negotiated *negotiated = &form->negotiated;
 
 	switch (negotiated->form) {
-	case VDI_FORM_OBJECT: return negotiated->protobuf ? SLOT_PROTOBUF : SLOT_OBJECT;
-	case VDI_FORM_TABLE: return form->header_due || form->include != VDI_INCLUDE_METADATA || negotiated->v1beta1 ? SLOT_NONE : SLOT_TABLE;
+	case VDI_FORM_OBJECT: return form->resource->has_own_frames ? SLOT_NONE : negotiated->protobuf ? SLOT_PROTOBUF : SLOT_OBJECT;
+	case VDI_FORM_TABLE:
+		return form->resource->has_own_tables || form->header_due || form->include != VDI_INCLUDE_METADATA || negotiated->v1beta1 ? SLOT_NONE : SLOT_TABLE;
 	default: return negotiated->v1beta1 ? SLOT_NONE : negotiated->protobuf ? SLOT_PROTOBUF_METADATA : SLOT_METADATA;
 	}
 }

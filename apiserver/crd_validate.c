@@ -1,0 +1,481 @@
+/* One list of faults is filled from top to bottom, in upstream's order and words, so that one answer names all of them. */
+#include <stdio.h>
+
+#include "crd.h"
+#include "schema.h"
+#include "validate.h"
+
+#define FIELD_MAX 256
+
+struct check {
+	struct vdi_tree	  *tree;
+	struct vdi_faults *faults;
+};
+
+static struct vdi_node *get(struct check *check, const struct vdi_node *object, const char *name)
+{
+	return vdi_tree_get(check->tree, object, vd_bytes_of(name));
+}
+
+static struct vd_bytes text(struct check *check, const struct vdi_node *object, const char *name)
+{
+	return vdi_tree_string_of(get(check, object, name));
+}
+
+static bool is_true(const struct vdi_node *node)
+{
+	return vdi_tree_is(node, VDI_NODE_TRUE);
+}
+
+static struct vd_bytes field_of(char buffer[FIELD_MAX], const char *place, const char *name)
+{
+	(void) snprintf(buffer, FIELD_MAX, "%.150s%s%.90s", place, *name ? "." : "", name);
+	return vd_bytes_of(buffer);
+}
+
+static void required(struct check *check, const char *place, const char *name, const char *why)
+{
+	char buffer[FIELD_MAX];
+
+	vdi_faults_add(check->faults, VDI_FAULT_REQUIRED, field_of(buffer, place, name), VD_BYTES_NONE, "%s", why);
+}
+
+static void invalid(struct check *check, const char *place, const char *name, struct vd_bytes value, const char *why)
+{
+	char buffer[FIELD_MAX];
+
+	vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s", why);
+}
+
+static void invalid_node(struct check *check, const char *place, const char *name, const struct vdi_node *value, const char *why)
+{
+	char buffer[FIELD_MAX];
+
+	vdi_faults_add_node(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s", why);
+}
+
+static bool is_lower_or_digit(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* NULL when text is a DNS-1035 label; fold: upper case is as good. */
+static const char *label_fault(struct vd_bytes label, bool fold)
+{
+	static const char why[] = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with "
+				  "an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+	static const char mixed[] = "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or "
+				    "'-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex "
+				    "used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+	const char *at = label.data;
+
+	if (label.size > 63)
+		return "must be no more than 63 bytes";
+	for (size_t i = 0; i < label.size; i++) {
+		char c = fold && at[i] >= 'A' && at[i] <= 'Z' ? (char) (at[i] + 32) : at[i];
+		bool is_edge = i == 0 || i + 1 == label.size;
+
+		if (!is_lower_or_digit(c) && (is_edge || c != '-'))
+			return fold ? mixed : why;
+		if (i == 0 && c >= '0' && c <= '9')
+			return fold ? mixed : why;
+	}
+	return label.size ? NULL : fold ? mixed : why;
+}
+
+static void check_label(struct check *check, const char *place, const char *name, struct vd_bytes label, bool fold)
+{
+	const char *why = label_fault(label, fold);
+
+	if (why)
+		invalid(check, place, name, label, why);
+}
+
+static void check_labels(struct check *check, const char *name, const struct vdi_node *list)
+{
+	char   member[64];
+	size_t i = 0;
+
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next, i++) {
+		(void) snprintf(member, sizeof member, "%s[%zu]", name, i);
+		check_label(check, "spec.names", member, vdi_tree_string_of(item), false);
+	}
+	if (i > VDI_RESOURCE_WORDS_MAX)
+		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(name), VD_BYTES_NONE, "must have at most %d items", VDI_RESOURCE_WORDS_MAX);
+}
+
+static void check_names(struct check *check, const struct vdi_node *names)
+{
+	static const char place[] = "spec.names";
+	static const char *const words[] = { "plural", "singular", "kind", "listKind" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(words); i++) {
+		struct vd_bytes word = text(check, names, words[i]);
+
+		if (word.size == 0)
+			required(check, place, words[i], "");
+		else
+			check_label(check, place, words[i], word, i >= 2);
+	}
+	check_labels(check, "shortNames", get(check, names, "shortNames"));
+	check_labels(check, "categories", get(check, names, "categories"));
+	if (text(check, names, "kind").size && vd_bytes_equal(text(check, names, "kind"), text(check, names, "listKind")))
+		invalid(check, place, "listKind", text(check, names, "listKind"), "kind and listKind may not be the same");
+}
+
+/* A path of members, as those of replicas and selectable fields must be: upstream's validateSimpleJSONPath. */
+static bool is_simple_path(struct vd_bytes path, bool arrays)
+{
+	const char *at = path.data;
+
+	if (path.size < 2 || path.size > 255 || at[0] != '.' || at[1] == '.')
+		return false;
+	for (size_t i = 0; i < path.size; i++)
+		if ((unsigned char) at[i] <= ' ' || at[i] == '{' || at[i] == '}' || (!arrays && at[i] == '[' && (i + 1 == path.size || at[i + 1] != '\'')))
+			return false;
+	return true;
+}
+
+static void check_column(struct check *check, const char *place, const struct vdi_node *column)
+{
+	static const char *const types[] = { "boolean", "date", "integer", "number", "string" };
+	struct vd_bytes		 type = text(check, column, "type"), path = text(check, column, "jsonPath");
+	char			 buffer[FIELD_MAX];
+	size_t			 i = 0;
+
+	if (text(check, column, "name").size == 0)
+		required(check, place, "name", "");
+	while (i < VDI_ARRAY_SIZE(types) && !vd_bytes_equal(type, vd_bytes_of(types[i])))
+		i++;
+	if (type.size == 0)
+		required(check, place, "type", "must be one of boolean,date,integer,number,string");
+	else if (i == VDI_ARRAY_SIZE(types))
+		invalid(check, place, "type", type, "must be one of boolean,date,integer,number,string");
+	if (path.size == 0)
+		required(check, place, "jsonPath", "");
+	else if (path.size > 1024 || ((const char *) path.data)[0] != '.')
+		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, "jsonPath"), path, "must be a simple json path starting with .");
+}
+
+static bool begins(struct vd_bytes path, const char *with)
+{
+	return vd_bytes_has_prefix(path, vd_bytes_of(with));
+}
+
+static void check_scale(struct check *check, const char *place, const struct vdi_node *scale)
+{
+	struct vd_bytes spec = text(check, scale, "specReplicasPath"), status = text(check, scale, "statusReplicasPath");
+	struct vd_bytes selector = text(check, scale, "labelSelectorPath");
+
+	if (spec.size == 0)
+		required(check, place, "specReplicasPath", "");
+	else if (!is_simple_path(spec, false))
+		invalid(check, place, "specReplicasPath", spec, "must be a simple json path starting with .");
+	else if (!begins(spec, ".spec."))
+		invalid(check, place, "specReplicasPath", spec, "should be a json path under .spec");
+	if (status.size == 0)
+		required(check, place, "statusReplicasPath", "");
+	else if (!is_simple_path(status, false))
+		invalid(check, place, "statusReplicasPath", status, "must be a simple json path starting with .");
+	else if (!begins(status, ".status."))
+		invalid(check, place, "statusReplicasPath", status, "should be a json path under .status");
+	if (selector.size && !is_simple_path(selector, false))
+		invalid(check, place, "labelSelectorPath", selector, "must be a simple json path starting with .");
+	else if (selector.size && !begins(selector, ".spec.") && !begins(selector, ".status."))
+		invalid(check, place, "labelSelectorPath", selector, "should be a json path under either .spec or .status");
+}
+
+static size_t count_of(const struct vdi_node *list)
+{
+	return vdi_tree_is(list, VDI_NODE_ARRAY) ? list->count : 0;
+}
+
+static void check_lists(struct check *check, const char *place, const struct vdi_node *version)
+{
+	const struct vdi_node *columns = get(check, version, "additionalPrinterColumns"), *fields = get(check, version, "selectableFields");
+	char		       member[FIELD_MAX];
+	size_t		       i = 0;
+
+	for (const struct vdi_node *item = count_of(columns) ? columns->first : NULL; item; item = item->next, i++) {
+		(void) snprintf(member, sizeof member, "%s.additionalPrinterColumns[%zu]", place, i);
+		check_column(check, member, item);
+	}
+	i = 0;
+	for (const struct vdi_node *item = count_of(fields) ? fields->first : NULL; item; item = item->next, i++) {
+		struct vd_bytes path = text(check, item, "jsonPath");
+
+		(void) snprintf(member, sizeof member, "%s.selectableFields[%zu]", place, i);
+		if (path.size == 0)
+			required(check, member, "jsonPath", "");
+		else if (!is_simple_path(path, false))
+			invalid(check, member, "jsonPath", path, "must be a simple json path starting with .");
+		for (const struct vdi_node *other = fields->first; other != item; other = other->next)
+			if (path.size && vd_bytes_equal(path, text(check, other, "jsonPath")))
+				vdi_faults_add_text(check->faults, VDI_FAULT_DUPLICATE, vd_bytes_of(member), path, "%s", "");
+	}
+	if (count_of(fields) > 8) {
+		(void) snprintf(member, sizeof member, "%s.selectableFields", place);
+		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE, "must have at most 8 items");
+	}
+	if (count_of(columns) > VDI_RESOURCE_COLUMNS_MAX) {
+		(void) snprintf(member, sizeof member, "%s.additionalPrinterColumns", place);
+		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE, "must have at most %d items", VDI_RESOURCE_COLUMNS_MAX);
+	}
+}
+
+static vd_status check_schema(struct check *check, const char *place, const struct vdi_node *version)
+{
+	const struct vdi_node *schema = vdi_tree_find(check->tree, version, "schema.openAPIV3Schema");
+	struct vdi_schema     *compiled;
+	char		       buffer[FIELD_MAX];
+	vd_status	       status;
+
+	if (!vdi_tree_is(schema, VDI_NODE_OBJECT)) {
+		required(check, place, "schema.openAPIV3Schema", "schemas are required");
+		return VD_OK;
+	}
+	(void) field_of(buffer, place, "schema.openAPIV3Schema");
+	status = vdi_schema_compile(check->tree, schema, buffer, &compiled, check->faults);
+	if (status == VD_OK)
+		(void) vdi_schema_free(compiled);
+	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
+}
+
+static vd_status check_versions(struct check *check, const struct vdi_node *versions)
+{
+	size_t i = 0, storage_count = 0;
+	bool   is_unique = true;
+
+	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version; version = version->next, i++) {
+		const struct vdi_node *scale = vdi_tree_find(check->tree, version, "subresources.scale");
+		struct vd_bytes	       name = text(check, version, "name");
+		char		       place[FIELD_MAX - 64], member[FIELD_MAX];
+
+		(void) snprintf(place, sizeof place, "spec.versions[%zu]", i);
+		storage_count += is_true(get(check, version, "storage"));
+		for (const struct vdi_node *other = versions->first; other != version; other = other->next)
+			is_unique &= !vd_bytes_equal(name, text(check, other, "name"));
+		check_label(check, place, "name", name, false);
+		VDI_TRY(check_schema(check, place, version));
+		(void) snprintf(member, sizeof member, "%s.subresources.scale", place);
+		if (vdi_tree_is(scale, VDI_NODE_OBJECT))
+			check_scale(check, member, scale);
+		check_lists(check, place, version);
+	}
+	if (i == 0)
+		required(check, "spec", "versions", "");
+	if (!is_unique)
+		invalid_node(check, "spec", "versions", versions, "must contain unique version names");
+	if (i && storage_count != 1)
+		invalid_node(check, "spec", "versions", versions, "must have exactly one version marked as storage version");
+	return VD_OK;
+}
+
+static void check_group(struct check *check, const struct vdi_node *root, struct vd_bytes group)
+{
+	static const char *const protected[] = { "k8s.io", "kubernetes.io" };
+	const char		*why = vdi_validate_subdomain(group);
+
+	if (group.size == 0) {
+		required(check, "spec", "group", "");
+		return;
+	}
+	if (why || memchr(group.data, '.', group.size) == NULL) {
+		invalid(check, "spec", "group", group, why ? why : "should be a domain with at least one dot");
+		return;
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(protected); i++) {
+		size_t		       size = strlen(protected[i]);
+		const char	      *end = (const char *) group.data + group.size;
+		const struct vdi_node *annotations = vdi_tree_find(check->tree, root, "metadata.annotations");
+
+		if (group.size < size || memcmp(end - size, protected[i], size) != 0 || (group.size > size && end[-(ptrdiff_t) size - 1] != '.'))
+			continue;
+		if (text(check, annotations, "api-approved.kubernetes.io").size == 0)
+			required(check, "metadata", "annotations[api-approved.kubernetes.io]",
+				 "protected groups must have approval annotation \"api-approved.kubernetes.io\", see "
+				 "https://github.com/kubernetes/enhancements/pull/1111");
+	}
+}
+
+static void check_conversion(struct check *check, const struct vdi_node *conversion)
+{
+	struct vd_bytes strategy = text(check, conversion, "strategy");
+
+	if (conversion == NULL || conversion->kind == VDI_NODE_NULL || vd_bytes_equal(strategy, vd_bytes_of("None")))
+		return;
+	if (vd_bytes_equal(strategy, vd_bytes_of("Webhook")))
+		invalid(check, "spec.conversion", "strategy", strategy,
+			"this server calls no webhooks: only None is served, which needs versions that differ in apiVersion alone");
+	else
+		vdi_faults_add_text(check->faults, VDI_FAULT_NOT_SUPPORTED, vd_bytes_of("spec.conversion.strategy"), strategy, "supported values: \"None\"");
+}
+
+static void check_immutable(struct check *check, const char *place, const char *name, const struct vdi_node *value, const struct vdi_node *old)
+{
+	if (old && value && !vdi_tree_equal(check->tree, value, old))
+		invalid_node(check, place, name, value, "field is immutable");
+}
+
+static bool is_condition_true(struct check *check, const struct vdi_node *root, const char *type)
+{
+	const struct vdi_node *conditions = vdi_tree_find(check->tree, root, "status.conditions");
+
+	for (const struct vdi_node *item = count_of(conditions) ? conditions->first : NULL; item; item = item->next)
+		if (vd_bytes_equal(text(check, item, "type"), vd_bytes_of(type)))
+			return vd_bytes_equal(text(check, item, "status"), vd_bytes_of("True"));
+	return false;
+}
+
+static bool has_version(struct check *check, const struct vdi_node *versions, struct vd_bytes name)
+{
+	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version; version = version->next)
+		if (vd_bytes_equal(text(check, version, "name"), name))
+			return true;
+	return false;
+}
+
+static void check_change(struct check *check, const struct vdi_node *spec, const struct vdi_node *old)
+{
+	const struct vdi_node *old_spec = get(check, old, "spec"), *stored = vdi_tree_find(check->tree, old, "status.storedVersions");
+	const struct vdi_node *names = get(check, spec, "names"), *old_names = get(check, old_spec, "names");
+	char		       member[64];
+	size_t		       i = 0;
+
+	check_immutable(check, "spec", "group", get(check, spec, "group"), get(check, old_spec, "group"));
+	check_immutable(check, "spec.names", "plural", get(check, names, "plural"), get(check, old_names, "plural"));
+	if (is_condition_true(check, old, "Established")) {
+		check_immutable(check, "spec", "scope", get(check, spec, "scope"), get(check, old_spec, "scope"));
+		check_immutable(check, "spec.names", "kind", get(check, names, "kind"), get(check, old_names, "kind"));
+	}
+	for (const struct vdi_node *version = count_of(stored) ? stored->first : NULL; version; version = version->next, i++) {
+		struct vd_bytes name = vdi_tree_string_of(version);
+		char		why[512];
+
+		if (has_version(check, get(check, spec, "versions"), name))
+			continue;
+		(void) snprintf(member, sizeof member, "storedVersions[%zu]", i);
+		(void) snprintf(why, sizeof why,
+				"missing from spec.versions; %.*s was previously a storage version, and must remain in spec.versions until a storage migration "
+				"ensures no data remains persisted in %.*s and removes %.*s from status.storedVersions",
+				(int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data, (int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data,
+				(int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data);
+		invalid(check, "status", member, name, why);
+	}
+}
+
+vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults)
+{
+	struct check	       check = { tree, faults };
+	const struct vdi_node *spec = get(&check, root, "spec"), *names = get(&check, spec, "names");
+	struct vd_bytes	       name = vdi_tree_string_of(vdi_tree_find(tree, root, "metadata.name"));
+	struct vd_bytes	       plural = text(&check, names, "plural"), group = text(&check, spec, "group"), scope = text(&check, spec, "scope");
+	char		       wanted[640];
+
+	(void) snprintf(wanted, sizeof wanted, "%.*s.%.*s", (int) VDI_MIN(plural.size, (size_t) 253), plural.size ? (const char *) plural.data : "",
+			(int) VDI_MIN(group.size, (size_t) 253), group.size ? (const char *) group.data : "");
+	if (!vd_bytes_equal(name, vd_bytes_of(wanted)))
+		invalid(&check, "metadata", "name", name, "must be spec.names.plural+\".\"+spec.group");
+	if (!vdi_tree_is(spec, VDI_NODE_OBJECT)) {
+		required(&check, "spec", "", "");
+		return faults->failed ? VD_NOMEM : VD_OK;
+	}
+	check_group(&check, root, group);
+	if (scope.size == 0)
+		required(&check, "spec", "scope", "");
+	else if (!vd_bytes_equal(scope, vd_bytes_of("Cluster")) && !vd_bytes_equal(scope, vd_bytes_of("Namespaced")))
+		vdi_faults_add_text(faults, VDI_FAULT_NOT_SUPPORTED, vd_bytes_of("spec.scope"), scope, "supported values: \"Cluster\", \"Namespaced\"");
+	if (is_true(get(&check, spec, "preserveUnknownFields")))
+		invalid_node(&check, "spec", "preserveUnknownFields", get(&check, spec, "preserveUnknownFields"),
+			     "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead");
+	VDI_TRY(check_versions(&check, get(&check, spec, "versions")));
+	check_names(&check, names);
+	check_conversion(&check, get(&check, spec, "conversion"));
+	if (old)
+		check_change(&check, spec, old);
+	return faults->failed ? VD_NOMEM : VD_OK;
+}
+
+/* ---- What follows from the rest ---- */
+
+static bool set_default(struct vdi_tree *tree, struct vdi_node *object, const char *name, struct vd_bytes value)
+{
+	if (vdi_tree_string_of(vdi_tree_get(tree, object, vd_bytes_of(name))).size || value.size == 0)
+		return true;
+	return vdi_tree_set(tree, object, vd_bytes_of(name), vdi_tree_new_string(tree, value));
+}
+
+static bool default_names(struct vdi_tree *tree, struct vdi_node *names)
+{
+	struct vd_bytes kind = vdi_tree_string_of(vdi_tree_get(tree, names, vd_bytes_of("kind")));
+	char		lower[128], list[128];
+	size_t		size = VDI_MIN(kind.size, sizeof lower - 8);
+
+	for (size_t i = 0; i < size; i++) {
+		char c = ((const char *) kind.data)[i];
+
+		lower[i] = c >= 'A' && c <= 'Z' ? (char) (c + 32) : c;
+	}
+	(void) snprintf(list, sizeof list, "%.*sList", (int) size, size ? (const char *) kind.data : "");
+	return set_default(tree, names, "singular", (struct vd_bytes) { lower, size }) &&
+	       set_default(tree, names, "listKind", size ? vd_bytes_of(list) : VD_BYTES_NONE);
+}
+
+static struct vd_bytes storage_version(struct vdi_tree *tree, const struct vdi_node *spec)
+{
+	const struct vdi_node *versions = vdi_tree_get(tree, spec, vd_bytes_of("versions"));
+
+	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version; version = version->next)
+		if (is_true(vdi_tree_get(tree, version, vd_bytes_of("storage"))))
+			return vdi_tree_string_of(vdi_tree_get(tree, version, vd_bytes_of("name")));
+	return VD_BYTES_NONE;
+}
+
+static bool add_stored(struct vdi_tree *tree, struct vdi_node *status, struct vd_bytes version)
+{
+	struct vdi_node *stored = vdi_tree_get(tree, status, vd_bytes_of("storedVersions")), *item;
+
+	if (!vdi_tree_is(stored, VDI_NODE_ARRAY)) {
+		stored = vdi_tree_new(tree, VDI_NODE_ARRAY);
+		if (!vdi_tree_set(tree, status, vd_bytes_of("storedVersions"), stored))
+			return false;
+	}
+	for (const struct vdi_node *present = stored->first; present; present = present->next)
+		if (vd_bytes_equal(vdi_tree_string_of(present), version))
+			return true;
+	if (version.size == 0)
+		return true;
+	item = vdi_tree_new_string(tree, version);
+	if (item)
+		vdi_tree_append(stored, item);
+	return item != NULL;
+}
+
+static bool new_status(struct vdi_tree *tree, struct vdi_node *root)
+{
+	struct vdi_node *status = vdi_tree_new(tree, VDI_NODE_OBJECT), *names;
+
+	return vdi_tree_set(tree, root, vd_bytes_of("status"), status) &&
+	       vdi_tree_set(tree, status, vd_bytes_of("conditions"), vdi_tree_new(tree, VDI_NODE_ARRAY)) &&
+	       (names = vdi_tree_object_at(tree, status, "acceptedNames")) != NULL &&
+	       vdi_tree_set(tree, names, vd_bytes_of("plural"), vdi_tree_new_string(tree, VD_BYTES_NONE)) &&
+	       vdi_tree_set(tree, names, vd_bytes_of("kind"), vdi_tree_new_string(tree, VD_BYTES_NONE));
+}
+
+vd_status vdi_crd_prepare(struct vdi_tree *tree, struct vdi_node *root, const struct vdi_node *old)
+{
+	struct vdi_node *spec = vdi_tree_get(tree, root, vd_bytes_of("spec"));
+	struct vdi_node *names = vdi_tree_get(tree, spec, vd_bytes_of("names")), *conversion, *status;
+
+	if (!vdi_tree_is(spec, VDI_NODE_OBJECT))
+		return VD_OK;
+	if (vdi_tree_is(names, VDI_NODE_OBJECT) && !default_names(tree, names))
+		return VD_NOMEM;
+	conversion = vdi_tree_object_at(tree, spec, "conversion");
+	if (conversion == NULL || !set_default(tree, conversion, "strategy", vd_bytes_of("None")))
+		return VD_NOMEM;
+	if (old == NULL && !new_status(tree, root))
+		return VD_NOMEM;
+	status = vdi_tree_object_at(tree, root, "status");
+	return status && add_stored(tree, status, storage_version(tree, spec)) ? VD_OK : VD_NOMEM;
+}

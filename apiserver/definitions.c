@@ -1,0 +1,782 @@
+/* How: the informer's picture is compared with what is known, one record for each definition. A record has what its newest state asks for (crd) and what is
+ * served because of it (served), which follows when the names are accepted and the cache is ready. A cache stays when only columns, subresources, schemas or
+ * versions change; other fields to select by need another one. Caches that nothing refers to any more end a moment later, so that watches hear of the
+ * last deletions before they end.
+ */
+#include "definitions.h"
+
+#include <stdio.h>
+
+#include "crd.h"
+#include "crd_cleanup.h"
+#include "env.h"
+#include "http_server.h"
+#include "kind_cache.h"
+#include "kinds.h"
+
+#define CACHE_POLL    VD_MS(5)
+#define RETRY	      VD_MS(200)
+#define CLEANUP_RETRY VD_SECONDS(1)
+#define LAST_WORDS    VD_MS(500)
+
+enum { CALL_IDLE, CALL_BUSY, CALL_ANSWERED };
+
+/* A write of the status, or of the end of the definition. */
+struct status_call {
+	struct vdi_crd_state state;
+	char		     conflict_message[256], cleaning[128]; /* of the state */
+	struct vdi_out	     current, text;
+	char		     uid[64];
+	int64_t		     generation;
+	bool		     is_removal; /* the finalizer goes; nothing else keeps it: the object goes */
+	bool		     has_others; /* finalizers, seen by the removal */
+	vd_status	     result;
+	_Atomic int	     call;
+};
+
+struct definition {
+	struct definition	 *next;
+	struct vdi_definitions	 *owner;
+	char			  name[512];
+	struct vd_object	 *object; /* the newest state; NULL: it is gone */
+	bool			  is_seen;
+	struct vdi_crd		  crd; /* of that state; resources none when it cannot be served */
+	bool			  is_new_edition; /* its resources have no cache yet */
+	char			  fault[256];	  /* why it cannot be served */
+	bool			  is_accepted;
+	const char		 *conflict; /* a literal */
+	char			  conflict_message[256];
+	struct vdi_kind_cache	 *cache; /* for crd */
+	uint64_t		  cache_key;
+	char			  frame_version[64];
+	struct vdi_resources	  served; /* what the newest set has, or is to have */
+	struct vdi_kind_cache	 *served_cache;
+	bool			  is_served;
+	bool			  is_status_due;
+	vd_mono			  status_retry, cleanup_retry;
+	struct status_call	  status;
+	struct vdi_crd_cleanup	 *cleanup;
+	bool			  is_cleaned;
+	char			  cleaning[128];
+};
+
+struct retired {
+	struct retired	      *next;
+	struct vdi_kind_cache *cache;
+	vd_mono		       due;
+};
+
+struct vdi_definitions {
+	struct vdi_kinds  *kinds;
+	struct vd_server  *server;
+	struct vd_cacher  *cacher;	/* of the definitions; lent: their resource is always served */
+	char		   root[512];	/* "/registry/" */
+	struct definition *first;	/* those that were there first come first */
+	struct retired	  *retired;
+	bool		   is_judged;
+	bool		   is_changed; /* what is served, beside what is prepared */
+};
+
+vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **ret_definitions)
+{
+	static const char	   rest[] = "apiextensions.k8s.io/customresourcedefinitions/";
+	const struct vdi_resource *resource = vdi_resources_find(&kinds->declared, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
+								 vd_bytes_of("customresourcedefinitions"));
+	size_t			   size = resource ? strlen(resource->key_prefix) : 0;
+	struct vdi_definitions	  *definitions;
+
+	*ret_definitions = NULL;
+	/* Somebody else's kind of that name, or a place of its own, is not what this is about. */
+	if (resource == NULL || !vdi_crd_is(resource) || size < sizeof rest || size - sizeof rest + 1 >= sizeof definitions->root ||
+	    strcmp(resource->key_prefix + size - sizeof rest + 1, rest) != 0)
+		return VD_OK;
+	definitions = VDI_NEW(struct vdi_definitions);
+	if (definitions == NULL)
+		return VD_NOMEM;
+	definitions->kinds = kinds;
+	definitions->server = kinds->server;
+	definitions->cacher = resource->cacher;
+	(void) snprintf(definitions->root, sizeof definitions->root, "%.*s", (int) (size - sizeof rest + 1), resource->key_prefix);
+	*ret_definitions = definitions;
+	return VD_OK;
+}
+
+/* ---- Caches that go ---- */
+
+static void retire(struct vdi_definitions *definitions, struct vdi_kind_cache *cache)
+{
+	struct retired *retired = cache ? VDI_NEW(struct retired) : NULL;
+
+	if (cache == NULL)
+		return;
+	if (retired == NULL) {
+		vdi_kind_cache_end(cache);
+		(void) vdi_kind_cache_unref(cache);
+		return;
+	}
+	*retired = (struct retired) { definitions->retired, cache, vd_mono_add(vd_env_now(definitions->server->env), LAST_WORDS) };
+	definitions->retired = retired;
+}
+
+static vd_mono end_retired(struct vdi_definitions *definitions, bool all)
+{
+	vd_mono now = vd_env_now(definitions->server->env), due = VD_NEVER;
+
+	for (struct retired **place = &definitions->retired; *place;) {
+		struct retired *retired = *place;
+
+		if (!all && retired->due.ns > now.ns) {
+			due.ns = VDI_MIN(due.ns, retired->due.ns);
+			place = &retired->next;
+			continue;
+		}
+		*place = retired->next;
+		vdi_kind_cache_end(retired->cache);
+		(void) vdi_kind_cache_unref(retired->cache);
+		vdi_free(retired);
+	}
+	return due;
+}
+
+static void drop_caches(struct definition *definition)
+{
+	if (definition->served_cache != definition->cache)
+		retire(definition->owner, definition->served_cache);
+	else
+		(void) vdi_kind_cache_unref(definition->served_cache);
+	retire(definition->owner, definition->cache);
+	definition->cache = definition->served_cache = NULL;
+}
+
+static void free_definition(struct definition *definition)
+{
+	vdi_crd_fini(&definition->crd);
+	vdi_resources_fini(&definition->served);
+	(void) vdi_crd_cleanup_free(definition->cleanup);
+	drop_caches(definition);
+	vdi_out_fini(&definition->status.current);
+	vdi_out_fini(&definition->status.text);
+	(void) vd_object_unref(definition->object);
+	vdi_free(definition);
+}
+
+struct vdi_definitions *vdi_definitions_free(struct vdi_definitions *definitions)
+{
+	struct definition *definition;
+
+	if (definitions == NULL)
+		return NULL;
+	while ((definition = definitions->first) != NULL) {
+		definitions->first = definition->next;
+		free_definition(definition);
+	}
+	(void) end_retired(definitions, true);
+	vdi_free(definitions);
+	return NULL;
+}
+
+void vdi_definitions_end(struct vdi_definitions *definitions)
+{
+	for (struct definition *definition = definitions ? definitions->first : NULL; definition; definition = definition->next) {
+		vdi_kind_cache_end(definition->cache);
+		vdi_kind_cache_end(definition->served_cache);
+	}
+	if (definitions)
+		(void) end_retired(definitions, true);
+}
+
+/* ---- What there is ---- */
+
+struct looking {
+	struct vdi_definitions *definitions;
+	vd_status		status;
+};
+
+/* In the order of their creation. */
+static struct definition *find(struct vdi_definitions *definitions, struct vd_object *object)
+{
+	struct vd_bytes	    name = vd_object_name(object);
+	struct definition **place = &definitions->first, *fresh;
+
+	for (struct definition *definition = definitions->first; definition; definition = definition->next)
+		if (vd_bytes_equal(vd_bytes_of(definition->name), name))
+			return definition;
+	fresh = name.size < sizeof fresh->name ? VDI_NEW(struct definition) : NULL;
+	if (fresh == NULL)
+		return NULL;
+	memcpy(fresh->name, name.data, name.size);
+	fresh->owner = definitions;
+	while (*place && ((*place)->object == NULL || vd_object_kv((*place)->object)->create_rev < vd_object_kv(object)->create_rev))
+		place = &(*place)->next;
+	fresh->next = *place;
+	*place = fresh;
+	return fresh;
+}
+
+static void forget_edition(struct definition *definition)
+{
+	vdi_crd_fini(&definition->crd);
+	memset(&definition->crd, 0, sizeof definition->crd);
+	definition->is_new_edition = false;
+}
+
+/* Another definition of that name: nothing of the old one is of use. */
+static void begin_anew(struct definition *definition)
+{
+	forget_edition(definition);
+	definition->owner->is_changed |= definition->served.count > 0;
+	vdi_resources_fini(&definition->served);
+	drop_caches(definition);
+	definition->is_accepted = definition->is_served = definition->is_cleaned = false;
+	definition->cleaning[0] = 0;
+}
+
+static vd_status take_state(struct definition *definition, struct vd_object *object)
+{
+	struct vdi_out	      text = VDI_OUT_INIT;
+	struct vd_object_json json;
+	struct vdi_crd	      crd = { 0 };
+	struct vd_error	      error = { 0 };
+	vd_status	      status;
+
+	vd_object_json(object, vd_object_revision(object), &json);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(json.piece); i++)
+		vdi_out_bytes(&text, json.piece[i]);
+	status = text.failed ? VD_NOMEM : vdi_crd_read(vdi_out_slice(&text), definition->owner->root, &crd, &error);
+	vdi_out_fini(&text);
+	if (status == VD_NOMEM)
+		return VD_NOMEM;
+	definition->fault[0] = 0;
+	if (status != VD_OK)
+		(void) snprintf(definition->fault, sizeof definition->fault, "%.250s", error.message);
+	if (status != VD_OK || strcmp(crd.uid, definition->crd.uid) != 0) {
+		begin_anew(definition);
+		definition->crd = crd;
+		definition->is_new_edition = status == VD_OK;
+		if (status != VD_OK)
+			vdi_log(definition->owner->server->env, VD_LOG_WARNING, "definitions", "%s is not served: %s", definition->name, definition->fault);
+	} else if (crd.generation != definition->crd.generation || crd.is_terminating != definition->crd.is_terminating) {
+		forget_edition(definition);
+		definition->crd = crd;
+		definition->is_new_edition = true;
+	} else {
+		definition->crd.was_accepted = crd.was_accepted;
+		definition->crd.is_kept = crd.is_kept;
+		vdi_crd_fini(&crd);
+	}
+	definition->owner->is_judged = false;
+	definition->is_status_due = true;
+	return VD_OK;
+}
+
+static bool look_at(void *arg, struct vd_object *object)
+{
+	struct looking	  *looking = arg;
+	struct definition *definition = find(looking->definitions, object);
+
+	if (definition == NULL) {
+		looking->status = VD_NOMEM;
+		return false;
+	}
+	definition->is_seen = true;
+	if (definition->object == object)
+		return true;
+	looking->status = take_state(definition, object);
+	if (looking->status != VD_OK)
+		return false;
+	(void) vd_object_unref(definition->object);
+	definition->object = vd_object_ref(object);
+	return true;
+}
+
+static bool is_idle(const struct definition *definition)
+{
+	return atomic_load(&definition->status.call) != CALL_BUSY && (definition->cleanup == NULL || vdi_crd_cleanup_is_idle(definition->cleanup));
+}
+
+vd_status vdi_definitions_look(struct vdi_definitions *definitions, struct vd_informer *informer)
+{
+	struct looking looking = { definitions, VD_OK };
+
+	for (struct definition *definition = definitions->first; definition; definition = definition->next)
+		definition->is_seen = false;
+	(void) vd_informer_visit(informer, look_at, &looking);
+	if (looking.status != VD_OK)
+		return looking.status;
+	for (struct definition *definition = definitions->first; definition; definition = definition->next) {
+		if (definition->is_seen || definition->object == NULL)
+			continue;
+		definition->object = vd_object_unref(definition->object);
+		begin_anew(definition);
+		definitions->is_judged = false;
+	}
+	return VD_OK;
+}
+
+/* ---- Names ---- */
+
+void vdi_definitions_judge_again(struct vdi_definitions *definitions)
+{
+	definitions->is_judged = false;
+}
+
+static bool has_word(const struct vdi_resource *resource, const char *word)
+{
+	if (strcmp(resource->plural, word) == 0 || strcmp(resource->singular, word) == 0)
+		return true;
+	for (size_t i = 0; i < VDI_RESOURCE_WORDS_MAX && resource->short_names[i]; i++)
+		if (strcmp(resource->short_names[i], word) == 0)
+			return true;
+	return false;
+}
+
+static bool has_kind(const struct vdi_resource *resource, const char *kind)
+{
+	return strcmp(resource->kind, kind) == 0 || strcmp(resource->list_kind, kind) == 0;
+}
+
+/* Why mine cannot have its names beside other; NULL: it can. */
+static const char *conflict_of(const struct vdi_resource *mine, const struct vdi_resource *other, const char **ret_word)
+{
+	if (strcmp(mine->group, other->group) != 0) {
+		*ret_word = mine->key_prefix;
+		return strcmp(mine->key_prefix, other->key_prefix) == 0 ? "StorageConflict" : NULL;
+	}
+	if (has_word(other, *ret_word = mine->plural))
+		return "PluralConflict";
+	if (has_word(other, *ret_word = mine->singular))
+		return "SingularConflict";
+	for (size_t i = 0; i < VDI_RESOURCE_WORDS_MAX && mine->short_names[i]; i++)
+		if (has_word(other, *ret_word = mine->short_names[i]))
+			return "ShortNamesConflict";
+	if (has_kind(other, *ret_word = mine->kind))
+		return "KindConflict";
+	return has_kind(other, *ret_word = mine->list_kind) ? "ListKindConflict" : NULL;
+}
+
+static const char *conflict_with(const struct definition *definition, const struct vdi_resource *other, const char *owner, char message[256])
+{
+	const char *word, *conflict = conflict_of(definition->crd.stored, other, &word);
+
+	if (conflict)
+		(void) snprintf(message, 256, "\"%.120s\" is already in use%s", word, owner);
+	return conflict;
+}
+
+static void judge(struct vdi_definitions *definitions, struct definition *definition, const struct vdi_resources *declared)
+{
+	const char *conflict = NULL;
+	char	    message[256] = "";
+
+	if (definition->crd.stored == NULL) {
+		conflict = definition->object ? "NotServable" : NULL;
+		(void) snprintf(message, sizeof message, "%s", definition->fault);
+	}
+	for (size_t i = 0; i < declared->count && conflict == NULL && definition->crd.stored; i++)
+		conflict = conflict_with(definition, declared->items[i], " by a kind that this server was told of at its start", message);
+	for (struct definition *other = definitions->first; other && conflict == NULL && definition->crd.stored; other = other->next)
+		if (other != definition && other->is_accepted && other->crd.stored)
+			conflict = conflict_with(definition, other->crd.stored, "", message);
+	definition->is_accepted = conflict == NULL && definition->crd.stored;
+	if (conflict != definition->conflict || strcmp(message, definition->conflict_message) != 0)
+		definition->is_status_due = true;
+	definition->conflict = conflict;
+	memcpy(definition->conflict_message, message, sizeof message);
+}
+
+/* Who has its names keeps them; then who had them before this server started, then who came first. */
+static void judge_all(struct vdi_definitions *definitions, const struct vdi_resources *declared)
+{
+	bool was_accepted;
+
+	for (struct definition *definition = definitions->first; definition; definition = definition->next)
+		if (definition->is_accepted)
+			judge(definitions, definition, declared);
+	for (int pass = 0; pass < 2; pass++)
+		for (struct definition *definition = definitions->first; definition; definition = definition->next) {
+			was_accepted = definition->is_accepted;
+			if (!was_accepted && definition->crd.was_accepted == (pass == 0))
+				judge(definitions, definition, declared);
+		}
+	definitions->is_judged = true;
+}
+
+/* ---- Caches and sets ---- */
+
+static uint64_t add_text(uint64_t key, const char *text)
+{
+	while (*text)
+		key = (key ^ (unsigned char) *text++) * 0x100000001B3u;
+	return (key ^ 0xFF) * 0x100000001B3u;
+}
+
+/* What a cache is made of. */
+static uint64_t key_of(const struct vdi_crd *crd)
+{
+	uint64_t key = add_text(0xCBF29CE484222325u, crd->stored->key_prefix);
+
+	key = add_text(key, crd->stored->namespaced ? "n" : "c");
+	for (size_t i = 0; i < crd->field_count; i++)
+		key = add_text(key, crd->fields[i].name);
+	return key;
+}
+
+static vd_status bind_one(struct definition *definition, struct vdi_resource *resource, bool is_first)
+{
+	VDI_TRY(vdi_http_metrics_counts(definition->owner->server->metrics, resource, &resource->counts));
+	resource->has_own_frames = strcmp(resource->version, definition->frame_version) != 0;
+	resource->has_own_tables = !is_first || resource->has_own_frames;
+	if (resource->cache == NULL)
+		vdi_kind_cache_bind(definition->cache, resource);
+	return VD_OK;
+}
+
+static vd_status make_cache(struct definition *definition)
+{
+	struct vdi_crd	      *crd = &definition->crd;
+	uint64_t	       key = key_of(crd);
+	bool		       is_first = definition->cache == NULL || definition->cache_key != key;
+	struct vdi_kind_cache *cache;
+
+	if (is_first) {
+		VDI_TRY(vdi_kind_cache_new(definition->owner->server, crd->stored, crd->fields, crd->field_count, &cache, NULL));
+		if (definition->cache != definition->served_cache)
+			retire(definition->owner, definition->cache);
+		else
+			(void) vdi_kind_cache_unref(definition->cache); /* served_cache has a use of it */
+		definition->cache = cache;
+		definition->cache_key = key;
+		(void) snprintf(definition->frame_version, sizeof definition->frame_version, "%s", crd->stored->version);
+	}
+	VDI_TRY(bind_one(definition, crd->stored, is_first));
+	for (size_t i = 0; i < crd->resources.count; i++)
+		VDI_TRY(bind_one(definition, crd->resources.items[i], is_first));
+	definition->is_new_edition = false;
+	return VD_OK;
+}
+
+/* What is served of it is what its newest state says. */
+static bool is_current(const struct definition *definition)
+{
+	const struct vdi_resources *wanted = &definition->crd.resources;
+
+	if (definition->served.count != (definition->is_accepted ? wanted->count : 0))
+		return false;
+	for (size_t i = 0; i < definition->served.count; i++)
+		if (definition->served.items[i] != wanted->items[i])
+			return false;
+	return true;
+}
+
+static vd_status switch_over(struct definition *definition)
+{
+	struct vdi_resources fresh = { 0 };
+
+	if (is_current(definition))
+		return VD_OK;
+	VDI_TRY(vdi_resources_copy(&fresh, &definition->crd.resources));
+	vdi_resources_fini(&definition->served);
+	definition->served = fresh;
+	if (definition->served_cache != definition->cache) {
+		retire(definition->owner, definition->served_cache);
+		definition->served_cache = vdi_kind_cache_ref(definition->cache);
+	}
+	definition->is_served = false;
+	definition->owner->is_changed = true;
+	return VD_OK;
+}
+
+/* It has lost its names: its watches end, and if it gets them back it begins anew. */
+static vd_status give_up(struct definition *definition)
+{
+	if (definition->cache == NULL && definition->served.count == 0)
+		return VD_OK;
+	begin_anew(definition);
+	return take_state(definition, definition->object);
+}
+
+static vd_status prepare(struct definition *definition)
+{
+	if (!definition->is_accepted)
+		return definition->object ? give_up(definition) : VD_OK;
+	if (definition->is_new_edition)
+		VDI_TRY(make_cache(definition));
+	if (vd_cacher_ready(definition->cache->cacher, NULL) != VD_OK)
+		return VD_NOT_READY;
+	return switch_over(definition);
+}
+
+vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const struct vdi_resources *declared, bool *ret_changed)
+{
+	vd_status result = VD_OK;
+
+	if (!definitions->is_judged)
+		judge_all(definitions, declared);
+	for (struct definition **place = &definitions->first; *place;) {
+		struct definition *definition = *place;
+		vd_status	   status;
+
+		if (definition->object == NULL && is_idle(definition)) {
+			*place = definition->next;
+			free_definition(definition);
+			continue;
+		}
+		status = prepare(definition);
+		if (status != VD_OK && result != VD_NOMEM)
+			result = status == VD_NOT_READY ? VD_NOT_READY : VD_NOMEM;
+		place = &definition->next;
+	}
+	*ret_changed |= definitions->is_changed;
+	definitions->is_changed = false;
+	return result;
+}
+
+vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, struct vdi_resources *resources)
+{
+	for (const struct definition *definition = definitions->first; definition; definition = definition->next)
+		for (size_t i = 0; i < definition->served.count; i++)
+			VDI_TRY(vdi_resources_add(resources, definition->served.items[i]));
+	return VD_OK;
+}
+
+/* ---- Statuses ---- */
+
+static vd_status look(struct status_call *call, struct vd_object *current)
+{
+	struct vd_object_json json;
+
+	vdi_out_reset(&call->current);
+	vd_object_json(current, vd_object_revision(current), &json);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(json.piece); i++)
+		vdi_out_bytes(&call->current, json.piece[i]);
+	return call->current.failed ? VD_NOMEM : VD_OK;
+}
+
+/* The definition with its new status in call->text; VD_CANCELED: it is not the one that was judged. */
+static vd_status edit_status(struct definition *definition, struct vd_object *current, bool *ret_changed)
+{
+	struct status_call *call = &definition->status;
+	struct vdi_tree	    tree = VDI_TREE_INIT;
+	struct vdi_node	   *root, *metadata;
+	vd_status	    status = look(call, current);
+
+	if (status == VD_OK)
+		status = vdi_tree_parse(&tree, vdi_out_slice(&call->current), &root, NULL);
+	if (status == VD_OK) {
+		metadata = vdi_tree_get(&tree, root, vd_bytes_of("metadata"));
+		if (!vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(&tree, metadata, vd_bytes_of("uid"))), vd_bytes_of(call->uid)) ||
+		    vdi_tree_int_of(vdi_tree_get(&tree, metadata, vd_bytes_of("generation")), 0) != call->generation)
+			status = VD_CANCELED;
+	}
+	if (status == VD_OK)
+		status = vdi_crd_set_status(&tree, root, &call->state, vd_env_wall(definition->owner->server->env), ret_changed);
+	if (status == VD_OK && call->is_removal) {
+		const struct vdi_node *finalizers;
+
+		vdi_crd_remove_finalizer(&tree, root);
+		finalizers = vdi_tree_find(&tree, root, "metadata.finalizers");
+		call->has_others = finalizers && finalizers->count > 0;
+		*ret_changed = true;
+	}
+	if (status == VD_OK) {
+		(void) vdi_tree_remove(&tree, metadata, vd_bytes_of("resourceVersion"));
+		vdi_out_reset(&call->text);
+		vdi_tree_write(&call->text, root);
+		status = call->text.failed ? VD_NOMEM : VD_OK;
+	}
+	vdi_tree_fini(&tree);
+	return status == VD_BAD_REQUEST ? VD_CANCELED : status;
+}
+
+/* On a thread of the store. */
+static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+{
+	struct definition *definition = arg;
+	bool		   is_changed = false;
+	vd_status	   status = edit_status(definition, current, &is_changed);
+
+	(void) ret_ttl_s;
+	if (status != VD_OK)
+		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	*ret_value = is_changed ? vdi_out_slice(&definition->status.text) : vd_kv_value(vd_object_kv(current));
+	return VD_OK;
+}
+
+/* On a thread of the store: goes only when nothing but our finalizer keeps it. */
+static vd_status may_go(void *arg, struct vd_object *current, struct vd_error *reterr)
+{
+	struct definition *definition = arg;
+	bool		   is_changed = false;
+	vd_status	   status = edit_status(definition, current, &is_changed);
+
+	if (status == VD_OK && definition->status.has_others)
+		status = VD_CANCELED;
+	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+}
+
+static void status_answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	struct definition *definition = arg;
+	struct vdi_kinds  *kinds = definition->owner->kinds;
+
+	(void) object;
+	(void) revision;
+	(void) error;
+	definition->status.result = status;
+	atomic_store(&definition->status.call, CALL_ANSWERED);
+	vdi_kinds_call_end(kinds); /* the definition may be gone by now */
+}
+
+static void call_status(struct definition *definition, bool as_delete)
+{
+	struct vdi_definitions *definitions = definition->owner;
+	vd_status		status;
+
+	vdi_kinds_call_begin(definitions->kinds);
+	atomic_store(&definition->status.call, CALL_BUSY);
+	if (as_delete)
+		status = vd_cacher_delete(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name), NULL, may_go, status_answered, definition);
+	else
+		status = vd_cacher_update(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name), false, NULL, edit_current, status_answered,
+					  definition);
+	if (status != VD_OK)
+		status_answered(definition, status, NULL, 0, NULL);
+}
+
+static void begin_call(struct definition *definition, bool is_removal)
+{
+	struct status_call *call = &definition->status;
+
+	memcpy(call->conflict_message, definition->conflict_message, sizeof call->conflict_message);
+	memcpy(call->cleaning, definition->cleaning, sizeof call->cleaning);
+	call->state = (struct vdi_crd_state) { .conflict = definition->conflict,
+					       .conflict_message = call->conflict_message,
+					       .is_served = definition->is_accepted && definition->is_served,
+					       .is_cleaned = definition->is_cleaned,
+					       .cleaning = call->cleaning[0] ? call->cleaning : NULL };
+	memcpy(call->uid, definition->crd.uid, sizeof call->uid);
+	call->generation = definition->crd.generation;
+	call->is_removal = is_removal;
+	call->has_others = false;
+}
+
+/* Looks first whether there is anything to write. */
+static void settle_status(struct definition *definition, vd_mono now)
+{
+	bool	  is_changed = false;
+	vd_status status;
+
+	if (!definition->is_status_due || definition->status_retry.ns > now.ns || (definition->is_accepted && !definition->is_served))
+		return;
+	if (definition->crd.stored == NULL) { /* what cannot be read is not judged */
+		definition->is_status_due = false;
+		return;
+	}
+	begin_call(definition, false);
+	status = edit_status(definition, definition->object, &is_changed);
+	definition->is_status_due = status == VD_NOMEM;
+	definition->status_retry = status == VD_NOMEM ? vd_mono_add(now, RETRY) : (vd_mono) { 0 };
+	if (status == VD_OK && is_changed)
+		call_status(definition, false);
+}
+
+/* ---- The end of a definition ---- */
+
+static void cleanup_begin(void *arg)
+{
+	vdi_kinds_call_begin(arg);
+}
+
+static void cleanup_end(void *arg)
+{
+	vdi_kinds_call_end(arg);
+}
+
+/* True: all of its objects are gone. */
+static bool clean(struct definition *definition, vd_mono now)
+{
+	struct vdi_kinds		 *kinds = definition->owner->kinds;
+	const struct vdi_crd_cleanup_host host = { kinds->server->env, cleanup_begin, cleanup_end, kinds };
+	vd_status			  status = VD_NOMEM;
+	size_t				  left = 0;
+
+	if (definition->cleanup_retry.ns > now.ns)
+		return false;
+	if (definition->cleanup == NULL)
+		definition->cleanup = vdi_crd_cleanup_new(&host, definition->crd.stored);
+	if (definition->cleanup)
+		status = vdi_crd_cleanup_run(definition->cleanup, &left);
+	if (status == VD_AGAIN)
+		return false;
+	if (status != VD_OK) {
+		definition->cleanup_retry = vd_mono_add(now, left ? CLEANUP_RETRY : RETRY);
+		if (left) {
+			(void) snprintf(definition->cleaning, sizeof definition->cleaning, "%zu instances are left: finalizers keep them", left);
+			definition->is_status_due = true;
+		}
+		return false;
+	}
+	definition->cleanup = vdi_crd_cleanup_free(definition->cleanup);
+	return true;
+}
+
+static void settle_end(struct definition *definition, vd_mono now)
+{
+	bool has_objects = definition->is_accepted && definition->crd.stored && definition->crd.stored->cache;
+
+	if (!definition->crd.is_terminating || !definition->crd.is_kept || (definition->is_accepted && (!definition->is_served || !is_current(definition))))
+		return;
+	if (!definition->is_cleaned && has_objects && !clean(definition, now))
+		return;
+	definition->is_cleaned = true;
+	if (atomic_load(&definition->status.call) != CALL_IDLE || definition->status_retry.ns > now.ns)
+		return;
+	begin_call(definition, true);
+	call_status(definition, true);
+}
+
+static void take_answer(struct definition *definition, vd_mono now)
+{
+	struct status_call *call = &definition->status;
+
+	if (atomic_load(&call->call) != CALL_ANSWERED)
+		return;
+	atomic_store(&call->call, CALL_IDLE);
+	if (call->is_removal && call->result == VD_CANCELED && call->has_others) {
+		call_status(definition, false); /* others keep it: only our finalizer goes */
+		return;
+	}
+	if (call->result == VD_OK || call->result == VD_NOT_FOUND || call->result == VD_CANCELED) {
+		definition->status_retry = call->is_removal ? vd_mono_add(now, RETRY) : (vd_mono) { 0 }; /* the event of its end is on its way */
+		return;
+	}
+	definition->is_status_due = true;
+	definition->status_retry = vd_mono_add(now, RETRY);
+}
+
+vd_mono vdi_definitions_settle(struct vdi_definitions *definitions)
+{
+	vd_mono now = vd_env_now(definitions->server->env), due = end_retired(definitions, false);
+
+	for (struct definition *definition = definitions->first; definition; definition = definition->next) {
+		take_answer(definition, now);
+		if (definition->object == NULL)
+			continue;
+		if (!definition->is_served && definition->is_accepted && is_current(definition)) {
+			definition->is_served = true;
+			definition->is_status_due = true;
+		}
+		if (definitions->server->options.read_only)
+			continue;
+		if (atomic_load(&definition->status.call) == CALL_IDLE)
+			settle_status(definition, now);
+		settle_end(definition, now);
+		if (definition->is_status_due && definition->status_retry.ns > now.ns)
+			due.ns = VDI_MIN(due.ns, definition->status_retry.ns);
+		if (definition->crd.is_terminating && definition->cleanup_retry.ns > now.ns)
+			due.ns = VDI_MIN(due.ns, definition->cleanup_retry.ns);
+		if (definition->crd.is_terminating && definition->status_retry.ns > now.ns)
+			due.ns = VDI_MIN(due.ns, definition->status_retry.ns);
+	}
+	return due;
+}
