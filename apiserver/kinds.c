@@ -463,18 +463,18 @@ static void stop_actor(struct vdi_kinds *kinds)
 	struct vd_actor *actor;
 	struct vdi_wait	 wait;
 
-	(void) vd_informer_close_wait(kinds->informer);
 	vdi_lock_acquire(&kinds->server->lock);
 	actor = kinds->actor;
 	kinds->actor = NULL;
 	vdi_condition_broadcast(&kinds->server->changed);
 	vdi_lock_release(&kinds->server->lock);
-	if (actor == NULL)
-		return;
-	vdi_wait_init(&wait, kinds->server->env);
-	vd_actor_close(actor, vdi_wait_signal_arg, &wait);
-	vdi_wait_wait(&wait);
-	vdi_wait_fini(&wait);
+	if (actor) {
+		vdi_wait_init(&wait, kinds->server->env);
+		vd_actor_close(actor, vdi_wait_signal_arg, &wait);
+		vdi_wait_wait(&wait);
+		vdi_wait_fini(&wait);
+	}
+	kinds->informer = vd_informer_close_wait(kinds->informer); /* nobody looks at its picture any more */
 }
 
 void vdi_kinds_stop(struct vd_server *server)

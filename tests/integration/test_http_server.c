@@ -296,7 +296,9 @@ static void r612_fields_are_checked_against_the_kind(void **state)
 	expect("PUT", CM "/fields?fieldValidation=Strict", JSON, unknown, 400, "strict decoding error");
 	/* a custom kind has no table */
 	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All&fieldValidation=Strict", JSON,
-	       "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\",\"x\":1}}", 201, "\"x\":1");
+	       "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\",\"x\":1,\"scope\":\"Cluster\",\"names\":{\"plural\":\"as\","
+	       "\"kind\":\"A\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}",
+	       201, "\"x\":1");
 	expect("DELETE", CM "/fields", "", "", 200, "Success");
 }
 

@@ -1,0 +1,594 @@
+/* CustomResourceDefinitions, and the resources file read again: kinds that come and go while the server runs. The server is in this process. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vedette/server.h>
+
+#include "vdtest.h"
+
+#define PATIENCE_MS 240000
+#define CRDS	    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#define ANYTHING    "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}"
+#define V1	    "{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING "}"
+
+struct fixture {
+	struct vd_env	 *env;
+	struct vd_store	 *store;
+	struct vd_server *server;
+	uint16_t	  port;
+	char		  file[64];
+};
+
+static struct fixture *fixture;
+
+static void start_server(void)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct vd_error		 error = { 0 };
+
+	options.listen = "127.0.0.1:0";
+	options.threads = 2;
+	options.resources_path = fixture->file[0] ? fixture->file : NULL;
+	if (vd_server_new(fixture->env, fixture->store, &options, &fixture->server, &error) != VD_OK ||
+	    vd_server_start(fixture->server, VD_SECONDS(240), &error) != VD_OK)
+		fail_msg("%s", error.message);
+	fixture->port = (uint16_t) atoi(strrchr(vd_server_address(fixture->server), ':') + 1);
+}
+
+static int set_up(void **state)
+{
+	struct vd_error error = { 0 };
+
+	(void) state;
+	fixture = calloc(1, sizeof *fixture);
+	if (vd_env_new_threads(NULL, &fixture->env) != VD_OK || vd_store_open_mvcc(fixture->env, NULL, &fixture->store, &error) != VD_OK)
+		return -1;
+	start_server();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void) state;
+	fixture->server = vd_server_free(fixture->server);
+	fixture->store = vd_store_close_wait(fixture->store);
+	fixture->env = vd_env_free(fixture->env);
+	if (fixture->file[0])
+		(void) unlink(fixture->file);
+	free(fixture);
+	return 0;
+}
+
+/* ---- A client ---- */
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
+	return fd;
+}
+
+static void send_request(int fd, const char *method, const char *path, const char *headers, const char *body)
+{
+	char  *text = malloc(strlen(path) + strlen(body) + strlen(headers) + 256);
+	size_t size, sent = 0;
+
+	if (text == NULL)
+		abort();
+	size = (size_t) sprintf(text, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n%s", method, path, headers,
+				strlen(body), body);
+	while (sent < size) {
+		ssize_t taken = send(fd, text + sent, size - sent, MSG_NOSIGNAL);
+
+		assert_true(taken > 0);
+		sent += (size_t) taken;
+	}
+	free(text);
+}
+
+/* Everything until the peer closes, or until mark is there. */
+static char *read_text(int fd, const char *mark)
+{
+	size_t size = 0, capacity = 65536;
+	char  *text = calloc(1, capacity);
+
+	for (;;) {
+		struct pollfd waiting = { fd, POLLIN, 0 };
+		ssize_t	      taken;
+
+		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+		if (capacity - size < 32768)
+			text = realloc(text, capacity *= 2);
+		taken = recv(fd, text + size, capacity - size - 1, 0);
+		if (taken <= 0)
+			return text;
+		size += (size_t) taken;
+		text[size] = 0;
+		if (mark && strstr(text, mark))
+			return text;
+	}
+}
+
+static char *ask(uint16_t port, const char *method, const char *path, const char *headers, const char *body, int *ret_code)
+{
+	int   fd = connect_to(port);
+	char *text;
+
+	send_request(fd, method, path, headers, body);
+	text = read_text(fd, NULL);
+	(void) close(fd);
+	*ret_code = strlen(text) > 9 ? atoi(text + 9) : 0;
+	return text;
+}
+
+#define JSON  "Content-Type: application/json\r\n"
+#define MERGE "Content-Type: application/merge-patch+json\r\n"
+#define TABLE "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
+
+static void expect_at(uint16_t port, const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
+{
+	int   got;
+	char *text = ask(port, method, path, headers, body, &got);
+
+	if (got != code || strstr(text, part) == NULL)
+		print_message("%s %s: %s\n", method, path, text);
+	assert_int_equal(got, code);
+	assert_non_null(strstr(text, part));
+	free(text);
+}
+
+static void expect(const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
+{
+	expect_at(fixture->port, method, path, headers, body, code, part);
+}
+
+static void lacks(const char *path, const char *part)
+{
+	int   code;
+	char *text = ask(fixture->port, "GET", path, "", "", &code);
+
+	assert_int_equal(code, 200);
+	assert_null(strstr(text, part));
+	free(text);
+}
+
+/* Asks until the answer is that, from all loops: connections go round. */
+static void await_at(uint16_t port, const char *path, int code, const char *part)
+{
+	int in_a_row = 0;
+
+	for (int tries = 0;; tries++) {
+		int   got;
+		char *text = ask(port, "GET", path, "", "", &got);
+		bool  is_there = got == code && strstr(text, part);
+
+		free(text);
+		in_a_row = is_there ? in_a_row + 1 : 0;
+		if (in_a_row == 3)
+			return;
+		assert_true(tries < 200000);
+		(void) poll(NULL, 0, 1);
+	}
+}
+
+static void await(const char *path, int code, const char *part)
+{
+	await_at(fixture->port, path, code, part);
+}
+
+static void await_without(const char *path, const char *part)
+{
+	int in_a_row = 0;
+
+	for (int tries = 0;; tries++) {
+		int   code;
+		char *text = ask(fixture->port, "GET", path, "", "", &code);
+		bool  is_gone = code == 200 && strstr(text, part) == NULL;
+
+		free(text);
+		in_a_row = is_gone ? in_a_row + 1 : 0;
+		if (in_a_row == 3)
+			return;
+		assert_true(tries < 200000);
+		(void) poll(NULL, 0, 1);
+	}
+}
+
+/* versions: the list's content; more: members of names. */
+static char *crd_text(const char *plural, const char *kind, const char *versions, const char *more)
+{
+	char *text = malloc(strlen(versions) + 1024);
+
+	if (text == NULL)
+		abort();
+	sprintf(text,
+		"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"%s.example.com\"},\"spec\":{"
+		"\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"plural\":\"%s\",\"kind\":\"%s\"%s},\"versions\":[%s]}}",
+		plural, plural, kind, more, versions);
+	return text;
+}
+
+static void create_crd(const char *plural, const char *kind, const char *versions, const char *more)
+{
+	char *text = crd_text(plural, kind, versions, more);
+
+	expect("POST", CRDS, JSON, text, 201, "\"storedVersions\":[\"v1\"]");
+	free(text);
+}
+
+static void await_established(const char *plural)
+{
+	char path[256];
+
+	sprintf(path, CRDS "/%s.example.com", plural);
+	await(path, 200, "\"reason\":\"InitialNamesAccepted\",\"status\":\"True\",\"type\":\"Established\"");
+}
+
+#define WIDGETS(version) "/apis/example.com/" version "/namespaces/default/widgets"
+#define WIDGET(version, name, more) "{\"apiVersion\":\"example.com/" version "\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"" name "\"}" more "}"
+
+static void make_widgets(void)
+{
+	create_crd("widgets", "Widget", V1, ",\"shortNames\":[\"wd\"]");
+	await_established("widgets");
+}
+
+/* ---- Tests ---- */
+
+static void a_definition_is_served_when_it_is_established(void **state)
+{
+	static const char versions[] =
+		"{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"subresources\":{\"status\":{},\"scale\":{\"specReplicasPath\":\".spec.deep.count\","
+		"\"statusReplicasPath\":\".status.count\",\"labelSelectorPath\":\".status.selector\"}},\"selectableFields\":[{\"jsonPath\":\".spec.color\"}],"
+		"\"additionalPrinterColumns\":[{\"name\":\"Count\",\"type\":\"integer\",\"jsonPath\":\".spec.deep.count\"},"
+		"{\"name\":\"Ready\",\"type\":\"string\",\"jsonPath\":\".status.conditions[?(@.type==\\\"Ready\\\")].status\"},"
+		"{\"name\":\"Odd\",\"type\":\"boolean\",\"jsonPath\":\".spec.color\"},{\"name\":\"Color\",\"type\":\"string\",\"jsonPath\":\".spec['color']\"}]}";
+
+	expect("GET", WIDGETS("v1"), "", "", 404, "could not find");
+	create_crd("widgets", "Widget", versions, ",\"shortNames\":[\"wd\"],\"categories\":[\"all\"]");
+	await_established("widgets");
+	expect("GET", CRDS "/widgets.example.com", "", "", 200, "\"acceptedNames\":{\"plural\":\"widgets\",\"kind\":\"Widget\",\"shortNames\":[\"wd\"]");
+	expect("GET", "/apis/example.com/v1", "", "", 200,
+	       "{\"name\":\"widgets\",\"singularName\":\"widget\",\"namespaced\":true,\"kind\":\"Widget\",\"verbs\":[\"create\"");
+	expect("GET", "/openapi/v3", "", "", 200, "apis/example.com/v1");
+	expect("GET", "/readyz?verbose", "", "", 200, "cache/widgets.example.com ok");
+	expect("GET", "/debug/vedette", "", "", 200, "\"resource\":\"widgets.example.com\"");
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ",\"spec\":{\"color\":\"red\",\"deep\":{\"count\":2}},\"status\":{\"x\":1}"), 201, "\"generation\":1");
+	lacks(WIDGETS("v1") "/a", "\"status\":");
+	expect("PATCH", WIDGETS("v1") "/a/status", MERGE, "{\"status\":{\"count\":1,\"selector\":\"a=b\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}", 200,
+	       "\"generation\":1");
+	expect("PATCH", WIDGETS("v1") "/a/scale", MERGE, "{\"spec\":{\"replicas\":7}}", 200, "\"spec\":{\"replicas\":7},\"status\":{\"replicas\":1,\"selector\":\"a=b\"}");
+	expect("GET", WIDGETS("v1") "/a", "", "", 200, "\"generation\":2");
+	expect("GET", WIDGETS("v1"), TABLE, "", 200, "{\"cells\":[\"a\",7,\"True\",null,\"red\"]");
+	expect("GET", WIDGETS("v1") "?fieldSelector=spec.color%3Dred", "", "", 200, "\"name\":\"a\"");
+	lacks(WIDGETS("v1") "?fieldSelector=spec.color%3Dblue", "\"name\":\"a\"");
+	expect("GET", WIDGETS("v1") "?fieldSelector=spec.size%3D1", "", "", 400, "field label not supported");
+	expect("GET", "/metrics", "", "", 200, "resource=\"widgets\"");
+}
+
+static void a_schema_holds_for_its_objects(void **state)
+{
+	static const char versions[] = "{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{"
+				       "\"type\":\"object\",\"required\":[\"size\"],\"properties\":{\"size\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"How big.\"},"
+				       "\"color\":{\"type\":\"string\",\"default\":\"red\"}}}}}}}";
+
+	create_crd("widgets", "Widget", versions, "");
+	await_established("widgets");
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ",\"spec\":{\"size\":0}"), 422, "spec.size");
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ",\"spec\":{\"size\":3,\"other\":1}"), 201, "\"color\":\"red\"");
+	lacks(WIDGETS("v1") "/a", "other");
+	expect("GET", "/openapi/v3/apis/example.com/v1", "", "", 200, "How big.");
+}
+
+static void definitions_are_checked(void **state)
+{
+	static const struct {
+		const char *from, *to; /* in a good one */
+		const char *part;
+	} rows[] = {
+		{ "widgets.example.com", "foo", "must be spec.names.plural+" },
+		{ "\"group\":\"example.com\"", "\"group\":\"example\"", "should be a domain with at least one dot" },
+		{ "\"group\":\"example.com\"", "\"group\":\"x.k8s.io\"", "api-approved.kubernetes.io" },
+		{ "Namespaced", "Anywhere", "spec.scope: Unsupported value" },
+		{ "\"storage\":true", "\"storage\":false", "must have exactly one version marked as storage version" },
+		{ "\"name\":\"v1\"", "\"name\":\"V1\"", "spec.versions[0].name: Invalid value" },
+		{ ANYTHING, "\"x\":1", "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required" },
+		{ "\"x-kubernetes-preserve-unknown-fields\":true", "\"nullable\":true", "spec.versions[0].schema.openAPIV3Schema.nullable" },
+		{ "\"kind\":\"Widget\"", "\"kind\":\"Widget\",\"listKind\":\"Widget\"", "kind and listKind may not be the same" },
+		{ "\"scope\"", "\"conversion\":{\"strategy\":\"Webhook\"},\"scope\"", "this server calls no webhooks" },
+		{ "\"scope\"", "\"preserveUnknownFields\":true,\"scope\"", "spec.preserveUnknownFields" },
+		{ ANYTHING, ANYTHING ",\"subresources\":{\"scale\":{\"specReplicasPath\":\".x\",\"statusReplicasPath\":\".status.x\"}}", "should be a json path under .spec" },
+		{ ANYTHING, ANYTHING ",\"additionalPrinterColumns\":[{\"name\":\"a\",\"type\":\"text\",\"jsonPath\":\".x\"}]", "must be one of boolean,date" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char *good = crd_text("widgets", "Widget", V1, ""), *at = strstr(good, rows[i].from);
+		char *bad = malloc(strlen(good) + strlen(rows[i].to) + 1);
+
+		if (at == NULL || bad == NULL)
+			abort();
+		sprintf(bad, "%.*s%s%s", (int) (at - good), good, rows[i].to, at + strlen(rows[i].from));
+		expect("POST", CRDS, JSON, bad, 422, rows[i].part);
+		free(bad);
+		free(good);
+	}
+	expect("POST", CRDS, JSON, "{\"metadata\":{\"name\":\"a.b\"},\"spec\":7}", 422, "spec: Required value");
+	expect("POST", CRDS, JSON, "{\"metadata\":{\"name\":\"a.b\"},\"spec\":{\"names\":[],\"versions\":{\"a\":1},\"scope\":{}}}", 422, "spec.versions");
+}
+
+static void versions_share_objects_and_watches_go_on(void **state)
+{
+	static const char patch[] = "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":false," ANYTHING
+				    ",\"additionalPrinterColumns\":[{\"name\":\"X\",\"type\":\"integer\",\"jsonPath\":\".spec.x\"}]},{\"name\":\"v2\",\"served\":true,"
+				    "\"storage\":true," ANYTHING "},{\"name\":\"v1alpha1\",\"served\":false,\"storage\":false," ANYTHING "}]}}";
+	static const char less[] = "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":false,\"storage\":false," ANYTHING
+				   "},{\"name\":\"v2\",\"served\":true,\"storage\":true," ANYTHING "}]}}";
+	int		  old = connect_to(fixture->port), fresh;
+	char		 *text;
+
+	make_widgets();
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ",\"spec\":{\"x\":1}"), 201, "example.com/v1");
+	send_request(old, "GET", WIDGETS("v1") "?watch=1", TABLE, "");
+	free(read_text(old, "ADDED"));
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, patch, 200, "\"storedVersions\":[\"v1\",\"v2\"]");
+	await(WIDGETS("v2"), 200, "WidgetList");
+	expect("GET", WIDGETS("v1alpha1"), "", "", 404, "");
+	expect("GET", WIDGETS("v2") "/a", "", "", 200, "\"apiVersion\":\"example.com/v2\"");
+	expect("GET", WIDGETS("v2"), "", "", 200, "{\"apiVersion\":\"example.com/v2\",\"kind\":\"Widget\"");
+	expect("GET", WIDGETS("v1"), TABLE, "", 200, "{\"cells\":[\"a\",1]");
+	expect("GET", "/apis/example.com", "", "", 200, "\"preferredVersion\":{\"groupVersion\":\"example.com/v2\"");
+	fresh = connect_to(fixture->port);
+	send_request(fresh, "GET", WIDGETS("v1") "?watch=1", TABLE, "");
+	free(read_text(fresh, "{\"cells\":[\"a\",1]"));
+	expect("POST", WIDGETS("v2"), JSON, WIDGET("v2", "b", ",\"spec\":{\"x\":2}"), 201, "\"apiVersion\":\"example.com/v2\"");
+	expect("PATCH", WIDGETS("v1") "/b", MERGE, "{\"spec\":{\"x\":3}}", 200, "\"apiVersion\":\"example.com/v1\"");
+	expect("PATCH", WIDGETS("v1") "/b?dryRun=All", MERGE, "{\"spec\":{\"x\":4}}", 200, "\"apiVersion\":\"example.com/v1\"");
+	expect("PUT", WIDGETS("v1") "/b", JSON, WIDGET("v2", "b", ""), 400, "does not match the expected API version");
+	/* The old watch has its old columns, the new one the new ones. */
+	text = read_text(fresh, "{\"cells\":[\"b\",3]");
+	free(text);
+	text = read_text(old, "\"MODIFIED\"");
+	assert_null(strstr(text, "{\"cells\":[\"b\",3]"));
+	assert_non_null(strstr(text, "{\"cells\":[\"b\",\""));
+	free(text);
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, less, 200, "");
+	await(WIDGETS("v1"), 404, "");
+	await_without("/apis/example.com", "example.com/v1\"");
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, "{\"spec\":{\"versions\":[{\"name\":\"v2\",\"served\":true,\"storage\":true," ANYTHING "}]}}", 422,
+	       "was previously a storage version");
+	(void) close(old);
+	(void) close(fresh);
+}
+
+static void names_in_use_are_not_accepted(void **state)
+{
+	make_widgets();
+	create_crd("wodgets", "Widget", V1, "");
+	await(CRDS "/wodgets.example.com", 200, "\"reason\":\"SingularConflict\",\"status\":\"False\",\"type\":\"NamesAccepted\"");
+	expect("GET", CRDS "/wodgets.example.com", "", "", 200, "\"reason\":\"NotAccepted\",\"status\":\"False\",\"type\":\"Established\"");
+	expect("GET", "/apis/example.com/v1/wodgets", "", "", 404, "");
+	create_crd("wedgets", "Wedget", V1, ",\"shortNames\":[\"wd\"]");
+	await(CRDS "/wedgets.example.com", 200, "\"message\":\"\\\"wd\\\" is already in use\",\"reason\":\"ShortNamesConflict\"");
+	expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "InstanceDeletionPending");
+	await_established("wodgets");
+	await_established("wedgets");
+	await("/apis/example.com/v1/wodgets", 200, "WidgetList");
+}
+
+static void objects_go_before_their_definition(void **state)
+{
+	int   watch = connect_to(fixture->port);
+	char *text;
+
+	make_widgets();
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
+	expect("POST", WIDGETS("v1"), JSON, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"b\",\"finalizers\":[\"x.y/z\"]}}", 201, "");
+	send_request(watch, "GET", WIDGETS("v1") "?watch=1", "", "");
+	free(read_text(watch, "\"name\":\"b\""));
+	expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "customresourcecleanup.apiextensions.k8s.io");
+	await(CRDS "/widgets.example.com", 200, "\"reason\":\"InstanceDeletionInProgress\",\"status\":\"True\",\"type\":\"Terminating\"");
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "c", ""), 405, "create not allowed while custom resource definition is terminating");
+	await(WIDGETS("v1") "/a", 404, "");
+	expect("PATCH", WIDGETS("v1") "/b", MERGE, "{\"metadata\":{\"finalizers\":null}}", 200, "");
+	await(CRDS "/widgets.example.com", 404, "");
+	await(WIDGETS("v1"), 404, "could not find");
+	await_without("/apis", "example.com");
+	text = read_text(watch, NULL); /* its end */
+	assert_non_null(strstr(text, "{\"type\":\"DELETED\""));
+	assert_non_null(strstr(strstr(text, "{\"type\":\"DELETED\"") + 1, "{\"type\":\"DELETED\""));
+	free(text);
+	(void) close(watch);
+	/* Nothing of it is left for one of the same name. */
+	make_widgets();
+	lacks(WIDGETS("v1"), "\"name\":\"b\"");
+}
+
+static void definitions_are_served_after_a_restart(void **state)
+{
+	make_widgets();
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
+	create_crd("wodgets", "Widget", V1, "");
+	fixture->server = vd_server_free(fixture->server);
+	start_server();
+	expect("GET", WIDGETS("v1") "/a", "", "", 200, "\"name\":\"a\"");
+	await(CRDS "/wodgets.example.com", 200, "\"status\":\"False\",\"type\":\"NamesAccepted\"");
+	/* And while one is on its way out. */
+	expect("PATCH", WIDGETS("v1") "/a", MERGE, "{\"metadata\":{\"finalizers\":[\"x.y/z\"]}}", 200, "");
+	expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "");
+	fixture->server = vd_server_free(fixture->server);
+	start_server();
+	await(CRDS "/widgets.example.com", 200, "\"type\":\"Terminating\"");
+	expect("PATCH", WIDGETS("v1") "/a", MERGE, "{\"metadata\":{\"finalizers\":null}}", 200, "");
+	await(CRDS "/widgets.example.com", 404, "");
+	await_established("wodgets");
+}
+
+static void two_servers_see_each_others_definitions(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct vd_server	*other;
+	struct vd_error		 error = { 0 };
+	uint16_t		 port;
+
+	options.listen = "127.0.0.1:0";
+	options.threads = 1;
+	assert_status(vd_server_new(fixture->env, fixture->store, &options, &other, &error), VD_OK);
+	assert_status(vd_server_start(other, VD_SECONDS(240), &error), VD_OK);
+	port = (uint16_t) atoi(strrchr(vd_server_address(other), ':') + 1);
+	make_widgets();
+	await_at(port, WIDGETS("v1"), 200, "WidgetList");
+	expect_at(port, "POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
+	expect("GET", WIDGETS("v1") "/a", "", "", 200, "");
+	expect_at(port, "DELETE", CRDS "/widgets.example.com", "", "", 200, "");
+	await(WIDGETS("v1"), 404, "could not find");
+	await_at(port, WIDGETS("v1"), 404, "could not find");
+	(void) vd_server_free(other);
+}
+
+/* ---- The resources file ---- */
+
+static void write_file(const char *text)
+{
+	FILE *file = fopen(fixture->file, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+#define GADGET "{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Gadget\",\"plural\":\"gadgets\""
+#define GADGETS "/apis/example.com/v1/namespaces/default/gadgets"
+
+static void the_resources_file_is_read_again(void **state)
+{
+	struct vd_error error = { 0 };
+	int		watch;
+	char	       *text;
+
+	fixture->server = vd_server_free(fixture->server);
+	strcpy(fixture->file, "/tmp/vedette-crd-XXXXXX");
+	(void) close(mkstemp(fixture->file));
+	write_file("[]");
+	start_server();
+	write_file("[" GADGET "}]");
+	assert_status(vd_server_reload(fixture->server, &error), VD_OK);
+	expect("POST", GADGETS, JSON, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"x\":5}}", 201, "");
+	watch = connect_to(fixture->port);
+	send_request(watch, "GET", GADGETS "?watch=1", "", "");
+	free(read_text(watch, "ADDED"));
+	/* A definition of a kind that the file has. */
+	create_crd("gadgets", "Gadget", V1, "");
+	await(CRDS "/gadgets.example.com", 200, "is already in use by a kind that this server was told of at its start\",\"reason\":\"PluralConflict\"");
+	write_file("[" GADGET ",\"printerColumns\":[{\"name\":\"X\",\"type\":\"integer\",\"jsonPath\":\".spec.x\"}]}]");
+	assert_status(vd_server_reload(fixture->server, &error), VD_OK);
+	expect("GET", GADGETS, TABLE, "", 200, "{\"cells\":[\"a\",5]");
+	expect("DELETE", GADGETS "/a", "", "", 200, "");
+	free(read_text(watch, "DELETED")); /* it went on */
+	write_file("[" GADGET ",\"colour\":1}]");
+	assert_status(vd_server_reload(fixture->server, &error), VD_INVALID);
+	assert_non_null(strstr(error.message, "entry 0 (gadgets): colour: unknown key"));
+	expect("GET", GADGETS, "", "", 200, "GadgetList");
+	write_file("[]");
+	assert_status(vd_server_reload(fixture->server, &error), VD_OK);
+	text = read_text(watch, NULL); /* its end */
+	free(text);
+	(void) close(watch);
+	await_established("gadgets"); /* its names are free */
+	await(GADGETS, 200, "GadgetList");
+}
+
+/* ---- Many ---- */
+
+#define MANY 200
+
+static atomic_bool is_over;
+
+static void *look_around(void *arg)
+{
+	uint16_t port = fixture->port;
+	unsigned seed = (unsigned) (uintptr_t) arg;
+
+	while (!atomic_load(&is_over)) {
+		char path[128];
+		int  code, fd;
+
+		seed = seed * 1103515245 + 12345;
+		sprintf(path, "/apis/example.com/v1/namespaces/default/kind%us%s", (seed >> 16) % MANY, seed >> 31 ? "" : "?watch=1&timeoutSeconds=1");
+		if (seed >> 31) {
+			free(ask(port, "GET", path, "", "", &code));
+			free(ask(port, "GET", "/apis/example.com/v1", "", "", &code));
+		} else {
+			fd = connect_to(port);
+			send_request(fd, "GET", path, "", "");
+			(void) poll(NULL, 0, 5);
+			(void) close(fd);
+		}
+	}
+	return NULL;
+}
+
+static void many_definitions_come_and_go_under_load(void **state)
+{
+	pthread_t threads[2];
+
+	atomic_store(&is_over, false);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, look_around, (void *) (i + 7)), 0);
+	for (int i = 0; i < MANY; i++) {
+		char plural[32], kind[32], path[256], body[256];
+
+		sprintf(plural, "kind%ds", i);
+		sprintf(kind, "Kind%d", i);
+		create_crd(plural, kind, V1, "");
+		if (i % 4 == 0) {
+			await_established(plural);
+			sprintf(path, "/apis/example.com/v1/namespaces/default/%s", plural);
+			sprintf(body, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"%s\",\"metadata\":{\"name\":\"a\"}}", kind);
+			expect("POST", path, JSON, body, 201, "");
+		}
+		if (i % 3 == 0) {
+			sprintf(path, CRDS "/%s.example.com", plural);
+			expect("DELETE", path, "", "", 200, "");
+		}
+	}
+	for (int i = 0; i < MANY; i++) {
+		char path[256];
+		int  code;
+
+		sprintf(path, CRDS "/kind%ds.example.com", i);
+		free(ask(fixture->port, "DELETE", path, "", "", &code));
+	}
+	await_without(CRDS, "example.com");
+	atomic_store(&is_over, true);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(threads); i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	await_without("/apis", "example.com");
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_definition_is_served_when_it_is_established),
+		TEST(a_schema_holds_for_its_objects),
+		TEST(definitions_are_checked),
+		TEST(versions_share_objects_and_watches_go_on),
+		TEST(names_in_use_are_not_accepted),
+		TEST(objects_go_before_their_definition),
+		TEST(definitions_are_served_after_a_restart),
+		TEST(two_servers_see_each_others_definitions),
+		TEST(the_resources_file_is_read_again),
+		TEST(many_definitions_come_and_go_under_load),
+	};
+
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
