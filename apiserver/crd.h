@@ -18,8 +18,10 @@ bool vdi_crd_is(const struct vdi_resource *resource);
 
 /* Fills in what follows from the rest; of a new one (old NULL) the status begins anew, of another the storage version joins status.storedVersions. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_crd_prepare(struct vdi_tree *tree, struct vdi_node *root, const struct vdi_node *old);
-/* Adds what upstream would refuse, and what cannot be served here: webhook conversion. VD_NOMEM; else look at the faults. */
-VDI_MUST_USE vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults);
+/* Adds what upstream would refuse, and what cannot be served here: webhook conversion. *ret_rule_count: x-kubernetes-validations, which nobody evaluates. VD_NOMEM;
+ * else look at the faults. */
+VDI_MUST_USE vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults,
+					size_t *ret_rule_count);
 
 /* ---- crd.c: what is served ---- */
 

@@ -10,6 +10,7 @@
 struct check {
 	struct vdi_tree	  *tree;
 	struct vdi_faults *faults;
+	size_t		   rule_count;
 };
 
 static struct vdi_node *get(struct check *check, const struct vdi_node *object, const char *name)
@@ -236,8 +237,10 @@ static vd_status check_schema(struct check *check, const char *place, const stru
 	}
 	(void) field_of(buffer, place, "schema.openAPIV3Schema");
 	status = vdi_schema_compile(check->tree, schema, buffer, &compiled, check->faults);
-	if (status == VD_OK)
+	if (status == VD_OK) {
+		check->rule_count += vdi_schema_rule_count(compiled);
 		(void) vdi_schema_free(compiled);
+	}
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
@@ -364,14 +367,15 @@ static void check_change(struct check *check, const struct vdi_node *spec, const
 	}
 }
 
-vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults)
+vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults, size_t *ret_rule_count)
 {
-	struct check	       check = { tree, faults };
+	struct check	       check = { tree, faults, 0 };
 	const struct vdi_node *spec = get(&check, root, "spec"), *names = get(&check, spec, "names");
 	struct vd_bytes	       name = vdi_tree_string_of(vdi_tree_find(tree, root, "metadata.name"));
 	struct vd_bytes	       plural = text(&check, names, "plural"), group = text(&check, spec, "group"), scope = text(&check, spec, "scope");
 	char		       wanted[640];
 
+	*ret_rule_count = 0;
 	(void) snprintf(wanted, sizeof wanted, "%.*s.%.*s", (int) VDI_MIN(plural.size, (size_t) 253), plural.size ? (const char *) plural.data : "",
 			(int) VDI_MIN(group.size, (size_t) 253), group.size ? (const char *) group.data : "");
 	if (!vd_bytes_equal(name, vd_bytes_of(wanted)))
@@ -393,6 +397,7 @@ vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, c
 	check_conversion(&check, get(&check, spec, "conversion"));
 	if (old)
 		check_change(&check, spec, old);
+	*ret_rule_count = check.rule_count;
 	return faults->failed ? VD_NOMEM : VD_OK;
 }
 

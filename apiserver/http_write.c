@@ -115,6 +115,8 @@ static void reply(struct vdi_request *request, int code, struct vd_bytes text)
 		request->warnings = write->edited.unknown.warnings;
 		write->edited.unknown.warnings = (struct vdi_out) VDI_OUT_INIT;
 	}
+	if (write->edited.rule_count)
+		vdi_out_raw(&request->warnings, "Warning: 299 - \"x-kubernetes-validations are kept but not evaluated by this server\"\r\n");
 	if (write->edit.part != VDI_EDIT_SCALE) {
 		vdi_request_reply_text(request, code, text);
 		return;

@@ -182,7 +182,7 @@ static vd_status check_definition(struct edit_state *state, struct vdi_node *roo
 	if (!vdi_crd_is(state->edit->resource))
 		return VD_OK;
 	vdi_faults_reset(faults);
-	if (vdi_crd_prepare(state->tree, root, old) != VD_OK || vdi_crd_validate(state->tree, root, old, faults) != VD_OK)
+	if (vdi_crd_prepare(state->tree, root, old) != VD_OK || vdi_crd_validate(state->tree, root, old, faults, &state->edited->rule_count) != VD_OK)
 		return no_memory(state);
 	if (faults->count == 0)
 		return VD_OK;

@@ -38,6 +38,7 @@ struct vdi_edited {
 	bool		    unchanged;			/* of an update: the same content */
 	bool		    finished;			/* of an update: marked for deletion, and the last finalizer is gone */
 	struct vdi_faults   faults;			/* what a refusal's status borrows from */
+	size_t		    rule_count;			/* of a CustomResourceDefinition: x-kubernetes-validations, to be warned of */
 	struct vdi_unknown_fields unknown;		/* of a patch: what the kind does not have, to be warned of */
 };
 

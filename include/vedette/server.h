@@ -87,12 +87,13 @@ struct vd_server_options {
  * bound. VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
 					   struct vd_server **ret_server, struct vd_error *reterr);
-/* Creates the namespaces default, kube-system, kube-public and kube-node-lease where absent (unless read_only), waits until all caches are ready, then accepts
+/* Kinds of CustomResourceDefinitions are served as they come and go; those that there are when this returns. Creates the namespaces default, kube-system, kube-public and kube-node-lease where absent (unless read_only), waits until all caches are ready, then accepts
  * connections. Blocks at most timeout (negative: for ever). */
 VD_API VD_MUST_USE vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr);
 /* "http://127.0.0.1:8080" or "https://...", with the port in use, or "unix:/run/v.sock". Lent while the server lives. */
 VD_API const char *vd_server_address(const struct vd_server *server);
-/* Opens the logs anew, and reads certificates, authorities, tokens and policy again; what is wrong with them leaves everything as it was. Connections and requests from now on go by the
+/* Opens the logs anew, and reads certificates, authorities, tokens, policy and resources again; what is wrong with them leaves everything as it was. Kinds that
+ * are the same but for columns, schemas and names keep their watches, new ones are served, those that are gone end. Connections and requests from now on go by the
  * new ones; watches that run are not ended. Blocks for the disk. One call at a time. VD_INVALID: the message names the file. VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr);
 /* Whether the event loops and the threads of the env get round to what they are given. Blocks until all have, at most timeout. One call at a time. VD_TIMEOUT: some

@@ -285,6 +285,10 @@ static void a_schema_holds_for_its_objects(void **state)
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ",\"spec\":{\"size\":3,\"other\":1}"), 201, "\"color\":\"red\"");
 	lacks(WIDGETS("v1") "/a", "other");
 	expect("GET", "/openapi/v3/apis/example.com/v1", "", "", 200, "How big.");
+	expect("PATCH", CRDS "/widgets.example.com?dryRun=All", MERGE,
+	       "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\","
+	       "\"x-kubernetes-validations\":[{\"rule\":\"true\"}]}}}]}}",
+	       200, "Warning: 299 - \"x-kubernetes-validations are kept");
 }
 
 static void definitions_are_checked(void **state)

@@ -477,7 +477,8 @@ const struct vdi_command vdi_command_serve = {
 	.summary = "Serve list and watch to kubectl, client-go and the like.",
 	.usage = "vedette serve [options]",
 	.details = "Says one line on standard error when it accepts requests: \"vedette: ready http://127.0.0.1:8080\". SIGTERM or Ctrl-C ends it: watches end\n"
-		   "cleanly, what was acknowledged is on disk. SIGHUP reads certificates, tokens and policy again, and opens the logs anew.\n"
+		   "cleanly, what was acknowledged is on disk. SIGHUP reads certificates, tokens,\n"
+		   "policy and the resources file again, and opens the logs anew.\n"
 		   "With --etcd URL the objects lie in an etcd (3.4 or later), under the keys that Kubernetes uses; several servers may share one.\n"
 		   "With --data-dir DIR beside it, the changes of the last --history-window are kept there too (at most --history-bytes of them), and a restart\n"
 		   "of this server makes nobody list again, whatever etcd has compacted meanwhile. Each server needs a directory of its own.\n"
