@@ -239,6 +239,11 @@ static void read_state(struct watch *watch)
 	} while (strstr(line, END) == NULL);
 }
 
+static bool has(const struct watch *watch, const char *text)
+{
+	return watch->text && memmem(watch->text, watch->text_size, text, strlen(text));
+}
+
 /* All that the watch says, to its end. */
 static void read_all(struct watch *watch)
 {
@@ -369,11 +374,6 @@ static void r642_http_1_0_has_no_watches(void **state)
 	world_close(&world);
 }
 
-static bool has(const struct watch *watch, const char *text)
-{
-	return watch->text && memmem(watch->text, watch->text_size, text, strlen(text));
-}
-
 /* What is in the members is what the plain watch says, in every form (two may be written at different seconds: tables only begin alike). */
 static void r642_r640_every_form_holds_the_same(void **state)
 {
@@ -480,7 +480,8 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	enum { LIMIT = 65536, OBJECTS = 100, SIZE = 100000 };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 	struct world		 world;
-	struct watch		*slow, *plain;
+	struct watch		*slow, *plain, *other;
+	const char		*line;
 	struct vdi_account	*account;
 	int64_t			 unsent, served = -1, agains = 0;
 	char			 name[16];
@@ -510,6 +511,21 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	read_state(slow);
 	while (strstr(next_line(slow), "\"name\":\"again\"") == NULL)
 		continue;
+	/* Frames that others have packed already cost it no turn: they are bounded all the same. */
+	other = watch_open(&world, STATE, GZIP "User-Agent: other\r\n", 0);
+	read_state(other);
+	for (int i = 0; i < 60; i++) {
+		snprintf(name, sizeof name, "l%03d", i);
+		put(&world, name, SIZE, true);
+		(void) expect_line(other, name);
+	}
+	do {
+		line = next_line(slow);
+		assert_non_null(line);
+		unsent = atomic_load(&account->unsent_bytes);
+		assert_true(unsent >= 0 && unsent <= LIMIT + 2 * SIZE);
+	} while (strstr(line, "\"name\":\"l059\"") == NULL);
+	watch_close(other);
 	watch_close(slow);
 	while (world.server->watches_open > 1)
 		continue;
