@@ -32,7 +32,7 @@ import (
 )
 
 // patience is how long anything may take on a machine that is busy: a guard, not an expectation.
-const patience = 5 * time.Minute
+var patience = 5 * time.Minute
 
 var scheme = runtime.NewScheme()
 
@@ -294,18 +294,20 @@ func run(vedette string, steps, kills int, seed int64) error {
 	}
 
 	var killing sync.WaitGroup
+	killed := 0
 	for step := range steps {
 		do := w.create
 		switch chance := w.random.Intn(10); {
-		case chance >= 7:
+		case chance >= 8:
 			do = w.remove
-		case chance >= 4:
+		case chance >= 5:
 			do = w.resize
 		}
 		if err := do(ctx); err != nil {
 			return err
 		}
-		if kills > 0 && (step+1)%(steps/kills+1) == 0 {
+		if kills > 0 && (step+1)%max(1, steps/(kills+1)) == 0 && killed < kills {
+			killed++
 			killing.Wait()
 			killing.Add(1)
 			go func() { defer killing.Done(); keeper.restart() }() // the next steps and the operator go on meanwhile
@@ -359,6 +361,7 @@ func main() {
 	steps := flag.Int("steps", 60, "creations, changes and deletions")
 	kills := flag.Int("kills", 3, "kill -9 of the server meanwhile")
 	seed := flag.Int64("seed", 1, "of the steps")
+	flag.DurationVar(&patience, "patience", patience, "how long anything may take")
 	verbose := flag.Bool("v", false, "show what the manager logs")
 	flag.Parse()
 	if *verbose {
