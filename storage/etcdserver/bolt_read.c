@@ -60,7 +60,9 @@ vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_fi
 	if (!is_good[0] && !is_good[1])
 		return vd_error_set(reterr, VD_CORRUPT, "not a database of etcd: neither of its two heads is sound");
 	*ret_file = is_good[1] && (!is_good[0] || transaction[1] > transaction[0]) ? found[1] : found[0];
-	ret_file->page_count = VDI_MIN(ret_file->page_count, ret_file->size / ret_file->page_size);
+	if (ret_file->page_count > ret_file->size / ret_file->page_size)
+		return vd_error_set(reterr, VD_CORRUPT, "the database is cut off: it has %llu pages, and %llu of them are here", (unsigned long long) ret_file->page_count,
+				    (unsigned long long) (ret_file->size / ret_file->page_size));
 	return VD_OK;
 }
 

@@ -116,11 +116,9 @@ static void damage_is_refused(void **state)
 	for (size_t cut = 0; cut < size; cut += 997) {
 		struct vdi_bolt_file file;
 		uint8_t		    *part = malloc(cut + 1);
-		size_t		     sizes = 0;
 
 		memcpy(part, memory.bytes, cut);
-		if (vdi_bolt_file_init((struct vd_bytes) { part, cut }, &file, NULL) == VD_OK && vdi_bolt_each(&file, "many", add_sizes, &sizes, NULL) == VD_OK)
-			assert_true(cut >= 4096);
+		assert_status(vdi_bolt_file_init((struct vd_bytes) { part, cut }, &file, NULL), VD_CORRUPT);
 		free(part);
 	}
 	vdi_free(memory.bytes);
