@@ -11,6 +11,9 @@
  *
  * Timers belong to the lock too. Whoever takes from the queue first moves the actors that are due into it. When a thread goes to work and
  * leaves timers without a keeper although somebody sleeps, it calls a sleeper to become the keeper.
+ *
+ * A lent thread is a blocking actor's that for the length of one event counts as a handler in that sense: the first actor that it wakes waits for it, further
+ * ones call a sleeper. It is nobody's keeper, and what it leaves in the queue it leaves to a sleeper.
  */
 #include "actor_threads.h"
 #include "actor_state.h"
@@ -91,8 +94,18 @@ struct pool {
 	struct worker workers[];
 };
 
-/* The pool whose actor this thread is running: it will look at that pool's queue soon. */
+#define LENT_TURNS_MAX 16
+#define LENT_TIME_MAX VD_US(100) /* no further turn is begun after it */
+#define LENT_TIME_LONG VD_US(500)
+#define LENT_REST 100 /* times what took long: slow handlers cost a thread a hundredth of its time at most */
+
+/* The pool whose actor this thread is running, or to which it is lent: it will look at that pool's queue soon. */
 static __thread struct pool *running_for;
+/* Somebody in the queue relies on that. */
+static __thread bool is_relied_on;
+/* Of a blocking actor's thread: its pool, and since when it may be lent. */
+static __thread struct pool *lends_to;
+static __thread vd_mono	     lends_from;
 
 /* ---- The queue ---- */
 
@@ -149,6 +162,8 @@ static void enqueue(struct pool_actor *actor)
 	push_locked(pool, actor);
 	if (!was_empty || running_for != pool)
 		sleeper = call_sleeper_locked(pool);
+	else
+		is_relied_on = true;
 	vdi_lock_release(&pool->lock);
 	if (sleeper)
 		vdi_condition_signal(&sleeper->called);
@@ -255,6 +270,55 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
+/* ---- Lent threads ---- */
+
+void vdi_actor_lend_begin(void)
+{
+	if (lends_to == NULL || vdi_clock_mono(lends_to->clock).ns < lends_from.ns)
+		return;
+	is_relied_on = false;
+	running_for = lends_to;
+}
+
+static void run_lent(struct pool *pool)
+{
+	const vd_mono	   begin = vdi_clock_mono(pool->clock);
+	struct worker	  *sleeper = NULL;
+	struct pool_actor *actor;
+	vd_dur		   took = { 0 };
+
+	vdi_lock_acquire(&pool->lock);
+	for (unsigned turns = 0; turns < LENT_TURNS_MAX && took.ns < LENT_TIME_MAX.ns; turns++) {
+		actor = pop_locked(pool);
+		if (actor == NULL)
+			break;
+		vdi_lock_release(&pool->lock);
+		actor = run_actor(actor);
+		took = vd_mono_since(vdi_clock_mono(pool->clock), begin);
+		vdi_lock_acquire(&pool->lock);
+		if (actor)
+			push_locked(pool, actor);
+	}
+	if (pool->queue_first)
+		sleeper = call_sleeper_locked(pool);
+	vdi_lock_release(&pool->lock);
+	if (sleeper)
+		vdi_condition_signal(&sleeper->called);
+	if (took.ns > LENT_TIME_LONG.ns)
+		lends_from.ns = begin.ns + took.ns * LENT_REST;
+}
+
+void vdi_actor_lend_end(void)
+{
+	struct pool *pool = running_for;
+
+	if (lends_to == NULL || pool == NULL)
+		return;
+	if (is_relied_on)
+		run_lent(pool);
+	running_for = NULL;
+}
+
 /* ---- Pool actors ---- */
 
 static void pool_actor_wake(struct vd_actor *base)
@@ -326,6 +390,7 @@ static void *run_blocking(void *arg)
 	void (*done)(void *arg);
 	void *done_arg;
 
+	lends_to = pool;
 	vdi_lock_acquire(&actor->lock);
 	while (!actor->is_closing) {
 		if (!actor->is_woken && actor->due.ns > vdi_clock_mono(pool->clock).ns) {

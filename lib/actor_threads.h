@@ -15,4 +15,13 @@ VDI_MUST_USE vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner 
  * from an actor. */
 void vdi_actor_threads_free(void *runner);
 
+/* Lending. The thread of a blocking actor that waits for input (a connection) wakes other actors with what came in. To get one of the pool's threads up for that
+ * costs more than most handlers do, so between these two the caller's thread counts as one of the pool's: actors that it wakes may run in lend_end, on this
+ * thread, until there are none left or it gets long; a thread of the pool is called for the rest. A thread that lost much time to a handler is not lent for a
+ * hundred times as long. Not from a thread that has not slept before: work that comes faster than it is done is better shared out.
+ *
+ * On any thread but a blocking actor's of such a pool both do nothing. No locks may be held in lend_end. */
+void vdi_actor_lend_begin(void);
+void vdi_actor_lend_end(void);
+
 #endif

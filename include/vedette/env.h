@@ -73,7 +73,8 @@ struct vd_actor_options {
  *
  * run is called after each wake and when the timer is due; never twice at the same time for one actor, and all memory effects
  * before vd_actor_wake() are visible to the run that follows it. Wakes coalesce: many wakes before a run cause one run. A
- * handler never waits; it does a bounded amount of work and wakes itself when there is more. */
+ * handler never waits; it does a bounded amount of work and wakes itself when there is more. Which of the runner's threads runs it is
+ * the runner's business: it can be one that also reads from a network, for which a handler that waits would be doubly bad. */
 struct vd_runner_ops {
 	vd_status (*actor_new)(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor);
 	void (*actor_wake)(struct vd_actor *actor);

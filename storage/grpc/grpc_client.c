@@ -326,7 +326,7 @@ static size_t memory_max(const struct vdi_grpc_client *client)
 
 static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_grpc_client_options *options, struct vd_error *reterr)
 {
-	struct vdi_grpc_queue_options queue_options = { .name = "vedette-grpc", .round = run_round, .ended = finish_client, .arg = client };
+	struct vdi_grpc_queue_options queue_options = { .name = "vedette-grpc", .round = run_round, .ended = finish_client, .arg = client, .lends = true };
 
 	VDI_TRY(decide_tls(options, &client->has_tls, reterr));
 	if (options->tls && options->tls->server_name) {

@@ -5,7 +5,10 @@
  * have. `wanted` keeps it at one batch for many wakes.
  */
 #include "grpc_queue.h"
+#include "actor_threads.h"
 #include "lock.h"
+
+#define SLEPT VD_US(20) /* who was in core for so long had nothing to do */
 
 struct vdi_grpc_queue {
 	struct vdi_grpc_queue_options options;
@@ -49,6 +52,19 @@ static void finish(void *arg)
 	options.ended(options.arg);
 }
 
+static void run_tag(struct vdi_grpc_queue *queue, const grpc_event *event, bool slept)
+{
+	struct vdi_grpc_tag *tag = event->tag;
+	bool		     lends = queue->options.lends && slept;
+
+	atomic_load_explicit(&tag->handed, memory_order_acquire);
+	if (lends)
+		vdi_actor_lend_begin();
+	tag->run(tag, event->success);
+	if (lends)
+		vdi_actor_lend_end();
+}
+
 static void run_queue(void *arg)
 {
 	struct vdi_grpc_queue *queue = arg;
@@ -57,19 +73,16 @@ static void run_queue(void *arg)
 	running = queue;
 	for (;;) {
 		grpc_event event;
+		vd_mono	   asked;
 
 		/* A round may ask for the next one. Whoever finds `wanted` set posts nothing, so it must not be set when the thread goes to sleep. */
-		while (!queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= vd_env_now(queue->env).ns))
+		while (asked = vd_env_now(queue->env), !queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= asked.ns))
 			due = queue->options.round(queue->options.arg);
 		event = grpc_completion_queue_next(queue->core, vdi_grpc_timespec(queue->stopped ? VD_NEVER : due), NULL);
 		if (event.type == GRPC_QUEUE_SHUTDOWN)
 			break;
-		if (event.type == GRPC_OP_COMPLETE) {
-			struct vdi_grpc_tag *tag = event.tag;
-
-			atomic_load_explicit(&tag->handed, memory_order_acquire);
-			tag->run(tag, event.success);
-		}
+		if (event.type == GRPC_OP_COMPLETE)
+			run_tag(queue, &event, vd_mono_since(vd_env_now(queue->env), asked).ns >= SLEPT.ns);
 	}
 	running = NULL;
 	vd_actor_close(queue->actor, finish, queue);

@@ -33,6 +33,8 @@ struct vdi_grpc_queue_options {
 	/* The last of all: the queue is gone. May block. */
 	void (*ended)(void *arg);
 	void *arg;
+	/* What came after the thread had slept may run on in it (actor_threads.h, lending). */
+	bool lends;
 };
 
 /* Core must have been entered (grpc_runtime.h). Nothing runs before vdi_grpc_queue_start. VD_NOMEM, VD_FULL (no thread). */

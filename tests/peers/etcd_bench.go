@@ -322,14 +322,15 @@ func (b *benchClient) watch() error {
 	begin, beginCPU := time.Now(), processCPU()
 	var mu sync.Mutex
 	arrived := sync.NewCond(&mu)
-	events, ended := 0, 0
+	events, wanted, ended := 0, 0, 0
 	for i := range count {
 		channel := b.client.Watch(ctx, fmt.Sprintf(benchWatchKey, i))
 		go func() {
 			for response := range channel {
 				mu.Lock()
-				events += len(response.Events)
-				arrived.Signal()
+				if events += len(response.Events); events >= wanted {
+					arrived.Signal()
+				}
 				mu.Unlock()
 			}
 			mu.Lock()
@@ -347,9 +348,8 @@ func (b *benchClient) watch() error {
 	b.report("etcd-watch-open", map[string]any{"watches": count}, opening, "us CPU")
 	perEvent := &benchRounds{}
 	for range b.rounds {
-		wanted := b.scaled(benchEvents)
 		mu.Lock()
-		wanted += events
+		wanted = events + b.scaled(benchEvents)
 		mu.Unlock()
 		begin, beginCPU := time.Now(), processCPU()
 		fmt.Printf("{\"put\":%d}\n", b.scaled(benchEvents))
