@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <vedette/server.h>
@@ -17,13 +18,15 @@ static struct {
 	uint16_t	  port;
 } world;
 
+static unsigned loop_count = 2;
+
 static void start_server(bool no_collector)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 	struct vd_error		 error = { .code = VD_OK };
 
 	options.listen = "127.0.0.1:0";
-	options.threads = 2;
+	options.threads = loop_count;
 	options.no_garbage_collector = no_collector;
 	assert_status(vd_server_new(world.env, world.store, &options, &world.server, &error), VD_OK);
 	assert_status(vd_server_start(world.server, VD_SECONDS(600), &error), VD_OK);
@@ -359,6 +362,75 @@ static void nothing_survives_its_namespace(void **state)
 		expect_gone(NS, "race");
 		expect_empty(CM("race"));
 	}
+}
+
+/* The store, but for a transaction that is held back before it is made. */
+static struct {
+	const struct vd_store_ops *ops;
+	pthread_mutex_t		   mutex;
+	pthread_cond_t		   changed;
+	bool			   is_holding, has_come;
+} held = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static vd_status hold_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+{
+	static const char prefix[] = "/registry/configmaps/slow/";
+
+	if (request->success_count && vd_bytes_has_prefix(request->success[0].key, vd_bytes_of(prefix))) {
+		pthread_mutex_lock(&held.mutex);
+		held.has_come = true;
+		pthread_cond_broadcast(&held.changed);
+		while (held.is_holding)
+			pthread_cond_wait(&held.changed, &held.mutex);
+		pthread_mutex_unlock(&held.mutex);
+	}
+	return held.ops->txn(store, request, done, arg);
+}
+
+/* A create that has seen its namespace, and commits when that is gone, or another one of the same name: it does not. */
+static void a_create_that_comes_too_late_is_refused(void **state)
+{
+	struct vd_store_ops ops = *world.store->ops;
+	char		   *text;
+
+	(void) state;
+	held.ops = world.store->ops;
+	ops.txn = hold_txn;
+	stop_server();
+	world.store->ops = &ops;
+	loop_count = 16; /* one of them is held */
+	start_server(false);
+	for (int round = 0; round < 2; round++) {
+		int fd;
+
+		make_namespace("slow");
+		held.is_holding = true;
+		held.has_come = false;
+		fd = connect_server();
+		send_request(fd, "POST", CM("slow"), JSON, "{\"metadata\":{\"name\":\"a\"}}");
+		pthread_mutex_lock(&held.mutex);
+		while (!held.has_come)
+			pthread_cond_wait(&held.changed, &held.mutex);
+		pthread_mutex_unlock(&held.mutex);
+		expect("DELETE", NS "/slow", "", 200, "Terminating");
+		expect_gone(NS, "slow");
+		if (round == 1)
+			make_namespace("slow");
+		pthread_mutex_lock(&held.mutex);
+		held.is_holding = false;
+		pthread_cond_broadcast(&held.changed);
+		pthread_mutex_unlock(&held.mutex);
+		text = read_until(fd, NULL);
+		(void) close(fd);
+		assert_int_equal(atoi(text + 9), round == 0 ? 404 : 201); /* the new namespace is as good as the old one */
+		free(text);
+		if (round == 0)
+			expect_empty(CM("slow"));
+	}
+	loop_count = 2;
+	stop_server();
+	world.store->ops = held.ops;
+	start_server(false);
 }
 
 /* Derived from the objects only: a server that starts goes on with what another one had begun. */
@@ -707,6 +779,7 @@ int main(void)
 		cmocka_unit_test(some_namespaces_stay),
 		cmocka_unit_test(finalize_has_its_own_door),
 		cmocka_unit_test(nothing_survives_its_namespace),
+		cmocka_unit_test(a_create_that_comes_too_late_is_refused),
 		cmocka_unit_test(a_restart_goes_on),
 		cmocka_unit_test(background_dependents_go_after_their_owner),
 		cmocka_unit_test(foreground_dependents_go_first),
