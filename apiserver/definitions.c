@@ -702,6 +702,11 @@ static bool clean(struct definition *definition, vd_mono now)
 
 	if (definition->cleanup_retry.ns > now.ns)
 		return false;
+	/* No loop begins a create any more; those that were begun before are waited for. */
+	if (definition->cleanup == NULL && atomic_load(&definition->crd.stored->cache->create_count) > 0) {
+		definition->cleanup_retry = vd_mono_add(now, CACHE_POLL);
+		return false;
+	}
 	if (definition->cleanup == NULL)
 		definition->cleanup = vdi_crd_cleanup_new(&host, definition->crd.stored);
 	if (definition->cleanup)

@@ -4,6 +4,7 @@
 
 #include "deletion.h"
 #include "http_request.h"
+#include "kind_cache.h"
 #include "protobuf.h"
 
 static void fail_unknown(struct vdi_request *request)
@@ -88,6 +89,14 @@ static void fail_terminating(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
+/* Who lets a kind's objects go waits for those that are still being created. */
+static void begin_create(struct vdi_request *request)
+{
+	atomic_fetch_add(&request->resource->cache->create_count, 1);
+	request->is_creating = true;
+	vdi_handle_create(request);
+}
+
 static void dispatch_collection(struct vdi_request *request)
 {
 	bool watch = request->params.watch || request->route.watch_prefix;
@@ -107,7 +116,7 @@ static void dispatch_collection(struct vdi_request *request)
 		else if (request->resource->is_terminating)
 			fail_terminating(request);
 		else if (negotiate(request, VDI_FORMS_RESOURCE))
-			vdi_handle_create(request);
+			begin_create(request);
 		break;
 	case VDI_HTTP_DELETE:
 		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace) ||

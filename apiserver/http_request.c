@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "http_gzip.h"
+#include "kind_cache.h"
 #include "object.h"
 #include "protobuf.h"
 #include "stored_version.h"
@@ -55,6 +56,8 @@ static void free_request(struct vdi_request *request)
 	vdi_out_fini(&request->warnings);
 	vdi_free(request->body);
 	vdi_free(request->head_text);
+	if (request->is_creating)
+		atomic_fetch_sub(&request->resource->cache->create_count, 1);
 	(void) vdi_resource_unref(request->resource); /* after the objects of its cache */
 	vdi_free(request);
 }

@@ -44,6 +44,7 @@ struct vdi_request {
 	enum vdi_request_kind	    kind;
 	struct vdi_out		    warnings; /* Warning header lines for the answer */
 	bool			    pretty;
+	bool			    is_creating; /* counted in its resource's cache */
 	bool			    is_short; /* its time is the server's write_limit */
 	bool			    is_late;  /* it was answered 504, and its handler goes on */
 

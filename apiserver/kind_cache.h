@@ -19,6 +19,7 @@ struct vdi_kind_cache {
 	struct vd_cacher *cacher; /* with a reference of its own beside the one that closing gives back */
 
 	_Atomic uint32_t users;
+	_Atomic uint32_t create_count; /* requests that create, from their dispatch to their end */
 	atomic_bool	 is_ended;
 };
 

@@ -508,5 +508,72 @@ succeeds "explain metadata" k explain crontabs.metadata.labels
 matches "explain metadata" '^FIELD: labels <map\[string\]string>$' "$out"
 succeeds "delete the crontabs" k delete ct --all -n $ns
 
+# --- a CustomResourceDefinition: served at once, in several versions, and gone with its objects
+gizmo_crd() { # V1-STORAGE V2-SERVED V2-STORAGE
+	cat <<EOF
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gizmos.kinds.example.com}
+spec:
+  group: kinds.example.com
+  scope: Namespaced
+  names: {plural: gizmos, kind: Gizmo, shortNames: [gz], categories: [all]}
+  versions:
+  - name: v1
+    served: true
+    storage: $1
+    schema: &schema
+      openAPIV3Schema:
+        type: object
+        description: Gizmo does things.
+        properties:
+          spec: {type: object, properties: {size: {type: integer, description: How big it is., default: 1}, color: {type: string}}}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}
+    selectableFields: [{jsonPath: .spec.color}]
+    additionalPrinterColumns:
+    - {name: Size, type: integer, jsonPath: .spec.size}
+    - {name: Ready, type: string, jsonPath: '.status.conditions[?(@.type=="Ready")].status'}
+    - {name: Color, type: string, jsonPath: .spec.color, priority: 1}
+    - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+  - name: v2
+    served: $2
+    storage: $3
+    schema: *schema
+EOF
+}
+gizmo_crd true false false >gizmos.yaml
+gizmo_crd false true true >gizmos2.yaml
+printf '{"apiVersion":"kinds.example.com/v1","kind":"Gizmo","metadata":{"name":"g1","namespace":"%s"},"spec":{"size":3,"color":"red"}}' "$ns" >gizmo.json
+succeeds "apply a definition" k apply -f gizmos.yaml
+succeeds "wait for it" k wait --for=condition=Established crd/gizmos.kinds.example.com --timeout=55s
+succeeds "apply an object of it" k apply -f gizmo.json
+succeeds "get -o wide" k get gz -n $ns -o wide
+same "get -o wide" "NAME SIZE READY COLOR AGE
+g1 3 red N" "$(printf '%s\n' "$out" | squeeze | sed -E 's/[0-9]+m?[0-9]*s$/N/')"
+succeeds "by a field" k get gz -n $ns --field-selector spec.color=blue -o name
+same "by a field" "" "$out"
+succeeds "explain it" k explain gizmos.spec.size
+matches "explain it" 'How big it is\.' "$out"
+succeeds "its status" k patch gz g1 -n $ns --subresource=status --type=merge -p '{"status":{"size":2,"conditions":[{"type":"Ready","status":"True"}]},"spec":{"size":9}}'
+same "its status" '3 True' "$(k get gz g1 -n $ns -o json | jq -r '"\(.spec.size) \(.status.conditions[0].status)"')"
+succeeds "scale it" k scale gz g1 -n $ns --replicas=5
+same "scale it" 5 "$(k get gz g1 -n $ns -o json | jq .spec.size)"
+succeeds "apply a second version" k apply -f gizmos2.yaml
+succeeds "an object in it" timeout 120 sh -c "until '$kubectl' --server '$SERVER' get --raw '/apis/kinds.example.com/v2/namespaces/$ns/gizmos/g1' >/dev/null 2>&1; do sleep 0.2; done"
+same "an object in both" 'kinds.example.com/v1 kinds.example.com/v2' \
+	"$(for v in v1 v2; do k get --raw "/apis/kinds.example.com/$v/namespaces/$ns/gizmos/g1" | jq -r .apiVersion; done | xargs)"
+refuses "a definition with a webhook" k patch crd gizmos.kinds.example.com --type=merge -p '{"spec":{"conversion":{"strategy":"Webhook"}}}'
+matches "a definition with a webhook" 'this server calls no webhooks' "$out"
+timeout 240 "$kubectl" --server "$SERVER" get --raw "/apis/kinds.example.com/v1/namespaces/$ns/gizmos?watch=1" >gizmos.watch 2>&1 &
+background=$!
+succeeds "a watch of it" timeout 120 sh -c 'until grep -q ADDED gizmos.watch; do sleep 0.1; done'
+succeeds "delete the definition" k delete crd gizmos.kinds.example.com
+wait "$background" || true
+background=
+matches "the watch saw its object go, and ended" '"type":"DELETED"' "$(cat gizmos.watch)"
+refuses "none is served any more" k get --raw "/apis/kinds.example.com/v1/namespaces/$ns/gizmos"
+matches "none is served any more" 'could not find the requested resource' "$out"
+
 printf 'kubectl.sh: %s checks, %s failed (%s)\n' "$checks" "$failures" "$("$kubectl" version --client 2>/dev/null | head -1)"
 [ "$failures" -eq 0 ]
