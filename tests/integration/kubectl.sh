@@ -22,7 +22,10 @@ minor_of() {
 	"$1" version --client -o json 2>/dev/null | jq -r '.clientVersion.minor // "0"' | tr -cd 0-9
 }
 
-kubectl=$(command -v kubectl || true)
+kubectl=
+if [ -z "${KUBECTL_BUILT:-}" ]; then
+	kubectl=$(command -v kubectl || true)
+fi
 if [ -n "$kubectl" ] && [ "$(minor_of "$kubectl")" -lt 32 ]; then
 	kubectl=
 fi
@@ -31,8 +34,8 @@ if [ -z "$kubectl" ]; then
 		echo "skipped: no kubectl 1.32 or later on PATH" >&2
 		exit 77
 	fi
-	"$here/build-peers.sh" "$2" "$1/kubectl" || exit $?
-	kubectl=$1/kubectl
+	kubectl=$1/$(basename "$2")
+	"$here/build-peers.sh" "$2" "$kubectl" || exit $?
 fi
 
 checks=0

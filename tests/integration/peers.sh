@@ -50,6 +50,10 @@ build)
 kubectl)
 	with_server --memory --resources "$resources" -- "$here/kubectl.sh" "$build" "$source/cmd/kubectl"
 	;;
+kubectl-1.33 | kubectl-1.37) # whatever is on PATH
+	module=$source/cmd/${name%-1.37}
+	with_server --memory --resources "$resources" -- env KUBECTL_BUILT=yes "$here/kubectl.sh" "$build" "$module"
+	;;
 kubectl-durable)
 	with_server --data-dir @DIR@ --resources "$resources" -- "$here/kubectl.sh" "$build" "$source/cmd/kubectl"
 	;;
