@@ -274,10 +274,17 @@ func (a *protoAPI) kind(s protoServed) {
 		Preconditions: metav1.NewUIDPreconditions("another")})
 	reply = a.call("DELETE", s.path+"/"+name, protoType, protoType, options)
 	a.statusOf("H-323", "delete "+what+" with another uid", reply, 409, metav1.StatusReasonConflict)
-	options, _ = protoEncode(&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}})
+	// At once: no agent to wait for, and no dependents to be let go first.
+	atOnce, background := int64(0), metav1.DeletePropagationBackground
+	options, _ = protoEncode(&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}, GracePeriodSeconds: &atOnce, PropagationPolicy: &background})
 	reply = a.call("DELETE", s.path+"/"+name, protoType, protoType, options)
 	a.report.check(reply.code == 200 && reply.kind == protoType, "H-323", "delete %s: %d %s", what, reply.code, reply.kind)
-	reply = a.call("GET", s.path+"/"+name, "", protoType, nil)
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		reply = a.call("GET", s.path+"/"+name, "", protoType, nil)
+		if s.resource.Resource != "namespaces" || reply.code == 404 || time.Now().After(deadline) { // which is emptied first
+			break
+		}
+	}
 	a.statusOf("R-648", "get deleted "+what, reply, 404, metav1.StatusReasonNotFound)
 }
 
