@@ -430,7 +430,8 @@ static void start_watcher(struct vdi_watch_start *start)
 	struct vd_store_status store = { 0 };
 	vd_status	       status;
 
-	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks &&
+	/* Whatever the cache has needs no proof that it is the newest. */
+	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks && start->revision != VD_REVISION_ANY &&
 	    (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)) {
 		start->status = VD_INTERNAL;
 		if ((start->error = vdi_alloc(sizeof *start->error)))
