@@ -46,6 +46,7 @@ struct definition {
 	bool			  is_accepted;
 	const char		 *conflict; /* a literal */
 	char			  conflict_message[256];
+	bool			  is_conflict_ours; /* another server may see none */
 	struct vdi_kind_cache	 *cache; /* for crd */
 	uint64_t		  cache_key;
 	char			  frame_version[64];
@@ -374,6 +375,7 @@ static void judge(struct vdi_definitions *definitions, struct definition *defini
 	}
 	for (size_t i = 0; i < declared->count && conflict == NULL && definition->crd.stored; i++)
 		conflict = conflict_with(definition, declared->items[i], " by a kind that this server was told of at its start", message);
+	definition->is_conflict_ours = conflict != NULL;
 	for (struct definition *other = definitions->first; other && conflict == NULL && definition->crd.stored; other = other->next)
 		if (other != definition && other->is_accepted && other->crd.stored)
 			conflict = conflict_with(definition, other->crd.stored, "", message);
@@ -660,6 +662,14 @@ static void begin_call(struct definition *definition, bool is_removal)
 	call->has_others = false;
 }
 
+/* The store may have a kube-apiserver beside us, which goes by the conditions. */
+static bool is_shared(const struct vd_server *server)
+{
+	struct vd_store_status store = { 0 };
+
+	return vd_store_status_get(server->store, &store) == VD_OK && store.remote;
+}
+
 /* Looks first whether there is anything to write. */
 static void settle_status(struct definition *definition, vd_mono now)
 {
@@ -668,7 +678,8 @@ static void settle_status(struct definition *definition, vd_mono now)
 
 	if (!definition->is_status_due || definition->status_retry.ns > now.ns || (definition->is_accepted && !definition->is_served))
 		return;
-	if (definition->crd.stored == NULL) { /* what cannot be read is not judged */
+	/* What cannot be read is not judged; and what only we do not serve is not told to others who do. */
+	if (definition->crd.stored == NULL || (definition->is_conflict_ours && is_shared(definition->owner->server))) {
 		definition->is_status_due = false;
 		return;
 	}

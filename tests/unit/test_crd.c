@@ -67,7 +67,10 @@ static char *texted(const struct vdi_node *root)
 	char	      *text;
 
 	vdi_tree_write(&out, root);
-	text = strndup(out.data, out.size);
+	text = malloc(out.size + 1);
+	assert_non_null(text);
+	memcpy(text, out.data, out.size);
+	text[out.size] = 0;
 	vdi_out_fini(&out);
 	return text;
 }

@@ -18,7 +18,10 @@ static char *set_conditions(const char *namespace_text, struct vdi_namespace_con
 	assert_status(vdi_tree_parse(&tree, vd_bytes_of(namespace_text), &root, NULL), VD_OK);
 	assert_status(vdi_namespace_conditions_set(&tree, root, content, now, ret_changed), VD_OK);
 	vdi_tree_write(&out, root);
-	text = strndup(out.data, out.size);
+	text = malloc(out.size + 1);
+	assert_non_null(text);
+	memcpy(text, out.data, out.size);
+	text[out.size] = 0;
 	vdi_out_fini(&out);
 	vdi_tree_fini(&tree);
 	return text;

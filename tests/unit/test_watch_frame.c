@@ -7,6 +7,9 @@
 #include "history.h"
 #include "watch_frame.h"
 
+/* Of one version, as any kind that is built in. */
+static const struct vdi_resource plain_resource = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps" };
+
 struct world {
 	struct vd_codec	     *codec;
 	struct vd_object     *object;
@@ -57,7 +60,7 @@ static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 	static const char     text[] = "{\"type\":\"ADDED\",\"object\":{\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"x\"}}}\n";
 	int64_t		      live = vdi_alloc_live();
 	struct world	      world = world_new();
-	struct vdi_watch_form plain = { 0 }, packed[2] = { { 0 }, { 0 } };
+	struct vdi_watch_form plain = { .resource = &plain_resource }, packed[2] = { plain, plain };
 	struct vd_blob	     *frames[2], *own, *one;
 
 	for (int i = 0; i < 2; i++)
@@ -92,7 +95,7 @@ static void r640_who_shares_and_who_does_not(void **state)
 {
 	struct world	      world = world_new();
 	struct vd_watch_event own = world.event;
-	struct vdi_watch_form form = { .include = VDI_INCLUDE_METADATA };
+	struct vdi_watch_form form = { .resource = &plain_resource, .include = VDI_INCLUDE_METADATA };
 
 	form.negotiated.form = VDI_FORM_TABLE;
 	assert_true(vdi_watch_frame_is_shared(&form, &world.event));
@@ -119,7 +122,7 @@ static void torture_a_packed_frame(void **state)
 
 	for (uint64_t nth = 1, failed = 0;; nth++) {
 		struct world	      world = world_new();
-		struct vdi_watch_form form = { 0 };
+		struct vdi_watch_form form = { .resource = &plain_resource };
 		struct vd_blob	     *frame = NULL;
 		vd_status	      status;
 
