@@ -279,11 +279,11 @@ func (a *protoAPI) kind(s protoServed) {
 	options, _ = protoEncode(&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}, GracePeriodSeconds: &atOnce, PropagationPolicy: &background})
 	reply = a.call("DELETE", s.path+"/"+name, protoType, protoType, options)
 	a.report.check(reply.code == 200 && reply.kind == protoType, "H-323", "delete %s: %d %s", what, reply.code, reply.kind)
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		reply = a.call("GET", s.path+"/"+name, "", protoType, nil)
-		if s.resource.Resource != "namespaces" || reply.code == 404 || time.Now().After(deadline) { // which is emptied first
-			break
-		}
+	reply = a.call("GET", s.path+"/"+name, "", protoType, nil)
+	if s.resource.Resource == "namespaces" && reply.code == 200 { // which is emptied first, and goes when nobody's finalizer holds it
+		left := a.decode(reply, s.kind.kind).(metav1.Object)
+		a.report.check(left.GetDeletionTimestamp() != nil, "R-648", "deleted %s, still there: %v", what, left)
+		return
 	}
 	a.statusOf("R-648", "get deleted "+what, reply, 404, metav1.StatusReasonNotFound)
 }
