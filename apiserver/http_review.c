@@ -34,23 +34,6 @@ static bool find_kind(const struct vdi_route *route, enum review *ret_review)
 
 /* ---- Statuses ---- */
 
-static void write_who(struct vdi_out *out, const struct vdi_request *request)
-{
-	const struct vdi_identity *identity = request->identity;
-
-	vdi_out_key(out, "userInfo");
-	vdi_out_raw(out, "{");
-	vdi_out_member(out, "username", vd_bytes_of(identity->user));
-	vdi_out_member(out, "uid", vd_bytes_of(identity->uid));
-	vdi_out_key(out, "groups");
-	vdi_out_raw(out, "[");
-	for (size_t i = 0; i < identity->group_count; i++) {
-		vdi_out_comma(out);
-		vdi_out_text(out, identity->groups[i]);
-	}
-	vdi_out_raw(out, "]}");
-}
-
 static struct vd_bytes text_at(struct vdi_tree *tree, const struct vdi_node *root, const char *path)
 {
 	return vdi_tree_string_of(vdi_tree_find(tree, root, path));
@@ -128,7 +111,7 @@ static void reply(struct vdi_request *request, enum review review, struct vdi_tr
 	vdi_out_key(&body, "status");
 	vdi_out_raw(&body, "{");
 	if (review == REVIEW_WHO)
-		write_who(&body, request);
+		vdi_identity_write(&body, "userInfo", request->identity);
 	else if (review == REVIEW_ACCESS)
 		write_access(&body, request, &access);
 	else

@@ -57,3 +57,21 @@ bool vdi_identity_is_in(const struct vdi_identity *identity, const char *group)
 			return true;
 	return false;
 }
+
+void vdi_identity_write(struct vdi_out *out, const char *key, const struct vdi_identity *identity)
+{
+	vdi_out_key(out, key);
+	vdi_out_raw(out, "{");
+	if (identity) {
+		vdi_out_member(out, "username", vd_bytes_of(identity->user));
+		vdi_out_member(out, "uid", vd_bytes_of(identity->uid));
+		vdi_out_key(out, "groups");
+		vdi_out_raw(out, "[");
+		for (size_t i = 0; i < identity->group_count; i++) {
+			vdi_out_comma(out);
+			vdi_out_text(out, identity->groups[i]);
+		}
+		vdi_out_raw(out, "]");
+	}
+	vdi_out_raw(out, "}");
+}

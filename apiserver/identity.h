@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base.h"
+#include "out.h"
 
 #define VDI_USER_ANONYMOUS	  "system:anonymous"
 #define VDI_GROUP_AUTHENTICATED	  "system:authenticated"
@@ -31,5 +32,7 @@ struct vdi_identity *vdi_identity_ref(struct vdi_identity *identity);
 struct vdi_identity *vdi_identity_unref(struct vdi_identity *identity);
 
 bool vdi_identity_is_in(const struct vdi_identity *identity, const char *group);
+/* The member key of an object: a UserInfo of authentication.k8s.io; empty without identity. */
+void vdi_identity_write(struct vdi_out *out, const char *key, const struct vdi_identity *identity);
 
 #endif

@@ -178,6 +178,21 @@ static size_t enter_index(struct vdi_schema_judge *judge, size_t index)
 	return size;
 }
 
+/* Into a member or an item of value; *ret_of_child: what its schema is, or NULL. */
+static size_t enter_child(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *child, size_t index,
+			  const struct vdi_schema_node **ret_of_child)
+{
+	const struct vdi_schema_node *property;
+
+	if (value->kind == VDI_NODE_ARRAY) {
+		*ret_of_child = node->items;
+		return enter_index(judge, index);
+	}
+	property = vdi_schema_property_of(node, child->key);
+	*ret_of_child = property ? property : node->additional;
+	return enter_key(judge, child->key, property == NULL);
+}
+
 static struct vd_bytes here(struct vdi_schema_judge *judge)
 {
 	vdi_schema_judge_reset(judge, &judge->field);
@@ -297,16 +312,9 @@ static void check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_
 	if (value->kind == VDI_NODE_ARRAY && node->list != VDI_LIST_ATOMIC && (node->list == VDI_LIST_SET || are_objects(judge, value)) && value->count > 1)
 		check_doubles(judge, node, value);
 	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK; child = child->next, index++) {
-		const struct vdi_schema_node *property, *of_child = node->items;
-		size_t			      size;
+		const struct vdi_schema_node *of_child;
+		size_t			      size = enter_child(judge, node, value, child, index, &of_child);
 
-		if (value->kind == VDI_NODE_ARRAY) {
-			size = enter_index(judge, index);
-		} else {
-			property = vdi_schema_property_of(node, child->key);
-			of_child = property ? property : node->additional;
-			size = enter_key(judge, child->key, property == NULL);
-		}
 		if (of_child && of_child->has_lists)
 			check_lists(judge, of_child, child);
 		judge->path.size = size;
@@ -418,16 +426,9 @@ void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi
 	if (node->embedded && value->kind == VDI_NODE_OBJECT)
 		check_resource(judge, value);
 	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK; child = child->next, index++) {
-		const struct vdi_schema_node *property, *of_child = node->items;
-		size_t			      size;
+		const struct vdi_schema_node *of_child;
+		size_t			      size = enter_child(judge, node, value, child, index, &of_child);
 
-		if (value->kind == VDI_NODE_ARRAY) {
-			size = enter_index(judge, index);
-		} else {
-			property = vdi_schema_property_of(node, child->key);
-			of_child = property ? property : node->additional;
-			size = enter_key(judge, child->key, property == NULL);
-		}
 		if (of_child && of_child->has_resources)
 			vdi_schema_check_resources(judge, of_child, child);
 		judge->path.size = size;

@@ -307,24 +307,6 @@ static void write_time(struct vdi_out *out, const char *key, vd_wall time)
 	vdi_out_member(out, key, (struct vd_bytes) { text, size });
 }
 
-static void write_user(struct vdi_out *out, const struct vdi_identity *identity)
-{
-	vdi_out_key(out, "user");
-	vdi_out_raw(out, "{");
-	if (identity) {
-		vdi_out_member(out, "username", vd_bytes_of(identity->user));
-		vdi_out_member(out, "uid", vd_bytes_of(identity->uid));
-		vdi_out_key(out, "groups");
-		vdi_out_raw(out, "[");
-		for (size_t i = 0; i < identity->group_count; i++) {
-			vdi_out_comma(out);
-			vdi_out_text(out, identity->groups[i]);
-		}
-		vdi_out_raw(out, "]");
-	}
-	vdi_out_raw(out, "}");
-}
-
 static void write_body(struct vdi_out *out, const char *key, const struct vdi_out *body)
 {
 	out->failed |= body->failed;
@@ -343,7 +325,7 @@ static void write_event(struct vdi_out *out, const struct vdi_trail *trail, cons
 	vdi_out_member(out, "stage", vd_bytes_of(stage));
 	vdi_out_member(out, "requestURI", vdi_out_slice(&trail->uri));
 	vdi_out_member(out, "verb", vd_bytes_of(trail->verb));
-	write_user(out, trail->identity);
+	vdi_identity_write(out, "user", trail->identity);
 	if (trail->peer[0])
 		vdi_out_printf(out, ",\"sourceIPs\":[\"%s\"]", trail->peer);
 	vdi_out_member(out, "userAgent", vdi_out_slice(&trail->agent));
