@@ -2,18 +2,18 @@
 #include <vedette/etcd.h>
 
 #include "etcd_client.h"
-#include "grpc_client.h"
+#include "rpc_client.h"
 
 vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
 {
-	struct vdi_grpc_tls	       tls;
-	struct vdi_grpc_client_options transport_options;
+	struct vdi_rpc_tls	       tls;
+	struct vdi_rpc_client_options transport_options;
 	struct vdi_rpc_client	      *transport;
 	vd_status		       status;
 
 	VDI_TRY(vdi_etcd_check_options(options, reterr));
-	tls = (struct vdi_grpc_tls) { options->ca_path, options->cert_path, options->key_path, options->server_name };
-	transport_options = (struct vdi_grpc_client_options) {
+	tls = (struct vdi_rpc_tls) { options->ca_path, options->cert_path, options->key_path, options->server_name };
+	transport_options = (struct vdi_rpc_client_options) {
 		.endpoints = options->endpoints,
 		.endpoint_count = options->endpoint_count,
 		.tls = tls.ca_path || tls.cert_path || tls.server_name ? &tls : NULL,
@@ -22,7 +22,7 @@ vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *o
 		.send_size_max = options->send_size_max,
 		.receive_size_max = options->receive_size_max,
 	};
-	VDI_TRY(vdi_grpc_client_new(env, &transport_options, &transport, reterr));
+	VDI_TRY(vdi_rpc_client_new(env, &transport_options, &transport, reterr));
 	status = vdi_etcd_new(env, options, transport, ret_client, reterr);
 	if (status != VD_OK)
 		transport->ops->close(transport, NULL, NULL);

@@ -151,7 +151,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
 	rpc->server = server;
 	transport.arg = rpc;
-	status = vdi_grpc_server_new(server->env, &transport, &rpc->transport, reterr);
+	status = vdi_rpc_server_new(server->env, &transport, &rpc->transport, reterr);
 	if (status == VD_OK)
 		*ret_rpc = rpc;
 	else

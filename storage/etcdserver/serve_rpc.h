@@ -18,7 +18,7 @@ struct vdi_serve_rpc_options {
 	vd_dur				 keepalive_timeout; /* 0: 20 s */
 };
 
-/* Serves when it returns VD_OK. The server (borrowed) outlives it. Errors as vdi_grpc_server_new. */
+/* Serves when it returns VD_OK. The server (borrowed) outlives it. Errors as vdi_rpc_server_new. */
 VDI_MUST_USE vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serve_rpc_options *options, struct vdi_serve_rpc **ret_rpc,
 					 struct vd_error *reterr);
 /* "127.0.0.1:2379"; lent. */

@@ -11,8 +11,8 @@
 #include <grpc/support/alloc.h>
 #include <vedette/vedette.h>
 
+#include "grpc_cause.h"
 #include "grpc_client_state.h"
-#include "grpc_endpoint.h"
 
 #define PROBE_INTERVAL VD_SECONDS(2)
 #define PROBE_TIMEOUT  VD_SECONDS(5)
@@ -43,12 +43,12 @@ static int to_ms(vd_dur duration)
 	return ms > INT_MAX ? INT_MAX : (int) ms;
 }
 
-static grpc_channel *create_core(const struct vdi_grpc_client *client, const struct vdi_grpc_endpoint *endpoint)
+static grpc_channel *create_core(const struct vdi_grpc_client *client, const char *target, bool is_socket)
 {
 	grpc_arg	  list[20];
 	grpc_channel_args args = { .args = list };
 	vd_dur		  ping = client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
-	const char	 *name = client->server_name ? client->server_name : endpoint->is_socket ? "localhost" : NULL;
+	const char	 *name = client->server_name ? client->server_name : is_socket ? "localhost" : NULL;
 
 	list[args.num_args++] = (grpc_arg) { .type = GRPC_ARG_POINTER, .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
 					     .value.pointer = { client->quota, grpc_resource_quota_arg_vtable() } };
@@ -78,31 +78,47 @@ static grpc_channel *create_core(const struct vdi_grpc_client *client, const str
 	if (client->has_tls && name)
 		list[args.num_args++] = string_arg(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, name);
 	VDI_CHECK(args.num_args <= VDI_ARRAY_SIZE(list));
-	return grpc_channel_create(endpoint->target, client->credentials, &args);
+	return grpc_channel_create(target, client->credentials, &args);
+}
+
+static vd_status make_target(const struct vdi_rpc_endpoint *endpoint, char **ret_target)
+{
+	struct vdi_buffer target;
+	vd_status	  status;
+
+	vdi_buffer_init(&target, VDI_GRPC_TARGET_SIZE_MAX);
+	vdi_grpc_target(endpoint, &target);
+	status = vdi_buffer_status(&target);
+	if (status == VD_OK)
+		*ret_target = vdi_strdup(target.data);
+	vdi_buffer_fini(&target);
+	return status == VD_OK && *ret_target ? VD_OK : VD_NOMEM;
 }
 
 vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name, struct vdi_grpc_channel **ret_channel, struct vd_error *reterr)
 {
 	struct vdi_grpc_channel *channel = VDI_NEW(struct vdi_grpc_channel);
-	struct vdi_grpc_endpoint endpoint;
+	struct vdi_rpc_endpoint	 endpoint = { 0 };
 	vd_status		 status;
 
 	if (channel == NULL)
 		return VD_NOMEM;
 	channel->name = vdi_strdup(name);
-	status = channel->name ? vdi_grpc_endpoint_parse(name, &endpoint, reterr) : VD_NOMEM;
+	status = channel->name ? vdi_rpc_endpoint_parse(name, &endpoint, reterr) : VD_NOMEM;
+	if (status == VD_OK)
+		status = make_target(&endpoint, &channel->target);
+	vdi_free(endpoint.address);
 	if (status != VD_OK) {
 		vdi_free(channel->name);
 		vdi_free(channel);
 		return status;
 	}
 	channel->client = client;
-	channel->target = endpoint.target;
 	channel->references = 1;
 	channel->probe_due = VD_NEVER;
 	channel->watch_tag.run = run_watch;
 	channel->probe_tag.run = run_probe;
-	channel->core = create_core(client, &endpoint);
+	channel->core = create_core(client, channel->target, endpoint.is_socket);
 	*ret_channel = channel;
 	return VD_OK;
 }

@@ -11,7 +11,7 @@
 
 #include "grpc_client_state.h"
 #include "grpc_credentials.h"
-#include "grpc_endpoint.h"
+#include "rpc_endpoint.h"
 
 #define MEMORY_MIN ((size_t) 512 << 20)
 #define MEMORY_MAX ((size_t) 4 << 30)
@@ -304,15 +304,15 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 }
 
 /* The scheme of the first endpoint decides for all. */
-static vd_status decide_tls(const struct vdi_grpc_client_options *options, bool *ret_tls, struct vd_error *reterr)
+static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls, struct vd_error *reterr)
 {
-	struct vdi_grpc_endpoint first;
+	struct vdi_rpc_endpoint first;
 
 	if (options->endpoint_count == 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
-	VDI_TRY(vdi_grpc_endpoint_parse(options->endpoints[0], &first, reterr));
-	vdi_free(first.target);
-	*ret_tls = first.scheme == VDI_GRPC_TLS || (first.scheme == VDI_GRPC_AS_CONFIGURED && options->tls);
+	VDI_TRY(vdi_rpc_endpoint_parse(options->endpoints[0], &first, reterr));
+	vdi_free(first.address);
+	*ret_tls = first.scheme == VDI_RPC_TLS || (first.scheme == VDI_RPC_AS_CONFIGURED && options->tls);
 	return VD_OK;
 }
 
@@ -324,7 +324,7 @@ static size_t memory_max(const struct vdi_grpc_client *client)
 	return VDI_MAX(twice, MEMORY_MIN);
 }
 
-static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_grpc_client_options *options, struct vd_error *reterr)
+static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_rpc_client_options *options, struct vd_error *reterr)
 {
 	struct vdi_grpc_queue_options queue_options = { .name = "vedette-grpc", .round = run_round, .ended = finish_client, .arg = client, .lends = true };
 
@@ -343,7 +343,7 @@ static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_grpc_cl
 	return vdi_grpc_queue_new(client->env, &queue_options, &client->queue);
 }
 
-vd_status vdi_grpc_client_new(const struct vd_env *env, const struct vdi_grpc_client_options *options, struct vdi_rpc_client **ret_client,
+vd_status vdi_rpc_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client,
 			      struct vd_error *reterr)
 {
 	static const struct vdi_rpc_client_ops ops = {

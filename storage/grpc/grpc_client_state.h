@@ -15,7 +15,7 @@
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 
-#include "grpc_client.h"
+#include "rpc_client.h"
 #include "grpc_message.h"
 #include "grpc_queue.h"
 #include "grpc_runtime.h"

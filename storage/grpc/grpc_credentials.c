@@ -1,172 +1,19 @@
-/* Files are read at the start only: a certificate that was replaced is used after a restart, or by whoever opens a new client. Core copies what it is given.
- * Core finds out late, and says little, when a file has no certificate in it or a key fits no certificate; so all of it is tried here, and what is wrong is
- * said in OpenSSL's words, with the file's name. */
-#include <errno.h>
-#include <stdio.h>
-
-#include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
-
+/* Files are read and tried in rpc_pems.c. Core copies what it is given. */
 #include "grpc_credentials.h"
+#include "rpc_pems.h"
 
-#define FILE_SIZE_MAX (1 << 20)
-
-struct pems {
-	char *ca;
-	char *cert;
-	char *key;
-};
-
-static vd_status read_file(const char *what, const char *path, char **ret_text, struct vd_error *reterr)
-{
-	FILE  *file = fopen(path, "re");
-	char  *text;
-	size_t size;
-	int    error = errno;
-	bool   failed;
-
-	if (file == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\": %s", what, path, strerror(error));
-	text = vdi_alloc(FILE_SIZE_MAX + 1);
-	if (text == NULL) {
-		fclose(file);
-		return vd_error_set(reterr, VD_NOMEM, "%s \"%.200s\": out of memory", what, path);
-	}
-	size = fread(text, 1, FILE_SIZE_MAX + 1, file);
-	error = errno;
-	failed = ferror(file);
-	fclose(file);
-	if (!failed && size <= FILE_SIZE_MAX) {
-		text[size] = 0;
-		if (strstr(text, "-----BEGIN ")) {
-			*ret_text = text;
-			return VD_OK;
-		}
-	}
-	vdi_free(text);
-	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\": %s", what, path,
-			    failed ? strerror(error) : size > FILE_SIZE_MAX ? "too large" : "holds no PEM block");
-}
-
-/* ---- Trying them ---- */
-
-/* A key must not need a person. */
-static int no_passphrase(char *buffer, int size, int writing, void *arg)
-{
-	(void) buffer;
-	(void) size;
-	(void) writing;
-	(void) arg;
-	return -1;
-}
-
-static vd_status refuse(const char *what, const char *path, const char *why, struct vd_error *reterr)
-{
-	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-
-	(void) vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\" cannot be used: %s%s%s", what, path, why, reason ? ": " : "", reason ? reason : "");
-	ERR_clear_error();
-	return VD_INVALID_ARGUMENT;
-}
-
-/* The first certificate, and whether all that follow can be read. */
-static vd_status try_certificates(const char *what, const char *path, const char *text, X509 **ret_first, struct vd_error *reterr)
-{
-	BIO  *bio = BIO_new_mem_buf(text, -1);
-	X509 *first = bio ? PEM_read_bio_X509(bio, NULL, no_passphrase, NULL) : NULL;
-	X509 *next = first;
-	bool  is_end;
-
-	while (next && (next = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL)) != NULL)
-		X509_free(next);
-	is_end = first && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-	BIO_free(bio);
-	if (!is_end) {
-		X509_free(first);
-		return refuse(what, path, first ? "a certificate behind the first one cannot be read" : "no certificate can be read", reterr);
-	}
-	ERR_clear_error();
-	*ret_first = first;
-	return VD_OK;
-}
-
-static vd_status try_key(const char *cert_path, X509 *certificate, const char *path, const char *text, struct vd_error *reterr)
-{
-	BIO	 *bio = BIO_new_mem_buf(text, -1);
-	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
-	vd_status status = VD_OK;
-	char	  why[280];
-
-	BIO_free(bio);
-	if (key == NULL)
-		return refuse("key", path, "no private key can be read", reterr);
-	(void) snprintf(why, sizeof why, "it is not the key of \"%.200s\"", cert_path);
-	if (X509_check_private_key(certificate, key) != 1)
-		status = refuse("key", path, why, reterr);
-	EVP_PKEY_free(key);
-	return status;
-}
-
-static vd_status try_pems(const char *ca_path, const char *cert_path, const char *key_path, const struct pems *pems, struct vd_error *reterr)
-{
-	X509	 *certificate = NULL;
-	vd_status status = VD_OK;
-
-	ERR_clear_error();
-	if (pems->ca)
-		status = try_certificates("CA file", ca_path, pems->ca, &certificate, reterr);
-	X509_free(certificate);
-	if (status != VD_OK || pems->cert == NULL)
-		return status;
-	VDI_TRY(try_certificates("certificate", cert_path, pems->cert, &certificate, reterr));
-	status = try_key(cert_path, certificate, key_path, pems->key, reterr);
-	X509_free(certificate);
-	return status;
-}
-
-static void pems_fini(struct pems *pems)
-{
-	vdi_free(pems->ca);
-	vdi_free(pems->cert);
-	vdi_free(pems->key);
-}
-
-static vd_status pems_read(const char *ca_path, const char *cert_path, const char *key_path, struct pems *ret_pems, struct vd_error *reterr)
-{
-	struct pems pems = { 0 };
-	vd_status   status = VD_OK;
-
-	if (!cert_path != !key_path)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a certificate and its key are given together or not at all");
-	if (ca_path)
-		status = read_file("CA file", ca_path, &pems.ca, reterr);
-	if (status == VD_OK && cert_path)
-		status = read_file("certificate", cert_path, &pems.cert, reterr);
-	if (status == VD_OK && key_path)
-		status = read_file("key", key_path, &pems.key, reterr);
-	if (status == VD_OK)
-		status = try_pems(ca_path, cert_path, key_path, &pems, reterr);
-	if (status != VD_OK) {
-		pems_fini(&pems);
-		return status;
-	}
-	*ret_pems = pems;
-	return VD_OK;
-}
-
-vd_status vdi_grpc_credentials_client(const struct vdi_grpc_tls *tls, grpc_channel_credentials **ret_credentials, struct vd_error *reterr)
+vd_status vdi_grpc_credentials_client(const struct vdi_rpc_tls *tls, grpc_channel_credentials **ret_credentials, struct vd_error *reterr)
 {
 	grpc_ssl_pem_key_cert_pair pair = { 0 };
 	grpc_channel_credentials  *credentials;
-	struct pems		   pems = { 0 };
+	struct vdi_rpc_pems		   pems = { 0 };
 
 	if (tls)
-		VDI_TRY(pems_read(tls->ca_path, tls->cert_path, tls->key_path, &pems, reterr));
+		VDI_TRY(vdi_rpc_pems_read(tls->ca_path, tls->cert_path, tls->key_path, &pems, reterr));
 	pair.cert_chain = pems.cert;
 	pair.private_key = pems.key;
 	credentials = grpc_ssl_credentials_create_ex(pems.ca, pems.cert ? &pair : NULL, NULL, NULL);
-	pems_fini(&pems);
+	vdi_rpc_pems_fini(&pems);
 	if (credentials == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the certificates were not accepted");
 	*ret_credentials = credentials;
@@ -178,20 +25,20 @@ vd_status vdi_grpc_credentials_server(const struct vdi_rpc_server_tls *tls, grpc
 	grpc_ssl_pem_key_cert_pair		pair;
 	grpc_ssl_client_certificate_request_type request = GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE;
 	grpc_server_credentials		       *credentials;
-	struct pems				pems;
+	struct vdi_rpc_pems				pems;
 
 	if (tls->cert_path == NULL || tls->key_path == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a TLS server needs a certificate and its key");
 	if (tls->require_client_cert && tls->client_ca_path == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "client certificates cannot be required without a CA for them");
-	VDI_TRY(pems_read(tls->client_ca_path, tls->cert_path, tls->key_path, &pems, reterr));
+	VDI_TRY(vdi_rpc_pems_read(tls->client_ca_path, tls->cert_path, tls->key_path, &pems, reterr));
 	pair.cert_chain = pems.cert;
 	pair.private_key = pems.key;
 	if (pems.ca)
 		request = tls->require_client_cert ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
 						   : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY;
 	credentials = grpc_ssl_server_credentials_create_ex(pems.ca, &pair, 1, request, NULL);
-	pems_fini(&pems);
+	vdi_rpc_pems_fini(&pems);
 	if (credentials == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the certificates were not accepted");
 	*ret_credentials = credentials;

@@ -100,3 +100,30 @@ void vdi_grpc_text_fini(struct vdi_grpc_text *text)
 	if (text->text != text->room)
 		vdi_free(text->text);
 }
+
+/* ---- Blobs ---- */
+
+static void drop_reference(void *arg)
+{
+	struct vdi_rpc_blob *blob = arg;
+
+	(void) vdi_rpc_blob_size(blob); /* acquires */
+	vdi_rpc_blob_unref(blob);
+}
+
+grpc_byte_buffer *vdi_grpc_blob_pack(struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	grpc_slice	  slices[2];
+	struct vd_bytes	  bytes = blob ? vdi_rpc_blob_bytes(blob) : VD_BYTES_NONE;
+	size_t		  count = 0;
+	grpc_byte_buffer *buffer;
+
+	if (head.size)
+		slices[count++] = grpc_slice_from_copied_buffer(head.data, head.size);
+	if (bytes.size)
+		slices[count++] = grpc_slice_new_with_user_data((void *) (uintptr_t) bytes.data, bytes.size, drop_reference, vdi_rpc_blob_ref(blob));
+	buffer = grpc_raw_byte_buffer_create(slices, count);
+	while (count)
+		grpc_slice_unref(slices[--count]);
+	return buffer;
+}

@@ -6,11 +6,15 @@
 #include <grpc/grpc.h>
 
 #include "rpc_client.h"
+#include "rpc_server.h"
 
 /* A copy in our memory, which core gives back on whatever thread it likes. NULL: no memory. For grpc_byte_buffer_destroy. */
 grpc_byte_buffer *vdi_grpc_message_pack(struct vd_bytes bytes);
 /* A copy in one piece, so that nobody who holds it holds memory of core's. Destroys the buffer, always. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_grpc_message_unpack(grpc_byte_buffer *buffer, struct vdi_rpc_message *ret_message);
+
+/* The blob may be NULL, and is referred to until core is done with the bytes. */
+grpc_byte_buffer *vdi_grpc_blob_pack(struct vd_bytes head, struct vdi_rpc_blob *blob);
 
 /* Whether core would take this pair. */
 bool vdi_grpc_metadata_is_legal(const char *key, struct vd_bytes value);

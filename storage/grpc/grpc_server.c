@@ -438,7 +438,7 @@ static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_serv
 	return listen_on_all(server, options, reterr);
 }
 
-vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
+vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
 			      struct vd_error *reterr)
 {
 	struct vdi_rpc_server *server = VDI_NEW(struct vdi_rpc_server);

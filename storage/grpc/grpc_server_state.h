@@ -174,10 +174,4 @@ struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_rpc_server *server)
 /* After anything that closing may wait for. Under the server's lock. */
 void vdi_grpc_server_wake_locked(struct vdi_rpc_server *server);
 
-/* ---- grpc_blob.c ---- */
-
-/* The blob may be NULL, and is referred to until core is done with the bytes. */
-grpc_byte_buffer *vdi_grpc_blob_pack(struct vd_bytes head, struct vdi_rpc_blob *blob);
-size_t		  vdi_rpc_blob_size(const struct vdi_rpc_blob *blob);
-
 #endif

@@ -205,7 +205,7 @@ vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const 
 	mine.stream_method_count = VDI_ARRAY_SIZE(streams);
 	mine.unary_methods = unary;
 	mine.unary_method_count = VDI_ARRAY_SIZE(unary);
-	return vdi_grpc_server_new(env, &mine, &echo->server, reterr);
+	return vdi_rpc_server_new(env, &mine, &echo->server, reterr);
 }
 
 const char *rpc_echo_address(const struct rpc_echo *echo)
@@ -411,13 +411,13 @@ void rpc_recorder_fini(struct rpc_recorder *recorder)
 	vdi_lock_fini(&recorder->lock);
 }
 
-struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count, const struct vdi_grpc_tls *tls)
+struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count, const struct vdi_rpc_tls *tls)
 {
-	struct vdi_grpc_client_options options = { .endpoints = endpoints, .endpoint_count = count, .tls = tls };
+	struct vdi_rpc_client_options options = { .endpoints = endpoints, .endpoint_count = count, .tls = tls };
 	struct vdi_rpc_client	      *client;
 	struct vd_error		       error = { 0 };
 
-	if (vdi_grpc_client_new(env, &options, &client, &error) != VD_OK)
+	if (vdi_rpc_client_new(env, &options, &client, &error) != VD_OK)
 		fail_msg("%s", error.message);
 	return client;
 }

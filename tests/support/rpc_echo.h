@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "base.h"
-#include "grpc_client.h"
 #include "lock.h"
 #include "rpc_client.h"
 #include "rpc_server.h"
@@ -33,7 +32,7 @@ struct rpc_echo {
 	_Atomic uint64_t       fulls;
 };
 
-/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Anything but VD_OK comes from vdi_grpc_server_new. */
+/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Anything but VD_OK comes from vdi_rpc_server_new. */
 vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const char *listen, const struct vdi_rpc_server_options *options,
 			 struct vd_error *reterr);
 const char *rpc_echo_address(const struct rpc_echo *echo);
@@ -92,7 +91,7 @@ void rpc_recorder_wait_ended(struct rpc_recorder *recorder);
 /* After the end. */
 void rpc_recorder_fini(struct rpc_recorder *recorder);
 
-struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count, const struct vdi_grpc_tls *tls);
+struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count, const struct vdi_rpc_tls *tls);
 void		       rpc_close(const struct vd_env *env, struct vdi_rpc_client *client);
 
 #endif

@@ -453,7 +453,7 @@ static void a_draining_server_keeps_its_streams_and_gets_no_calls(void **state)
 static void e201_messages_over_the_limits(void **state)
 {
 	const char		      *address = rpc_echo_address(&echo);
-	struct vdi_grpc_client_options options = { .endpoints = &address, .endpoint_count = 1, .send_size_max = 1000, .receive_size_max = 5000 };
+	struct vdi_rpc_client_options options = { .endpoints = &address, .endpoint_count = 1, .send_size_max = 1000, .receive_size_max = 5000 };
 	struct vdi_rpc_client	      *client;
 	char			       bytes[1001] = { 0 };
 	struct rpc_answer	       answer;
@@ -461,7 +461,7 @@ static void e201_messages_over_the_limits(void **state)
 	struct vdi_rpc_request	       request = { .method = "/test.Echo/Count", .message = { bytes, 1001 }, .half_close = true, .endpoint = -1 };
 
 	(void) state;
-	assert_status(vdi_grpc_client_new(env, &options, &client, NULL), VD_OK);
+	assert_status(vdi_rpc_client_new(env, &options, &client, NULL), VD_OK);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 1001 }, VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
 	assert_string_equal(answer.text, "trying to send message larger than max (1001 vs. 1000)");
@@ -998,7 +998,7 @@ static bool try_all(bool *ret_failed)
 	struct vdi_rpc_client	       *client = NULL;
 	const char		       *address = "127.0.0.1:1";
 	const char		       *replaced = "127.0.0.1:2";
-	struct vdi_grpc_client_options	options = { .endpoints = &address, .endpoint_count = 1, .tls = NULL };
+	struct vdi_rpc_client_options	options = { .endpoints = &address, .endpoint_count = 1, .tls = NULL };
 	struct vdi_rpc_metadata		pair = { "x-test", { "value", 5 } };
 	struct vdi_rpc_request		request = { .method = "/test.Echo/Echo", .message = vd_bytes_of("a message that is longer than 23 bytes"),
 						    .metadata = &pair, .metadata_count = 1, .endpoint = VDI_RPC_ANY_ENDPOINT };
@@ -1008,7 +1008,7 @@ static bool try_all(bool *ret_failed)
 	uint64_t			begun = 0;
 	bool				opened = false;
 
-	status = vdi_grpc_client_new(env, &options, &client, NULL);
+	status = vdi_rpc_client_new(env, &options, &client, NULL);
 	if (status == VD_OK) {
 		rpc_recorder_init(&recorder, env, client, true);
 		status = client->ops->call(client, &request, count_end, &tally, NULL);

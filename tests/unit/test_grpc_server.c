@@ -255,7 +255,7 @@ static void check_bound(size_t size, unsigned passes)
 	struct vdi_rpc_client			   *guest;
 	struct vdi_wait				    wait;
 
-	assert_status(vdi_grpc_server_new(env, &options, &bounded.server, NULL), VD_OK);
+	assert_status(vdi_rpc_server_new(env, &options, &bounded.server, NULL), VD_OK);
 	address = vdi_rpc_server_address(bounded.server, 0);
 	guest = rpc_connect(env, &address, 1, NULL);
 	rpc_recorder_init(&recorder, env, guest, true);

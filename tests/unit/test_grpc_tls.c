@@ -57,7 +57,7 @@ static struct vdi_rpc_server_tls server_tls(const char *name, bool mutual)
 }
 
 /* Asks for the client's common name. server NULL: plain text. ret_cause not NULL: waits until the endpoint's state has a cause before it asks. */
-static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const struct vdi_grpc_tls *tls, const char *scheme, const char *host, vd_dur timeout,
+static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const struct vdi_rpc_tls *tls, const char *scheme, const char *host, vd_dur timeout,
 			     char *ret_cause)
 {
 	struct vdi_rpc_server_options options = { .tls = server };
@@ -97,7 +97,7 @@ static void expect_name(struct rpc_answer answer, const char *name)
 	rpc_answer_release(&answer);
 }
 
-static void expect_failure(const struct vdi_rpc_server_tls *server, const struct vdi_grpc_tls *tls, const char *scheme, const char *host, const char *cause)
+static void expect_failure(const struct vdi_rpc_server_tls *server, const struct vdi_rpc_tls *tls, const char *scheme, const char *host, const char *cause)
 {
 	char		  text[256];
 	struct rpc_answer answer = ask(server, tls, scheme, host, VD_MS(100), text);
@@ -111,7 +111,7 @@ static void expect_failure(const struct vdi_rpc_server_tls *server, const struct
 static void e204_the_scheme_decides_about_tls(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", false);
-	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 
 	(void) state;
 	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
@@ -123,7 +123,7 @@ static void e204_the_scheme_decides_about_tls(void **state)
 static void a_certificate_that_nobody_trusts(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("stranger", false);
-	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 
 	(void) state;
 	expect_failure(&server, &tls, "https://", "127.0.0.1", "the server's certificate is not trusted (certificate verify failed)");
@@ -135,7 +135,7 @@ static void a_certificate_that_nobody_trusts(void **state)
 static void a_certificate_for_another_name(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("elsewhere", false);
-	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 
 	(void) state;
 	expect_failure(&server, &tls, "", "127.0.0.1", "the server's certificate is not valid for 127.0.0.1");
@@ -146,7 +146,7 @@ static void a_certificate_for_another_name(void **state)
 static void mutual_tls_tells_who_the_client_is(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", true);
-	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
 					  .cert_path = rpc_certs_path(&certs, "client.pem"),
 					  .key_path = rpc_certs_path(&certs, "client.key") };
 
@@ -161,7 +161,7 @@ static void mutual_tls_tells_who_the_client_is(void **state)
 static void a_client_certificate_that_is_missing_or_strange(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", true);
-	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 	struct rpc_answer	  answer;
 	char			  cause[256];
 
@@ -179,7 +179,7 @@ static void a_client_certificate_that_is_missing_or_strange(void **state)
 static void plain_text_and_tls_do_not_meet(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", false);
-	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 
 	(void) state;
 	expect_failure(&server, NULL, "http://", "127.0.0.1",
@@ -187,14 +187,14 @@ static void plain_text_and_tls_do_not_meet(void **state)
 	expect_failure(NULL, &tls, "https://", "127.0.0.1", "the server does not speak TLS");
 }
 
-static void refuse_client(const struct vdi_grpc_tls *tls, const char *what)
+static void refuse_client(const struct vdi_rpc_tls *tls, const char *what)
 {
 	const char		      *endpoint = "https://localhost:2379";
-	struct vdi_grpc_client_options options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = tls };
+	struct vdi_rpc_client_options options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = tls };
 	struct vdi_rpc_client	      *client;
 	struct vd_error		       error = { 0 };
 
-	assert_status(vdi_grpc_client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_rpc_client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
 	if (strncmp(error.message, what, strlen(what)) != 0)
 		fail_msg("\"%s\" does not begin with \"%s\"", error.message, what);
 }
@@ -207,11 +207,11 @@ static void files_that_are_no_certificates_are_named(void **state)
 	struct vd_error		      error = { 0 };
 
 	(void) state;
-	refuse_client(&(struct vdi_grpc_tls) { .ca_path = "/nowhere/ca.pem" }, "CA file \"/nowhere/ca.pem\": No such file or directory");
-	refuse_client(&(struct vdi_grpc_tls) { .ca_path = "/etc/hostname" }, "CA file \"/etc/hostname\": holds no PEM block");
-	refuse_client(&(struct vdi_grpc_tls) { .ca_path = "/etc" }, "CA file \"/etc\": Is a directory");
-	refuse_client(&(struct vdi_grpc_tls) { .cert_path = "/x" }, "a certificate and its key are given together");
-	refuse_client(&(struct vdi_grpc_tls) { .cert_path = "/nowhere/c", .key_path = "/nowhere/k" }, "certificate \"/nowhere/c\": No such file");
+	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/nowhere/ca.pem" }, "CA file \"/nowhere/ca.pem\": No such file or directory");
+	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/etc/hostname" }, "CA file \"/etc/hostname\": holds no PEM block");
+	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/etc" }, "CA file \"/etc\": Is a directory");
+	refuse_client(&(struct vdi_rpc_tls) { .cert_path = "/x" }, "a certificate and its key are given together");
+	refuse_client(&(struct vdi_rpc_tls) { .cert_path = "/nowhere/c", .key_path = "/nowhere/k" }, "certificate \"/nowhere/c\": No such file");
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
 	assert_non_null(strstr(error.message, "nobody.pem\": No such file or directory"));
 	server = server_tls("server", false);
@@ -229,26 +229,26 @@ static void a_key_that_fits_no_certificate(void **state)
 {
 	struct vdi_rpc_server_tls     server = server_tls("server", false);
 	struct vdi_rpc_server_options options = { .tls = &server };
-	struct vdi_grpc_tls	      tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
+	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
 					      .cert_path = rpc_certs_path(&certs, "client.pem"),
 					      .key_path = rpc_certs_path(&certs, "server.key") };
 	struct rpc_echo		      echo;
 	struct vd_error		      error = { 0 };
 	const char		     *endpoint = "https://127.0.0.1:1";
-	struct vdi_grpc_client_options client_options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = &tls };
+	struct vdi_rpc_client_options client_options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = &tls };
 	struct vdi_rpc_client	      *client;
 	char			       wanted[1024];
 
 	(void) state;
-	assert_status(vdi_grpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_rpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
 	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch", tls.key_path, tls.cert_path);
 	assert_string_equal(error.message, wanted);
 	tls.cert_path = tls.key_path;
-	assert_status(vdi_grpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_rpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
 	(void) snprintf(wanted, sizeof wanted, "certificate \"%s\" cannot be used: no certificate can be read: no start line", tls.cert_path);
 	assert_string_equal(error.message, wanted);
 	tls.ca_path = tls.key_path;
-	assert_status(vdi_grpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_rpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
 	(void) snprintf(wanted, sizeof wanted, "CA file \"%s\" cannot be used: no certificate can be read: no start line", tls.ca_path);
 	assert_string_equal(error.message, wanted);
 	server.key_path = rpc_certs_path(&certs, "client.key");
@@ -274,7 +274,7 @@ static void count_record(void *arg, const struct vd_log_record *record)
 static void failed_handshakes_do_not_flood_the_log(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("stranger", false);
-	struct vdi_grpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 	struct vd_env_options	  options = VD_ENV_OPTIONS_INIT;
 	struct vd_env		 *plain = env;
 

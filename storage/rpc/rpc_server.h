@@ -67,8 +67,8 @@ struct vdi_rpc_server_options {
 };
 
 /* Listens and serves when it returns VD_OK. VD_INVALID_ARGUMENT names the address or the file, VD_IO (an address is in use, no thread), VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
-					   struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
+					  struct vd_error *reterr);
 /* "127.0.0.1:2379", the real port; lent. */
 const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index);
 /* No new calls (GOAWAY); running ones go on. Idempotent. */
@@ -92,6 +92,8 @@ struct vdi_rpc_blob *vdi_rpc_blob_ref(struct vdi_rpc_blob *blob);
 struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob);
 /* What was written into it; lent while a reference is held. */
 struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob);
+/* NULL: 0. */
+size_t vdi_rpc_blob_size(const struct vdi_rpc_blob *blob);
 
 /* Queues one message: head (copied, at most 32 bytes) followed by the blob (a reference is taken; may be NULL). VD_FULL: nothing was queued. VD_CLOSED: too late. */
 VDI_MUST_USE vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);

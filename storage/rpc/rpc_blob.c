@@ -1,8 +1,8 @@
-/* Bytes encoded once and sent on many calls: core refers to them, one reference for each message, so nothing is copied before the socket. Core may drop its
+/* Bytes encoded once and sent on many calls: the transport refers to them, one reference for each message, so nothing is copied before the socket. It may drop its
  * references on any of its threads; that is an atomic subtraction and at most a free. */
 #include <stdatomic.h>
 
-#include "grpc_server_state.h"
+#include "rpc_server.h"
 
 struct vdi_rpc_blob {
 	_Atomic uint32_t references;
@@ -25,7 +25,7 @@ vd_status vdi_rpc_blob_new(size_t size, struct vdi_rpc_blob **ret_blob, char **r
 
 struct vdi_rpc_blob *vdi_rpc_blob_ref(struct vdi_rpc_blob *blob)
 {
-	/* Release, and the load below: core hands the reference to another thread in a way that the thread sanitizer does not see. */
+	/* Release, for a transport that hands the reference to another thread in a way that the thread sanitizer does not see (gRPC's core); it acquires with vdi_rpc_blob_size. */
 	atomic_fetch_add_explicit(&blob->references, 1, memory_order_release);
 	return blob;
 }
@@ -44,29 +44,8 @@ struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob)
 
 size_t vdi_rpc_blob_size(const struct vdi_rpc_blob *blob)
 {
-	return blob ? blob->size : 0;
-}
-
-static void drop_reference(void *arg)
-{
-	struct vdi_rpc_blob *blob = arg;
-
+	if (blob == NULL)
+		return 0;
 	(void) atomic_load_explicit(&blob->references, memory_order_acquire);
-	vdi_rpc_blob_unref(blob);
-}
-
-grpc_byte_buffer *vdi_grpc_blob_pack(struct vd_bytes head, struct vdi_rpc_blob *blob)
-{
-	grpc_slice	  slices[2];
-	size_t		  count = 0;
-	grpc_byte_buffer *buffer;
-
-	if (head.size)
-		slices[count++] = grpc_slice_from_copied_buffer(head.data, head.size);
-	if (blob && blob->size)
-		slices[count++] = grpc_slice_new_with_user_data(blob->bytes, blob->size, drop_reference, vdi_rpc_blob_ref(blob));
-	buffer = grpc_raw_byte_buffer_create(slices, count);
-	while (count)
-		grpc_slice_unref(slices[--count]);
-	return buffer;
+	return blob->size;
 }
