@@ -39,8 +39,9 @@ struct vdi_h2_side {
 	nghttp2_on_stream_close_callback    stream_closed;
 	nghttp2_on_frame_send_callback	    frame_sent;
 	nghttp2_on_frame_not_send_callback  frame_not_sent;
-	/* Exactly once; the last. Each stream that was open got its stream_closed before (error_code NGHTTP2_INTERNAL_ERROR; the session is usable for
-	 * nghttp2_session_get_stream_user_data only). why: in few words, NUL-terminated, lent; "" after vdi_h2_connection_close. Not inside another callback. */
+	/* Exactly once; the last. Each stream that was open and has user data got its stream_closed before (error_code NGHTTP2_INTERNAL_ERROR; the session is then usable for
+	 * nghttp2_session_get_stream_user_data only, and vdi_h2_connection_is_over). why: in few words, NUL-terminated, lent; "" after vdi_h2_connection_close. Not inside another
+	 * callback. What was submitted and never opened (client: more than the peer takes at once) is the side's own business. */
 	void (*ended)(void *arg, const char *why);
 };
 
@@ -57,7 +58,7 @@ struct vdi_h2_connection_options {
 	vd_dur			  keepalive_time;    /* a ping after so long without anything from the peer; 0: off */
 	vd_dur			  keepalive_timeout; /* for the answer; 0: 20 s */
 	bool			  keepalive_without_streams;
-	vd_dur			  ping_interval_min; /* server: a peer that pings more often (twice forgiven; while it has no stream each two hours) gets GOAWAY; 0: whatever */
+	vd_dur			  ping_interval_min; /* server: a peer that pings more often (twice forgiven, and each time that something was sent to it) gets GOAWAY; 0: whatever */
 };
 
 /* fd is connected, or (client) a non-blocking connect is under way; non-blocking, and the connection's from VD_OK on. Nothing is called before the loop runs on. VD_NOMEM. */
@@ -71,6 +72,11 @@ void vdi_h2_connection_touch(struct vdi_h2_connection *connection);
 void vdi_h2_connection_close(struct vdi_h2_connection *connection, vd_dur timeout);
 /* Sends nothing any more. `ended` follows at the end of the turn. why is copied; the first one counts. */
 void vdi_h2_connection_abort(struct vdi_h2_connection *connection, const char *why);
+
+/* It ends: in the stream_closed of what was still open then, and in ended. */
+bool vdi_h2_connection_is_over(const struct vdi_h2_connection *connection);
+/* The first SETTINGS came, neither side sent GOAWAY, and it is not closing. */
+bool vdi_h2_connection_is_ready(const struct vdi_h2_connection *connection);
 
 nghttp2_session		*vdi_h2_connection_session(const struct vdi_h2_connection *connection);
 void			*vdi_h2_connection_arg(const struct vdi_h2_connection *connection);
