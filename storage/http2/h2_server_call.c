@@ -1,0 +1,799 @@
+/* One call as the server has it, from the first of its headers to its end.
+ *
+ * In: what comes is put together into messages in the inbox, and told one for each receive. Out: the service's messages wait in the call's queue, under its lock, until the loop gets
+ * round to it; then in the outbox, from which nghttp2 takes as much as the peer's windows allow. Both together are what send_bytes_max bounds.
+ *
+ * Whoever has something for a call from another thread puts it into its loop's list of kicked calls and asks for the end of a turn: once for many. On the loop's own thread it is
+ * the same without a system call. So everything that one reading or one commit of the store brought leaves a connection in one write.
+ *
+ * The end is nghttp2's word that the stream is closed: our status is out and the client has half-closed (else we reset the stream, which tells it that nobody reads on), or the client
+ * reset it, or the connection is gone. The memory goes when the stream, the service and the list have let go of it.
+ */
+#include <stdio.h>
+
+#include "env.h"
+#include "h2_server_state.h"
+
+/* What nghttp2 has of a stream, about. */
+#define STREAM_SIZE 512
+
+static int  end_outbox(struct vdi_h2_outbox *outbox);
+static void note_sent(struct vdi_h2_outbox *outbox, size_t size);
+static void fire_deadline(struct vdi_h2_timer *timer);
+
+/* ---- Memory ---- */
+
+struct vdi_rpc_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection, int32_t stream_id)
+{
+	struct vdi_rpc_server_call *call = VDI_NEW(struct vdi_rpc_server_call);
+	struct vdi_rpc_server	   *server = connection->loop->server;
+
+	if (call == NULL)
+		return NULL;
+	call->server = server;
+	call->loop = connection->loop;
+	call->connection = connection;
+	call->stream_id = stream_id;
+	call->peer = connection->peer;
+	atomic_fetch_add_explicit(&call->peer->references, 1, memory_order_relaxed);
+	call->text = call->room;
+	call->text_capacity = sizeof call->room;
+	vdi_h2_inbox_init(&call->inbox, server->receive_size_max);
+	vdi_h2_outbox_init(&call->outbox);
+	call->outbox.end = end_outbox;
+	call->outbox.sent = note_sent;
+	call->deadline.fire = fire_deadline;
+	call->queue_last = &call->queue;
+	call->pins = 1;
+	vdi_lock_init(&call->lock, VDI_LOCK_RPC_STREAM);
+	call->next = connection->calls;
+	if (call->next)
+		call->next->previous = call;
+	connection->calls = call;
+	call->charged = sizeof *call + STREAM_SIZE;
+	atomic_fetch_add_explicit(&server->memory_used, call->charged, memory_order_relaxed);
+	return call;
+}
+
+static void drop_queue_locked(struct vdi_rpc_server_call *call)
+{
+	while (call->queue) {
+		struct vdi_h2_outgoing *outgoing = call->queue;
+
+		call->queue = outgoing->next;
+		(void) vdi_h2_outgoing_free(outgoing);
+	}
+	call->queue_last = &call->queue;
+	call->queued_bytes = 0;
+}
+
+/* Without any pin left. */
+static void destroy(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+	bool		       is_told = call->is_told;
+
+	if (call->text != call->room)
+		vdi_free(call->text);
+	(void) vdi_h2_peer_unref(call->peer);
+	vdi_lock_fini(&call->lock);
+	vdi_free(call->message);
+	vdi_free(call);
+	if (is_told)
+		vdi_h2_server_drop_call(server);
+}
+
+/* Releases the lock. */
+static void unpin_locked(struct vdi_rpc_server_call *call)
+{
+	bool is_last = --call->pins == 0;
+
+	vdi_lock_release(&call->lock);
+	if (is_last)
+		destroy(call);
+}
+
+/* What its unread bytes cost now. False: more than the server may hold. */
+static bool charge(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+	size_t		       cost = sizeof *call + STREAM_SIZE + call->text_capacity + call->inbox.kept.capacity + (call->inbox.bytes ? call->inbox.size : 0);
+	size_t		       before;
+
+	if (cost == call->charged)
+		return true;
+	if (cost < call->charged) {
+		atomic_fetch_sub_explicit(&server->memory_used, call->charged - cost, memory_order_relaxed);
+		call->charged = cost;
+		return true;
+	}
+	before = atomic_fetch_add_explicit(&server->memory_used, cost - call->charged, memory_order_relaxed);
+	before += cost - call->charged;
+	call->charged = cost;
+	return before <= server->memory_max;
+}
+
+/* ---- Sending, on the loop's thread ---- */
+
+#define NAME_VALUE(name, value)                                                                                                                                                    \
+	{                                                                                                                                                                          \
+		(uint8_t *) (name), (uint8_t *) (value), sizeof(name) - 1, sizeof(value) - 1, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE                         \
+	}
+
+static const nghttp2_nv header_status = NAME_VALUE(":status", "200");
+static const nghttp2_nv header_type = NAME_VALUE("content-type", "application/grpc");
+static const nghttp2_nv trailer_ok = NAME_VALUE("grpc-status", "0");
+
+/* Room for what the trailers of one status are made of. */
+struct trailers {
+	nghttp2_nv pairs[2];
+	size_t	   count;
+	char	   number[12];
+	char	   text[3 * VDI_RPC_STATUS_SIZE_MAX];
+};
+
+/* nghttp2 copies what it is given, but constants. */
+static void make_trailers(const struct vdi_rpc_server_call *call, struct trailers *trailers)
+{
+	trailers->pairs[0] = trailer_ok;
+	trailers->count = 1;
+	if (call->code != VDI_RPC_OK) {
+		trailers->pairs[0].value = (uint8_t *) trailers->number;
+		trailers->pairs[0].valuelen = (size_t) snprintf(trailers->number, sizeof trailers->number, "%d", call->code);
+		trailers->pairs[0].flags = NGHTTP2_NV_FLAG_NO_COPY_NAME;
+	}
+	if (call->message) {
+		nghttp2_nv *pair = &trailers->pairs[trailers->count++];
+
+		pair->name = (uint8_t *) "grpc-message";
+		pair->namelen = sizeof "grpc-message" - 1;
+		pair->value = (uint8_t *) trailers->text;
+		pair->valuelen = vdi_h2_status_encode(call->message, trailers->text, sizeof trailers->text);
+		pair->flags = NGHTTP2_NV_FLAG_NO_COPY_NAME;
+	}
+}
+
+static nghttp2_session *session_of(const struct vdi_rpc_server_call *call)
+{
+	return vdi_h2_connection_session(call->connection->connection);
+}
+
+/* What nghttp2 cannot do for lack of memory ends the stream; if not even that can be said, the connection. */
+static void reset(struct vdi_rpc_server_call *call, uint32_t error_code)
+{
+	if (nghttp2_submit_rst_stream(session_of(call), NGHTTP2_FLAG_NONE, call->stream_id, error_code) != 0)
+		vdi_h2_connection_abort(call->connection->connection, "out of memory");
+}
+
+static int end_outbox(struct vdi_h2_outbox *outbox)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_rpc_server_call, outbox);
+	struct trailers		    trailers;
+
+	make_trailers(call, &trailers);
+	return nghttp2_submit_trailer(session_of(call), call->stream_id, trailers.pairs, trailers.count);
+}
+
+static void submit_headers(struct vdi_rpc_server_call *call)
+{
+	nghttp2_data_provider provider = vdi_h2_outbox_provider(&call->outbox);
+	nghttp2_nv	      pairs[4] = { header_status, header_type };
+	size_t		      count = 2;
+	bool		      is_all = call->outbox.is_ending && call->outbox.first == NULL;
+	struct trailers	      trailers;
+	char		      number[8];
+	int		      failure;
+
+	call->has_headers = true;
+	if (call->http_status) {
+		pairs[0].value = (uint8_t *) number;
+		pairs[0].valuelen = (size_t) snprintf(number, sizeof number, "%u", call->http_status);
+		pairs[0].flags = NGHTTP2_NV_FLAG_NO_COPY_NAME;
+	}
+	if (is_all) {
+		make_trailers(call, &trailers);
+		for (size_t i = 0; i < trailers.count; i++)
+			pairs[count++] = trailers.pairs[i];
+	}
+	failure = nghttp2_submit_response(session_of(call), call->stream_id, pairs, count, is_all ? NULL : &provider);
+	if (failure)
+		reset(call, NGHTTP2_INTERNAL_ERROR);
+}
+
+static bool is_among(const char *method, const char *const *methods, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(method, methods[i]) == 0)
+			return true;
+	return false;
+}
+
+static void fill_outbox_locked(struct vdi_rpc_server_call *call)
+{
+	while (call->queue) {
+		struct vdi_h2_outgoing *outgoing = call->queue;
+
+		call->queue = outgoing->next;
+		outgoing->next = NULL;
+		call->outbox_bytes += outgoing->size;
+		vdi_h2_outbox_push(&call->outbox, outgoing);
+	}
+	call->queue_last = &call->queue;
+	call->queued_bytes = 0;
+}
+
+/* The outbox has more, or will have no more. */
+static void pump(struct vdi_rpc_server_call *call)
+{
+	if (!call->has_headers) {
+		if (call->outbox.first || call->outbox.is_ending)
+			submit_headers(call);
+	} else
+		vdi_h2_outbox_resume(&call->outbox, session_of(call), call->stream_id);
+	vdi_h2_connection_touch(call->connection->connection);
+}
+
+/* ---- From any thread ---- */
+
+/* There is something for the loop. The wake is under the lock, so that the call, and with it the loop, is still there. */
+static void kick_locked(struct vdi_rpc_server_call *call)
+{
+	struct vdi_h2_server_loop *loop = call->loop;
+	bool			   was_empty;
+
+	if (call->is_kicked)
+		return;
+	call->is_kicked = true;
+	call->pins++;
+	vdi_lock_acquire(&loop->lock);
+	was_empty = loop->kicked == NULL;
+	call->kicked_next = NULL;
+	*loop->kicked_last = call;
+	loop->kicked_last = &call->kicked_next;
+	vdi_lock_release(&loop->lock);
+	if (was_empty)
+		vdi_h2_hub_wake(loop->hub);
+}
+
+static bool is_writable_locked(const struct vdi_rpc_server_call *call)
+{
+	return call->wants_writable && !call->is_closed && !call->is_finishing && call->queued_bytes + call->outbox_bytes <= call->server->send_bytes_max / 2;
+}
+
+/* Inside nghttp2: the service is told at the end of the turn. */
+static void note_sent(struct vdi_h2_outbox *outbox, size_t size)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_rpc_server_call, outbox);
+
+	vdi_lock_acquire(&call->lock);
+	VDI_CHECK(call->outbox_bytes >= size);
+	call->outbox_bytes -= size;
+	if (is_writable_locked(call))
+		kick_locked(call);
+	vdi_lock_release(&call->lock);
+}
+
+static void set_status_locked(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	call->is_finishing = true;
+	call->code = code;
+	if (message && *message)
+		call->message = vdi_strndup(message, VDI_MIN(strlen(message), VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
+}
+
+static void finish_locked(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	if (call->is_finishing)
+		return;
+	set_status_locked(call, code, message);
+	kick_locked(call);
+}
+
+/* ---- Receiving, on the loop's thread ---- */
+
+static void tell_message(struct vdi_rpc_server_call *call, struct vdi_rpc_message *message)
+{
+	bool is_told;
+
+	vdi_lock_acquire(&call->lock);
+	is_told = !call->is_closed && !call->is_expired;
+	vdi_lock_release(&call->lock);
+	atomic_store_explicit(&call->wants_message, false, memory_order_release);
+	if (is_told)
+		call->server->handlers->message(call->arg, call, message);
+	else
+		vdi_rpc_message_release(message);
+}
+
+/* Ends it from our side: nothing more is read. */
+static void fail(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	vdi_h2_inbox_fini(&call->inbox);
+	vdi_h2_inbox_init(&call->inbox, 0);
+	vdi_lock_acquire(&call->lock);
+	finish_locked(call, code, message);
+	vdi_lock_release(&call->lock);
+}
+
+static void fail_inbox(struct vdi_rpc_server_call *call, vd_status status)
+{
+	char text[96];
+
+	if (status == VD_TOO_BIG) {
+		snprintf(text, sizeof text, "grpc: received message larger than max (%zu vs. %zu)", call->inbox.size, call->server->receive_size_max);
+		fail(call, VDI_RPC_RESOURCE_EXHAUSTED, text);
+	} else if (status == VD_NOMEM)
+		fail(call, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
+	else
+		fail(call, VDI_RPC_INTERNAL, "grpc: compressed flag set with identity or empty encoding");
+}
+
+static bool reads_on(struct vdi_rpc_server_call *call)
+{
+	bool reads;
+
+	if (call->is_refused || !call->is_told)
+		return false;
+	vdi_lock_acquire(&call->lock);
+	reads = !call->is_finishing && !call->is_closed;
+	vdi_lock_release(&call->lock);
+	return reads;
+}
+
+static bool wants(const struct vdi_rpc_server_call *call)
+{
+	return atomic_load_explicit(&call->wants_message, memory_order_acquire);
+}
+
+static void settle(struct vdi_rpc_server_call *call)
+{
+	size_t size = vdi_h2_inbox_settle(&call->inbox);
+
+	if (size && nghttp2_session_consume_stream(session_of(call), call->stream_id, size) != 0)
+		vdi_h2_connection_abort(call->connection->connection, "out of memory");
+}
+
+static void tell_half_close(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_message none = { 0 };
+
+	if (vdi_h2_inbox_is_torn(&call->inbox)) {
+		fail(call, VDI_RPC_INTERNAL, "unexpected EOF");
+		return;
+	}
+	call->is_half_close_told = true;
+	tell_message(call, &none);
+}
+
+/* Out of what was kept, as long as the service wants more. */
+static void deliver_kept(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_message message;
+	vd_status	       status = VD_OK;
+
+	if (call->is_delivering)
+		return;
+	call->is_delivering = true;
+	while (status == VD_OK && wants(call) && reads_on(call)) {
+		status = vdi_h2_inbox_next(&call->inbox, &message);
+		if (status == VD_OK)
+			tell_message(call, &message);
+		else if (status != VD_AGAIN)
+			fail_inbox(call, status);
+		else if (call->is_half_closed && !call->is_half_close_told)
+			tell_half_close(call);
+	}
+	call->is_delivering = false;
+	settle(call);
+	(void) charge(call);
+}
+
+void vdi_h2_server_call_data(struct vdi_rpc_server_call *call, struct vd_bytes bytes)
+{
+	struct vdi_rpc_message message;
+	vd_status	       status = VD_OK;
+	size_t		       used;
+
+	if (!reads_on(call)) {
+		/* It has its status, or will have it soon. */
+		(void) nghttp2_session_consume_stream(session_of(call), call->stream_id, bytes.size);
+		return;
+	}
+	call->is_delivering = true;
+	while (bytes.size && status == VD_OK && reads_on(call)) {
+		if (!wants(call) || vdi_h2_inbox_has_kept(&call->inbox)) {
+			status = vdi_h2_inbox_keep(&call->inbox, bytes);
+			bytes.size = 0;
+			break;
+		}
+		status = vdi_h2_inbox_take(&call->inbox, bytes, &used, &message);
+		if (status == VD_OK || status == VD_AGAIN)
+			bytes = (struct vd_bytes) { (const char *) bytes.data + used, bytes.size - used };
+		if (status == VD_OK)
+			tell_message(call, &message);
+	}
+	call->is_delivering = false;
+	if (status != VD_OK && status != VD_AGAIN)
+		fail_inbox(call, status);
+	settle(call);
+	if (!charge(call) && reads_on(call))
+		fail_inbox(call, VD_NOMEM);
+	if (wants(call) && vdi_h2_inbox_has_kept(&call->inbox))
+		deliver_kept(call);
+}
+
+void vdi_h2_server_call_half_closed(struct vdi_rpc_server_call *call)
+{
+	call->is_half_closed = true;
+	if (wants(call) && reads_on(call))
+		deliver_kept(call);
+}
+
+/* ---- Headers ---- */
+
+static bool append_text(struct vdi_rpc_server_call *call, const void *bytes, size_t size)
+{
+	if (size > call->text_capacity - call->text_size) {
+		size_t capacity = VDI_MAX(call->text_capacity * 2, call->text_size + size);
+		char  *text = vdi_alloc(capacity);
+
+		if (text == NULL)
+			return false;
+		memcpy(text, call->text, call->text_size);
+		if (call->text != call->room)
+			vdi_free(call->text);
+		call->text = text;
+		call->text_capacity = capacity;
+	}
+	if (size)
+		memcpy(call->text + call->text_size, bytes, size);
+	call->text_size += size;
+	return true;
+}
+
+static bool add_metadata(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
+{
+	uint32_t size = (uint32_t) value.size;
+
+	return append_text(call, name.data, name.size) && append_text(call, "", 1) && append_text(call, &size, sizeof size) && append_text(call, value.data, value.size);
+}
+
+static void refuse(struct vdi_rpc_server_call *call, unsigned http_status, int code, const char *message)
+{
+	if (call->is_refused)
+		return;
+	call->is_refused = true;
+	call->http_status = (uint16_t) http_status;
+	vdi_lock_acquire(&call->lock);
+	set_status_locked(call, code, message);
+	vdi_lock_release(&call->lock);
+}
+
+static bool is_grpc(struct vd_bytes type)
+{
+	static const char grpc[] = "application/grpc";
+	size_t		  size = sizeof grpc - 1;
+
+	return type.size >= size && memcmp(type.data, grpc, size) == 0 &&
+	       (type.size == size || ((const char *) type.data)[size] == '+' || ((const char *) type.data)[size] == ';');
+}
+
+static bool is_named(struct vd_bytes name, const char *text)
+{
+	return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
+}
+
+/* As grpc-go words what it refuses. */
+static void refuse_with(struct vdi_rpc_server_call *call, unsigned http_status, int code, const char *before, struct vd_bytes value, const char *after)
+{
+	char text[256];
+
+	snprintf(text, sizeof text, "%s%.*s%s", before, (int) VDI_MIN(value.size, 100), (const char *) value.data, after);
+	refuse(call, http_status, code, text);
+}
+
+static bool take_header(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
+{
+	if (is_named(name, ":path")) {
+		call->method_at = call->text_size;
+		call->has_method = true;
+		return append_text(call, value.data, value.size) && append_text(call, "", 1);
+	}
+	if (is_named(name, ":method")) {
+		if (!is_named(value, "POST"))
+			refuse_with(call, 405, VDI_RPC_INTERNAL, "Received a HEADERS frame with :method \"", value, "\" which should be POST");
+		return true;
+	}
+	if (is_named(name, "content-type")) {
+		call->has_content_type = true;
+		if (!is_grpc(value))
+			refuse_with(call, 415, VDI_RPC_INVALID_ARGUMENT, "invalid gRPC request content-type \"", value, "\"");
+		return true;
+	}
+	if (is_named(name, "grpc-timeout")) {
+		if (!vdi_h2_timeout_parse(value, &call->timeout))
+			refuse_with(call, 400, VDI_RPC_INTERNAL, "malformed grpc-timeout: ", value, "");
+		else if (call->timeout.ns == 0)
+			call->timeout.ns = 1;
+		return true;
+	}
+	if (is_named(name, "grpc-encoding")) {
+		if (value.size && !is_named(value, "identity"))
+			refuse_with(call, 0, VDI_RPC_UNIMPLEMENTED, "grpc: Decompressor is not installed for grpc-encoding \"", value, "\"");
+		return true;
+	}
+	if (((const char *) name.data)[0] == ':' || is_named(name, "te") || is_named(name, "user-agent") || is_named(name, "grpc-accept-encoding"))
+		return true;
+	return add_metadata(call, name, value);
+}
+
+bool vdi_h2_server_call_header(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
+{
+	call->headers_size += name.size + value.size + 32;
+	if (call->headers_size > VDI_H2_HEADERS_SIZE_MAX)
+		refuse(call, 0, VDI_RPC_RESOURCE_EXHAUSTED, "the headers are too large");
+	if (call->is_refused)
+		return true;
+	return take_header(call, name, value);
+}
+
+/* ---- Life ---- */
+
+static void end_refused(struct vdi_rpc_server_call *call)
+{
+	call->outbox.is_ending = true;
+	submit_headers(call);
+}
+
+static void check_begin(struct vdi_rpc_server_call *call)
+{
+	if (call->is_refused)
+		return;
+	if (!call->has_content_type)
+		refuse(call, 415, VDI_RPC_INVALID_ARGUMENT, "invalid gRPC request content-type \"\"");
+	else if (!call->has_method)
+		refuse(call, 400, VDI_RPC_INTERNAL, "malformed method name: \"\"");
+	else if (call->loop->is_told)
+		refuse(call, 0, VDI_RPC_UNAVAILABLE, "the server is closing");
+	else if (!charge(call) || atomic_load_explicit(&call->server->memory_used, memory_order_relaxed) > call->server->memory_max)
+		refuse(call, 0, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+void vdi_h2_server_call_begin(struct vdi_rpc_server_call *call)
+{
+	struct vdi_rpc_server *server = call->server;
+
+	check_begin(call);
+	if (call->is_refused) {
+		end_refused(call);
+		return;
+	}
+	call->method = call->text + call->method_at;
+	call->is_told = true;
+	call->pins++; /* the service's */
+	atomic_fetch_add_explicit(&server->calls, 1, memory_order_relaxed);
+	if (call->timeout.ns)
+		vdi_h2_timer_set(call->loop->hub, &call->deadline, vd_mono_add(vd_env_now(server->env), call->timeout));
+	if (is_among(call->method, server->stream_methods, server->stream_method_count))
+		submit_headers(call); /* clients wait for these before they say anything */
+	server->handlers->accepted(server->arg, call, call->method);
+}
+
+void vdi_h2_server_call_left(struct vdi_rpc_server_call *call)
+{
+	call->has_status_left = true;
+	if (!call->is_half_closed)
+		reset(call, NGHTTP2_NO_ERROR);
+}
+
+void vdi_h2_server_call_stream_closed(struct vdi_rpc_server_call *call)
+{
+	struct vdi_h2_server_connection *connection = call->connection;
+	bool				 is_cancelled = !call->has_status_left || call->is_expired;
+
+	if (call->previous)
+		call->previous->next = call->next;
+	else
+		connection->calls = call->next;
+	if (call->next)
+		call->next->previous = call->previous;
+	call->connection = NULL;
+	vdi_h2_timer_set(call->loop->hub, &call->deadline, VD_NEVER);
+	vdi_h2_inbox_fini(&call->inbox);
+	vdi_h2_outbox_fini(&call->outbox);
+	atomic_fetch_sub_explicit(&call->server->memory_used, call->charged, memory_order_relaxed);
+	vdi_lock_acquire(&call->lock);
+	call->is_closed = true;
+	call->outbox_bytes = 0;
+	drop_queue_locked(call);
+	vdi_lock_release(&call->lock);
+	if (call->is_told)
+		call->server->handlers->ended(call->arg, call, is_cancelled);
+	vdi_lock_acquire(&call->lock);
+	unpin_locked(call);
+	vdi_h2_server_connection_rest(connection);
+}
+
+void vdi_h2_server_call_run(struct vdi_rpc_server_call *call)
+{
+	bool is_writable;
+
+	vdi_lock_acquire(&call->lock);
+	call->is_kicked = false;
+	if (call->connection == NULL) {
+		unpin_locked(call);
+		return;
+	}
+	fill_outbox_locked(call);
+	call->outbox.is_ending = call->is_finishing;
+	is_writable = is_writable_locked(call);
+	if (is_writable)
+		call->wants_writable = false;
+	vdi_lock_release(&call->lock);
+	pump(call);
+	if (is_writable)
+		call->server->handlers->writable(call->arg, call);
+	if (wants(call) && reads_on(call))
+		deliver_kept(call);
+	vdi_lock_acquire(&call->lock);
+	unpin_locked(call);
+}
+
+/* Ends it from our side, without what has not begun to leave. */
+static void cut_short(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	bool was_finishing;
+
+	vdi_lock_acquire(&call->lock);
+	was_finishing = call->is_finishing;
+	if (!was_finishing) {
+		set_status_locked(call, code, message);
+		drop_queue_locked(call);
+	}
+	vdi_lock_release(&call->lock);
+	if (was_finishing && !call->is_expired)
+		return;
+	if (was_finishing || call->outbox.first_used) {
+		/* In the middle of a message that the client does not take. */
+		reset(call, NGHTTP2_CANCEL);
+		vdi_h2_connection_touch(call->connection->connection);
+		return;
+	}
+	vdi_h2_outbox_fini(&call->outbox);
+	vdi_lock_acquire(&call->lock);
+	call->outbox_bytes = 0;
+	vdi_lock_release(&call->lock);
+	call->outbox.is_ending = true;
+	pump(call);
+}
+
+static void fire_deadline(struct vdi_h2_timer *timer)
+{
+	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(timer, struct vdi_rpc_server_call, deadline);
+
+	call->is_expired = true;
+	cut_short(call, VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+}
+
+void vdi_h2_server_call_shut_down(struct vdi_rpc_server_call *call)
+{
+	if (call->is_told)
+		cut_short(call, VDI_RPC_UNAVAILABLE, "the server is closing");
+}
+
+/* ---- For the service ---- */
+
+void vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg)
+{
+	call->arg = call_arg;
+}
+
+void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
+{
+	if (atomic_exchange_explicit(&call->wants_message, true, memory_order_acq_rel))
+		return;
+	if (vdi_loop_is_current(vdi_h2_hub_loop(call->loop->hub)) && (call->is_delivering || !(call->is_half_closed || vdi_h2_inbox_has_kept(&call->inbox))))
+		return; /* whoever calls us, or what comes next, finds it */
+	vdi_lock_acquire(&call->lock);
+	if (!call->is_closed)
+		kick_locked(call);
+	vdi_lock_release(&call->lock);
+}
+
+static vd_status put_locked(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	struct vdi_h2_outgoing *outgoing;
+
+	VDI_TRY(vdi_h2_outgoing_new(head, blob, &outgoing));
+	*call->queue_last = outgoing;
+	call->queue_last = &outgoing->next;
+	call->queued_bytes += head.size + vdi_rpc_blob_size(blob);
+	return VD_OK;
+}
+
+vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	size_t	  size = head.size + vdi_rpc_blob_size(blob);
+	size_t	  waiting;
+	vd_status status;
+
+	VDI_CHECK(head.size <= VDI_H2_HEAD_SIZE_MAX);
+	vdi_lock_acquire(&call->lock);
+	waiting = call->queued_bytes + call->outbox_bytes;
+	if (call->is_closed || call->is_finishing)
+		status = VD_CLOSED;
+	else if (waiting && (size > call->server->send_bytes_max || waiting > call->server->send_bytes_max - size)) {
+		call->wants_writable = true;
+		status = VD_FULL;
+	} else {
+		status = put_locked(call, head, blob);
+		if (status == VD_OK)
+			kick_locked(call);
+	}
+	vdi_lock_release(&call->lock);
+	return status;
+}
+
+vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	vd_status status;
+
+	VDI_CHECK(head.size <= VDI_H2_HEAD_SIZE_MAX);
+	vdi_lock_acquire(&call->lock);
+	if (call->is_closed || call->is_finishing)
+		status = VD_CLOSED;
+	else {
+		status = put_locked(call, head, blob);
+		if (status == VD_OK)
+			finish_locked(call, VDI_RPC_OK, NULL);
+	}
+	vdi_lock_release(&call->lock);
+	return status;
+}
+
+void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	vdi_lock_acquire(&call->lock);
+	if (!call->is_closed)
+		finish_locked(call, code, message);
+	vdi_lock_release(&call->lock);
+}
+
+void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call)
+{
+	vdi_lock_acquire(&call->lock);
+	VDI_CHECK(call->is_closed);
+	unpin_locked(call);
+}
+
+bool vdi_rpc_server_call_metadata(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value)
+{
+	size_t at = 0;
+
+	while (at < call->text_size) {
+		const char *name = call->text + at;
+		uint32_t    size;
+
+		at += strlen(name) + 1;
+		if (name == call->method)
+			continue;
+		memcpy(&size, call->text + at, sizeof size);
+		at += sizeof size;
+		if (strcmp(name, key) == 0) {
+			*ret_value = (struct vd_bytes) { call->text + at, size };
+			return true;
+		}
+		at += size;
+	}
+	return false;
+}
+
+const char *vdi_rpc_server_call_peer(const struct vdi_rpc_server_call *call)
+{
+	return call->peer->address;
+}
+
+const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *call)
+{
+	return call->peer->common_name;
+}

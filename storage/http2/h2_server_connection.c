@@ -1,0 +1,337 @@
+/* One connection as the server has it: what nghttp2 says of its streams goes to their calls.
+ *
+ * Draining is HTTP/2's graceful way: first GOAWAY with the highest stream id there is, so that the peer stops opening streams, and a ping; when its answer is there, every stream that the
+ * peer had opened before is known, and GOAWAY with the last one of them follows. Streams in between are served as ever. The connection ends with its last stream.
+ */
+#include <stdio.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "h2_server_state.h"
+
+#define CUT_AFTER	  VD_MS(200)
+#define SETTLE_TIMEOUT	  VD_SECONDS(20)
+#define CONNECTION_WINDOW (1u << 20)
+#define STREAM_WINDOW	  65535
+
+static const uint8_t drain_ping[8] = { 'd', 'r', 'a', 'i', 'n', 'i', 'n', 'g' };
+
+/* ---- Who it is ---- */
+
+static void write_address(const struct vdi_h2_arrival *arrival, char *text, size_t size)
+{
+	char			   number[INET6_ADDRSTRLEN] = "";
+	const struct sockaddr_in  *four = (const struct sockaddr_in *) &arrival->address;
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *) &arrival->address;
+
+	if (arrival->address.ss_family == AF_INET) {
+		(void) inet_ntop(AF_INET, &four->sin_addr, number, sizeof number);
+		snprintf(text, size, "%s:%u", number, ntohs(four->sin_port));
+	} else if (arrival->address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
+		(void) inet_ntop(AF_INET, &six->sin6_addr.s6_addr[12], number, sizeof number);
+		snprintf(text, size, "%s:%u", number, ntohs(six->sin6_port));
+	} else if (arrival->address.ss_family == AF_INET6) {
+		(void) inet_ntop(AF_INET6, &six->sin6_addr, number, sizeof number);
+		snprintf(text, size, "[%s]:%u", number, ntohs(six->sin6_port));
+	} else
+		snprintf(text, size, "unix:");
+}
+
+static struct vdi_h2_peer *new_peer(const char *address, const char *common_name)
+{
+	size_t		    address_size = strlen(address) + 1;
+	size_t		    name_size = strlen(common_name) + 1;
+	struct vdi_h2_peer *peer = vdi_alloc(sizeof *peer + address_size + name_size);
+
+	if (peer == NULL)
+		return NULL;
+	atomic_init(&peer->references, 1);
+	memcpy(peer->address, address, address_size);
+	memcpy(peer->address + address_size, common_name, name_size);
+	peer->common_name = peer->address + address_size;
+	return peer;
+}
+
+struct vdi_h2_peer *vdi_h2_peer_unref(struct vdi_h2_peer *peer)
+{
+	if (peer && atomic_fetch_sub_explicit(&peer->references, 1, memory_order_acq_rel) == 1)
+		vdi_free(peer);
+	return NULL;
+}
+
+/* The certificate is known now. False: no memory. */
+static bool name_peer(struct vdi_h2_server_connection *connection)
+{
+	struct vdi_h2_peer *peer;
+	char		    name[256];
+
+	connection->has_peer_name = true;
+	vdi_h2_connection_common_name(connection->connection, name, sizeof name);
+	if (name[0] == 0)
+		return true;
+	peer = new_peer(connection->peer->address, name);
+	if (peer == NULL)
+		return false;
+	(void) vdi_h2_peer_unref(connection->peer);
+	connection->peer = peer;
+	return true;
+}
+
+/* ---- What nghttp2 says ---- */
+
+static struct vdi_rpc_server_call *call_of(nghttp2_session *session, int32_t stream_id)
+{
+	return nghttp2_session_get_stream_user_data(session, stream_id);
+}
+
+static void on_ready(void *arg)
+{
+	struct vdi_h2_server_connection *connection = arg;
+
+	connection->is_ready = true;
+	if (!connection->has_peer_name && !name_peer(connection))
+		vdi_h2_connection_abort(connection->connection, "out of memory");
+	else if (connection->loop->is_drained)
+		vdi_h2_server_connection_drain(connection);
+}
+
+static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
+	struct vdi_rpc_server_call	*call;
+
+	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+		return 0;
+	call = vdi_h2_server_call_new(connection, frame->hd.stream_id);
+	if (call == NULL)
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	(void) nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, call); /* the stream is there */
+	return 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+		     void *user_data)
+{
+	struct vdi_rpc_server_call *call;
+
+	(void) flags;
+	(void) user_data;
+	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+		return 0; /* trailers say nothing to a server */
+	call = call_of(session, frame->hd.stream_id);
+	if (call && !vdi_h2_server_call_header(call, (struct vd_bytes) { name, name_size }, (struct vd_bytes) { value, value_size }))
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t size, void *user_data)
+{
+	struct vdi_rpc_server_call *call = call_of(session, stream_id);
+
+	(void) flags;
+	(void) user_data;
+	if (call)
+		vdi_h2_server_call_data(call, (struct vd_bytes) { data, size });
+	return 0;
+}
+
+/* The peer has answered the ping behind the first GOAWAY. */
+static void end_drain(struct vdi_h2_server_connection *connection)
+{
+	nghttp2_session *session = vdi_h2_connection_session(connection->connection);
+
+	if (connection->is_drained)
+		return;
+	connection->is_drained = true;
+	if (nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR, NULL, 0) != 0)
+		vdi_h2_connection_abort(connection->connection, "out of memory");
+	vdi_h2_connection_touch(connection->connection);
+	vdi_h2_server_connection_rest(connection);
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
+	struct vdi_rpc_server_call	*call;
+
+	if (frame->hd.type == NGHTTP2_PING) {
+		if (frame->hd.flags & NGHTTP2_FLAG_ACK && memcmp(frame->ping.opaque_data, drain_ping, sizeof drain_ping) == 0)
+			end_drain(connection);
+		return 0;
+	}
+	if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+		return 0;
+	call = call_of(session, frame->hd.stream_id);
+	if (call == NULL)
+		return 0;
+	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+		vdi_h2_server_call_begin(call);
+	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+		vdi_h2_server_call_half_closed(call);
+	return 0;
+}
+
+static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+	struct vdi_rpc_server_call *call;
+
+	(void) user_data;
+	if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+		return 0;
+	call = call_of(session, frame->hd.stream_id);
+	if (call)
+		vdi_h2_server_call_left(call);
+	return 0;
+}
+
+static int on_stream_closed(nghttp2_session *session, int32_t stream_id, uint32_t error_code, void *user_data)
+{
+	struct vdi_rpc_server_call *call = call_of(session, stream_id);
+
+	(void) error_code;
+	(void) user_data;
+	if (call)
+		vdi_h2_server_call_stream_closed(call);
+	return 0;
+}
+
+static void free_connection(struct vdi_h2_server_connection *connection)
+{
+	struct vdi_h2_server_loop *loop = connection->loop;
+
+	if (connection->previous)
+		connection->previous->next = connection->next;
+	else
+		loop->connections = connection->next;
+	if (connection->next)
+		connection->next->previous = connection->previous;
+	vdi_h2_timer_set(loop->hub, &connection->cut, VD_NEVER);
+	(void) vdi_h2_peer_unref(connection->peer);
+	vdi_free(connection);
+	atomic_fetch_sub_explicit(&loop->connection_count, 1, memory_order_relaxed);
+	if (atomic_load_explicit(&loop->server->is_draining, memory_order_acquire))
+		vdi_h2_hub_wake(loop->hub);
+}
+
+static void on_ended(void *arg, const char *why)
+{
+	struct vdi_h2_server_connection *connection = arg;
+
+	(void) why; /* of one client; what it asked for has its own end */
+	VDI_CHECK(connection->calls == NULL);
+	(void) vdi_h2_connection_free(connection->connection);
+	free_connection(connection);
+}
+
+static const struct vdi_h2_side side = {
+	.ready = on_ready,
+	.frame = on_frame,
+	.headers_begin = on_headers_begin,
+	.header = on_header,
+	.data = on_data,
+	.stream_closed = on_stream_closed,
+	.frame_sent = on_frame_sent,
+	.ended = on_ended,
+};
+
+/* ---- Life ---- */
+
+static void fire_cut(struct vdi_h2_timer *timer)
+{
+	struct vdi_h2_server_connection *connection = VDI_CONTAINER_OF(timer, struct vdi_h2_server_connection, cut);
+
+	vdi_h2_connection_abort(connection->connection, "the server is closing");
+}
+
+static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop *loop, const struct vdi_h2_arrival *arrival)
+{
+	struct vdi_rpc_server		*server = loop->server;
+	struct vdi_h2_connection_options options = {
+		.side = &side,
+		.is_server = true,
+		.tls = server->tls,
+		.stream_window = STREAM_WINDOW,
+		.connection_window = CONNECTION_WINDOW,
+		.streams_max = server->streams_max,
+		.settle_timeout = SETTLE_TIMEOUT,
+		.keepalive_time = server->keepalive_time,
+		.keepalive_timeout = server->keepalive_timeout,
+		.keepalive_without_streams = true,
+		.ping_interval_min = server->ping_interval_min,
+	};
+	struct vdi_h2_server_connection *connection = VDI_NEW(struct vdi_h2_server_connection);
+	char				 address[INET6_ADDRSTRLEN + 16];
+
+	if (connection == NULL)
+		return NULL;
+	write_address(arrival, address, sizeof address);
+	connection->loop = loop;
+	connection->cut.fire = fire_cut;
+	connection->peer = new_peer(address, "");
+	options.arg = connection;
+	if (connection->peer == NULL || vdi_h2_connection_new(loop->hub, arrival->fd, &options, &connection->connection) != VD_OK) {
+		(void) vdi_h2_peer_unref(connection->peer);
+		vdi_free(connection);
+		return NULL;
+	}
+	return connection;
+}
+
+void vdi_h2_server_connection_open(struct vdi_h2_server_loop *loop, const struct vdi_h2_arrival *arrival)
+{
+	int				 on = 1;
+	struct vdi_h2_server_connection *connection = NULL;
+
+	if (arrival->address.ss_family != AF_UNIX)
+		(void) setsockopt(arrival->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	if (!loop->is_drained)
+		connection = new_connection(loop, arrival);
+	if (connection == NULL) {
+		(void) close(arrival->fd);
+		atomic_fetch_sub_explicit(&loop->connection_count, 1, memory_order_relaxed);
+		return;
+	}
+	connection->next = loop->connections;
+	if (connection->next)
+		connection->next->previous = connection;
+	loop->connections = connection;
+}
+
+void vdi_h2_server_connection_rest(struct vdi_h2_server_connection *connection)
+{
+	if (connection->calls == NULL && (connection->is_drained || connection->is_closing))
+		vdi_h2_connection_close(connection->connection, CUT_AFTER);
+}
+
+void vdi_h2_server_connection_drain(struct vdi_h2_server_connection *connection)
+{
+	nghttp2_session *session = vdi_h2_connection_session(connection->connection);
+
+	if (!connection->is_ready)
+		return; /* when it is */
+	if (nghttp2_submit_shutdown_notice(session) != 0 || nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, drain_ping) != 0)
+		vdi_h2_connection_abort(connection->connection, "out of memory");
+	else
+		vdi_h2_connection_touch(connection->connection);
+}
+
+void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection)
+{
+	struct vdi_rpc_server_call *call = connection->calls;
+
+	connection->is_closing = true;
+	if (connection->is_ready)
+		end_drain(connection);
+	while (call) {
+		struct vdi_rpc_server_call *next = call->next;
+
+		vdi_h2_server_call_shut_down(call);
+		call = next;
+	}
+	vdi_h2_timer_set(connection->loop->hub, &connection->cut, vd_mono_add(vd_env_now(connection->loop->server->env), CUT_AFTER));
+	vdi_h2_server_connection_rest(connection);
+}
