@@ -1,7 +1,7 @@
 /* How: the informer's picture is compared with what is known, one record for each definition. A record has what its newest state asks for (crd) and what is
  * served because of it (served), which follows when the names are accepted and the cache is ready. A cache stays when only columns, subresources, schemas or
- * versions change; other fields to select by need another one. Caches that nothing refers to any more end a moment later, so that watches hear of the
- * last deletions before they end.
+ * versions change; other fields to select by need another one. Caches that nothing refers to any more end when all loops have taken the set without them and their
+ * watches have been told of the last deletions.
  */
 #include "definitions.h"
 
@@ -17,7 +17,6 @@
 #define CACHE_POLL    VD_MS(5)
 #define RETRY	      VD_MS(200)
 #define CLEANUP_RETRY VD_SECONDS(1)
-#define LAST_WORDS    VD_MS(500)
 
 enum { CALL_IDLE, CALL_BUSY, CALL_ANSWERED };
 
@@ -61,19 +60,13 @@ struct definition {
 	char			  cleaning[128];
 };
 
-struct retired {
-	struct retired	      *next;
-	struct vdi_kind_cache *cache;
-	vd_mono		       due;
-};
-
 struct vdi_definitions {
 	struct vdi_kinds  *kinds;
 	struct vd_server  *server;
 	struct vd_cacher  *cacher;	/* of the definitions; lent: their resource is always served */
 	char		   root[512];	/* "/registry/" */
 	struct definition *first;	/* those that were there first come first */
-	struct retired	  *retired;
+	struct vdi_kind_cache *retired; /* a use of each, until it has ended */
 	bool		   is_judged;
 	bool		   is_changed; /* what is served, beside what is prepared */
 };
@@ -104,48 +97,48 @@ vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **
 
 /* ---- Caches that go ---- */
 
-static void retire(struct vdi_definitions *definitions, struct vdi_kind_cache *cache)
+/* Takes over the use. Its watches will be told everything up to revision (0: what it has anyway). */
+static void retire(struct vdi_definitions *definitions, struct vdi_kind_cache *cache, vd_rev revision)
 {
-	struct retired *retired = cache ? VDI_NEW(struct retired) : NULL;
-
 	if (cache == NULL)
 		return;
-	if (retired == NULL) {
-		vdi_kind_cache_end(cache);
-		(void) vdi_kind_cache_unref(cache);
-		return;
-	}
-	*retired = (struct retired) { definitions->retired, cache, vd_mono_add(vd_env_now(definitions->server->env), LAST_WORDS) };
-	definitions->retired = retired;
+	cache->last_revision = revision;
+	cache->retired_next = definitions->retired;
+	definitions->retired = cache;
 }
 
-static vd_mono end_retired(struct vdi_definitions *definitions, bool all)
+/* No loop has them any more. */
+static void drain_retired(struct vdi_definitions *definitions)
 {
-	vd_mono now = vd_env_now(definitions->server->env), due = VD_NEVER;
+	for (struct vdi_kind_cache **place = &definitions->retired; *place;) {
+		struct vdi_kind_cache *cache = *place;
 
-	for (struct retired **place = &definitions->retired; *place;) {
-		struct retired *retired = *place;
-
-		if (!all && retired->due.ns > now.ns) {
-			due.ns = VDI_MIN(due.ns, retired->due.ns);
-			place = &retired->next;
+		if (!cache->is_draining) {
+			cache->is_draining = true;
+			vdi_kind_cache_drain(cache);
+		}
+		if (!atomic_load(&cache->is_ended)) {
+			place = &cache->retired_next;
 			continue;
 		}
-		*place = retired->next;
-		vdi_kind_cache_end(retired->cache);
-		(void) vdi_kind_cache_unref(retired->cache);
-		vdi_free(retired);
+		*place = cache->retired_next;
+		(void) vdi_kind_cache_unref(cache);
 	}
-	return due;
 }
 
-static void drop_caches(struct definition *definition)
+void vdi_definitions_end_retired(struct vdi_definitions *definitions)
+{
+	for (struct vdi_kind_cache *cache = definitions ? definitions->retired : NULL; cache; cache = cache->retired_next)
+		vdi_kind_cache_end(cache);
+}
+
+static void drop_caches(struct definition *definition, vd_rev revision)
 {
 	if (definition->served_cache != definition->cache)
-		retire(definition->owner, definition->served_cache);
+		retire(definition->owner, definition->served_cache, revision);
 	else
 		(void) vdi_kind_cache_unref(definition->served_cache);
-	retire(definition->owner, definition->cache);
+	retire(definition->owner, definition->cache, revision);
 	definition->cache = definition->served_cache = NULL;
 }
 
@@ -154,7 +147,7 @@ static void free_definition(struct definition *definition)
 	vdi_crd_fini(&definition->crd);
 	vdi_resources_fini(&definition->served);
 	(void) vdi_crd_cleanup_free(definition->cleanup);
-	drop_caches(definition);
+	drop_caches(definition, 0);
 	vdi_out_fini(&definition->status.current);
 	vdi_out_fini(&definition->status.text);
 	(void) vd_object_unref(definition->object);
@@ -171,7 +164,13 @@ struct vdi_definitions *vdi_definitions_free(struct vdi_definitions *definitions
 		definitions->first = definition->next;
 		free_definition(definition);
 	}
-	(void) end_retired(definitions, true);
+	while (definitions->retired) {
+		struct vdi_kind_cache *cache = definitions->retired;
+
+		definitions->retired = cache->retired_next;
+		vdi_kind_cache_end(cache);
+		(void) vdi_kind_cache_unref(cache);
+	}
 	vdi_free(definitions);
 	return NULL;
 }
@@ -182,8 +181,7 @@ void vdi_definitions_end(struct vdi_definitions *definitions)
 		vdi_kind_cache_end(definition->cache);
 		vdi_kind_cache_end(definition->served_cache);
 	}
-	if (definitions)
-		(void) end_retired(definitions, true);
+	vdi_definitions_end_retired(definitions);
 }
 
 /* ---- What there is ---- */
@@ -221,13 +219,13 @@ static void forget_edition(struct definition *definition)
 	definition->is_new_edition = false;
 }
 
-/* Another definition of that name: nothing of the old one is of use. */
-static void begin_anew(struct definition *definition)
+/* Another definition of that name: nothing of the old one is of use. At revision the last object of the old one had gone; 0: they stay. */
+static void begin_anew(struct definition *definition, vd_rev revision)
 {
 	forget_edition(definition);
 	definition->owner->is_changed |= definition->served.count > 0;
 	vdi_resources_fini(&definition->served);
-	drop_caches(definition);
+	drop_caches(definition, revision);
 	definition->is_accepted = definition->is_served = definition->is_cleaned = false;
 	definition->cleaning[0] = 0;
 }
@@ -251,7 +249,7 @@ static vd_status take_state(struct definition *definition, struct vd_object *obj
 	if (status != VD_OK)
 		(void) snprintf(definition->fault, sizeof definition->fault, "%.250s", error.message);
 	if (status != VD_OK || strcmp(crd.uid, definition->crd.uid) != 0) {
-		begin_anew(definition);
+		begin_anew(definition, status == VD_OK ? vd_cacher_revision(definition->owner->cacher) : 0);
 		definition->crd = crd;
 		definition->is_new_edition = status == VD_OK;
 		if (status != VD_OK)
@@ -308,7 +306,7 @@ vd_status vdi_definitions_look(struct vdi_definitions *definitions, struct vd_in
 		if (definition->is_seen || definition->object == NULL)
 			continue;
 		definition->object = vd_object_unref(definition->object);
-		begin_anew(definition);
+		begin_anew(definition, vd_cacher_revision(definitions->cacher));
 		definitions->is_judged = false;
 	}
 	return VD_OK;
@@ -443,7 +441,7 @@ static vd_status make_cache(struct definition *definition)
 	if (is_first) {
 		VDI_TRY(vdi_kind_cache_new(definition->owner->server, crd->stored, crd->fields, crd->field_count, &cache, NULL));
 		if (definition->cache != definition->served_cache)
-			retire(definition->owner, definition->cache);
+			retire(definition->owner, definition->cache, 0);
 		else
 			(void) vdi_kind_cache_unref(definition->cache); /* served_cache has a use of it */
 		definition->cache = cache;
@@ -480,7 +478,7 @@ static vd_status switch_over(struct definition *definition)
 	vdi_resources_fini(&definition->served);
 	definition->served = fresh;
 	if (definition->served_cache != definition->cache) {
-		retire(definition->owner, definition->served_cache);
+		retire(definition->owner, definition->served_cache, 0);
 		definition->served_cache = vdi_kind_cache_ref(definition->cache);
 	}
 	definition->is_served = false;
@@ -493,7 +491,7 @@ static vd_status give_up(struct definition *definition)
 {
 	if (definition->cache == NULL && definition->served.count == 0)
 		return VD_OK;
-	begin_anew(definition);
+	begin_anew(definition, 0);
 	return take_state(definition, definition->object);
 }
 
@@ -772,8 +770,9 @@ static void take_answer(struct definition *definition, vd_mono now)
 
 vd_mono vdi_definitions_settle(struct vdi_definitions *definitions)
 {
-	vd_mono now = vd_env_now(definitions->server->env), due = end_retired(definitions, false);
+	vd_mono now = vd_env_now(definitions->server->env), due = VD_NEVER;
 
+	drain_retired(definitions);
 	for (struct definition *definition = definitions->first; definition; definition = definition->next) {
 		take_answer(definition, now);
 		if (definition->object == NULL)

@@ -30,6 +30,8 @@ VDI_MUST_USE vd_status vdi_definitions_prepare(struct vdi_definitions *definitio
 VDI_MUST_USE vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, struct vdi_resources *resources);
 /* All loops go by what was collected last: writes statuses, lets objects go. Answers when it is to be called again at the latest, even if nobody wakes. */
 vd_mono vdi_definitions_settle(struct vdi_definitions *definitions);
+/* Ends the caches of kinds that are gone now, whatever their watches still have to be told. The actor is gone. NULL is fine. */
+void vdi_definitions_end_retired(struct vdi_definitions *definitions);
 /* Ends all caches: at the end of the server. */
 void vdi_definitions_end(struct vdi_definitions *definitions);
 

@@ -126,7 +126,7 @@ static bool changed(void *arg, const struct vd_watch_event *event, uint64_t fill
 		return true;
 	if (event->type == VD_WATCH_DELETED) {
 		vdi_lock_acquire(&collector->lock);
-		vdi_owner_graph_remove(&collector->graph, uid);
+		vdi_owner_graph_delete(&collector->graph, uid);
 		vdi_lock_release(&collector->lock);
 		if (collector->gone && vd_object_namespace(event->object).size)
 			collector->gone(collector->arg, vd_object_namespace(event->object));
@@ -180,13 +180,14 @@ static void watch_closed(void *arg)
 	vdi_control_loop_post(&kind->collector->loop, &kind->left);
 }
 
+/* It is not in the set any more: its watch tells of the last deletions, and ends. */
 static void close_kind(struct vdi_garbage_kind *kind)
 {
 	if (kind->is_leaving || !vdi_control_loop_begin(&kind->collector->loop))
 		return;
 	kind->is_leaving = true;
 	kind->left.run = kind_left;
-	vdi_kind_watch_close(kind->watch, watch_closed, kind);
+	vdi_kind_watch_leave(kind->watch, watch_closed, kind);
 }
 
 static bool is_collected(const struct vdi_resource *resource)
@@ -222,6 +223,10 @@ static void open_kind(struct vdi_garbage_collector *collector, struct vdi_resour
 	collector->kinds = kind;
 	vdi_lock_acquire(&collector->lock);
 	collector->counts.kinds++;
+	/* An owner may be of this kind. */
+	if (collector->has_unknown)
+		vdi_owner_graph_touch_delayed(&collector->graph);
+	collector->has_unknown = false;
 	vdi_lock_release(&collector->lock);
 }
 
@@ -320,6 +325,25 @@ void vdi_garbage_count(struct vdi_garbage_collector *collector, uint64_t *counte
 	vdi_lock_release(&collector->lock);
 }
 
+bool vdi_garbage_saw_end(struct vdi_garbage_collector *collector, struct vd_bytes uid)
+{
+	const struct vdi_owner_node *node;
+	bool			     saw;
+
+	vdi_lock_acquire(&collector->lock);
+	node = vdi_owner_graph_find(&collector->graph, uid);
+	saw = node && node->is_gone;
+	vdi_lock_release(&collector->lock);
+	return saw;
+}
+
+void vdi_garbage_unknown(struct vdi_garbage_collector *collector)
+{
+	vdi_lock_acquire(&collector->lock);
+	collector->has_unknown = true;
+	vdi_lock_release(&collector->lock);
+}
+
 /* Under the graph's lock. */
 static vd_dur next_delay(struct vdi_garbage_collector *collector, struct vdi_owner_node *node)
 {
@@ -379,6 +403,9 @@ static void turn(void *arg)
 	struct vdi_owner_node	     *node;
 	bool			      failed = false;
 
+	/* First: what has happened since the set is another one is looked at with it. */
+	if (atomic_exchange(&collector->kinds_due, false))
+		look_at_kinds(collector);
 	while (collector->working < VDI_GARBAGE_WORKS_MAX && (node = next_node(collector, &target, &failed)) != NULL) {
 		collector->working++;
 		if (!vdi_garbage_work_start(collector, node, &target)) {
@@ -411,30 +438,10 @@ static void expired(void *arg, struct vdi_timer *timer)
 	vdi_lock_release(&collector->lock);
 }
 
-struct notice {
-	struct vdi_control_return     back;
-	struct vdi_garbage_collector *collector;
-};
-
-static void noticed(struct vdi_control_return *back)
-{
-	struct notice *notice = VDI_CONTAINER_OF(back, struct notice, back);
-
-	look_at_kinds(notice->collector);
-	vdi_free(notice);
-}
-
 void vdi_garbage_collector_kinds_changed(struct vdi_garbage_collector *collector)
 {
-	struct notice *notice = VDI_NEW(struct notice);
-
-	if (notice == NULL)
-		return; /* it looks by itself, too */
-	*notice = (struct notice) { { .run = noticed }, collector };
-	if (vdi_control_loop_begin(&collector->loop))
-		vdi_control_loop_post(&collector->loop, &notice->back);
-	else
-		vdi_free(notice);
+	atomic_store(&collector->kinds_due, true);
+	vdi_control_loop_wake(&collector->loop);
 }
 
 void vdi_garbage_collector_counts(struct vdi_garbage_collector *collector, struct vdi_garbage_counts *ret_counts)
@@ -471,10 +478,7 @@ struct vdi_garbage_collector *vdi_garbage_collector_free(struct vdi_garbage_coll
 	close_watches(collector);
 	for (back = collector->loop.first; back; back = next) {
 		next = back->next;
-		if (back->run == noticed)
-			vdi_free(VDI_CONTAINER_OF(back, struct notice, back));
-		else
-			(void) vdi_garbage_return_free(back);
+		(void) vdi_garbage_return_free(back);
 	}
 	while (collector->works)
 		vdi_garbage_work_free(collector->works);

@@ -37,6 +37,10 @@ struct vdi_garbage_collector {
 	struct vdi_owner_graph	  graph;
 	struct vdi_owner_node	 *queue_first, *queue_last;
 	struct vdi_garbage_counts counts;
+	bool			  has_unknown; /* looks are delayed because an owner's kind is not served */
+
+	/* Any thread. */
+	atomic_bool kinds_due; /* the set is another one */
 
 	/* The actor. */
 	struct vdi_served	*set; /* the one that is gone by */
@@ -70,6 +74,10 @@ bool vdi_garbage_return_free(struct vdi_control_return *back);
 
 /* The actor: the look is over, and the work no longer known here. */
 void vdi_garbage_worked(struct vdi_garbage_collector *collector, struct vdi_owner_node *node, enum vdi_garbage_end end, vd_dur delay);
+/* Any thread. Whether the deletion of an object of this uid was seen. */
+bool vdi_garbage_saw_end(struct vdi_garbage_collector *collector, struct vd_bytes uid);
+/* Any thread. A look is going to fail because an owner's kind is not served. */
+void vdi_garbage_unknown(struct vdi_garbage_collector *collector);
 /* Any thread. */
 void vdi_garbage_count(struct vdi_garbage_collector *collector, uint64_t *counter);
 /* The actor. Whether dependents of the node block its end, and are made to be looked at; whether one of them waits for its own dependents; whether there are any. */

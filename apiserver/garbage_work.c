@@ -596,12 +596,19 @@ static void next_owner(struct vdi_garbage_work *work)
 	}
 	owner = &work->owners[work->at];
 	resource = find_owner_kind(work, owner);
+	if (resource == NULL && vdi_garbage_saw_end(work->collector, owner->uid)) { /* its kind went with it */
+		owner->class = OWNER_DANGLING;
+		work->at++;
+		next_owner(work);
+		return;
+	}
 	if (resource == NULL || resource->cacher == NULL) {
 		struct vd_error error = { .code = VD_OK };
 
 		(void) vd_error_set(&error, VD_NOT_FOUND, "no kind %.*s in group \"%.*s\" is served", (int) VDI_MIN(owner->kind.size, (size_t) 100),
 				    (const char *) owner->kind.data, (int) VDI_MIN(owner->group.size, (size_t) 100),
 				    owner->group.size ? (const char *) owner->group.data : "");
+		vdi_garbage_unknown(work->collector);
 		fail(work, "an owner is of an unknown kind", VD_NOT_FOUND, &error);
 	} else if (resource->namespaced && !work->target.resource->namespaced) {
 		refuse_reference(work, owner);

@@ -95,6 +95,25 @@ void vdi_kind_cache_end(struct vdi_kind_cache *cache)
 	vd_cacher_close(cache->cacher, closed, cache);
 }
 
+static void drained(void *arg)
+{
+	struct vdi_kind_cache *cache = arg;
+	struct vd_server      *server = cache->server;
+
+	vdi_kind_cache_end(cache);
+	vdi_lock_acquire(&server->lock);
+	vdi_kinds_wake_locked(&server->kinds);
+	vdi_lock_release(&server->lock);
+	(void) vdi_kind_cache_unref(cache);
+}
+
+void vdi_kind_cache_drain(struct vdi_kind_cache *cache)
+{
+	if (atomic_load(&cache->is_ended))
+		return;
+	vdi_cacher_drain(vdi_kind_cache_ref(cache)->cacher, cache->last_revision, drained, cache);
+}
+
 void vdi_kind_cache_bind(struct vdi_kind_cache *cache, struct vdi_resource *resource)
 {
 	resource->cache = vdi_kind_cache_ref(cache);

@@ -21,6 +21,11 @@ struct vdi_kind_cache {
 	_Atomic uint32_t users;
 	_Atomic uint32_t create_count; /* requests that create, from their dispatch to their end */
 	atomic_bool	 is_ended;
+
+	/* Whoever lets it go (definitions.c). */
+	struct vdi_kind_cache *retired_next;
+	vd_rev		       last_revision; /* what its watches are to be told before they end */
+	bool		       is_draining;
 };
 
 /* For the keys, the scope and the trigger of resource, and these fields. The server counts it until it is gone. What vd_cacher_new answers. */
@@ -31,6 +36,9 @@ struct vdi_kind_cache *vdi_kind_cache_ref(struct vdi_kind_cache *cache);
 struct vdi_kind_cache *vdi_kind_cache_unref(struct vdi_kind_cache *cache);
 /* Closes the cacher now. */
 void vdi_kind_cache_end(struct vdi_kind_cache *cache);
+/* Closes it when all watches have been told everything up to last_revision (vdi_cacher_drain), and wakes the kinds' actor. Once, by whoever set last_revision, who has
+ * a use of it until it is_ended; meanwhile vdi_kind_cache_end cuts it short. */
+void vdi_kind_cache_drain(struct vdi_kind_cache *cache);
 /* Before resource is shared: it has this cache from now on, with a use of its own. */
 void vdi_kind_cache_bind(struct vdi_kind_cache *cache, struct vdi_resource *resource);
 

@@ -22,6 +22,7 @@ struct vdi_kind_watch {
 	bool is_open; /* a watcher that was not closed yet */
 	bool has_ended;
 	bool is_stalled;
+	bool is_leaving; /* the kind goes: the next end is the last one */
 	bool is_closed;
 	void (*closed)(void *arg);
 	void *closed_arg;
@@ -35,6 +36,7 @@ struct vdi_kind_watch {
 	struct vd_watcher *watcher;
 	vd_mono		   reopen_at;
 	vd_mono		   resume_at;
+	bool		   is_last; /* opened after it was told to leave */
 };
 
 /* ---- What the watch tells ---- */
@@ -165,24 +167,31 @@ static void resume_when_due(struct vdi_kind_watch *watch, bool is_stalled)
 static void run(void *arg)
 {
 	struct vdi_kind_watch *watch = arg;
-	bool		       is_open, has_ended, is_stalled, is_closed;
+	bool		       is_open, has_ended, is_stalled, is_leaving, is_closed;
 
 	vdi_lock_acquire(&watch->lock);
 	is_open = watch->is_open;
 	has_ended = watch->has_ended;
 	is_stalled = watch->is_stalled;
 	watch->is_stalled = false;
+	is_leaving = watch->is_leaving;
 	is_closed = watch->is_closed;
 	vdi_lock_release(&watch->lock);
 	if (watch->watcher && (has_ended || is_closed)) {
 		close_watcher(watch);
 		return; /* told when it is closed */
 	}
-	if (is_closed && !is_open) {
+	/* What ended before may have missed something: once more, at once. If it cannot be opened there is nothing to be told. */
+	if (!is_open && is_leaving && !is_closed && !watch->is_last) {
+		watch->is_last = true;
+		open_watch(watch);
+		is_open = watch->watcher != NULL;
+	}
+	if (!is_open && (is_closed || is_leaving)) {
 		vd_actor_close(watch->actor, gone, watch);
 		return;
 	}
-	if (!is_open && !is_closed && watch->reopen_at.ns <= vd_env_now(watch->env).ns)
+	if (!is_open && watch->reopen_at.ns <= vd_env_now(watch->env).ns)
 		open_watch(watch);
 	resume_when_due(watch, is_stalled);
 	vd_actor_set_timer(watch->actor, watch->watcher ? watch->resume_at : watch->reopen_at);
@@ -209,6 +218,16 @@ vd_status vdi_kind_watch_new(const struct vd_env *env, struct vdi_resource *reso
 	*ret_watch = watch;
 	vd_actor_wake(watch->actor);
 	return VD_OK;
+}
+
+void vdi_kind_watch_leave(struct vdi_kind_watch *watch, void (*done)(void *arg), void *arg)
+{
+	vdi_lock_acquire(&watch->lock);
+	watch->is_leaving = true;
+	watch->closed = done;
+	watch->closed_arg = arg;
+	vd_actor_wake(watch->actor);
+	vdi_lock_release(&watch->lock);
 }
 
 void vdi_kind_watch_close(struct vdi_kind_watch *watch, void (*done)(void *arg), void *arg)

@@ -22,6 +22,9 @@ struct vdi_kind_watch_handler {
 /* Starts at once. Takes a use of resource. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_kind_watch_new(const struct vd_env *env, struct vdi_resource *resource, const struct vdi_kind_watch_handler *handler,
 					  struct vdi_kind_watch **ret_watch);
+/* Its kind goes, and the kind's watches end: the handler hears of everything that there is to hear, then done is called as of close.
+ * Any thread, but not from the handler; close is not called then. */
+void vdi_kind_watch_leave(struct vdi_kind_watch *watch, void (*done)(void *arg), void *arg);
 /* No call of the handler begins after done (may be NULL) was called. Any thread, but not from the handler. */
 void vdi_kind_watch_close(struct vdi_kind_watch *watch, void (*done)(void *arg), void *arg);
 

@@ -110,6 +110,9 @@ static void publish(struct vd_server *server, struct vdi_served *fresh)
 	stale = server->served;
 	server->served = fresh;
 	server->served_number++;
+	/* Before anybody can make an object of a new kind. */
+	if (server->garbage_collector)
+		vdi_garbage_collector_kinds_changed(server->garbage_collector);
 	vdi_lock_release(&server->lock);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_reload(&server->loops[i]);
@@ -475,6 +478,13 @@ static void stop_actor(struct vdi_kinds *kinds)
 		vdi_wait_fini(&wait);
 	}
 	kinds->informer = vd_informer_close_wait(kinds->informer); /* nobody looks at its picture any more */
+	vdi_definitions_end_retired(kinds->definitions);
+}
+
+void vdi_kinds_halt(struct vd_server *server)
+{
+	if (server->kinds.server)
+		stop_actor(&server->kinds);
 }
 
 void vdi_kinds_stop(struct vd_server *server)

@@ -43,6 +43,8 @@ VDI_MUST_USE vd_status vdi_kinds_wait(struct vd_server *server, vd_mono due, str
 VDI_MUST_USE vd_status vdi_kinds_reload(struct vd_server *server, struct vd_error *reterr);
 /* The newest set, a use of the caller's; NULL when the server ends. Any thread. */
 struct vdi_served *vdi_kinds_get(struct vd_server *server);
+/* The set stays as it is from now on, and watches of kinds that are gone end: before the controllers, which wait for that, are ended. */
+void vdi_kinds_halt(struct vd_server *server);
 /* After the last connection went: nothing is served any more, all caches end. Blocks until they are gone; the loops must run. */
 void vdi_kinds_stop(struct vd_server *server);
 

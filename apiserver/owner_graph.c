@@ -238,6 +238,7 @@ static vd_status put_node(struct vdi_owner_graph *graph, struct vdi_owner_node *
 		return VD_NOMEM;
 	}
 	node->kind = facts->kind;
+	node->is_gone = false;
 	node->fill = facts->fill;
 	is_changed |= set_flags(node, facts);
 	if (!same) {
@@ -289,6 +290,24 @@ void vdi_owner_graph_remove(struct vdi_owner_graph *graph, struct vd_bytes uid)
 
 	if (node)
 		remove_node(graph, node);
+}
+
+void vdi_owner_graph_delete(struct vdi_owner_graph *graph, struct vd_bytes uid)
+{
+	struct vdi_owner_node *node = vdi_owner_graph_find(graph, uid);
+
+	if (node == NULL)
+		return;
+	node->is_gone = true;
+	remove_node(graph, node);
+}
+
+void vdi_owner_graph_touch_delayed(struct vdi_owner_graph *graph)
+{
+	for (size_t i = 0; i < graph->bucket_count; i++)
+		for (struct vdi_owner_node *node = graph->buckets[i]; node; node = node->next)
+			if (node->state == VDI_OWNER_DELAYED)
+				graph->touched(graph->arg, node);
 }
 
 /* One that went unseen takes nodes with it that may stand anywhere, so each bucket is begun again until nothing in it has to go. */

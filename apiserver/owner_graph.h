@@ -30,6 +30,7 @@ struct vdi_owner_node {
 	char		      *namespace_name; /* with the name behind it; NULL: not seen */
 	char		      *name;
 	uint64_t	       fill; /* which one saw it last */
+	bool		       is_gone; /* its deletion was seen: it is nowhere, whatever its kind is by now */
 	bool		       is_deleting;
 	bool		       waits_foreground; /* it has that finalizer and is being deleted */
 	bool		       waits_orphan;
@@ -82,10 +83,14 @@ void vdi_owner_graph_fini(struct vdi_owner_graph *graph);
 struct vdi_owner_node *vdi_owner_graph_find(const struct vdi_owner_graph *graph, struct vd_bytes uid);
 /* The object is there, as the facts say. VD_NOMEM: the graph is as before. */
 VDI_MUST_USE vd_status vdi_owner_graph_put(struct vdi_owner_graph *graph, const struct vdi_owner_facts *facts);
-/* It has gone. */
+/* It has gone: its deletion was seen. */
+void vdi_owner_graph_delete(struct vdi_owner_graph *graph, struct vd_bytes uid);
+/* It is not there any more. */
 void vdi_owner_graph_remove(struct vdi_owner_graph *graph, struct vd_bytes uid);
 /* What kind had and the given fill has not seen has gone; and owners that nobody saw may have gone unseen. fill 0: all of the kind. */
 void vdi_owner_graph_sweep(struct vdi_owner_graph *graph, void *kind, uint64_t fill);
+/* touched for all that are delayed. Walks the whole graph. */
+void vdi_owner_graph_touch_delayed(struct vdi_owner_graph *graph);
 /* After node became idle: it goes if nothing needs it. */
 void vdi_owner_graph_release(struct vdi_owner_graph *graph, struct vdi_owner_node *node);
 

@@ -397,12 +397,19 @@ static void object_gone(void *arg, struct vd_bytes namespace_name)
 
 static vd_status start_controllers(struct vd_server *server, struct vd_error *reterr)
 {
+	struct vdi_garbage_collector *collector;
+
 	if (server->options.no_garbage_collector || server->options.read_only || server->options.only)
 		return VD_OK;
 	if (server->namespace_controller == NULL)
 		VDI_TRY(vdi_namespace_controller_new(server->env, served_of, server, &server->namespace_controller, reterr));
-	if (server->garbage_collector == NULL)
-		VDI_TRY(vdi_garbage_collector_new(server->env, served_of, object_gone, server, &server->garbage_collector, reterr));
+	if (server->garbage_collector == NULL) {
+		VDI_TRY(vdi_garbage_collector_new(server->env, served_of, object_gone, server, &collector, reterr));
+		vdi_lock_acquire(&server->lock);
+		server->garbage_collector = collector;
+		vdi_lock_release(&server->lock);
+		vdi_garbage_collector_kinds_changed(collector); /* between its first look and now it could not be told */
+	}
 	if (server->controller_metrics == NULL &&
 	    vdi_controller_metrics_new(server->env, server->garbage_collector, server->namespace_controller, &server->controller_metrics) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
@@ -494,6 +501,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 		vdi_http_loop_close_all(&server->loops[i]);
 	(void) wait_for_connections(server, VD_NEVER);
 	server->controller_metrics = vdi_controller_metrics_free(server->controller_metrics);
+	vdi_kinds_halt(server);
 	server->garbage_collector = vdi_garbage_collector_free(server->garbage_collector);
 	server->namespace_controller = vdi_namespace_controller_free(server->namespace_controller);
 	vdi_kinds_stop(server);

@@ -116,11 +116,73 @@ static bool run_pulled(struct vd_cacher *cacher)
 	return some_left;
 }
 
+/* Whoever wanted it drained hears of it, once. */
+static void tell_drained(struct vd_cacher *cacher)
+{
+	void (*drained)(void *);
+	void *arg;
+
+	vdi_lock_acquire(&cacher->lock);
+	drained = cacher->drained;
+	arg = cacher->drained_arg;
+	cacher->drained = NULL;
+	vdi_lock_release(&cacher->lock);
+	if (drained)
+		drained(arg);
+}
+
+static bool has_all(struct vd_cacher *cacher, vd_rev revision)
+{
+	struct vd_store_status status = { 0 };
+
+	if (vdi_watch_cache_revision(&cacher->watch_cache) >= revision)
+		return true;
+	return vd_store_status_get(cacher->store, &status) == VD_OK && !status.progress && vdi_btree_count(&cacher->watch_cache.store.objects) == 0;
+}
+
+static void wake_outlets(struct vd_cacher *cacher)
+{
+	vdi_lock_acquire(&cacher->lock);
+	for (struct vdi_outlet *outlet = cacher->outlets; outlet; outlet = outlet->next)
+		vdi_outlet_wake(outlet);
+	for (struct vdi_outlet *outlet = cacher->pulled; outlet; outlet = outlet->next)
+		vdi_outlet_wake(outlet);
+	vdi_outlet_wake(cacher->inline_outlet);
+	vdi_lock_release(&cacher->lock);
+}
+
+/* After what has come was dispatched, and who left was forgotten. Answers when to look again. */
+static vd_mono run_draining(struct vd_cacher *cacher)
+{
+	vd_rev revision;
+	bool   is_wanted, is_over;
+
+	vdi_lock_acquire(&cacher->lock);
+	is_wanted = cacher->drained != NULL;
+	revision = cacher->drain_revision;
+	is_over = cacher->watcher_count == 0 && cacher->opening_first == NULL;
+	vdi_lock_release(&cacher->lock);
+	if (is_wanted && is_over)
+		tell_drained(cacher);
+	if (!is_wanted || is_over || atomic_load(&cacher->is_draining))
+		return VD_NEVER;
+	if (!has_all(cacher, revision)) {
+		vdi_reflector_ask_progress(cacher);
+		return vd_mono_add(vd_env_now(cacher->env), VDI_PROGRESS_PERIOD);
+	}
+	/* Others may begin to write there anew, which is nothing to those who watched this. */
+	vdi_reflector_stop(cacher);
+	atomic_store(&cacher->is_draining, true);
+	wake_outlets(cacher);
+	return VD_NEVER;
+}
+
 /* One step towards the end per round. */
 static void run_stopping(struct vd_cacher *cacher)
 {
 	bool is_over;
 
+	tell_drained(cacher);
 	vdi_reflector_stop(cacher);
 	vdi_watch_cache_stop(&cacher->watch_cache);
 	vdi_dispatch_opening(cacher);
@@ -184,8 +246,8 @@ static vd_mono follow_compaction(struct vd_cacher *cacher)
 static void run(void *arg)
 {
 	struct vd_cacher *cacher = arg;
-	vd_mono		  due;
-	bool		  more = false;
+	vd_mono		  due = VD_NEVER;
+	bool		  more = false, is_fed;
 
 	vdi_cacher_dump_run(cacher);
 	if (atomic_load(&cacher->is_stopping)) {
@@ -193,18 +255,23 @@ static void run(void *arg)
 			run_stopping(cacher);
 		return;
 	}
-	due = vdi_reflector_run(cacher, &more);
+	is_fed = !atomic_load(&cacher->is_draining); /* else what it has is the last there is */
+	if (is_fed)
+		due = vdi_reflector_run(cacher, &more);
 	due = earlier(due, vdi_watch_cache_serve_waiters(&cacher->watch_cache));
 	vdi_dispatch_opening(cacher);
 	due = earlier(due, vdi_bookmark_run(&cacher->bookmarks));
-	if (vdi_bookmark_is_near(&cacher->bookmarks))
+	if (is_fed && vdi_bookmark_is_near(&cacher->bookmarks))
 		vdi_reflector_ask_progress(cacher);
 	more |= vdi_outlet_run(cacher->inline_outlet);
 	vdi_dispatch_left(cacher);
+	due = earlier(due, run_draining(cacher));
 	due = earlier(due, vdi_dispatch_retire_frames(cacher));
 	due = earlier(due, follow_compaction(cacher));
-	due = earlier(due, vdi_consistency_run(cacher));
-	due = earlier(due, vdi_object_count_run(cacher));
+	if (is_fed) {
+		due = earlier(due, vdi_consistency_run(cacher));
+		due = earlier(due, vdi_object_count_run(cacher));
+	}
 	update_gauges(cacher);
 	vd_actor_set_timer(cacher->actor, due);
 	if (more)
@@ -336,6 +403,16 @@ void vd_cacher_close(struct vd_cacher *cacher, void (*done)(void *arg), void *ar
 	vd_actor_wake(cacher->actor);
 	vdi_lock_release(&cacher->lock);
 	vdi_cacher_unref(cacher);
+}
+
+void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(void *arg), void *arg)
+{
+	vdi_lock_acquire(&cacher->lock);
+	cacher->drain_revision = revision;
+	cacher->drained = done;
+	cacher->drained_arg = arg;
+	vd_actor_wake(cacher->actor);
+	vdi_lock_release(&cacher->lock);
 }
 
 struct vd_cacher *vd_cacher_close_wait(struct vd_cacher *cacher)

@@ -17,7 +17,8 @@
  *   VDI_LOCK_CACHE_WATCHER  one outlet's inbox: messages to watchers, dirty lanes
  *
  * Ends: vd_cacher_close stops the reflector, ends all watchers, answers all waiters, then closes the actors. The struct itself is reference
- * counted and lives until the last watcher and the last call in flight are gone.
+ * counted and lives until the last watcher and the last call in flight are gone. vdi_cacher_drain comes before it where nobody is to miss the last events: then
+ * everything goes on, but a watcher that has taken all there is ends.
  */
 #ifndef VDI_CACHER_H
 #define VDI_CACHER_H
@@ -64,6 +65,7 @@ struct vd_cacher {
 
 	_Atomic uint32_t references;
 	atomic_bool	 is_stopping;
+	atomic_bool	 is_draining; /* the cache has all that watchers are to be told; who has taken it ends */
 
 	struct vdi_ready       ready;	    /* has its own lock */
 	struct vdi_watch_cache watch_cache; /* has its own lock */
@@ -115,6 +117,9 @@ struct vd_cacher {
 	size_t		   call_count; /* calls into the store that have not answered */
 	void (*closed)(void *arg);
 	void *closed_arg;
+	vd_rev drain_revision;
+	void (*drained)(void *arg); /* NULL: nobody wants it drained, or it was called */
+	void *drained_arg;
 
 	struct vdi_outlet *inline_outlet; /* runs on the cacher's actor */
 };
@@ -124,6 +129,11 @@ void		  vdi_cacher_unref(struct vd_cacher *cacher);
 /* Around each asynchronous call into the store: the cacher does not finish while one is open. false: stopping, do not call. Any thread. */
 VDI_MUST_USE bool vdi_cacher_call_begin(struct vd_cacher *cacher);
 void		  vdi_cacher_call_end(struct vd_cacher *cacher);
+/* Nothing changes any more behind revision, or nobody wants to know: each watch, also one that opens from now on, ends with VD_CLOSED when it has been told all
+ * that the cache has once that is as new as revision, which then takes nothing more from the store; how long it may take for it is a matter of its lag limits and its deadline, as ever. Reads go on. Over a
+ * store that cannot prove progress a cache without objects counts as new enough. done is called once, on the cacher's actor: when the last watch has gone,
+ * or when the cacher is closed before. Any thread; once. */
+void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(void *arg), void *arg);
 /* vd_cacher_create, but only while guard, an object of another cacher of the same store (lent for the call), is as it is: else VD_CONFLICT. */
 VDI_MUST_USE vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *guard, struct vd_bytes namespace_name, struct vd_bytes name,
 						struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg);

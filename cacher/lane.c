@@ -563,3 +563,36 @@ void vdi_lane_serve_busy(struct vdi_outlet *outlet)
 			serve_catch_up(outlet, watcher);
 	}
 }
+
+/* ---- Draining ---- */
+
+/* Everything that matched was handed to the members. */
+static bool is_at_end(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	bool			is_it;
+
+	vdi_lock_acquire(&cache->lock);
+	is_it = lane->group->matched_events == lane->taken_events;
+	vdi_lock_release(&cache->lock);
+	return is_it;
+}
+
+void vdi_lane_end_drained(struct vdi_outlet *outlet)
+{
+	for (struct vdi_lane *lane = outlet->lanes, *next; lane; lane = next) {
+		next = lane->outlet_next;
+		if (!is_at_end(outlet, lane))
+			continue; /* it is dirty */
+		vdi_lane_ref(lane);
+		while (lane->member_count)
+			vdi_lane_end_watcher(outlet, lane->members[lane->member_count - 1].watcher, VD_CLOSED);
+		for (struct vd_watcher *watcher = lane->lagging, *following; watcher; watcher = following) {
+			following = watcher->lagging_next;
+			/* One that waits for a revision of the future, which does not come. */
+			if (watcher->from_revision && !watcher->is_stuck && !watcher->in_busy)
+				vdi_lane_end_watcher(outlet, watcher, VD_CLOSED);
+		}
+		vdi_lane_unref(lane);
+	}
+}

@@ -73,6 +73,8 @@ void vdi_lane_list(struct vdi_outlet *outlet, struct vdi_lane *lane);
 void vdi_lane_note_lag_limit(struct vd_watcher *watcher);
 /* The sink hears of it unless it does not want to. Afterwards the watcher may be gone. */
 void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason);
+/* While the cacher drains: who has taken all there is ends. */
+void vdi_lane_end_drained(struct vdi_outlet *outlet);
 /* Nothing of the outlet points at it any more: the cacher's actor may forget it. */
 void vdi_lane_leave_cacher(struct vdi_outlet *outlet, struct vd_watcher *watcher);
 

@@ -224,6 +224,13 @@ void vdi_outlet_post_end(struct vdi_outlet *outlet, uint32_t generation)
 	vdi_lock_release(&outlet->lock);
 }
 
+void vdi_outlet_wake(struct vdi_outlet *outlet)
+{
+	vdi_lock_acquire(&outlet->lock);
+	wake_locked(outlet);
+	vdi_lock_release(&outlet->lock);
+}
+
 void vdi_outlet_tell(struct vdi_outlet *outlet)
 {
 	vdi_lock_acquire(&outlet->lock);
@@ -481,6 +488,8 @@ bool vdi_outlet_run(struct vdi_outlet *outlet)
 	run_dirty(outlet);
 	handle_inbox(outlet);
 	vdi_lane_serve_busy(outlet);
+	if (__builtin_expect(atomic_load(&outlet->cacher->is_draining), 0))
+		vdi_lane_end_drained(outlet);
 	if (__builtin_expect(atomic_load_explicit(&outlet->dumps, memory_order_relaxed) != NULL, 0))
 		vdi_cacher_dump_outlet(outlet);
 	if (outlet->busy_first == NULL && shut_if_unused(outlet)) {

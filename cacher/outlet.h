@@ -79,6 +79,8 @@ bool vdi_outlet_post(struct vd_watcher *watcher, uint8_t message);
 void vdi_outlet_post_dirty(struct vdi_lane *lane, uint64_t from);
 /* Everything up to generation ends with VD_CLOSED. */
 void vdi_outlet_post_end(struct vdi_outlet *outlet, uint32_t generation);
+/* The cacher drains: it looks who can end. */
+void vdi_outlet_wake(struct vdi_outlet *outlet);
 /* Fills in part (cacher_dump.c). The registry lock is held. */
 void vdi_outlet_post_dump(struct vdi_outlet *outlet, struct vdi_dump_part *part);
 /* One bounded round; true: there is more to do. Not at the same time from two threads. */

@@ -88,6 +88,12 @@ operator)
 collector)
 	exec "$peers" collector --vedette "$vedette" $(sized '--rounds 3' '--rounds 20')
 	;;
+custom)
+	exec "$peers" custom --vedette "$vedette" $(sized '' '--steps 1000 --rounds 3')
+	;;
+custom-list)
+	exec "$peers" custom --vedette "$vedette" --watchlist=false $(sized '' '--steps 1000 --rounds 3')
+	;;
 crashloop)
 	exec "$peers" crashloop --vedette "$vedette" $(sized '--rounds 6 --run-max 800ms --writers 4' '--rounds 60')
 	;;

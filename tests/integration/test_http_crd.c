@@ -456,6 +456,162 @@ static void two_servers_see_each_others_definitions(void **state)
 	(void) vd_server_free(other);
 }
 
+/* ---- The end of watches ---- */
+
+#define FAT 20000
+
+static int occurrences(const char *text, const char *part)
+{
+	int count = 0;
+
+	while ((text = strstr(text, part)) != NULL) {
+		text += strlen(part);
+		count++;
+	}
+	return count;
+}
+
+/* Megabytes are on their way to one that does not read when the definition is gone for everybody else. */
+static void a_slow_watch_hears_of_all_deletions(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(fixture->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int		   watch = socket(AF_INET, SOCK_STREAM, 0), small = 4096, count = 150;
+	char		  *body = malloc(FAT + 256), *first, *text;
+
+	make_widgets();
+	for (int i = 0; i < count; i++) {
+		int size = sprintf(body, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"w%d\"},\"spec\":{\"fat\":\"", i);
+
+		memset(body + size, 'x', FAT);
+		strcpy(body + size + FAT, "\"}}");
+		expect("POST", WIDGETS("v1"), JSON, body, 201, "");
+	}
+	free(body);
+	assert_int_equal(setsockopt(watch, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+	assert_int_equal(connect(watch, (struct sockaddr *) &address, sizeof address), 0);
+	send_request(watch, "GET", WIDGETS("v1") "?watch=1", "", "");
+	first = read_text(watch, "ADDED");
+	expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "");
+	await(CRDS "/widgets.example.com", 404, "");
+	await(WIDGETS("v1"), 404, "could not find");
+	/* A kind of the same name does not mind those who still read of the old one. */
+	make_widgets();
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "fresh", ""), 201, "");
+	(void) poll(NULL, 0, 1000);
+	body = read_text(watch, NULL);
+	text = malloc(strlen(first) + strlen(body) + 1);
+	strcat(strcpy(text, first), body);
+	assert_int_equal(occurrences(text, "{\"type\":\"ADDED\""), count);
+	assert_int_equal(occurrences(text, "{\"type\":\"DELETED\""), count);
+	assert_int_equal(occurrences(text, "{\"type\":"), 2 * count);
+	assert_null(strstr(text, "fresh"));
+	assert_string_equal(text + strlen(text) - 7, "\r\n0\r\n\r\n");
+	free(text);
+	free(body);
+	free(first);
+	(void) close(watch);
+}
+
+/* ---- The garbage collector ---- */
+
+#define MAPS "/api/v1/namespaces/default/configmaps"
+#define OWNED(version, kind, name, uid, more) \
+	"\"ownerReferences\":[{\"apiVersion\":\"" version "\",\"kind\":\"" kind "\",\"name\":\"" name "\",\"uid\":\"" uid "\"" more "}]"
+
+static void uid_of(const char *path, char uid[64])
+{
+	int   code;
+	char *text = ask(fixture->port, "GET", path, "", "", &code), *at = strstr(text, "\"uid\":\"");
+
+	assert_int_equal(code, 200);
+	assert_non_null(at);
+	sprintf(uid, "%.36s", at + 7);
+	free(text);
+}
+
+/* format has the place of the owner's uid. */
+static void create_owned(const char *path, const char *format, const char *uid)
+{
+	char body[1024];
+
+	(void) snprintf(body, sizeof body, format, uid);
+	expect("POST", path, JSON, body, 201, uid);
+}
+
+/* The collector knows a kind before there can be an object of it: else what is to be orphaned is not found, and collected later. */
+static void new_kinds_are_searched_for_dependents(void **state)
+{
+	for (int i = 0; i < 8; i++) {
+		char plural[32], kind[32], path[128], object[192], map[128], uid[64], body[256];
+
+		sprintf(plural, "kind%ds", i);
+		sprintf(kind, "Kind%d", i);
+		sprintf(path, "/apis/example.com/v1/namespaces/default/%s", plural);
+		sprintf(map, MAPS "/owner%d", i);
+		sprintf(object, "%s/a", path);
+		sprintf(body, "{\"metadata\":{\"name\":\"owner%d\"}}", i);
+		expect("POST", MAPS, JSON, body, 201, "");
+		uid_of(map, uid);
+		create_crd(plural, kind, V1, "");
+		await_established(plural);
+		sprintf(body, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"%s\",\"metadata\":{\"name\":\"a\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
+			      "\"name\":\"owner%d\",\"uid\":\"%%s\"}]}}", kind, i);
+		create_owned(path, body, uid);
+		expect("DELETE", map, JSON, "{\"propagationPolicy\":\"Orphan\"}", 200, "");
+		await(map, 404, "");
+		lacks(object, "ownerReferences");
+	}
+}
+
+/* What a kind's objects owned goes with the kind; and again when it comes again. */
+static void what_a_kind_owned_goes_with_it(void **state)
+{
+	for (int round = 0; round < 3; round++) {
+		char uid[64];
+
+		make_widgets();
+		expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
+		uid_of(WIDGETS("v1") "/a", uid);
+		create_owned(MAPS, "{\"metadata\":{\"name\":\"m\"," OWNED("example.com/v1", "Widget", "a", "%s", "") "}}", uid);
+		if (round == 1) { /* one by one */
+			expect("DELETE", WIDGETS("v1") "/a", "", "", 200, "");
+			await(MAPS "/m", 404, "");
+		}
+		expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "");
+		await(CRDS "/widgets.example.com", 404, "");
+		await(MAPS "/m", 404, "");
+		await(WIDGETS("v1"), 404, "could not find");
+	}
+}
+
+static long metric(const char *name)
+{
+	int   code;
+	char *text = ask(fixture->port, "GET", "/metrics", "", "", &code), *at = strstr(text, name);
+	long  value;
+
+	assert_non_null(at);
+	value = atol(at + strlen(name));
+	free(text);
+	return value;
+}
+
+/* Whether an owner of an unknown kind is absent nobody can say: nothing is deleted until the kind is known, and then soon. */
+static void owners_of_unknown_kinds_are_not_absent(void **state)
+{
+	static const char retries[] = "\nvedette_garbage_collector_actions_total{action=\"failed\"} ";
+	static const char uid[] = "11111111-2222-3333-4444-555555555555";
+
+	create_owned(MAPS, "{\"metadata\":{\"name\":\"m\"," OWNED("example.com/v1", "Widget", "never", "%s", "") "}}", uid);
+	create_owned(MAPS, "{\"metadata\":{\"name\":\"n\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"gone\",\"uid\":\"%s\"}]}}", uid);
+	await(MAPS "/n", 404, ""); /* of a known one */
+	while (metric(retries) < 4)
+		(void) poll(NULL, 0, 5);
+	expect("GET", MAPS "/m", "", "", 200, uid);
+	make_widgets();
+	await(MAPS "/m", 404, "");
+}
+
 /* ---- The resources file ---- */
 
 static void write_file(const char *text)
@@ -588,6 +744,10 @@ int main(void)
 		TEST(objects_go_before_their_definition),
 		TEST(definitions_are_served_after_a_restart),
 		TEST(two_servers_see_each_others_definitions),
+		TEST(a_slow_watch_hears_of_all_deletions),
+		TEST(new_kinds_are_searched_for_dependents),
+		TEST(what_a_kind_owned_goes_with_it),
+		TEST(owners_of_unknown_kinds_are_not_absent),
 		TEST(the_resources_file_is_read_again),
 		TEST(many_definitions_come_and_go_under_load),
 	};

@@ -23,6 +23,7 @@ var subcommands = map[string]subcommand{
 	"informer":          {"informers whose connections are cut: nothing missing, nothing twice, no relist", runInformer},
 	"informer-pods":     {"typed, filtered and metadata-only informers on pods", runInformerPods},
 	"collector":         {"the garbage collector and namespaces, killed in the middle: nothing left over, nothing deleted wrongly", runCollector},
+	"custom":            {"a custom kind that comes, goes and comes again under running informers and a RESTMapper, over kill -9: nothing missing, no relist", runCustom},
 	"crashloop":         {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
 	"badinput":          {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
 	"watchlist":         {"list and watch semantics on the wire", runWatchList},

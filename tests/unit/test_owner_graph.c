@@ -266,6 +266,34 @@ static void the_graph_is_as_a_naive_model(void **state)
 	vdi_owner_graph_fini(&world.graph);
 }
 
+/* A deletion that was seen is a proof, one that was not is none; and uids do not come back, but what was wrong about one is mended. */
+static void a_deletion_that_was_seen_is_remembered(void **state)
+{
+	struct world world;
+
+	(void) state;
+	open_world(&world);
+	put(&world, "d", "seen unseen", "");
+	put(&world, "seen", "", "");
+	put(&world, "unseen", "", "");
+	(void) touched_ones(&world);
+	vdi_owner_graph_delete(&world.graph, vd_bytes_of("seen"));
+	vdi_owner_graph_delete(&world.graph, vd_bytes_of("nobody"));
+	vdi_owner_graph_remove(&world.graph, vd_bytes_of("unseen"));
+	assert_string_equal(touched_ones(&world), "d");
+	assert_true(find(&world, "seen")->is_gone);
+	assert_false(find(&world, "unseen")->is_gone);
+	find(&world, "d")->state = VDI_OWNER_DELAYED;
+	vdi_owner_graph_touch_delayed(&world.graph);
+	assert_string_equal(touched_ones(&world), "d");
+	find(&world, "d")->state = VDI_OWNER_IDLE;
+	vdi_owner_graph_touch_delayed(&world.graph);
+	assert_string_equal(touched_ones(&world), "");
+	put(&world, "seen", "", "");
+	assert_false(find(&world, "seen")->is_gone);
+	vdi_owner_graph_fini(&world.graph);
+}
+
 static void every_failed_allocation_leaves_the_graph_as_it_was(void **state)
 {
 	(void) state;
@@ -308,6 +336,7 @@ int main(void)
 		cmocka_unit_test(what_a_fill_does_not_bring_has_gone),
 		cmocka_unit_test(a_busy_node_stays),
 		cmocka_unit_test(the_graph_is_as_a_naive_model),
+		cmocka_unit_test(a_deletion_that_was_seen_is_remembered),
 		cmocka_unit_test(every_failed_allocation_leaves_the_graph_as_it_was),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
