@@ -4,6 +4,7 @@
  * takes it (vdi_h2_outbox_write). Nothing may be taken out in between. */
 #include "h2_message.h"
 
+#define FIRST_SIZE_MAX ((size_t) 1 << 20) /* believed without a byte of it */
 #define KEPT_SIZE_MAX ((size_t) 1 << 30)
 
 /* ---- In ---- */
@@ -30,8 +31,26 @@ static vd_status begin_message(struct vdi_h2_inbox *inbox)
 	if (inbox->size > inbox->size_max)
 		return VD_TOO_BIG;
 	inbox->used = 0;
-	inbox->bytes = vdi_alloc(inbox->size + 1);
+	inbox->capacity = VDI_MIN(inbox->size, FIRST_SIZE_MAX);
+	inbox->bytes = vdi_alloc(inbox->capacity + 1);
 	return inbox->bytes ? VD_OK : VD_NOMEM;
+}
+
+static vd_status make_room(struct vdi_h2_inbox *inbox, size_t needed)
+{
+	size_t capacity = inbox->capacity;
+	char  *bytes;
+
+	if (needed <= capacity)
+		return VD_OK;
+	while (capacity < needed)
+		capacity = capacity > inbox->size / 2 ? inbox->size : capacity * 2;
+	bytes = vdi_realloc(inbox->bytes, capacity + 1);
+	if (bytes == NULL)
+		return VD_NOMEM;
+	inbox->bytes = bytes;
+	inbox->capacity = capacity;
+	return VD_OK;
 }
 
 static vd_status put_together(struct vdi_h2_inbox *inbox, struct vd_bytes bytes, size_t *ret_used, struct vdi_rpc_message *ret_message)
@@ -53,6 +72,7 @@ static vd_status put_together(struct vdi_h2_inbox *inbox, struct vd_bytes bytes,
 		VDI_TRY(begin_message(inbox));
 	}
 	piece = VDI_MIN(left, inbox->size - inbox->used);
+	VDI_TRY(make_room(inbox, inbox->used + piece));
 	if (piece)
 		memcpy(inbox->bytes + inbox->used, at, piece);
 	inbox->used += piece;
@@ -160,14 +180,21 @@ void vdi_h2_outbox_init(struct vdi_h2_outbox *outbox)
 	outbox->last = &outbox->first;
 }
 
+static void free_list(struct vdi_h2_outgoing *list)
+{
+	while (list) {
+		struct vdi_h2_outgoing *next = list->next;
+
+		(void) vdi_h2_outgoing_free(list);
+		list = next;
+	}
+}
+
 void vdi_h2_outbox_fini(struct vdi_h2_outbox *outbox)
 {
-	while (outbox->first) {
-		struct vdi_h2_outgoing *outgoing = outbox->first;
-
-		outbox->first = outgoing->next;
-		(void) vdi_h2_outgoing_free(outgoing);
-	}
+	free_list(outbox->first);
+	free_list(outbox->written);
+	outbox->first = outbox->written = NULL;
 	outbox->last = &outbox->first;
 	outbox->first_used = outbox->size = 0;
 }
@@ -255,10 +282,37 @@ void vdi_h2_outbox_write(struct vdi_h2_outbox *outbox, char *room, size_t size)
 			if (outbox->first == NULL)
 				outbox->last = &outbox->first;
 			outbox->first_used = 0;
-			(void) vdi_h2_outgoing_free(outgoing);
+			if (outbox->retains) {
+				outgoing->next = outbox->written;
+				outbox->written = outgoing;
+			} else
+				(void) vdi_h2_outgoing_free(outgoing);
 		}
 	}
 	if (outbox->sent && written)
 		outbox->sent(outbox, written);
 }
 
+void vdi_h2_outbox_forget(struct vdi_h2_outbox *outbox)
+{
+	outbox->retains = false;
+	free_list(outbox->written);
+	outbox->written = NULL;
+}
+
+void vdi_h2_outbox_rewind(struct vdi_h2_outbox *outbox)
+{
+	outbox->size += outbox->first_used;
+	outbox->first_used = 0;
+	outbox->is_deferred = false;
+	while (outbox->written) {
+		struct vdi_h2_outgoing *outgoing = outbox->written;
+
+		outbox->written = outgoing->next;
+		outgoing->next = outbox->first;
+		if (outbox->first == NULL)
+			outbox->last = &outgoing->next;
+		outbox->first = outgoing;
+		outbox->size += outgoing->size;
+	}
+}

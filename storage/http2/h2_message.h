@@ -29,6 +29,7 @@ struct vdi_h2_inbox {
 	unsigned prefix_size;
 	char	*bytes; /* of the message that is being put together; NULL: its prefix is not complete */
 	size_t	 size;
+	size_t	 capacity; /* a peer may say that much is coming and send little: large ones grow with what comes */
 	size_t	 used;
 	struct vdi_buffer kept;	     /* came and was not asked for */
 	size_t		  kept_used; /* of it */
@@ -74,6 +75,8 @@ struct vdi_h2_outbox {
 	size_t			 size;	     /* all that is left */
 	bool			 is_ending;  /* nothing comes behind what is here */
 	bool			 is_deferred; /* nghttp2 was told to wait: vdi_h2_outbox_resume */
+	bool			 retains;     /* what was written stays, until vdi_h2_outbox_forget, to be written again after vdi_h2_outbox_rewind */
+	struct vdi_h2_outgoing	*written;     /* the latest first */
 	/* May be NULL. Of so many bytes the connection has taken over the copy. On the loop's thread, inside nghttp2: nothing but notes and nghttp2_submit_*. */
 	void (*sent)(struct vdi_h2_outbox *outbox, size_t size);
 	/* NULL: the end of the outbox is the end of the stream. Else called once when all was read and is_ending; submits the trailers. 0 or an error of nghttp2's. */
@@ -86,6 +89,8 @@ void vdi_h2_outbox_push(struct vdi_h2_outbox *outbox, struct vdi_h2_outgoing *ou
 nghttp2_data_provider vdi_h2_outbox_provider(struct vdi_h2_outbox *outbox);
 /* After push, or when is_ending was set: lets nghttp2 look again if it waits. */
 void vdi_h2_outbox_resume(struct vdi_h2_outbox *outbox, nghttp2_session *session, int32_t stream_id);
+void vdi_h2_outbox_forget(struct vdi_h2_outbox *outbox); /* and retains no more */
+void vdi_h2_outbox_rewind(struct vdi_h2_outbox *outbox); /* on another stream, from the start */
 /* The connection's: copies the next size bytes, which the source has announced, and drops what is done with. */
 void vdi_h2_outbox_write(struct vdi_h2_outbox *outbox, char *room, size_t size);
 
