@@ -1,0 +1,1105 @@
+/* The client against our own server, and against what is none. */
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc_echo.h"
+#include "thread.h"
+#include "vdtest.h"
+#include "wait.h"
+
+static struct vd_env  *env;
+static struct rpc_echo echo;
+static struct rpc_echo other;
+static int64_t	       live_before;
+
+static const struct vdi_rpc_request echo_request = { .method = "/test.Echo/Echo", .message = { "x", 1 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
+static const struct vdi_rpc_request hang_request = { .method = "/test.Echo/Hang", .message = { "x", 1 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
+static const struct vdi_rpc_request chat_request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
+
+static int start(void **state)
+{
+	(void) state;
+	live_before = vdi_alloc_live();
+	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void) state;
+	env = vd_env_free(env);
+	assert_int_equal(vdi_alloc_live(), live_before);
+	return 0;
+}
+
+static int start_server(void **state)
+{
+	start(state);
+	assert_status(rpc_echo_start(&echo, env, NULL, NULL, NULL), VD_OK);
+	return 0;
+}
+
+static int stop_server(void **state)
+{
+	rpc_echo_stop(&echo, env);
+	return stop(state);
+}
+
+static struct vdi_rpc_client *connect_to(const char *endpoint)
+{
+	return rpc_connect(env, &endpoint, 1, NULL);
+}
+
+static void wait_until_ready(struct vdi_rpc_client *client, size_t index, bool ready)
+{
+	struct vdi_rpc_endpoint_state state;
+	vd_mono			      due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
+
+	do {
+		assert_true(vd_env_now(env).ns < due.ns);
+		rpc_give_way(env);
+		assert_true(client->ops->endpoint_state(client, index, &state));
+	} while (state.ready != ready);
+}
+
+/* Until it is known why that endpoint cannot be reached. */
+static void wait_for_cause(struct vdi_rpc_client *client, size_t index)
+{
+	struct vdi_rpc_endpoint_state state;
+	vd_mono			      due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
+
+	do {
+		assert_true(vd_env_now(env).ns < due.ns);
+		rpc_give_way(env);
+		assert_true(client->ops->endpoint_state(client, index, &state));
+	} while (state.last_error[0] == 0);
+}
+
+/* A call that nobody waits for; counts. */
+struct tally {
+	_Atomic uint64_t begun;
+	_Atomic uint64_t ended;
+	_Atomic uint64_t ok;
+	_Atomic uint64_t codes[17];
+	_Atomic uint64_t unsent;
+};
+
+static void count_end(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_message *message)
+{
+	struct tally *tally = arg;
+
+	if (end->code == VDI_RPC_OK)
+		atomic_fetch_add(&tally->ok, 1);
+	assert_true(end->code >= 0 && end->code < 17);
+	assert_non_null(end->message);
+	assert_non_null(end->endpoint);
+	atomic_fetch_add(&tally->codes[end->code], 1);
+	if (end->unsent)
+		atomic_fetch_add(&tally->unsent, 1);
+	vdi_rpc_message_release(message);
+	atomic_fetch_add(&tally->ended, 1);
+}
+
+static void begin_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, struct tally *tally)
+{
+	atomic_fetch_add(&tally->begun, 1);
+	assert_status(client->ops->call(client, request, count_end, tally, NULL), VD_OK);
+}
+
+/* ---- No connection ---- */
+
+static void e201_a_call_waits_for_a_connection_until_its_timeout(void **state)
+{
+	const char	      *endpoints[] = { "127.0.0.1:1", "nowhere.invalid:2379" };
+	struct vdi_rpc_client *client = rpc_connect(env, endpoints, 2, NULL);
+	struct rpc_answer      answer;
+	struct vdi_rpc_request second = echo_request;
+
+	(void) state;
+	wait_for_cause(client, 0);
+	wait_for_cause(client, 1);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_MS(50));
+	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+	assert_true(answer.end.unsent && answer.end.local);
+	assert_string_equal(answer.endpoint, "");
+	assert_string_equal(answer.text, "no endpoint is connected: 127.0.0.1:1 (connection refused), nowhere.invalid:2379 (unknown host)");
+	second.endpoint = 1;
+	second.timeout = VD_MS(50);
+	answer = rpc_ask(env, client, &second);
+	assert_string_equal(answer.text, "no endpoint is connected: nowhere.invalid:2379 (unknown host)");
+	rpc_close(env, client);
+}
+
+static int listen_somewhere(char *address, size_t size)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t	   length = sizeof at;
+	int		   fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *) &at, sizeof at), 0);
+	assert_int_equal(listen(fd, 16), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *) &at, &length), 0);
+	snprintf(address, size, "127.0.0.1:%d", ntohs(at.sin_port));
+	return fd;
+}
+
+static void *answer_http1(void *arg)
+{
+	static const char answer[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+	int		  fd = *(int *) arg;
+	int		  connection;
+
+	while ((connection = accept(fd, NULL, NULL)) >= 0) {
+		char    bytes[256];
+		ssize_t ignored = read(connection, bytes, sizeof bytes);
+
+		ignored = write(connection, answer, sizeof answer - 1);
+		(void) ignored;
+		close(connection);
+	}
+	return NULL;
+}
+
+static void a_server_that_is_no_http2_server_is_named_so(void **state)
+{
+	char		       address[64];
+	int		       fd = listen_somewhere(address, sizeof address);
+	struct vdi_thread      thread;
+	struct vdi_rpc_client *client;
+	struct rpc_answer      answer;
+	char		       expected[128];
+
+	(void) state;
+	assert_status(vdi_thread_start(&thread, "http1", answer_http1, &fd), VD_OK);
+	client = connect_to(address);
+	wait_for_cause(client, 0);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_MS(50));
+	snprintf(expected, sizeof expected, "no endpoint is connected: %s (not an HTTP/2 server)", address);
+	assert_string_equal(answer.text, expected);
+	assert_true(answer.end.unsent);
+	rpc_close(env, client);
+	shutdown(fd, SHUT_RDWR);
+	vdi_thread_join(&thread);
+	close(fd);
+}
+
+static void what_waits_is_sent_when_the_server_comes(void **state)
+{
+	char		       address[64];
+	int		       fd = listen_somewhere(address, sizeof address);
+	struct vdi_rpc_client *client;
+	struct tally	       tally = { 0 };
+	struct rpc_recorder    recorder;
+
+	(void) state;
+	close(fd);
+	client = connect_to(address);
+	rpc_recorder_init(&recorder, env, client, true);
+	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("early")), VD_OK);
+	for (int i = 0; i < 100; i++)
+		begin_call(client, &echo_request, &tally);
+	wait_until_ready(client, 0, false);
+	assert_status(rpc_echo_start(&echo, env, address, NULL, NULL), VD_OK);
+	rpc_wait_for(env, &tally.ok, 100);
+	rpc_recorder_wait_messages(&recorder, 1);
+	assert_string_equal(recorder.last, "re: early");
+	client->ops->stream_cancel(recorder.stream);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_CANCELED);
+	assert_true(recorder.end.local);
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+	rpc_echo_stop(&echo, env);
+}
+
+/* ---- Several endpoints ---- */
+
+static void start_second(void)
+{
+	assert_status(rpc_echo_start(&other, env, NULL, NULL, NULL), VD_OK);
+}
+
+static void e205_calls_go_round_and_leave_a_dead_endpoint_out(void **state)
+{
+	const char	      *endpoints[2];
+	char		       address[64];
+	struct vdi_rpc_client *client;
+	struct tally	       tally = { 0 };
+
+	(void) state;
+	start_second();
+	endpoints[0] = rpc_echo_address(&echo);
+	endpoints[1] = rpc_echo_address(&other);
+	snprintf(address, sizeof address, "%s", endpoints[1]);
+	client = rpc_connect(env, endpoints, 2, NULL);
+	wait_until_ready(client, 0, true);
+	wait_until_ready(client, 1, true);
+	for (int i = 0; i < 100; i++)
+		begin_call(client, &echo_request, &tally);
+	rpc_wait_for(env, &tally.ok, 100);
+	assert_int_equal(echo.accepted, 50);
+	assert_int_equal(other.accepted, 50);
+	rpc_echo_stop(&other, env);
+	for (int i = 0; i < 100; i++) {
+		struct rpc_answer answer = rpc_ask(env, client, &echo_request);
+
+		/* Whatever had begun on the dying connection may fail; nothing else. */
+		assert_true(answer.end.code == VDI_RPC_OK || strcmp(answer.endpoint, address) == 0);
+		rpc_answer_release(&answer);
+	}
+	wait_until_ready(client, 1, false);
+	for (int i = 0; i < 20; i++) {
+		struct rpc_answer answer = rpc_ask(env, client, &echo_request);
+
+		assert_int_equal(answer.end.code, VDI_RPC_OK);
+		rpc_answer_release(&answer);
+	}
+	assert_status(rpc_echo_start(&other, env, address, NULL, NULL), VD_OK);
+	wait_until_ready(client, 1, true);
+	for (int i = 0; i < 10; i++) {
+		struct rpc_answer answer = rpc_ask(env, client, &echo_request);
+
+		rpc_answer_release(&answer);
+	}
+	assert_int_equal(other.accepted, 5);
+	rpc_close(env, client);
+	rpc_echo_stop(&other, env);
+}
+
+static void a_call_may_go_to_one_endpoint_only(void **state)
+{
+	const char	      *endpoints[2];
+	struct vdi_rpc_client *client;
+	struct vdi_rpc_request request = echo_request;
+
+	(void) state;
+	start_second();
+	endpoints[0] = rpc_echo_address(&echo);
+	endpoints[1] = rpc_echo_address(&other);
+	client = rpc_connect(env, endpoints, 2, NULL);
+	request.endpoint = 1;
+	for (int i = 0; i < 10; i++) {
+		struct rpc_answer answer = rpc_ask(env, client, &request);
+
+		assert_string_equal(answer.endpoint, endpoints[1]);
+		rpc_answer_release(&answer);
+	}
+	assert_int_equal(other.accepted, 10);
+	assert_int_equal(echo.accepted, 0);
+	request.endpoint = 2;
+	assert_status(client->ops->call(client, &request, count_end, NULL, NULL), VD_INVALID_ARGUMENT);
+	request.endpoint = -2;
+	assert_status(client->ops->call(client, &request, count_end, NULL, NULL), VD_INVALID_ARGUMENT);
+	rpc_close(env, client);
+	rpc_echo_stop(&other, env);
+}
+
+static void e205_streams_on_removed_endpoints_end(void **state)
+{
+	const char	      *first = rpc_echo_address(&echo);
+	const char	      *second;
+	const char	      *bad = "nonsense";
+	struct vdi_rpc_client *client = connect_to(first);
+	struct rpc_recorder    recorder;
+	struct vdi_rpc_request bound = hang_request;
+	struct tally	       tally = { 0 };
+	struct rpc_answer      answer;
+	struct vd_error	       error = { 0 };
+
+	(void) state;
+	start_second();
+	second = rpc_echo_address(&other);
+	rpc_recorder_init(&recorder, env, client, true);
+	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	rpc_recorder_wait_opened(&recorder);
+	assert_string_equal(recorder.endpoint, first);
+	assert_status(client->ops->set_endpoints(client, &bad, 1, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "endpoint \"nonsense\": has no port");
+	assert_status(client->ops->set_endpoints(client, NULL, 0, &error), VD_INVALID_ARGUMENT);
+	assert_int_equal(client->ops->endpoint_count(client), 1);
+	/* The same again changes nothing. */
+	assert_status(client->ops->set_endpoints(client, &first, 1, NULL), VD_OK);
+	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("still there")), VD_OK);
+	rpc_recorder_wait_messages(&recorder, 1);
+	assert_status(client->ops->set_endpoints(client, &second, 1, NULL), VD_OK);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_UNAVAILABLE);
+	assert_string_equal(recorder.text, "the endpoint was removed");
+	answer = rpc_ask(env, client, &echo_request);
+	assert_string_equal(answer.endpoint, second);
+	rpc_answer_release(&answer);
+	/* A call on its way is let finish; one that waits for a removed endpoint ends. */
+	assert_status(client->ops->set_endpoints(client, (const char *const[]) { "127.0.0.1:1" }, 1, NULL), VD_OK);
+	bound.endpoint = 0;
+	begin_call(client, &bound, &tally);
+	assert_status(client->ops->set_endpoints(client, &second, 1, NULL), VD_OK);
+	rpc_wait_for(env, &tally.ended, 1);
+	assert_int_equal(tally.codes[VDI_RPC_UNAVAILABLE], 1);
+	assert_int_equal(tally.unsent, 1);
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+	rpc_echo_stop(&other, env);
+}
+
+static void a_draining_server_keeps_its_streams_and_gets_no_calls(void **state)
+{
+	const char	      *endpoints[2];
+	struct vdi_rpc_client *client;
+	struct rpc_recorder    recorder;
+	struct vdi_rpc_request request = chat_request;
+	uint64_t	       accepted;
+
+	(void) state;
+	start_second();
+	endpoints[0] = rpc_echo_address(&echo);
+	endpoints[1] = rpc_echo_address(&other);
+	client = rpc_connect(env, endpoints, 2, NULL);
+	wait_until_ready(client, 0, true);
+	wait_until_ready(client, 1, true);
+	request.endpoint = 1;
+	rpc_recorder_init(&recorder, env, client, true);
+	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("before")), VD_OK);
+	rpc_recorder_wait_messages(&recorder, 1);
+	vdi_rpc_server_drain(other.server);
+	wait_until_ready(client, 1, false);
+	accepted = other.accepted;
+	for (int i = 0; i < 20; i++) {
+		struct rpc_answer answer = rpc_ask(env, client, &echo_request);
+
+		assert_int_equal(answer.end.code, VDI_RPC_OK);
+		rpc_answer_release(&answer);
+	}
+	assert_int_equal(other.accepted, accepted);
+	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("after")), VD_OK);
+	rpc_recorder_wait_messages(&recorder, 2);
+	client->ops->stream_half_close(recorder.stream);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_OK);
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+	rpc_echo_stop(&other, env);
+}
+
+/* ---- Sizes, metadata, timeouts ---- */
+
+static void e201_messages_over_the_limits(void **state)
+{
+	const char		      *address = rpc_echo_address(&echo);
+	struct vdi_rpc_client_options options = { .endpoints = &address, .endpoint_count = 1, .send_size_max = 1000, .receive_size_max = 5000 };
+	struct vdi_rpc_client	      *client;
+	char			       bytes[1001] = { 0 };
+	struct rpc_answer	       answer;
+	struct rpc_recorder	       recorder;
+	struct vdi_rpc_request	       request = { .method = "/test.Echo/Count", .message = { bytes, 1001 }, .half_close = true, .endpoint = -1 };
+
+	(void) state;
+	assert_status(vdi_rpc_client_new(env, &options, &client, NULL), VD_OK);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 1001 }, VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_string_equal(answer.text, "trying to send message larger than max (1001 vs. 1000)");
+	assert_true(answer.end.unsent && answer.end.local);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 1000 }, VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	rpc_answer_release(&answer);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Size", vd_bytes_of("5001"), VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_string_equal(answer.text, "grpc: received message larger than max (5001 vs. 5000)");
+	assert_false(answer.end.unsent);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Size", vd_bytes_of("5000"), VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	rpc_answer_release(&answer);
+
+	rpc_recorder_init(&recorder, env, client, false);
+	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_false(recorder.is_opened);
+	rpc_recorder_fini(&recorder);
+	rpc_recorder_init(&recorder, env, client, true);
+	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	rpc_recorder_wait_opened(&recorder);
+	assert_status(client->ops->stream_send(recorder.stream, (struct vd_bytes) { bytes, 1001 }), VD_OK);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_string_equal(recorder.text, "trying to send message larger than max (1001 vs. 1000)");
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+}
+
+static void e150_the_servers_limit(void **state)
+{
+	struct vdi_rpc_server_options options = { .receive_size_max = 10000 };
+	struct vdi_rpc_client	     *client;
+	char			     *bytes = vdi_calloc(1, 40000);
+	struct rpc_answer	      answer;
+
+	(void) state;
+	assert_status(rpc_echo_start(&other, env, NULL, &options, NULL), VD_OK);
+	client = connect_to(rpc_echo_address(&other));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 10000 }, VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	rpc_answer_release(&answer);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 10001 }, VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_string_equal(answer.text, "grpc: received message larger than max (10001 vs. 10000)");
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 40000 }, VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
+	rpc_close(env, client);
+	rpc_echo_stop(&other, env);
+	vdi_free(bytes);
+}
+
+static void metadata_arrives_and_bad_metadata_is_refused(void **state)
+{
+	struct vdi_rpc_client  *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_metadata pairs[] = { { "hasleader", { "true", 4 } }, { "x-test", { "some value", 10 } } };
+	struct vdi_rpc_request	request = { .method = "/test.Echo/Meta", .metadata = pairs, .metadata_count = 2, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_answer	answer = rpc_ask(env, client, &request);
+
+	(void) state;
+	assert_true(vd_bytes_equal(answer.message.bytes, vd_bytes_of("some value")));
+	rpc_answer_release(&answer);
+	request.metadata_count = 1;
+	answer = rpc_ask(env, client, &request);
+	assert_true(vd_bytes_equal(answer.message.bytes, vd_bytes_of("none")));
+	rpc_answer_release(&answer);
+	pairs[0].key = "Upper";
+	assert_status(client->ops->call(client, &request, count_end, NULL, NULL), VD_INVALID_ARGUMENT);
+	pairs[0] = (struct vdi_rpc_metadata) { "key", { "new\nline", 8 } };
+	assert_status(client->ops->call(client, &request, count_end, NULL, NULL), VD_INVALID_ARGUMENT);
+	rpc_close(env, client);
+}
+
+static void timeouts_end_what_runs(void **state)
+{
+	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_request request = hang_request;
+	struct rpc_recorder    recorder;
+	struct rpc_answer      answer;
+
+	(void) state;
+	wait_until_ready(client, 0, true);
+	/* On a busy machine it may end before the server has seen it; then once more, with more time. */
+	for (int ms = 50; echo.accepted == 0; ms *= 2) {
+		request.timeout = VD_MS(ms);
+		answer = rpc_ask(env, client, &request);
+		assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+		assert_string_equal(answer.text, "context deadline exceeded");
+		assert_true(answer.end.local);
+		assert_false(answer.end.unsent);
+	}
+	rpc_wait_for(env, &echo.cancelled, 1);
+	request = chat_request;
+	request.timeout = VD_MS(50);
+	rpc_recorder_init(&recorder, env, client, false);
+	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+	rpc_recorder_fini(&recorder);
+	/* The peer's own deadline is not ours. */
+	answer = rpc_ask_simply(env, client, "/test.Echo/Fail", vd_bytes_of("4 etcdserver: too slow"), VD_SECONDS(20));
+	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+	assert_string_equal(answer.text, "etcdserver: too slow");
+	assert_false(answer.end.local);
+	rpc_close(env, client);
+}
+
+/* ---- Streams ---- */
+
+static void a_receiver_that_does_not_ask_stops_the_sender(void **state)
+{
+	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_request request = { .method = "/test.Echo/Count", .message = vd_bytes_of("50000 1000"), .half_close = true, .endpoint = -1 };
+	struct rpc_recorder    recorder;
+	uint64_t	       sent;
+
+	(void) state;
+	rpc_recorder_init(&recorder, env, client, false);
+	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	rpc_wait_for(env, &echo.fulls, 1);
+	/* Until nothing moves any more: what lies in sockets and windows, and the call's own queue. */
+	do {
+		sent = atomic_load(&echo.sent);
+		for (int i = 0; i < 100; i++)
+			rpc_give_way(env);
+	} while (atomic_load(&echo.sent) != sent);
+	assert_true(sent < 30000);
+	client->ops->stream_receive(recorder.stream);
+	rpc_recorder_wait_messages(&recorder, 1);
+	recorder.asks_again = true;
+	client->ops->stream_receive(recorder.stream);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_OK);
+	assert_int_equal(recorder.messages, 50000);
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+}
+
+static void a_peer_that_dies_ends_the_stream(void **state)
+{
+	struct vdi_rpc_client *client;
+	struct rpc_recorder    recorder;
+	struct tally	       tally = { 0 };
+
+	(void) state;
+	start_second();
+	client = connect_to(rpc_echo_address(&other));
+	rpc_recorder_init(&recorder, env, client, true);
+	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("one")), VD_OK);
+	rpc_recorder_wait_messages(&recorder, 1);
+	begin_call(client, &hang_request, &tally);
+	rpc_wait_for(env, &other.received, 2);
+	rpc_echo_stop(&other, env);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_UNAVAILABLE);
+	assert_false(recorder.end.local || recorder.end.unsent);
+	rpc_wait_for(env, &tally.ended, 1);
+	assert_int_equal(tally.codes[VDI_RPC_UNAVAILABLE], 1);
+	assert_int_equal(tally.unsent, 0);
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+}
+
+static void *cut_connection(void *arg)
+{
+	int  fd = *(int *) arg;
+	int  connection = accept(fd, NULL, NULL);
+	char bytes[4096];
+	/* An empty SETTINGS frame makes the connection ready; then the first of the client's frames that is none of its settings or windows is the
+	 * end. */
+	static const char settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
+	ssize_t		  size = write(connection, settings, sizeof settings);
+
+	while ((size = read(connection, bytes, sizeof bytes)) > 0 && memmem(bytes, (size_t) size, "/test.Echo", 10) == NULL)
+		;
+	close(connection);
+	return NULL;
+}
+
+static void a_connection_cut_after_the_request_is_not_called_unsent(void **state)
+{
+	char		       address[64];
+	int		       fd = listen_somewhere(address, sizeof address);
+	struct vdi_thread      thread;
+	struct vdi_rpc_client *client;
+	struct rpc_answer      answer;
+
+	(void) state;
+	assert_status(vdi_thread_start(&thread, "cut", cut_connection, &fd), VD_OK);
+	client = connect_to(address);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_SECONDS(10));
+	assert_int_equal(answer.end.code, VDI_RPC_UNAVAILABLE);
+	assert_false(answer.end.unsent || answer.end.local);
+	assert_string_equal(answer.endpoint, address);
+	vdi_thread_join(&thread);
+	rpc_close(env, client);
+	close(fd);
+}
+
+/* Takes connections, says that it is an HTTP/2 server, and reads nothing: a process that was stopped. */
+struct frozen {
+	int		 fd;
+	_Atomic uint64_t connections;
+};
+
+static void *freeze(void *arg)
+{
+	static const char settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
+	struct frozen	 *frozen = arg;
+	int		  taken[16];
+	unsigned	  count = 0;
+
+	while (count < VDI_ARRAY_SIZE(taken) && (taken[count] = accept(frozen->fd, NULL, NULL)) >= 0) {
+		ssize_t ignored = write(taken[count++], settings, sizeof settings);
+
+		(void) ignored;
+		atomic_fetch_add(&frozen->connections, 1);
+	}
+	while (count)
+		close(taken[--count]);
+	return NULL;
+}
+
+/* Seldom, core 1.51 never frees the transport of a connection whose peer stands still, although core was stopped and waited for: nothing of ours is in what the leak sanitizer
+ * shows. So not under the address sanitizer. */
+static void a_server_that_stands_still_holds_nothing_up(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__) && VDI_RPC_IS_GRPC
+	(void) state;
+	(void) freeze;
+	skip_because("gRPC core leaks here");
+#else
+	char		       address[64];
+	struct frozen	       frozen = { .fd = listen_somewhere(address, sizeof address) };
+	struct vdi_thread      thread;
+	struct vdi_rpc_request request = { .method = "/test.Echo/Echo", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	char		      *bytes = vdi_calloc(1, 8 << 20);
+
+	(void) state;
+	assert_status(vdi_thread_start(&thread, "frozen", freeze, &frozen), VD_OK);
+	for (int i = 0; i < 4; i++) {
+		struct vdi_rpc_client *client = connect_to(address);
+		struct rpc_recorder    recorder;
+		struct tally	       tally = { 0 };
+		struct rpc_answer      answer;
+
+		wait_until_ready(client, 0, true);
+		rpc_recorder_init(&recorder, env, client, true);
+		assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+		request.message = (struct vd_bytes) { bytes, 8 << 20 };
+		request.timeout = (vd_dur) { 0 };
+		begin_call(client, &request, &tally);
+		for (int k = 0; k < 100; k++)
+			assert_status(client->ops->stream_send(recorder.stream, (struct vd_bytes) { bytes, 10000 }), VD_OK);
+		if (i % 2) {
+			request.timeout = VD_MS(100);
+			answer = rpc_ask(env, client, &request);
+			assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+			assert_false(answer.end.unsent);
+		}
+		rpc_close(env, client);
+		assert_int_equal(tally.codes[VDI_RPC_CANCELED], 1);
+		assert_int_equal(tally.unsent, 0);
+		assert_int_equal(recorder.end.code, VDI_RPC_CANCELED);
+		rpc_recorder_fini(&recorder);
+	}
+	shutdown(frozen.fd, SHUT_RDWR);
+	vdi_thread_join(&thread);
+	close(frozen.fd);
+	vdi_free(bytes);
+#endif
+}
+
+static void what_is_done_after_the_end_is_ignored(void **state)
+{
+	struct vdi_rpc_client		     *client = connect_to(rpc_echo_address(&echo));
+	struct rpc_recorder		      recorder;
+	struct vdi_rpc_request		      request = chat_request;
+
+	(void) state;
+	request.endpoint = 0;
+	rpc_recorder_init(&recorder, env, client, true);
+	recorder.keeps_stream = true;
+	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	client->ops->stream_half_close(recorder.stream);
+	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("after half-close")), VD_OK);
+	rpc_recorder_wait_ended(&recorder);
+	assert_int_equal(recorder.end.code, VDI_RPC_OK);
+	assert_int_equal(recorder.messages, 0);
+	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("late")), VD_OK);
+	client->ops->stream_receive(recorder.stream);
+	client->ops->stream_half_close(recorder.stream);
+	client->ops->stream_cancel(recorder.stream);
+	client->ops->stream_cancel(recorder.stream);
+	client->ops->stream_free(recorder.stream);
+	rpc_recorder_fini(&recorder);
+	rpc_close(env, client);
+}
+
+/* ---- Cancel and close at every moment ---- */
+
+static void give_way_sometimes(unsigned i)
+{
+	for (unsigned k = 0; k < i % 7 * 200; k++)
+		__asm__ volatile("" ::: "memory");
+	if (i % 11 == 0)
+		rpc_give_way(env);
+}
+
+/* As a user has it: a call is canceled only while its pointer is known to be good. */
+struct cancelled_call {
+	struct vdi_lock	     lock;
+	struct vdi_rpc_call *call; /* under lock; NULL: done */
+	struct tally	    *tally;
+};
+
+static void cancelled_done(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_message *message)
+{
+	struct cancelled_call *mine = arg;
+
+	vdi_lock_acquire(&mine->lock);
+	assert_non_null(mine->call);
+	mine->call = NULL;
+	vdi_lock_release(&mine->lock);
+	assert_true(end->code == VDI_RPC_OK || (end->code == VDI_RPC_CANCELED && end->local));
+	count_end(mine->tally, end, message);
+}
+
+static void cancel_calls(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, unsigned count, struct tally *tally)
+{
+	struct cancelled_call *calls = vdi_calloc(count, sizeof calls[0]);
+
+	for (unsigned i = 0; i < count; i++) {
+		vdi_lock_init(&calls[i].lock, VDI_LOCK_STORE);
+		calls[i].tally = tally;
+		vdi_lock_acquire(&calls[i].lock);
+		assert_status(client->ops->call(client, request, cancelled_done, &calls[i], &calls[i].call), VD_OK);
+		vdi_lock_release(&calls[i].lock);
+		give_way_sometimes(i);
+		vdi_lock_acquire(&calls[i].lock);
+		if (calls[i].call)
+			client->ops->call_cancel(calls[i].call);
+		vdi_lock_release(&calls[i].lock);
+	}
+	rpc_wait_for(env, &tally->ended, count);
+	for (unsigned i = 0; i < count; i++)
+		vdi_lock_fini(&calls[i].lock);
+	vdi_free(calls);
+}
+
+static void calls_are_canceled_at_any_moment(void **state)
+{
+	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *lonely = connect_to("127.0.0.1:1");
+	struct tally	       hanging = { 0 };
+	struct tally	       quick = { 0 };
+	struct tally	       waiting = { 0 };
+
+	(void) state;
+	cancel_calls(client, &hang_request, 300, &hanging);
+	assert_int_equal(hanging.codes[VDI_RPC_CANCELED], 300);
+	cancel_calls(client, &echo_request, 300, &quick);
+	assert_int_equal(quick.codes[VDI_RPC_CANCELED] + quick.ok, 300);
+	cancel_calls(lonely, &echo_request, 300, &waiting);
+	assert_int_equal(waiting.codes[VDI_RPC_CANCELED], 300);
+	assert_int_equal(waiting.unsent, 300);
+	rpc_close(env, lonely);
+	rpc_close(env, client);
+}
+
+static void streams_are_canceled_at_any_moment(void **state)
+{
+	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+
+	(void) state;
+	for (unsigned i = 0; i < 300; i++) {
+		struct rpc_recorder recorder;
+
+		rpc_recorder_init(&recorder, env, client, true);
+		recorder.keeps_stream = true;
+		assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+		give_way_sometimes(i);
+		for (unsigned k = 0; k < i % 5; k++)
+			assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("some message, longer than what is inline")), VD_OK);
+		if (i % 4 == 0)
+			client->ops->stream_half_close(recorder.stream);
+		give_way_sometimes(i / 3);
+		client->ops->stream_cancel(recorder.stream);
+		rpc_recorder_wait_ended(&recorder);
+		assert_true(recorder.end.code == VDI_RPC_CANCELED || (i % 4 == 0 && recorder.end.code == VDI_RPC_OK));
+		client->ops->stream_free(recorder.stream);
+		rpc_recorder_fini(&recorder);
+	}
+	rpc_close(env, client);
+}
+
+#define CLOSE_STREAMS 4
+
+static void a_client_is_closed_at_any_moment(void **state)
+{
+	(void) state;
+	for (unsigned i = 0; i < 60; i++) {
+		const char	      *endpoints[] = { rpc_echo_address(&echo), "127.0.0.1:1", "nowhere.invalid:1" };
+		struct vdi_rpc_client *client = rpc_connect(env, endpoints + i % 2, i % 3 + 1 - (i % 2 && i % 3 == 2), NULL);
+		struct rpc_recorder    recorders[CLOSE_STREAMS];
+		struct tally	       tally = { 0 };
+
+		give_way_sometimes(i);
+		for (unsigned k = 0; k < CLOSE_STREAMS; k++) {
+			rpc_recorder_init(&recorders[k], env, client, false);
+			assert_status(rpc_recorder_open(&recorders[k], &chat_request), VD_OK);
+			assert_status(client->ops->stream_send(recorders[k].stream, vd_bytes_of("hello")), VD_OK);
+			begin_call(client, k % 2 ? &hang_request : &echo_request, &tally);
+		}
+		if (i % 5 == 0 && i % 2 == 0)
+			rpc_recorder_wait_opened(&recorders[0]);
+		rpc_close(env, client);
+		assert_int_equal(tally.ended, CLOSE_STREAMS);
+		assert_int_equal(tally.ok + tally.codes[VDI_RPC_CANCELED], CLOSE_STREAMS);
+		for (unsigned k = 0; k < CLOSE_STREAMS; k++) {
+			assert_true(recorders[k].is_ended);
+			assert_int_equal(recorders[k].end.code, VDI_RPC_CANCELED);
+			assert_string_equal(recorders[k].text, "grpc: the client connection is closing");
+			rpc_recorder_fini(&recorders[k]);
+		}
+	}
+}
+
+struct late {
+	struct vdi_rpc_client *client;
+	vd_status	       status;
+	struct vdi_wait	       wait;
+};
+
+static void call_late(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_message *message)
+{
+	struct late *late = arg;
+
+	assert_int_equal(end->code, VDI_RPC_CANCELED);
+	vdi_rpc_message_release(message);
+	late->status = late->client->ops->call(late->client, &echo_request, count_end, NULL, NULL);
+}
+
+static void a_closing_client_takes_no_calls(void **state)
+{
+	struct late late = { .client = connect_to(rpc_echo_address(&echo)), .status = VD_OK };
+
+	(void) state;
+	assert_status(late.client->ops->call(late.client, &hang_request, call_late, &late, NULL), VD_OK);
+	rpc_close(env, late.client);
+	assert_status(late.status, VD_CLOSED);
+}
+
+static void a_server_is_closed_at_any_moment(void **state)
+{
+	(void) state;
+	for (unsigned i = 0; i < 30; i++) {
+		struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("100000 500"), .half_close = true, .endpoint = -1 };
+		struct vdi_rpc_client *client;
+		struct rpc_recorder    chat;
+		struct rpc_recorder    counted;
+		struct tally	       tally = { 0 };
+
+		start_second();
+		client = connect_to(rpc_echo_address(&other));
+		rpc_recorder_init(&chat, env, client, true);
+		rpc_recorder_init(&counted, env, client, i % 3 != 0);
+		assert_status(rpc_recorder_open(&chat, &chat_request), VD_OK);
+		assert_status(rpc_recorder_open(&counted, &count), VD_OK);
+		for (unsigned k = 0; k < 10; k++)
+			begin_call(client, k % 2 ? &hang_request : &echo_request, &tally);
+		if (i % 2)
+			rpc_recorder_wait_opened(&chat);
+		if (i % 4 == 3)
+			rpc_wait_for(env, &other.sent, 100);
+		give_way_sometimes(i * 3);
+		rpc_echo_stop(&other, env);
+		assert_int_equal(other.accepted, other.ended);
+		rpc_close(env, client);
+		assert_int_equal(tally.ended, 10);
+		assert_true(chat.is_ended && counted.is_ended);
+		rpc_recorder_fini(&chat);
+		rpc_recorder_fini(&counted);
+	}
+}
+
+/* ---- Many; no memory ---- */
+
+static void thousands_of_calls_at_once(void **state)
+{
+	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct tally	       tally = { 0 };
+
+	(void) state;
+	for (int i = 0; i < 5000; i++)
+		begin_call(client, &echo_request, &tally);
+	rpc_wait_for(env, &tally.ended, 5000);
+	assert_int_equal(tally.ok, 5000);
+	rpc_close(env, client);
+}
+
+static void more_streams_than_one_queue_takes(void **state)
+{
+	enum { COUNT = VDI_RPC_STREAMS_PER_QUEUE + 100 };
+	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct rpc_recorder   *recorders = vdi_calloc(COUNT, sizeof recorders[0]);
+
+	(void) state;
+	for (unsigned i = 0; i < COUNT; i++) {
+		rpc_recorder_init(&recorders[i], env, client, true);
+		assert_status(rpc_recorder_open(&recorders[i], &chat_request), VD_OK);
+		assert_status(client->ops->stream_send(recorders[i].stream, vd_bytes_of("a")), VD_OK);
+	}
+	for (unsigned i = 0; i < COUNT; i++)
+		rpc_recorder_wait_messages(&recorders[i], 1);
+	for (unsigned i = 0; i < COUNT; i++)
+		client->ops->stream_half_close(recorders[i].stream);
+	for (unsigned i = 0; i < COUNT; i++) {
+		rpc_recorder_wait_ended(&recorders[i]);
+		assert_int_equal(recorders[i].end.code, VDI_RPC_OK);
+		rpc_recorder_fini(&recorders[i]);
+	}
+	vdi_free(recorders);
+	rpc_close(env, client);
+}
+
+/* Everything that may fail is one sequence; true when it went through to its end. */
+static bool try_all(bool *ret_failed)
+{
+	struct vdi_rpc_client	       *client = NULL;
+	const char		       *address = "127.0.0.1:1";
+	const char		       *replaced = "127.0.0.1:2";
+	struct vdi_rpc_client_options	options = { .endpoints = &address, .endpoint_count = 1, .tls = NULL };
+	struct vdi_rpc_metadata		pair = { "x-test", { "value", 5 } };
+	struct vdi_rpc_request		request = { .method = "/test.Echo/Echo", .message = vd_bytes_of("a message that is longer than 23 bytes"),
+						    .metadata = &pair, .metadata_count = 1, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_recorder		recorder;
+	struct tally			tally = { 0 };
+	vd_status			status;
+	uint64_t			begun = 0;
+	bool				opened = false;
+
+	status = vdi_rpc_client_new(env, &options, &client, NULL);
+	if (status == VD_OK) {
+		rpc_recorder_init(&recorder, env, client, true);
+		status = client->ops->call(client, &request, count_end, &tally, NULL);
+		begun = status == VD_OK;
+		if (status == VD_OK)
+			status = rpc_recorder_open(&recorder, &chat_request);
+		opened = status == VD_OK;
+		if (status == VD_OK)
+			status = client->ops->stream_send(recorder.stream, request.message);
+		if (status == VD_OK)
+			status = client->ops->set_endpoints(client, &replaced, 1, NULL);
+	}
+	*ret_failed = vdi_alloc_failed();
+	vdi_alloc_fail_nth(0, 0);
+	assert_true(status == VD_OK || status == VD_NOMEM);
+	if (client) {
+		rpc_close(env, client);
+		assert_int_equal(tally.ended, begun);
+		assert_true(!opened || recorder.is_ended);
+		rpc_recorder_fini(&recorder);
+	}
+	return status == VD_OK;
+}
+
+static void without_memory_nothing_is_lost(void **state)
+{
+	bool failed = true;
+	bool through;
+
+	(void) state;
+	for (uint64_t n = 1; failed; n++) {
+		int64_t before = vdi_alloc_live();
+
+		vdi_alloc_fail_nth(n, 1);
+		through = try_all(&failed);
+		assert_true(through || failed);
+		(void) before;
+	}
+}
+
+/* Whatever fails on either side of a running call, each call ends exactly once and the next one works. */
+static void calls_survive_failing_allocations(void **state)
+{
+	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct tally	       tally = { 0 };
+	struct rpc_answer      answer;
+
+	(void) state;
+	wait_until_ready(client, 0, true);
+	for (uint64_t n = 1; n <= 40; n++) {
+		struct rpc_recorder    recorder;
+		struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("20 100"), .half_close = true, .endpoint = -1 };
+		bool		       opened;
+
+		rpc_recorder_init(&recorder, env, client, true);
+		recorder.keeps_stream = true;
+		vdi_alloc_fail_nth(n, 1);
+		if (client->ops->call(client, &echo_request, count_end, &tally, NULL) == VD_OK)
+			atomic_fetch_add(&tally.begun, 1);
+		opened = rpc_recorder_open(&recorder, &count) == VD_OK;
+		if (opened) {
+			rpc_recorder_wait_ended(&recorder);
+			client->ops->stream_free(recorder.stream);
+			assert_true(recorder.end.code == VDI_RPC_OK || recorder.end.code == VDI_RPC_RESOURCE_EXHAUSTED);
+			assert_true(recorder.end.code != VDI_RPC_OK || recorder.messages == 20);
+		}
+		rpc_wait_for(env, &tally.ended, tally.begun);
+		vdi_alloc_fail_nth(0, 0);
+		rpc_recorder_fini(&recorder);
+	}
+	assert_int_equal(tally.ok + tally.codes[VDI_RPC_RESOURCE_EXHAUSTED], tally.begun);
+	for (int i = 0; i < 50; i++) {
+		answer = rpc_ask(env, client, &echo_request);
+		assert_int_equal(answer.end.code, VDI_RPC_OK);
+		rpc_answer_release(&answer);
+	}
+	rpc_close(env, client);
+}
+
+static void a_server_without_memory_undoes_itself(void **state)
+{
+	bool failed = true;
+
+	(void) state;
+	for (uint64_t n = 1; failed; n++) {
+		vd_status status;
+
+		vdi_alloc_fail_nth(n, 1);
+		status = rpc_echo_start(&other, env, NULL, NULL, NULL);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK)
+			rpc_echo_stop(&other, env);
+		else
+			assert_status(status, VD_NOMEM);
+	}
+}
+
+/* ---- Sockets ---- */
+
+static void e204_a_socket_in_the_file_system(void **state)
+{
+	char		       listen[128];
+	struct vdi_rpc_client *client;
+	struct rpc_answer      answer;
+
+	(void) state;
+	snprintf(listen, sizeof listen, "unix:/tmp/vedette-test-%d.sock", (int) getpid());
+	client = connect_to(listen);
+	wait_for_cause(client, 0);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("x"), VD_MS(50));
+	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+	assert_non_null(strstr(answer.text, "(no such file or directory)"));
+	assert_status(rpc_echo_start(&other, env, listen, NULL, NULL), VD_OK);
+	answer = rpc_ask(env, client, &echo_request);
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	rpc_answer_release(&answer);
+	rpc_close(env, client);
+	rpc_echo_stop(&other, env);
+	unlink(listen + 5);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start_server, stop_server)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(e201_a_call_waits_for_a_connection_until_its_timeout, start, stop),
+		cmocka_unit_test_setup_teardown(a_server_that_is_no_http2_server_is_named_so, start, stop),
+		cmocka_unit_test_setup_teardown(what_waits_is_sent_when_the_server_comes, start, stop),
+		TEST(e205_calls_go_round_and_leave_a_dead_endpoint_out),
+		TEST(a_call_may_go_to_one_endpoint_only),
+		TEST(e205_streams_on_removed_endpoints_end),
+		TEST(a_draining_server_keeps_its_streams_and_gets_no_calls),
+		TEST(e201_messages_over_the_limits),
+		cmocka_unit_test_setup_teardown(e150_the_servers_limit, start, stop),
+		TEST(metadata_arrives_and_bad_metadata_is_refused),
+		TEST(timeouts_end_what_runs),
+		TEST(a_receiver_that_does_not_ask_stops_the_sender),
+		cmocka_unit_test_setup_teardown(a_peer_that_dies_ends_the_stream, start, stop),
+		cmocka_unit_test_setup_teardown(a_connection_cut_after_the_request_is_not_called_unsent, start, stop),
+		cmocka_unit_test_setup_teardown(a_server_that_stands_still_holds_nothing_up, start, stop),
+		TEST(what_is_done_after_the_end_is_ignored),
+		TEST(calls_are_canceled_at_any_moment),
+		TEST(streams_are_canceled_at_any_moment),
+		TEST(a_client_is_closed_at_any_moment),
+		TEST(a_closing_client_takes_no_calls),
+		cmocka_unit_test_setup_teardown(a_server_is_closed_at_any_moment, start, stop),
+		TEST(thousands_of_calls_at_once),
+		TEST(more_streams_than_one_queue_takes),
+		cmocka_unit_test_setup_teardown(without_memory_nothing_is_lost, start, stop),
+		TEST(calls_survive_failing_allocations),
+		cmocka_unit_test_setup_teardown(a_server_without_memory_undoes_itself, start, stop),
+		cmocka_unit_test_setup_teardown(e204_a_socket_in_the_file_system, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
