@@ -6,6 +6,12 @@
 #include "k8s_proto.h"
 #include "tree.h"
 
+/* null and absent are alike. */
+static bool is_given(const struct vdi_node *node)
+{
+	return node && node->kind != VDI_NODE_NULL;
+}
+
 /* Of options that came as protobuf. */
 #define JSON_MAX ((size_t) 8 << 20)
 
@@ -37,12 +43,6 @@ void vdi_delete_options_query(const struct vdi_params *params, struct vdi_delete
 	options->propagation = propagation_of(params->propagation_policy);
 	options->orphan_dependents = params->orphan_dependents;
 	options->has_grace = params->grace_period_seconds.size > 0 && vdi_params_int(params->grace_period_seconds, &options->grace_s, &ignored);
-}
-
-/* null and absent are alike. */
-static bool is_given(const struct vdi_node *node)
-{
-	return node && node->kind != VDI_NODE_NULL;
 }
 
 static vd_status take_cascade(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_delete_options *options, struct vdi_http_status *status)
@@ -81,23 +81,51 @@ static vd_status check_policy(struct vdi_tree *tree, const struct vdi_node *root
 	static const char *const policies[] = { "Background", "Foreground", "Orphan" };
 	const struct vdi_node	*policy = vdi_tree_find(tree, root, "propagationPolicy");
 	const struct vdi_node	*orphan = vdi_tree_find(tree, root, "orphanDependents");
-	bool			 known = policy == NULL || policy->kind == VDI_NODE_NULL;
+	bool			 known = !is_given(policy);
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(policies) && !known; i++)
 		known = vd_bytes_equal(vdi_tree_string_of(policy), vd_bytes_of(policies[i]));
 	vdi_http_status_set(status, 422, "Invalid", "%s", "");
 	if (!known)
 		vdi_http_status_cause(status, "FieldValueNotSupported", "propagationPolicy",
-				      "Unsupported value: \"%.*s\": supported values: \"Background\", \"Foreground\", \"Orphan\"",
+				      "Unsupported value: \"%.*s\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
 				      (int) VDI_MIN(vdi_tree_string_of(policy).size, (size_t) 60),
 				      vdi_tree_string_of(policy).size ? (const char *) vdi_tree_string_of(policy).data : "");
-	if (orphan && orphan->kind != VDI_NODE_NULL && policy && policy->kind != VDI_NODE_NULL)
+	if (is_given(orphan) && is_given(policy))
 		vdi_http_status_cause(status, "FieldValueInvalid", "propagationPolicy",
 				      "Invalid value: orphanDependents and deletionPropagation cannot be both set");
 	if (status->cause_count == 0)
 		return VD_OK;
 	vdi_http_status_invalid(status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
 	return VD_INVALID;
+}
+
+static bool is_text(const struct vdi_node *node)
+{
+	return !is_given(node) || node->kind == VDI_NODE_STRING;
+}
+
+/* What a typed decoder would refuse: a condition or a dry run in a form that is not understood must not become a deletion. */
+static vd_status check_types(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_http_status *status)
+{
+	const struct vdi_node *dry_run = vdi_tree_find(tree, root, "dryRun");
+	const struct vdi_node *preconditions = vdi_tree_find(tree, root, "preconditions");
+	const struct vdi_node *kind = vdi_tree_find(tree, root, "kind");
+
+	if (!is_text(kind) || (is_given(kind) && kind->text.size && !vd_bytes_equal(kind->text, vd_bytes_of("DeleteOptions"))))
+		return bad(status, "the body holds another kind");
+	if (!is_text(vdi_tree_find(tree, root, "propagationPolicy")))
+		return bad(status, "propagationPolicy must be a string");
+	if (is_given(preconditions) && preconditions->kind != VDI_NODE_OBJECT)
+		return bad(status, "preconditions must be an object");
+	if (!is_text(vdi_tree_find(tree, root, "preconditions.uid")) || !is_text(vdi_tree_find(tree, root, "preconditions.resourceVersion")))
+		return bad(status, "preconditions must be strings");
+	if (is_given(dry_run) && dry_run->kind != VDI_NODE_ARRAY)
+		return bad(status, "dryRun must be a list of strings");
+	for (const struct vdi_node *value = is_given(dry_run) ? dry_run->first : NULL; value; value = value->next)
+		if (value->kind != VDI_NODE_STRING)
+			return bad(status, "dryRun must be a list of strings");
+	return VD_OK;
 }
 
 static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
@@ -113,13 +141,15 @@ static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct 
 		return bad(status, error.message);
 	if (root->kind != VDI_NODE_OBJECT)
 		return bad(status, "the body must be a JSON object");
+	VDI_TRY(check_types(tree, root, status));
 	VDI_TRY(check_policy(tree, root, status));
 	VDI_TRY(take_cascade(tree, root, options, status));
 	dry_run = vdi_tree_find(tree, root, "dryRun");
 	for (const struct vdi_node *value = dry_run ? dry_run->first : NULL; value; value = value->next)
 		if (!vd_bytes_equal(vdi_tree_string_of(value), vd_bytes_of("All"))) {
 			vdi_http_status_set(status, 422, "Invalid", "%s", "");
-			vdi_http_status_cause(status, "FieldValueNotSupported", "dryRun", "Unsupported value: supported values: \"All\"");
+			vdi_http_status_cause(status, "FieldValueNotSupported", "dryRun", "Unsupported value: [\"%.*s\"]: supported values: \"All\"",
+					      (int) VDI_MIN(value->text.size, (size_t) 60), value->text.size ? (const char *) value->text.data : "");
 			vdi_http_status_invalid(status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
 			return VD_INVALID;
 		}

@@ -65,6 +65,17 @@ static vd_status check_schema(const struct vdi_schema *schema, struct vd_bytes j
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
+/* body is valid JSON. */
+static bool is_object(struct vd_bytes body)
+{
+	const char *at = body.data;
+
+	for (size_t i = 0; i < body.size; i++)
+		if (!strchr(" \t\r\n", at[i]))
+			return at[i] == '{';
+	return false;
+}
+
 bool vdi_field_check_body(struct vdi_request *request)
 {
 	bool			      whole = request->route.subresource.size == 0 || vd_bytes_equal(request->route.subresource, vd_bytes_of("status"));
@@ -75,8 +86,8 @@ bool vdi_field_check_body(struct vdi_request *request)
 	struct vd_error		      error = { 0 };
 	bool			      fine;
 
-	if ((message == NULL && schema == NULL) || vdi_json_validate(body, NULL, NULL) != VD_OK)
-		return true;
+	if ((message == NULL && schema == NULL) || vdi_json_validate(body, NULL, NULL) != VD_OK || !is_object(body))
+		return true; /* said by who takes it apart */
 	fine = judge(request, &unknown, message ? check(message, body, &unknown, &error) : check_schema(schema, body, &unknown), &error);
 	vdi_out_fini(&unknown.refusal);
 	if (fine && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore"))) {

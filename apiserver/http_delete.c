@@ -81,7 +81,7 @@ static bool holds(struct vdi_request *request, const char *what, struct vd_bytes
 	(void) snprintf(why, sizeof why, "Precondition failed: %s in precondition: %.*s, %s in object meta: %.*s", what,
 			(int) VDI_MIN(wanted.size, (size_t) 64), (const char *) wanted.data, what, (int) VDI_MIN(present.size, (size_t) 64),
 			present.size ? (const char *) present.data : "");
-	vdi_http_status_conflict(&request->status, request->resource->group, request->resource->plural, request->route.name, why);
+	vdi_http_status_conflict(&request->status, request->resource->group, request->resource->plural, request->write->edit.name, why);
 	vdi_request_fail(request, &request->status);
 	return false;
 }
@@ -150,7 +150,7 @@ static bool begin(struct vdi_request *request)
 {
 	struct vd_bytes	  type = VD_BYTES_NONE;
 	bool		  protobuf;
-	struct vdi_write *write = vdi_write_begin(request, false, false);
+	struct vdi_write *write = vdi_write_begin(request, "DeleteOptions");
 
 	if (write == NULL)
 		return false;
@@ -213,6 +213,32 @@ static void deleted_one(struct vdi_request *request)
 	vdi_http_loop_complete(request->loop, request);
 }
 
+/* Of a dry run: what is asked for must hold for each. False after an answer. */
+static bool all_hold(struct vdi_request *request)
+{
+	struct vdi_write    *write = request->write;
+	struct vdi_deletion *deletion = &write->call.deletion;
+	struct vd_object    *object;
+	char		     revision[24];
+
+	while ((object = vd_list_next(write->list)) != NULL) {
+		if (vdi_write_look(write, object) != VD_OK ||
+		    vdi_deletion_plan(request->resource, &write->options, write->edit.now, vdi_out_slice(&write->current), deletion, &write->status) != VD_OK) {
+			if (write->status.code)
+				vdi_request_fail(request, &write->status);
+			else
+				vdi_request_fail_nomem(request);
+			return false;
+		}
+		(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
+		write->edit.name = vd_object_name(object); /* for the refusal */
+		if (!holds(request, "UID", write->options.uid, vd_bytes_of(deletion->uid)) ||
+		    !holds(request, "ResourceVersion", write->options.revision, vd_bytes_of(revision)))
+			return false;
+	}
+	return true;
+}
+
 static void delete_next(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -235,7 +261,8 @@ static void listed(struct vdi_request *request)
 	}
 	request->write->list = request->list;
 	request->list = NULL;
-	delete_next(request);
+	if (!request->write->dry_run || all_hold(request))
+		delete_next(request);
 }
 
 void vdi_handle_delete_collection(struct vdi_request *request)

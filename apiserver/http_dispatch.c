@@ -6,6 +6,7 @@
 #include "http_request.h"
 #include "kind_cache.h"
 #include "protobuf.h"
+#include "validate.h"
 
 static void fail_unknown(struct vdi_request *request)
 {
@@ -265,6 +266,19 @@ static bool limit_time(struct vdi_request *request)
 	return true;
 }
 
+/* A name that could not be one of a path in the store either: upstream's registry (pkg/registry/generic/registry/store.go) refuses it before it looks. */
+static bool has_storable_name(struct vdi_request *request)
+{
+	struct vd_bytes name = request->route.name;
+	const char     *why = name.size ? vdi_validate_path_segment(name) : NULL;
+
+	if (why == NULL)
+		return true;
+	vdi_http_status_set(&request->status, 400, "BadRequest", "Name parameter invalid: \"%.*s\": %s", (int) VDI_MIN(name.size, (size_t) 253), (const char *) name.data, why);
+	vdi_request_fail(request, &request->status);
+	return false;
+}
+
 static void dispatch_resource(struct vdi_request *request)
 {
 	struct vdi_route *route = &request->route;
@@ -283,6 +297,8 @@ static void dispatch_resource(struct vdi_request *request)
 		fail_method(request);
 		return;
 	}
+	if (!has_storable_name(request))
+		return;
 	if (!admit(request) || (!is_long_running(request) && !limit_time(request)))
 		return;
 	if (route->subresource.size)

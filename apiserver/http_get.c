@@ -49,7 +49,8 @@ void vdi_handle_get(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 		return;
 	}
-	if (!vdi_params_revision(request->params.resource_version, &revision, &request->status)) {
+	if (!vdi_params_revision(request->params.resource_version, &revision, &request->status) ||
+	    (request->form.form == VDI_FORM_TABLE && !vdi_params_validate_include(&request->params, &request->status))) {
 		vdi_request_fail(request, &request->status);
 		return;
 	}

@@ -80,7 +80,8 @@ static void take_pair(struct vdi_params *params, struct vd_bytes name, struct vd
 		return;
 	}
 	if (is(name, "dryRun")) {
-		params->dry_run = value;
+		if (!params->dry_run_other) /* what is refused is named */
+			params->dry_run = value;
 		params->has_dry_run = true;
 		params->dry_run_other |= !is(value, "All");
 	} else if (is(name, "watch")) {
@@ -209,19 +210,22 @@ bool vdi_params_validate_list(const struct vdi_params *params, struct vdi_http_s
 	return false;
 }
 
-bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_status *ret_status)
+bool vdi_params_validate_include(const struct vdi_params *params, struct vdi_http_status *ret_status)
 {
 	struct vd_bytes include = params->include_object;
-	int64_t		timeout_s;
 
-	if (!vdi_params_int(params->timeout_seconds, &timeout_s, ret_status))
-		return false;
-	if (include.size && !is(include, "None") && !is(include, "Metadata") && !is(include, "Object")) {
-		vdi_http_status_set(ret_status, 400, "BadRequest", "Invalid value: \"%.*s\": supported values: \"Metadata\", \"None\", \"Object\"",
-				    (int) VDI_MIN(include.size, (size_t) 100), (const char *) include.data);
-		return false;
-	}
-	return true;
+	if (include.size == 0 || is(include, "None") || is(include, "Metadata") || is(include, "Object"))
+		return true;
+	vdi_http_status_set(ret_status, 400, "BadRequest", "Invalid value: \"%.*s\": supported values: \"Metadata\", \"None\", \"Object\"",
+			    (int) VDI_MIN(include.size, (size_t) 100), (const char *) include.data);
+	return false;
+}
+
+bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_status *ret_status)
+{
+	int64_t timeout_s;
+
+	return vdi_params_int(params->timeout_seconds, &timeout_s, ret_status) && vdi_params_validate_include(params, ret_status);
 }
 
 bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http_status *ret_status)
@@ -233,7 +237,7 @@ bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http
 		return false;
 	vdi_http_status_set(ret_status, 422, "Invalid", "%s", "");
 	if (policy.size && !is(policy, "Background") && !is(policy, "Foreground") && !is(policy, "Orphan"))
-		unsupported(ret_status, "propagationPolicy", policy, "\"Background\", \"Foreground\", \"Orphan\"");
+		unsupported(ret_status, "propagationPolicy", policy, "\"Foreground\", \"Background\", \"Orphan\", \"nil\"");
 	if (policy.size && params->orphan_dependents != VD_UNSET)
 		vdi_http_status_cause(ret_status, "FieldValueInvalid", "propagationPolicy",
 				      "Invalid value: orphanDependents and deletionPropagation cannot be both set");
@@ -312,12 +316,12 @@ static bool is_printable(struct vd_bytes text)
 	return true;
 }
 
-bool vdi_params_validate_write(const struct vdi_params *params, bool is_patch, bool is_apply, struct vdi_http_status *ret_status)
+bool vdi_params_validate_write(const struct vdi_params *params, const char *kind, bool is_apply, struct vdi_http_status *ret_status)
 {
 	struct vd_bytes validation = params->field_validation;
 
 	vdi_http_status_set(ret_status, 422, "Invalid", "%s", "");
-	if (is_patch && !is_apply && params->force != VD_UNSET)
+	if (strcmp(kind, "PatchOptions") == 0 && !is_apply && params->force != VD_UNSET)
 		forbid(ret_status, "force", "may not be specified for non-apply patch");
 	if (params->field_manager.size > 128)
 		vdi_http_status_cause(ret_status, "FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes");
@@ -325,12 +329,13 @@ bool vdi_params_validate_write(const struct vdi_params *params, bool is_patch, b
 		vdi_http_status_cause(ret_status, "FieldValueInvalid", "fieldManager",
 				      "Invalid value: should only contain printable characters");
 	if (params->dry_run_other)
-		unsupported(ret_status, "dryRun", params->dry_run, "\"All\"");
+		vdi_http_status_cause(ret_status, "FieldValueNotSupported", "dryRun", "Unsupported value: [\"%.*s\"]: supported values: \"All\"",
+				      (int) VDI_MIN(params->dry_run.size, (size_t) 60), params->dry_run.size ? (const char *) params->dry_run.data : "");
 	if (validation.size && !is(validation, "Ignore") && !is(validation, "Warn") && !is(validation, "Strict"))
 		unsupported(ret_status, "fieldValidation", validation, "\"\", \"Ignore\", \"Strict\", \"Warn\"");
 	if (ret_status->cause_count == 0)
 		return true;
-	vdi_http_status_invalid(ret_status, "meta.k8s.io", is_patch ? "PatchOptions" : "UpdateOptions", VD_BYTES_NONE);
+	vdi_http_status_invalid(ret_status, "meta.k8s.io", kind, VD_BYTES_NONE);
 	return false;
 }
 

@@ -50,10 +50,12 @@ void vdi_params_default(struct vdi_params *params);
 bool vdi_params_validate_list(const struct vdi_params *params, struct vdi_http_status *ret_status);
 /* The rest that a list or a watch can get wrong: timeoutSeconds, includeObject. The cacher reads the selectors itself. */
 bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_status *ret_status);
+/* Of these includeObject alone, for one object as a table. */
+bool vdi_params_validate_include(const struct vdi_params *params, struct vdi_http_status *ret_status);
 /* R-614, for what a delete brings in its query. */
 bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http_status *ret_status);
-/* R-610..R-613; is_apply: a PATCH of the apply type. */
-bool vdi_params_validate_write(const struct vdi_params *params, bool is_patch, bool is_apply, struct vdi_http_status *ret_status);
+/* R-610..R-613; kind: whose options they are, "PatchOptions" for a patch; is_apply: a PATCH of the apply type. */
+bool vdi_params_validate_write(const struct vdi_params *params, const char *kind, bool is_apply, struct vdi_http_status *ret_status);
 
 /* Every field of the field selector is one that resource declares; else 400. A selector that cannot be parsed passes: the cacher says why it
  * refuses it. VD_NOMEM also passes. */

@@ -3,6 +3,8 @@
  * SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview come back as they were sent, with a status. Bodies may be JSON or protobuf, answers are
  * JSON, which every client of these accepts.
  */
+#include <stdio.h>
+
 #include "http_auth.h"
 #include "http_request.h"
 #include "protobuf.h"
@@ -89,16 +91,51 @@ static void write_rules(struct vdi_out *out, const struct vdi_request *request, 
 
 /* ---- The answer ---- */
 
+static bool is_text(const struct vdi_node *node)
+{
+	return node == NULL || node->kind == VDI_NODE_NULL || node->kind == VDI_NODE_STRING;
+}
+
+/* Whether everything that a review reads has the type that it must have. */
+static bool has_types(struct vdi_tree *tree, const struct vdi_node *root)
+{
+	static const char *const objects[] = { "metadata", "spec", "spec.resourceAttributes", "spec.nonResourceAttributes" };
+	static const char *const texts[] = { "kind", "apiVersion", "spec.namespace" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++)
+		if (!is_text(vdi_tree_find(tree, root, texts[i])))
+			return false;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(objects); i++) {
+		const struct vdi_node *node = vdi_tree_find(tree, root, objects[i]);
+
+		if (node && node->kind != VDI_NODE_OBJECT && node->kind != VDI_NODE_NULL)
+			return false;
+		for (const struct vdi_node *member = i >= 2 && vdi_tree_is(node, VDI_NODE_OBJECT) ? node->first : NULL; member; member = member->next)
+			if (!is_text(member) && member->kind != VDI_NODE_OBJECT) /* fieldSelector and labelSelector are objects */
+				return false;
+	}
+	return true;
+}
+
 static void reply(struct vdi_request *request, enum review review, struct vdi_tree *tree, const struct vdi_node *root)
 {
 	struct vdi_out	       body = VDI_OUT_INIT;
 	struct vdi_access      access;
 	const struct vdi_node *spec = vdi_tree_find(tree, root, "spec");
 
+	if (review == REVIEW_RULES && text_at(tree, root, "spec.namespace").size == 0) {
+		vdi_http_status_set(&request->status, 400, "BadRequest", "no namespace on request");
+		vdi_request_fail(request, &request->status);
+		return;
+	}
 	if (review == REVIEW_ACCESS && !read_access(tree, root, &access)) {
 		vdi_http_status_set(&request->status, 422, "Invalid", "%s", "");
-		vdi_http_status_cause(&request->status, "FieldValueInvalid", "spec.resourceAttributes",
-				      "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+		if (vdi_tree_is(vdi_tree_find(tree, root, "spec.resourceAttributes"), VDI_NODE_OBJECT))
+			vdi_http_status_cause(&request->status, "FieldValueInvalid", "spec.nonResourceAttributes",
+					      "Invalid value: cannot be specified in combination with resourceAttributes");
+		else
+			vdi_http_status_cause(&request->status, "FieldValueInvalid", "spec.resourceAttributes",
+					      "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified");
 		vdi_http_status_invalid(&request->status, kinds[review].group, kinds[review].kind, VD_BYTES_NONE);
 		vdi_request_fail(request, &request->status);
 		return;
@@ -120,6 +157,15 @@ static void reply(struct vdi_request *request, enum review review, struct vdi_tr
 	vdi_request_reply(request, 201, "application/json", "", &body);
 }
 
+static bool has_version(struct vdi_tree *tree, const struct vdi_node *root, enum review review)
+{
+	struct vd_bytes version = text_at(tree, root, "apiVersion");
+	char		expected[64];
+
+	(void) snprintf(expected, sizeof expected, "%s/v1", kinds[review].group);
+	return version.size == 0 || vd_bytes_equal(version, vd_bytes_of(expected));
+}
+
 static void review_body(struct vdi_request *request, enum review review)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -135,10 +181,36 @@ static void review_body(struct vdi_request *request, enum review review)
 	} else if (text_at(&tree, root, "kind").size && !vd_bytes_equal(text_at(&tree, root, "kind"), vd_bytes_of(kinds[review].kind))) {
 		vdi_http_status_set(&request->status, 400, "BadRequest", "the body is not a %s", kinds[review].kind);
 		vdi_request_fail(request, &request->status);
+	} else if (!has_types(&tree, root)) {
+		vdi_http_status_set(&request->status, 400, "BadRequest", "%s in version \"v1\" cannot be handled as a %s: a member has the wrong type", kinds[review].kind,
+				    kinds[review].kind);
+		vdi_request_fail(request, &request->status);
+	} else if (!has_version(&tree, root, review)) {
+		vdi_http_status_set(&request->status, 400, "BadRequest", "the API version in the data (%.*s) does not match the expected API version (%s/v1)",
+				    (int) VDI_MIN(text_at(&tree, root, "apiVersion").size, (size_t) 200),
+				    (const char *) text_at(&tree, root, "apiVersion").data, kinds[review].group);
+		vdi_request_fail(request, &request->status);
 	} else {
 		reply(request, review, &tree, root);
 	}
 	vdi_tree_fini(&tree);
+}
+
+/* What comes with every create (R-610..R-612), and the form of the answer: only JSON. */
+static bool begin(struct vdi_request *request)
+{
+	struct vd_bytes accept = VD_BYTES_NONE;
+
+	if (!vdi_params_validate_write(&request->params, "CreateOptions", false, &request->status)) {
+		vdi_request_fail(request, &request->status);
+		return false;
+	}
+	(void) vdi_http_header_get(&request->head, "Accept", &accept);
+	if (vdi_negotiate(accept, VDI_FORMS_OBJECT, &request->form))
+		return true;
+	vdi_http_status_set(&request->status, 406, "NotAcceptable", "only the following media types are accepted: application/json");
+	vdi_request_fail(request, &request->status);
+	return false;
 }
 
 bool vdi_handle_review(struct vdi_request *request)
@@ -151,6 +223,8 @@ bool vdi_handle_review(struct vdi_request *request)
 	if (request->head.method != VDI_HTTP_POST) {
 		vdi_http_status_method(&request->status);
 		vdi_request_fail(request, &request->status);
+	} else if (!begin(request)) {
+		return true;
 	} else if (!vdi_http_header_get(&request->head, "Content-Type", &type) || vdi_media_type_is(type, "application/json")) {
 		review_body(request, review);
 	} else if (!vdi_media_type_is(type, VDI_K8S_PROTO_TYPE)) {

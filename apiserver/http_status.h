@@ -12,7 +12,7 @@
 
 struct vdi_status_cause {
 	const char *reason;	  /* a literal */
-	char	    message[256];
+	char	    message[384];
 	char	    field[96];
 };
 

@@ -35,11 +35,11 @@ void vdi_write_shuffle(struct vdi_request *request)
 		request->write->edit.random[i] = vd_env_random(request->server->env);
 }
 
-struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bool is_apply)
+struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *options_kind)
 {
 	struct vdi_write *write;
 
-	if (!vdi_params_validate_write(&request->params, is_patch, is_apply, &request->status)) {
+	if (!vdi_params_validate_write(&request->params, options_kind, false, &request->status)) {
 		vdi_request_fail(request, &request->status);
 		return NULL;
 	}
@@ -55,7 +55,7 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bo
 	vdi_trail_request_body(request->connection->trail, write->edit.body);
 	write->edit.now = vd_env_wall(request->server->env);
 	write->dry_run = request->params.has_dry_run;
-	if (is_patch && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
+	if (request->head.method == VDI_HTTP_PATCH && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
 		write->edit.unknown = vd_bytes_equal(request->params.field_validation, vd_bytes_of("Strict")) ? VDI_UNKNOWN_REFUSED : VDI_UNKNOWN_WARNED;
 	if (vd_bytes_equal(request->route.subresource, vd_bytes_of("status")))
 		write->edit.part = VDI_EDIT_STATUS;
@@ -312,7 +312,7 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision)
 
 void vdi_handle_create(struct vdi_request *request)
 {
-	if (!take_body(request) || vdi_write_begin(request, false, false) == NULL || !vdi_field_check_body(request))
+	if (!take_body(request) || vdi_write_begin(request, "CreateOptions") == NULL || !vdi_field_check_body(request))
 		return;
 	if (request->resource->namespaced)
 		look_for_namespace(request, VD_REVISION_ANY);
@@ -455,7 +455,7 @@ static void try_update(struct vdi_request *request)
 
 void vdi_handle_update(struct vdi_request *request)
 {
-	if (take_body(request) && vdi_write_begin(request, false, false) && vdi_field_check_body(request))
+	if (take_body(request) && vdi_write_begin(request, "UpdateOptions") && vdi_field_check_body(request))
 		try_update(request);
 }
 
@@ -481,7 +481,7 @@ void vdi_handle_patch(struct vdi_request *request)
 		refuse_type(request);
 		return;
 	}
-	if (vdi_write_begin(request, true, false) == NULL)
+	if (vdi_write_begin(request, "PatchOptions") == NULL)
 		return;
 	request->write->edit.patch = patch;
 	try_update(request);
@@ -503,7 +503,7 @@ void vdi_handle_get_scale(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 		return;
 	}
-	if (vdi_write_begin(request, false, false) == NULL)
+	if (vdi_write_begin(request, "GetOptions") == NULL)
 		return;
 	vdi_request_await(request, got_for_scale);
 	vdi_request_awaited(request,

@@ -27,7 +27,7 @@ struct vdi_write {
 };
 
 /* Makes request->write, with name and namespace from the path, and checks the query; NULL after an answer was sent. */
-struct vdi_write *vdi_write_begin(struct vdi_request *request, bool is_patch, bool is_apply);
+struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *options_kind);
 /* New randomness for the next attempt. */
 void vdi_write_shuffle(struct vdi_request *request);
 /* The refusal of the last attempt if there was one, else the result. */

@@ -372,6 +372,19 @@ static vd_status wanted(struct edit_state *state, struct vd_bytes present, struc
 	return (*ret_root)->kind == VDI_NODE_OBJECT ? VD_OK : bad(state, "the patched object is not an object");
 }
 
+/* Upstream's strategies let Kubernetes' own kinds be replaced whatever their version is, but neither custom ones nor definitions (AllowUnconditionalUpdate). */
+static vd_status check_condition(struct edit_state *state, struct vd_bytes revision)
+{
+	const struct vdi_resource *resource = state->edit->resource;
+
+	if ((resource->built_in && !vdi_crd_is(resource)) || (revision.size && !vd_bytes_equal(revision, key("0"))))
+		return VD_OK;
+	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
+	vdi_http_status_cause(state->status, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+	vdi_http_status_invalid(state->status, resource->group, resource->plural, state->edit->name);
+	return VD_INVALID;
+}
+
 /* Name, version and uid of what was sent against what there is (R-661..R-663). */
 static vd_status check_identity(struct edit_state *state, const struct vdi_node *metadata, const struct vdi_node *old_metadata)
 {
@@ -379,7 +392,12 @@ static vd_status check_identity(struct edit_state *state, const struct vdi_node 
 	struct vd_bytes revision = text_at(state, metadata, "resourceVersion");
 	struct vd_bytes old_uid = text_at(state, old_metadata, "uid");
 
-	if (name.size && !vd_bytes_equal(name, state->edit->name)) {
+	if (name.size == 0) {
+		vdi_http_status_set(state->status, 400, "BadRequest", "the name of the object (%.*s based on URL) was undeterminable: name must be provided",
+				    (int) state->edit->name.size, (const char *) state->edit->name.data);
+		return VD_INVALID;
+	}
+	if (!vd_bytes_equal(name, state->edit->name)) {
 		vdi_http_status_set(state->status, 400, "BadRequest", "the name of the object (%.*s) does not match the name on the URL (%.*s)",
 				    (int) VDI_MIN(name.size, (size_t) 253), (const char *) name.data, (int) state->edit->name.size,
 				    (const char *) state->edit->name.data);
@@ -393,6 +411,8 @@ static vd_status check_identity(struct edit_state *state, const struct vdi_node 
 				old_uid.size ? (const char *) old_uid.data : "");
 		return conflict(state, why);
 	}
+	if (state->edit->part != VDI_EDIT_SCALE)
+		VDI_TRY(check_condition(state, revision));
 	if (revision.size && !vd_bytes_equal(revision, key("0")) &&
 	    !vd_bytes_equal(revision, text_at(state, old_metadata, "resourceVersion")))
 		return conflict(state, "the object has been modified; please apply your changes to the latest version and try again");
@@ -451,6 +471,38 @@ static vd_status keep_spec_finalizers(struct edit_state *state, struct vdi_node 
 	return spec ? keep(state, spec, old_spec, "finalizers") : no_memory(state);
 }
 
+/* What holds a namespace must be somebody's: kubernetes/pkg/apis/core/validation, ValidateFinalizerName. */
+static vd_status check_spec_finalizers(struct edit_state *state, const struct vdi_node *root)
+{
+	const struct vdi_node *finalizers = vdi_tree_find(state->tree, root, "spec.finalizers");
+	const char	      *why;
+	int		       at = 0;
+
+	if (state->edit->part != VDI_EDIT_FINALIZE || finalizers == NULL || finalizers->kind == VDI_NODE_NULL)
+		return VD_OK;
+	if (!all_strings(finalizers, VDI_NODE_ARRAY)) {
+		vdi_http_status_set(state->status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: spec.finalizers must be a list of strings",
+				    state->edit->resource->kind, state->edit->resource->version, state->edit->resource->kind);
+		return VD_INVALID;
+	}
+	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
+	for (const struct vdi_node *finalizer = finalizers->first; finalizer; finalizer = finalizer->next, at++) {
+		char field[32];
+
+		if ((why = vdi_validate_finalizer(finalizer->text)) == NULL)
+			continue;
+		(void) snprintf(field, sizeof field, "spec.finalizers[%d]", at);
+		vdi_http_status_cause(state->status, "FieldValueInvalid", field, "Invalid value: \"%.*s\": %s", (int) VDI_MIN(finalizer->text.size, (size_t) 80),
+				      finalizer->text.size ? (const char *) finalizer->text.data : "", why);
+	}
+	if (state->status->cause_count == 0) {
+		state->status->code = 0;
+		return VD_OK;
+	}
+	vdi_http_status_invalid(state->status, state->edit->resource->group, state->edit->resource->kind, state->edit->name);
+	return VD_INVALID;
+}
+
 static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old_root)
 {
 	static const char *const kept[] = { "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds" };
@@ -463,8 +515,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(check_identity(state, metadata, old_metadata));
-	if (text_at(state, metadata, "name").size == 0)
-		VDI_TRY(set_text(state, metadata, "name", state->edit->name));
+	VDI_TRY(check_spec_finalizers(state, root));
 	VDI_TRY(validate(state, root, old_metadata));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kept); i++)
 		VDI_TRY(keep(state, metadata, old_metadata, kept[i]));
@@ -480,8 +531,10 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 /* Only the status is taken from what the client sent (H-348). */
 static vd_status replace_status(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target)
 {
+	char		 version[VDI_RESOURCE_NAME_MAX];
 	struct vdi_node *metadata;
 
+	VDI_TRY(check_type(state, sent, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
 	VDI_TRY(take_metadata(state, sent, &metadata));
 	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
 	return keep(state, target, sent, "status");
@@ -502,19 +555,50 @@ static vd_status set_at(struct edit_state *state, struct vdi_node *root, const c
 	return vdi_tree_set(state->tree, root, key(path), vdi_tree_copy(state->tree, value)) ? VD_OK : no_memory(state);
 }
 
+static vd_status bad_scale(struct edit_state *state, const char *why)
+{
+	vdi_http_status_set(state->status, 400, "BadRequest", "Scale in version \"v1\" cannot be handled as a Scale: %s", why);
+	return VD_INVALID;
+}
+
+/* What a typed decoder would refuse, except that nothing is scaled to zero because its number is missing. */
+static vd_status check_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node **ret_replicas)
+{
+	const struct vdi_node *spec = vdi_tree_get(state->tree, sent, key("spec"));
+	struct vdi_node	      *replicas = vdi_tree_find(state->tree, sent, "spec.replicas");
+	struct vd_bytes	       kind = text_at(state, sent, "kind"), version = text_at(state, sent, "apiVersion");
+	int64_t		       number = vdi_tree_int_of(replicas, INT64_MIN);
+
+	if ((kind.size && !vd_bytes_equal(kind, key("Scale"))) || (version.size && !vd_bytes_equal(version, key("autoscaling/v1")))) {
+		vdi_http_status_set(state->status, 400, "BadRequest", "%.*s in version \"%.*s\" cannot be handled as a Scale", (int) VDI_MIN(kind.size, (size_t) 200),
+				    kind.size ? (const char *) kind.data : "", (int) VDI_MIN(version.size, (size_t) 200),
+				    version.size ? (const char *) version.data : "");
+		return VD_INVALID;
+	}
+	if (spec && spec->kind != VDI_NODE_OBJECT && spec->kind != VDI_NODE_NULL)
+		return bad_scale(state, "spec must be an object");
+	*ret_replicas = replicas;
+	if (replicas && replicas->kind != VDI_NODE_NULL && (number < INT32_MIN || number > INT32_MAX))
+		return bad_scale(state, "spec.replicas must be an integer of 32 bits");
+	if (number >= 0)
+		return VD_OK;
+	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
+	if (number == INT64_MIN)
+		vdi_http_status_cause(state->status, "FieldValueRequired", "spec.replicas", "Required value");
+	else
+		vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas", "Invalid value: %lld: must be greater than or equal to 0",
+				      (long long) number);
+	vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
+	return VD_INVALID;
+}
+
 static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target, const struct vdi_node *old_root)
 {
-	struct vdi_node *replicas = vdi_tree_find(state->tree, sent, "spec.replicas");
-	struct vdi_node *metadata;
+	struct vdi_node *replicas, *metadata;
 
 	VDI_TRY(take_metadata(state, sent, &metadata));
 	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
-	if (replicas == NULL || vdi_tree_int_of(replicas, -1) < 0) {
-		vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-		vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas", "Invalid value: must be greater than or equal to 0");
-		vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
-		return VD_INVALID;
-	}
+	VDI_TRY(check_scale(state, sent, &replicas));
 	VDI_TRY(set_at(state, target, state->edit->resource->scale_spec_path ? state->edit->resource->scale_spec_path : ".spec.replicas", replicas));
 	metadata = vdi_tree_get(state->tree, target, key("metadata"));
 	return follow_generation(state, target, metadata, old_root, vdi_tree_get(state->tree, old_root, key("metadata")));

@@ -123,6 +123,19 @@ const char *vdi_validate_label_value(struct vd_bytes text)
 	return NULL;
 }
 
+const char *vdi_validate_finalizer(struct vd_bytes text)
+{
+	static const char *const standard[] = { "kubernetes", "orphan", "foregroundDeletion" };
+	const char		*why = vdi_validate_qualified_name(text);
+
+	if (why || memchr(text.data, '/', text.size))
+		return why;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(standard); i++)
+		if (vd_bytes_equal(text, vd_bytes_of(standard[i])))
+			return NULL;
+	return "name is neither a standard finalizer name nor is it fully qualified";
+}
+
 static void invalid(struct vdi_http_status *status, const char *field, struct vd_bytes value, const char *why)
 {
 	struct vdi_out quoted = VDI_OUT_INIT;

@@ -11,6 +11,7 @@ const char *vdi_validate_dns_label(struct vd_bytes text);   /* DNS-1123 label: n
 const char *vdi_validate_path_segment(struct vd_bytes text);
 const char *vdi_validate_qualified_name(struct vd_bytes text); /* label and annotation keys, finalizers */
 const char *vdi_validate_label_value(struct vd_bytes text);
+const char *vdi_validate_finalizer(struct vd_bytes text); /* of a namespace's spec: a standard one, or somebody's qualified name */
 
 /* Adds a cause to status for each fault of the object's metadata (name, labels, annotations, finalizers). */
 void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, bool is_namespace, struct vdi_http_status *status);

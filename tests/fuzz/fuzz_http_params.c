@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	vdi_params_default(&params);
 	if (!vdi_params_validate_list(&params, &status))
 		VDI_CHECK(status.code == 422 && status.cause_count > 0 && status.message[0]);
-	(void) vdi_params_validate_write(&params, true, false, &status);
+	(void) vdi_params_validate_write(&params, "PatchOptions", false, &status);
 	vdi_params_fini(&params);
 	return 0;
 }

@@ -110,6 +110,7 @@ func runBadInput(args []string) int {
 	unread := flags.Int("unread", 20, "watch clients that never read")
 	unreadBytes := flags.Int("unread-bytes", 64<<20, "bytes of events they do not read, each")
 	upstream := flags.Bool("upstream", false, "the server is a kube-apiserver behind a proxy: leave out raw HTTP, and where vedette differs on purpose")
+	only := flags.String("only", "", "run this step alone")
 	_ = flags.Parse(args)
 	setVerbose(*verbose)
 	files := raiseFileLimit()
@@ -136,7 +137,7 @@ func runBadInput(args []string) int {
 		run  func()
 	}{
 		{"bodies", b.bodies}, {"writes", b.writes}, {"patches", b.patches}, {"deletes", b.deletes}, {"selectors", b.selectors}, {"parameters", b.parameters},
-		{"list options", b.listOptions}, {"paths", b.paths}, {"big bodies", b.bigBodies},
+		{"list options", b.listOptions}, {"paths", b.paths}, {"endpoints", b.endpoints}, {"big bodies", b.bigBodies},
 	}
 	if !*upstream {
 		steps = append(steps, []struct {
@@ -150,6 +151,9 @@ func runBadInput(args []string) int {
 		}...)
 	}
 	for _, step := range steps {
+		if *only != "" && *only != step.name {
+			continue
+		}
 		before, started := healthy.count(), time.Now()
 		b.wellKnown()
 		step.run()
@@ -179,6 +183,7 @@ type badInput struct {
 	*wireTest
 	healthy  *healthyClient
 	upstream bool
+	rowCount int // of requests in tables
 }
 
 // wellKnown makes sure that the object "w" is there: steps read and change it, and one that fails must not make others fail.

@@ -187,7 +187,7 @@ static void r610_to_r613_writes_are_validated(void **state)
 {
 	static const struct row rows[] = {
 		{ "dryRun=All&fieldValidation=Strict&fieldManager=me", NULL },
-		{ "dryRun=Some", "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\"" },
+		{ "dryRun=Some", "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"" },
 		{ "force=true", "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch" },
 		{ "fieldManager=%01", "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: should only contain printable characters" },
 	};
@@ -196,7 +196,7 @@ static void r610_to_r613_writes_are_validated(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_params params = parse(rows[i].query);
 
-		assert_int_equal(vdi_params_validate_write(&params, true, false, status), rows[i].message == NULL);
+		assert_int_equal(vdi_params_validate_write(&params, "PatchOptions", false, status), rows[i].message == NULL);
 		if (rows[i].message)
 			assert_string_equal(status->message, rows[i].message);
 		vdi_params_fini(&params);

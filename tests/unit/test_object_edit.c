@@ -1,0 +1,224 @@
+/* Unit tests of apiserver/object_edit.c: what a write makes of an object, and which writes are refused. */
+#include "vdtest.h"
+
+#include "object_edit.h"
+
+static const struct vdi_resource maps = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true, .built_in = true };
+static const struct vdi_resource namespaces = { .group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces", .built_in = true, .has_status = true };
+static const struct vdi_resource deployments = { .group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .namespaced = true, .built_in = true,
+						 .has_status = true, .has_scale = true, .has_generation = true };
+static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true, .has_status = true,
+					     .has_scale = true, .has_generation = true };
+
+/* 2026-05-28T20:26:40Z */
+#define NOW ((vd_wall) { (int64_t) 1780000000 * 1000000000 })
+
+#define META "\"metadata\":{\"resourceVersion\":\"7\",\"name\":\"a\",\"namespace\":\"default\",\"uid\":\"u\",\"creationTimestamp\":\"2026-05-28T20:00:00Z\",\"generation\":1}"
+#define NAMESPACE_META "\"metadata\":{\"resourceVersion\":\"7\",\"name\":\"a\",\"uid\":\"u\",\"creationTimestamp\":\"2026-05-28T20:00:00Z\"}"
+
+static const char map[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"," META ",\"data\":{\"k\":\"v\"}}";
+static const char deployment[] = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"," META ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
+static const char widget[] = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"," META ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
+static const char namespace[] = "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\"," NAMESPACE_META ",\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"phase\":\"Active\"}}";
+
+struct row {
+	const struct vdi_resource *resource;
+	const char		  *current;
+	enum vdi_edit_part	   part;
+	enum vdi_edit_patch	   patch;
+	const char		  *body;
+	int			   code; /* of a refusal; 0: it is taken */
+	const char		  *text; /* what the refusal, or the result, holds */
+};
+
+static vd_status edit(const struct row *row, struct vdi_edited *edited, struct vdi_http_status *status)
+{
+	struct vdi_edit edit = { .resource = row->resource, .namespace_name = vd_bytes_of("default"), .name = vd_bytes_of("a"), .body = vd_bytes_of(row->body), .part = row->part,
+				 .patch = row->patch, .now = NOW, .random = { 1, 2, 3 } };
+
+	memset(edited, 0, sizeof *edited);
+	*status = (struct vdi_http_status) { 0 };
+	return vdi_edit_update(&edit, vd_bytes_of(row->current), edited, status);
+}
+
+static void check(const struct row *row)
+{
+	struct vdi_edited      edited;
+	struct vdi_http_status status;
+	vd_status	       result = edit(row, &edited, &status);
+	const char	      *text = status.message;
+
+	vdi_out_bytes(&edited.text, (struct vd_bytes) { "", 1 });
+	if (row->code == 0)
+		text = edited.text.data;
+	if (result != (row->code ? VD_INVALID : VD_OK) || status.code != row->code || !strstr(text, row->text))
+		fail_msg("%s: %d %s %s", row->body, status.code, status.message, row->code == 0 ? edited.text.data : "");
+	vdi_edited_fini(&edited);
+}
+
+#define NAMELESS "the name of the object (a based on URL) was undeterminable: name must be provided"
+#define UNCONDITIONAL "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+
+static void r661_the_object_that_is_written_says_which_it_is(void **state)
+{
+	static const struct row rows[] = {
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{}", 400, NAMELESS },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{},\"data\":{}}", 400, NAMELESS },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":null}", 400, NAMELESS },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"remove\",\"path\":\"/metadata/name\"}]", 400, NAMELESS },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{}", 400, NAMELESS },
+		{ &namespaces, namespace, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"status\":{}}", 400, NAMELESS },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"spec\":{\"replicas\":0}}", 400, NAMELESS },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"b\"}}", 400, "the name of the object (b) does not match the name on the URL (a)" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"w\"}}", 0, "\"k\":\"w\"" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+static void r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version(void **state)
+{
+	static const struct row rows[] = {
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"6\"}}", 409, "the object has been modified" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"}}", 422,
+		  "widgets.example.com \"a\" is invalid: " UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"0\"}}", 422,
+		  UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"}}", 422, UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"resourceVersion\":null}}", 422, UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"6\"}}", 409,
+		  "the object has been modified" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"replicas\":5}}", 0, "\"replicas\":5" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"replicas\":6}}", 0, "\"replicas\":6" },
+		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":4}}", 0, "\"replicas\":4" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+#define SCALE "\"metadata\":{\"name\":\"a\"}"
+
+static void h347_a_scale_is_a_number_that_there_can_be(void **state)
+{
+	static const struct row rows[] = {
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":3}}", 0, "\"replicas\":3" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\"," SCALE ",\"spec\":{\"replicas\":0}}", 0, "\"replicas\":0" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2}}", 422,
+		  "Scale.autoscaling \"a\" is invalid: spec.replicas: Invalid value: -2: must be greater than or equal to 0" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE "}", 422, "spec.replicas: Required value" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":null}", 422, "spec.replicas: Required value" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":\"3\"}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":1.5}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":2147483648}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":[]}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"," SCALE ",\"spec\":{\"replicas\":1}}", 400,
+		  "Pod in version \"v1\" cannot be handled as a Scale" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+static void h348_a_status_comes_in_an_object_of_the_kind(void **state)
+{
+	static const struct row rows[] = {
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 400,
+		  "the API version in the data (autoscaling/v1) does not match the expected API version (example.com/v1)" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 400,
+		  "Gadget in version \"v1\" cannot be handled as a Widget" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 400, "Object 'Kind' is missing" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"replicas\":9},\"status\":{\"replicas\":2}}", 0,
+		  "\"spec\":{\"replicas\":1},\"status\":{\"replicas\":2}" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+#define NAMED "\"metadata\":{\"name\":\"a\"}"
+
+static void r667_what_holds_a_namespace_is_somebodys(void **state)
+{
+	static const struct row rows[] = {
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"nope\"]}}", 422,
+		  "Namespace \"a\" is invalid: spec.finalizers[0]: Invalid value: \"nope\": name is neither a standard finalizer name nor is it fully qualified" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"kubernetes\",\"\"]}}", 422,
+		  "spec.finalizers[1]: Invalid value: \"\": name part must be non-empty" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[5]}}", 400, "spec.finalizers must be a list of strings" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":\"x\"}}", 400, "spec.finalizers must be a list of strings" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"example.com/x\"]}}", 0, "\"finalizers\":[\"example.com/x\"]" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{}}", 0, "\"spec\":{}" },
+		/* Through any other door they stay as they are. */
+		{ &namespaces, namespace, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"nope\"]}}", 0, "\"finalizers\":[\"kubernetes\"]" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+/* rules: H-101. A message that names a fault says all of it: kubectl prints it. */
+static void h101_the_longest_sentence_is_not_cut(void **state)
+{
+	struct vdi_edit edit = { .resource = &widgets, .namespace_name = vd_bytes_of("default"), .now = NOW,
+				 .body = vd_bytes_of("{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\""
+						     "UPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPER\"}}") };
+	struct vdi_edited      edited;
+	struct vdi_http_status status = { 0 };
+
+	memset(&edited, 0, sizeof edited);
+	assert_status(vdi_edit_create(&edit, &edited, &status), VD_INVALID);
+	assert_int_equal(status.code, 422);
+	assert_non_null(strstr(status.message, "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"));
+	vdi_edited_fini(&edited);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	static const struct row rows[] = {
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"}},\"data\":{\"k\":\"w\"}}", 0, "" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, "{\"data\":{\"k\":\"w\"}}", 0, "" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":3}}", 0, "" },
+		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_OPERATIONS, "[{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":3}]", 0, "" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"example.com/x\"]}}", 0, "" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		bool failed = true;
+
+		for (uint64_t nth = 1; failed; nth++) {
+			int64_t		       live = vdi_alloc_live();
+			struct vdi_edited      edited;
+			struct vdi_http_status status;
+			vd_status	       result;
+
+			(void) vdi_alloc_fail_nth(nth, 1);
+			result = edit(&rows[i], &edited, &status);
+			failed = vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			assert_status(result, failed ? VD_NOMEM : VD_OK);
+			if (failed)
+				assert_int_equal(status.code, 500);
+			vdi_edited_fini(&edited);
+			assert_int_equal(vdi_alloc_live(), live);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r661_the_object_that_is_written_says_which_it_is),
+		cmocka_unit_test(r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version),
+		cmocka_unit_test(h347_a_scale_is_a_number_that_there_can_be),
+		cmocka_unit_test(h348_a_status_comes_in_an_object_of_the_kind),
+		cmocka_unit_test(r667_what_holds_a_namespace_is_somebodys),
+		cmocka_unit_test(h101_the_longest_sentence_is_not_cut),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
