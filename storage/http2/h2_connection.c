@@ -60,6 +60,7 @@ struct vdi_h2_connection {
 	size_t	 kept_size;
 	size_t	 kept_used;
 	size_t	 output_size; /* while the hub's output is being filled */
+	bool	 is_output_full;
 	size_t	 headers_size;
 	unsigned streams;
 	int32_t	 not_sent_id;
@@ -230,8 +231,10 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 
 	(void) session;
 	VDI_CHECK(frame->data.padlen == 0); /* nobody asks for padding */
-	if (VDI_H2_SCRATCH_SIZE - connection->output_size < 9 + size)
+	if (VDI_H2_SCRATCH_SIZE - connection->output_size < 9 + size) {
+		connection->is_output_full = true;
 		return NGHTTP2_ERR_WOULDBLOCK;
+	}
 	memcpy(output, head, 9);
 	if (size)
 		vdi_h2_outbox_write(source->ptr, output + 9, size);
@@ -408,6 +411,7 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 	char *output = vdi_h2_hub_output(connection->hub);
 
 	connection->output_size = 0;
+	connection->is_output_full = false;
 	*ret_is_all = false;
 	while (VDI_H2_SCRATCH_SIZE - connection->output_size >= FRAME_SIZE_MAX) {
 		const uint8_t *bytes;
@@ -418,7 +422,7 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 			return false;
 		}
 		if (size == 0) {
-			*ret_is_all = true;
+			*ret_is_all = !connection->is_output_full;
 			break;
 		}
 		memcpy(output + connection->output_size, bytes, (size_t) size);
