@@ -17,6 +17,7 @@
 #define SETTLE_TIMEOUT	  VD_SECONDS(20)
 #define CONNECTION_WINDOW (1u << 20)
 #define STREAM_WINDOW	  65535
+#define LAST_STREAM_ID	  0x7fffffff
 
 static const uint8_t drain_ping[8] = { 'd', 'r', 'a', 'i', 'n', 'i', 'n', 'g' };
 
@@ -180,6 +181,9 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct vdi_rpc_server_call *call;
 
 	(void) user_data;
+	/* nghttp2 would let a ping overtake GOAWAY. */
+	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == LAST_STREAM_ID)
+		return nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, drain_ping);
 	if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	call = call_of(session, frame->hd.stream_id);
@@ -313,7 +317,7 @@ void vdi_h2_server_connection_drain(struct vdi_h2_server_connection *connection)
 
 	if (!connection->is_ready)
 		return; /* when it is */
-	if (nghttp2_submit_shutdown_notice(session) != 0 || nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, drain_ping) != 0)
+	if (nghttp2_submit_shutdown_notice(session) != 0)
 		vdi_h2_connection_abort(connection->connection, "out of memory");
 	else
 		vdi_h2_connection_touch(connection->connection);
