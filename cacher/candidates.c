@@ -66,7 +66,7 @@ void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vd
 			const struct vdi_object_index *index = &cache->store.indexes[i];
 			struct vd_bytes		       value;
 
-			if (index->is_usable && index_value(index, predicate, &value) && vdi_object_index_count(index, value) < least) {
+			if (index_value(index, predicate, &value) && vdi_object_store_ask(&cache->store, i, least) && vdi_object_index_count(index, value) < least) {
 				least = vdi_object_index_count(index, value);
 				best = index;
 				best_value = value;

@@ -166,6 +166,18 @@ static bool remove_object(struct vdi_object_index *index, struct vd_bytes value,
 	return true;
 }
 
+void vdi_object_index_drop(struct vdi_object_index *index)
+{
+	vdi_object_index_clear(index);
+	index->is_usable = false;
+	index->asked = 0;
+}
+
+bool vdi_object_index_is_wanted(const struct vdi_object_index *index)
+{
+	return !index->is_on_demand || index->asked >= VDI_INDEX_ASKED_ENOUGH;
+}
+
 static void give_up(struct vdi_object_index *index)
 {
 	vdi_object_index_clear(index);
@@ -183,11 +195,12 @@ void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *o
 {
 	struct vd_bytes old_value = VD_BYTES_NONE;
 	struct vd_bytes value = VD_BYTES_NONE;
-	bool		had = value_of(index, old_object, &old_value);
-	bool		has = value_of(index, object, &value);
+	bool		had, has;
 
 	if (!index->is_usable)
 		return;
+	had = value_of(index, old_object, &old_value);
+	has = value_of(index, object, &value);
 	/* An equal value: put replaces the object in place. */
 	if (had && !(has && vd_bytes_equal(old_value, value)) && !remove_object(index, old_value, vd_object_key(old_object)))
 		give_up(index);

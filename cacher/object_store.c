@@ -3,6 +3,8 @@
 #include "object_store.h"
 
 #define REBUILD_AFTER_CHANGES 1000
+#define SCAN_COUNT_MAX 1000	   /* so many are scanned as fast as an index is found */
+#define UNASKED_CHANGES_MIN 4096 /* before an index on demand goes */
 
 vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels)
 {
@@ -25,6 +27,31 @@ vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_cou
 	if (status != VD_OK)
 		vdi_object_store_fini(store);
 	return status;
+}
+
+void vdi_object_store_on_demand(struct vdi_object_store *store, int always_field)
+{
+	for (size_t i = 0; i < store->index_count; i++) {
+		struct vdi_object_index *index = &store->indexes[i];
+
+		index->is_on_demand = index->label_key == NULL && (int) index->field_index != always_field;
+		if (index->is_on_demand)
+			vdi_object_index_drop(index);
+	}
+}
+
+bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t candidate_count)
+{
+	struct vdi_object_index *asked = &store->indexes[index];
+
+	asked->changes_unasked = 0;
+	if (asked->is_usable || !asked->is_on_demand || candidate_count <= SCAN_COUNT_MAX)
+		return asked->is_usable;
+	asked->asked++;
+	/* Out of memory: it is tried again as other lost indexes are. */
+	if (asked->asked == VDI_INDEX_ASKED_ENOUGH)
+		vdi_object_index_build(asked, vdi_btree_view(&store->objects));
+	return asked->is_usable;
 }
 
 static void drop_retained(struct vdi_object_store *store, size_t index)
@@ -50,12 +77,24 @@ struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, str
 	return vdi_btree_snapshot_get(vdi_btree_view(&store->objects), key);
 }
 
+static bool is_lost(const struct vdi_object_index *index)
+{
+	return !index->is_usable && vdi_object_index_is_wanted(index);
+}
+
+static void change_index(struct vdi_object_store *store, struct vdi_object_index *index, struct vd_object *old_object, struct vd_object *object)
+{
+	vdi_object_index_change(index, old_object, object);
+	if (index->is_on_demand && index->is_usable && ++index->changes_unasked > VDI_MAX(store->objects.live.count, (uint64_t) UNASKED_CHANGES_MIN))
+		vdi_object_index_drop(index);
+}
+
 static void rebuild_lost_indexes(struct vdi_object_store *store)
 {
 	bool lost = false;
 
 	for (size_t i = 0; i < store->index_count; i++)
-		lost |= !store->indexes[i].is_usable;
+		lost |= is_lost(&store->indexes[i]);
 	if (!lost)
 		return;
 	if (store->changes_until_rebuild > 0) {
@@ -64,7 +103,7 @@ static void rebuild_lost_indexes(struct vdi_object_store *store)
 	}
 	store->changes_until_rebuild = REBUILD_AFTER_CHANGES;
 	for (size_t i = 0; i < store->index_count; i++)
-		if (!store->indexes[i].is_usable)
+		if (is_lost(&store->indexes[i]))
 			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
 }
 
@@ -97,7 +136,7 @@ vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_byte
 	store->bytes += size_of(object) - size_of(replaced);
 	if (status == VD_OK && store->index_count) {
 		for (size_t i = 0; i < store->index_count; i++)
-			vdi_object_index_change(&store->indexes[i], replaced, object);
+			change_index(store, &store->indexes[i], replaced, object);
 		rebuild_lost_indexes(store);
 	}
 	*ret_old_object = replaced;
@@ -127,7 +166,8 @@ void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *
 	*objects = old;
 	vdi_btree_clear(objects);
 	for (size_t i = 0; i < store->index_count; i++)
-		vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
+		if (vdi_object_index_is_wanted(&store->indexes[i]))
+			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
 }
 
 void vdi_object_store_snapshot(const struct vdi_object_store *store, struct vdi_btree_snapshot *ret_snapshot)

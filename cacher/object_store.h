@@ -2,7 +2,9 @@
  *
  * Belongs to the cacher's lock; the dispatching actor is the only writer. A snapshot is O(1) and read without any lock. Exact reads of an older
  * revision start from the nearest retained snapshot that is newer and take the events between back (vdi_object_undo), so a write
- * never pays for snapshots that nobody reads (R-445..R-450, W-08).
+ * never pays for snapshots that nobody reads (R-445..R-450, W-08). For the same reason a field's index may be kept on demand: the second list that could use it
+ * builds it, and it goes when it was not used for as many changes as there are objects. An index costs each change a walk down a tree and each object 14 bytes, and
+ * most declared fields are never listed by.
  */
 #ifndef VDI_OBJECT_STORE_H
 #define VDI_OBJECT_STORE_H
@@ -37,6 +39,10 @@ struct vdi_object_store {
 /* The first field_count of the codec's declared fields get an index, and the labels of index_labels. index_labels: NULL-terminated or NULL. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels);
 void		       vdi_object_store_fini(struct vdi_object_store *store);
+/* From now on, before there are objects: field indexes are kept on demand, but for that field's; -1: for all. */
+void vdi_object_store_on_demand(struct vdi_object_store *store, int always_field);
+/* A list of candidate_count objects could use that index. Returns whether it can be used now; builds it when it has been asked for often enough. */
+bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t candidate_count);
 
 /* Lent; NULL when absent. */
 struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key);

@@ -36,7 +36,7 @@ struct vd_cacher_options {
 	const char	*group;		/* API group, "" for core; copied; NULL: "" */
 	const char	*key_prefix;	/* "/registry/pods/": starts and ends with '/', more than "/"; copied */
 	bool		 cluster_scoped; /* keys are prefix + name; else prefix + namespace + "/" + name */
-	struct vd_codec *codec;		/* lent: outlives the cacher; each field it declares gets a list index */
+	struct vd_codec *codec;		/* lent: outlives the cacher; a list index for the trigger, and for its other fields while lists ask for them */
 	const char	*trigger;	/* a declared field with one watcher index, or NULL; copied. Other fields and labels are indexed too */
 	int64_t		 history_bytes;	 /* budget of the history; default 64 MiB */
 	vd_dur		 history_window; /* how long events stay resumable at least, within the budget; default 75 s, the minimum */

@@ -217,6 +217,75 @@ static void a_lost_index_comes_back_after_a_while(void **state)
 	vdi_object_store_fini(&store);
 }
 
+static void put_many(struct vdi_object_store *store, unsigned from, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		char		  name[16];
+		struct vd_object *object, *old;
+
+		snprintf(name, sizeof name, "p%04u", (from + i) % 1500);
+		object = pod_new(codec, "ns", name, "a", i % 3 ? "a" : "b", from + i + 1);
+		assert_status(vdi_object_store_change(store, vd_object_key(object), object, &old), VD_OK);
+		vd_object_unref(old);
+		vd_object_unref(object);
+	}
+}
+
+/* An index on demand is there from the second list on that could use it, follows changes, and goes when no list asks any more. */
+static void r442_an_index_on_demand_comes_and_goes(void **state)
+{
+	static const char *const labels[] = { "app", NULL };
+	struct vdi_object_store	 store;
+	unsigned		 changes = 0;
+
+	assert_status(vdi_object_store_init(&store, 1, labels), VD_OK);
+	vdi_object_store_on_demand(&store, -1);
+	assert_true(vdi_object_store_ask(&store, 1, 1000000)); /* that of the label is always there */
+	put_many(&store, 0, 1500);
+	assert_false(vdi_object_store_ask(&store, 0, 10)); /* so few are scanned */
+	assert_false(vdi_object_store_ask(&store, 0, 10));
+	assert_false(vdi_object_store_ask(&store, 0, 1500));
+	put_many(&store, 1500, 2000); /* nothing builds it meanwhile */
+	assert_false(store.indexes[0].is_usable);
+	assert_true(vdi_object_store_ask(&store, 0, 1500));
+	assert_int_equal(vdi_object_index_count(&store.indexes[0], vd_bytes_of("a")) + vdi_object_index_count(&store.indexes[0], vd_bytes_of("b")), 1500);
+	put_many(&store, 3500, 4000);
+	assert_true(vdi_object_store_ask(&store, 0, 1500));
+	for (; store.indexes[0].is_usable; changes++)
+		put_many(&store, 7500 + changes, 1);
+	assert_int_equal(changes, 4097);
+	assert_int_equal(store.indexes[0].posting_count, 0);
+	assert_true(store.indexes[1].is_usable);
+	assert_false(vdi_object_store_ask(&store, 0, 1500)); /* from the beginning */
+	assert_true(vdi_object_store_ask(&store, 0, 1500));
+	vdi_object_store_fini(&store);
+	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
+	vdi_object_store_on_demand(&store, 0);
+	assert_true(store.indexes[0].is_usable);
+	vdi_object_store_fini(&store);
+}
+
+/* Built when memory was short it is not there, and comes back as any other. */
+static void an_index_on_demand_that_could_not_be_built_comes_back(void **state)
+{
+	struct vdi_object_store store;
+	unsigned		changes = 0;
+
+	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
+	vdi_object_store_on_demand(&store, -1);
+	put_many(&store, 0, 1500);
+	assert_false(vdi_object_store_ask(&store, 0, 1500));
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_false(vdi_object_store_ask(&store, 0, 1500));
+	(void) vdi_alloc_fail_nth(0, 0);
+	for (; changes < 5000 && !store.indexes[0].is_usable; changes++)
+		put_many(&store, 1500 + changes, 1);
+	assert_true(changes < 5000);
+	assert_true(vdi_object_store_ask(&store, 0, 1500));
+	assert_int_equal(vdi_object_index_count(&store.indexes[0], vd_bytes_of("a")) + vdi_object_index_count(&store.indexes[0], vd_bytes_of("b")), 1500);
+	vdi_object_store_fini(&store);
+}
+
 static void torture_a_change_that_fails_changes_nothing(void **state)
 {
 	static const char *const labels[] = { "app", NULL };
@@ -279,6 +348,8 @@ int main(void)
 		cmocka_unit_test(changes_are_taken_back),
 		cmocka_unit_test(r448_an_event_is_taken_back_in_a_private_tree),
 		cmocka_unit_test(a_lost_index_comes_back_after_a_while),
+		cmocka_unit_test(r442_an_index_on_demand_comes_and_goes),
+		cmocka_unit_test(an_index_on_demand_that_could_not_be_built_comes_back),
 		cmocka_unit_test(torture_a_change_that_fails_changes_nothing),
 	};
 	int failures;
