@@ -4,7 +4,10 @@
  *   fan-out     all of W watchers want it: CPU of cacher and consumers, ingest included, divided by deliveries (beyond_ingest_ns: less what the same
  *               events cost when nobody watches). sink "dispatching": called by the cacher's own actor; "consumer": by an actor of another thread
  *   one-of      one of W watchers wants it, chosen by trigger, namespace, declared field or label; ingest included
- *   idle        memory of one watcher that has nothing to do
+ *   idle-watcher memory of one watcher that has nothing to do
+ *   ingest-size, ingest-kind   the same as ingest, 64 together, for pods from 256 bytes to 16 KB and for objects of other kinds
+ *   stalled     put -> event taken by all of 16 watchers: the 99th percentile beside 1,000 that take nothing, over that without them
+ *   latency     put -> answer of the durable store -> event at a watcher of the cacher, one at a time, 1 ms pause
  *
  * together: events that are written at once. */
 #include <malloc.h>
@@ -16,7 +19,8 @@
 #include "env.h"
 #include "world.h"
 
-#define WATCHERS_MAX 10000
+#define WATCHERS_MAX 10000 /* of idle ones */
+#define CROWD_MAX 100000
 #define TOGETHER_MAX 64
 #define POOL	     256
 
@@ -50,11 +54,11 @@ enum by { BY_NOTHING, BY_TRIGGER, BY_NAMESPACE, BY_FIELD, BY_LABEL, BY_COUNT };
 static const char *const by_names[BY_COUNT] = { "nothing", "trigger", "namespace", "field", "label" };
 
 struct crowd {
-	struct vd_watcher *watchers[WATCHERS_MAX];
+	struct vd_watcher *watchers[CROWD_MAX];
 	struct {
 		uint64_t count;
 		char	 padding[56];
-	} taken[WATCHERS_MAX];
+	} taken[CROWD_MAX];
 	size_t count;
 };
 static struct crowd crowd;
@@ -113,13 +117,13 @@ struct pool {
 static struct pool pool;
 
 /* by: the pods are what watcher `target` wants. */
-static void fill_pool(struct world *world, enum by by, unsigned target, size_t key_count)
+static void fill_pool_sized(struct world *world, enum by by, unsigned target, size_t key_count, size_t size)
 {
 	char phase[32];
 
 	snprintf(phase, sizeof phase, "Phase-%u", target);
 	for (size_t i = 0; i < POOL; i++) {
-		struct pod pod = pod_number(measure_random(&world->seed) % key_count, 1024);
+		struct pod pod = pod_number(measure_random(&world->seed) % key_count, size);
 
 		if (by == BY_TRIGGER)
 			pod.node = target;
@@ -131,6 +135,11 @@ static void fill_pool(struct world *world, enum by by, unsigned target, size_t k
 			pod.app = target;
 		pool.puts[i] = (struct world_put) { pod_key(pool.keys[i], &pod), pod_json(pool.values[i], &pod, &world->seed) };
 	}
+}
+
+static void fill_pool(struct world *world, enum by by, unsigned target, size_t key_count)
+{
+	fill_pool_sized(world, by, target, key_count, 1024);
 }
 
 struct cost {
@@ -163,18 +172,242 @@ static struct cost run_events(struct world *world, size_t events, size_t togethe
 
 /* ---- Cases ---- */
 
-static void bench_ingest(struct world *world, size_t together)
+static void bench_ingest(struct world *world, const char *name, const char *what, size_t together)
 {
 	struct measure_rounds rounds = { .count = 0 };
-	char		      parameters[96];
+	char		      parameters[128];
 
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
 		struct cost cost = run_events(world, measure_scaled(together == 1 ? 4096 : 16384), together, 0);
 
 		measure_add(&rounds, cost.cpu_ns / 1e3 / (double) cost.events, cost.cpu_ns / 1e9, cost.wall_ns / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"bytes\":1024,\"together\":%zu", together);
-	measure_report("ingest", parameters, &rounds, "us");
+	snprintf(parameters, sizeof parameters, "%s,\"together\":%zu", what, together);
+	measure_report(name, parameters, &rounds, "us");
+}
+
+static void bench_ingest_sizes(struct world *world)
+{
+	static const size_t sizes[] = { 256, 512, 1024, 2048, 4096, 8192, 16384 };
+	char		    what[64];
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(sizes); i++) {
+		fill_pool_sized(world, BY_NOTHING, 0, measure_scaled(100000), sizes[i]);
+		snprintf(what, sizeof what, "\"bytes\":%zu", sizes[i]);
+		(void) run_events(world, 4096, 64, 0);
+		bench_ingest(world, "ingest-size", what, 64);
+	}
+	fill_pool(world, BY_NOTHING, 0, measure_scaled(100000));
+}
+
+/* ---- Other kinds ---- */
+
+struct kind {
+	const char		   *name;
+	const struct vd_field_spec *fields;
+	size_t			    field_count;
+	const char		   *head; /* takes number and namespace */
+	const char		   *item; /* repeated; takes two random numbers */
+	unsigned		    items;
+	const char		   *tail;
+};
+
+#define KIND_HEAD(version, kind) \
+	"{\"kind\":\"" kind "\",\"apiVersion\":\"" version "\",\"metadata\":{\"name\":\"web-%07llu\",\"namespace\":\"ns-%05u\",\"labels\":{\"app\":\"web\"}},"
+static const struct vd_field_spec event_fields[] = {
+	{ "involvedObject.kind", "$.involvedObject.kind" }, { "involvedObject.name", "$.involvedObject.name" }, { "reason", "$.reason" }, { "type", "$.type" },
+};
+static const struct kind kinds[] = {
+	{ "leases", NULL, 0, KIND_HEAD("coordination.k8s.io/v1", "Lease"), "\"spec\":{\"holderIdentity\":\"node-%08llx\",\"leaseDurationSeconds\":40,\"renewTime\":\"%016llx\"}", 1, "}" },
+	{ "configmaps", NULL, 0, KIND_HEAD("v1", "ConfigMap") "\"data\":{\"first\":\"1\"", ",\"key-%08llx\":\"value of a setting %016llx\"", 16, "}}" },
+	{ "events", event_fields, VDI_ARRAY_SIZE(event_fields), KIND_HEAD("v1", "Event"),
+	  "\"involvedObject\":{\"kind\":\"Pod\",\"namespace\":\"default\",\"name\":\"web-%08llx\",\"uid\":\"%016llx\"},\"reason\":\"Scheduled\",\"message\":\"Successfully "
+	  "assigned\",\"source\":{\"component\":\"default-scheduler\"},\"count\":1", 1, ",\"type\":\"Normal\"}" },
+	{ "endpointslices", NULL, 0, KIND_HEAD("discovery.k8s.io/v1", "EndpointSlice") "\"addressType\":\"IPv4\",\"endpoints\":[{}",
+	  ",{\"addresses\":[\"%08llx\"],\"conditions\":{\"ready\":true,\"serving\":true,\"terminating\":false},\"nodeName\":\"node-1\",\"targetRef\":{\"kind\":\"Pod\",\"name\":\"web-%016llx\"}}", 24, "]}" },
+};
+
+static void fill_pool_kind(struct world *world, const struct kind *kind)
+{
+	for (size_t i = 0; i < POOL; i++) {
+		unsigned long long number = measure_random(&world->seed) % 10000;
+		char		  *text = pool.values[i];
+		size_t		   size;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		size = (size_t) snprintf(text, POD_SIZE_MAX, kind->head, number, (unsigned) (number / 100));
+		for (unsigned j = 0; j < kind->items; j++)
+			size += (size_t) snprintf(text + size, POD_SIZE_MAX - size, kind->item, (unsigned long long) (measure_random(&world->seed) >> 32),
+						  (unsigned long long) measure_random(&world->seed));
+#pragma GCC diagnostic pop
+		size += (size_t) snprintf(text + size, POD_SIZE_MAX - size, "%s", kind->tail);
+		pool.puts[i].key.data = pool.keys[i];
+		pool.puts[i].key.size = (size_t) snprintf(pool.keys[i], POD_KEY_MAX, "/registry/%s/ns-%05u/web-%07llu", kind->name, (unsigned) (number / 100), number);
+		pool.puts[i].value = (struct vd_bytes) { text, size };
+	}
+}
+
+static void bench_kind(const struct kind *kind)
+{
+	struct world	world;
+	struct vd_error error;
+	char		prefix[64], what[96];
+
+	world_open(&world, NULL);
+	vd_codec_free(world.codec);
+	measure_check(vd_codec_json_new(kind->fields, kind->field_count, &world.codec, &error), &error, "codec");
+	snprintf(prefix, sizeof prefix, "/registry/%s/", kind->name);
+	world.options.codec = world.codec;
+	world.options.resource = kind->name;
+	world.options.key_prefix = prefix;
+	world.options.trigger = NULL;
+	world_start(&world);
+	fill_pool_kind(&world, kind);
+	(void) run_events(&world, measure_scaled(16384), 64, 0);
+	snprintf(what, sizeof what, "\"kind\":\"%s\",\"bytes\":%zu", kind->name, pool.puts[0].value.size);
+	bench_ingest(&world, "ingest-kind", what, 64);
+	world_close(&world);
+}
+
+/* ---- Stalled watchers and latency ---- */
+
+static size_t take_nothing(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	(void) arg;
+	(void) events;
+	(void) count;
+	return 0;
+}
+
+static double p99_of_puts(struct world *world, size_t count, size_t watchers)
+{
+	int64_t *latencies = calloc(count, sizeof *latencies);
+	double	 p99;
+
+	for (size_t i = 0; i < count; i++) {
+		latencies[i] = measure_wall_ns();
+		(void) run_events(world, 1, 1, watchers);
+		latencies[i] = measure_wall_ns() - latencies[i];
+	}
+	qsort(latencies, count, sizeof *latencies, measure_compare);
+	p99 = (double) latencies[count * 99 / 100] / 1e3;
+	free(latencies);
+	return p99;
+}
+
+#define HEALTHY 16
+#define STALLED 1000
+
+static void bench_stalled(struct world *world)
+{
+	struct measure_rounds ratios = { .count = 0 }, alone = { .count = 0 }, beside = { .count = 0 };
+	size_t		      count = measure_scaled(2000);
+	char		      parameters[160];
+
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		double first, second;
+
+		open_watchers(world, HEALTHY, BY_NOTHING, false);
+		first = p99_of_puts(world, count, HEALTHY);
+		for (size_t i = 0; i < STALLED; i++) {
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+			struct vd_watch_sink	sink = { take_nothing, ended, NULL, NULL };
+			struct vd_error		error;
+
+			options.revision = vd_cacher_revision(world->cacher);
+			measure_check(vd_cacher_watch(world->cacher, &options, &sink, &crowd.watchers[crowd.count++], &error), &error, "watch");
+		}
+		(void) run_events(world, 64, 8, HEALTHY);
+		second = p99_of_puts(world, count, HEALTHY);
+		close_watchers();
+		measure_add(&ratios, second / first, 0, 0);
+		measure_add(&alone, first, 0, 0);
+		measure_add(&beside, second, 0, 0);
+	}
+	snprintf(parameters, sizeof parameters, "\"stalled\":%d,\"healthy\":%d,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f", STALLED, HEALTHY,
+		 measure_median(&alone), measure_median(&beside));
+	measure_report("stalled", parameters, &ratios, "x");
+}
+
+static _Atomic int64_t answered_ns, seen_ns;
+
+static void note_answer(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	(void) arg;
+	(void) result;
+	measure_check(status, error, "put");
+	atomic_store(&answered_ns, measure_wall_ns());
+}
+
+static size_t note_event(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	(void) arg;
+	(void) events;
+	atomic_store(&seen_ns, measure_wall_ns());
+	return count;
+}
+
+static void report_stage(const char *stage, int64_t *latencies, size_t count)
+{
+	char parameters[128];
+
+	qsort(latencies, count, sizeof *latencies, measure_compare);
+	snprintf(parameters, sizeof parameters, "\"stage\":\"%s\",\"p99_us\":%.0f,\"p999_us\":%.0f", stage, (double) latencies[count * 99 / 100] / 1e3,
+		 (double) latencies[count * 999 / 1000] / 1e3);
+	measure_report_value("latency", parameters, (double) latencies[count / 2] / 1e3, "us", 0, 0);
+}
+
+static void bench_latency(void)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct vd_watch_sink	sink = { note_event, ended, NULL, NULL };
+	size_t			count = measure_scaled(1000);
+	int64_t			*answers = calloc(count, sizeof *answers), *events = calloc(count, sizeof *events), *between = calloc(count, sizeof *between);
+	const char		*temporary = getenv("TMPDIR");
+	struct vd_watcher	*watcher;
+	struct vd_error		 error;
+	struct world		 world;
+	char			 folder[256], command[300];
+
+	snprintf(folder, sizeof folder, "%s/vedette-bench-latency-XXXXXX", temporary ? temporary : "/tmp");
+	if (mkdtemp(folder) == NULL)
+		exit(1);
+	world_open(&world, folder);
+	world_start(&world);
+	fill_pool(&world, BY_NOTHING, 0, 1000);
+	options.revision = vd_cacher_revision(world.cacher);
+	measure_check(vd_cacher_watch(world.cacher, &options, &sink, &watcher, &error), &error, "watch");
+	measure_nap_ns(100000000);
+	for (size_t i = 0; i < count; i++) {
+		struct vd_op	      op = { .kind = VD_OP_PUT, .key = pool.puts[i % POOL].key, .value = pool.puts[i % POOL].value };
+		struct vd_txn_request request = { .success = &op, .success_count = 1 };
+		int64_t		      begin = measure_wall_ns();
+
+		atomic_store(&answered_ns, 0);
+		atomic_store(&seen_ns, 0);
+		measure_check(vd_store_txn(world.store, &request, note_answer, NULL), NULL, "put");
+		while (atomic_load(&answered_ns) == 0 || atomic_load(&seen_ns) == 0)
+			measure_nap_ns(50000);
+		answers[i] = atomic_load(&answered_ns) - begin;
+		events[i] = atomic_load(&seen_ns) - begin;
+		between[i] = VDI_MAX((int64_t) 0, atomic_load(&seen_ns) - atomic_load(&answered_ns));
+		measure_nap_ns(1000000);
+	}
+	report_stage("store", answers, count);
+	report_stage("cacher", between, count);
+	report_stage("event", events, count);
+	atomic_store(&closed_count, 0);
+	vd_watcher_close(watcher, note_closed, NULL);
+	while (atomic_load(&closed_count) < 1)
+		measure_nap_ns(1000000);
+	world_close(&world);
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	if (system(command) != 0)
+		exit(1);
+	free(answers);
+	free(events);
+	free(between);
 }
 
 static void bench_fan_out(struct world *world, size_t watchers, size_t together, bool consumer)
@@ -239,15 +472,15 @@ static void bench_idle(struct world *world, enum by by, bool consumer)
 	memory = measure_memory(0);
 	open_watchers(world, WATCHERS_MAX, by, consumer);
 	memory = measure_memory(0) - memory;
-	snprintf(parameters, sizeof parameters, "\"selectors\":\"%s\",\"watchers\":%d,\"resident_bytes\":%.0f", by == BY_NOTHING ? "equal" : "different",
-		 WATCHERS_MAX, (double) memory / WATCHERS_MAX);
+	snprintf(parameters, sizeof parameters, "\"selectors\":\"%s\",\"watchers\":%d,\"resident_bytes\":%.0f",
+		 consumer ? "consumer" : by == BY_NOTHING ? "equal" : "different", WATCHERS_MAX, (double) memory / WATCHERS_MAX);
 	measure_report_value("idle-watcher", parameters, (double) (heap_bytes() - heap) / WATCHERS_MAX, "bytes", 0, 0);
 	close_watchers();
 }
 
 int main(int argc, char **argv)
 {
-	static const size_t widths[] = { 1, 10, 100, 1000, 10000 };
+	static const size_t widths[] = { 1, 10, 100, 1000, 10000, 100000 };
 	struct world	    world;
 
 	measure_begin("delivery", argc, argv);
@@ -259,10 +492,12 @@ int main(int argc, char **argv)
 	fill_pool(&world, BY_NOTHING, 0, measure_scaled(100000));
 	(void) run_events(&world, measure_scaled(65536), 64, 0); /* the history is full from now on */
 	if (measure_wanted("ingest")) {
-		bench_ingest(&world, 1);
-		bench_ingest(&world, 8);
-		bench_ingest(&world, 64);
+		bench_ingest(&world, "ingest", "\"bytes\":1024", 1);
+		bench_ingest(&world, "ingest", "\"bytes\":1024", 8);
+		bench_ingest(&world, "ingest", "\"bytes\":1024", 64);
 	}
+	if (measure_wanted("ingest-size"))
+		bench_ingest_sizes(&world);
 	if (measure_wanted("fan-out"))
 		for (unsigned consumer = 0; consumer < 2; consumer++)
 			for (size_t i = 0; i < VDI_ARRAY_SIZE(widths); i++) {
@@ -271,7 +506,7 @@ int main(int argc, char **argv)
 			}
 	if (measure_wanted("one-of"))
 		for (enum by by = BY_TRIGGER; by < BY_COUNT; by++)
-			for (size_t i = 1; i < VDI_ARRAY_SIZE(widths); i++)
+			for (size_t i = 1; i < VDI_ARRAY_SIZE(widths) && widths[i] <= 10000; i++)
 				if (widths[i] != 100)
 					bench_one_of(&world, by, widths[i], 8);
 	if (measure_wanted("idle-watcher")) {
@@ -279,6 +514,12 @@ int main(int argc, char **argv)
 		bench_idle(&world, BY_LABEL, false);
 		bench_idle(&world, BY_NOTHING, true);
 	}
+	if (measure_wanted("stalled"))
+		bench_stalled(&world);
 	world_close(&world);
+	for (size_t i = 0; measure_wanted("ingest-kind") && i < VDI_ARRAY_SIZE(kinds); i++)
+		bench_kind(&kinds[i]);
+	if (measure_wanted("latency"))
+		bench_latency();
 	return 0;
 }

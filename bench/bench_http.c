@@ -9,6 +9,12 @@
  *                  them; the median of the ratios of exactly 10 pairs of rounds, which come one after the other on the same server, each in turn first.
  *                  cpu_ratio: the same of the server's CPU time for a PUT
  *   http-latency   PUT sent -> event read, durable store, one idle watcher, 1 ms pause
+ *   http-get       one object by name over one connection: from the cache (resourceVersion=0) and most recent
+ *   http-create    64 connections create pods in a durable store, all at once: server CPU per create
+ *   http-one-of    a PUT that one of 1,000 watches wants, by label; server CPU for all of it
+ *
+ * BENCH_SERVER in the environment is another server: a program that takes the arguments of `vedette serve` (bench/peers/cacher). BENCH_ETCD: where
+ * that one stores what is to be durable; without it http-latency and http-create are left out.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +32,7 @@
 
 static char program[512];
 static char folder[512]; /* of durable stores */
+static bool is_peer;
 
 static void start(struct http_server *server, const char *data_dir)
 {
@@ -33,6 +40,25 @@ static void start(struct http_server *server, const char *data_dir)
 	const char *const durable[] = { "--data-dir", data_dir, "--no-garbage-collector", NULL };
 
 	http_server_start(server, program, data_dir ? durable : memory);
+}
+
+static bool has_durable(void)
+{
+	return !is_peer || getenv("BENCH_ETCD");
+}
+
+static void start_durable(struct http_server *server, const char *name)
+{
+	static char	  prefix[64], path[600];
+	const char *const etcd[] = { "--etcd", getenv("BENCH_ETCD"), "--etcd-prefix", prefix, NULL };
+
+	if (!is_peer) {
+		snprintf(path, sizeof path, "%s/%s", folder, name);
+		start(server, path);
+		return;
+	}
+	snprintf(prefix, sizeof prefix, "/%s-%d", name, (int) getpid());
+	http_server_start(server, program, etcd);
 }
 
 static void put_path(char *path, size_t size, const struct pod *pod)
@@ -73,11 +99,11 @@ struct writers {
 	unsigned	turn;
 };
 
-static void writers_open(struct writers *writers, const struct http_server *server, uint64_t *seed)
+static void writers_open(struct writers *writers, const struct http_server *server, uint64_t *seed, size_t size)
 {
 	memset(writers, 0, sizeof *writers);
 	for (unsigned i = 0; i < WRITERS; i++) {
-		struct pod pod = pod_number(i, 1024);
+		struct pod pod = pod_number(i, size);
 
 		pod.namespace_number = 0;
 		pod.without_uid = true;
@@ -112,18 +138,18 @@ static double write_events(const struct http_server *server, struct writers *wri
 	return (double) (measure_cpu_ns_of(server->pid) - cpu);
 }
 
-static void bench_delivery(size_t watchers, unsigned together)
+static void bench_delivery(const char *name, size_t watchers, unsigned together, size_t size)
 {
 	struct measure_rounds rounds = { .count = 0 }, with_put = { .count = 0 };
 	static struct writers writers;
 	struct http_watches   watches;
 	struct http_server    server;
 	uint64_t	      seed = measure_options.seed;
-	size_t		      events = measure_scaled(watchers >= 1000 ? 320 : 2048);
+	size_t		      events = measure_scaled(watchers >= 10000 ? 64 : watchers >= 1000 ? 320 : 2048);
 	char		      parameters[160];
 
 	start(&server, NULL);
-	writers_open(&writers, &server, &seed);
+	writers_open(&writers, &server, &seed, size);
 	(void) write_events(&server, &writers, NULL, 2048, together);
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
 		double	idle = write_events(&server, &writers, NULL, 2048, together) / 2048;
@@ -132,7 +158,7 @@ static void bench_delivery(size_t watchers, unsigned together)
 
 		http_watches_open(&watches, &server, WATCH_EVENTS, watchers);
 		measure_nap_ns(100000000);
-		(void) write_events(&server, &writers, &watches, together, together);
+		(void) write_events(&server, &writers, &watches, 2 * (size_t) together, together);
 		wall = measure_wall_ns();
 		cpu = write_events(&server, &writers, &watches, events, together);
 		measure_add(&rounds, (cpu / (double) events - idle) / 1e3 / (double) watchers, cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
@@ -140,8 +166,8 @@ static void bench_delivery(size_t watchers, unsigned together)
 		http_watches_close(&watches);
 		measure_nap_ns(200000000);
 	}
-	snprintf(parameters, sizeof parameters, "\"connections\":%zu,\"together\":%u,\"with_put_us\":%.3f", watchers, together, measure_median(&with_put));
-	measure_report("http-delivery", parameters, &rounds, "us");
+	snprintf(parameters, sizeof parameters, "\"connections\":%zu,\"together\":%u,\"bytes\":%zu,\"with_put_us\":%.3f", watchers, together, size, measure_median(&with_put));
+	measure_report(name, parameters, &rounds, "us");
 	for (unsigned i = 0; i < WRITERS; i++)
 		close(writers.connections[i]);
 	http_server_stop(&server);
@@ -201,7 +227,7 @@ static void read_some(struct reader *reader)
 }
 
 /* Returns the highest private memory of the server meanwhile. */
-static int64_t list_at_once(const struct http_server *server, unsigned count, uint64_t *ret_bytes)
+static int64_t list_at_once(const struct http_server *server, const char *path, unsigned count, uint64_t *ret_bytes)
 {
 	struct reader *readers = calloc(count, sizeof *readers);
 	int	       epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -213,7 +239,7 @@ static int64_t list_at_once(const struct http_server *server, unsigned count, ui
 		struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
 
 		readers[i].connection = http_connect(server);
-		http_send(readers[i].connection, "GET", "/api/v1/pods?resourceVersion=0", VD_BYTES_NONE);
+		http_send(readers[i].connection, "GET", path, VD_BYTES_NONE);
 		epoll_ctl(epoll, EPOLL_CTL_ADD, readers[i].connection, &event);
 	}
 	while (open) {
@@ -277,40 +303,192 @@ static void make_store(const char *data_dir, uint64_t count)
 	vd_env_free(env);
 }
 
-static void bench_lists(void)
+static void bench_one_list(const struct http_server *server, const char *what, const char *path, unsigned times)
 {
 	struct measure_rounds rounds = { .count = 0 };
-	char		      path[600], parameters[256];
-	struct http_server    server;
-	uint64_t	      bytes;
-	int64_t		      cpu, wall, started, rest, peak;
+	char		      parameters[256];
+	uint64_t	      bytes = 0;
 
-	snprintf(path, sizeof path, "%s/lists", folder);
-	make_store(path, measure_scaled(OBJECTS));
-	started = measure_wall_ns();
-	start(&server, path);
-	started = measure_wall_ns() - started;
-	(void) list_at_once(&server, 1, &bytes);
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
-		cpu = measure_cpu_ns_of(server.pid);
-		wall = measure_wall_ns();
-		(void) list_at_once(&server, 1, &bytes);
-		cpu = measure_cpu_ns_of(server.pid) - cpu;
+		int64_t cpu = measure_cpu_ns_of(server->pid), wall = measure_wall_ns();
+
+		for (unsigned i = 0; i < times; i++)
+			(void) list_at_once(server, path, 1, &bytes);
+		cpu = measure_cpu_ns_of(server->pid) - cpu;
+		wall = measure_wall_ns() - wall;
+		measure_add(&rounds, (double) cpu / 1e6 / times, (double) cpu / 1e9, (double) wall / 1e9 / times);
+	}
+	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"objects\":%zu,\"bytes\":%llu,\"wall_ms\":%.2f", what, measure_scaled(OBJECTS),
+		 (unsigned long long) bytes, rounds.wall_s * 1e3 / rounds.count);
+	measure_report("http-list", parameters, &rounds, "ms");
+}
+
+static void bench_pages(const struct http_server *server)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	char		      parameters[128];
+	unsigned	      pages = 0;
+
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		int64_t cpu = measure_cpu_ns_of(server->pid), wall = measure_wall_ns();
+
+		pages = http_read_pages(server, "/api/v1/pods?limit=500");
+		cpu = measure_cpu_ns_of(server->pid) - cpu;
 		wall = measure_wall_ns() - wall;
 		measure_add(&rounds, (double) cpu / 1e6, (double) cpu / 1e9, (double) wall / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"objects\":%zu,\"bytes\":%llu,\"wall_ms\":%.1f,\"start_ms\":%.0f", measure_scaled(OBJECTS),
-		 (unsigned long long) bytes, rounds.wall_s * 1e3 / rounds.count, (double) started / 1e6);
+	snprintf(parameters, sizeof parameters, "\"what\":\"pages\",\"objects\":%zu,\"pages\":%u,\"wall_ms\":%.1f", measure_scaled(OBJECTS), pages,
+		 rounds.wall_s * 1e3 / rounds.count);
 	measure_report("http-list", parameters, &rounds, "ms");
-	measure_nap_ns(500000000);
-	rest = measure_memory(server.pid);
-	cpu = measure_cpu_ns_of(server.pid);
-	wall = measure_wall_ns();
-	peak = list_at_once(&server, 64, &bytes);
-	cpu = measure_cpu_ns_of(server.pid) - cpu;
-	wall = measure_wall_ns() - wall;
-	snprintf(parameters, sizeof parameters, "\"lists\":64,\"objects\":%zu,\"resting_mib\":%.1f", measure_scaled(OBJECTS), (double) rest / 1048576);
-	measure_report_value("http-lists", parameters, (double) (peak - rest) / 1048576, "MiB", (double) cpu / 1e9, (double) wall / 1e9);
+}
+
+static void bench_gets(const struct http_server *server, const char *what, const char *query)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	char		      parameters[64], path[256];
+	int		      connection = http_connect(server);
+	size_t		      count = measure_scaled(5000);
+
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		int64_t cpu = measure_cpu_ns_of(server->pid), wall = measure_wall_ns();
+
+		for (size_t i = 0; i < count; i++) {
+			size_t number = i * 7919 % measure_scaled(OBJECTS);
+
+			snprintf(path, sizeof path, "/api/v1/namespaces/ns-%05zu/pods/web-7d4b9c6f5-%07zu%s", number / 100, number, query);
+			http_send(connection, "GET", path, VD_BYTES_NONE);
+			http_receive(connection);
+		}
+		cpu = measure_cpu_ns_of(server->pid) - cpu;
+		measure_add(&rounds, (double) cpu / 1e3 / (double) count, (double) cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+	}
+	snprintf(parameters, sizeof parameters, "\"what\":\"%s\"", what);
+	measure_report("http-get", parameters, &rounds, "us");
+	close(connection);
+}
+
+static void bench_lists(void)
+{
+	char		   path[600], parameters[256], count[32];
+	const char *const  ready_made[] = { "--pods", count, NULL };
+	struct http_server server;
+	uint64_t	   bytes;
+	int64_t		   cpu, wall, started, rest, peak;
+	bool		   lists = measure_wanted("http-list"), gets = measure_wanted("http-get");
+
+	if (!lists && !gets && !measure_wanted("http-lists") && !measure_wanted("http-start"))
+		return;
+	snprintf(path, sizeof path, "%s/lists", folder);
+	snprintf(count, sizeof count, "%zu", measure_scaled(OBJECTS));
+	if (!is_peer)
+		make_store(path, measure_scaled(OBJECTS));
+	started = measure_wall_ns();
+	if (is_peer)
+		http_server_start(&server, program, ready_made);
+	else
+		start(&server, path);
+	started = measure_wall_ns() - started;
+	if (!is_peer && (lists || measure_wanted("http-start")))
+		measure_report_value("http-start", "\"objects\":100000", (double) started / 1e6, "ms", (double) measure_cpu_ns_of(server.pid) / 1e9, (double) started / 1e9);
+	(void) list_at_once(&server, "/api/v1/pods?resourceVersion=0", 1, &bytes);
+	if (lists) {
+		bench_one_list(&server, "all", "/api/v1/pods?resourceVersion=0", 1);
+		bench_one_list(&server, "label", "/api/v1/pods?resourceVersion=0&labelSelector=app%3Dapp-00042", 10);
+		bench_one_list(&server, "namespace", "/api/v1/namespaces/ns-00042/pods?resourceVersion=0", 100);
+		if (!is_peer)
+			bench_pages(&server);
+	}
+	if (gets) {
+		bench_gets(&server, "cache", "?resourceVersion=0");
+		if (!is_peer)
+			bench_gets(&server, "most recent", "");
+	}
+	if (lists || measure_wanted("http-lists")) {
+		measure_nap_ns(500000000);
+		rest = measure_memory(server.pid);
+		cpu = measure_cpu_ns_of(server.pid);
+		wall = measure_wall_ns();
+		/* The peer would need more memory than there is for all of them. */
+		peak = list_at_once(&server, "/api/v1/pods?resourceVersion=0", is_peer ? 8 : 64, &bytes);
+		cpu = measure_cpu_ns_of(server.pid) - cpu;
+		wall = measure_wall_ns() - wall;
+		snprintf(parameters, sizeof parameters, "\"lists\":%d,\"objects\":%zu,\"resting_mib\":%.1f", is_peer ? 8 : 64, measure_scaled(OBJECTS),
+			 (double) rest / 1048576);
+		measure_report_value("http-lists", parameters, (double) (peak - rest) / 1048576, "MiB", (double) cpu / 1e9, (double) wall / 1e9);
+	}
+	http_server_stop(&server);
+}
+
+/* ---- Creates ---- */
+
+#define CREATORS 64
+
+static void bench_creates(void)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	static char	      values[CREATORS][POD_SIZE_MAX];
+	struct vd_bytes	      bodies[CREATORS];
+	int		      connections[CREATORS];
+	struct http_server    server;
+	uint64_t	      seed = measure_options.seed, number = 1000;
+	size_t		      batches = measure_scaled(64);
+
+	start_durable(&server, "creates");
+	for (unsigned i = 0; i < CREATORS; i++)
+		connections[i] = http_connect(&server);
+	create(&server, connections[0], 1, &seed);
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		int64_t cpu = measure_cpu_ns_of(server.pid), wall = measure_wall_ns();
+
+		for (size_t batch = 0; batch < batches; batch++) {
+			for (unsigned i = 0; i < CREATORS; i++) {
+				struct pod pod = pod_number(number++, 1024);
+
+				pod.namespace_number = 0;
+				pod.without_uid = true;
+				bodies[i] = pod_json(values[i], &pod, &seed);
+			}
+			for (unsigned i = 0; i < CREATORS; i++)
+				http_send(connections[i], "POST", "/api/v1/namespaces/ns-00000/pods", bodies[i]);
+			for (unsigned i = 0; i < CREATORS; i++)
+				http_receive(connections[i]);
+		}
+		cpu = measure_cpu_ns_of(server.pid) - cpu;
+		measure_add(&rounds, (double) cpu / 1e3 / (double) (batches * CREATORS), (double) cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+	}
+	measure_report("http-create", "\"connections\":64", &rounds, "us");
+	for (unsigned i = 0; i < CREATORS; i++)
+		close(connections[i]);
+	http_server_stop(&server);
+}
+
+/* ---- One of many ---- */
+
+static void bench_one_of(void)
+{
+	struct measure_rounds rounds = { .count = 0 };
+	static struct writers writers;
+	struct http_watches   watches;
+	struct http_server    server;
+	uint64_t	      seed = measure_options.seed;
+	size_t		      count = measure_scaled(1000), events = measure_scaled(400);
+
+	start(&server, NULL);
+	writers_open(&writers, &server, &seed, 1024);
+	http_watches_open_each(&watches, &server, WATCH_EVENTS "&labelSelector=app%%3Dapp-%05zu", count);
+	measure_nap_ns(100000000);
+	for (unsigned round = 0; round < measure_options.rounds; round++) {
+		int64_t wall = measure_wall_ns(), cpu = measure_cpu_ns_of(server.pid);
+
+		for (size_t i = 0; i < events; i++) {
+			put_together(&writers, 1);
+			http_watches_read(&watches, watches.events + 1);
+		}
+		cpu = measure_cpu_ns_of(server.pid) - cpu;
+		measure_add(&rounds, (double) cpu / 1e3 / (double) events, (double) cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+	}
+	measure_report("http-one-of", "\"connections\":1000", &rounds, "us");
+	http_watches_close(&watches);
 	http_server_stop(&server);
 }
 
@@ -375,13 +553,14 @@ static void bench_stalled(void)
 	struct http_watches   healthy;
 	struct http_server    server;
 	uint64_t	      seed = measure_options.seed;
-	size_t		      count = measure_scaled(4000), stalled_count = measure_scaled(STALLED);
+	size_t		      count = measure_scaled(is_peer ? 1000 : 4000), stalled_count = measure_scaled(STALLED);
+	unsigned	      pair_count = measure_options.rounds == 1 ? 2 : STALLED_ROUNDS; /* one round is one of several turns */
 	char		      parameters[640], pairs[400] = "";
 
 	start(&server, NULL);
-	writers_open(&writers, &server, &seed);
+	writers_open(&writers, &server, &seed, 1024);
 	http_watches_open(&healthy, &server, WATCH_EVENTS, HEALTHY);
-	for (unsigned round = 0; round < STALLED_ROUNDS; round++) {
+	for (unsigned round = 0; round < pair_count; round++) {
 		struct stalled_round alone, beside;
 
 		if (round % 2 == 0)
@@ -396,8 +575,8 @@ static void bench_stalled(void)
 		snprintf(pairs + strlen(pairs), sizeof pairs - strlen(pairs), "%s[%.0f,%.0f]", round ? "," : "", alone.p99_us, beside.p99_us);
 	}
 	snprintf(parameters, sizeof parameters,
-		 "\"healthy\":%d,\"stalled\":%zu,\"pairs\":%d,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f,\"cpu_ratio\":%.3f,\"p99_us_pairs\":[%s]", HEALTHY,
-		 stalled_count, STALLED_ROUNDS, measure_median(&without), measure_median(&with), measure_median(&cpu), pairs);
+		 "\"healthy\":%d,\"stalled\":%zu,\"pairs\":%u,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f,\"cpu_ratio\":%.3f,\"p99_us_pairs\":[%s]", HEALTHY,
+		 stalled_count, pair_count, measure_median(&without), measure_median(&with), measure_median(&cpu), pairs);
 	measure_report("http-stalled", parameters, &ratios, "x");
 	http_watches_close(&healthy);
 	http_server_stop(&server);
@@ -413,12 +592,11 @@ static void bench_latency(void)
 	struct http_watches   watches;
 	struct http_server    server;
 	uint64_t	      seed = measure_options.seed;
-	char		      path[600], parameters[96];
+	char		      parameters[128];
 	int64_t		      cpu, wall;
 
-	snprintf(path, sizeof path, "%s/latency", folder);
-	start(&server, path);
-	writers_open(&writers, &server, &seed);
+	start_durable(&server, "latency");
+	writers_open(&writers, &server, &seed, 1024);
 	http_watches_open(&watches, &server, WATCH_EVENTS, 1);
 	measure_nap_ns(100000000);
 	cpu = measure_cpu_ns_of(server.pid);
@@ -435,7 +613,8 @@ static void bench_latency(void)
 	cpu = measure_cpu_ns_of(server.pid) - cpu;
 	wall = measure_wall_ns() - wall;
 	qsort(latencies, count, sizeof *latencies, measure_compare);
-	snprintf(parameters, sizeof parameters, "\"puts\":%zu,\"p99_us\":%.0f", count, (double) latencies[count * 99 / 100] / 1e3);
+	snprintf(parameters, sizeof parameters, "\"puts\":%zu,\"p99_us\":%.0f,\"p999_us\":%.0f", count, (double) latencies[count * 99 / 100] / 1e3,
+		 (double) latencies[count * 999 / 1000] / 1e3);
 	measure_report_value("http-latency", parameters, (double) latencies[count / 2] / 1e3, "us", (double) cpu / 1e9, (double) wall / 1e9);
 	http_watches_close(&watches);
 	http_server_stop(&server);
@@ -444,34 +623,43 @@ static void bench_latency(void)
 
 int main(int argc, char **argv)
 {
-	static const size_t widths[] = { 1, 100, 1000 };
+	static const size_t widths[] = { 1, 10, 100, 1000, 10000 }, sizes[] = { 1024, 2048, 4096, 8192, 16384 };
 	const char	   *slash = strrchr(argv[0], '/');
 	const char	   *temporary = getenv("TMPDIR");
 	char		    command[600];
 	int		    failed;
 
 	measure_begin("http", argc, argv);
-	snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
+	is_peer = getenv("BENCH_SERVER") != NULL;
+	if (is_peer)
+		snprintf(program, sizeof program, "%s", getenv("BENCH_SERVER"));
+	else
+		snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
 	snprintf(folder, sizeof folder, "%s/vedette-bench-http-XXXXXX", temporary ? temporary : "/tmp");
 	if (mkdtemp(folder) == NULL) {
 		perror(folder);
 		return 1;
 	}
-	for (size_t i = 0; measure_wanted("http-delivery") && i < 3; i++) {
-		bench_delivery(widths[i], 1);
-		bench_delivery(widths[i], 8);
+	for (size_t i = 0; measure_wanted("http-delivery") && i < sizeof widths / sizeof *widths; i++) {
+		bench_delivery("http-delivery", widths[i], 1, 1024);
+		bench_delivery("http-delivery", widths[i], 8, 1024);
 	}
+	for (size_t i = 0; measure_wanted("http-size") && i < sizeof sizes / sizeof *sizes; i++)
+		bench_delivery("http-size", 1000, 1, sizes[i]);
 	if (measure_wanted("http-idle")) {
 		bench_idle(1000, false);
 		bench_idle(1000, true);
 		bench_idle(measure_scaled(10000), false);
 	}
-	if (measure_wanted("http-list"))
-		bench_lists();
+	bench_lists();
 	if (measure_wanted("http-stalled"))
 		bench_stalled();
-	if (measure_wanted("http-latency"))
+	if (measure_wanted("http-latency") && has_durable())
 		bench_latency();
+	if (measure_wanted("http-create") && has_durable())
+		bench_creates();
+	if (measure_wanted("http-one-of"))
+		bench_one_of();
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
 	failed = system(command);
 	return failed != 0;

@@ -4,6 +4,7 @@
  *   initial-sync    from nothing to ready over the embedded store: CPU of the cacher's thread per object, and wall time
  *   list            all; 1 % by label, indexed and scanned; one namespace: CPU time until the last object was handed out
  *   get             one object by name
+ *   scale-...       memory per object, sync, lists and gets of 1,000 to 1,000,000 objects
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ static void open_lists(struct world *world, bool indexed)
 	world_start(world);
 }
 
-static void bench_one_list(struct world *world, const char *name, const struct vd_list_options *options, unsigned lists)
+static void bench_list_of(struct world *world, const char *case_name, const char *name, const struct vd_list_options *options, unsigned lists, size_t of)
 {
 	struct measure_rounds rounds = { .count = 0 };
 	uint64_t	      objects = 0;
@@ -104,9 +105,44 @@ static void bench_one_list(struct world *world, const char *name, const struct v
 		wall = measure_wall_ns() - wall;
 		measure_add(&rounds, (double) cpu / 1e6 / lists, (double) cpu / 1e9, (double) wall / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"objects\":%llu,\"of\":%zu", name, (unsigned long long) (objects / lists),
-		 measure_scaled(OBJECTS));
-	measure_report("list", parameters, &rounds, "ms");
+	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"objects\":%llu,\"of\":%zu", name, (unsigned long long) (objects / lists), of);
+	measure_report(case_name, parameters, &rounds, "ms");
+}
+
+static void bench_one_list(struct world *world, const char *name, const struct vd_list_options *options, unsigned lists)
+{
+	bench_list_of(world, "list", name, options, lists, measure_scaled(OBJECTS));
+}
+
+static void bench_scale(size_t count)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	unsigned	       lists = (unsigned) (count < 1000000 ? 1000000 / count : 1);
+	struct world	       world;
+	int64_t		       before, cpu, wall;
+	char		       parameters[128];
+
+	world_open(&world, NULL);
+	before = measure_memory(0);
+	world_fill(&world, 0, count, 1024);
+	cpu = measure_threads_cpu_ns(&world.threads);
+	wall = measure_wall_ns();
+	world_start(&world);
+	cpu = measure_threads_cpu_ns(&world.threads) - cpu;
+	wall = measure_wall_ns() - wall;
+	snprintf(parameters, sizeof parameters, "\"of\":%zu,\"wall_ms\":%.1f", count, (double) wall / 1e6);
+	measure_report_value("scale-sync", parameters, (double) cpu / 1e3 / (double) count, "us", (double) cpu / 1e9, (double) wall / 1e9);
+	measure_nap_ns(300000000);
+	snprintf(parameters, sizeof parameters, "\"of\":%zu", count);
+	measure_report_value("scale-memory", parameters, (double) (measure_memory(0) - before) / (double) count, "bytes", 0, 0);
+	options.revision = VD_REVISION_ANY;
+	bench_list_of(&world, "scale-list", "all", &options, lists, count);
+	options.label_selector = vd_bytes_of("app=app-00042");
+	bench_list_of(&world, "scale-list", "label", &options, lists, count);
+	options.label_selector = VD_BYTES_NONE;
+	options.namespace_name = vd_bytes_of("ns-00003");
+	bench_list_of(&world, "scale-list", "namespace", &options, 1000, count);
+	world_close(&world);
 }
 
 static void bench_lists(size_t indexed)
@@ -180,5 +216,7 @@ int main(int argc, char **argv)
 	run_apart(bench_lists, "list", false);
 	run_apart(bench_lists, "list", true);
 	run_apart(bench_gets, "get", 200000);
+	for (size_t count = 1000; count <= measure_scaled(1000000); count *= 10)
+		run_apart(bench_scale, "scale", count);
 	return 0;
 }

@@ -131,6 +131,38 @@ void http_receive(int connection)
 	}
 }
 
+unsigned http_read_pages(const struct http_server *server, const char *path)
+{
+	static char text[8 << 20];
+	char	    next[2048];
+	int	    connection = http_connect(server);
+	unsigned    pages = 0;
+
+	snprintf(next, sizeof next, "%s", path);
+	for (;;) {
+		size_t size = 0;
+		char  *token, *end;
+
+		http_send(connection, "GET", next, VD_BYTES_NONE);
+		pages++;
+		/* Every page ends as a last chunk does, and none is as long as text. */
+		while (size < 5 || memcmp(text + size - 5, "0\r\n\r\n", 5) != 0) {
+			ssize_t got = read(connection, text + size, sizeof text - 1 - size);
+
+			if (got <= 0)
+				die("page");
+			size += (size_t) got;
+		}
+		text[size] = 0;
+		token = memmem(text, size, "\"continue\":\"", 12);
+		if (token == NULL || (end = strchr(token + 12, '"')) == NULL || end == token + 12)
+			break;
+		snprintf(next, sizeof next, "%s&continue=%.*s", path, (int) (end - token - 12), token + 12);
+	}
+	close(connection);
+	return pages;
+}
+
 /* ---- Watches ---- */
 
 static void count_bytes(struct http_watches *watches, struct http_watch *watch, const char *text, size_t size)
@@ -183,7 +215,21 @@ void http_watches_read(struct http_watches *watches, uint64_t events)
 		http_watches_poll(watches, -1);
 }
 
+static void format_path(char *path, size_t size, const char *format, size_t number)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(path, size, format, number);
+#pragma GCC diagnostic pop
+}
+
 void http_watches_open(struct http_watches *watches, const struct http_server *server, const char *path, size_t count)
+{
+	/* A path of ours holds no percent sign. */
+	http_watches_open_each(watches, server, path, count);
+}
+
+void http_watches_open_each(struct http_watches *watches, const struct http_server *server, const char *format, size_t count)
 {
 	size_t waiting = 0;
 
@@ -191,7 +237,9 @@ void http_watches_open(struct http_watches *watches, const struct http_server *s
 	for (size_t i = 0; i < count; i++) {
 		struct http_watch *watch = &watches->watches[i];
 		struct epoll_event event = { .events = EPOLLIN, .data.u64 = i };
+		char		   path[400];
 
+		format_path(path, sizeof path, format, i);
 		watch->connection = http_connect(server);
 		http_send(watch->connection, "GET", path, VD_BYTES_NONE);
 		fcntl(watch->connection, F_SETFL, O_NONBLOCK);

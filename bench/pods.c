@@ -36,7 +36,26 @@ static size_t write_random(char *text, size_t size, uint64_t *seed)
 	return size;
 }
 
-struct vd_bytes pod_json(char text[POD_SIZE_MAX], const struct pod *pod, uint64_t *seed)
+static struct vd_bytes small_json(char text[POD_SIZE_MAX], const struct pod *pod, uint64_t *seed)
+{
+	char   tail[128];
+	size_t tail_size = (size_t) snprintf(tail, sizeof tail, "\"}},\"spec\":{\"nodeName\":\"node-%05u\"},\"status\":{\"phase\":\"%s\"}}", pod->node,
+					     pod->phase ? pod->phase : "Running");
+	size_t size = (size_t) snprintf(text, POD_SIZE_MAX,
+					"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web-7d4b9c6f5-%07llu\",\"namespace\":\"ns-%05u\","
+					"\"labels\":{\"app\":\"app-%05u\"},\"annotations\":{\"a\":\"",
+					(unsigned long long) pod->number, pod->namespace_number, pod->app);
+
+	if (pod->size < size + tail_size) {
+		fprintf(stderr, "a pod cannot have %zu bytes\n", pod->size);
+		exit(1);
+	}
+	size += write_random(text + size, pod->size - size - tail_size, seed);
+	memcpy(text + size, tail, tail_size);
+	return (struct vd_bytes) { text, pod->size };
+}
+
+static struct vd_bytes large_json(char text[POD_SIZE_MAX], const struct pod *pod, uint64_t *seed)
 {
 	static const char tail_format[] =
 		"\"},\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"web-7d4b9c6f5\",\"uid\":"
@@ -67,6 +86,13 @@ struct vd_bytes pod_json(char text[POD_SIZE_MAX], const struct pod *pod, uint64_
 	size += write_random(text + size, pod->size - size - tail_size, seed);
 	memcpy(text + size, tail, tail_size);
 	return (struct vd_bytes) { text, pod->size };
+}
+
+struct vd_bytes pod_json(char text[POD_SIZE_MAX], const struct pod *pod, uint64_t *seed)
+{
+	if (pod->size < 900)
+		return small_json(text, pod, seed);
+	return large_json(text, pod, seed);
 }
 
 struct vd_bytes pod_key(char text[POD_KEY_MAX], const struct pod *pod)

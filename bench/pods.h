@@ -4,7 +4,7 @@
 
 #include <vedette/vedette.h>
 
-#define POD_SIZE_MAX 8192
+#define POD_SIZE_MAX 16384
 #define POD_KEY_MAX 128
 #define POD_FIELDS 8
 
@@ -15,7 +15,7 @@ struct pod {
 	unsigned    node;      /* spec.nodeName */
 	const char *phase;     /* NULL: Running */
 	bool	    without_uid; /* as a client writes it that leaves the uid to the server */
-	size_t	    size;      /* of the JSON; at least 900, at most POD_SIZE_MAX */
+	size_t	    size;      /* of the JSON; at least 256, at most POD_SIZE_MAX. Below 900: only what selectors need */
 };
 
 /* What the built-in resource pods declares; spec.nodeName is the first. */

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sort"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage"
@@ -46,9 +49,9 @@ func attributes(object apiruntime.Object) (labels.Set, fields.Set, error) {
 	return pod.Labels, fields.Set{"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "spec.nodeName": pod.Spec.NodeName, "status.phase": string(pod.Status.Phase)}, nil
 }
 
-func newCacher(f *feed) *cacher.Cacher {
+func newCacherOver(store storage.Interface) *cacher.Cacher {
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage: f, Versioner: f.versioner, GroupResource: schema.GroupResource{Resource: "pods"}, EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix,
+		Storage: store, Versioner: store.Versioner(), GroupResource: schema.GroupResource{Resource: "pods"}, EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix,
 		KeyFunc: func(object apiruntime.Object) (string, error) { return storage.NamespaceKeyFunc(prefix, object) }, GetAttrsFunc: attributes,
 		IndexerFuncs: storage.IndexerFuncs{"spec.nodeName": func(object apiruntime.Object) string { return object.(*corev1.Pod).Spec.NodeName }},
 		Indexers:     &cache.Indexers{storage.FieldIndex("spec.nodeName"): func(object any) ([]string, error) { return []string{object.(*corev1.Pod).Spec.NodeName}, nil }},
@@ -111,7 +114,7 @@ type world struct {
 
 func newWorld(initial []*corev1.Pod) *world {
 	f := newFeed(initial)
-	return &world{feed: f, cacher: newCacher(f), all: make(chan struct{}, 1)}
+	return &world{feed: f, cacher: newCacherOver(f), all: make(chan struct{}, 1)}
 }
 
 // open watches one namespace, or all of them: "".
@@ -235,8 +238,8 @@ func idle(pods []*corev1.Pod) {
 	w.close()
 }
 
-func objects(size int) {
-	count := scaled(100_000)
+// objects measures memory and reads of so many of them; each name of a case begins with family ("": the names of 100,000 objects).
+func objects(size, count int, family string) {
 	heap()
 	rss := resident()
 	random := rand.New(rand.NewSource(*seed))
@@ -247,13 +250,18 @@ func objects(size int) {
 	w := newWorld(pods)
 	pods = nil
 	heap() // what is not needed goes back to the system
-	say(fmt.Sprintf("object:%d", size), (resident()-rss)/float64(count), "bytes")
+	if family == "" {
+		say(fmt.Sprintf("object:%d", size), (resident()-rss)/float64(count), "bytes")
+	} else {
+		say(fmt.Sprintf("scale-memory:%d", count), (resident()-rss)/float64(count), "bytes")
+	}
 	if size != 1024 {
 		w.close()
 		return
 	}
 	list := func(name, key string, label, node string) {
 		var values []float64
+		times := max(1, 100_000/count)
 		for range *rounds {
 			predicate := storage.Everything
 			predicate.GetAttrs = attributes
@@ -265,25 +273,113 @@ func objects(size int) {
 				predicate.IndexFields = []string{"spec.nodeName"}
 			}
 			start := cpu()
-			check(w.cacher.GetList(context.Background(), key, storage.ListOptions{ResourceVersion: "0", Predicate: predicate, Recursive: true}, &corev1.PodList{}))
-			values = append(values, float64((cpu()-start).Nanoseconds())/1e6)
+			for range times {
+				check(w.cacher.GetList(context.Background(), key, storage.ListOptions{ResourceVersion: "0", Predicate: predicate, Recursive: true}, &corev1.PodList{}))
+			}
+			values = append(values, float64((cpu()-start).Nanoseconds())/1e6/float64(times))
+		}
+		if family != "" {
+			name = fmt.Sprintf("%s-%s:%d", family, name, count)
 		}
 		say(name, median(values), "ms")
 	}
 	list("list:all", prefix, "", "")
 	list("list:label", prefix, "app-00007", "")
-	list("list:node", prefix, "", "node-00007")
 	list("list:namespace", prefix+"ns-00003/", "", "")
-	start := cpu()
-	const gets = 20_000
-	for i := range gets {
-		check(w.cacher.Get(context.Background(), fmt.Sprintf("%sns-%05d/web-7d4b9c6f5-%07d", prefix, i%count/100, i%count), storage.GetOptions{ResourceVersion: "0"}, &corev1.Pod{}))
+	if family == "" {
+		list("list:node", prefix, "", "node-00007")
+		start := cpu()
+		const gets = 20_000
+		for i := range gets {
+			check(w.cacher.Get(context.Background(), fmt.Sprintf("%sns-%05d/web-7d4b9c6f5-%07d", prefix, i%count/100, i%count), storage.GetOptions{ResourceVersion: "0"}, &corev1.Pod{}))
+		}
+		say("get", float64((cpu()-start).Nanoseconds())/gets/1000, "us")
 	}
-	say("get", float64((cpu()-start).Nanoseconds())/gets/1000, "us")
 	w.close()
 }
 
+// ingest is an event that is decoded from its stored form first; a watcher wants one of 64, so that it is known when they are through.
+func ingest(size int, name string) {
+	random := rand.New(rand.NewSource(*seed))
+	pods := make([]*corev1.Pod, 1000)
+	for i := range pods {
+		pods[i] = makePod(i, max(size, 1024), random)
+	}
+	w := newWorld(pods)
+	predicate := storage.Everything
+	predicate.Field = fields.OneTermEqualSelector("spec.nodeName", "the-last")
+	predicate.IndexFields = []string{"spec.nodeName"}
+	w.open("", predicate)
+	encoder := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	stored := make([][]byte, 64)
+	for i := range stored {
+		pod := makePod(i, size, random)
+		if i == len(stored)-1 {
+			pod.Spec.NodeName = "the-last"
+		}
+		text := &bytes.Buffer{}
+		check(encoder.Encode(pod, text))
+		stored[i] = text.Bytes()
+	}
+	var values []float64
+	batches := max(1, scaled(16_384)/len(stored))
+	for range *rounds + 1 {
+		start := cpu()
+		for range batches {
+			w.awaited.Store(w.received.Load() + 1)
+			for _, text := range stored {
+				pod := &corev1.Pod{}
+				_, _, err := encoder.Decode(text, nil, pod)
+				check(err)
+				w.feed.push(watch.Modified, pod)
+			}
+			<-w.all
+		}
+		values = append(values, float64((cpu()-start).Nanoseconds())/1000/float64(batches*len(stored)))
+	}
+	say(name, median(values[1:]), "us")
+	w.close()
+}
+
+// stalled is the 99th percentile of the time until all of 16 watchers have an event, beside 1,000 that take nothing, over that without them.
+func stalled(pods []*corev1.Pod) {
+	const healthy, stuck = 16, 1000
+	measure := func(w *world) float64 {
+		times := make([]float64, scaled(2000))
+		for i := range times {
+			start := time.Now()
+			w.run(pods[i%len(pods):i%len(pods)+1], 1, healthy)
+			times[i] = float64(time.Since(start).Nanoseconds()) / 1000
+		}
+		sort.Float64s(times)
+		return times[len(times)*99/100]
+	}
+	var ratios []float64
+	for range *rounds {
+		w := newWorld(pods)
+		for range healthy {
+			w.open("", storage.Everything)
+		}
+		alone := measure(w)
+		for range stuck {
+			_, err := w.cacher.Watch(context.Background(), prefix, storage.ListOptions{ResourceVersion: strconv.FormatUint(w.feed.revision, 10), Predicate: storage.Everything, Recursive: true})
+			check(err)
+		}
+		w.run(pods, 64, healthy)
+		ratios = append(ratios, measure(w)/alone)
+		w.close()
+	}
+	say("stalled", median(ratios), "x")
+}
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		serve(os.Args[2:])
+	}
+	if len(os.Args) > 1 && os.Args[1] == "fill" {
+		fill(os.Args[2:])
+		return
+	}
 	flag.Parse()
 	wanted := func(name string) bool {
 		for _, argument := range flag.Args() {
@@ -298,7 +394,7 @@ func main() {
 	for i := range pods {
 		pods[i] = makePod(i, 1024, random)
 	}
-	for _, count := range []int{1, 10, 100, 1000, 10000} {
+	for _, count := range []int{1, 10, 100, 1000, 10000, 100000} {
 		if wanted("delivery") {
 			fanout(count, pods)
 		}
@@ -313,9 +409,25 @@ func main() {
 	if wanted("idle") {
 		idle(pods)
 	}
+	if wanted("stalled") {
+		stalled(pods)
+	}
+	if wanted("ingest") {
+		ingest(1024, "ingest:64")
+	}
+	for _, size := range []int{256, 512, 1024, 2048, 4096, 8192, 16384} {
+		if wanted("ingest-size") {
+			ingest(size, fmt.Sprintf("ingest-size:%d", size))
+		}
+	}
 	for _, size := range []int{1024, 4096} {
 		if wanted("object") || size == 1024 && (wanted("list") || wanted("get")) {
-			objects(size)
+			objects(size, scaled(100_000), "")
+		}
+	}
+	for count := 1000; count <= scaled(1_000_000); count *= 10 {
+		if wanted("scale") {
+			objects(1024, count, "scale")
 		}
 	}
 }

@@ -31,6 +31,10 @@ func makePod(number, size int, random *rand.Rand) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			PodIP: fmt.Sprintf("10.%d.%d.%d", random.Intn(256), random.Intn(256), random.Intn(256))},
 	}
+	if size < 900 { // only what selectors need
+		pod = &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: map[string]string{"app": pod.Labels["app"]},
+			Annotations: map[string]string{"checksum/config": ""}}, Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	}
 	text, err := json.Marshal(pod)
 	if err != nil {
 		panic(err)
