@@ -11,6 +11,7 @@
 #include <vedette/vedette.h>
 
 #include "actor_sim.h"
+#include "alloc_slab.h"
 #include "command_line.h"
 #include "command_process.h"
 #include "fault_plan.h"
@@ -330,11 +331,27 @@ static void release(struct replay *replay)
 	vdi_resources_fini(&replay->resources);
 }
 
+/* The simulator has one thread. Without the slab it is slower, and that is all. */
+static void use_slab(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	struct vdi_slab	   *slab;
+	struct vd_allocator allocator;
+
+	if (vdi_slab_new(VDI_SLAB_RANGE_DEFAULT, &slab) != VD_OK)
+		return;
+	allocator = vdi_slab_allocator(slab);
+	if (vd_allocator_install(&allocator) != VD_OK) /* else it lives as long as the process */
+		(void) vdi_slab_free(slab);
+#endif
+}
+
 static int print(struct replay *replay)
 {
 	struct vd_error error = { 0 };
 	int		result;
 
+	use_slab();
 	if (vdi_env_new_sim((uint64_t) replay->seed, vdi_command_log, &replay->log, &replay->env) != VD_OK)
 		return vdi_command_failed(replay->command, "out of memory");
 	error.code = prepare(replay, &error);
