@@ -1,5 +1,6 @@
 /* How: lines are gathered from the file (through zstd when its magic is there). Plain ones are read as they stand (plain_line.c); any other is scanned in one pass
- * with a plan of the members this format knows. Values stay slices of the line. */
+ * with a plan of the members this format knows. Values stay slices of the line. Whoever makes
+ * objects of values scans them himself and so finds whether they are JSON; only for what he does not accept is the line looked at again. */
 #include "event_log.h"
 
 #include <errno.h>
@@ -59,6 +60,7 @@ struct vdi_event_log {
 	size_t	 packed_at, packed_size;
 	char	*text; /* what was read and not yet consumed: [at, size) */
 	size_t	 at, size, capacity;
+	struct vd_bytes last; /* line that was read */
 	struct scratch key_scratch, value_scratch, text_scratch; /* unescaped and decoded members */
 	uint64_t       line;
 	uint64_t       offset; /* of text, behind that line */
@@ -354,14 +356,30 @@ static __attribute__((noinline)) vd_status read_members(struct vdi_event_log *lo
 	return VD_OK;
 }
 
+vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
+{
+	VDI_TRY(next_line(log, &log->last, reterr));
+	if (!vdi_plain_line_split(log->last, ret_record))
+		return read_members(log, log->last, ret_record, reterr);
+	ret_record->line = log->line;
+	return VD_OK;
+}
+
+vd_status vdi_event_log_check(struct vdi_event_log *log, struct vdi_log_record *record, struct vd_error *reterr)
+{
+	if (record->is_unchecked && !vdi_plain_line_is_value(record->value))
+		return read_members(log, log->last, record, reterr);
+	record->is_unchecked = false;
+	return VD_OK;
+}
+
 vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
 {
-	struct vd_bytes line;
+	struct vdi_log_record record;
 
-	VDI_TRY(next_line(log, &line, reterr));
-	if (!vdi_plain_line_read(line, ret_record))
-		return read_members(log, line, ret_record, reterr);
-	ret_record->line = log->line;
+	VDI_TRY(vdi_event_log_next_unchecked(log, &record, reterr));
+	VDI_TRY(vdi_event_log_check(log, &record, reterr));
+	*ret_record = record;
 	return VD_OK;
 }
 

@@ -47,6 +47,7 @@ struct vdi_log_record {
 	struct vd_bytes	  time; /* RFC 3339 as written, or empty */
 	struct vd_bytes	  text; /* of FAILURE */
 	uint64_t	  line;
+	bool		  is_unchecked; /* the value; see vdi_event_log_next_unchecked */
 };
 
 struct vdi_event_log;
@@ -55,6 +56,10 @@ struct vdi_event_log;
 VDI_MUST_USE vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, struct vd_error *reterr);
 /* VD_OK, or VD_CLOSED at the end. VD_BAD_REQUEST names file and line; nothing can be read after it. */
 VDI_MUST_USE vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr);
+/* The same for who scans values anyway, so that it is done once: where is_unchecked is set, value is what the line holds if it is one JSON value without white space and
+ * at most VDI_JSON_DEPTH_MAX - 1 deep. Who has not found that it is must ask vdi_event_log_check before the next call: it says what vdi_event_log_next would have said. */
+VDI_MUST_USE vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_event_log_check(struct vdi_event_log *log, struct vdi_log_record *record, struct vd_error *reterr);
 /* Bytes of text up to behind the line that was read last (the header, after the open). */
 uint64_t	      vdi_event_log_offset(const struct vdi_event_log *log);
 /* Whether the file ended in a torn line, which was not returned. */

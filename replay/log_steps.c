@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "codec_json.h"
+
 struct vdi_log_steps {
 	char		     *path;
 	struct vdi_event_log *log;
@@ -17,6 +19,10 @@ struct vdi_log_steps {
 	uint64_t	       line;
 	size_t		       bytes;
 	vd_wall		       time;
+
+	vdi_codec_of_fn codec_of; /* NULL: nothing is made ahead */
+	void	       *codec_of_arg;
+	struct vd_kv   *ahead; /* of the record at work, its value checked; NULL: not made yet */
 
 	bool		    mark_waits;
 	struct vdi_log_step mark;
@@ -66,20 +72,44 @@ static void begin(struct vdi_log_steps *steps, vd_rev revision, uint64_t line)
 
 /* ---- Records ---- */
 
-static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status make_kv(const struct vdi_log_record *record, struct vd_kv **ret_kv)
 {
 	struct vd_kv *kv;
-	vd_status     status;
 
-	if (!vdi_grow((void **) &steps->changes, &steps->capacity, steps->count + 1, sizeof *steps->changes))
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	status = vd_kv_new(record->key, record->value, &kv);
-	if (status != VD_OK)
-		return status == VD_TOO_BIG ? vdi_log_steps_broken(steps, record->line, "key or value are too large", reterr) :
-					      vd_error_set(reterr, status, "out of memory");
+	VDI_TRY(vd_kv_new(record->key, record->value, &kv));
 	kv->mod_rev = record->revision;
 	kv->create_rev = record->create_rev;
 	kv->version = record->version;
+	*ret_kv = kv;
+	return VD_OK;
+}
+
+/* By the codec that will make the object, else by the log. */
+static vd_status check_value(struct vdi_log_steps *steps, struct vdi_log_record *record, struct vd_error *reterr)
+{
+	const struct vd_codec *codec = steps->codec_of ? steps->codec_of(steps->codec_of_arg, record->key) : NULL;
+
+	if (codec && make_kv(record, &steps->ahead) == VD_OK) {
+		if (vdi_codec_json_prepare(codec, steps->ahead))
+			return VD_OK;
+		steps->ahead = vd_kv_unref(steps->ahead); /* it may be the record of another line than it seemed */
+	}
+	return vdi_event_log_check(steps->log, record, reterr);
+}
+
+static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+{
+	struct vd_kv *kv = steps->ahead;
+	vd_status     status = VD_OK;
+
+	if (!vdi_grow((void **) &steps->changes, &steps->capacity, steps->count + 1, sizeof *steps->changes))
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	if (kv == NULL)
+		status = make_kv(record, &kv);
+	if (status != VD_OK)
+		return status == VD_TOO_BIG ? vdi_log_steps_broken(steps, record->line, "key or value are too large", reterr) :
+					      vd_error_set(reterr, status, "out of memory");
+	steps->ahead = NULL;
 	/* Member by member: as a whole it would be read back from the stack, behind all stores into the value (measured: a twentieth of a replay). */
 	steps->changes[steps->count].is_delete = record->kind == VDI_LOG_DELETE;
 	steps->changes[steps->count].kv = kv;
@@ -245,15 +275,23 @@ vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *r
 		return VD_OK;
 	}
 	while (!steps->at_end) {
-		status = vdi_event_log_next(steps->log, &record, reterr);
+		status = vdi_event_log_next_unchecked(steps->log, &record, reterr);
 		if (status == VD_CLOSED)
 			return take_end(steps, ret_step, reterr);
+		if (status == VD_OK && record.is_unchecked)
+			status = check_value(steps, &record, reterr);
 		if (status == VD_OK)
 			status = take(steps, &record, ret_step, reterr);
 		if (status != VD_AGAIN)
 			return status;
 	}
 	return VD_CLOSED;
+}
+
+void vdi_log_steps_prepare(struct vdi_log_steps *steps, vdi_codec_of_fn codec_of, void *arg)
+{
+	steps->codec_of = codec_of;
+	steps->codec_of_arg = arg;
 }
 
 bool vdi_log_steps_was_torn(const struct vdi_log_steps *steps)
@@ -288,6 +326,7 @@ struct vdi_log_steps *vdi_log_steps_close(struct vdi_log_steps *steps)
 {
 	if (steps) {
 		drop(steps, steps->count);
+		vd_kv_unref(steps->ahead);
 		vdi_free(steps->changes);
 		vdi_free(steps->text);
 		vdi_event_log_close(steps->log);

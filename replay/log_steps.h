@@ -39,6 +39,12 @@ struct vdi_log_steps;
 
 /* As vdi_event_log_open. */
 VDI_MUST_USE vd_status vdi_log_steps_open(const char *path, struct vdi_log_steps **ret_steps, struct vd_error *reterr);
+/* Which codec will make an object of the value of key; NULL: none, or none that is prepared for it (codec_json.h). */
+typedef const struct vd_codec *(*vdi_codec_of_fn)(void *arg, struct vd_bytes key);
+
+/* From now on values are checked by making their objects where there is a codec: once, not twice. The codecs must live as long as the steps, or until this is called with
+ * NULL. */
+void vdi_log_steps_prepare(struct vdi_log_steps *steps, vdi_codec_of_fn codec_of, void *arg);
 /* VD_OK; VD_CLOSED at the end. VD_BAD_REQUEST names file and line; nothing can be read after it. */
 VDI_MUST_USE vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr);
 /* After the end: something there was torn and dropped. */

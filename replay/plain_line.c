@@ -1,5 +1,5 @@
 /* How: literals are compared where they must stand, so a member that is missing, doubled or elsewhere ends it at once. The value is what stands between its name and
- * the last bracket, if that is one JSON value and nothing else: then no member can follow it. */
+ * the last bracket, if that is one JSON value and nothing else: then no member can follow it. Whether it is may be found by whoever must scan it anyway. */
 #include "plain_line.h"
 
 #include "json_scan.h"
@@ -54,16 +54,11 @@ static bool take_text(struct rest *rest, struct vd_bytes *ret_text)
 
 static bool take_value(struct rest *rest, struct vd_bytes *ret_value)
 {
-	/* One level is the line itself. */
-	static const struct vdi_json_limits limits = { VDI_EVENT_LOG_LINE_MAX, VDI_JSON_DEPTH_MAX - 1 };
-	struct vd_bytes			    value = { rest->at, (size_t) (rest->end - rest->at) };
-	bool				    is_spaced;
+	struct vd_bytes value = { rest->at, (size_t) (rest->end - rest->at) };
 
 	if (value.size < 2 || rest->end[-1] != '}')
 		return false;
 	value.size--;
-	if (vdi_json_validate_spaced(value, &limits, &is_spaced, NULL) != VD_OK || is_spaced)
-		return false;
 	*ret_value = value;
 	return true;
 }
@@ -96,10 +91,20 @@ static bool read_change(struct rest *rest, struct vdi_log_record *record)
 		return false;
 	if (record->kind == VDI_LOG_DELETE)
 		return TAKE(rest, "}") && rest->at == rest->end;
+	record->is_unchecked = true;
 	return TAKE(rest, ",\"value\":") && take_value(rest, &record->value);
 }
 
-bool vdi_plain_line_read(struct vd_bytes line, struct vdi_log_record *ret_record)
+bool vdi_plain_line_is_value(struct vd_bytes value)
+{
+	/* One level is the line itself. */
+	static const struct vdi_json_limits limits = { VDI_EVENT_LOG_LINE_MAX, VDI_JSON_DEPTH_MAX - 1 };
+	bool				    is_spaced;
+
+	return vdi_json_validate_spaced(value, &limits, &is_spaced, NULL) == VD_OK && !is_spaced;
+}
+
+bool vdi_plain_line_split(struct vd_bytes line, struct vdi_log_record *ret_record)
 {
 	struct rest	      rest = { line.data, (const char *) line.data + line.size };
 	struct vdi_log_record record = { 0 };

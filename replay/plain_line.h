@@ -12,7 +12,10 @@
 
 #include "event_log.h"
 
-/* False: not such a line; *ret_record is as before then. Sets all but the number of the line. Slices of line; the value is valid JSON without white space. */
-bool vdi_plain_line_read(struct vd_bytes line, struct vdi_log_record *ret_record);
+/* False: not such a line; *ret_record is as before then. Sets all but the number of the line. Slices of line. A record that is_unchecked is of such a line only if its
+ * value is one. */
+bool vdi_plain_line_split(struct vd_bytes line, struct vdi_log_record *ret_record);
+/* One JSON value without white space, not too deep for a line. */
+bool vdi_plain_line_is_value(struct vd_bytes value);
 
 #endif

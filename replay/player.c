@@ -743,6 +743,14 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	return VD_OK;
 }
 
+void vdi_player_prepare(struct vd_player *player, vdi_codec_of_fn codec_of, void *arg)
+{
+	player->codec_of = codec_of;
+	player->codec_of_arg = arg;
+	if (player->steps)
+		vdi_log_steps_prepare(player->steps, codec_of, arg);
+}
+
 struct vd_store *vd_player_store(struct vd_player *player)
 {
 	return &player->store;

@@ -92,6 +92,8 @@ struct vd_player {
 	/* The actor's. */
 	char		     *path;
 	struct vdi_log_steps *steps;
+	vdi_codec_of_fn	      codec_of; /* for the steps of later rounds */
+	void		     *codec_of_arg;
 	uint64_t	      rounds_left; /* UINT64_MAX: no end */
 	uint64_t	      round_transactions; /* of the round at work: a log without any is not played again */
 	vd_rev		      offset;	/* recorded revisions are shown so much later */
@@ -161,6 +163,8 @@ static inline bool vdi_player_dice(uint64_t random, double probability)
 }
 /* Plays at its pace up to and with revision, and pauses there. 0: nothing of that. */
 void vdi_player_play_until(struct vd_player *player, vd_rev revision);
+/* vdi_log_steps_prepare for what is read from now on. The simulator's thread only: nobody may be at the log meanwhile. */
+void vdi_player_prepare(struct vd_player *player, vdi_codec_of_fn codec_of, void *arg);
 /* The clock's handler. */
 void vdi_player_clock(void *player);
 

@@ -158,6 +158,7 @@ vd_status vdi_player_begin_round(struct vd_player *player, struct vd_error *rete
 	player->round_transactions = 0;
 	player->steps = vdi_log_steps_close(player->steps);
 	VDI_TRY(vdi_log_steps_open(player->path, &player->steps, reterr));
+	vdi_log_steps_prepare(player->steps, player->codec_of, player->codec_of_arg);
 	status = vdi_log_steps_next(player->steps, &first, reterr);
 	if (status != VD_OK && status != VD_CLOSED)
 		return status;

@@ -12,11 +12,15 @@
 #include <vedette/codec.h>
 
 #include "base.h"
+#include "codec_json.h"
 #include "json_scan.h"
 #include "json_text.h"
 #include "k8s_proto.h"
+#include "object.h"
 
 #define IDLE_SCRATCH 16
+/* Objects that were made ahead and not yet asked for: place by revision, so that those of neighbouring revisions do not meet. */
+#define PREPARED 1024
 /* Bytes of JSON that a protobuf value may become: what the scanner accepts. */
 #define TRANSLATED_MAX ((size_t) 8 << 20)
 /* A scratch block keeps this much room for the next one. */
@@ -28,6 +32,7 @@ struct codec_json {
 	char		    **names;    /* of the declared fields */
 	char		    **defaults; /* NULL: empty */
 	_Atomic(struct scratch *) idle[IDLE_SCRATCH];
+	_Atomic(struct vd_object *) *prepared; /* NULL: never used */
 };
 
 struct scratch {
@@ -225,7 +230,8 @@ static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, st
 
 /* ---- */
 
-static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, struct vd_object_facts *ret_facts, struct vd_error *reterr)
+static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes value, const struct vdi_json_limits *limits, struct vd_object_facts *ret_facts,
+				struct vd_error *reterr)
 {
 	struct codec_json	    *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
 	struct scratch		    *scratch = scratch_take(json);
@@ -234,7 +240,7 @@ static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, st
 
 	if (scratch == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	status = vdi_json_scan(value, NULL, &scratch->object, reterr);
+	status = vdi_json_scan(value, limits, &scratch->object, reterr);
 	if (status == VD_OK && vdi_json_member(&scratch->object, VDI_JSON_METADATA)->type != VDI_JSON_OBJECT)
 		status = vd_error_set(reterr, VD_BAD_REQUEST, "the object has no metadata");
 	if (status == VD_OK && !make_room(json, scratch))
@@ -274,6 +280,11 @@ static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, st
 	return VD_OK;
 }
 
+static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, struct vd_object_facts *ret_facts, struct vd_error *reterr)
+{
+	return inspect_within(codec, value, NULL, ret_facts, reterr);
+}
+
 static void release(const struct vd_codec *codec, struct vd_object_facts *facts)
 {
 	struct codec_json *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
@@ -287,6 +298,9 @@ static void codec_json_free(struct vd_codec *codec)
 {
 	struct codec_json *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
 
+	for (size_t i = 0; json->prepared && i < PREPARED; i++)
+		vd_object_unref(atomic_load(&json->prepared[i]));
+	vdi_free(json->prepared);
 	for (size_t i = 0; i < IDLE_SCRATCH; i++)
 		scratch_free(atomic_load(&json->idle[i]));
 	for (size_t i = 0; i < codec->field_count; i++) {
@@ -300,6 +314,54 @@ static void codec_json_free(struct vd_codec *codec)
 }
 
 static const struct vd_codec_ops codec_json_ops = { inspect, release, codec_json_free, translate };
+
+/* ---- Ahead ---- */
+
+static _Atomic(struct vd_object *) *place_of(const struct codec_json *json, const struct vd_kv *kv)
+{
+	return &json->prepared[(uint64_t) kv->mod_rev % PREPARED];
+}
+
+vd_status vdi_codec_json_prepare_init(struct vd_codec *codec)
+{
+	struct codec_json *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
+
+	VDI_CHECK(codec->ops == &codec_json_ops);
+	if (json->prepared == NULL)
+		json->prepared = vdi_calloc(PREPARED, sizeof *json->prepared);
+	return json->prepared ? VD_OK : VD_NOMEM;
+}
+
+bool vdi_codec_json_prepare(const struct vd_codec *codec, struct vd_kv *kv)
+{
+	static const struct vdi_json_limits limits = { VDI_CODEC_JSON_PREPARE_MAX, VDI_JSON_DEPTH_MAX - 1 };
+	const struct codec_json		   *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
+	struct vd_object_facts		    facts;
+	struct vd_object		   *object = NULL;
+
+	VDI_CHECK(codec->ops == &codec_json_ops && json->prepared);
+	if (kv->value_size > limits.size_max || inspect_within(codec, vd_kv_value(kv), &limits, &facts, NULL) != VD_OK)
+		return false;
+	if (((struct scratch *) facts.scratch)->object.spaced || vdi_object_of_facts(kv, &facts, &object, NULL) != VD_OK)
+		object = NULL;
+	release(codec, &facts);
+	if (object)
+		vd_object_unref(atomic_exchange_explicit(place_of(json, kv), object, memory_order_acq_rel));
+	return object;
+}
+
+struct vd_object *vdi_codec_json_prepared(const struct vd_codec *codec, const struct vd_kv *kv)
+{
+	const struct codec_json *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
+	struct vd_object	*object;
+
+	if (codec->ops != &codec_json_ops || json->prepared == NULL)
+		return NULL;
+	if (atomic_load_explicit(place_of(json, kv), memory_order_relaxed) == NULL)
+		return NULL;
+	object = atomic_exchange_explicit(place_of(json, kv), NULL, memory_order_acq_rel);
+	return object && vd_object_kv(object) != kv ? vd_object_unref(object) : object;
+}
 
 static vd_status copy_specs(struct codec_json *json, const struct vd_field_spec *fields, size_t count)
 {

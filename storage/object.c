@@ -6,6 +6,8 @@
  */
 #include "object.h"
 
+#include "codec_json.h"
+
 #define OWN_STRING 0x80000000u
 
 struct slice {
@@ -160,24 +162,32 @@ vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv, s
 	return VD_OK;
 }
 
+vd_status vdi_object_of_facts(struct vd_kv *kv, const struct vd_object_facts *facts, struct vd_object **ret_object, struct vd_error *reterr)
+{
+	VDI_TRY(check_facts(facts, vd_kv_value(kv), reterr));
+	return build(kv, vd_kv_value(kv), facts, ret_object, reterr);
+}
+
 static vd_status inspect_and_build(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
 {
-	struct vd_bytes	       value = vd_kv_value(kv);
 	struct vd_object_facts facts = { 0 };
 	vd_status	       status;
 
-	VDI_TRY(codec->ops->inspect(codec, value, &facts, reterr));
-	status = check_facts(&facts, value, reterr);
-	if (status == VD_OK)
-		status = build(kv, value, &facts, ret_object, reterr);
+	VDI_TRY(codec->ops->inspect(codec, vd_kv_value(kv), &facts, reterr));
+	status = vdi_object_of_facts(kv, &facts, ret_object, reterr);
 	vd_codec_release(codec, &facts);
 	return status;
 }
 
 vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
 {
-	vd_status status;
+	struct vd_object *prepared = vdi_codec_json_prepared(codec, kv);
+	vd_status	  status;
 
+	if (prepared) {
+		*ret_object = prepared;
+		return VD_OK;
+	}
 	VDI_TRY(vdi_object_translate(codec, kv, &kv, reterr));
 	status = inspect_and_build(codec, kv, ret_object, reterr);
 	vd_kv_unref(kv);

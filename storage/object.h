@@ -9,6 +9,9 @@
 /* The record as vd_object_new keeps it: kv itself with one reference more, or one with the translated value. VD_UNDECODABLE, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv, struct vd_kv **ret_kv, struct vd_error *reterr);
 
+/* An object of what a codec reported of kv's value. VD_UNDECODABLE (more than an object may have), VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_object_of_facts(struct vd_kv *kv, const struct vd_object_facts *facts, struct vd_object **ret_object, struct vd_error *reterr);
+
 /* Bytes that the object's own header takes, without the shared kv. */
 size_t vdi_object_header_size(const struct vd_object *object);
 size_t vdi_object_field_count(const struct vd_object *object);

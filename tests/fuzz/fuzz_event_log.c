@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "codec_json.h"
 #include "event_log.h"
 #include "fault_plan.h"
 #include "fuzz.h"
@@ -130,8 +131,13 @@ static vd_status write_step(struct vdi_log_writer *writer, const struct vdi_log_
 	return vdi_log_writer_commit(writer, step->revision, NULL);
 }
 
-/* Up to the first step that is broken or that a writer refuses; *ret_count steps were good. writer may be NULL. */
-static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint64_t count_max, uint64_t *ret_count)
+static const struct vd_codec *codec_of(void *arg, struct vd_bytes key)
+{
+	return key.size % 2 ? arg : NULL;
+}
+
+/* Up to the first step that is broken or that a writer refuses; *ret_count steps were good. writer may be NULL; codec NULL: no object is made ahead. */
+static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint64_t count_max, struct vd_codec *codec, uint64_t *ret_count)
 {
 	struct vdi_log_steps *steps;
 	struct vdi_log_step   step;
@@ -141,6 +147,8 @@ static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint
 	*ret_count = 0;
 	if (vdi_log_steps_open(path, &steps, &error) != VD_OK)
 		return 0;
+	if (codec)
+		vdi_log_steps_prepare(steps, codec_of, codec);
 	while (*ret_count < count_max && vdi_log_steps_next(steps, &step, &error) == VD_OK) {
 		if (writer && write_step(writer, &step) != VD_OK)
 			break;
@@ -148,7 +156,20 @@ static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint
 		++*ret_count;
 	}
 	vdi_log_steps_close(steps);
-	return hash;
+	return mix(hash, vd_bytes_of(error.message));
+}
+
+/* Whether objects are made ahead or not, a log says the same. */
+static void check_prepared(const char *path)
+{
+	struct vd_codec *codec;
+	uint64_t	 one, other, one_count, other_count;
+
+	VDI_CHECK(vd_codec_json_new(NULL, 0, &codec, NULL) == VD_OK && vdi_codec_json_prepare_init(codec) == VD_OK);
+	one = read_steps(path, NULL, UINT64_MAX, NULL, &one_count);
+	other = read_steps(path, NULL, UINT64_MAX, codec, &other_count);
+	VDI_CHECK(one == other && one_count == other_count);
+	(void) vd_codec_free(codec);
 }
 
 static void check_steps(const char *path)
@@ -161,12 +182,14 @@ static void check_steps(const char *path)
 	int			      file = make_log("", 0, copy);
 
 	VDI_CHECK(vdi_log_writer_open(&options, &writer, NULL, &error) == VD_OK);
-	written = read_steps(path, writer, UINT64_MAX, &count);
+	(void) read_steps(path, writer, UINT64_MAX, NULL, &count);
 	if (vdi_log_writer_close(writer, &error) == VD_OK) {
-		again = read_steps(copy, NULL, count, &again_count);
+		written = read_steps(path, NULL, count, NULL, &count);
+		again = read_steps(copy, NULL, count, NULL, &again_count);
 		VDI_CHECK(count == again_count && written == again);
 	}
 	(void) close(file);
+	check_prepared(path);
 }
 
 /* ---- Faults ---- */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "codec_json.h"
 #include "log_steps.h"
 #include "vdtest.h"
 
@@ -161,6 +162,192 @@ static void every_allocation_may_fail(void **state)
 	unlink(path);
 }
 
+/* ---- Objects made ahead ---- */
+
+static struct vd_codec *codec; /* of the keys below /registry/pods/ */
+
+static const struct vd_codec *codec_of(void *arg, struct vd_bytes key)
+{
+	(void) arg;
+	return vd_bytes_has_prefix(key, vd_bytes_of("/registry/pods/")) ? codec : NULL;
+}
+
+static void make_codec(void)
+{
+	static const struct vd_field_spec field = { "spec.nodeName", ".spec.nodeName", NULL };
+
+	assert_status(vd_codec_json_new(&field, 1, &codec, NULL), VD_OK);
+	assert_status(vdi_codec_json_prepare_init(codec), VD_OK);
+}
+
+/* Everything of one log: each change's key, value and numbers, and the words of the end. *ret_ahead: how many objects were made. */
+static void read_all(bool prepares, char *text, size_t room, unsigned *ret_ahead)
+{
+	struct vdi_log_steps *steps;
+	struct vdi_log_step   step;
+	struct vd_error	      error = { 0 };
+	vd_status	      status;
+	size_t		      size = 0;
+
+	*ret_ahead = 0;
+	assert_status(vdi_log_steps_open(path, &steps, NULL), VD_OK);
+	if (prepares)
+		vdi_log_steps_prepare(steps, codec_of, NULL);
+	while ((status = vdi_log_steps_next(steps, &step, &error)) == VD_OK)
+		for (size_t i = 0; i < step.count; i++) {
+			struct vd_kv	 *kv = step.changes[i].kv;
+			struct vd_object *object = vdi_codec_json_prepared(codec, kv);
+
+			size += (size_t) snprintf(text + size, room - size, "%d %.*s %lld %lld %lld %.*s\n", step.changes[i].is_delete, (int) kv->key_size, kv->data,
+						  (long long) kv->mod_rev, (long long) kv->create_rev, (long long) kv->version, (int) kv->value_size,
+						  kv->data + kv->key_size);
+			assert_null(vdi_codec_json_prepared(codec, kv));
+			*ret_ahead += object != NULL;
+			vd_object_unref(object);
+		}
+	(void) snprintf(text + size, room - size, "%d %s", (int) status, error.message);
+	vdi_log_steps_close(steps);
+}
+
+#define POD "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"}},\"spec\":{\"nodeName\":\"n\"}}"
+#define DEEP_OPEN_10 "[[[[[[[[[["
+#define DEEP_END_10 "]]]]]]]]]]"
+#define DEEP_OPEN_61 DEEP_OPEN_10 DEEP_OPEN_10 DEEP_OPEN_10 DEEP_OPEN_10 DEEP_OPEN_10 DEEP_OPEN_10 "["
+#define DEEP_END_61 "]" DEEP_END_10 DEEP_END_10 DEEP_END_10 DEEP_END_10 DEEP_END_10 DEEP_END_10
+
+/* A value behind "value":, the bracket of the line apart; and whether its object is made ahead. */
+static const struct {
+	const char *value;
+	bool	    is_ahead;
+} values[] = {
+	{ POD, true },
+	{ "{\"metadata\":{\"name\":\"\\u00e4\"}}", true },
+	{ "{\"metadata\":{},\"a\":[" DEEP_OPEN_61 DEEP_END_61 "]}", true },
+	{ "{\"metadata\":{},\"a\":[[" DEEP_OPEN_61 DEEP_END_61 "]]}", false }, /* an object may be so deep, but not in a line */
+	{ "{\"metadata\": {\"name\":\"a\"}}", false },
+	{ "{\"metadata\":{\"name\":\"a\"}} ", false },
+	{ " {\"metadata\":{\"name\":\"a\"}}", false },
+	{ POD ",\"version\":3", false },
+	{ POD ",\"key\":\"/registry/pods/b\"", false },
+	{ POD ",\"createRev\":0", false },
+	{ POD "," POD, false },
+	{ POD "}", false },
+	{ "{\"kind\":\"Pod\"}", false },
+	{ "{\"metadata\":{\"name\":\"a\",\"name\":\"b\"}}", false },
+	{ "{\"metadata\":{\"labels\":{\"a\":1}}}", false },
+	{ "{\"metadata\":{\"name\":\"\xff\"}}", false },
+	{ "{\"metadata\":{\"name\":\"a\",}}", false },
+	{ "{\"metadata\":{\"name\":\"a\"}", false },
+	{ "{\"metadata\":{\"name\":\"a\tb\"}}", false },
+	{ "{\"metadata\":{\"name\":tru}}", false },
+	{ "[]", false },
+	{ "1", false },
+	{ "01", false },
+	{ "\"a\"", false },
+	{ "k8s", false },
+	{ "", false },
+};
+
+/* Whatever a value is, the log says the same of it, word for word: the codec only saves a second look. */
+static void made_ahead_or_not_a_log_reads_the_same(void **state)
+{
+	char one[4096], other[4096];
+
+	(void) state;
+	make_codec();
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(values); i++) {
+		const char *key = i % 2 ? "/registry/pods/a" : "/registry/nodes/a";
+		unsigned    ahead;
+		char	    log[4096];
+
+		(void) snprintf(log, sizeof log,
+				HEAD "{\"rev\":5,\"type\":\"PUT\",\"key\":\"%s\",\"createRev\":2,\"version\":2,\"value\":%s}\n{\"commit\":5}\n" PUT(6, "/registry/pods/b")
+				COMMIT(6), key, values[i / 2].value);
+		write_log(log);
+		read_all(false, one, sizeof one, &ahead);
+		assert_int_equal(ahead, 0);
+		read_all(true, other, sizeof other, &ahead);
+		assert_string_equal(one, other);
+		if (ahead != (i % 2 && values[i / 2].is_ahead))
+			fail_msg("%u made ahead: %s", ahead, values[i / 2].value);
+		unlink(path);
+	}
+	assert_null(vd_codec_free(codec));
+}
+
+/* What was made ahead is what the value says, is given once, and what nobody asks for goes. */
+static void objects_made_ahead(void **state)
+{
+	struct vdi_log_steps *steps;
+	struct vdi_log_step   step;
+	struct vd_object     *object, *again;
+	int64_t		      live = vdi_alloc_live();
+	unsigned	      count = 0;
+	FILE		     *file;
+
+	(void) state;
+	make_codec();
+	write_log(HEAD);
+	file = fopen(path, "ae");
+	assert_non_null(file);
+	for (int revision = 2; revision < 3000; revision++)
+		(void) fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"/registry/pods/p\",\"value\":" POD "}\n{\"commit\":%d}\n", revision, revision);
+	(void) fclose(file);
+	assert_status(vdi_log_steps_open(path, &steps, NULL), VD_OK);
+	vdi_log_steps_prepare(steps, codec_of, NULL);
+	while (vdi_log_steps_next(steps, &step, NULL) == VD_OK) {
+		assert_int_equal(step.count, 1);
+		if (count++ % 3)
+			continue; /* nobody asks */
+		assert_status(vd_object_new(codec, step.changes[0].kv, &object, NULL), VD_OK);
+		assert_ptr_equal(vd_object_kv(object), step.changes[0].kv);
+		assert_int_equal(vd_object_revision(object), step.revision);
+		assert_true(vd_bytes_equal(vd_object_name(object), vd_bytes_of("a")));
+		assert_true(vd_bytes_equal(vd_object_field(object, 2), vd_bytes_of("n")) || vd_bytes_equal(vd_object_field(object, 0), vd_bytes_of("n")));
+		assert_status(vd_object_new(codec, step.changes[0].kv, &again, NULL), VD_OK);
+		assert_ptr_not_equal(object, again);
+		assert_true(vd_bytes_equal(vd_object_name(again), vd_bytes_of("a")));
+		vd_object_unref(object);
+		vd_object_unref(again);
+	}
+	assert_int_equal(count, 2998);
+	vdi_log_steps_close(steps);
+	assert_null(vd_codec_free(codec));
+	assert_int_equal(vdi_alloc_live(), live);
+	unlink(path);
+}
+
+/* Memory that was missing for an object made ahead is no end: the value is checked the other way. */
+static void every_allocation_may_fail_where_objects_are_made_ahead(void **state)
+{
+	bool failed = true;
+
+	(void) state;
+	write_log(HEAD "{\"rev\":2,\"type\":\"PUT\",\"key\":\"/registry/pods/a\",\"value\":" POD "}\n" COMMIT(2) PUT(3, "/registry/pods/b") COMMIT(3));
+	for (uint64_t nth = 1; failed; nth++) {
+		int64_t		      live = vdi_alloc_live();
+		struct vdi_log_steps *steps = NULL;
+		struct vdi_log_step   step;
+		unsigned	      count = 0;
+		vd_status	      status;
+
+		make_codec();
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vdi_log_steps_open(path, &steps, NULL);
+		if (status == VD_OK)
+			vdi_log_steps_prepare(steps, codec_of, NULL);
+		while (status == VD_OK && (status = vdi_log_steps_next(steps, &step, NULL)) == VD_OK)
+			count++;
+		failed = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_true(status == VD_CLOSED ? count == 2 : failed && status == VD_NOMEM);
+		vdi_log_steps_close(steps);
+		assert_null(vd_codec_free(codec));
+		assert_int_equal(vdi_alloc_live(), live);
+	}
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +358,9 @@ int main(void)
 		cmocka_unit_test(the_time_of_a_step_is_that_of_its_first_record),
 		cmocka_unit_test(times),
 		cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(made_ahead_or_not_a_log_reads_the_same),
+		cmocka_unit_test(objects_made_ahead),
+		cmocka_unit_test(every_allocation_may_fail_where_objects_are_made_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,13 @@
 
 static bool reads(const char *line, struct vdi_log_record *ret_record)
 {
-	return vdi_plain_line_read(vd_bytes_of(line), ret_record);
+	struct vdi_log_record record = { 0 };
+
+	if (!vdi_plain_line_split(vd_bytes_of(line), &record) || (record.is_unchecked && !vdi_plain_line_is_value(record.value)))
+		return false;
+	assert_int_equal(record.is_unchecked, record.kind == VDI_LOG_PUT);
+	*ret_record = record;
+	return true;
 }
 
 static void a_put_with_everything(void **state)

@@ -12,9 +12,11 @@
 
 #include "actor_sim.h"
 #include "alloc_slab.h"
+#include "codec_json.h"
 #include "command_line.h"
 #include "command_process.h"
 #include "fault_plan.h"
+#include "player.h"
 #include "replay_expect.h"
 #include "replay_watch.h"
 #include "selector.h"
@@ -44,6 +46,7 @@ struct replay {
 	struct vd_player	 *player;
 	struct vdi_resources	  resources;
 	struct vdi_replay_watch	 *watches;
+	const struct vdi_resource *resource_last; /* of codec_of */
 	struct vdi_viewer	**viewers;
 	size_t			  watch_count, viewer_count;
 	struct vdi_replay_expect *expect;
@@ -146,7 +149,24 @@ static vd_status make_cacher(struct replay *replay, struct vdi_resource *resourc
 	if (resource->cacher)
 		return VD_OK;
 	VDI_TRY(vdi_resource_cacher_options(resource, fields, field_count, name, &options, reterr));
+	if (vdi_codec_json_prepare_init(resource->codec) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	return vd_cacher_new(replay->env, vd_player_store(replay->player), &options, &resource->cacher, reterr);
+}
+
+/* Of the watched resources; mostly it is the one that was asked for last. */
+static const struct vd_codec *codec_of(void *arg, struct vd_bytes key)
+{
+	struct replay *replay = arg;
+
+	if (replay->resource_last && vd_bytes_has_prefix(key, vd_bytes_of(replay->resource_last->key_prefix)))
+		return replay->resource_last->codec;
+	for (size_t i = 0; i < replay->watch_count; i++)
+		if (vd_bytes_has_prefix(key, vd_bytes_of(replay->watches[i].resource->key_prefix))) {
+			replay->resource_last = replay->watches[i].resource;
+			return replay->resource_last->codec;
+		}
+	return NULL;
 }
 
 static vd_status read_watches(struct replay *replay, struct vd_error *reterr)
@@ -305,6 +325,7 @@ static vd_status prepare(struct replay *replay, struct vd_error *reterr)
 	VDI_TRY(vd_player_open(replay->env, &options, &replay->player, reterr));
 	for (size_t i = 0; i < replay->watch_count; i++)
 		VDI_TRY(make_cacher(replay, replay->watches[i].resource, reterr));
+	vdi_player_prepare(replay->player, codec_of, replay);
 	return open_viewers(replay, reterr);
 }
 
@@ -318,6 +339,8 @@ static void release(struct replay *replay)
 		vdi_wait_wait(&wait);
 		vdi_wait_fini(&wait);
 	}
+	if (replay->player)
+		vdi_player_prepare(replay->player, NULL, NULL);
 	for (size_t i = 0; i < replay->resources.count; i++) {
 		vd_cacher_close_wait(replay->resources.items[i]->cacher);
 		vd_codec_free(replay->resources.items[i]->codec);
