@@ -3,6 +3,7 @@ import http.client
 import http.server
 import json
 import socket
+import ssl
 import threading
 import urllib.parse
 
@@ -18,6 +19,7 @@ class LyingProxy:
         self.lock = threading.Lock()
         self.paths = []
         self.headers = []
+        self.peers = []  # common names of the clients' certificates
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -56,6 +58,8 @@ class LyingProxy:
         with self.lock:
             self.paths.append(handler.path)
             self.headers.append(dict(handler.headers))
+            if isinstance(handler.connection, ssl.SSLSocket):
+                self.peers.append({key: value for part in (handler.connection.getpeercert() or {}).get("subject", ()) for key, value in part}.get("commonName"))
         is_kind = path.path.endswith("/" + self.kind)
         upstream = http.client.HTTPConnection(self.host, self.port, timeout=300)
         try:

@@ -295,14 +295,14 @@ n=$(wc -l <"$COUNT")
 echo '{"apiVersion":"client.authentication.k8s.io/'$1'","kind":"ExecCredential","status":{"token":"token-'$n'"'$2'}}'
 """
 
-    def config_with_program(self, url, arguments, text=None, version="v1", more=""):
+    def config_with_program(self, url, arguments, text=None, version="v1", more="", ca=None):
         program = self.path("who-am-i")
         with open(program, "w", encoding="utf-8") as file:
             file.write(text or self.PROGRAM)
         os.chmod(program, 0o755)
         config = self.path("config")
         with open(config, "w", encoding="utf-8") as file:
-            file.write(json.dumps({"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}], "clusters": [{"name": "c", "cluster": {"server": url}}], "users": [
+            file.write(json.dumps({"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}], "clusters": [{"name": "c", "cluster": {"server": url, **({"certificate-authority-data": ca} if ca else {})}}], "users": [
                 {"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/" + version, "command": "./who-am-i", "args": arguments, "provideClusterInfo": True, "installHint": "get it",
                                                 "env": [{"name": "COUNT", "value": self.path("count")}], "interactiveMode": more or "Never"}}}]}))
         return config
@@ -360,21 +360,99 @@ echo '{"apiVersion":"client.authentication.k8s.io/'$1'","kind":"ExecCredential",
         self.assertIn("get it", run("record", "--kubeconfig", config, "-o", self.path("log")).stderr)
         self.assertIn("terminal", run("record", "--kubeconfig", self.config_with_program("http://127.0.0.1:1", [], more="Always"), "-o", self.path("log")).stderr)
 
-    def test_tls_and_client_certificates(self):
-        def openssl(*arguments):
-            subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=self.folder.name)
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=self.folder.name)
 
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
-        for name in ("server", "client"):
-            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", name + ".key", "-out", name + ".csr", "-subj", "/CN=" + name)
+    def certificates(self, ca, *names):
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", ca + ".key", "-out", ca + ".pem", "-subj", "/CN=" + ca)
+        for name in names:
+            self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", name + ".key", "-out", name + ".csr", "-subj", "/CN=" + name)
             with open(self.path("ext"), "w", encoding="utf-8") as file:
                 file.write("subjectAltName=IP:127.0.0.1\n")
-            openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", name + ".pem", "-extfile", "ext", "-days", "30")
+            self.openssl("x509", "-req", "-in", name + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key", "-CAcreateserial", "-out", name + ".pem", "-extfile", "ext", "-days", "30")
+
+    def demanding_proxy(self):
+        """Speaks TLS, and with those only whose certificate is of our CA."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.path("server.pem"), self.path("server.key"))
         context.load_verify_locations(self.path("ca.pem"))
         context.verify_mode = ssl.CERT_REQUIRED
-        server = LyingProxy(self.serve().url, tls=context)
+        return LyingProxy(self.serve().url, tls=context)
+
+    GIVER = """#!/bin/sh
+echo run >>"$COUNT"
+n=$(wc -l <"$COUNT")
+while [ ! -f answer-$n ]; do n=$((n - 1)); done
+sed "s/SOON/$(date -u -d '2 seconds' +%Y-%m-%dT%H:%M:%SZ)/" answer-$n
+"""
+
+    def answers(self, *said):
+        """What the program says the first time, the second time, ...: (certificate, key, expirationTimestamp)."""
+        for i in range(1, 9):
+            for name in ("answer-%d" % i, "count"):
+                if os.path.exists(self.path(name)):
+                    os.remove(self.path(name))
+        for i, (certificate, key, expires) in enumerate(said):
+            status = {"clientCertificateData": text_of(self.path(certificate)), "clientKeyData": text_of(self.path(key)), **({"expirationTimestamp": expires} if expires else {})}
+            with open(self.path("answer-%d" % (i + 1)), "w", encoding="utf-8") as file:
+                json.dump({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}, file)
+
+    def config_with_giver(self, proxy, text=None):
+        return self.config_with_program(proxy.url, [], text or self.GIVER.replace("answer-", self.path("answer-")),
+                                        ca=base64.b64encode(text_of(self.path("ca.pem")).encode()).decode())
+
+    def test_a_program_gives_certificates(self):
+        self.certificates("ca", "server", "one", "two")
+        one, two = (("one.pem", "one.key"), ("two.pem", "two.key"))
+        for number, (said, seen, runs) in enumerate(((((*one, None),), {"one"}, 1),
+                                                     (((*one, "2999-01-01T00:00:00Z"), (*two, None)), {"one"}, 1),
+                                                     (((*one, "2020-01-01T00:00:00Z"), (*two, None)), {"one", "two"}, 2))):
+            proxy = self.demanding_proxy()
+            self.answers(*said)
+            done = run("record", "--kubeconfig", self.config_with_giver(proxy), "--kind", "namespaces", "-q", "-o", self.path("log%d" % number), "--until", "2")
+            proxy.close()
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(proxy.peers and set(proxy.peers) <= seen, proxy.peers)
+            self.assertEqual((proxy.peers[-1] == "two", self.runs_of_program()), ("two" in seen, runs))
+            self.assertNotIn("Authorization", {name for headers in proxy.headers for name in headers})
+
+    def test_a_certificate_is_renewed_when_it_expires(self):
+        self.certificates("ca", "server", "one", "two")
+        proxy = self.demanding_proxy()
+        self.answers(("one.pem", "one.key", "SOON"), ("two.pem", "two.key", None))
+        process = subprocess.Popen([PROGRAM, "record", "--kubeconfig", self.config_with_giver(proxy), "--kind", "namespaces", "-q", "--watch-timeout", "3s", "-o", self.path("log")],
+                                   stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and proxy.peers.count("two") < 3:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=GUARD)[1]
+        proxy.close()
+        self.assertEqual(process.returncode, 0, said)
+        self.assertEqual(proxy.peers, sorted(proxy.peers))  # once it is renewed nobody comes with the old one
+        self.assertEqual(self.runs_of_program(), 2)
+
+    def test_certificates_that_cannot_be_used(self):
+        self.certificates("ca", "server", "one", "two")
+        self.certificates("other", "stranger")
+        with open(self.path("garbage"), "w", encoding="utf-8") as file:
+            file.write("-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
+        proxy = self.demanding_proxy()
+        for certificate, key in (("garbage", "one.key"), ("one.pem", "garbage"), ("one.pem", "two.key"), ("stranger.pem", "stranger.key")):
+            self.answers((certificate, key, None))
+            done = run("record", "--kubeconfig", self.config_with_giver(proxy), "--kind", "namespaces", "-q", "-o", self.path("log-" + certificate + key), "--until", "2")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertTrue(done.stderr.startswith("vedette record: "), done.stderr)
+            self.assertLessEqual(self.runs_of_program(), 3)
+        for text, said in (("#!/bin/sh\necho certificates\n", "no ExecCredential"), ("#!/bin/sh\nexit 3\n", "status 3"), ("#!/bin/sh\nhead -c 3000 /dev/urandom\n", "no ExecCredential")):
+            done = run("record", "--kubeconfig", self.config_with_giver(proxy, text), "--kind", "namespaces", "-q", "-o", self.path("log"), "--until", "2")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(said, done.stderr)
+        self.assertEqual(proxy.peers, [])
+        proxy.close()
+
+    def test_tls_and_client_certificates(self):
+        self.certificates("ca", "server", "client")
+        server = self.demanding_proxy()
         arguments = ("--kind", "namespaces", "-q", "--until", "2")
         done = run("record", "--server", server.url, "-o", self.path("a"), *arguments)
         self.assertEqual(done.returncode, 1)

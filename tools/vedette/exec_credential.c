@@ -162,6 +162,11 @@ static vd_status spawn(const struct vdi_exec_credential *credential, int output,
 			    plan->hint ? ". " : "", plan->hint ? plan->hint : "");
 }
 
+static int64_t timeout_of(const struct vdi_exec_plan *plan)
+{
+	return plan->timeout_ms ? plan->timeout_ms : TIMEOUT_MS;
+}
+
 /* Until the end of what it writes. */
 static vd_status read_output(const struct vdi_exec_plan *plan, int input, int64_t deadline_ms, char *output, size_t *ret_size, struct vd_error *reterr)
 {
@@ -174,7 +179,8 @@ static vd_status read_output(const struct vdi_exec_plan *plan, int input, int64_
 		ssize_t got;
 
 		if (ready == 0)
-			return vd_error_set(reterr, VD_TIMEOUT, "\"%.80s\" took longer than %d s to say who we are", plan->command, TIMEOUT_MS / 1000);
+			return vd_error_set(reterr, VD_TIMEOUT, "\"%.80s\" took longer than %lld s to say who we are", plan->command,
+					    (long long) (timeout_of(plan) / 1000));
 		got = ready > 0 ? read(input, output + size, OUTPUT_SIZE_MAX + 1 - size) : -1;
 		if (got < 0 && errno != EINTR)
 			return vd_error_set(reterr, VD_FORBIDDEN, "cannot read what \"%.80s\" says: %s", plan->command, strerror(errno));
@@ -209,7 +215,7 @@ static vd_status reap(const struct vdi_exec_plan *plan, pid_t pid, int64_t deadl
 
 static vd_status run_program(const struct vdi_exec_credential *credential, char *output, size_t *ret_size, struct vd_error *reterr)
 {
-	int64_t	  deadline_ms = now_ms() + TIMEOUT_MS;
+	int64_t	  deadline_ms = now_ms() + timeout_of(credential->plan);
 	int	  pipes[2];
 	pid_t	  pid;
 	vd_status status;

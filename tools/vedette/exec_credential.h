@@ -17,6 +17,7 @@ struct vdi_exec_plan {
 	char *arguments[VDI_EXEC_WORDS_MAX + 2];   /* command first; NULL behind the last */
 	char *environment[VDI_EXEC_WORDS_MAX + 1]; /* "NAME=value", besides our own */
 	bool  gives_cluster;
+	int64_t timeout_ms; /* 0: 60 s */
 };
 /* Copes with a zeroed one. */
 void vdi_exec_plan_fini(struct vdi_exec_plan *plan);
