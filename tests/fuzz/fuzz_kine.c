@@ -1,10 +1,10 @@
 /* Tables of kine. The input is either a database file as it stands ("SQLite format 3"), or rows, one a line: id, name, created, deleted, create_revision, prev_revision, lease, value
  * with tabs between; nothing is NULL, digits are a number, 'f' and digits a float, 'x' begins a blob, anything else is text. What the importer makes of it is a log: a snapshot
- * first, of live keys, each once; then revisions that grow, one change each; nothing is lost between read, taken and skipped; and it is the same again the next time.
+ * first, of live keys, each once; then revisions that grow, one change each; as many as another way of counting finds; and it is the same again the next time.
  */
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -16,7 +16,7 @@
 struct check {
 	vd_rev	 last, open;
 	bool	 in_snapshot, began;
-	unsigned changes;
+	unsigned changes, deletes;
 	uint64_t hash;
 	struct vd_kv *keys[KEYS_MAX]; /* of the snapshot, the first ones */
 	unsigned      key_count;
@@ -50,6 +50,7 @@ static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd
 	}
 	check->began = true;
 	check->changes++;
+	check->deletes += is_delete;
 	mix(check, numbers, sizeof numbers);
 	mix(check, kv->data, kv->key_size + (size_t) kv->value_size);
 	return VD_OK;
@@ -90,37 +91,68 @@ static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, con
 	return VD_OK;
 }
 
+/* How many changes, and deletes among them, there must be; -1: nobody knows. */
+struct expected {
+	int64_t changes, deletes;
+};
+
 /* Returns what it gave, and how it ended. */
-static uint64_t import(const char *path)
+static uint64_t import(const char *name, const struct expected *expected)
 {
 	struct check		 check = { 0 };
 	struct vdi_import_sink	 sink = { on_change, on_commit, on_snapshot, on_mark, &check };
 	struct vdi_import_totals totals = { 0 };
 	struct vd_error		 error = { 0 };
-	vd_status		 status = vdi_import_kine(path, &sink, &totals, &error);
+	vd_status		 status = vdi_import_kine(name, &sink, &totals, &error);
 
 	if (status == VD_OK) {
 		VDI_CHECK(check.open == 0 && !check.in_snapshot && totals.revision == check.last);
+		VDI_CHECK(expected->changes < 0 || (check.changes == (uint64_t) expected->changes && check.deletes == (uint64_t) expected->deletes));
 		VDI_CHECK(totals.taken == check.changes && totals.read == totals.taken + totals.skipped);
 	} else {
-		VDI_CHECK(error.code == status && error.message[0]);
+		VDI_CHECK(error.code == status && error.message[0] && (status != VD_NOT_FOUND || expected->changes < 0));
 	}
 	for (unsigned i = 0; i < check.key_count; i++)
 		vd_kv_unref(check.keys[i]);
 	return check.hash * 31 + (uint64_t) status;
 }
 
-static void import_bytes(const void *data, size_t size)
-{
-	int	 file = memfd_create("kine", MFD_CLOEXEC);
-	char	 path[64];
-	uint64_t first;
+/* SQLite wants a name in a folder. */
+static char path[64];
 
-	VDI_CHECK(file >= 0 && write(file, data, size) == (ssize_t) size);
-	(void) snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-	first = import(path);
-	VDI_CHECK(import(path) == first);
-	(void) close(file);
+/* And what it may lay beside it. */
+static void remove_files(const char *const *suffixes, size_t count)
+{
+	char name[80];
+
+	for (size_t i = 0; i < count; i++) {
+		(void) snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+		(void) unlink(name);
+	}
+}
+
+static const char *const suffixes[] = { "-wal", "-shm", "-journal", "" };
+
+static void remove_all(void)
+{
+	remove_files(suffixes, VDI_ARRAY_SIZE(suffixes));
+}
+
+static void import_bytes(const void *data, size_t size, const struct expected *expected)
+{
+	static int file = -1;
+	uint64_t   first;
+
+	if (file < 0) {
+		(void) snprintf(path, sizeof path, "/tmp/vedette-fuzz-kine-XXXXXX");
+		file = mkostemp(path, O_CLOEXEC);
+		(void) atexit(remove_all);
+	}
+	VDI_CHECK(file >= 0 && ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == (ssize_t) size);
+	first = import(path, expected);
+	VDI_CHECK(import(path, expected) == first);
+	if (expected->changes < 0)
+		remove_files(suffixes, VDI_ARRAY_SIZE(suffixes) - 1);
 }
 
 /* ---- Rows ---- */
@@ -132,6 +164,8 @@ static void bind(sqlite3_stmt *insert, int column, const char *field, size_t siz
 	(void) snprintf(number, sizeof number, "%.*s", (int) VDI_MIN(size, sizeof number - 1), field);
 	if (size == 0)
 		(void) sqlite3_bind_null(insert, column);
+	else if (column == 2) /* one name, one type */
+		(void) sqlite3_bind_text(insert, column, field, (int) size, SQLITE_STATIC);
 	else if ((*field >= '0' && *field <= '9') || *field == '-')
 		(void) sqlite3_bind_int64(insert, column, strtoll(number, NULL, 10));
 	else if (*field == 'f')
@@ -164,6 +198,24 @@ static void insert_rows(sqlite3_stmt *insert, const char *text, size_t size)
 	}
 }
 
+/* In other words than the importer's: what lived at the compacted revision by groups, and everything behind it. */
+static int64_t count(sqlite3 *database, const char *what)
+{
+	static const char from[] =
+		"WITH own AS (SELECT id, name, (coalesce(CAST(deleted AS INTEGER), 0) & 4294967295) != 0 AS gone FROM kine WHERE name != 'compact_rev_key' AND substr(name, 1, 4) != 'gap-'), "
+		"compacted AS (SELECT coalesce(CAST(max(prev_revision) AS INTEGER), 0) AS revision FROM kine WHERE name = 'compact_rev_key'), "
+		"lived AS (SELECT max(id), gone FROM own, compacted WHERE id <= revision GROUP BY name), behind AS (SELECT gone FROM own, compacted WHERE id > revision) ";
+	sqlite3_stmt *statement;
+	char	      text[1024];
+	int64_t	      number;
+
+	(void) snprintf(text, sizeof text, "%s SELECT %s", from, what);
+	VDI_CHECK(sqlite3_prepare_v2(database, text, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW);
+	number = sqlite3_column_int64(statement, 0);
+	(void) sqlite3_finalize(statement);
+	return number;
+}
+
 static void import_rows(const char *text, size_t size)
 {
 	static const char table[] = "CREATE TABLE kine (id INTEGER PRIMARY KEY AUTOINCREMENT, name INTEGER, created INTEGER, deleted INTEGER, create_revision INTEGER, "
@@ -171,6 +223,7 @@ static void import_rows(const char *text, size_t size)
 	sqlite3	      *database;
 	sqlite3_stmt  *insert;
 	sqlite3_int64  bytes = 0;
+	struct expected expected;
 	unsigned char *file;
 
 	VDI_CHECK(sqlite3_open(":memory:", &database) == SQLITE_OK && sqlite3_exec(database, table, NULL, NULL, NULL) == SQLITE_OK);
@@ -180,15 +233,19 @@ static void import_rows(const char *text, size_t size)
 	(void) sqlite3_finalize(insert);
 	file = sqlite3_serialize(database, "main", &bytes, 0);
 	VDI_CHECK(file != NULL);
-	import_bytes(file, (size_t) bytes);
+	expected.changes = count(database, "(SELECT count(*) FROM lived WHERE NOT gone) + (SELECT count(*) FROM behind)");
+	expected.deletes = count(database, "(SELECT count(*) FROM behind WHERE gone)");
+	import_bytes(file, (size_t) bytes, &expected);
 	sqlite3_free(file);
 	(void) sqlite3_close(database);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct expected unknown = { -1, -1 };
+
 	if (size >= 15 && memcmp(data, "SQLite format 3", 15) == 0)
-		import_bytes(data, size);
+		import_bytes(data, size, &unknown);
 	else
 		import_rows((const char *) data, size);
 	return 0;
