@@ -23,6 +23,7 @@
 #define FRAME_SIZE_MAX	   ((size_t) 16384 + 64) /* what nghttp2 gives at once */
 #define KEEPALIVE_TIMEOUT  VD_SECONDS(20)
 #define PING_STRIKES_MAX   2
+#define UNSENT_FRAMES_MAX  1000 /* of a peer that does not read; then nothing is read from it either */
 #define RESETS_BURST	   20000 /* a client that ends all its watches at once */
 #define RESETS_PER_SECOND  5000
 #define WHY_SIZE	   256
@@ -49,6 +50,7 @@ struct vdi_h2_connection {
 	bool	 is_shaking;
 	bool	 is_ready;
 	bool	 is_receiving; /* inside nghttp2_session_mem_recv */
+	bool	 is_paused;    /* nothing is read before something is written */
 	bool	 is_closing;
 	bool	 is_lingering; /* all is written and said; waits for the peer's end */
 	bool	 is_over;
@@ -444,6 +446,24 @@ static void say_goodbye(struct vdi_h2_connection *connection)
 	}
 }
 
+/* Requests whose answers nobody takes would pile up without an end. */
+static void pause_if_unread(struct vdi_h2_connection *connection)
+{
+	if (connection->kept == NULL || connection->is_paused || nghttp2_session_get_outbound_queue_size(connection->session) < UNSENT_FRAMES_MAX)
+		return;
+	connection->is_paused = true;
+	event_del(&connection->read_event);
+}
+
+static void read_on(struct vdi_h2_connection *connection)
+{
+	connection->is_paused = false;
+	if (event_add(&connection->read_event, NULL) != 0)
+		note_end(connection, "out of memory");
+	else if (connection->link && vdi_h2_link_has_more(connection->link))
+		event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
+}
+
 static void flush(struct vdi_h2_connection *connection)
 {
 	size_t written = 0;
@@ -467,6 +487,8 @@ static void flush(struct vdi_h2_connection *connection)
 	}
 	if (connection->kept)
 		return;
+	if (connection->is_paused)
+		read_on(connection);
 	if (connection->is_closing)
 		say_goodbye(connection);
 	else
@@ -645,7 +667,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	while (has_more && rounds++ < READ_SIZE_MAX / VDI_H2_SCRATCH_SIZE)
 		has_more = read_some(connection);
 	if (!connection->is_over) {
-		if (has_more && connection->link)
+		pause_if_unread(connection);
+		if (has_more && connection->link && !connection->is_paused)
 			event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
 		if (nghttp2_session_want_write(connection->session) || !nghttp2_session_want_read(connection->session))
 			vdi_h2_connection_touch(connection);

@@ -529,12 +529,7 @@ static bool take_header(struct vdi_rpc_server_call *call, struct vd_bytes name, 
 
 bool vdi_h2_server_call_header(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
 {
-	call->headers_size += name.size + value.size + 32;
-	if (call->headers_size > VDI_H2_HEADERS_SIZE_MAX)
-		refuse(call, 0, VDI_RPC_RESOURCE_EXHAUSTED, "the headers are too large");
-	if (call->is_refused)
-		return true;
-	return take_header(call, name, value);
+	return call->is_refused || take_header(call, name, value);
 }
 
 /* ---- Life ---- */

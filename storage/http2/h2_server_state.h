@@ -83,7 +83,6 @@ struct vdi_rpc_server_call {
 	size_t	    text_size;
 	size_t	    text_capacity;
 	size_t	    metadata_at;
-	size_t	    headers_size; /* as HTTP/2 counts them */
 	vd_dur	    timeout; /* 0: none */
 	void	   *arg; /* the service's; set before anything else is told */
 	char	    room[128]; /* of a short text */

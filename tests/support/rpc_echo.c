@@ -41,12 +41,12 @@ static void accepted(void *arg, struct vdi_rpc_server_call *call, const char *me
 	struct rpc_echo	 *echo = arg;
 	struct echo_call *mine = VDI_NEW(struct echo_call);
 
-	atomic_fetch_add(&echo->accepted, 1);
 	vdi_rpc_server_call_set_arg(call, mine);
 	if (mine == NULL) {
 		vdi_rpc_server_finish(call, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
 		return;
 	}
+	atomic_fetch_add(&echo->accepted, 1);
 	mine->echo = echo;
 	mine->call = call;
 	mine->method = method;
