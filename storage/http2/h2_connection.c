@@ -20,7 +20,6 @@
 
 #define READ_SIZE_MAX	   ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* in one turn */
 #define WRITE_SIZE_MAX	   ((size_t) 4 * VDI_H2_SCRATCH_SIZE)
-#define FRAME_SIZE_MAX	   ((size_t) 16384 + 64) /* what nghttp2 gives at once */
 #define KEEPALIVE_TIMEOUT  VD_SECONDS(20)
 #define PING_STRIKES_MAX   2
 #define UNSENT_FRAMES_MAX  1000 /* of a peer that does not read; then nothing is read from it either */
@@ -62,7 +61,7 @@ struct vdi_h2_connection {
 	size_t	 kept_size;
 	size_t	 kept_used;
 	size_t	 output_size; /* while the hub's output is being filled */
-	bool	 is_output_full;
+	bool	 is_full;     /* the output: a frame of DATA waits */
 	size_t	 headers_size;
 	unsigned streams;
 	int32_t	 not_sent_id;
@@ -233,8 +232,8 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 
 	(void) session;
 	VDI_CHECK(frame->data.padlen == 0); /* nobody asks for padding */
-	if (VDI_H2_SCRATCH_SIZE - connection->output_size < 9 + size) {
-		connection->is_output_full = true;
+	if (connection->output_size + 9 + size > VDI_H2_SCRATCH_SIZE) {
+		connection->is_full = true;
 		return NGHTTP2_ERR_WOULDBLOCK;
 	}
 	memcpy(output, head, 9);
@@ -407,15 +406,16 @@ static bool keep(struct vdi_h2_connection *connection, const char *bytes, size_t
 	return true;
 }
 
-/* What nghttp2 has for us, as long as there is room. False: an end was noted. */
+/* What nghttp2 has for us, as long as there is room: it puts out as much DATA (send_data) as that takes, then answers with one frame of another kind, for which there is always room,
+ * or with none. False: an end was noted. */
 static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 {
 	char *output = vdi_h2_hub_output(connection->hub);
 
 	connection->output_size = 0;
-	connection->is_output_full = false;
+	connection->is_full = false;
 	*ret_is_all = false;
-	while (VDI_H2_SCRATCH_SIZE - connection->output_size >= FRAME_SIZE_MAX) {
+	while (connection->output_size < VDI_H2_SCRATCH_SIZE) {
 		const uint8_t *bytes;
 		ssize_t	       size = nghttp2_session_mem_send(connection->session, &bytes);
 
@@ -424,9 +424,10 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 			return false;
 		}
 		if (size == 0) {
-			*ret_is_all = !connection->is_output_full;
+			*ret_is_all = !connection->is_full;
 			break;
 		}
+		VDI_CHECK((size_t) size <= VDI_H2_FRAME_SIZE_MAX);
 		memcpy(output + connection->output_size, bytes, (size_t) size);
 		connection->output_size += (size_t) size;
 	}

@@ -29,7 +29,7 @@ struct vdi_h2_hub {
 	TAILQ_HEAD(, vdi_h2_dirty) dirty;
 	unsigned		  dirty_count;
 	char			  input[VDI_H2_SCRATCH_SIZE];
-	char			  output[VDI_H2_SCRATCH_SIZE];
+	char			  output[VDI_H2_SCRATCH_SIZE + VDI_H2_FRAME_SIZE_MAX];
 };
 
 /* ---- A turn's end ---- */

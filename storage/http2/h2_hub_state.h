@@ -19,7 +19,8 @@ void vdi_h2_hub_unlist_dirty(struct vdi_h2_hub *hub, struct vdi_h2_dirty *dirty)
 bool vdi_h2_hub_begin_input(struct vdi_h2_hub *hub);
 void vdi_h2_hub_end_input(struct vdi_h2_hub *hub, bool lends);
 
-/* VDI_H2_SCRATCH_SIZE bytes each, for the duration of one read or one write. */
+/* VDI_H2_SCRATCH_SIZE bytes for the duration of one read; and for one write as many, and a frame more. */
+#define VDI_H2_FRAME_SIZE_MAX ((size_t) 16384 + 64)
 char *vdi_h2_hub_input(struct vdi_h2_hub *hub);
 char *vdi_h2_hub_output(struct vdi_h2_hub *hub);
 

@@ -158,6 +158,13 @@ static void mutual_tls_tells_who_the_client_is(void **state)
 	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
 }
 
+/* With TLS 1.3 the server says so after the handshake; if the connection is cut before that is read, or the transport does not look, it is only seen to be closed. */
+static void expect_cause_of_certificate(const char *cause, const char *best)
+{
+	if (strcmp(cause, best) != 0)
+		assert_string_equal(cause, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+}
+
 static void a_client_certificate_that_is_missing_or_strange(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", true);
@@ -168,12 +175,12 @@ static void a_client_certificate_that_is_missing_or_strange(void **state)
 	(void) state;
 	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
-	assert_string_equal(cause, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+	expect_cause_of_certificate(cause, "the server wants a client certificate");
 	tls.cert_path = rpc_certs_path(&certs, "stranger.pem");
 	tls.key_path = rpc_certs_path(&certs, "stranger.key");
 	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
-	assert_string_equal(cause, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+	expect_cause_of_certificate(cause, "the server does not accept the client certificate");
 }
 
 static void plain_text_and_tls_do_not_meet(void **state)
