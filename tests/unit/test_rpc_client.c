@@ -660,11 +660,12 @@ static void a_server_that_stands_still_holds_nothing_up(void **state)
 		struct rpc_answer      answer;
 
 		wait_until_ready(client, 0, true);
-		rpc_recorder_init(&recorder, env, client, true);
-		assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
 		request.message = (struct vd_bytes) { bytes, 8 << 20 };
 		request.timeout = (vd_dur) { 0 };
 		begin_call(client, &request, &tally);
+		rpc_recorder_init(&recorder, env, client, true);
+		assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+		rpc_recorder_wait_opened(&recorder); /* and the call before it has begun */
 		for (int k = 0; k < 100; k++)
 			assert_status(client->ops->stream_send(recorder.stream, (struct vd_bytes) { bytes, 10000 }), VD_OK);
 		if (i % 2) {
