@@ -391,13 +391,13 @@ static void on_ended(void *arg, const char *why)
 	}
 	while ((rpc = TAILQ_FIRST(&line->rpcs)) != NULL)
 		vdi_h2_rpc_lost(rpc, why);
-	(void) vdi_h2_connection_free(line->connection);
 	if (was_current && !channel->is_retired) {
 		if (line->was_ready)
 			dial_later(channel);
 		else
 			dial_next(channel, why);
 	}
+	(void) vdi_h2_connection_free(line->connection); /* and why with it */
 	vdi_free(line);
 	vdi_lock_acquire(&client->lock);
 	vdi_h2_channel_unref_locked(channel);

@@ -598,10 +598,9 @@ void vdi_h2_rpc_reset(struct vdi_h2_rpc *rpc, uint32_t error_code)
 	bool is_unsent = is_refused || !rpc->was_opened;
 
 	vdi_h2_line_remove(rpc->line, rpc); /* nghttp2 has closed it */
+	/* A status in trailers that were not complete is none. */
 	if (is_unsent)
 		wait_again(rpc, words);
-	else if (rpc->answer.has_status)
-		end_with_answer(rpc);
 	else
 		end_with(rpc, code, words, false, false);
 }
