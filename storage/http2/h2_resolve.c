@@ -1,5 +1,5 @@
-/* getaddrinfo blocks, for as long as name servers take: each question is a blocking actor, which is gone with its answer. Who asked may lose interest first; the two meet
- * under the question's lock, and whoever is the last frees it. */
+/* getaddrinfo blocks, for as long as name servers take: each question is a blocking actor of its own. Who asked may lose interest first; the two meet under the question's lock. The
+ * actor is closed by who asked, and frees all when its run is over. */
 #include <ctype.h>
 #include <netdb.h>
 #include <stddef.h>
@@ -20,8 +20,7 @@ struct vdi_h2_resolve {
 
 	/* Under lock. */
 	void (*done)(void *arg, struct vdi_h2_addresses *addresses, const char *why); /* NULL: nobody wants it */
-	void	*arg;
-	unsigned references;
+	void *arg;
 };
 
 static struct vdi_h2_addresses *copy_list(const struct addrinfo *list)
@@ -89,24 +88,14 @@ vd_status vdi_h2_address_of_path(const char *path, struct vdi_h2_addresses **ret
 
 /* ---- Names ---- */
 
-static void free_resolve(struct vdi_h2_resolve *resolve)
+static void free_resolve(void *arg)
 {
+	struct vdi_h2_resolve *resolve = arg;
+
 	vdi_lock_fini(&resolve->lock);
 	vdi_free(resolve->host);
 	vdi_free(resolve->port);
 	vdi_free(resolve);
-}
-
-static void drop(void *arg)
-{
-	struct vdi_h2_resolve *resolve = arg;
-	bool		       is_last;
-
-	vdi_lock_acquire(&resolve->lock);
-	is_last = --resolve->references == 0;
-	vdi_lock_release(&resolve->lock);
-	if (is_last)
-		free_resolve(resolve);
 }
 
 static void say(int error, char *text, size_t size)
@@ -135,7 +124,6 @@ static void run(void *arg)
 		vdi_free(addresses);
 	resolve->done = NULL;
 	vdi_lock_release(&resolve->lock);
-	vd_actor_close(resolve->actor, drop, resolve);
 }
 
 vd_status vdi_h2_resolve_start(const struct vd_env *env, const char *host, const char *port, void (*done)(void *arg, struct vdi_h2_addresses *addresses, const char *why),
@@ -152,7 +140,6 @@ vd_status vdi_h2_resolve_start(const struct vd_env *env, const char *host, const
 	resolve->port = vdi_strdup(port);
 	resolve->done = done;
 	resolve->arg = arg;
-	resolve->references = 2;
 	status = resolve->host && resolve->port ? vd_actor_new(env, &options, &resolve->actor) : VD_NOMEM;
 	if (status != VD_OK) {
 		free_resolve(resolve);
@@ -170,6 +157,6 @@ struct vdi_h2_resolve *vdi_h2_resolve_end(struct vdi_h2_resolve *resolve)
 	vdi_lock_acquire(&resolve->lock);
 	resolve->done = NULL;
 	vdi_lock_release(&resolve->lock);
-	drop(resolve);
+	vd_actor_close(resolve->actor, free_resolve, resolve);
 	return NULL;
 }
