@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "read_defaults.h"
 #include "schema.h"
 
 struct reading {
@@ -210,10 +211,14 @@ static vd_status read_version(struct reading *reading, const struct vdi_node *ve
 	struct vdi_resource *resource;
 	vd_status	     status;
 
-	if (!is_served && !is_stored)
-		return VD_OK;
 	resource = vdi_resource_new();
 	status = resource ? fill(reading, resource, version) : VD_NOMEM;
+	if (status == VD_OK) /* objects may be stored in any of them */
+		status = vdi_read_defaults_add(&crd->defaults, resource->api_version, resource->schema);
+	if (!is_served && !is_stored) {
+		(void) vdi_resource_unref(resource);
+		return status == VD_NOMEM ? VD_NOMEM : VD_OK;
+	}
 	if (status == VD_OK && is_served) {
 		status = vdi_resources_add(&crd->resources, resource);
 		if (status == VD_OK)
@@ -266,6 +271,7 @@ static vd_status read(struct reading *reading, struct vd_bytes json, struct vdi_
 		VDI_TRY(read_version(reading, version, crd));
 	if (crd->stored == NULL)
 		return fault(reading, "no version is the one that is stored");
+	crd->stored->defaults = vdi_read_defaults_ref(crd->defaults);
 	for (size_t i = 0; i < crd->resources.count; i++) {
 		struct vdi_resource *resource = crd->resources.items[i];
 
@@ -298,4 +304,5 @@ void vdi_crd_fini(struct vdi_crd *crd)
 {
 	vdi_resources_fini(&crd->resources);
 	crd->stored = vdi_resource_unref(crd->stored);
+	crd->defaults = vdi_read_defaults_unref(crd->defaults);
 }

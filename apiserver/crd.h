@@ -31,6 +31,7 @@ struct vdi_crd {
 	struct vdi_resource *stored;	/* the storage version, served or not; a use of it */
 	struct vd_field_spec fields[VD_FIELDS_MAX]; /* of all versions together; their texts are of the resources or of stored */
 	size_t		     field_count;
+	struct vdi_read_defaults *defaults; /* of all versions; a use, beside that of stored */
 	char		     uid[64];
 	int64_t		     generation;
 	bool		     is_terminating; /* its objects go */

@@ -1,6 +1,6 @@
 /* How: the informer's picture is compared with what is known, one record for each definition. A record has what its newest state asks for (crd) and what is
  * served because of it (served), which follows when the names are accepted and the cache is ready. A cache stays when only columns, subresources, schemas or
- * versions change; other fields to select by need another one. Caches that nothing refers to any more end when all loops have taken the set without them and their
+ * versions change; other fields to select by and other defaults need another one. Caches that nothing refers to any more end when all loops have taken the set without them and their
  * watches have been told of the last deletions.
  */
 #include "definitions.h"
@@ -13,6 +13,7 @@
 #include "http_server.h"
 #include "kind_cache.h"
 #include "kinds.h"
+#include "read_defaults.h"
 
 #define CACHE_POLL    VD_MS(5)
 #define RETRY	      VD_MS(200)
@@ -418,7 +419,7 @@ static uint64_t key_of(const struct vdi_crd *crd)
 	key = add_text(key, crd->stored->namespaced ? "n" : "c");
 	for (size_t i = 0; i < crd->field_count; i++)
 		key = add_text(key, crd->fields[i].name);
-	return key;
+	return (key ^ vdi_read_defaults_key(crd->defaults)) * 0x100000001B3u;
 }
 
 static vd_status bind_one(struct definition *definition, struct vdi_resource *resource, bool is_first)

@@ -6,6 +6,7 @@
 #include "env.h"
 #include "http_server.h"
 #include "kind_cache.h"
+#include "read_defaults.h"
 #include "wait.h"
 
 #define RESOURCES_FILE_MAX (16u << 20)
@@ -355,7 +356,8 @@ static bool can_share(const struct vdi_resource *a, const struct vdi_resource *b
 	const char *x = a->trigger, *y = b->trigger;
 
 	return strcmp(a->key_prefix, b->key_prefix) == 0 && a->namespaced == b->namespaced && a->history_bytes == b->history_bytes &&
-	       strcmp(a->version, b->version) == 0 && strcmp(x ? x : "", y ? y : "") == 0 && same_fields(a, b);
+	       strcmp(a->version, b->version) == 0 && strcmp(x ? x : "", y ? y : "") == 0 &&
+	       vdi_read_defaults_key(a->defaults) == vdi_read_defaults_key(b->defaults) && same_fields(a, b);
 }
 
 /* Whether they show the same: then they share the tables of watches too. */

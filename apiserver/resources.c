@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "kind_cache.h"
+#include "read_defaults.h"
 #include "schema.h"
 
 struct vdi_resource *vdi_resource_new(void)
@@ -28,6 +29,7 @@ struct vdi_resource *vdi_resource_unref(struct vdi_resource *resource)
 		return NULL;
 	(void) vdi_kind_cache_unref(resource->cache);
 	(void) vdi_schema_free((struct vdi_schema *) (uintptr_t) resource->schema);
+	(void) vdi_read_defaults_unref(resource->defaults);
 	for (size_t i = 0; i < resource->owned_count; i++)
 		vdi_free(resource->owned[i]);
 	vdi_free(resource->owned);
@@ -277,6 +279,10 @@ vd_status vdi_resource_cacher_options(struct vdi_resource *resource, const struc
 				      struct vd_cacher_options *options, struct vd_error *reterr)
 {
 	VDI_TRY(vd_codec_json_new(fields, field_count, &resource->codec, reterr));
+	if (resource->defaults && vdi_read_defaults_wrap(resource->defaults, &resource->codec) != VD_OK) {
+		resource->codec = vd_codec_free(resource->codec);
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	}
 	options->resource = vdi_resource_name(resource, buffer);
 	options->group = resource->group;
 	options->key_prefix = resource->key_prefix;

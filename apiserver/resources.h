@@ -13,6 +13,7 @@
 
 struct vdi_kind_cache;
 struct vdi_resource_counts;
+struct vdi_read_defaults;
 struct vdi_schema;
 
 /* How a cell of a table comes about. */
@@ -97,6 +98,8 @@ struct vdi_resource {
 	const char		   *api_version;     /* of a custom kind: "example.com/v1"; NULL: nothing is rewritten */
 	const char		   *stored_api_version; /* what its objects are stored as */
 	const struct vdi_schema	   *schema;	   /* of a custom kind, its own; or NULL: anything goes */
+
+	struct vdi_read_defaults   *defaults;	   /* of its objects, whatever version they are stored in; a use; NULL: none, or somebody else's business */
 
 	/* Set by the server; NULL before. */
 	struct vdi_kind_cache	   *cache;  /* a use of it; codec and cacher are its */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "resources.h"
+#include "read_defaults.h"
 #include "schema.h"
 
 struct reader {
@@ -329,6 +330,7 @@ static vd_status complete(struct reader *reader, struct vdi_resource *resource)
 static vd_status read_entry(struct reader *reader, const json_t *entry)
 {
 	struct vdi_resource *resource = reader->resource;
+	char		     api_version[VDI_RESOURCE_NAME_MAX];
 	const char	    *key;
 	json_t		    *value;
 
@@ -343,7 +345,7 @@ static vd_status read_entry(struct reader *reader, const json_t *entry)
 	VDI_TRY(take_columns(reader, json_object_get(entry, "printerColumns"), resource));
 	VDI_TRY(complete(reader, resource));
 	resource->has_generation = true;
-	return VD_OK;
+	return vdi_read_defaults_add(&resource->defaults, vdi_resource_api_version(resource, api_version), resource->schema);
 }
 
 static vd_status add(struct vdi_resources *resources, struct vdi_resource *resource, struct reader *reader)

@@ -26,7 +26,9 @@ struct vdi_schema;
  * their indexes); nothing of it is kept. */
 VDI_MUST_USE vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_api_v3_schema, const char *place, struct vdi_schema **ret_schema,
 					  struct vdi_faults *faults);
-/* NULL is fine; answers NULL. */
+/* One use more; there is one at first. */
+const struct vdi_schema *vdi_schema_ref(const struct vdi_schema *schema);
+/* One use less; the last one frees it. NULL is fine; answers NULL. */
 struct vdi_schema *vdi_schema_free(struct vdi_schema *schema);
 
 /* How many x-kubernetes-validations it holds, which nobody evaluates here: a reason to warn whoever brings the schema. */
@@ -37,6 +39,11 @@ size_t vdi_schema_rule_count(const struct vdi_schema *schema);
 /* Nulls that may not be null go; defaults come where nothing is (R: pkg/apiserver/schema/defaulting). VD_NOMEM; VD_TOO_BIG: more than
  * VDI_SCHEMA_GROWTH_MAX. root is an object; of status and metadata nothing is special. */
 VDI_MUST_USE vd_status vdi_schema_default(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root);
+
+/* The same; *ret_changed: there was something to do. */
+VDI_MUST_USE vd_status vdi_schema_default_stored(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed);
+/* Stands for what vdi_schema_default does: schemas of equal keys do the same. 0: it has no defaults. */
+uint64_t vdi_schema_default_key(const struct vdi_schema *schema);
 
 /* Called with the path of each member that goes ("spec.x", "spec.list[2].y"), in the order of the document; lent for the call. */
 typedef void vdi_schema_unknown_fn(void *arg, struct vd_bytes path);

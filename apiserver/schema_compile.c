@@ -385,6 +385,7 @@ vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_
 	compiler.schema = VDI_NEW(struct vdi_schema);
 	if (compiler.schema == NULL)
 		return VD_NOMEM;
+	atomic_init(&compiler.schema->users, 1);
 	status = compile(&compiler, open_api_v3_schema, place);
 	vdi_out_fini(&compiler.place);
 	if (status == VD_OK && faults->failed)
@@ -398,9 +399,15 @@ vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_
 	return status;
 }
 
+const struct vdi_schema *vdi_schema_ref(const struct vdi_schema *schema)
+{
+	atomic_fetch_add_explicit(&((struct vdi_schema *) (uintptr_t) schema)->users, 1, memory_order_relaxed);
+	return schema;
+}
+
 struct vdi_schema *vdi_schema_free(struct vdi_schema *schema)
 {
-	if (schema == NULL)
+	if (schema == NULL || atomic_fetch_sub_explicit(&schema->users, 1, memory_order_acq_rel) != 1)
 		return NULL;
 	for (size_t i = 0; i < schema->pattern_count; i++)
 		(void) vdi_pattern_free(schema->patterns[i]);

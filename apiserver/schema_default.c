@@ -3,11 +3,13 @@
  */
 #include <stdlib.h>
 
+#include "hash.h"
 #include "schema_node.h"
 
 struct defaulter {
 	struct vdi_tree *tree;
 	size_t		 left; /* bytes that may still be added */
+	bool		 changed;
 };
 
 /* A null that neither may stand nor has a default. */
@@ -40,26 +42,35 @@ static void filter(struct vdi_node *object, bool (*keep)(void *arg, struct vdi_n
 	object->count = count;
 }
 
-static void drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value);
+static bool drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value);
+
+struct nulls {
+	const struct vdi_schema_node *node;
+	bool			      dropped;
+};
 
 static bool keep_unless_null(void *arg, struct vdi_node *child)
 {
-	const struct vdi_schema_node *node = arg, *of_child = node ? vdi_schema_member_of(node, child->key) : NULL;
+	struct nulls		     *nulls = arg;
+	const struct vdi_schema_node *of_child = nulls->node ? vdi_schema_member_of(nulls->node, child->key) : NULL;
+	bool			      is_stray = is_stray_null(of_child, child);
 
-	if (is_stray_null(of_child, child))
-		return false;
-	drop_nulls(of_child, child);
-	return true;
+	nulls->dropped |= is_stray || drop_nulls(of_child, child);
+	return !is_stray;
 }
 
-static void drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value)
+/* True: there were some. */
+static bool drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value)
 {
+	struct nulls nulls = { node, false };
+
 	if (node == NULL)
-		return; /* nothing is known below either */
+		return false; /* nothing is known below either */
 	if (value->kind == VDI_NODE_OBJECT)
-		filter(value, keep_unless_null, (void *) node);
+		filter(value, keep_unless_null, &nulls);
 	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item; item = item->next)
-		drop_nulls(node->items, item);
+		nulls.dropped |= drop_nulls(node->items, item);
+	return nulls.dropped;
 }
 
 /* A copy of the default; NULL with *ret_status. */
@@ -71,6 +82,7 @@ static struct vdi_node *copy_default(struct defaulter *defaulter, const struct v
 	if (node->default_size > defaulter->left)
 		return NULL;
 	defaulter->left -= node->default_size;
+	defaulter->changed = true;
 	copy = vdi_tree_copy(defaulter->tree, node->default_value);
 	*ret_status = copy ? VD_OK : VD_NOMEM;
 	return copy;
@@ -122,12 +134,85 @@ static vd_status set_defaults(struct defaulter *defaulter, const struct vdi_sche
 	return VD_OK;
 }
 
+vd_status vdi_schema_default_stored(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+{
+	struct defaulter defaulter = { tree, VDI_SCHEMA_GROWTH_MAX, drop_nulls(schema->root, root) };
+
+	VDI_TRY(set_defaults(&defaulter, schema->root, root));
+	*ret_changed = defaulter.changed;
+	return VD_OK;
+}
+
 vd_status vdi_schema_default(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root)
 {
-	struct defaulter defaulter = { tree, VDI_SCHEMA_GROWTH_MAX };
+	bool changed;
 
-	drop_nulls(schema->root, root);
-	return set_defaults(&defaulter, schema->root, root);
+	return vdi_schema_default_stored(schema, tree, root, &changed);
+}
+
+struct key {
+	uint64_t value;
+	bool	 has_defaults;
+};
+
+static void add_bytes(struct key *key, struct vd_bytes bytes)
+{
+	key->value = vdi_hash_bytes(bytes, key->value + bytes.size);
+}
+
+static void add_number(struct key *key, uint64_t number)
+{
+	add_bytes(key, (struct vd_bytes) { (const char *) &number, sizeof number });
+}
+
+static void add_value(struct key *key, const struct vdi_node *value)
+{
+	add_number(key, value->kind);
+	add_bytes(key, value->text);
+	for (const struct vdi_node *child = value->first; child; child = child->next) {
+		add_bytes(key, child->key);
+		add_value(key, child);
+	}
+	add_number(key, UINT64_MAX);
+}
+
+/* What stands in the way to nothing is left out. */
+static void add_node(struct key *key, const struct vdi_schema_node *node)
+{
+	uint64_t before;
+
+	if (node == NULL)
+		return;
+	if (node->default_value) {
+		key->has_defaults = true;
+		add_value(key, node->default_value);
+	}
+	if (node->nullable)
+		add_number(key, 1);
+	for (size_t i = 0; i < node->property_count; i++) {
+		struct key below = { 0 };
+
+		add_node(&below, node->properties[i].node);
+		if (below.value == 0)
+			continue;
+		add_bytes(key, node->properties[i].key);
+		add_number(key, below.value);
+		key->has_defaults |= below.has_defaults;
+	}
+	for (int i = 0; i < 2; i++) {
+		before = key->value;
+		add_node(key, i ? node->additional : node->items);
+		if (key->value != before)
+			add_number(key, 2 + (uint64_t) i);
+	}
+}
+
+uint64_t vdi_schema_default_key(const struct vdi_schema *schema)
+{
+	struct key key = { 0 };
+
+	add_node(&key, schema->root);
+	return key.has_defaults ? VDI_MAX(key.value, 1u) : 0;
 }
 
 /* ---- Pruning ---- */

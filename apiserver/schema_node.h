@@ -2,6 +2,8 @@
 #ifndef VDI_SCHEMA_NODE_H
 #define VDI_SCHEMA_NODE_H
 
+#include <stdatomic.h>
+
 #include "pattern.h"
 #include "schema.h"
 
@@ -73,6 +75,7 @@ struct vdi_schema_node {
 };
 
 struct vdi_schema {
+	_Atomic uint32_t       users;
 	struct vdi_tree	       memory;
 	struct vdi_schema_node *root;
 	struct vdi_pattern    **patterns; /* owned */

@@ -41,8 +41,8 @@ static const char *skip_blank(const char *at, const char *end)
 	return at;
 }
 
-/* The text between the quotes of the top-level apiVersion; empty when there is none. */
-static struct vd_bytes find(struct vd_bytes json)
+/* The text between the quotes of the top-level apiVersion. */
+struct vd_bytes vdi_version_of(struct vd_bytes json)
 {
 	static const char key[] = "\"apiVersion\"";
 	const char	 *at = json.data, *end = at + json.size;
@@ -91,7 +91,7 @@ void vdi_object_pieces(const struct vdi_resource *resource, const struct vd_obje
 	ret_pieces->count = 0;
 	vd_object_json(object, revision, &ret_pieces->text);
 	if (wanted)
-		version = find(vd_kv_value(vd_object_kv(object)));
+		version = vdi_version_of(vd_kv_value(vd_object_kv(object)));
 	if (wanted && vd_bytes_equal(version, vd_bytes_of(wanted)))
 		version = VD_BYTES_NONE;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(ret_pieces->text.piece); i++)
@@ -102,12 +102,12 @@ void vdi_version_write(struct vdi_out *out, const struct vdi_resource *resource,
 {
 	struct vdi_object_pieces pieces = { .count = 0 };
 
-	push_split(&pieces, json, resource->api_version ? find(json) : VD_BYTES_NONE, resource->api_version);
+	push_split(&pieces, json, resource->api_version ? vdi_version_of(json) : VD_BYTES_NONE, resource->api_version);
 	for (size_t i = 0; i < pieces.count; i++)
 		vdi_out_bytes(out, pieces.piece[i]);
 }
 
 bool vdi_version_is_stored(const struct vdi_resource *resource, const struct vd_object *object)
 {
-	return resource->stored_api_version == NULL || vd_bytes_equal(find(vd_kv_value(vd_object_kv(object))), vd_bytes_of(resource->stored_api_version));
+	return resource->stored_api_version == NULL || vd_bytes_equal(vdi_version_of(vd_kv_value(vd_object_kv(object))), vd_bytes_of(resource->stored_api_version));
 }

@@ -17,6 +17,8 @@ void vdi_object_pieces(const struct vdi_resource *resource, const struct vd_obje
 
 /* Appends json, an object that may have another version of the resource's group. */
 void vdi_version_write(struct vdi_out *out, const struct vdi_resource *resource, struct vd_bytes json);
+/* The apiVersion of json, an object; empty when it has none. */
+struct vd_bytes vdi_version_of(struct vd_bytes json);
 /* Whether what is stored of an object is stored as it would be now. */
 bool vdi_version_is_stored(const struct vdi_resource *resource, const struct vd_object *object);
 

@@ -51,8 +51,8 @@ struct vd_codec_ops {
 	/* Takes the scratch memory of facts back. NULL when there never is any. */
 	void (*release)(const struct vd_codec *codec, struct vd_object_facts *facts);
 	void (*free)(struct vd_codec *codec);
-	/* Any thread, several at once. A value that was stored in another encoding, as one that inspect understands: a new record of key and that value,
-	 * owned by the caller. *ret_kv NULL: value needs none. NULL when no value ever does. VD_UNDECODABLE with a sentence, VD_NOMEM. */
+	/* Any thread, several at once. A value that was stored in another encoding, or is to be read with more than was stored, as one that inspect understands: a new
+	 * record of key and that value, owned by the caller. *ret_kv NULL: value needs none. NULL when no value ever does. VD_UNDECODABLE with a sentence, VD_NOMEM. */
 	vd_status (*translate)(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv,
 			       struct vd_error *reterr);
 };

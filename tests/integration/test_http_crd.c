@@ -612,6 +612,82 @@ static void owners_of_unknown_kinds_are_not_absent(void **state)
 	await(MAPS "/m", 404, "");
 }
 
+/* ---- Defaults ---- */
+
+#define SPEC(name, storage, default) \
+	"{\"name\":\"" name "\",\"served\":true,\"storage\":" storage ",\"selectableFields\":[{\"jsonPath\":\".spec.color\"}],\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"," \
+	"\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"size\":{\"type\":\"integer\"},\"color\":{\"type\":\"string\"" default "}}}}}}}"
+#define VERSIONS(text) "{\"spec\":{\"versions\":[" text "]}}"
+
+/* In every answer: of the object alone, of the list, of a list by a field, and of a watch's first events. */
+static void await_color(const char *color)
+{
+	char part[64], path[256];
+	int  watch;
+
+	sprintf(part, "\"color\":\"%s\"", color);
+	await(WIDGETS("v1") "/old", 200, part);
+	expect("GET", WIDGETS("v1") "/old?resourceVersion=0", "", "", 200, part);
+	expect("GET", WIDGETS("v1"), "", "", 200, part);
+	expect("GET", WIDGETS("v1") "?resourceVersion=0", "", "", 200, part);
+	expect("GET", WIDGETS("v2") "/old", "", "", 200, part);
+	sprintf(path, WIDGETS("v1") "?fieldSelector=spec.color%%3D%s", color);
+	expect("GET", path, "", "", 200, "\"name\":\"old\"");
+	watch = connect_to(fixture->port);
+	send_request(watch, "GET", WIDGETS("v1") "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan", "", "");
+	free(read_text(watch, part));
+	(void) close(watch);
+}
+
+/* What was stored before its schema had a default has it nevertheless, by the version that it is stored in; the store keeps what was written, until something is written. */
+static void objects_have_defaults_that_came_after_them(void **state)
+{
+	int   before = connect_to(fixture->port), code;
+	char *old, *text;
+
+	create_crd("widgets", "Widget", SPEC("v1", "true", "") "," SPEC("v2", "false", ""), "");
+	await_established("widgets");
+	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "old", ",\"spec\":{\"size\":3}"), 201, "\"generation\":1");
+	lacks(WIDGETS("v1") "/old", "color");
+	old = ask(fixture->port, "GET", WIDGETS("v1") "/old", "", "", &code);
+	send_request(before, "GET", WIDGETS("v1") "?watch=1", "", "");
+	free(read_text(before, "ADDED"));
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "true", ",\"default\":\"red\"") "," SPEC("v2", "false", ",\"default\":\"blue\"")), 200, "");
+	await_color("red");
+	free(read_text(before, NULL)); /* it has ended, to be resumed */
+	/* Nothing was written. */
+	text = ask(fixture->port, "GET", WIDGETS("v1") "/old", "", "", &code);
+	assert_int_equal(atoi(strstr(text, "\"resourceVersion\":\"") + 19), atoi(strstr(old, "\"resourceVersion\":\"") + 19));
+	assert_non_null(strstr(text, "\"generation\":1"));
+	free(text);
+	free(old);
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "true", ",\"default\":\"green\"") "," SPEC("v2", "false", ",\"default\":\"blue\"")), 200, "");
+	await_color("green");
+	/* Another version becomes the one that is stored: what is stored in the old one keeps that one's. */
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "false", ",\"default\":\"green\"") "," SPEC("v2", "true", ",\"default\":\"blue\"")), 200, "");
+	await(CRDS "/widgets.example.com", 200, "\"storedVersions\":[\"v1\",\"v2\"]");
+	await_color("green");
+	fixture->server = vd_server_free(fixture->server);
+	start_server();
+	await_color("green");
+	/* Without the default it is gone from what never had it written. */
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "false", "") "," SPEC("v2", "true", "")), 200, "");
+	await_without(WIDGETS("v1") "/old", "color");
+	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "false", ",\"default\":\"green\"") "," SPEC("v2", "true", ",\"default\":\"blue\"")), 200, "");
+	await_color("green");
+	/* A watch tells of it with what it had. */
+	before = connect_to(fixture->port);
+	send_request(before, "GET", WIDGETS("v1") "?watch=1", "", "");
+	free(read_text(before, "\"color\":\"green\""));
+	expect("PATCH", WIDGETS("v1") "/old", MERGE, "{\"spec\":{\"size\":4}}", 200, "\"color\":\"green\"");
+	expect("DELETE", WIDGETS("v1") "/old", "", "", 200, "");
+	text = read_text(before, "DELETED");
+	assert_non_null(strstr(text, "\"type\":\"MODIFIED\""));
+	assert_null(strstr(strstr(text, "\"type\":\"MODIFIED\""), "blue"));
+	free(text);
+	(void) close(before);
+}
+
 /* ---- The resources file ---- */
 
 static void write_file(const char *text)
@@ -744,6 +820,7 @@ int main(void)
 		TEST(objects_go_before_their_definition),
 		TEST(definitions_are_served_after_a_restart),
 		TEST(two_servers_see_each_others_definitions),
+		TEST(objects_have_defaults_that_came_after_them),
 		TEST(a_slow_watch_hears_of_all_deletions),
 		TEST(new_kinds_are_searched_for_dependents),
 		TEST(what_a_kind_owned_goes_with_it),

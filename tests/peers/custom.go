@@ -166,6 +166,7 @@ type customTest struct {
 	counting  *countingRequests
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
+	quiet     dynamic.Interface // whose requests are not counted
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	discovery discovery.CachedDiscoveryInterface
 	factories struct {
@@ -240,13 +241,17 @@ func (t *customTest) start() error {
 
 func (t *customTest) connect() error {
 	config := &rest.Config{Host: "http://" + t.host, QPS: -1}
+	var err error
+	if t.quiet, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if t.counting == nil {
 			t.counting = &countingRequests{next: next}
 		}
 		return t.counting
 	})
-	var err error
 	if t.client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -287,7 +292,7 @@ func customDefinition(storage string) *unstructured.Unstructured {
 	version := func(name string) any {
 		return map[string]any{"name": name, "served": true, "storage": name == storage, "subresources": map[string]any{"status": map[string]any{}},
 			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
-				"spec":   map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer"}}},
+				"spec":   map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer"}, "color": map[string]any{"type": "string"}}},
 				"status": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -489,8 +494,8 @@ func (t *customTest) kill() error {
 	return t.start()
 }
 
-// storeIn makes the other version the one that is stored.
-func (t *customTest) storeIn(ctx context.Context, version string) error {
+// changeVersions changes each version of the definition.
+func (t *customTest) changeVersions(ctx context.Context, change func(version map[string]any) error) error {
 	definitions := t.dynamic.Resource(customDefinitions)
 	definition, err := definitions.Get(ctx, customPlural+"."+customGroup, metav1.GetOptions{})
 	if err != nil {
@@ -498,13 +503,66 @@ func (t *customTest) storeIn(ctx context.Context, version string) error {
 	}
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, each := range versions {
-		each.(map[string]any)["storage"] = digString(each, "name") == version
+		if err := change(each.(map[string]any)); err != nil {
+			return err
+		}
 	}
 	if err := unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"); err != nil {
 		return err
 	}
 	_, err = definitions.Update(ctx, definition, metav1.UpdateOptions{})
 	return err
+}
+
+// storeIn makes the other version the one that is stored.
+func (t *customTest) storeIn(ctx context.Context, version string) error {
+	return t.changeVersions(ctx, func(each map[string]any) error {
+		each["storage"] = digString(each, "name") == version
+		return nil
+	})
+}
+
+// defaultTo gives a member a default that the objects there are were written without. Informers that begin now have it in all of them, with nothing written.
+func (t *customTest) defaultTo(ctx context.Context, color string) error {
+	err := t.changeVersions(ctx, func(each map[string]any) error {
+		return unstructured.SetNestedField(each, color, "schema", "openAPIV3Schema", "properties", "spec", "properties", "color", "default")
+	})
+	if err != nil {
+		return err
+	}
+	for _, version := range []string{"v1", "v2"} {
+		gadgets := t.quiet.Resource(customResource(version)).Namespace(customNamespace)
+		err := t.await(ctx, "the default", func() string {
+			list, err := gadgets.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			for i := range list.Items {
+				if now := digString(list.Items[i].Object, "spec", "color"); now != color {
+					return fmt.Sprintf("%s of version %s has the color %q", list.Items[i].GetName(), version, now)
+				}
+			}
+			return ""
+		})
+		if err != nil {
+			return err
+		}
+		quick, cancel := context.WithCancel(ctx)
+		factory := dynamicinformer.NewDynamicSharedInformerFactory(t.quiet, 0)
+		informer := factory.ForResource(customResource(version)).Informer()
+		factory.Start(quick.Done())
+		synced := cache.WaitForCacheSync(quick.Done(), informer.HasSynced)
+		objects := informer.GetStore().List()
+		cancel()
+		t.report.check(synced && len(objects) == len(t.living), "informer", "a new informer has %d of %d objects", len(objects), len(t.living))
+		for _, each := range objects {
+			object := each.(*unstructured.Unstructured)
+			events := t.written[string(object.GetUID())]
+			t.report.check(digString(object.Object, "spec", "color") == color && len(events) > 0 && events[len(events)-1].revision == object.GetResourceVersion(), "informer",
+				"a new informer on %s has %s as %v, written at %v", version, object.GetName(), object.Object, events)
+		}
+	}
+	return nil
 }
 
 func (t *customTest) removeDefinition(ctx context.Context) error {
@@ -563,6 +621,7 @@ func (t *customTest) run(ctx context.Context, steps, rounds int) error {
 		{"at first", func() error { return nil }},
 		{"after kill -9", t.kill},
 		{"stored in v2", func() error { return t.storeIn(ctx, "v2") }},
+		{"with a default", func() error { return t.defaultTo(ctx, "red") }},
 		{"after kill -9 again", t.kill},
 	} {
 		lists, watchLists, _ := t.counting.counts()
