@@ -130,6 +130,44 @@ vd_rev put(struct store_fixture *f, const char *key, const char *value)
 	return revision;
 }
 
+struct flock {
+	_Atomic unsigned answered, failed;
+	unsigned	 submitted;
+};
+
+static void flock_answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct flock *flock = arg;
+
+	(void) result;
+	(void) error;
+	flock->failed += status != VD_OK;
+	flock->answered++;
+}
+
+static bool flock_is_back(void *arg)
+{
+	struct flock *flock = arg;
+
+	return flock->answered == flock->submitted;
+}
+
+void put_many(struct store_fixture *f, const char *key, const char *value, unsigned count)
+{
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K(key), .value = K(value) };
+	struct vd_txn_request request = { .success = &op, .success_count = 1 };
+	struct flock	      flock = { 0 };
+
+	while (flock.submitted < count) {
+		unsigned together = VDI_MIN(count - flock.submitted, 250u), before = flock.submitted;
+
+		for (flock.submitted += together; before < flock.submitted; before++)
+			assert_status(vd_store_txn(f->store, &request, flock_answered, &flock), VD_OK);
+		wait_until(f, flock_is_back, &flock);
+	}
+	assert_int_equal(flock.failed, 0);
+}
+
 vd_rev delete_range(struct store_fixture *f, const char *key, const char *end, int64_t *ret_deleted)
 {
 	vd_rev	revision = 0;

@@ -68,6 +68,8 @@ extern const size_t	       store_suite_model_test_count;
 
 /* Put, expected to work; the revision. */
 vd_rev put(struct store_fixture *f, const char *key, const char *value);
+/* The same put so many times, many under way at once: where a test needs revisions and not each answer, threads need not change places for every one of them. */
+void put_many(struct store_fixture *f, const char *key, const char *value, unsigned count);
 vd_rev delete_range(struct store_fixture *f, const char *key, const char *end, int64_t *ret_deleted);
 vd_status compact(struct store_fixture *f, vd_rev revision);
 vd_rev current(struct store_fixture *f);

@@ -303,6 +303,9 @@ static void e334_an_idle_watch_gets_progress_beyond_the_compaction(void **state)
 	watch_close(&idle);
 }
 
+/* Each changes threads several times. */
+#define RACES 2000
+
 struct race {
 	_Atomic int answered;
 	_Atomic int failed;
@@ -320,7 +323,7 @@ static void race_answered(void *arg, vd_status status, const struct vd_txn_resul
 
 static bool race_over(void *arg)
 {
-	return ((struct race *) arg)->answered == 5000;
+	return ((struct race *) arg)->answered == RACES;
 }
 
 /* A write is under way while the watch looks and goes to wait: it must not sleep over it. One that does ends in a timeout here. */
@@ -333,7 +336,7 @@ static void e328_no_wake_is_lost(void **state)
 	struct watcher	      watcher;
 
 	watch_range(f, &watcher, "a", NULL, 0);
-	for (vd_rev revision = 2; revision < 5002; revision++) {
+	for (vd_rev revision = 2; revision < RACES + 2; revision++) {
 		assert_status(vd_store_txn(f->store, &request, race_answered, &race), VD_OK);
 		assert_status(watch_wait(&watcher, 1), VD_OK);
 		assert_int_equal(watcher.batch.event_count, 1);
@@ -351,8 +354,7 @@ static void e336_batches_are_bounded(void **state)
 	struct watcher	      watcher;
 	vd_rev		      expected = 2;
 
-	for (int i = 0; i < 3000; i++)
-		put(f, "foo", "bar");
+	put_many(f, "foo", "bar", 3000);
 	watch_range(f, &watcher, "foo", NULL, 1);
 	while (expected < 3002) {
 		assert_status(watch_wait(&watcher, 500), VD_OK);
@@ -502,13 +504,12 @@ static void e331_e332_a_slow_owner_loses_nothing(void **state)
 
 	watch_range(f, &slow, "k", NULL, 0);
 	watch_range(f, &quick, "k", NULL, 0);
-	for (int i = 0; i < 2000; i++) {
-		put(f, "k", "v");
-		if (i % 100 == 0)
-			while (seen < current(f)) {
-				assert_status(watch_wait(&quick, 1000), VD_OK);
-				seen = quick.batch.revision;
-			}
+	for (int i = 0; i < 20; i++) {
+		put_many(f, "k", "v", 100);
+		while (seen < current(f)) {
+			assert_status(watch_wait(&quick, 1000), VD_OK);
+			seen = quick.batch.revision;
+		}
 	}
 	seen = 1;
 	while (seen < 2001) {
@@ -556,9 +557,13 @@ static void e350_periodic_progress_for_idle_watches(void **state)
 
 	watch_open(f, &with, &request);
 	watch_range(f, &without, "a", NULL, 0);
-	assert_true(watch_is_quiet(&with));
+	if (f->simulated) /* elsewhere a second may have passed */
+		assert_true(watch_is_quiet(&with));
 	put(f, "b", "1");
-	expect_watch(&with, 100, "progress 2");
+	do {
+		assert_status(watch_wait(&with, 100), VD_OK);
+		assert_int_equal(with.batch.event_count, 0);
+	} while (with.batch.revision < 2);
 	expect_watch(&with, 100, "progress 2");
 	assert_true(watch_is_quiet(&without));
 	watch_close(&with);
@@ -571,8 +576,7 @@ static void e355_a_progress_follows_all_events(void **state)
 	struct watcher	      watcher;
 	vd_rev		      seen = 0;
 
-	for (int i = 0; i < 100; i++)
-		put(f, "a", "1");
+	put_many(f, "a", "1", 100);
 	watch_range(f, &watcher, "a", NULL, 1);
 	assert_status(vd_store_watch_progress(watcher.watch), VD_OK);
 	while (seen < 101) {
