@@ -1,8 +1,8 @@
 /* What `vedette replay` costs: a log of pods of 1 KB comes through a pipe, W watches see every event, nothing is printed. The writer of the log is a process of its own;
  * only the CPU time and the memory of vedette are counted.
  *
- *   replay-max     10,000,000 puts over 10,000 pods (each put changes one), in commits of one, into W watches of all pods: events a second of CPU. memory: the highest RSS
- *                  when a tenth of the log has passed, and at the end: constant, whatever the log's length
+ *   replay-max     10,000,000 puts over 10,000 pods (each put changes one), in commits of one, into W watches of all pods: events a second of CPU. memory: the RSS
+ *                  when each tenth of the log has passed: constant, whatever the log's length
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 /* Of each, made beforehand, so that the writer keeps up. */
 #define VERSIONS 4
 #define POD_SIZE 1024
+#define TENTHS 10
 
 static char program[512];
 
@@ -34,7 +35,7 @@ static int64_t rss_of(pid_t pid)
 	if (file == NULL)
 		return 0;
 	while (fgets(line, sizeof line, file))
-		if (sscanf(line, "VmHWM: %lld", &kilobytes) == 1)
+		if (sscanf(line, "VmRSS: %lld", &kilobytes) == 1)
 			break;
 	(void) fclose(file);
 	return kilobytes * 1024;
@@ -56,11 +57,11 @@ static char *make_values(uint64_t seed)
 	return values;
 }
 
-/* Returns what the reader had taken of memory when a tenth was written. */
-static int64_t write_log(FILE *out, size_t count, uint64_t seed, pid_t reader)
+/* ret_rss: what the reader had of memory when each tenth was written. */
+static void write_log(FILE *out, size_t count, uint64_t seed, pid_t reader, int64_t ret_rss[TENTHS])
 {
-	char   *values = make_values(seed);
-	int64_t early = 0;
+	char  *values = make_values(seed);
+	size_t tenth = 0;
 
 	(void) fputs("{\"vedetteLog\":1}\n", out);
 	for (size_t i = 0; i < count; i++) {
@@ -71,11 +72,10 @@ static int64_t write_log(FILE *out, size_t count, uint64_t seed, pid_t reader)
 		(void) fprintf(out, "{\"rev\":%zu,\"type\":\"PUT\",\"key\":\"%.*s\",\"value\":", i + 2, (int) name.size, key);
 		(void) fwrite(values + (i % PODS * VERSIONS + i / PODS % VERSIONS) * POD_SIZE, 1, POD_SIZE, out);
 		(void) fprintf(out, "}\n{\"commit\":%zu}\n", i + 2);
-		if (i == count / 10)
-			early = rss_of(reader);
+		if (tenth < TENTHS && i + 1 == count / TENTHS * (tenth + 1))
+			ret_rss[tenth++] = rss_of(reader);
 	}
 	free(values);
-	return early;
 }
 
 /* ---- vedette ---- */
@@ -114,23 +114,30 @@ static pid_t start(unsigned watches, int *ret_input)
 static void bench(unsigned watches, size_t count)
 {
 	int	      input = -1, status = 0;
-	int64_t	      wall_ns = measure_wall_ns(), early;
+	int64_t	      wall_ns = measure_wall_ns(), rss[TENTHS] = { 0 }, least = INT64_MAX, most = 0;
 	pid_t	      pid = start(watches, &input);
 	FILE	     *out = fdopen(input, "w");
 	struct rusage usage;
-	char	      parameters[160];
+	char	      parameters[320], curve[128];
+	size_t	      curve_size = 0;
 	double	      cpu_s;
 
 	(void) setvbuf(out, NULL, _IOFBF, (size_t) 1 << 20);
-	early = write_log(out, count, measure_options.seed, pid);
+	write_log(out, count, measure_options.seed, pid, rss);
 	if (fclose(out) != 0 || wait4(pid, &status, 0, &usage) != pid || status != 0) {
 		(void) fprintf(stderr, "bench_replay: vedette ended with status %d\n", status);
 		exit(1);
 	}
 	wall_ns = measure_wall_ns() - wall_ns;
 	cpu_s = (double) usage.ru_utime.tv_sec + (double) usage.ru_stime.tv_sec + (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-	(void) snprintf(parameters, sizeof parameters, "\"watches\":%u,\"events\":%zu,\"rss_early_mib\":%.1f,\"rss_mib\":%.1f", watches, count,
-			(double) early / 1048576, (double) usage.ru_maxrss / 1024);
+	for (size_t i = 0; i < TENTHS; i++) {
+		least = rss[i] < least ? rss[i] : least;
+		most = rss[i] > most ? rss[i] : most;
+		curve_size += (size_t) snprintf(curve + curve_size, sizeof curve - curve_size, "%s%.1f", i ? "," : "", (double) rss[i] / 1048576);
+	}
+	(void) snprintf(parameters, sizeof parameters,
+			"\"watches\":%u,\"events\":%zu,\"rss_mib\":%.1f,\"rss_grown_mib\":%.1f,\"rss_tenths_mib\":[%s]", watches, count,
+			(double) usage.ru_maxrss / 1024, (double) (most - least) / 1048576, curve);
 	measure_report_value("replay-max", parameters, (double) count / cpu_s, "events a second of CPU", cpu_s, (double) wall_ns / 1e9);
 }
 
