@@ -143,7 +143,7 @@ row("event, 50 together, one watch", "etcd", "etcd-burst:1", "us CPU", ratio=0.4
 row("event, 50 together, 100 watches", "etcd", "etcd-burst:100", "us CPU", ratio=0.4, **client)
 
 section("Replay and kinds", "`vedette replay --quiet`, 1 KB objects, the log through a pipe; ingest of one event of other kinds, in process. "
-        "Of a replay's time, a third went when its blocks no longer came from malloc (lib/alloc_slab), a tenth when values were no longer scanned twice (storage/codec_json.h).")
+        "Of a replay's time, a quarter went when its blocks no longer came from malloc (lib/alloc_slab), a tenth when values were no longer scanned twice (storage/codec_json.h).")
 row("events into 1 watch of everything", "replay", "replay:1", "a second of CPU", at_least=True)
 row("events into 100 watches of everything", "replay", "replay:100", "a second of CPU", 250000, at_least=True)
 row("memory (RSS) after 10,000,000 of them", "replay", "replay:100", "MiB", field="rss_mib")

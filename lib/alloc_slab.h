@@ -1,5 +1,5 @@
 /* An allocator for a program of one thread that takes and gives back the same few sizes millions of times: blocks of one size lie together, a block that was given back is
- * the next one taken, and neighbours are never looked at or joined. What malloc does there instead costs a replay a fifth of its time (docs/PERFORMANCE.md).
+ * the next one taken, and neighbours are never looked at or joined. What malloc does there instead costs a replay a quarter of its time (docs/PERFORMANCE.md).
  *
  * Blocks above VDI_SLAB_BLOCK_MAX, and all when the reserved addresses are used up, are malloc's. A span whose blocks are all back serves any size again; memory goes back to
  * the system when the slab is freed. Bound: what lived at the same time, rounded up (by an eighth at most, above 128 bytes), and the spans that are not full.

@@ -25,6 +25,7 @@ struct vdi_viewer {
 	vd_status	   end;
 	vd_rev		   seen;	/* of the last event or bookmark; 0: none */
 	bool		   is_paused;
+	bool		   is_resuming; /* a pause is over; what waited, if anything did, comes before the next one would be */
 	vd_mono		   pause_until;
 	bool		   is_closing;
 	void (*close_done)(void *arg);
@@ -124,6 +125,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	viewer->seen = VDI_MAX(viewer->seen, seen);
 	if (viewer->options.pause.ns > 0) {
 		viewer->is_paused = true;
+		viewer->is_resuming = false;
 		viewer->pause_until = vd_mono_add(vd_env_now(viewer->env), viewer->options.pause);
 		if (!viewer->is_closing)
 			vd_actor_wake(viewer->actor);
@@ -213,19 +215,24 @@ static void take_end(struct vdi_viewer *viewer, struct vd_watcher *watcher, vd_s
 
 static void look_at_pause(struct vdi_viewer *viewer, struct vd_watcher *watcher)
 {
-	vd_mono until;
+	vd_mono until, now;
 	bool	resumes;
 
 	vdi_lock_acquire(&viewer->lock);
 	until = viewer->pause_until;
-	resumes = viewer->is_paused && vd_env_now(viewer->env).ns >= until.ns;
+	now = vd_env_now(viewer->env);
+	resumes = viewer->is_paused && now.ns >= until.ns;
 	if (resumes)
+		until = viewer->pause_until = vd_mono_add(now, viewer->options.pause);
+	if (resumes || now.ns >= until.ns) {
 		viewer->is_paused = false;
+		viewer->is_resuming = resumes;
+	}
 	vdi_lock_release(&viewer->lock);
+	if (viewer->options.pause.ns > 0 && now.ns < until.ns)
+		vd_actor_set_timer(viewer->actor, until);
 	if (resumes)
 		vd_watcher_resume(watcher);
-	else if (viewer->options.pause.ns > 0)
-		vd_actor_set_timer(viewer->actor, until);
 }
 
 static void viewer_run(void *arg)
@@ -242,7 +249,7 @@ static void viewer_run(void *arg)
 	end = viewer->end;
 	if (has_ended) {
 		viewer->watcher = NULL;
-		viewer->is_paused = false;
+		viewer->is_paused = viewer->is_resuming = false;
 	}
 	vdi_lock_release(&viewer->lock);
 	if (over)
@@ -334,7 +341,7 @@ bool vdi_viewer_is_idle(const struct vdi_viewer *viewer)
 	bool		   idle;
 
 	vdi_lock_acquire(&mine->lock);
-	idle = viewer->is_over || !viewer->is_paused;
+	idle = viewer->is_over || (!viewer->is_paused && !viewer->is_resuming);
 	vdi_lock_release(&mine->lock);
 	return idle;
 }

@@ -35,7 +35,7 @@ VDI_MUST_USE vd_status vdi_viewer_new(const struct vd_env *env, struct vd_cacher
 				      struct vdi_viewer **ret_viewer);
 /* The watch is open, or has ended for good. Any thread. */
 bool vdi_viewer_is_open(const struct vdi_viewer *viewer);
-/* Nothing that was delivered waits for the end of a pause. Any thread. */
+/* Nothing waits for the end of a pause. Any thread. */
 bool vdi_viewer_is_idle(const struct vdi_viewer *viewer);
 /* No lines any more when done is called. */
 void vdi_viewer_close(struct vdi_viewer *viewer, void (*done)(void *arg), void *arg);

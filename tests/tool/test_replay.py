@@ -5,21 +5,25 @@
 """
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
 
 PROGRAM, LOG = sys.argv[1:3]
+GUARD = 500  # seconds; ends what hangs, measures nothing
 with open(LOG, encoding="utf-8") as file:
     TEXT = file.read()
 
 
 def replay(*arguments, log=LOG, stdin=None):
-    return subprocess.run([PROGRAM, "replay", log, *arguments], capture_output=True, text=True, timeout=60, input=stdin)
+    return subprocess.run([PROGRAM, "replay", log, *arguments], capture_output=True, text=True, timeout=GUARD, input=stdin)
 
 
 def lines(*arguments, log=LOG):
@@ -89,6 +93,16 @@ class Printing(unittest.TestCase):
             self.assertEqual([(e["rev"], e["type"], e["key"]) for e in seen if "rev" in e], expected)
         # A cut of the store's watch is the reflector's business; the watches of the cache do not notice.
         self.assertEqual(ends, set())
+
+    def test_kinds_overtake_each_other_and_none_itself(self):
+        overtaken = 0
+        for seed in range(4):
+            seen = lines("--seed", str(seed), "--watch", "pods", "--watch", "deployments.apps", "--watch", "replicasets.apps", "--faults", "delay=10s,delay-rate=0.5")
+            for watch, prefix in enumerate(("/registry/pods/", "/registry/deployments/", "/registry/replicasets/")):
+                self.assertEqual([(e["rev"], e["type"], e["key"]) for e in seen if e["watch"] == watch], changes(prefix))
+            revisions = [e["rev"] for e in seen]
+            overtaken += revisions != sorted(revisions)
+        self.assertGreater(overtaken, 0)
 
     def test_a_watch_that_expires_says_so_and_starts_over(self):
         seen = lines("--watch", "pods", "--resume", "--faults", "compact@20")
@@ -221,16 +235,25 @@ class Serving(unittest.TestCase):
         self.assertTrue(ready.startswith("vedette: ready http://127.0.0.1:"), ready)
         return process, ready.split()[2]
 
+    def get(self, url):
+        while True:
+            try:
+                with urllib.request.urlopen(url) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code != 504:  # the player is not there yet
+                    raise
+
     def end(self, process):
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(10), 0, process.stderr.read())
+        self.assertEqual(process.wait(GUARD), 0, process.stderr.read())
 
     def test_the_recorded_cluster_is_there_with_its_revisions(self):
         process, url = self.start()
         state = {key for _, kind, key in changes("/registry/pods/") if kind != "DELETED"} - \
                 {key for _, kind, key in changes("/registry/pods/") if kind == "DELETED"}
-        with urllib.request.urlopen(url + "/api/v1/pods?resourceVersion=43") as answer:
-            pods = json.load(answer)
+        pods = self.get(url + "/api/v1/pods?resourceVersion=43")
         self.assertEqual({p["metadata"]["name"] for p in pods["items"]}, {key.split("/")[-1] for key in state})
         self.assertEqual(pods["metadata"]["resourceVersion"], "43")
         with urllib.request.urlopen(url + "/api/v1/namespaces") as answer:
@@ -288,6 +311,67 @@ class Serving(unittest.TestCase):
         self.assertEqual([(int(e["object"]["metadata"]["resourceVersion"]), e["type"]) for e in seen],
                          [(revision, kind) for revision, kind, _ in changes("/registry/pods/")])
         self.end(process)
+
+
+class Shipped(unittest.TestCase):
+    """The sample logs go through a player, a server, a watch of every kind and a recorder: what comes out is what went in."""
+    KINDS = ("namespaces", "nodes", "pods", "configmaps", "deployments.apps", "replicasets.apps", "leases.coordination.k8s.io")
+    STATE = "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+
+    def has_state(self, recording):
+        with open(recording, encoding="utf-8") as file:
+            return "snapshotEnd" in file.read()
+
+    def record(self, log, recording, last):
+        player = subprocess.Popen([PROGRAM, "replay", log, "--listen", "127.0.0.1:0", "--paused", "--read-only"], stderr=subprocess.PIPE, text=True)
+        try:
+            url = player.stderr.readline().split()[2]
+            recorder = subprocess.Popen([PROGRAM, "record", "--server", url, "--watch-timeout", "3s", "-q", "-o", recording, "--until", str(last),
+                                         *(word for kind in self.KINDS for word in ("--kind", kind))], stderr=subprocess.PIPE, text=True)
+            while recorder.poll() is None and not (os.path.exists(recording) and self.has_state(recording)):
+                time.sleep(0.05)
+            player.send_signal(signal.SIGUSR1)
+            said = recorder.communicate(timeout=GUARD)[1]
+            self.results[log] = (recorder.returncode, said)
+        finally:
+            player.kill()
+            player.communicate()
+
+    def test_a_slow_watch_is_ended_and_comes_back(self):
+        log = os.path.join(os.path.dirname(LOG), "logs", "lease-storm.ndjson.zst")
+        quick = {event["key"]: event["rev"] for event in lines("--watch", "leases", log=log)}
+        seen = lines("--watch", "leases", "--resume", "--faults", "slow=100ms", log=log)
+        self.assertEqual({event["end"] for event in seen if "end" in event}, {"too_slow"})
+        self.assertEqual({event["key"]: event["rev"] for event in seen if "key" in event}, quick)
+        self.assertIn("end", lines("--watch", "leases", "--faults", "slow=100ms", log=log)[-1])
+
+    def test_shipped_logs_make_the_round_trip(self):
+        folder = os.path.join(os.path.dirname(LOG), "logs")
+        logs = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".zst"))
+        self.assertEqual(len(logs), 4)
+        self.results = {}
+        with tempfile.TemporaryDirectory() as scratch:
+            recordings, threads, revisions = {}, [], {}
+            for log in logs:
+                records = [json.loads(line) for line in subprocess.run(["zstd", "-dc", log], stdout=subprocess.PIPE, check=True).stdout.splitlines()]
+                revisions[log] = sorted({record["commit"] for record in records if "commit" in record})
+                recordings[log] = os.path.join(scratch, os.path.basename(log)[:-4])
+                threads.append(threading.Thread(target=self.record, args=(log, recordings[log], revisions[log][-1])))
+                threads[-1].start()
+            for thread in threads:
+                thread.join()
+            for log in logs:
+                self.assertEqual(self.results[log], (0, ""))
+                watches = [word for kind in self.KINDS for word in ("--watch", kind + "?resourceVersion=1200")]
+                original = lines(*watches, log=log)
+                self.assertGreater(len(original), 30)
+                self.assertEqual(original, lines(*watches, log=recordings[log]))
+                for revision in (1200, *(revisions[log][len(revisions[log]) * part // 4] for part in range(1, 4)), revisions[log][-1]):
+                    states = [word for kind in self.KINDS for word in ("--watch", kind + self.STATE)]
+                    there = ("--start", str(revision), "--until", str(revision))
+                    state = lines(*states, *there, log=log)
+                    self.assertGreater(len(state), len(self.KINDS))
+                    self.assertEqual(state, lines(*states, *there, log=recordings[log]), (log, revision))
 
 
 if __name__ == "__main__":

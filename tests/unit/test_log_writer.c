@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "log_steps.h"
 #include "log_writer.h"
@@ -289,10 +290,75 @@ static void every_allocation_may_fail(void **state)
 		}
 }
 
+static uint32_t u32_at(const unsigned char *bytes)
+{
+	return (uint32_t) bytes[0] | (uint32_t) bytes[1] << 8 | (uint32_t) bytes[2] << 16 | (uint32_t) bytes[3] << 24;
+}
+
+/* Whoever jumps by the index of zstd's seekable format (contrib/seekable_format) finds whole transactions: each frame alone is text that begins and ends with a line. */
+static void the_index_leads_to_every_frame(void **state)
+{
+	struct vdi_log_writer *writer;
+	unsigned char	      *file = NULL, *table;
+	struct stat	       stat_of;
+	FILE		      *stream;
+	size_t		       size, at = 0, lines_read = 0;
+	uint32_t	       frames;
+	char		       value[3000];
+
+	(void) state;
+	new_path(".zst");
+	unlink(path);
+	writer = open_writer(false, NULL);
+	value[0] = '"';
+	for (vd_rev revision = 2; revision < 1502; revision++) {
+		for (size_t i = 1; i < sizeof value - 2; i++)
+			value[i] = (char) ('a' + (i * (size_t) revision) % 26);
+		strcpy(value + sizeof value - 2, "\"");
+		change(writer, revision, "k", value);
+		assert_status(vdi_log_writer_commit(writer, revision, NULL), VD_OK);
+	}
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_int_equal(stat(path, &stat_of), 0);
+	size = (size_t) stat_of.st_size;
+	file = malloc(size);
+	assert_non_null(file);
+	stream = fopen(path, "re");
+	assert_non_null(stream);
+	assert_int_equal(fread(file, 1, size, stream), size);
+	(void) fclose(stream);
+	assert_int_equal(u32_at(file + size - 4), 0x8F92EAB1);
+	assert_int_equal(file[size - 5], 0); /* no checksums in the table */
+	frames = u32_at(file + size - 9);
+	assert_in_range(frames, 3, 50);
+	table = file + size - 9 - frames * 8;
+	assert_int_equal(u32_at(table - 8), 0x184D2A5E);
+	assert_int_equal(u32_at(table - 4), frames * 8 + 9);
+	for (uint32_t i = 0; i < frames; i++) {
+		uint32_t packed = u32_at(table + i * 8), plain = u32_at(table + i * 8 + 4);
+		char	*text = malloc(plain);
+
+		assert_non_null(text);
+		assert_int_equal(ZSTD_decompress(text, plain, file + at, packed), plain);
+		assert_true(text[0] == '{' && text[plain - 1] == '\n');
+		if (i) /* a transaction begins here */
+			assert_memory_equal(text, "{\"rev\":", 7);
+		for (uint32_t j = 0; j < plain; j++)
+			lines_read += text[j] == '\n';
+		at += packed;
+		free(text);
+	}
+	assert_int_equal(at, (size_t) (table - 8 - file));
+	assert_int_equal(lines_read, 1 + 2 * 1500);
+	free(file);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines),
+		cmocka_unit_test(the_index_leads_to_every_frame),
 		cmocka_unit_test(redaction_keeps_types_and_loses_content),
 		cmocka_unit_test(after_a_cut_anywhere_it_is_written_on),
 		cmocka_unit_test(a_torn_snapshot_is_begun_again),
