@@ -2,7 +2,7 @@
 # Usage: SERVER=http://HOST:PORT kubectl.sh [BUILD-DIR SOURCE-DIR]
 # Runs a real kubectl (1.32 or later: the one on PATH, else one built from SOURCE-DIR into BUILD-DIR) against the server, and compares what
 # it prints. The resources file beside this script must be served.
-# rules: H-101, H-113, H-114, H-201, H-203, H-301, H-302, H-304, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
+# rules: H-101, H-113, H-114, H-201, H-203, H-301, H-302, H-304, H-320, H-321, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -306,6 +306,53 @@ refuses "the dry run stored nothing" k get cm dry -n $ns
 succeeds "describe" k describe cm a -n $ns
 matches "describe" '^Name: +a$' "$out"
 succeeds "delete applied" k delete cm applied -n $ns
+
+# --- what kubectl makes itself: typed clients, so protobuf bodies
+succeeds "create configmap" k create configmap made -n $ns --from-literal=a=1 --from-literal=b=two
+same "create configmap" "configmap/made created" "$out"
+same "what it made" '{"a":"1","b":"two"}' "$(k get cm made -n $ns -o json | jq -cS .data)"
+succeeds "create namespace" k create namespace $ns-made
+same "create namespace" "namespace/$ns-made created" "$out"
+refuses "create namespace again" k create namespace $ns-made
+same "create namespace again" "Error from server (AlreadyExists): namespaces \"$ns-made\" already exists" "$out"
+succeeds "create deployment" k create deployment made -n $ns --image=example/image
+same "create deployment" "deployment.apps/made created" "$out"
+succeeds "create secret" k create secret generic made -n $ns --from-literal=password=p
+same "create secret" "secret/made created" "$out"
+succeeds "describe namespace" k describe namespace $ns-made
+matches "describe namespace" '^Status: +Active$' "$out"
+succeeds "describe deployment" k describe deployment made -n $ns
+matches "describe deployment" '^Replicas: +1 desired' "$out"
+succeeds "scale deployment" k scale deployment made -n $ns --replicas=4
+same "after scale" 4 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
+succeeds "edit" env KUBE_EDITOR="sed -i 's/b: two/b: edited/'" timeout 300 "$kubectl" --server "$SERVER" edit configmap made -n $ns
+same "edit" "configmap/made edited" "$out"
+same "after edit" edited "$(k get cm made -n $ns -o 'jsonpath={.data.b}')"
+succeeds "edit without change" env KUBE_EDITOR=true timeout 300 "$kubectl" --server "$SERVER" edit configmap made -n $ns
+matches "edit without change" 'no changes' "$out$(cat "$scratch/err")"
+uid=$(k get cm made -n $ns -o 'jsonpath={.metadata.uid}')
+k get cm made -n $ns -o json | jq '.data={forced:"yes"}' >forced.json
+succeeds "replace --force" k replace --force -f forced.json
+same "replace --force" "configmap \"made\" deleted
+configmap/made replaced" "${out/ from $ns namespace/}"
+same "after replace --force" yes "$(k get cm made -n $ns -o 'jsonpath={.data.forced}')"
+checks=$((checks + 1))
+if [ "$(k get cm made -n $ns -o 'jsonpath={.metadata.uid}')" = "$uid" ]; then
+	fail "replace --force: still the same object"
+fi
+refuses "replace of a missing one" k replace -n $ns -f - <<EOF
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"nope"}}
+EOF
+matches "replace of a missing one" 'Error from server \(NotFound\): .*configmaps "nope" not found' "$out"
+succeeds "auth can-i" k auth can-i list pods
+same "auth can-i" yes "$out"
+succeeds "auth can-i --list" k auth can-i --list
+matches "auth can-i --list" '^Resources +Non-Resource URLs +Resource Names +Verbs' "$out"
+succeeds "auth whoami" k auth whoami -o 'jsonpath={.status.userInfo.username}'
+same "auth whoami" "system:anonymous" "$out"
+succeeds "delete them" k delete configmap,secret,deployment made -n $ns
+succeeds "delete namespace" k delete namespace $ns-made
+matches "delete namespace" "^namespace \"$ns-made\" deleted" "$out"
 
 # --- watch
 : >watch.out

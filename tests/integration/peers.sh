@@ -100,6 +100,9 @@ crashloop)
 security)
 	exec "$peers" security --vedette "$vedette" $(sized '--idle 200' '--idle 2000')
 	;;
+acceptance)
+	exec "$peers" acceptance --vedette "$vedette" --resources "$resources"
+	;;
 badinput)
 	with_server --memory --resources "$resources" -- bash -c "$run" "$peers" badinput \
 		$(sized '--idle 500 --slow 60 --unread 10 --unread-bytes 50331648' '--slow-deadline 150s')

@@ -25,6 +25,7 @@ var subcommands = map[string]subcommand{
 	"collector":         {"the garbage collector and namespaces, killed in the middle: nothing left over, nothing deleted wrongly", runCollector},
 	"custom":            {"a custom kind that comes, goes and comes again under running informers and a RESTMapper, over kill -9: nothing missing, no relist", runCustom},
 	"crashloop":         {"kill -9 and restart under load: nothing acknowledged is lost, watches go on", runCrashloop},
+	"acceptance":        {"what programs on client-go do first: informers of every sort and leader election, over HTTP and TLS, with answers tampered with", runAcceptance},
 	"badinput":          {"hostile requests: the right refusal, and healthy clients unharmed", runBadInput},
 	"watchlist":         {"list and watch semantics on the wire", runWatchList},
 	"security":          {"TLS, certificates, tokens and the policy: who may do what, and hostile handshakes", runSecurity},
