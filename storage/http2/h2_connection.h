@@ -1,4 +1,4 @@
-/* One HTTP/2 connection on one loop: socket, TLS, nghttp2's session, keepalive, deadlines, and its end. What its streams mean is its side's business: the client's
+/* One HTTP/2 connection on one loop: socket, TLS, nghttp2's state, keepalive, deadlines, and its end. What its streams mean is its side's business: the client's
  * (h2_channel.c) or the server's.
  *
  * Reading: one recv for each time that the socket becomes readable, as long as it brings less than the scratch buffer; nghttp2 calls the side out of that. Writing: at the end of the hub's
@@ -39,7 +39,7 @@ struct vdi_h2_side {
 	nghttp2_on_stream_close_callback    stream_closed;
 	nghttp2_on_frame_send_callback	    frame_sent;
 	nghttp2_on_frame_not_send_callback  frame_not_sent;
-	/* Exactly once; the last. Each stream that was open and has user data got its stream_closed before (error_code NGHTTP2_INTERNAL_ERROR; the session is then usable for
+	/* Exactly once; the last. Each stream that was open and has user data got its stream_closed before (error_code NGHTTP2_INTERNAL_ERROR; nghttp2 may then be asked with
 	 * nghttp2_session_get_stream_user_data only, and vdi_h2_connection_is_over). why: in few words, NUL-terminated, lent; "" after vdi_h2_connection_close. Not inside another
 	 * callback. What was submitted and never opened (client: more than the peer takes at once) is the side's own business. */
 	void (*ended)(void *arg, const char *why);
