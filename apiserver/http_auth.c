@@ -177,6 +177,20 @@ static bool is_discovery(const struct vdi_request *request, const struct vdi_acc
 	}
 }
 
+/* Nobody speaks for somebody else here. To pass over the wish would be worse than to refuse it: `kubectl --as` would show what one may oneself. */
+static bool wants_to_impersonate(const struct vdi_request *request)
+{
+	static const char prefix[] = "Impersonate-";
+
+	for (size_t i = 0; i < request->head.header_count; i++) {
+		struct vd_bytes name = request->head.headers[i].name;
+
+		if (name.size > sizeof prefix - 1 && vdi_ascii_equal_fold((struct vd_bytes) { name.data, sizeof prefix - 1 }, prefix))
+			return true;
+	}
+	return false;
+}
+
 bool vdi_request_authorize(struct vdi_request *request)
 {
 	const struct vdi_security *security = request->loop->security;
@@ -185,6 +199,13 @@ bool vdi_request_authorize(struct vdi_request *request)
 	bool			   is_nobody = request->identity == security->anonymous;
 
 	is_allowed = is_allowed || (!is_nobody && (is_about_oneself(&access) || is_discovery(request, &access)));
+	if (wants_to_impersonate(request) && (is_allowed || !is_nobody)) {
+		vdi_trail_decided(request->connection->trail, request->identity, false);
+		vdi_http_status_set(&request->status, 403, "Forbidden", "forbidden: User \"%s\" cannot impersonate: this server does not serve impersonation",
+				    request->identity->user);
+		vdi_request_fail(request, &request->status);
+		return false;
+	}
 	vdi_trail_decided(request->connection->trail, request->identity, is_allowed);
 	if (is_allowed)
 		return true;

@@ -34,12 +34,19 @@ const securityTokens = `# token,user,uid,groups
 token-root,root,1,system:masters
 token-ann,ann,2,"dev,ops"
 token-bob,bob,3
+token-kim,kim,4
 `
 
 const securityPolicy = `{"rules": [
   {"groups": ["dev"], "verbs": ["get", "list", "watch", "create", "delete"], "resources": ["configmaps", "pods/status"], "namespaces": ["default"]},
   {"groups": ["dev"], "verbs": ["get"], "nonResourceURLs": ["/metrics"]},
-  {"users": ["bob"], "verbs": ["get", "update"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mine"]}
+  {"users": ["bob"], "verbs": ["get", "update"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mine"]},
+  {"users": ["kim"], "verbs": ["update"], "apiGroups": [""], "resources": ["namespaces/finalize"]},
+  {"users": ["kim"], "verbs": ["get", "patch"], "apiGroups": ["apps"], "resources": ["deployments/scale"], "namespaces": ["default"]},
+  {"users": ["kim"], "verbs": ["deletecollection"], "apiGroups": [""], "resources": ["configmaps"], "namespaces": ["default"]},
+  {"users": ["kim"], "verbs": ["get", "create"], "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"]},
+  {"users": ["kim"], "verbs": ["update"], "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions/status"]},
+  {"users": ["kim"], "verbs": ["list", "patch"], "apiGroups": ["matrix.example.com"], "resources": ["things", "things/status"], "namespaces": ["default"]}
 ]}`
 
 type securityTest struct {
@@ -128,6 +135,8 @@ func (t *securityTest) run(idle int) (err error) {
 	t.report.check(strings.HasPrefix(t.server.url, "https://127.0.0.1:"), "H-504", "the ready line says %s", t.server.url)
 	t.who(other)
 	t.matrix()
+	t.everyEndpoint()
+	t.impersonation()
 	t.reviews()
 	t.limits()
 	t.bulk()
