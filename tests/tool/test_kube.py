@@ -6,6 +6,7 @@
 import base64
 import json
 import os
+import pty
 import random
 import signal
 import socket
@@ -166,6 +167,30 @@ class Recording(Case):
         for item in listed["items"]:
             self.assertEqual(state["/registry/configmaps/default/" + item["metadata"]["name"]]["data"], item["data"])
         self.assertIn("/registry/pods/default/p", {record.get("key") for record in records})
+
+    def test_how_far_it_is_is_shown(self):
+        server = self.serve()
+        last = server.write("a", 1)
+        terminal, other_end = pty.openpty()
+        recorder = subprocess.Popen([PROGRAM, "record", "--watch-timeout", "3s", "--server", server.url, "--kind", "configmaps", "-o", self.path("log")], stderr=other_end)
+        os.close(other_end)
+        said = b""
+        try:
+            while b"record: at revision %d, 1 records" % last not in said:
+                said += os.read(terminal, 4096)
+            recorder.send_signal(signal.SIGTERM)
+            while True:
+                said += os.read(terminal, 4096)
+        except OSError:  # the other end is closed
+            os.close(terminal)
+        self.assertEqual(recorder.wait(GUARD), 0, said)
+        self.assertGreaterEqual(said.count(b"\rvedette record: "), 2, said)  # in place, and a last time
+        self.assertTrue(said.rstrip(b" ").endswith(b"\n"), said)
+        # Where nobody looks on: once, at the end. It goes on where it was.
+        last = server.write("a", 2)
+        done = run("record", "--server", server.url, "--kind", "configmaps", "--resume", "--until", str(last), "-o", self.path("log"))
+        self.assertEqual((done.returncode, done.stderr), (0, "vedette record: at revision %d, 1 records\n" % last))
+        self.assertEqual(run("record", "--server", server.url, "--kind", "configmaps", "--resume", "--until", str(last), "-q", "-o", self.path("log")).stderr, "")
 
     def test_pages_of_one_moment(self):
         server = self.serve()
