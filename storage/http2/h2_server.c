@@ -261,8 +261,6 @@ vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_serv
 	server->keepalive_timeout = options->keepalive_timeout;
 	server->stream_methods = options->stream_methods;
 	server->stream_method_count = options->stream_method_count;
-	server->unary_methods = options->unary_methods;
-	server->unary_method_count = options->unary_method_count;
 	vdi_lock_init(&server->lock, VDI_LOCK_RPC_SERVER);
 	status = set_up(server, options, reterr);
 	if (status != VD_OK) {

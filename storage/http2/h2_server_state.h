@@ -154,8 +154,6 @@ struct vdi_rpc_server {
 	vd_dur					    keepalive_timeout;
 	const char *const			   *stream_methods;
 	size_t					    stream_method_count;
-	const char *const			   *unary_methods;
-	size_t					    unary_method_count;
 	struct vdi_h2_listener			   *listeners;
 	size_t					    listener_count;
 	struct vdi_h2_server_loop		   *loops;

@@ -46,17 +46,17 @@ struct vdi_rpc_server_options {
 	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
 	size_t				 receive_size_max; /* request limit + 512 KiB (E-150) */
 	size_t				 send_bytes_max; /* unsent bytes of one call; default 4 MiB when 0 */
-	/* What gRPC's core may hold, all connections together: calls under way and what has come in of messages. Core looks at receive_size_max only when a message is
-	 * complete, so this is what bounds a client that sends one without an end; beyond it core resets streams and closes idle connections. 1 GiB when 0; some
-	 * 15 KiB for each stream are used up by the stream itself. */
+	/* What all connections together may hold: calls under way and what has come in of messages that the service does not have yet. 1 GiB when 0; beyond it calls end with
+	 * VDI_RPC_RESOURCE_EXHAUSTED or are reset. A stream itself counts: some 2 KiB; 15 KiB with gRPC's core, which looks at receive_size_max only when a message is complete, so
+	 * that this bounds a client that sends one without an end. */
 	size_t				 memory_max;
 	unsigned			 streams_max; /* of one connection; 0: no bound */
-	unsigned			 threads; /* of unary calls; 0: chosen */
-	/* Methods that are long streams, lent for ever: these get queues and threads of their own, one for each VDI_RPC_STREAMS_PER_QUEUE of them. Others, unknown ones too, work
-	 * as well, on the threads of unary calls. */
+	unsigned			 threads; /* of connections, or with gRPC's core of unary calls; 0: chosen */
+	/* Methods that are long streams, lent for ever: their clients hear our headers at once. With gRPC's core these get queues and threads of their own, one for each
+	 * VDI_RPC_STREAMS_PER_QUEUE of them. Others, unknown ones too, work as well. */
 	const char *const		*stream_methods;
 	size_t				 stream_method_count;
-	/* Methods of one request and one answer that come often, lent for ever: they cost less, and that their client is gone is heard when they are answered. */
+	/* Methods of one request and one answer that come often, lent for ever. With gRPC's core they cost less, and that their client is gone is heard when they are answered. */
 	const char *const		*unary_methods;
 	size_t				 unary_method_count;
 	vd_dur				 ping_interval_min; /* E-151: 5 s */
