@@ -1,6 +1,6 @@
 #!/bin/bash
 # Usage: SERVER=http://HOST:PORT kubectl-delete.sh [BUILD-DIR SOURCE-DIR]
-# Deletion as users of kubectl know it: cascades of objects with owner references, namespaces with finalizers in them, and with 5,000 objects.
+# Deletion as users of kubectl know it: cascades of objects with owner references, built-in and custom ones, namespaces with finalizers in them, and with 5,000 objects.
 # rules: R-664, R-666, R-667, H-345
 set -eu
 
@@ -64,6 +64,41 @@ same "orphans have no owner" "" "$(k get replicaset web-1 -n orphan -o 'jsonpath
 k delete replicaset web-1 -n orphan
 k wait --for=delete -n orphan pod/web-1-a pod/web-1-b --timeout=600s
 
+# Owners of a kind that a definition brought: a gadget, another one and a config map that belong to it.
+k create -f - <<END
+{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.delete.example.com"},"spec":{"group":"delete.example.com","scope":"Namespaced",
+ "names":{"plural":"gadgets","kind":"Gadget"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}
+END
+k wait --for=condition=Established crd/gadgets.delete.example.com --timeout=600s
+# gadgets NAMESPACE
+gadgets() {
+	k create namespace "$1"
+	k create -f - <<<"{\"apiVersion\":\"delete.example.com/v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":\"owner\",\"namespace\":\"$1\"}}"
+	uid=$(k get gadget owner -n "$1" -o 'jsonpath={.metadata.uid}')
+	for kind in '"delete.example.com/v1","kind":"Gadget"' '"v1","kind":"ConfigMap"'; do
+		k create -f - <<END
+{"apiVersion":$kind,"metadata":{"name":"owned","namespace":"$1","ownerReferences":[
+ {"apiVersion":"delete.example.com/v1","kind":"Gadget","name":"owner","uid":"$uid","blockOwnerDeletion":true}]}}
+END
+	done
+}
+gadgets gadgets-background
+k delete gadget owner -n gadgets-background --cascade=background
+k wait --for=delete -n gadgets-background gadget/owned configmap/owned --timeout=600s
+same "a custom owner, background" "" "$(names gadget,configmap gadgets-background)"
+gadgets gadgets-foreground
+k delete gadget owner -n gadgets-foreground --cascade=foreground
+same "a custom owner, foreground: all went before" "" "$(names gadget,configmap gadgets-foreground)"
+gadgets gadgets-orphan
+k delete gadget owner -n gadgets-orphan --cascade=orphan
+same "a custom owner's orphans stay" "configmap/owned gadget.delete.example.com/owned " "$(names gadget,configmap gadgets-orphan)"
+same "a custom owner's orphans have no owner" "" "$(k get gadget,configmap -n gadgets-orphan -o 'jsonpath={.items[*].metadata.ownerReferences}')"
+# What custom objects own goes with their kind.
+gadgets gadgets-kind
+k delete crd gadgets.delete.example.com
+k wait --for=delete -n gadgets-kind configmap/owned --timeout=600s
+same "what a kind's objects owned" "" "$(names configmap gadgets-kind)"
+
 k create namespace held
 k create configmap kept -n held
 k patch configmap kept -n held --type=merge -p '{"metadata":{"finalizers":["example.com/hold"]}}'
@@ -86,7 +121,7 @@ k delete namespace many
 same "nothing is left" "" "$(names configmap many)"
 same "a namespace that stays" "1" "$(k delete namespace default 2>&1 | grep -c 'this namespace may not be deleted')"
 
-for namespace in background foreground orphan; do
+for namespace in background foreground orphan gadgets-background gadgets-foreground gadgets-orphan gadgets-kind; do
 	k delete namespace $namespace
 done
 same "namespaces" "namespace/default namespace/kube-node-lease namespace/kube-public namespace/kube-system " "$(names namespace default)"

@@ -609,6 +609,30 @@ succeeds "its status" k patch gz g1 -n $ns --subresource=status --type=merge -p 
 same "its status" '3 True' "$(k get gz g1 -n $ns -o json | jq -r '"\(.spec.size) \(.status.conditions[0].status)"')"
 succeeds "scale it" k scale gz g1 -n $ns --replicas=5
 same "scale it" 5 "$(k get gz g1 -n $ns -o json | jq .spec.size)"
+succeeds "its columns by default" k get gz g1 -n $ns
+matches "its columns by default" '^NAME +SIZE +READY +AGE' "$out"
+succeeds "patch it by operations" k patch gz g1 -n $ns --type=json -p '[{"op":"test","path":"/spec/size","value":5},{"op":"replace","path":"/spec/size","value":6}]'
+same "patch it by operations" 6 "$(k get gz g1 -n $ns -o 'jsonpath={.spec.size}')"
+succeeds "patch it by merging" k patch gz g1 -n $ns --type=merge -p '{"spec":{"size":7,"color":null}}'
+same "patch it by merging" '{"size":7}' "$(k get gz g1 -n $ns -o json | jq -c '.spec')"
+refuses "a strategic patch of it" k patch gz g1 -n $ns --type=strategic -p '{"spec":{"size":8}}'
+matches "a strategic patch of it" 'the body of the request was in an unknown format - accepted media types include: application/json-patch\+json, application/merge-patch\+json' "$out"
+refuses "server-side apply of it" k apply --server-side -f gizmo.json
+succeeds "apply it changed" k apply -f <(sed 's/"size": *3/"size":4/' gizmo.json)
+same "apply it changed" "gizmo.kinds.example.com/g1 configured" "$out"
+same "apply it changed" 4 "$(k get gz g1 -n $ns -o 'jsonpath={.spec.size}')"
+cat >editor.sh <<'EOF'
+#!/bin/sh
+sed -i 's/size: 4/size: 5/' "$1"
+EOF
+chmod +x editor.sh
+succeeds "edit it" env KUBE_EDITOR="$PWD/editor.sh" timeout 120 "$kubectl" --server "$SERVER" edit gz g1 -n $ns
+same "edit it" "gizmo.kinds.example.com/g1 edited" "$out"
+same "edit it" 5 "$(k get gz g1 -n $ns -o 'jsonpath={.spec.size}')"
+succeeds "wait for a value of it" k wait gz/g1 -n $ns --for=jsonpath='{.spec.size}'=5 --timeout=55s
+succeeds "replace it" k replace -f <(k get gz g1 -n $ns -o json | jq '.spec.size = 3')
+same "replace it" 3 "$(k get gz g1 -n $ns -o 'jsonpath={.spec.size}')"
+succeeds "scale it back" k scale gz g1 -n $ns --current-replicas=3 --replicas=5
 succeeds "apply a second version" k apply -f gizmos2.yaml
 succeeds "an object in it" timeout 120 sh -c "until '$kubectl' --server '$SERVER' get --raw '/apis/kinds.example.com/v2/namespaces/$ns/gizmos/g1' >/dev/null 2>&1; do sleep 0.2; done"
 same "an object in both" 'kinds.example.com/v1 kinds.example.com/v2' \
