@@ -434,7 +434,7 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 	return true;
 }
 
-/* All is written of what may be: the peer is to see that before the connection goes. */
+/* All is written of what may be, or there is no time: the peer is to see that before the connection goes. */
 static void say_goodbye(struct vdi_h2_connection *connection)
 {
 	if (connection->close_timeout.ns <= 0)
@@ -486,7 +486,7 @@ static void flush(struct vdi_h2_connection *connection)
 			return;
 		written += connection->output_size;
 	}
-	if (connection->kept)
+	if (connection->kept && (!connection->is_closing || connection->close_timeout.ns > 0))
 		return;
 	if (connection->is_paused)
 		read_on(connection);
@@ -500,7 +500,7 @@ static void work(struct vdi_h2_dirty *dirty)
 {
 	struct vdi_h2_connection *connection = VDI_CONTAINER_OF(dirty, struct vdi_h2_connection, dirty);
 
-	if (!connection->is_over && !connection->is_connecting && !connection->is_shaking && connection->kept == NULL && !connection->is_lingering)
+	if (!connection->is_over && !connection->is_connecting && !connection->is_shaking && !connection->is_lingering)
 		flush(connection);
 	if (connection->is_over) {
 		vdi_h2_hub_unlist_dirty(connection->hub, &connection->dirty);
@@ -527,7 +527,7 @@ void vdi_h2_connection_close(struct vdi_h2_connection *connection, vd_dur timeou
 	if (!connection->has_goaway)
 		(void) nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(connection->session), NGHTTP2_NO_ERROR,
 					     NULL, 0);
-	vdi_h2_timer_set(connection->hub, &connection->timer, vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), timeout));
+	vdi_h2_timer_set(connection->hub, &connection->timer, timeout.ns > 0 ? vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), timeout) : VD_NEVER);
 	vdi_h2_connection_touch(connection);
 }
 

@@ -14,6 +14,7 @@
 /* A connection that says it is ready and refuses each call would otherwise keep us busy. */
 #define ATTEMPTS_MAX	 5
 #define HEADERS_OWN	 9
+#define ATTENDED_MAX	 1000 /* in a turn */
 #define USER_AGENT	 "vedette/" VD_VERSION
 
 static void deliver_kept(struct vdi_h2_rpc *rpc);
@@ -380,14 +381,19 @@ static void attend(struct vdi_h2_rpc *rpc)
 
 void vdi_h2_rpc_attend_posted(struct vdi_h2_client *client)
 {
-	struct vdi_h2_rpc *rpc;
+	struct vdi_h2_rpc *rpc = NULL;
+	unsigned	   left = ATTENDED_MAX;
 
 	do {
 		vdi_lock_acquire(&client->lock);
 		rpc = TAILQ_FIRST(&client->posted);
-		if (rpc) {
+		if (rpc && left == 0) {
+			vdi_h2_hub_wake(client->hub); /* after a look at the sockets */
+			rpc = NULL;
+		} else if (rpc) {
 			TAILQ_REMOVE(&client->posted, rpc, posted_node);
 			rpc->is_posted = false;
+			left--;
 		}
 		vdi_lock_release(&client->lock);
 		if (rpc)
