@@ -49,17 +49,46 @@ static bool index_value(const struct vdi_object_index *index, const struct vdi_p
 	return vdi_predicate_exact_field(predicate, (int) index->field_index, ret_value);
 }
 
+static bool has_declared(const struct vdi_object_store *store, struct vd_bytes label_key)
+{
+	for (size_t i = 0; i < store->index_count; i++)
+		if (store->indexes[i].label_key && vd_bytes_equal(vd_bytes_of(store->indexes[i].label_key), label_key))
+			return true;
+	return false;
+}
+
+/* An index of a label that lists have asked for, if it leads to fewer than least. */
+static const struct vdi_object_index *label_on_demand(struct vdi_object_store *store, const struct vdi_predicate *predicate, uint64_t *least, struct vd_bytes *best_value)
+{
+	const struct vdi_object_index *best = NULL;
+
+	for (size_t i = 0; i < predicate->requirement_count; i++) {
+		struct vd_bytes		       key = predicate->requirements[i].key, value;
+		const struct vdi_object_index *index;
+
+		if (!vdi_predicate_exact_label(predicate, key, &value) || has_declared(store, key))
+			continue;
+		index = vdi_object_store_ask_label(store, key, *least);
+		if (index && vdi_object_index_count(index, value) < *least) {
+			*least = vdi_object_index_count(index, value);
+			*best_value = value;
+			best = index;
+		}
+	}
+	return best;
+}
+
 void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vdi_predicate *predicate, struct vd_bytes scope, bool single,
 				  struct vd_bytes start, struct vdi_candidates *ret_candidates)
 {
 	char			       buffer[VDI_STORAGE_KEY_MAX];
 	struct vdi_key_range	       range;
 	struct vdi_btree_snapshot      snapshot;
-	const struct vdi_object_index *best = NULL;
+	const struct vdi_object_index *best = NULL, *label;
 	struct vd_bytes		       best_value = VD_BYTES_NONE;
 	uint64_t		       least;
 
-	if (!single && !predicate->is_empty && cache->store.index_count) {
+	if (!single && !predicate->is_empty) {
 		range = vdi_key_range_from_prefix(scope, buffer);
 		least = vdi_btree_snapshot_count_key_range(vdi_btree_view(&cache->store.objects), &range);
 		for (size_t i = 0; i < cache->store.index_count; i++) {
@@ -72,11 +101,14 @@ void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vd
 				best_value = value;
 			}
 		}
+		label = label_on_demand(&cache->store, predicate, &least, &best_value);
+		best = label ? label : best;
 	}
 	if (best == NULL || !vdi_object_index_snapshot(best, best_value, &snapshot))
 		vdi_object_store_snapshot(&cache->store, &snapshot);
 	vdi_candidates_of(&snapshot, scope, single, start, ret_candidates);
-	ret_candidates->index = best ? (size_t) (best - cache->store.indexes) + 1 : 0;
+	/* One of a label on demand has no name to be counted by. */
+	ret_candidates->index = best && best < cache->store.indexes + cache->store.index_count ? (size_t) (best - cache->store.indexes) + 1 : 0;
 }
 
 void vdi_candidates_release(struct vdi_candidates *candidates)

@@ -6,6 +6,11 @@
 #define SCAN_COUNT_MAX 1000	   /* so many are scanned as fast as an index is found */
 #define UNASKED_CHANGES_MIN 4096 /* before an index on demand goes */
 
+static size_t place_count(const struct vdi_object_store *store)
+{
+	return store->indexes ? store->index_count + VDI_DEMAND_LABELS_MAX : 0;
+}
+
 vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels)
 {
 	size_t	  count = field_count;
@@ -15,9 +20,7 @@ vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_cou
 	vdi_btree_init(&store->objects, &vdi_object_btree_ops);
 	for (size_t i = 0; index_labels && index_labels[i]; i++)
 		count++;
-	if (count == 0)
-		return VD_OK;
-	store->indexes = vdi_calloc(count, sizeof *store->indexes);
+	store->indexes = vdi_calloc(count + VDI_DEMAND_LABELS_MAX, sizeof *store->indexes);
 	if (store->indexes == NULL)
 		return VD_NOMEM;
 	for (size_t i = 0; status == VD_OK && i < field_count; i++)
@@ -38,12 +41,11 @@ void vdi_object_store_on_demand(struct vdi_object_store *store, int always_field
 		if (index->is_on_demand)
 			vdi_object_index_drop(index);
 	}
+	store->has_labels_on_demand = true;
 }
 
-bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t candidate_count)
+static bool ask(struct vdi_object_store *store, struct vdi_object_index *asked, uint64_t candidate_count)
 {
-	struct vdi_object_index *asked = &store->indexes[index];
-
 	asked->changes_unasked = 0;
 	if (asked->is_usable || !asked->is_on_demand || candidate_count <= SCAN_COUNT_MAX)
 		return asked->is_usable;
@@ -52,6 +54,44 @@ bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t
 	if (asked->asked == VDI_INDEX_ASKED_ENOUGH)
 		vdi_object_index_build(asked, vdi_btree_view(&store->objects));
 	return asked->is_usable;
+}
+
+bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t candidate_count)
+{
+	return ask(store, &store->indexes[index], candidate_count);
+}
+
+/* The place of that label, or one that may become it: free, or of a label that was asked for once or not lately. */
+static struct vdi_object_index *label_place(struct vdi_object_store *store, struct vd_bytes key)
+{
+	struct vdi_object_index *places = store->indexes + store->index_count, *best = NULL;
+
+	for (size_t i = 0; i < VDI_DEMAND_LABELS_MAX; i++) {
+		if (places[i].label_key == NULL)
+			best = &places[i];
+		else if (vd_bytes_equal(vd_bytes_of(places[i].label_key), key))
+			return &places[i];
+		else if (!vdi_object_index_is_wanted(&places[i]) && best == NULL)
+			best = &places[i];
+	}
+	return best;
+}
+
+struct vdi_object_index *vdi_object_store_ask_label(struct vdi_object_store *store, struct vd_bytes key, uint64_t candidate_count)
+{
+	struct vdi_object_index *place;
+	char			*copy;
+
+	if (!store->has_labels_on_demand || candidate_count <= SCAN_COUNT_MAX || (place = label_place(store, key)) == NULL)
+		return NULL;
+	if (place->label_key == NULL || !vd_bytes_equal(vd_bytes_of(place->label_key), key)) {
+		copy = vdi_strndup(key.data, key.size);
+		if (copy == NULL)
+			return NULL;
+		vdi_object_index_fini(place);
+		*place = (struct vdi_object_index) { .label_key = copy, .is_on_demand = true };
+	}
+	return ask(store, place, candidate_count) ? place : NULL;
 }
 
 static void drop_retained(struct vdi_object_store *store, size_t index)
@@ -65,7 +105,7 @@ void vdi_object_store_fini(struct vdi_object_store *store)
 {
 	while (store->retained_count)
 		drop_retained(store, store->retained_count - 1);
-	for (size_t i = 0; i < store->index_count; i++)
+	for (size_t i = 0; i < place_count(store); i++)
 		vdi_object_index_fini(&store->indexes[i]);
 	vdi_free(store->indexes);
 	vdi_btree_fini(&store->objects);
@@ -93,7 +133,7 @@ static void rebuild_lost_indexes(struct vdi_object_store *store)
 {
 	bool lost = false;
 
-	for (size_t i = 0; i < store->index_count; i++)
+	for (size_t i = 0; i < place_count(store); i++)
 		lost |= is_lost(&store->indexes[i]);
 	if (!lost)
 		return;
@@ -102,7 +142,7 @@ static void rebuild_lost_indexes(struct vdi_object_store *store)
 		return;
 	}
 	store->changes_until_rebuild = REBUILD_AFTER_CHANGES;
-	for (size_t i = 0; i < store->index_count; i++)
+	for (size_t i = 0; i < place_count(store); i++)
 		if (is_lost(&store->indexes[i]))
 			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
 }
@@ -134,8 +174,8 @@ vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_byte
 	if (status != VD_OK && status != VD_NOT_FOUND)
 		return status;
 	store->bytes += size_of(object) - size_of(replaced);
-	if (status == VD_OK && store->index_count) {
-		for (size_t i = 0; i < store->index_count; i++)
+	if (status == VD_OK) {
+		for (size_t i = 0; i < place_count(store); i++)
 			change_index(store, &store->indexes[i], replaced, object);
 		rebuild_lost_indexes(store);
 	}
@@ -150,7 +190,7 @@ void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_s
 	store->objects.live = *before;
 	*before = (struct vdi_btree_snapshot) { 0 };
 	while (count-- > 0)
-		for (size_t i = 0; events[count] && i < store->index_count; i++)
+		for (size_t i = 0; events[count] && i < place_count(store); i++)
 			vdi_object_index_change(&store->indexes[i], events[count]->object, events[count]->old_object);
 	vdi_btree_fini(&undone);
 }
@@ -165,7 +205,7 @@ void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *
 	store->bytes = size_of_all(&store->objects);
 	*objects = old;
 	vdi_btree_clear(objects);
-	for (size_t i = 0; i < store->index_count; i++)
+	for (size_t i = 0; i < place_count(store); i++)
 		if (vdi_object_index_is_wanted(&store->indexes[i]))
 			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
 }

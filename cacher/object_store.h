@@ -17,6 +17,7 @@
 #include "object_index.h"
 
 #define VDI_SNAPSHOT_COUNT_MAX 16
+#define VDI_DEMAND_LABELS_MAX 4 /* labels that have an index on demand at a time */
 
 struct vdi_retained_snapshot {
 	vd_rev			  revision;
@@ -26,8 +27,9 @@ struct vdi_retained_snapshot {
 
 struct vdi_object_store {
 	struct vdi_btree	 objects;
-	struct vdi_object_index *indexes;
-	size_t			 index_count;
+	struct vdi_object_index *indexes;     /* behind index_count of them: VDI_DEMAND_LABELS_MAX for labels on demand; a place without a label_key is free */
+	size_t			 index_count; /* declared ones */
+	bool			 has_labels_on_demand;
 	unsigned		 changes_until_rebuild;
 	int64_t			 bytes; /* serialized, of the objects */
 
@@ -39,10 +41,12 @@ struct vdi_object_store {
 /* The first field_count of the codec's declared fields get an index, and the labels of index_labels. index_labels: NULL-terminated or NULL. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels);
 void		       vdi_object_store_fini(struct vdi_object_store *store);
-/* From now on, before there are objects: field indexes are kept on demand, but for that field's; -1: for all. */
+/* From now on, before there are objects: field indexes are kept on demand, but for that field's; -1: for all. Labels get indexes on demand too. */
 void vdi_object_store_on_demand(struct vdi_object_store *store, int always_field);
 /* A list of candidate_count objects could use that index. Returns whether it can be used now; builds it when it has been asked for often enough. */
 bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t candidate_count);
+/* The same for a label without a declared index. Lent; NULL: there is none yet, or no place for one. */
+struct vdi_object_index *vdi_object_store_ask_label(struct vdi_object_store *store, struct vd_bytes key, uint64_t candidate_count);
 
 /* Lent; NULL when absent. */
 struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key);

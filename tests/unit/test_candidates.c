@@ -152,6 +152,73 @@ static void r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken(void 
 	world_fini(&world);
 }
 
+/* Looks at the objects that may match, and finds those that do. */
+static uint64_t look(struct vdi_watch_cache *cache, const struct vd_codec *pods, const char *labels, const char *fields, uint64_t *ret_found, size_t *ret_index)
+{
+	struct vdi_predicate_options options = { VD_BYTES_NONE, VD_BYTES_NONE, vd_bytes_of(labels), vd_bytes_of(fields), true, false };
+	struct vdi_predicate	    *predicate;
+	struct vdi_candidates	     candidates;
+	struct vd_object	    *object, *last = NULL;
+	uint64_t		     count;
+
+	assert_status(vdi_predicate_new(pods, &options, &predicate, NULL), VD_OK);
+	vdi_lock_acquire(&cache->lock);
+	vdi_candidates_newest_locked(cache, predicate, vd_bytes_of(prefix), false, VD_BYTES_NONE, &candidates);
+	vdi_lock_release(&cache->lock);
+	*ret_found = 0;
+	while ((object = vdi_btree_cursor_range_next(&candidates.cursor))) {
+		assert_true(last == NULL || vd_bytes_compare(vd_object_key(last), vd_object_key(object)) < 0);
+		last = object;
+		*ret_found += vdi_predicate_matches(predicate, object);
+	}
+	count = candidates.count;
+	*ret_index = candidates.index;
+	vdi_candidates_release(&candidates);
+	vdi_predicate_unref(predicate);
+	return count;
+}
+
+/* What is looked at shrinks with the second list; what is found never changes. */
+static void r443_labels_and_fields_are_indexed_when_lists_ask(void **state)
+{
+	static const char *const selectors[] = { "app=a1", "app=a1,app!=a2", "app in (a1)" };
+	struct vdi_watch_cache	 cache;
+	struct vd_codec		*pods = pod_codec_new();
+	struct vd_env		*env;
+	uint64_t		 found;
+	size_t			 index;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_watch_cache_init(&cache, env, 1 << 20, VD_SECONDS(75), 1, NULL), VD_OK);
+	vdi_object_store_on_demand(&cache.store, -1);
+	for (unsigned i = 0; i < 1200; i++) {
+		char		  name[8], app[8];
+		struct vd_object *object, *old;
+
+		snprintf(name, sizeof name, "p%04u", i);
+		snprintf(app, sizeof app, "a%u", i % 6);
+		object = pod_new(pods, i % 2 ? "n1" : "n2", name, app, app, i + 1);
+		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old), VD_OK);
+		vd_object_unref(object);
+	}
+	assert_int_equal(look(&cache, pods, "app=a1", "", &found, &index), 1200);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(selectors); i++) {
+		assert_int_equal(look(&cache, pods, selectors[i], "", &found, &index), 200);
+		assert_int_equal(found, 200);
+		assert_int_equal(index, 0); /* it has no name to be counted by */
+	}
+	assert_int_equal(look(&cache, pods, "app!=a1", "", &found, &index), 1200);
+	assert_int_equal(found, 1000);
+	assert_int_equal(look(&cache, pods, "app=a9", "", &found, &index), 0);
+	assert_int_equal(look(&cache, pods, "", "spec.nodeName=a2", &found, &index), 1200);
+	assert_int_equal(look(&cache, pods, "", "spec.nodeName=a2", &found, &index), 200);
+	assert_int_equal(found, 200);
+	assert_int_equal(index, 1);
+	vdi_watch_cache_fini(&cache);
+	vd_codec_free(pods);
+	vd_env_free(env);
+}
+
 static void r449_an_older_state_is_walked_by_its_keys(void **state)
 {
 	struct world		  world;
@@ -173,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r525_the_key_of_a_scope),
 		cmocka_unit_test(r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken),
+		cmocka_unit_test(r443_labels_and_fields_are_indexed_when_lists_ask),
 		cmocka_unit_test(r449_an_older_state_is_walked_by_its_keys),
 	};
 

@@ -265,6 +265,39 @@ static void r442_an_index_on_demand_comes_and_goes(void **state)
 	vdi_object_store_fini(&store);
 }
 
+/* Labels without a declared index get one the same way, a few at a time; what lists still use is not driven out. */
+static void r442_labels_that_lists_ask_for_get_an_index(void **state)
+{
+	static const char *const others[] = { "b", "c", "d" };
+	struct vdi_object_store	 store;
+	struct vdi_object_index *index;
+
+	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
+	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500)); /* only where indexes are kept on demand */
+	vdi_object_store_on_demand(&store, -1);
+	put_many(&store, 0, 1500);
+	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1000));
+	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500));
+	index = vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500);
+	assert_non_null(index);
+	assert_int_equal(vdi_object_index_count(index, vd_bytes_of("a")), 1500);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(others); i++) {
+		assert_null(vdi_object_store_ask_label(&store, vd_bytes_of(others[i]), 1500));
+		assert_non_null(vdi_object_store_ask_label(&store, vd_bytes_of(others[i]), 1500));
+	}
+	for (unsigned i = 0; i < 3; i++) /* no place is free */
+		assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("e"), 1500));
+	put_many(&store, 1500, 3000);
+	assert_ptr_equal(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500), index);
+	assert_int_equal(vdi_object_index_count(index, vd_bytes_of("a")), 1500);
+	put_many(&store, 4500, 2000); /* nobody asked for the others */
+	assert_ptr_equal(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500), index);
+	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("e"), 1500));
+	assert_non_null(vdi_object_store_ask_label(&store, vd_bytes_of("e"), 1500));
+	assert_string_equal(index->label_key, "app");
+	vdi_object_store_fini(&store);
+}
+
 /* Built when memory was short it is not there, and comes back as any other. */
 static void an_index_on_demand_that_could_not_be_built_comes_back(void **state)
 {
@@ -349,6 +382,7 @@ int main(void)
 		cmocka_unit_test(r448_an_event_is_taken_back_in_a_private_tree),
 		cmocka_unit_test(a_lost_index_comes_back_after_a_while),
 		cmocka_unit_test(r442_an_index_on_demand_comes_and_goes),
+		cmocka_unit_test(r442_labels_that_lists_ask_for_get_an_index),
 		cmocka_unit_test(an_index_on_demand_that_could_not_be_built_comes_back),
 		cmocka_unit_test(torture_a_change_that_fails_changes_nothing),
 	};
