@@ -49,12 +49,13 @@ class Server:
     def __init__(self, program, *arguments):
         self.began = time.monotonic()
         self.process = subprocess.Popen([program, "serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--no-garbage-collector"] + list(arguments), stderr=subprocess.PIPE)
+        last = line = ""
         while True:
-            line = self.process.stderr.readline().decode()
+            last, line = line or last, self.process.stderr.readline().decode()
             if line.startswith("vedette: ready"):
                 break
             if not line:
-                sys.exit("outside.py: %s does not start" % program)
+                sys.exit("outside.py: %s does not start: %s" % (program, last))
         self.ready = time.monotonic() - self.began
         self.port = int(line.split("://")[1].split()[0].rsplit(":", 1)[1])
 

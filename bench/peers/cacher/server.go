@@ -83,7 +83,16 @@ func fill(arguments []string) {
 				pod := makePod(number, *size, random)
 				key, err := storage.NamespaceKeyFunc("/"+prefixOfPods, pod)
 				check(err)
-				check(store.Create(context.Background(), key, pod, nil, 0))
+				// A busy disk makes etcd late: what it then has is fine.
+				for attempt := 0; ; attempt++ {
+					err = store.Create(context.Background(), key, pod, nil, 0)
+					if err == nil || storage.IsExist(err) {
+						break
+					}
+					if attempt == 20 {
+						check(err)
+					}
+				}
 			}
 		})
 	}
