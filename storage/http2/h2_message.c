@@ -199,6 +199,21 @@ void vdi_h2_outbox_fini(struct vdi_h2_outbox *outbox)
 	outbox->first_used = outbox->size = 0;
 }
 
+void vdi_h2_outbox_cut(struct vdi_h2_outbox *outbox)
+{
+	struct vdi_h2_outgoing *begun = outbox->first_used ? outbox->first : NULL;
+	size_t			used = outbox->first_used;
+
+	if (begun)
+		outbox->first = begun->next;
+	vdi_h2_outbox_fini(outbox);
+	if (begun) {
+		vdi_h2_outbox_push(outbox, begun);
+		outbox->first_used = used;
+		outbox->size -= used;
+	}
+}
+
 void vdi_h2_outbox_push(struct vdi_h2_outbox *outbox, struct vdi_h2_outgoing *outgoing)
 {
 	outgoing->next = NULL;

@@ -84,6 +84,8 @@ struct vdi_h2_outbox {
 };
 void vdi_h2_outbox_init(struct vdi_h2_outbox *outbox);
 void vdi_h2_outbox_fini(struct vdi_h2_outbox *outbox); /* frees what is left */
+/* Drops what has not begun to leave. */
+void vdi_h2_outbox_cut(struct vdi_h2_outbox *outbox);
 void vdi_h2_outbox_push(struct vdi_h2_outbox *outbox, struct vdi_h2_outgoing *outgoing);
 /* For nghttp2_submit_request, _response, _data. */
 nghttp2_data_provider vdi_h2_outbox_provider(struct vdi_h2_outbox *outbox);

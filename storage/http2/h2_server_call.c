@@ -634,8 +634,8 @@ void vdi_h2_server_call_run(struct vdi_rpc_server_call *call)
 	unpin_locked(call);
 }
 
-/* Ends it from our side, without what has not begun to leave. */
-static void cut_short(struct vdi_rpc_server_call *call, int code, const char *message)
+/* Ends it from our side, without what has not begun to leave. False: it has a status already. */
+static bool cut_short(struct vdi_rpc_server_call *call, int code, const char *message)
 {
 	bool was_finishing;
 
@@ -644,36 +644,34 @@ static void cut_short(struct vdi_rpc_server_call *call, int code, const char *me
 	if (!was_finishing) {
 		set_status_locked(call, code, message);
 		drop_queue_locked(call);
+		vdi_h2_outbox_cut(&call->outbox);
+		call->outbox_bytes = call->outbox.size;
 	}
 	vdi_lock_release(&call->lock);
-	if (was_finishing && !call->is_expired)
-		return;
-	if (was_finishing || call->outbox.first_used) {
-		/* In the middle of a message that the client does not take. */
-		reset(call, NGHTTP2_CANCEL);
-		vdi_h2_connection_touch(call->connection->connection);
-		return;
-	}
-	vdi_h2_outbox_fini(&call->outbox);
-	vdi_lock_acquire(&call->lock);
-	call->outbox_bytes = 0;
-	vdi_lock_release(&call->lock);
+	if (was_finishing)
+		return false;
 	call->outbox.is_ending = true;
 	pump(call);
+	return true;
 }
 
 static void fire_deadline(struct vdi_h2_timer *timer)
 {
 	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(timer, struct vdi_rpc_server_call, deadline);
+	bool			    is_stuck = call->outbox.first_used > 0;
 
 	call->is_expired = true;
-	cut_short(call, VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+	if (cut_short(call, VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded") && !is_stuck)
+		return;
+	/* The client does not take what there is; it has given up by itself. */
+	reset(call, NGHTTP2_CANCEL);
+	vdi_h2_connection_touch(call->connection->connection);
 }
 
 void vdi_h2_server_call_shut_down(struct vdi_rpc_server_call *call)
 {
 	if (call->is_told)
-		cut_short(call, VDI_RPC_UNAVAILABLE, "the server is closing");
+		(void) cut_short(call, VDI_RPC_UNAVAILABLE, "the server is closing");
 }
 
 /* ---- For the service ---- */

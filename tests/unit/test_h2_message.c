@@ -160,6 +160,30 @@ static void the_outbox_in_pieces_of_every_size(void **state)
 	vdi_rpc_blob_unref(blob);
 }
 
+static void what_has_begun_to_leave_is_not_cut(void **state)
+{
+	struct vdi_h2_outbox outbox;
+	char		     got[16];
+
+	(void) state;
+	vdi_h2_outbox_init(&outbox);
+	vdi_h2_outbox_cut(&outbox);
+	push(&outbox, "one", NULL);
+	push(&outbox, "two", NULL);
+	vdi_h2_outbox_write(&outbox, got, 6);
+	vdi_h2_outbox_cut(&outbox);
+	assert_int_equal(outbox.size, 2);
+	vdi_h2_outbox_write(&outbox, got, 2);
+	assert_memory_equal(got, "ne", 2);
+	assert_null(outbox.first);
+	push(&outbox, "three", NULL);
+	vdi_h2_outbox_cut(&outbox);
+	assert_null(outbox.first);
+	push(&outbox, "four", NULL);
+	assert_int_equal(outbox.size, 9);
+	vdi_h2_outbox_fini(&outbox);
+}
+
 static void what_is_retained_can_be_written_again(void **state)
 {
 	struct vdi_h2_outbox outbox;
@@ -195,6 +219,7 @@ int main(void)
 		cmocka_unit_test(a_large_message),
 		cmocka_unit_test(no_memory_for_a_message),
 		cmocka_unit_test(the_outbox_in_pieces_of_every_size),
+		cmocka_unit_test(what_has_begun_to_leave_is_not_cut),
 		cmocka_unit_test(what_is_retained_can_be_written_again),
 	};
 
