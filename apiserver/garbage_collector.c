@@ -10,6 +10,7 @@
 
 #include "env.h"
 #include "garbage_state.h"
+#include "kind_cache.h"
 #include "object.h"
 
 #define LOOK_AGAIN VD_SECONDS(5)
@@ -186,6 +187,7 @@ static void close_kind(struct vdi_garbage_kind *kind)
 	if (kind->is_leaving || !vdi_control_loop_begin(&kind->collector->loop))
 		return;
 	kind->is_leaving = true;
+	kind->resource->cache->collected = NULL;
 	kind->left.run = kind_left;
 	vdi_kind_watch_leave(kind->watch, watch_closed, kind);
 }
@@ -193,15 +195,7 @@ static void close_kind(struct vdi_garbage_kind *kind)
 static bool is_collected(const struct vdi_resource *resource)
 {
 	/* Nothing owns by way of an event, and nobody has to clean up after one (upstream's ignored resources). */
-	return resource->cacher && !(strcmp(resource->plural, "events") == 0 && (*resource->group == 0 || strcmp(resource->group, "events.k8s.io") == 0));
-}
-
-static struct vdi_garbage_kind *find_kind(struct vdi_garbage_collector *collector, const struct vd_cacher *cacher)
-{
-	for (struct vdi_garbage_kind *kind = collector->kinds; kind; kind = kind->next)
-		if (kind->resource->cacher == cacher && !kind->is_leaving)
-			return kind;
-	return NULL;
+	return resource->cache && !(strcmp(resource->plural, "events") == 0 && (*resource->group == 0 || strcmp(resource->group, "events.k8s.io") == 0));
 }
 
 static void open_kind(struct vdi_garbage_collector *collector, struct vdi_resource *resource)
@@ -221,6 +215,7 @@ static void open_kind(struct vdi_garbage_collector *collector, struct vdi_resour
 	}
 	kind->next = collector->kinds;
 	collector->kinds = kind;
+	resource->cache->collected = kind;
 	vdi_lock_acquire(&collector->lock);
 	collector->counts.kinds++;
 	/* An owner may be of this kind. */
@@ -232,7 +227,7 @@ static void open_kind(struct vdi_garbage_collector *collector, struct vdi_resour
 
 static void see_resource(struct vdi_garbage_collector *collector, struct vdi_resource *resource)
 {
-	struct vdi_garbage_kind *kind = find_kind(collector, resource->cacher);
+	struct vdi_garbage_kind *kind = resource->cache->collected;
 
 	if (kind == NULL) {
 		open_kind(collector, resource);

@@ -11,6 +11,7 @@
 #include "resources.h"
 
 struct vd_server;
+struct vdi_garbage_kind;
 
 struct vdi_kind_cache {
 	/* Fixed at creation. */
@@ -21,6 +22,8 @@ struct vdi_kind_cache {
 	_Atomic uint32_t users;
 	_Atomic uint32_t create_count; /* requests that create, from their dispatch to their end */
 	atomic_bool	 is_ended;
+
+	struct vdi_garbage_kind *collected; /* the garbage collector's actor; NULL: it does not watch it */
 
 	/* Whoever lets it go (definitions.c). */
 	struct vdi_kind_cache *retired_next;

@@ -306,7 +306,7 @@ void vdi_owner_graph_touch_delayed(struct vdi_owner_graph *graph)
 {
 	for (size_t i = 0; i < graph->bucket_count; i++)
 		for (struct vdi_owner_node *node = graph->buckets[i]; node; node = node->next)
-			if (node->state == VDI_OWNER_DELAYED)
+			if (node->state == VDI_OWNER_DELAYED || node->state == VDI_OWNER_RUNNING)
 				graph->touched(graph->arg, node);
 }
 

@@ -89,7 +89,7 @@ void vdi_owner_graph_delete(struct vdi_owner_graph *graph, struct vd_bytes uid);
 void vdi_owner_graph_remove(struct vdi_owner_graph *graph, struct vd_bytes uid);
 /* What kind had and the given fill has not seen has gone; and owners that nobody saw may have gone unseen. fill 0: all of the kind. */
 void vdi_owner_graph_sweep(struct vdi_owner_graph *graph, void *kind, uint64_t fill);
-/* touched for all that are delayed. Walks the whole graph. */
+/* touched for all that are delayed or worked on. Walks the whole graph. */
 void vdi_owner_graph_touch_delayed(struct vdi_owner_graph *graph);
 /* After node became idle: it goes if nothing needs it. */
 void vdi_owner_graph_release(struct vdi_owner_graph *graph, struct vdi_owner_node *node);
