@@ -143,8 +143,7 @@ static void filled(void *arg, uint64_t fill)
 	struct vdi_garbage_kind	     *kind = arg;
 	struct vdi_garbage_collector *collector = kind->collector;
 
-	if (fill == 1)
-		return;
+	/* After the first one, too: a cache that lagged may have shown owners that this fill did not bring, and nobody tells of their end. */
 	vdi_lock_acquire(&collector->lock);
 	vdi_owner_graph_sweep(&collector->graph, kind, fill);
 	vdi_lock_release(&collector->lock);

@@ -536,20 +536,22 @@ static void decide(struct vdi_garbage_work *work)
 		delete_object(work, VDI_PROPAGATION_BACKGROUND);
 }
 
-static enum owner_class class_of(struct vdi_garbage_work *work)
+/* VD_NOMEM: it may be waiting, and nobody would look again if it were taken for solid. */
+static vd_status class_of(struct vdi_garbage_work *work, enum owner_class *ret_class)
 {
 	struct vd_bytes	 metadata = vdi_object_metadata(work->answer);
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *root;
 	bool		 is_waiting = false;
+	vd_status	 status = VD_OK;
 
-	/* Without memory: solid, and another look when it is marked. */
 	if (memmem(metadata.data, metadata.size, VDI_FINALIZER_FOREGROUND, sizeof VDI_FINALIZER_FOREGROUND - 1) &&
-	    vdi_tree_parse(&tree, metadata, &root, NULL) == VD_OK)
+	    (status = vdi_tree_parse(&tree, metadata, &root, NULL)) == VD_OK)
 		is_waiting = vdi_tree_string_of(vdi_tree_get(&tree, root, vd_bytes_of("deletionTimestamp"))).size > 0 &&
 			     vdi_deletion_has(vdi_tree_get(&tree, root, vd_bytes_of("finalizers")), vd_bytes_of(VDI_FINALIZER_FOREGROUND));
 	vdi_tree_fini(&tree);
-	return is_waiting ? OWNER_WAITING : OWNER_SOLID;
+	*ret_class = is_waiting ? OWNER_WAITING : OWNER_SOLID;
+	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
 static void got_owner(struct vdi_control_return *back)
@@ -567,7 +569,11 @@ static void got_owner(struct vdi_control_return *back)
 		next_owner(work);
 		return;
 	}
-	owner->class = is_there ? class_of(work) : OWNER_DANGLING;
+	owner->class = OWNER_DANGLING;
+	if (is_there && class_of(work, &owner->class) != VD_OK) {
+		finish(work, VDI_GARBAGE_RETRY);
+		return;
+	}
 	work->is_confirming = false;
 	work->at++;
 	next_owner(work);

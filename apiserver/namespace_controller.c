@@ -53,6 +53,8 @@ struct visit {
 	struct vd_list		    *list;
 	size_t			     call_count;
 	uint64_t		     removed;
+	size_t			     remaining; /* objects of this pass that stay, */
+	size_t			     failed;	/* and what went wrong: the texts in content may lack some */
 	bool			     is_last; /* the pass found nothing */
 	struct vdi_namespace_content content;
 };
@@ -258,6 +260,7 @@ static void start_pass(struct visit *visit)
 	renew_served(visit);
 	visit->at = 0;
 	visit->removed = 0;
+	visit->remaining = visit->failed = 0;
 	visit->is_last = false;
 	vdi_namespace_content_reset(&visit->content);
 	start_kind(visit);
@@ -265,7 +268,7 @@ static void start_pass(struct visit *visit)
 
 static void finish_pass(struct visit *visit)
 {
-	bool stays = visit->content.kinds.count > 0 || visit->content.failures.count > 0;
+	bool stays = visit->remaining > 0 || visit->failed > 0;
 
 	if (!stays && visit->removed) {
 		visit->delays = 0;
@@ -283,6 +286,7 @@ static void add_failure(struct visit *visit, vd_status status, const struct vd_e
 	char	    text[sizeof error->message + VDI_RESOURCE_NAME_MAX], name[VDI_RESOURCE_NAME_MAX];
 	const char *why = error->message[0] ? error->message : vd_status_sentence(status);
 
+	visit->failed++;
 	(void) snprintf(text, sizeof text, "%s: %s", vdi_resource_name(visit->kind, name), why);
 	vdi_content_add(&visit->content.failures, vd_bytes_of(text));
 }
@@ -293,6 +297,7 @@ static void add_remaining(struct visit *visit, struct vd_object *object)
 	struct vdi_node *root, *list;
 	char		 name[VDI_RESOURCE_NAME_MAX];
 
+	visit->remaining++;
 	(void) snprintf(name, sizeof name, "%s.%s", visit->kind->plural, visit->kind->group);
 	vdi_content_add(&visit->content.kinds, vd_bytes_of(name));
 	if (vdi_tree_parse(&tree, vdi_object_metadata(object), &root, NULL) == VD_OK) {
@@ -375,7 +380,7 @@ static void pump(struct visit *visit)
 	if (visit->call_count)
 		return;
 	visit->list = vd_list_free(visit->list);
-	if (visit->kind == pods_of(visit->served) && visit->content.kinds.count) {
+	if (visit->kind == pods_of(visit->served) && visit->remaining) {
 		finish_pass(visit);
 		return;
 	}
