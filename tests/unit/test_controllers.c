@@ -5,6 +5,7 @@
 
 #include "actor_sim.h"
 #include "garbage_collector.h"
+#include "kind_cache.h"
 #include "namespace_controller.h"
 #include "object_call.h"
 #include "served.h"
@@ -26,7 +27,7 @@ struct world {
 	struct vd_env			*env;
 	struct vd_store			*inner, *chaos;
 	struct vdi_served		*served;
-	struct vd_codec			*codecs[4];
+	struct vdi_kind_cache		 caches[4]; /* never let go by those who use them */
 	struct vdi_garbage_collector	*collector;
 	struct vdi_namespace_controller *controller;
 	struct thing			 things[NAMESPACES][OBJECTS];
@@ -119,8 +120,10 @@ static void open_caches(struct world *world, struct vdi_resources *resources)
 		char			 name[VDI_RESOURCE_NAME_MAX];
 
 		assert_status(vdi_resource_cacher_options(resource, resource->fields, resource->field_count, name, &options, NULL), VD_OK);
-		world->codecs[i] = resource->codec;
-		assert_status(vd_cacher_new(world->env, world->chaos, &options, &resource->cacher, NULL), VD_OK);
+		world->caches[i].codec = resource->codec;
+		assert_status(vd_cacher_new(world->env, world->chaos, &options, &world->caches[i].cacher, NULL), VD_OK);
+		atomic_init(&world->caches[i].users, 1000);
+		vdi_kind_cache_bind(&world->caches[i], resource);
 	}
 }
 
@@ -133,6 +136,8 @@ static void start_controllers(struct world *world)
 static void stop_controllers(struct world *world)
 {
 	world->collector = vdi_garbage_collector_free(world->collector);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(world->caches); i++)
+		world->caches[i].collected = NULL; /* another one begins anew */
 	world->controller = vdi_namespace_controller_free(world->controller);
 }
 
@@ -173,15 +178,11 @@ static void world_open(struct world *world, uint64_t seed)
 static void world_close(struct world *world)
 {
 	stop_controllers(world);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(served_plurals); i++) {
-		struct vdi_resource *resource = resource_of(world, served_plurals[i]);
-
-		resource->cacher = vd_cacher_close_wait(resource->cacher);
-		resource->codec = NULL;
-	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(world->caches); i++)
+		(void) vd_cacher_close_wait(world->caches[i].cacher);
 	world->served = vdi_served_unref(world->served);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(served_plurals); i++)
-		(void) vd_codec_free(world->codecs[i]);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(world->caches); i++)
+		(void) vd_codec_free(world->caches[i].codec);
 	vdi_sim_advance(world->env, VD_SECONDS(60)); /* what the chaos still holds */
 	chaos_store_free(world->chaos);
 	(void) vd_store_close_wait(world->inner);
