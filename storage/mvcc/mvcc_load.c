@@ -1,30 +1,34 @@
 /* How: records come in revision order, first those that compaction kept (at most one a key, at or below the compacted revision), then everything
- * newer. Each goes into the tree; those from the compacted revision on also go into the history, with what they replaced as their
- * predecessor, so that watches resume from before the restart. A revision is handed to the history when the next one begins. Their age is not
- * known: the history window starts anew.
+ * newer. They are only gathered; the trees and the history are built when all are there (mvcc_build.c).
  *
  * Attachments of leases are the lease fields of the live keys (E-508); they are made at the end, when it is known what lives. */
 #include "mvcc_load.h"
 
+#include "mvcc_build.h"
+
+/* More than that is believed only when it comes. */
+#define RECORDS_EXPECTED_MAX ((int64_t) 4 << 20)
+
 struct loader {
-	struct vdi_mvcc	 *mvcc;
-	struct vdi_group *group;
-	vd_mono		  now;
-	vd_wall		  wall;
+	struct vdi_mvcc	      *mvcc;
+	struct vdi_group      *group;
+	struct vdi_mvcc_build build;
+	bool		       has_leases; /* some record names one */
+	vd_mono		       now;
+	vd_wall		       wall;
 };
 
 static vd_status load_begin(void *arg, vd_rev compacted, vd_rev revision_min, int64_t record_count_estimate)
 {
 	struct loader *loader = arg;
 
-	(void) record_count_estimate;
 	loader->group->compacted = compacted;
 	loader->group->revision = VDI_MAX(revision_min, 1);
 	loader->mvcc->log.floor = VDI_MAX(compacted, 0);
-	return VD_OK;
+	return vdi_mvcc_build_expect(&loader->build, (size_t) VDI_MIN(VDI_MAX(record_count_estimate, 0), RECORDS_EXPECTED_MAX));
 }
 
-/* The events gathered so far become history. */
+/* What an import has gathered becomes history. */
 vd_status vdi_mvcc_load_flush(struct vdi_mvcc *mvcc, vd_mono now)
 {
 	struct vdi_group      *group = &mvcc->writer.group;
@@ -48,42 +52,13 @@ vd_status vdi_mvcc_load_flush(struct vdi_mvcc *mvcc, vd_mono now)
 	return status;
 }
 
-static vd_status keep_event(struct loader *loader, bool is_delete, struct vd_kv *kv, struct vd_kv *previous)
-{
-	struct vdi_group *group = loader->group;
-
-	if (kv->mod_rev < group->compacted) {
-		vd_kv_unref(previous);
-		return VD_OK;
-	}
-	if (!vdi_grow((void **) &group->events, &group->event_capacity, group->event_count + 1, sizeof group->events[0])) {
-		vd_kv_unref(previous);
-		return VD_NOMEM;
-	}
-	group->events[group->event_count++] = (struct vd_store_event) { is_delete, vd_kv_ref(kv), previous };
-	return VD_OK;
-}
-
 static vd_status load_change(void *arg, struct vd_kv *kv, bool is_delete)
 {
-	struct loader	 *loader = arg;
-	struct vdi_group *group = loader->group;
-	void		 *previous = NULL;
-	vd_status	  status = VD_OK;
+	struct loader *loader = arg;
 
-	/* Gathers a few thousand events, then stops at the border of a revision. */
-	if (group->event_count >= 4096 && group->events[group->event_count - 1].kv->mod_rev != kv->mod_rev)
-		status = vdi_mvcc_load_flush(loader->mvcc, loader->now);
-	if (status == VD_OK) {
-		status = is_delete ? vdi_btree_remove(&group->keys, vd_kv_key(kv), &previous) : vdi_btree_put(&group->keys, kv, &previous);
-		if (status == VD_NOT_FOUND)
-			status = VD_OK; /* a tombstone kept at the compacted revision (E-406) */
-	}
-	if (status == VD_OK)
-		status = keep_event(loader, is_delete, kv, previous);
-	group->revision = VDI_MAX(group->revision, kv->mod_rev);
-	vd_kv_unref(kv);
-	return status;
+	loader->group->revision = VDI_MAX(loader->group->revision, kv->mod_rev);
+	loader->has_leases |= kv->lease != 0;
+	return vdi_mvcc_build_add(&loader->build, kv, is_delete);
 }
 
 /* E-508, and better (E-1019): the deadline goes on; but nobody could renew while the store was down. */
@@ -127,13 +102,17 @@ vd_status vdi_mvcc_load_attach(struct vdi_mvcc *mvcc)
 
 vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, struct vd_error *reterr)
 {
-	struct loader		loader = { mvcc, &mvcc->writer.group, vd_env_now(mvcc->env), vd_env_wall(mvcc->env) };
+	struct loader		loader = { mvcc, &mvcc->writer.group, .now = vd_env_now(mvcc->env), .wall = vd_env_wall(mvcc->env) };
 	struct vdi_persist_sink sink = { load_begin, load_change, load_lease, &loader };
-	vd_status		status;
+	vd_status		status = vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr);
 
-	VDI_TRY(vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr));
-	status = vdi_mvcc_load_flush(mvcc, loader.now);
-	if (status == VD_OK)
+	if (status != VD_OK) {
+		vdi_mvcc_build_fini(&loader.build);
+		return status;
+	}
+	status = vdi_mvcc_build_finish(&loader.build, loader.group, &mvcc->log, loader.now);
+	vdi_mvcc_build_fini(&loader.build);
+	if (status == VD_OK && loader.has_leases)
 		status = vdi_mvcc_load_attach(mvcc);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "mvcc: no memory for what the data directory holds");
