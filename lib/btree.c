@@ -462,11 +462,21 @@ vd_status vdi_btree_remove(struct vdi_btree *tree, struct vd_bytes key, void **r
 
 /* ---- Loading ---- */
 
-static bool is_loadable(const struct vdi_btree_ops *ops, void *const *values, size_t count)
+/* Values lie anywhere: those that come next are asked for while these are looked at. */
+static inline void ask_for_values(void *const *values, size_t count, size_t from, size_t to)
 {
-	struct vd_bytes previous = VD_BYTES_NONE;
+	for (size_t i = from; i < VDI_MIN(to, count); i++) {
+		__builtin_prefetch(values[i]);
+		__builtin_prefetch((const char *) values[i] + 64);
+	}
+}
 
-	for (size_t i = 0; i < count; i++) {
+/* Whether the values from start on, after the one before them, are as vdi_btree_load_sorted wants them. */
+static bool is_loadable(const struct vdi_btree_ops *ops, void *const *values, size_t start, size_t size)
+{
+	struct vd_bytes previous = start ? ops->key(values[start - 1]) : VD_BYTES_NONE;
+
+	for (size_t i = start; i < start + size; i++) {
 		struct vd_bytes key = ops->key(values[i]);
 
 		if (key.size > VDI_BTREE_KEY_SIZE_MAX || (i && vd_bytes_compare(previous, key) >= 0))
@@ -494,10 +504,14 @@ static vd_status load_level(const struct vdi_btree_ops *ops, unsigned level, voi
 	for (size_t i = 0; i < groups; i++) {
 		size_t		   size = *count / groups + (i < *count % groups);
 		struct inner_entry made = { .count = size };
+		bool		   is_sound = true;
 
 		if (level == 0) {
-			made.child = vdi_btree_leaf_make(ops, values + start, size);
-			if (start)
+			ask_for_values(values, *count, start + size, start + 2 * size);
+			is_sound = is_loadable(ops, values, start, size);
+			if (is_sound)
+				made.child = vdi_btree_leaf_make(ops, values + start, size);
+			if (start && made.child)
 				made.separator = vdi_btree_separator(ops->key(values[start - 1]), ops->key(values[start]));
 		} else {
 			made.child = vdi_btree_inner_make(level, entries + start, size);
@@ -508,7 +522,7 @@ static vd_status load_level(const struct vdi_btree_ops *ops, unsigned level, voi
 				free_shells(entries[j].child);
 			for (size_t j = start; level && j < *count; j++)
 				free_shells(entries[j].child);
-			return VD_NOMEM;
+			return is_sound ? VD_NOMEM : VD_INVALID_ARGUMENT;
 		}
 		if (level)
 			made.count = node_count(made.child);
@@ -526,8 +540,6 @@ vd_status vdi_btree_load_sorted(struct vdi_btree *tree, void *const *values, siz
 	size_t			    nodes = count;
 	vd_status		    status;
 
-	if (!is_loadable(ops, values, count))
-		return VD_INVALID_ARGUMENT;
 	if (count == 0) {
 		vdi_btree_clear(tree);
 		return VD_OK;
@@ -539,8 +551,11 @@ vd_status vdi_btree_load_sorted(struct vdi_btree *tree, void *const *values, siz
 	for (unsigned level = 1; status == VD_OK && nodes > 1; level++)
 		status = load_level(ops, level, NULL, entries, &nodes, INNER_LOAD);
 	if (status == VD_OK) {
-		for (size_t i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++) {
+			if (i % 16 == 0)
+				ask_for_values(values, count, i + 16, i + 32);
 			ops->ref(values[i]);
+		}
 		vdi_btree_clear(tree);
 		tree->live.root = entries[0].child;
 		tree->live.count = count;
