@@ -63,6 +63,15 @@ void *vdi_alloc(size_t size)
 	return memory;
 }
 
+void vdi_alloc_ahead(void)
+{
+	/* Below the sizes that are mapped one by one, and that are given back at once. */
+	void *volatile block = allocator.allocate(allocator.arg, VDI_ALLOC_AHEAD);
+
+	if (block)
+		allocator.release(allocator.arg, block);
+}
+
 void *vdi_calloc(size_t count, size_t size)
 {
 	size_t total;

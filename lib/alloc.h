@@ -16,6 +16,11 @@ void *vdi_calloc(size_t count, size_t size) __attribute__((malloc)); /* zeroed; 
 void *vdi_realloc(void *memory, size_t size);			     /* on NULL the old memory is untouched */
 void  vdi_free(void *memory);					     /* NULL is fine */
 
+/* Says that this thread will soon want very many small blocks, VDI_ALLOC_AHEAD bytes or more: to be called again for each such amount. glibc grows the memory
+ * of every thread but the first by one page at a time, with a system call each; after a block of that size it has them at once. Cannot fail. */
+#define VDI_ALLOC_AHEAD ((size_t) 96 << 10)
+void vdi_alloc_ahead(void);
+
 #define VDI_NEW(type) ((type *) vdi_calloc(1, sizeof(type)))
 
 /* A NUL-terminated copy; NULL when out of memory. */

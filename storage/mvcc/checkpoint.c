@@ -5,7 +5,8 @@
  * - the file is always as long as the map: room is reserved first, the map grows into it; ENOSPC then comes from fallocate, not from the middle
  *   of a commit, and a file shorter than its meta page says has been cut;
  * - opening walks the structure of all pages before LMDB sees them (checkpoint_verify.c);
- * - each record has a checksum seeded with its place, and meta the sum of all: a record that is damaged, moved, missing or stale shows.
+ * - each record has a checksum seeded with its place, and meta the sum of all: a record that is damaged, moved, missing or stale shows;
+ * - a start takes the records from that walk, not from LMDB: they are read once, by all processors, and no page of them stays mapped.
  *
  * Compaction needs no map of keys: each record names the one it supersedes. With everything before compact_next done, the dead at or before C are
  * the predecessors of the records in [compact_next, C], and the tombstones there that are older than C. The walk stops with compact_next = C,
@@ -23,6 +24,8 @@
 
 #define KEY_SIZE 12
 #define MAP_STEP ((int64_t) 16 << 20)
+#define TABLE_RECORDS "records"
+#define TABLE_LEASES  "leases"
 
 struct vdi_checkpoint {
 	/* Fixed. */
@@ -107,12 +110,12 @@ static uint64_t place_checksum(const void *body, size_t size, vd_rev revision, u
 }
 
 /* Splits a stored value: checksum and what it covers. */
-static bool verified(MDB_val value, vd_rev revision, uint32_t sub, struct vd_bytes *ret_body, uint64_t *ret_checksum)
+static bool verified(struct vd_bytes value, vd_rev revision, uint32_t sub, struct vd_bytes *ret_body, uint64_t *ret_checksum)
 {
-	if (value.mv_size < 8)
+	if (value.size < 8)
 		return false;
-	memcpy(ret_checksum, value.mv_data, 8);
-	*ret_body = (struct vd_bytes) { (const uint8_t *) value.mv_data + 8, value.mv_size - 8 };
+	memcpy(ret_checksum, value.data, 8);
+	*ret_body = (struct vd_bytes) { (const uint8_t *) value.data + 8, value.size - 8 };
 	return place_checksum(ret_body->data, ret_body->size, revision, sub) == *ret_checksum;
 }
 
@@ -146,9 +149,9 @@ static vd_status open_tables(struct vdi_checkpoint *checkpoint, unsigned flags, 
 
 	if (error)
 		return lmdb_fail(checkpoint, error, "read", reterr);
-	error = mdb_dbi_open(txn, "records", flags, &checkpoint->records);
+	error = mdb_dbi_open(txn, TABLE_RECORDS, flags, &checkpoint->records);
 	if (error == 0)
-		error = mdb_dbi_open(txn, "leases", flags, &checkpoint->leases);
+		error = mdb_dbi_open(txn, TABLE_LEASES, flags, &checkpoint->leases);
 	if (error == 0)
 		error = mdb_dbi_open(txn, "meta", flags, &checkpoint->meta_dbi);
 	if (error == 0)
@@ -202,34 +205,147 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 	return status;
 }
 
-static vd_status check_file(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
+/* A record as it lies in the table. */
+static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes key, struct vd_bytes value, struct vdi_record *ret_record,
+			     uint64_t *ret_checksum, struct vd_error *reterr)
 {
-	struct vdi_file *file;
-	vd_status	 status;
+	struct vd_bytes body;
+	vd_rev		revision;
 
+	if (key.size != KEY_SIZE)
+		return damaged(checkpoint, 0, "a key of the wrong size", reterr);
+	revision = key_revision(key.data);
+	if (!verified(value, revision, key_sub(key.data), &body, ret_checksum))
+		return damaged(checkpoint, revision, "the checksum of a record is wrong", reterr);
+	if (vdi_record_decode(body, revision, ret_record) != VD_OK || ret_record->sub != key_sub(key.data))
+		return damaged(checkpoint, revision, "a record is whole but makes no sense", reterr);
+	return VD_OK;
+}
+
+/* ---- Content ---- */
+
+struct filling {
+	struct vdi_checkpoint	      *checkpoint;
+	struct vdi_checkpoint_content *content;
+	int64_t			       lease_count;
+};
+
+static vd_status take_record(struct vdi_checkpoint *checkpoint, struct vdi_checkpoint_part *part, struct vd_bytes key, struct vd_bytes value,
+			     struct vd_error *reterr)
+{
+	struct vdi_record record;
+	struct vd_kv	 *kv;
+	uint64_t	  checksum = 0;
+
+	VDI_TRY(read_record(checkpoint, key, value, &record, &checksum, reterr));
+	part->ahead += value.size;
+	if (part->ahead >= VDI_ALLOC_AHEAD) {
+		part->ahead = 0;
+		vdi_alloc_ahead();
+	}
+	if ((part->count == part->capacity &&
+	     !vdi_grow((void **) &part->records, &part->capacity, VDI_MAX(part->count + 1, 64), sizeof part->records[0])) ||
+	    vdi_record_kv(&record, &kv) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	part->records[part->count++] = (struct vdi_checkpoint_record) { kv, record.is_delete };
+	part->digest += checksum;
+	return VD_OK;
+}
+
+static vd_status take_lease(struct filling *filling, struct vd_bytes key, struct vd_bytes value, struct vd_error *reterr)
+{
+	struct vdi_lease_change change = { .kind = VDI_LEASE_GRANTED };
+	struct vd_bytes		body;
+	uint64_t		checksum;
+
+	if (key.size != 8 || !verified(value, key_revision(key.data), 1, &body, &checksum) || body.size != 16)
+		return damaged(filling->checkpoint, 0, "the checksum of a lease is wrong", reterr);
+	change.id = (int64_t) key_revision(key.data);
+	memcpy(&change.ttl_s, body.data, 8);
+	memcpy(&change.deadline.ns, (const uint8_t *) body.data + 8, 8);
+	filling->lease_count++;
+	filling->content->parts[0].digest += checksum;
+	if (vdi_lease_table_apply(&filling->content->leases, &change) != VD_OK)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	return VD_OK;
+}
+
+static vd_status take_entry(void *arg, unsigned part, struct vd_bytes table, struct vd_bytes key, struct vd_bytes value, struct vd_error *reterr)
+{
+	struct filling *filling = arg;
+
+	if (vd_bytes_equal(table, vd_bytes_of(TABLE_RECORDS)))
+		return take_record(filling->checkpoint, &filling->content->parts[part], key, value, reterr);
+	if (vd_bytes_equal(table, vd_bytes_of(TABLE_LEASES)))
+		return take_lease(filling, key, value, reterr);
+	return VD_OK;
+}
+
+void vdi_checkpoint_content_fini(struct vdi_checkpoint_content *content)
+{
+	for (unsigned i = 0; i < VDI_PARALLEL_MAX; i++) {
+		struct vdi_checkpoint_part *part = &content->parts[i];
+
+		for (size_t j = 0; j < part->count; j++)
+			vd_kv_unref(part->records[j].kv);
+		vdi_free(part->records);
+		*part = (struct vdi_checkpoint_part) { 0 };
+	}
+	vdi_lease_table_fini(&content->leases);
+}
+
+static vd_status check_file(struct vdi_checkpoint *checkpoint, struct filling *filling, struct vd_error *reterr)
+{
+	struct vdi_checkpoint_visitor visitor = { .split = vd_bytes_of(TABLE_RECORDS), .entry = take_entry, .arg = filling };
+	struct vdi_file		     *file;
+	vd_status		      status;
+
+	if (filling->content) {
+		visitor.env = filling->content->env;
+		visitor.part_count = filling->content->part_count;
+	}
 	VDI_TRY(vdi_file_open(checkpoint->dir, VDI_CHECKPOINT_NAME, VDI_FILE_READ, &file, reterr));
 	status = vdi_file_size(file, &checkpoint->map_size, reterr);
 	if (status == VD_OK)
-		status = vdi_checkpoint_verify(file, reterr);
+		status = vdi_checkpoint_verify(file, filling->content ? &visitor : NULL, reterr);
 	vdi_file_close(file);
 	return status;
 }
 
-vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
+static vd_status check_sum(const struct vdi_checkpoint *checkpoint, const struct filling *filling, struct vd_error *reterr)
+{
+	const struct vdi_checkpoint_meta *meta = &checkpoint->meta;
+	int64_t				  count = 0;
+	uint64_t			  digest = 0;
+
+	for (unsigned i = 0; i < VDI_PARALLEL_MAX; i++) {
+		count += (int64_t) filling->content->parts[i].count;
+		digest += filling->content->parts[i].digest;
+	}
+	if (count == meta->record_count && filling->lease_count == meta->lease_count && digest == meta->digest)
+		return VD_OK;
+	return damaged(checkpoint, meta->revision, "records or leases are missing, or older than they should be", reterr);
+}
+
+vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint_content *content, struct vdi_checkpoint **ret_checkpoint,
+			      struct vd_error *reterr)
 {
 	struct vdi_checkpoint *checkpoint = VDI_NEW(struct vdi_checkpoint);
+	struct filling	       filling = { checkpoint, content, 0 };
 	vd_status	       status;
 
 	if (checkpoint == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	checkpoint->dir = dir;
-	status = check_file(checkpoint, reterr);
+	status = check_file(checkpoint, &filling, reterr);
 	if (status == VD_OK)
 		status = open_env(checkpoint, VDI_CHECKPOINT_NAME, no_sync, reterr);
 	if (status == VD_OK)
 		status = open_tables(checkpoint, 0, reterr);
 	if (status == VD_OK)
 		status = read_meta(checkpoint, reterr);
+	if (status == VD_OK && content)
+		status = check_sum(checkpoint, &filling, reterr);
 	if (status != VD_OK) {
 		vdi_checkpoint_close(checkpoint);
 		return status;
@@ -293,7 +409,7 @@ vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t
 		(void) !vdi_dir_unlink(dir, VDI_CHECKPOINT_TEMPORARY, NULL);
 	if (status == VD_OK)
 		status = vdi_dir_sync(dir, reterr);
-	return status == VD_OK ? vdi_checkpoint_open(dir, no_sync, ret_checkpoint, reterr) : status;
+	return status == VD_OK ? vdi_checkpoint_open(dir, no_sync, NULL, ret_checkpoint, reterr) : status;
 }
 
 const struct vdi_checkpoint_meta *vdi_checkpoint_meta(const struct vdi_checkpoint *checkpoint)
@@ -308,38 +424,15 @@ int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint)
 
 /* ---- Reading ---- */
 
-struct sum {
-	int64_t	 count;
-	uint64_t digest;
-};
-
-static vd_status visit(struct vdi_checkpoint *checkpoint, MDB_val key, MDB_val value, struct vdi_record *ret_record, struct sum *sum,
-		       struct vd_error *reterr)
-{
-	struct vd_bytes body;
-	uint64_t	checksum;
-	vd_rev		revision;
-
-	if (key.mv_size != KEY_SIZE)
-		return damaged(checkpoint, 0, "a key of the wrong size", reterr);
-	revision = key_revision(key.mv_data);
-	if (!verified(value, revision, key_sub(key.mv_data), &body, &checksum))
-		return damaged(checkpoint, revision, "the checksum of a record is wrong", reterr);
-	if (vdi_record_decode(body, revision, ret_record) != VD_OK || ret_record->sub != key_sub(key.mv_data))
-		return damaged(checkpoint, revision, "a record is whole but makes no sense", reterr);
-	sum->count++;
-	sum->digest += checksum;
-	return VD_OK;
-}
-
 static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
-			      struct sum *sum, struct vd_error *reterr)
+			      struct vd_error *reterr)
 {
 	uint8_t		  first[KEY_SIZE];
 	MDB_val		  key = { KEY_SIZE, first };
 	MDB_val		  value;
 	MDB_cursor	 *cursor;
 	struct vdi_record record;
+	uint64_t	  checksum;
 	vd_status	  status = VD_OK;
 	int		  error = mdb_cursor_open(txn, checkpoint->records, &cursor);
 
@@ -348,7 +441,8 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 	encode_key(VDI_MAX(from, 0), 0, first);
 	for (error = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); error == 0 && status == VD_OK;
 	     error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-		status = visit(checkpoint, key, value, &record, sum, reterr);
+		status = read_record(checkpoint, (struct vd_bytes) { key.mv_data, key.mv_size }, (struct vd_bytes) { value.mv_data, value.mv_size }, &record,
+				     &checksum, reterr);
 		if (status != VD_OK || record.mod_rev > to)
 			break;
 		status = each(arg, &record);
@@ -364,68 +458,14 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
 			      struct vd_error *reterr)
 {
-	struct sum sum = { 0, 0 };
-	MDB_txn	  *txn;
-	vd_status  status;
-	int	   error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
+	MDB_txn	 *txn;
+	vd_status status;
+	int	  error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
 
 	if (error)
 		return lmdb_fail(checkpoint, error, "read", reterr);
-	status = walk_records(checkpoint, txn, from, to, each, arg, &sum, reterr);
+	status = walk_records(checkpoint, txn, from, to, each, arg, reterr);
 	mdb_txn_abort(txn);
-	return status;
-}
-
-static vd_status walk_leases(struct vdi_checkpoint *checkpoint, MDB_txn *txn, struct vdi_lease_table *leases, struct sum *sum,
-			     struct vd_error *reterr)
-{
-	MDB_val		key, value;
-	MDB_cursor     *cursor;
-	vd_status	status = VD_OK;
-	int		error = mdb_cursor_open(txn, checkpoint->leases, &cursor);
-
-	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
-	while (status == VD_OK && (error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-		struct vdi_lease_change change = { .kind = VDI_LEASE_GRANTED };
-		struct vd_bytes		body;
-		uint64_t		checksum;
-
-		if (key.mv_size != 8 || !verified(value, key_revision(key.mv_data), 1, &body, &checksum) || body.size != 16) {
-			status = damaged(checkpoint, 0, "the checksum of a lease is wrong", reterr);
-			break;
-		}
-		change.id = (int64_t) key_revision(key.mv_data);
-		memcpy(&change.ttl_s, body.data, 8);
-		memcpy(&change.deadline.ns, (const uint8_t *) body.data + 8, 8);
-		sum->count++;
-		sum->digest += checksum;
-		if (vdi_lease_table_apply(leases, &change) != VD_OK)
-			status = vd_error_set(reterr, VD_NOMEM, "out of memory");
-	}
-	mdb_cursor_close(cursor);
-	if (status == VD_OK && error != MDB_NOTFOUND)
-		status = lmdb_fail(checkpoint, error, "read", reterr);
-	return status;
-}
-
-vd_status vdi_checkpoint_walk_all(struct vdi_checkpoint *checkpoint, vdi_checkpoint_each_fn each, void *arg, struct vdi_lease_table *leases,
-				  struct vd_error *reterr)
-{
-	struct sum records = { 0, 0 }, lease_sum = { 0, 0 };
-	MDB_txn	  *txn;
-	vd_status  status;
-	int	   error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
-
-	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
-	status = walk_records(checkpoint, txn, 0, INT64_MAX, each, arg, &records, reterr);
-	if (status == VD_OK)
-		status = walk_leases(checkpoint, txn, leases, &lease_sum, reterr);
-	mdb_txn_abort(txn);
-	if (status == VD_OK && (records.count != checkpoint->meta.record_count || lease_sum.count != checkpoint->meta.lease_count ||
-				records.digest + lease_sum.digest != checkpoint->meta.digest))
-		status = damaged(checkpoint, checkpoint->meta.revision, "records or leases are missing, or older than they should be", reterr);
 	return status;
 }
 

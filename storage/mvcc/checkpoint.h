@@ -12,6 +12,7 @@
 
 #include "journal.h"
 #include "lease_table.h"
+#include "parallel.h"
 #include "record.h"
 
 #define VDI_CHECKPOINT_NAME "checkpoint.mdb"
@@ -33,8 +34,32 @@ struct vdi_checkpoint_meta {
 	uint64_t digest;	/* sum of the checksums of all records and leases: one that is missing or stale shows */
 };
 
-/* Checks the file as a whole before LMDB maps it. VD_NOT_FOUND: there is none. VD_CORRUPT, VD_NEWER_FORMAT, VD_IO, VD_NOMEM. Changes nothing. */
-VDI_MUST_USE vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr);
+/* All that a checkpoint holds, every record verified, and the proof that none was missing. */
+struct vdi_checkpoint_content {
+	/* Set by whoever wants it; the rest is zero. */
+	const struct vd_env *env;
+	unsigned	     part_count; /* read by so many threads; 1 .. VDI_PARALLEL_MAX */
+
+	struct vdi_lease_table leases;
+	/* Records in the order of their revisions: those of the first part, then those of the second, ... */
+	struct vdi_checkpoint_part {
+		struct vdi_checkpoint_record {
+			struct vd_kv *kv; /* a reference; who takes it over sets NULL */
+			bool	      is_delete;
+		}      *records;
+		size_t	count;
+		size_t	capacity;
+		uint64_t digest;
+		size_t	ahead; /* bytes of records since memory was asked for in advance */
+	} parts[VDI_PARALLEL_MAX];
+};
+
+void vdi_checkpoint_content_fini(struct vdi_checkpoint_content *content);
+
+/* Checks the file as a whole before LMDB maps it, and reads what is in it on the way, unless content is NULL. VD_NOT_FOUND: there is none. VD_CORRUPT,
+ * VD_NEWER_FORMAT, VD_IO, VD_NOMEM. Changes nothing on disk; content may hold something after a failure. */
+VDI_MUST_USE vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint_content *content,
+					   struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr);
 /* Makes an empty one; it has its name only when it is whole and on disk. VD_NO_SPACE, VD_IO, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t *store_id, struct vdi_checkpoint **ret_checkpoint,
 					     struct vd_error *reterr);
@@ -52,9 +77,6 @@ typedef vd_status (*vdi_checkpoint_each_fn)(void *arg, const struct vdi_record *
 /* Records of the revisions [from, to], in order, each verified; lent for the call. */
 VDI_MUST_USE vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
 					   struct vd_error *reterr);
-/* All records, and then the proof that none was missing. */
-VDI_MUST_USE vd_status vdi_checkpoint_walk_all(struct vdi_checkpoint *checkpoint, vdi_checkpoint_each_fn each, void *arg,
-					       struct vdi_lease_table *leases, struct vd_error *reterr);
 
 /* ---- Writing ---- */
 

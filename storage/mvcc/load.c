@@ -85,22 +85,30 @@ vd_status vdi_load_begin(struct vdi_load *load)
 	return load->sink->begin(load->sink->arg, load->compacted, load->revision, load->record_count);
 }
 
-static bool is_dead(struct vdi_load *load, const struct vdi_record *record)
+static bool is_dead(struct vdi_load *load, vd_rev revision, uint32_t sub, bool is_delete)
 {
-	struct vdi_load_place place = { record->mod_rev, record->sub };
+	struct vdi_load_place place = { revision, sub };
 
 	while (load->dead_next < load->dead_count && order_places(&load->dead[load->dead_next], &place) < 0)
 		load->dead_next++;
-	if (record->is_delete && record->mod_rev < load->compacted)
+	if (is_delete && revision < load->compacted)
 		return true;
 	return load->dead_next < load->dead_count && order_places(&load->dead[load->dead_next], &place) == 0;
 }
 
-vd_status vdi_load_deliver_record(struct vdi_load *load, const struct vdi_record *record)
+vd_status vdi_load_deliver_kv(struct vdi_load *load, struct vd_kv *kv, bool is_delete)
+{
+	if (!is_dead(load, kv->mod_rev, kv->sub, is_delete))
+		return load->sink->change(load->sink->arg, kv, is_delete);
+	vd_kv_unref(kv);
+	return VD_OK;
+}
+
+static vd_status deliver_record(struct vdi_load *load, const struct vdi_record *record)
 {
 	struct vd_kv *kv;
 
-	if (is_dead(load, record))
+	if (is_dead(load, record->mod_rev, record->sub, record->is_delete))
 		return VD_OK;
 	VDI_TRY(vdi_record_kv(record, &kv));
 	return load->sink->change(load->sink->arg, kv, record->is_delete);
@@ -117,7 +125,7 @@ vd_status vdi_load_deliver(void *arg, const struct vdi_segment_record *journal_r
 	while (status == VD_OK && reader.change_count) {
 		status = vdi_commit_reader_record(&reader, &record, NULL);
 		if (status == VD_OK) {
-			status = vdi_load_deliver_record(load, &record);
+			status = deliver_record(load, &record);
 			if (status != VD_OK)
 				return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 		}

@@ -39,7 +39,8 @@ vd_status vdi_load_bury_record(struct vdi_load *load, const struct vdi_record *r
 VDI_MUST_USE vd_status vdi_load_begin(struct vdi_load *load);
 /* Last pass, in revision order: gives the sink what is not dead and notes the leases. */
 vd_status vdi_load_deliver(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr);
-vd_status vdi_load_deliver_record(struct vdi_load *load, const struct vdi_record *record);
+/* The same for one record; takes over the reference. */
+VDI_MUST_USE vd_status vdi_load_deliver_kv(struct vdi_load *load, struct vd_kv *kv, bool is_delete);
 /* Gives the sink the leases that live. */
 VDI_MUST_USE vd_status vdi_load_end(struct vdi_load *load);
 

@@ -36,11 +36,6 @@ static vd_status bury_record(void *arg, const struct vdi_record *record)
 	return vdi_load_bury_record(arg, record);
 }
 
-static vd_status deliver_record(void *arg, const struct vdi_record *record)
-{
-	return vdi_load_deliver_record(arg, record);
-}
-
 /* Notes which records compaction has yet to remove. */
 static vd_status bury_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_load *load, struct vd_error *reterr)
 {
@@ -53,7 +48,29 @@ static vd_status bury_all(struct vdi_persist *persist, struct vdi_checkpoint *ch
 	return vdi_journal_replay(persist->journal, vdi_load_bury, load, reterr);
 }
 
-static vd_status load_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_load *load, struct vd_error *reterr)
+static vd_status deliver_content(struct vdi_checkpoint_content *content, struct vdi_load *load)
+{
+	vd_status status = VD_OK;
+
+	for (unsigned i = 0; i < content->part_count; i++) {
+		struct vdi_checkpoint_part *part = &content->parts[i];
+
+		for (size_t j = 0; j < part->count && status == VD_OK; j++) {
+			struct vd_kv *kv = part->records[j].kv;
+
+			part->records[j].kv = NULL;
+			status = vdi_load_deliver_kv(load, kv, part->records[j].is_delete);
+		}
+	}
+	/* What is left, and the memory of it all. */
+	load->leases = content->leases;
+	content->leases = (struct vdi_lease_table) { 0 };
+	vdi_checkpoint_content_fini(content);
+	return status;
+}
+
+static vd_status load_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_checkpoint_content *content, struct vdi_load *load,
+			  struct vd_error *reterr)
 {
 	vd_status status;
 
@@ -61,7 +78,7 @@ static vd_status load_all(struct vdi_persist *persist, struct vdi_checkpoint *ch
 	load->revision = VDI_MAX(load->revision, vdi_journal_revision(persist->journal));
 	status = vdi_load_begin(load);
 	if (status == VD_OK && checkpoint)
-		VDI_TRY(vdi_checkpoint_walk_all(checkpoint, deliver_record, load, &load->leases, reterr));
+		status = deliver_content(content, load);
 	if (status == VD_OK)
 		VDI_TRY(vdi_journal_replay(persist->journal, vdi_load_deliver, load, reterr));
 	if (status == VD_OK)
@@ -78,8 +95,8 @@ static struct vdi_persist *persist_free(struct vdi_persist *persist)
 }
 
 /* The journal after the checkpoint (NULL: there is none), verified and handed to the sink; then writable. */
-static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, const struct vd_mvcc_options *options,
-			      const struct vdi_persist_tuning *tuning, struct vdi_load *load, struct vd_error *reterr)
+static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_checkpoint_content *content,
+			      const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning, struct vdi_load *load, struct vd_error *reterr)
 {
 	const struct vdi_checkpoint_meta *meta = checkpoint ? vdi_checkpoint_meta(checkpoint) : NULL;
 	struct vdi_journal_options	  journal_options = {
@@ -99,7 +116,7 @@ static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint
 	VDI_TRY(vdi_journal_open(&journal_options, vdi_load_survey, load, &persist->journal, reterr));
 	if (meta && vdi_journal_is_new(persist->journal))
 		return vd_error_set(reterr, VD_CORRUPT, "%s: there is a checkpoint, but the journal is missing", options->data_dir);
-	VDI_TRY(load_all(persist, checkpoint, load, reterr));
+	VDI_TRY(load_all(persist, checkpoint, content, load, reterr));
 	return vdi_journal_start(persist->journal, reterr);
 }
 
@@ -134,16 +151,19 @@ vd_status vdi_persist_unmark(struct vdi_persist *persist, struct vd_error *reter
 static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
 			    struct vdi_load *load, struct vd_error *reterr)
 {
-	struct vdi_checkpoint *checkpoint = NULL;
-	vd_status	       status = VD_NOT_FOUND;
-	bool		       is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
+	struct vdi_checkpoint_content content = { .env = persist->env };
+	struct vdi_checkpoint	     *checkpoint = NULL;
+	vd_status		      status = VD_NOT_FOUND;
+	bool			      is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
 
 	VDI_TRY(vdi_dir_open(vdi_env_disk(persist->env), options->data_dir, &persist->dir, reterr));
 	VDI_TRY(check_mark(persist, options->data_dir, reterr));
+	content.part_count = tuning->part_count ? tuning->part_count : vdi_parallel_width(persist->env);
 	if (!is_journal_only)
-		status = vdi_checkpoint_open(persist->dir, options->no_sync, &checkpoint, reterr);
+		status = vdi_checkpoint_open(persist->dir, options->no_sync, &content, &checkpoint, reterr);
 	if (status == VD_OK || status == VD_NOT_FOUND)
-		status = open_journal(persist, checkpoint, options, tuning, load, reterr);
+		status = open_journal(persist, checkpoint, &content, options, tuning, load, reterr);
+	vdi_checkpoint_content_fini(&content);
 	if (status == VD_OK && !is_journal_only) {
 		struct vdi_checkpointer_options checkpointer_options = {
 			.env = persist->env,

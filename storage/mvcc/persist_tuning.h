@@ -11,6 +11,7 @@ struct vdi_persist_tuning {
 	int64_t		 segment_size;		 /* 0: VDI_JOURNAL_SEGMENT_SIZE */
 	int64_t		 checkpoint_bytes;	 /* journal bytes that wake the checkpoint at once; 0: 4 MiB */
 	vd_dur		 checkpoint_interval;	 /* and the time after which it takes less than that; 0: 1 s */
+	unsigned	 part_count;		 /* in which the checkpoint is read; 0: as many as there are processors */
 };
 
 /* As vdi_persist_open. tuning may be NULL. */

@@ -146,7 +146,7 @@ static vd_status verify(struct vd_bytes content)
 	VDI_CHECK(vdi_disk_sim_new(1, &disk) == VD_OK && vdi_dir_open(disk, "data", &dir, NULL) == VD_OK);
 	VDI_CHECK(vdi_file_open(dir, "checkpoint", VDI_FILE_CREATE, &file, NULL) == VD_OK);
 	VDI_CHECK(content.size == 0 || vdi_file_write(file, 0, content.data, content.size, NULL) == VD_OK);
-	status = vdi_checkpoint_verify(file, &error);
+	status = vdi_checkpoint_verify(file, NULL, &error);
 	VDI_CHECK(status == VD_OK || ((status == VD_CORRUPT || status == VD_NEWER_FORMAT) && error.message[0]));
 	vdi_file_close(file);
 	vdi_dir_close(dir);
