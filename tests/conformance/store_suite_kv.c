@@ -687,6 +687,61 @@ static void e465_bounds_of_keys_and_values(void **state)
 	test_free(key);
 }
 
+/* A key that was deleted and comes back is a new one: its life begins with it, and the old life stays readable where it was. */
+static void e404_generations(void **state)
+{
+	static const struct {
+		vd_rev	    revision;
+		const char *value; /* NULL: absent */
+		vd_rev	    create_rev;
+		int64_t	    version;
+	} wanted[] = { { 2, "1", 2, 1 }, { 3, "2", 2, 2 }, { 4, NULL, 0, 0 }, { 5, NULL, 0, 0 }, { 6, "3", 6, 1 }, { 7, "4", 6, 2 }, { 8, NULL, 0, 0 }, { 9, "5", 9, 1 } };
+	struct store_fixture *f = *state;
+
+	put(f, "k", "1");
+	put(f, "k", "2");
+	delete_range(f, "k", NULL, NULL);
+	put(f, "other", "1");
+	put(f, "k", "3");
+	put(f, "k", "4");
+	delete_range(f, "k", NULL, NULL);
+	put(f, "k", "5");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(wanted); i++) {
+		struct vd_range_request request = { .key = K("k"), .revision = wanted[i].revision };
+		struct range_answer	answer;
+
+		range(f, &request, &answer);
+		assert_int_equal(answer.kv_count, wanted[i].value != NULL);
+		if (wanted[i].value) {
+			assert_true(vd_bytes_equal(vd_kv_value(answer.kvs[0]), vd_bytes_of(wanted[i].value)));
+			assert_int_equal(answer.kvs[0]->create_rev, wanted[i].create_rev);
+			assert_int_equal(answer.kvs[0]->version, wanted[i].version);
+		}
+		range_answer_fini(&answer);
+	}
+}
+
+/* Nothing is left of the newest revisions once they are compacted; still the store stands where it stood. */
+static void e407_a_restart_never_goes_back(void **state)
+{
+	struct store_fixture *f = *state;
+
+	if (f->factory->reopen == NULL)
+		skip_because("this store cannot be reopened");
+	put(f, "k", "1");
+	delete_range(f, "k", NULL, NULL); /* revision 3 */
+	assert_status(compact(f, 3), VD_OK);
+	for (int i = 0; i < 2; i++) {
+		assert_status(f->factory->reopen(f->factory->arg, f->env, &f->store), VD_OK);
+		assert_int_equal(current(f), 3);
+		assert_int_equal(compact(f, 3), VD_EXPIRED);
+	}
+	assert_int_equal(put(f, "k", "2"), 4);
+	assert_status(compact(f, 4), VD_OK);
+	assert_status(f->factory->reopen(f->factory->arg, f->env, &f->store), VD_OK);
+	assert_int_equal(current(f), 4);
+}
+
 static void e469_the_store_comes_back_as_it_was(void **state)
 {
 	struct store_fixture *f = *state;
@@ -717,7 +772,9 @@ const struct CMUnitTest store_suite_kv_tests[] = {
 	cmocka_unit_test(e401_a_fresh_store_stands_at_revision_1),
 	cmocka_unit_test(e401_only_changes_make_revisions),
 	cmocka_unit_test(e403_put_counts_versions),
+	cmocka_unit_test(e404_generations),
 	cmocka_unit_test(e405_old_revisions_are_exact),
+	cmocka_unit_test(e407_a_restart_never_goes_back),
 	cmocka_unit_test(e406_compaction_keeps_what_it_must),
 	cmocka_unit_test(e409_reads_below_the_compaction_fail_and_at_it_work),
 	cmocka_unit_test(e420_an_empty_key_is_refused),

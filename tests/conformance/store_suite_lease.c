@@ -282,6 +282,26 @@ static void e508_leases_survive_a_restart(void **state)
 	assert_string_equal(text_at(f, "a", "z", 0), "b=1");
 }
 
+/* Of a long lease too: what was left of it is what is left after a restart, not its whole time anew; a renewal is remembered as well. */
+static void e509_the_rest_of_a_long_lease_survives(void **state)
+{
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+
+	if (!f->simulated || f->factory->reopen == NULL)
+		skip_because("needs simulated time and a store that can be reopened");
+	lease_grant(f, 1, 3600, &lease);
+	lease_grant(f, 2, 3600, &lease);
+	vdi_sim_advance(f->env, VD_SECONDS(3000));
+	lease_keep_alive(f, 2, &lease);
+	assert_status(f->factory->reopen(f->factory->arg, f->env, &f->store), VD_OK);
+	lease_time_to_live(f, 1, false, &lease);
+	assert_true(lease.ttl_s >= 598 && lease.ttl_s <= 600);
+	assert_int_equal(lease.granted_ttl_s, 3600);
+	lease_time_to_live(f, 2, false, &lease);
+	assert_true(lease.ttl_s >= 3598 && lease.ttl_s <= 3600);
+}
+
 static void e512_a_grant_makes_no_revision_and_attachments_follow_transactions(void **state)
 {
 	struct store_fixture *f = *state;
@@ -314,6 +334,7 @@ const struct CMUnitTest store_suite_lease_tests[] = {
 	cmocka_unit_test(e506_keys_vanish_when_the_lease_expires),
 	cmocka_unit_test(e506_many_leases_expire_together),
 	cmocka_unit_test(e508_leases_survive_a_restart),
+	cmocka_unit_test(e509_the_rest_of_a_long_lease_survives),
 	cmocka_unit_test(e512_a_grant_makes_no_revision_and_attachments_follow_transactions),
 };
 const size_t store_suite_lease_test_count = VDI_ARRAY_SIZE(store_suite_lease_tests);

@@ -278,3 +278,65 @@ void etcd_server_delete(struct etcd_server_fixture *fixture, const char *key)
 	protobuf_c_message_free_unpacked(
 		etcd_server_ask(fixture, NULL, "/etcdserverpb.KV/DeleteRange", &request.base, &etcdserverpb__delete_range_response__descriptor), NULL);
 }
+
+Etcdserverpb__RangeResponse *etcd_server_range(struct etcd_server_fixture *fixture, const Etcdserverpb__RangeRequest *request)
+{
+	return ETCD_ASK(fixture, "KV/Range", request, range_response);
+}
+
+int64_t etcd_server_put_leased(struct etcd_server_fixture *fixture, const char *key, const char *value, int64_t lease)
+{
+	Etcdserverpb__PutRequest   request = ETCDSERVERPB__PUT_REQUEST__INIT;
+	Etcdserverpb__PutResponse *response;
+	int64_t			   revision;
+
+	request.key = etcd_bytes(key);
+	request.value = etcd_bytes(value);
+	request.lease = lease;
+	response = ETCD_ASK(fixture, "KV/Put", &request, put_response);
+	revision = response->header->revision;
+	ETCD_FREE(response);
+	return revision;
+}
+
+void etcd_server_grant(struct etcd_server_fixture *fixture, int64_t id, int64_t ttl, int64_t ttl_wanted)
+{
+	Etcdserverpb__LeaseGrantRequest	  request = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
+	Etcdserverpb__LeaseGrantResponse *response;
+
+	request.id = id;
+	request.ttl = ttl;
+	response = ETCD_ASK(fixture, "Lease/LeaseGrant", &request, lease_grant_response);
+	assert_int_equal(response->id, id);
+	assert_int_equal(response->ttl, ttl_wanted);
+	ETCD_FREE(response);
+}
+
+void etcd_server_compact(struct etcd_server_fixture *fixture, int64_t revision)
+{
+	Etcdserverpb__CompactionRequest	  request = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
+	Etcdserverpb__CompactionResponse *response;
+
+	request.revision = revision;
+	request.physical = true;
+	response = ETCD_ASK(fixture, "KV/Compact", &request, compaction_response);
+	ETCD_FREE(response);
+}
+
+/* ---- For cmocka ---- */
+
+int etcd_server_setup(void **state)
+{
+	struct etcd_server_fixture *fixture = malloc(sizeof *fixture);
+
+	etcd_server_fixture_open(fixture, NULL);
+	*state = fixture;
+	return 0;
+}
+
+int etcd_server_teardown(void **state)
+{
+	etcd_server_fixture_close(*state);
+	free(*state);
+	return vdi_alloc_live() == 0 ? 0 : -1;
+}

@@ -59,9 +59,22 @@ void etcd_server_ask_fails(struct etcd_server_fixture *fixture, const char *meth
 /* The next message of a stream, NULL: none. */
 Etcdserverpb__WatchResponse *etcd_server_call_next(struct etcd_server_call *call);
 
+/* A unary call whose answer is used: freed with ETCD_FREE. method without its package, answer as protobuf-c names it. */
+#define ETCD_ASK(fixture, method, request, answer) etcd_server_ask(fixture, NULL, "/etcdserverpb." method, &(request)->base, &etcdserverpb__##answer##__descriptor)
+#define ETCD_FREE(answer) protobuf_c_message_free_unpacked((ProtobufCMessage *) (answer), NULL)
+
+/* For cmocka: *state is a fixture without options; nothing may be left behind it. */
+int etcd_server_setup(void **state);
+int etcd_server_teardown(void **state);
+
 /* Short ways. */
 ProtobufCBinaryData etcd_bytes(const char *text);
 void		    etcd_server_put(struct etcd_server_fixture *fixture, const char *key, const char *value);
 void		    etcd_server_delete(struct etcd_server_fixture *fixture, const char *key);
+Etcdserverpb__RangeResponse *etcd_server_range(struct etcd_server_fixture *fixture, const Etcdserverpb__RangeRequest *request);
+/* lease 0: none. Answers the revision of the header. */
+int64_t etcd_server_put_leased(struct etcd_server_fixture *fixture, const char *key, const char *value, int64_t lease);
+void	etcd_server_grant(struct etcd_server_fixture *fixture, int64_t id, int64_t ttl, int64_t ttl_wanted);
+void	etcd_server_compact(struct etcd_server_fixture *fixture, int64_t revision); /* and waits until the records are gone */
 
 #endif

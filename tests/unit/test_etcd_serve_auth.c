@@ -8,23 +8,7 @@
 #include "serve_state.h"
 #include "vdtest.h"
 
-#define FREE(answer) protobuf_c_message_free_unpacked((ProtobufCMessage *) (answer), NULL)
-
-static int setup(void **state)
-{
-	struct etcd_server_fixture *fixture = malloc(sizeof *fixture);
-
-	etcd_server_fixture_open(fixture, NULL);
-	*state = fixture;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	etcd_server_fixture_close(*state);
-	free(*state);
-	return vdi_alloc_live() == 0 ? 0 : -1;
-}
+#define FREE ETCD_FREE
 
 /* ---- Permissions, as data ---- */
 
@@ -218,6 +202,52 @@ static void e167_a_certificate_names_a_user_when_that_is_wanted(void **state)
 	assert_string_equal(range_as(fixture, NULL, "stranger"), "etcdserver: permission denied");
 }
 
+/* What a permission is asked for is the range as it was sent: "everything from a on" must not pass for the key a alone. Whoever may not see says so in an answer
+ * of its own, and the stream goes on. */
+static void e312_a_watch_of_everything_is_not_one_of_a_key(void **state)
+{
+	struct etcd_server_fixture		 *fixture = *state;
+	Etcdserverpb__AuthRoleGrantPermissionRequest permit = ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
+	Authpb__Permission			  permission = AUTHPB__PERMISSION__INIT;
+	Etcdserverpb__WatchCreateRequest	  body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest		  request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	static const ProtobufCBinaryData	  ends[] = { { 0, NULL }, { 1, (uint8_t *) (uintptr_t) "\0" }, { 1, (uint8_t *) (uintptr_t) "b" } };
+	char					  token[VDI_AUTH_TOKEN_SIZE];
+	struct etcd_server_call			  call;
+
+	add_user(fixture, "root", "rp", "root");
+	add_user(fixture, "u", "up", "reader");
+	permission.permtype = AUTHPB__PERMISSION__TYPE__READ;
+	permission.key = etcd_bytes("a");
+	permit.name = (char *) (uintptr_t) "reader";
+	permit.perm = &permission;
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/RoleGrantPermission", &permit.base, &etcdserverpb__auth_role_grant_permission_response__descriptor));
+	enable(fixture);
+	login(fixture, "u", "up", token);
+	etcd_server_call_init(&call, fixture);
+	call.token = token;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Watch/Watch");
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+	request.create_request = &body;
+	body.key = etcd_bytes("a");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(ends); i++) {
+		Etcdserverpb__WatchResponse *response;
+
+		body.range_end = ends[i];
+		etcd_server_call_send(&call, &request.base);
+		response = etcd_server_call_next(&call);
+		assert_non_null(response);
+		assert_true(response->created);
+		assert_int_equal(response->canceled, i > 0);
+		assert_int_equal(response->watch_id, i > 0 ? -1 : 0);
+		if (i > 0)
+			assert_non_null(strstr(response->cancel_reason, "permission denied"));
+		FREE(response);
+	}
+	assert_false(call.is_finished);
+	etcd_server_call_end(&call);
+}
+
 /* ---- What is persistent ---- */
 
 static void e162_alarms_users_and_ids_survive(void **state)
@@ -288,12 +318,13 @@ static void a_damaged_state_is_not_served(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		cmocka_unit_test(e167_permissions_together_cover_a_range),
 		cmocka_unit_test(e116_data_survives_its_bytes),
 		CASE(e143_a_token_is_ignored_without_authentication),
 		CASE(e168_tokens_expire_and_end_with_the_password),
 		CASE(e167_a_certificate_names_a_user_when_that_is_wanted),
+		CASE(e312_a_watch_of_everything_is_not_one_of_a_key),
 		cmocka_unit_test(e162_alarms_users_and_ids_survive),
 		cmocka_unit_test(a_damaged_state_is_not_served),
 	};

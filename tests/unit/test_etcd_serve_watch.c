@@ -222,6 +222,114 @@ static void e313_a_creation_that_fails_concerns_nobody_else(void **state)
 	assert_false(test->call.is_finished);
 }
 
+/* Everything that is there already comes after the answer that names the watch, and so does what is written in the same moment. */
+static void e315_created_comes_before_every_event(void **state)
+{
+	struct watch_test *test = *state;
+
+	put(test, "k", "1");
+	put(test, "k", "2");
+	create(test, (struct create) { .key = "k", .start = 2, .id = 5 });
+	put(test, "k", "3");
+	EXPECT(test, "h3 id5 created");
+	EXPECT(test, "h3 id5 PUT k=1@2 PUT k=2@3");
+	EXPECT(test, "h4 id5 PUT k=3@4");
+	EXPECT(test, "nothing");
+}
+
+static void e316_a_cancel_ends_one_watch(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k" });
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id0 created");
+	EXPECT(test, "h1 id1 created");
+	put(test, "other", "1");
+	cancel(test, 0);
+	EXPECT(test, "h2 id0 canceled"); /* no reason, nothing compacted */
+	put(test, "k", "1");
+	EXPECT(test, "h3 id1 PUT k=1@3");
+	cancel(test, 0);
+	cancel(test, 99);
+	EXPECT(test, "nothing");
+	create(test, (struct create) { .key = "k", .id = 77 });
+	EXPECT(test, "h3 id77 created");
+	assert_false(test->call.is_finished);
+}
+
+/* No union at all, an empty one of a future kind, and fields that nobody knows. */
+static void e318_unknown_requests_are_ignored(void **state)
+{
+	struct watch_test    *test = *state;
+	static const uint8_t  unknown_kind[] = { 0x22, 2, 0x08, 1 }, unknown_field[] = { 0xa2, 6, 1, 'x' };
+
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id0 created");
+	etcd_server_call_send_bytes(&test->call, "", 0);
+	etcd_server_call_send_bytes(&test->call, unknown_kind, sizeof unknown_kind);
+	etcd_server_call_send_bytes(&test->call, unknown_field, sizeof unknown_field);
+	EXPECT(test, "nothing");
+	put(test, "k", "1");
+	EXPECT(test, "h2 id0 PUT k=1@2");
+	assert_false(test->call.is_finished);
+}
+
+/* Of created, failed, canceled and progress alike: who answers, and the revision of the moment (next() looks at the cluster). */
+static void e320_control_answers_have_whole_headers(void **state)
+{
+	struct watch_test *test = *state;
+
+	put(test, "k", "1");
+	create(test, (struct create) { .key = "a", .notify = true });
+	create(test, (struct create) { .key = "b", .end = "a" });
+	progress(test);
+	put(test, "k", "2");
+	cancel(test, 0);
+	for (int i = 0; i < 4; i++) {
+		Etcdserverpb__WatchResponse *response = etcd_server_call_next(&test->call);
+
+		assert_non_null(response);
+		assert_int_equal(response->header->cluster_id, test->fixture.server->cluster_id);
+		assert_int_equal(response->header->member_id, test->fixture.server->member_id);
+		assert_int_equal(response->header->raft_term, 2);
+		assert_int_equal(response->header->revision, i < 3 ? 2 : 3);
+		etcdserverpb__watch_response__free_unpacked(response, NULL);
+	}
+	EXPECT(test, "nothing");
+}
+
+/* The header of what is caught up with is where the store stands, not where the batch ends: nobody may take it for progress. */
+static void e337_catching_up_says_where_the_store_stands(void **state)
+{
+	struct watch_test *test = *state;
+
+	for (int i = 0; i < 1200; i++)
+		put(test, "k", "v");
+	put(test, "other", "1");
+	create(test, (struct create) { .key = "k", .start = 2 });
+	EXPECT(test, "h1202 id0 created");
+	EXPECT(test, "h1202 id0 1000 events @2..1001");
+	EXPECT(test, "h1202 id0 200 events @1002..1201");
+	EXPECT(test, "nothing");
+}
+
+/* A backlog without a match is silence, and then the watch is like any other. */
+static void e338_nothing_to_catch_up_with_is_silence(void **state)
+{
+	struct watch_test *test = *state;
+
+	for (int i = 0; i < 20; i++)
+		put(test, "other", "v");
+	create(test, (struct create) { .key = "k", .start = 3 });
+	EXPECT(test, "h21 id0 created");
+	EXPECT(test, "nothing");
+	put(test, "k", "1");
+	EXPECT(test, "h22 id0 PUT k=1@22");
+	progress(test);
+	EXPECT(test, "h22 id-1");
+}
+
 static void e317_no_watchers_no_progress(void **state)
 {
 	progress(*state);
@@ -270,7 +378,7 @@ static void e339_filters(void **state)
 	EXPECT(*state, "nothing");
 }
 
-static void e329_one_transaction_is_one_answer_and_e343_previous_is_before_it(void **state)
+static void e329_e343_one_transaction_is_one_answer_and_previous_is_before_it(void **state)
 {
 	struct watch_test	  *test = *state;
 	static const uint8_t	   txn[] = { 0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, '2', 0x12, 8, 0x12, 6, 0x0a, 1, 'l', 0x12, 1, '3', 0x12, 5, 0x1a, 3, 0x0a, 1, 'm' };
@@ -644,11 +752,17 @@ int main(void)
 		CASE(e313_a_creation_that_fails_concerns_nobody_else),
 		CASE(e349_nothing_comes_after_canceled),
 		CASE(e615_all_but_creations_have_the_previous_value),
+		CASE(e315_created_comes_before_every_event),
+		CASE(e316_a_cancel_ends_one_watch),
+		CASE(e318_unknown_requests_are_ignored),
+		CASE(e320_control_answers_have_whole_headers),
+		CASE(e337_catching_up_says_where_the_store_stands),
+		CASE(e338_nothing_to_catch_up_with_is_silence),
 		CASE(e317_no_watchers_no_progress),
 		CASE(e319_half_closed_streams_go_on),
 		CASE(e314_automatic_ids_skip_those_in_use),
 		CASE(e339_filters),
-		CASE(e329_one_transaction_is_one_answer_and_e343_previous_is_before_it),
+		CASE(e329_e343_one_transaction_is_one_answer_and_previous_is_before_it),
 		CASE(e343_previous_is_before_a_transaction_that_makes_a_key_again),
 		CASE(e336_a_backlog_comes_in_batches_of_a_thousand),
 		CASE(e340_future_watchers_wait),

@@ -1,0 +1,211 @@
+/* Cluster, health and maintenance of the etcd server without a network: what one member answers that stays alone. */
+#include "etcd_server_fixture.h"
+
+#include "serve_state.h"
+#include "vdtest.h"
+
+static void e155_health_is_of_the_whole_server(void **state)
+{
+	struct etcd_server_call call;
+
+	etcd_server_call_init(&call, *state);
+	etcd_server_call_open(&call, *state, "/grpc.health.v1.Health/Check");
+	etcd_server_call_send_bytes(&call, "", 0);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	assert_int_equal(call.count, 1);
+	assert_int_equal(call.sizes[0], 2);
+	assert_memory_equal(call.messages[0], "\x08\x01", 2); /* SERVING */
+	etcd_server_call_end(&call);
+	etcd_server_call_init(&call, *state);
+	etcd_server_call_open(&call, *state, "/grpc.health.v1.Health/Check");
+	etcd_server_call_send_bytes(&call, "\x0a\x01x", 3);
+	assert_int_equal(call.code, 5);
+	assert_string_equal(call.text, "unknown service");
+	etcd_server_call_end(&call);
+}
+
+static void e160_one_member_that_can_be_reached(void **state)
+{
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__MemberListRequest	  request = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+	Etcdserverpb__MemberListResponse *response;
+
+	vdi_etcdserver_set_client_url(fixture->server, "http://127.0.0.1:2379");
+	for (int linearizable = 0; linearizable < 2; linearizable++) {
+		request.linearizable = linearizable;
+		response = ETCD_ASK(fixture, "Cluster/MemberList", &request, member_list_response);
+		assert_int_equal(response->n_members, 1);
+		assert_int_equal(response->members[0]->id, fixture->server->member_id);
+		assert_true(*response->members[0]->name);
+		assert_false(response->members[0]->islearner);
+		assert_int_equal(response->members[0]->n_clienturls, 1);
+		assert_string_equal(response->members[0]->clienturls[0], "http://127.0.0.1:2379");
+		ETCD_FREE(response);
+	}
+}
+
+/* Always the same ones, in every kind of answer. */
+static void e120_ids_and_term_stay(void **state)
+{
+	struct etcd_server_fixture   *fixture = *state;
+	Etcdserverpb__RangeRequest    request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__StatusRequest   about = ETCDSERVERPB__STATUS_REQUEST__INIT;
+	Etcdserverpb__RangeResponse  *read;
+	Etcdserverpb__StatusResponse *status;
+
+	request.key = etcd_bytes("a");
+	for (int i = 0; i < 3; i++) {
+		read = etcd_server_range(fixture, &request);
+		status = ETCD_ASK(fixture, "Maintenance/Status", &about, status_response);
+		assert_true(read->header->cluster_id != 0 && read->header->member_id != 0 && read->header->raft_term >= 1);
+		assert_int_equal(read->header->cluster_id, status->header->cluster_id);
+		assert_int_equal(read->header->member_id, status->header->member_id);
+		assert_int_equal(read->header->raft_term, status->header->raft_term);
+		assert_int_equal(read->header->cluster_id, fixture->server->cluster_id);
+		ETCD_FREE(read);
+		ETCD_FREE(status);
+		etcd_server_put(fixture, "a", "1");
+	}
+}
+
+static void e161_status(void **state)
+{
+	struct etcd_server_fixture   *fixture = *state;
+	Etcdserverpb__StatusRequest   request = ETCDSERVERPB__STATUS_REQUEST__INIT;
+	Etcdserverpb__AlarmRequest    alarm = ETCDSERVERPB__ALARM_REQUEST__INIT;
+	Etcdserverpb__StatusResponse *status;
+	uint64_t		      index = 0;
+	char			      wanted[80];
+	int			      major, minor, patch;
+
+	for (int i = 0; i < 3; i++) {
+		status = ETCD_ASK(fixture, "Maintenance/Status", &request, status_response);
+		assert_int_equal(sscanf(status->version, "%d.%d.%d", &major, &minor, &patch), 3);
+		assert_int_equal(sscanf(status->storageversion, "%d.%d.%d", &major, &minor, &patch), 3);
+		assert_int_equal(patch, 0);
+		assert_int_equal(status->leader, fixture->server->member_id);
+		assert_true(status->raftindex > index && status->raftappliedindex == status->raftindex);
+		index = status->raftindex;
+		assert_int_equal(status->raftterm, status->header->raft_term);
+		assert_true(status->dbsize > 0 && status->dbsizeinuse > 0 && status->dbsizeinuse <= status->dbsize);
+		assert_int_equal(status->dbsizequota, 2147483648);
+		assert_non_null(status->downgradeinfo);
+		assert_false(status->downgradeinfo->enabled);
+		assert_false(status->islearner);
+		assert_int_equal(status->n_errors, 0);
+		ETCD_FREE(status);
+		etcd_server_put(fixture, "a", "1");
+	}
+	alarm.action = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE;
+	alarm.memberid = fixture->server->member_id;
+	alarm.alarm = ETCDSERVERPB__ALARM_TYPE__NOSPACE;
+	ETCD_FREE(ETCD_ASK(fixture, "Maintenance/Alarm", &alarm, alarm_response));
+	status = ETCD_ASK(fixture, "Maintenance/Status", &request, status_response);
+	assert_int_equal(status->n_errors, 1);
+	(void) snprintf(wanted, sizeof wanted, "memberID:%llu alarm:NOSPACE", (unsigned long long) fixture->server->member_id);
+	assert_string_equal(status->errors[0], wanted);
+	ETCD_FREE(status);
+}
+
+static void e163_what_one_member_has_little_to_do_for(void **state)
+{
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__DefragmentRequest	  defragment = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
+	Etcdserverpb__MoveLeaderRequest	  move = ETCDSERVERPB__MOVE_LEADER_REQUEST__INIT;
+	Etcdserverpb__HashRequest	  request = ETCDSERVERPB__HASH_REQUEST__INIT;
+	Etcdserverpb__DefragmentResponse *empty;
+	Etcdserverpb__HashResponse	 *hash;
+	uint32_t			  hashes[3];
+
+	empty = ETCD_ASK(fixture, "Maintenance/Defragment", &defragment, defragment_response);
+	assert_null(empty->header);
+	ETCD_FREE(empty);
+	move.targetid = fixture->server->member_id;
+	ETCD_FREE(ETCD_ASK(fixture, "Maintenance/MoveLeader", &move, move_leader_response));
+	move.targetid++;
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/MoveLeader", &move.base, VD_ETCD_BAD_LEADER_TRANSFEREE);
+	for (int i = 0; i < 3; i++) {
+		if (i == 1)
+			etcd_server_put(fixture, "a", "1");
+		hash = ETCD_ASK(fixture, "Maintenance/Hash", &request, hash_response);
+		hashes[i] = hash->hash;
+		ETCD_FREE(hash);
+	}
+	assert_int_not_equal(hashes[0], hashes[1]);
+	assert_int_equal(hashes[1], hashes[2]);
+}
+
+static void downgrade(struct etcd_server_fixture *fixture, int action, const char *version, int code)
+{
+	Etcdserverpb__DowngradeRequest	 request = ETCDSERVERPB__DOWNGRADE_REQUEST__INIT;
+	Etcdserverpb__DowngradeResponse *response;
+	int				 major, minor;
+
+	request.action = (Etcdserverpb__DowngradeRequest__DowngradeAction) action;
+	request.version = (char *) (uintptr_t) version;
+	if (code >= 0) {
+		etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/Downgrade", &request.base, (enum vd_etcd_code) code);
+		return;
+	}
+	response = ETCD_ASK(fixture, "Maintenance/Downgrade", &request, downgrade_response);
+	assert_int_equal(sscanf(response->version, "%d.%d", &major, &minor), 2);
+	ETCD_FREE(response);
+}
+
+static void e164_downgrades(void **state)
+{
+	enum { VALIDATE, ENABLE, CANCEL };
+
+	downgrade(*state, VALIDATE, "3.6", -1);
+	downgrade(*state, VALIDATE, "3.6.0", -1);
+	downgrade(*state, VALIDATE, "three", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, ENABLE, "3.", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.5", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	downgrade(*state, VALIDATE, "4.6", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	downgrade(*state, CANCEL, "", -1);
+}
+
+/* A member that is alone stays so: our own is refused for what it is, others do not exist. */
+static void e166_members_are_not_changed(void **state)
+{
+	struct etcd_server_fixture	  *fixture = *state;
+	Etcdserverpb__MemberAddRequest	   add = ETCDSERVERPB__MEMBER_ADD_REQUEST__INIT;
+	Etcdserverpb__MemberRemoveRequest  remove = ETCDSERVERPB__MEMBER_REMOVE_REQUEST__INIT;
+	Etcdserverpb__MemberUpdateRequest  update = ETCDSERVERPB__MEMBER_UPDATE_REQUEST__INIT;
+	Etcdserverpb__MemberPromoteRequest promote = ETCDSERVERPB__MEMBER_PROMOTE_REQUEST__INIT;
+	Etcdserverpb__MemberListRequest	   list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+	Etcdserverpb__MemberListResponse  *members;
+	char				  *urls[] = { (char *) (uintptr_t) "http://127.0.0.1:1" };
+
+	add.peerurls = update.peerurls = urls;
+	add.n_peerurls = update.n_peerurls = 1;
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberAdd", &add.base, VD_ETCD_UNHEALTHY);
+	remove.id = update.id = promote.id = fixture->server->member_id;
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base, VD_ETCD_MEMBER_NOT_ENOUGH_STARTED);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberPromote", &promote.base, VD_ETCD_MEMBER_NOT_LEARNER);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+	remove.id = update.id = promote.id = fixture->server->member_id + 1;
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base, VD_ETCD_MEMBER_NOT_FOUND);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_NOT_FOUND);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberPromote", &promote.base, VD_ETCD_MEMBER_NOT_FOUND);
+	members = ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
+	assert_int_equal(members->n_members, 1);
+	ETCD_FREE(members);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
+		CASE(e155_health_is_of_the_whole_server),
+		CASE(e160_one_member_that_can_be_reached),
+		CASE(e120_ids_and_term_stay),
+		CASE(e161_status),
+		CASE(e163_what_one_member_has_little_to_do_for),
+		CASE(e164_downgrades),
+		CASE(e166_members_are_not_changed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* Transactions of the etcd server without a network: limits, headers of the parts, and the ones kube-apiserver writes with. */
+#include "etcd_server_fixture.h"
+
+#include "serve_txn.h"
+#include "vdtest.h"
+
+static Etcdserverpb__RequestOp *put_op(Etcdserverpb__PutRequest *request, Etcdserverpb__RequestOp *op, const char *key)
+{
+	*request = (Etcdserverpb__PutRequest) ETCDSERVERPB__PUT_REQUEST__INIT;
+	request->key = etcd_bytes(key);
+	*op = (Etcdserverpb__RequestOp) ETCDSERVERPB__REQUEST_OP__INIT;
+	op->request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+	op->request_put = request;
+	return op;
+}
+
+static void e450_limits_of_transactions(void **state)
+{
+	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__PutRequest puts[129];
+	Etcdserverpb__RequestOp	 ops[129];
+	Etcdserverpb__RequestOp *list[129];
+	char			 keys[129][8];
+	Etcdserverpb__TxnResponse *response;
+
+	for (int i = 0; i < 129; i++) {
+		(void) snprintf(keys[i], sizeof keys[i], "k%d", i);
+		list[i] = put_op(&puts[i], &ops[i], keys[i]);
+	}
+	txn.success = list;
+	txn.n_success = 129;
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_TOO_MANY_OPS);
+	txn.n_success = 128;
+	response = ETCD_ASK((struct etcd_server_fixture *) *state, "KV/Txn", &txn, txn_response);
+	assert_true(response->succeeded);
+	assert_int_equal(response->n_responses, 128);
+	assert_int_equal(response->responses[5]->response_put->header->revision, 2);
+	assert_int_equal(response->responses[5]->response_put->header->cluster_id, 0); /* E-122 */
+	ETCD_FREE(response);
+	puts[1].key = etcd_bytes("k0");
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_DUPLICATE_KEY);
+	puts[1].key = etcd_bytes("");
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_EMPTY_KEY);
+	ops[1].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST__NOT_SET;
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_KEY_NOT_FOUND);
+}
+
+/* 5000 levels in 34 KB would overflow protobuf-c's stack. */
+static void e450_deep_nesting_is_refused(void **state)
+{
+	static uint8_t		bytes[200000];
+	size_t			size = 0;
+	struct etcd_server_call call;
+
+	for (int level = 0; level < 20000; level++) {
+		uint8_t head[16];
+		struct vdi_wire_out out = { head, 0 };
+
+		/* The message so far becomes request_txn (4) of an operation (success, 2). */
+		vdi_wire_varint(&out, VDI_WIRE_BYTES(2));
+		vdi_wire_varint(&out, size + 1 + vdi_wire_varint_size(size));
+		vdi_wire_varint(&out, VDI_WIRE_BYTES(4));
+		vdi_wire_varint(&out, size);
+		if (size + out.size > sizeof bytes)
+			break;
+		memmove(bytes + out.size, bytes, size);
+		memcpy(bytes, head, out.size);
+		size += out.size;
+	}
+	etcd_server_call_init(&call, *state);
+	etcd_server_call_open(&call, *state, "/etcdserverpb.KV/Txn");
+	etcd_server_call_send_bytes(&call, bytes, size);
+	assert_string_equal(call.text, vdi_serve_code_message(VD_ETCD_TOO_MANY_OPS));
+	etcd_server_call_end(&call);
+}
+
+static void e452_field_of_another_target_counts_as_zero(void **state)
+{
+	struct vdi_serve_txn *txn;
+	static const uint8_t  value_for_mod[] = { 0x0a, 8, 0x10, 2, 0x1a, 1, 'k', 0x3a, 1, 'v' }; /* target MOD, key k, value "v" */
+
+	(void) state;
+	assert_status(vdi_serve_txn_decode((struct vd_bytes) { value_for_mod, sizeof value_for_mod }, 128, &txn), VD_OK);
+	assert_int_equal(txn->compare_count, 1);
+	assert_int_equal(txn->compares[0].target, VD_COMPARE_MOD);
+	assert_int_equal(txn->compares[0].number, 0);
+	assert_int_equal(txn->compares[0].value.size, 0);
+	vdi_serve_txn_free(txn);
+}
+
+/* The two transactions that kube-apiserver writes with: one that loses has nothing to answer, or what is there now. */
+static void e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_current(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__TxnRequest    txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare	    compare = ETCDSERVERPB__COMPARE__INIT;
+	Etcdserverpb__Compare	   *compares[] = { &compare };
+	Etcdserverpb__PutRequest    value;
+	Etcdserverpb__RangeRequest  current = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp	    write;
+	Etcdserverpb__RequestOp	    read = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "p") };
+	Etcdserverpb__RequestOp	   *failure[] = { &read };
+	Etcdserverpb__TxnResponse  *response;
+
+	compare.target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__MOD;
+	compare.key = etcd_bytes("p");
+	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_MOD_REVISION;
+	txn.compare = compares;
+	txn.n_compare = 1;
+	txn.success = success;
+	txn.n_success = 1;
+	for (int i = 0; i < 2; i++) {
+		response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
+		assert_int_equal(response->succeeded, i == 0);
+		assert_int_equal(response->header->revision, 2);
+		assert_int_equal(response->n_responses, i == 0);
+		ETCD_FREE(response);
+	}
+	current.key = etcd_bytes("p");
+	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	read.request_range = &current;
+	txn.failure = failure;
+	txn.n_failure = 1;
+	compare.mod_revision = 2;
+	for (int i = 0; i < 2; i++) {
+		response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
+		assert_int_equal(response->succeeded, i == 0);
+		assert_int_equal(response->header->revision, 3);
+		assert_int_equal(response->n_responses, 1);
+		if (i == 1) {
+			assert_int_equal(response->responses[0]->response_range->n_kvs, 1);
+			assert_int_equal(response->responses[0]->response_range->kvs[0]->mod_revision, 3);
+		}
+		ETCD_FREE(response);
+	}
+}
+
+/* ---- Headers of the parts ---- */
+
+/* The header of a part has its revision and nothing else, that of a transaction within not even that. */
+static void e122_headers_of_the_parts(void **state)
+{
+	struct etcd_server_fixture     *fixture = *state;
+	Etcdserverpb__TxnRequest	txn = ETCDSERVERPB__TXN_REQUEST__INIT, inner = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__PutRequest	value, other;
+	Etcdserverpb__RangeRequest	current = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp		write, write_inside, read = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp	       *list[] = { put_op(&value, &write, "p"), &read, &nested }, *inside[] = { put_op(&other, &write_inside, "q") };
+	Etcdserverpb__TxnResponse      *response;
+	const Etcdserverpb__ResponseHeader *headers[3];
+
+	current.key = etcd_bytes("p");
+	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	read.request_range = &current;
+	inner.success = inside;
+	inner.n_success = 1;
+	nested.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_TXN;
+	nested.request_txn = &inner;
+	txn.success = list;
+	txn.n_success = 3;
+	response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
+	assert_int_equal(response->n_responses, 3);
+	assert_int_equal(response->header->revision, 2);
+	assert_int_equal(response->header->cluster_id, fixture->server->cluster_id);
+	headers[0] = response->responses[0]->response_put->header;
+	headers[1] = response->responses[1]->response_range->header;
+	headers[2] = response->responses[2]->response_txn->header;
+	for (int i = 0; i < 3; i++) {
+		assert_non_null(headers[i]);
+		assert_int_equal(headers[i]->revision, i < 2 ? 2 : 0);
+		assert_true(headers[i]->cluster_id == 0 && headers[i]->member_id == 0 && headers[i]->raft_term == 0);
+	}
+	assert_int_equal(response->responses[2]->response_txn->responses[0]->response_put->header->revision, 2);
+	ETCD_FREE(response);
+}
+
+/* ---- kube-apiserver ---- */
+
+static void compare_revision(Etcdserverpb__Compare *compare, const char *key, int64_t revision)
+{
+	*compare = (Etcdserverpb__Compare) ETCDSERVERPB__COMPARE__INIT;
+	compare->target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__MOD;
+	compare->key = etcd_bytes(key);
+	compare->target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_MOD_REVISION;
+	compare->mod_revision = revision;
+}
+
+/* One that comes too late sees what is there; one that is in time gets a revision of its own; and then there is nothing to see. */
+static void e608_a_delete_by_revision(void **state)
+{
+	struct etcd_server_fixture	*fixture = *state;
+	Etcdserverpb__TxnRequest	 txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare		 compare, *compares[] = { &compare };
+	Etcdserverpb__DeleteRangeRequest victim = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+	Etcdserverpb__RangeRequest	 current = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp		 delete = ETCDSERVERPB__REQUEST_OP__INIT, read = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp		*success[] = { &delete }, *failure[] = { &read };
+	const int64_t			 revisions[] = { 2, 3, 3 };
+
+	etcd_server_put(fixture, "p", "1");
+	etcd_server_put(fixture, "p", "2"); /* revision 3 */
+	victim.key = current.key = etcd_bytes("p");
+	delete.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE;
+	delete.request_delete_range = &victim;
+	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	read.request_range = &current;
+	txn.compare = compares;
+	txn.success = success;
+	txn.failure = failure;
+	txn.n_compare = txn.n_success = txn.n_failure = 1;
+	for (int i = 0; i < 3; i++) {
+		Etcdserverpb__TxnResponse *response;
+
+		compare_revision(&compare, "p", revisions[i]);
+		response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
+		assert_int_equal(response->succeeded, i == 1);
+		assert_int_equal(response->header->revision, i == 0 ? 3 : 4);
+		if (i == 1)
+			assert_int_equal(response->responses[0]->response_delete_range->deleted, 1);
+		else
+			assert_int_equal(response->responses[0]->response_range->n_kvs, i == 0);
+		ETCD_FREE(response);
+	}
+}
+
+/* Two compactors with the same key: the version decides whose turn it is, and who loses learns it. */
+static void e610_the_compactors_take_turns(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__TxnRequest    txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare	    compare = ETCDSERVERPB__COMPARE__INIT, *compares[] = { &compare };
+	Etcdserverpb__PutRequest    value;
+	Etcdserverpb__RangeRequest  current = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp	    write, read = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "compact_rev_key") }, *failure[] = { &read };
+	int64_t			    known[2] = { 0, 0 }; /* versions */
+
+	compare.target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__VERSION;
+	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
+	compare.key = current.key = etcd_bytes("compact_rev_key");
+	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	read.request_range = &current;
+	txn.compare = compares;
+	txn.success = success;
+	txn.failure = failure;
+	txn.n_compare = txn.n_success = txn.n_failure = 1;
+	for (int round = 0; round < 6; round++) {
+		int			   who = round % 2;
+		Etcdserverpb__TxnResponse *response;
+
+		compare.version = known[who];
+		response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
+		assert_int_equal(response->succeeded, who == 0);
+		if (who == 0) {
+			known[0]++;
+			assert_int_equal(response->header->revision, known[0] + 1);
+		} else {
+			const Mvccpb__KeyValue *kv = response->responses[0]->response_range->kvs[0];
+
+			assert_int_equal(kv->version, known[0]);
+			known[1] = kv->version - 1; /* it slept through a round */
+		}
+		ETCD_FREE(response);
+	}
+	etcd_server_compact(fixture, known[0]);
+}
+
+/* ---- Memory ---- */
+
+/* Every allocation of a call fails in turn: the answer is an error or right, and nothing is lost. */
+static void torture_txn(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	static const uint8_t	    txn[] = { 0x0a, 7, 0x10, 2, 0x1a, 1, 'k', 0x30, 0,	/* mod(k) == 0 */
+					      0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, 'v', /* put */
+					      0x1a, 5, 0x0a, 3, 0x0a, 1, 'k' };		/* range */
+	bool			    done = false;
+
+	for (uint64_t nth = 1; !done && nth < 200; nth++) {
+		struct etcd_server_call call;
+
+		etcd_server_call_init(&call, fixture);
+		etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/Txn");
+		(void) vdi_alloc_fail_nth(nth, 1);
+		etcd_server_call_send_bytes(&call, txn, sizeof txn);
+		done = !vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_true(call.is_finished);
+		assert_true(call.code == 0 || call.code == 8);
+		etcd_server_call_end(&call);
+	}
+	assert_true(done);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
+		CASE(e450_limits_of_transactions),
+		CASE(e450_deep_nesting_is_refused),
+		CASE(e452_field_of_another_target_counts_as_zero),
+		CASE(e122_headers_of_the_parts),
+		CASE(e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_current),
+		CASE(e608_a_delete_by_revision),
+		CASE(e610_the_compactors_take_turns),
+		CASE(torture_txn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
