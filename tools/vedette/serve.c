@@ -211,7 +211,13 @@ static void say_waiting(const struct serve *serve, const char *message, struct w
 	vdi_service_manager_say(&serve->manager, "STATUS=Waiting: %s", text);
 }
 
-/* Says what is waited for, as long as it is. */
+/* Caches that are being filled, and nothing that stands in the way: a million objects take their time. */
+static bool is_filling(vd_status status, const struct vd_error *error)
+{
+	return status == VD_NOT_READY && strchr(error->message, ':') == NULL;
+}
+
+/* Says what is waited for, as long as it is. A store of our own is there, or it is not. */
 static vd_status start_server(struct start *start, struct vd_error *error)
 {
 	vd_mono	       due = vd_mono_add(vd_env_now(start->serve->env), START_TIMEOUT);
@@ -220,9 +226,10 @@ static vd_status start_server(struct start *start, struct vd_error *error)
 
 	for (;;) {
 		status = vd_server_start(start->server, START_NOTICE, error);
-		if (status == VD_OK || !start->serve->etcd.urls || due.ns <= vd_env_now(start->serve->env).ns)
+		if (status == VD_OK || due.ns <= vd_env_now(start->serve->env).ns || (!start->serve->etcd.urls && !is_filling(status, error)))
 			return status;
-		say_waiting(start->serve, error->message[0] ? error->message : vd_status_sentence(status), &said);
+		if (start->serve->etcd.urls)
+			say_waiting(start->serve, error->message[0] ? error->message : vd_status_sentence(status), &said);
 	}
 }
 
