@@ -446,10 +446,10 @@ static vd_status visit_entry(void *arg, unsigned part, struct vd_bytes table, st
 	return VD_OK;
 }
 
-/* nth: the allocation that fails; 0: none. */
-static vd_status visit_in_parts(struct world *world, unsigned part_count, uint64_t nth, struct visited *ret_visited)
+/* nth: the allocation that fails; 0: none. env: of threads, or the simulated one. */
+static vd_status visit_in_parts(struct world *world, const struct vd_env *env, unsigned part_count, uint64_t nth, struct visited *ret_visited)
 {
-	struct vdi_checkpoint_visitor visitor = { world->env, vd_bytes_of("records"), part_count, visit_entry, ret_visited };
+	struct vdi_checkpoint_visitor visitor = { env, vd_bytes_of("records"), part_count, visit_entry, ret_visited };
 	struct vdi_dir		     *dir;
 	struct vdi_file		     *file;
 	vd_status		      status;
@@ -480,17 +480,22 @@ static void write_a_lot(struct world *world, uint64_t seed)
 static void parts_together_are_the_whole_in_order(void **state)
 {
 	struct visited one, parts;
+	struct vd_env *threads;
 	struct world   world;
 
 	(void) state;
 	write_a_lot(&world, 11);
-	assert_status(visit_in_parts(&world, 1, 0, &one), VD_OK);
-	assert_status(visit_in_parts(&world, PARTS, 0, &parts), VD_OK);
+	assert_status(visit_in_parts(&world, world.env, 1, 0, &one), VD_OK);
+	assert_status(visit_in_parts(&world, world.env, PARTS, 0, &parts), VD_OK);
 	assert_true(parts.counts[0] && parts.counts[1] && parts.counts[2]);
 	assert_int_equal(parts.counts[0] + parts.counts[1] + parts.counts[2], one.counts[0]);
 	assert_true(memcmp(parts.last[0], parts.first[1], 12) < 0 && memcmp(parts.last[1], parts.first[2], 12) < 0);
 	assert_memory_equal(parts.first[0], one.first[0], 12);
 	assert_memory_equal(parts.last[2], one.last[0], 12);
+	assert_status(vd_env_new_threads(NULL, &threads), VD_OK);
+	assert_status(visit_in_parts(&world, threads, PARTS, 0, &one), VD_OK);
+	assert_memory_equal(&one, &parts, sizeof one);
+	vd_env_free(threads);
 	world.tuning.part_count = PARTS;
 	assert_status(world_open(&world), VD_OK);
 	world_fini(&world);
@@ -559,7 +564,7 @@ static void out_of_memory_in_any_part_undoes_all(void **state)
 	for (uint64_t nth = 1; status != VD_OK; nth++) {
 		int64_t live = vdi_alloc_live();
 
-		status = visit_in_parts(&world, PARTS, nth, &visited);
+		status = visit_in_parts(&world, world.env, PARTS, nth, &visited);
 		assert_true(status == VD_OK || status == VD_NOMEM);
 		assert_int_equal(vdi_alloc_live(), live);
 	}
