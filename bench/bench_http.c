@@ -309,6 +309,9 @@ static void bench_one_list(const struct http_server *server, const char *what, c
 	char		      parameters[256];
 	uint64_t	      bytes = 0;
 
+	/* Repeated lists are what counts: a label has its index from the second one on. */
+	(void) list_at_once(server, path, 1, &bytes);
+	(void) list_at_once(server, path, 1, &bytes);
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
 		int64_t cpu = measure_cpu_ns_of(server->pid), wall = measure_wall_ns();
 

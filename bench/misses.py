@@ -1,4 +1,40 @@
 """Why a goal is missed: what a profile says, and the next step. By group and case; a star at the end: all cases that begin so."""
 
+ingest = ("of the cacher's thread a quarter is the scan of the JSON (`object_unbounded`, `blocks_mark`), a quarter the walk down the one tree of all objects (a cache miss for each key that is "
+          "compared: `find`, `memcmp`), a sixth the switch to the thread and interrupts of other programs, the rest references, the history and malloc. Indexes of fields were 60 % and are gone "
+          "(decisions/indexes-on-demand). Next: the first eight bytes of the distinguishing part of each key in the leaf, so that a compare touches no object; events from `lib/alloc_slab`.")
+sockets = ("one `write` to a socket is nearly all of it (the limit is measured beside it): eight PUTs at once come as two or three batches, because the first event is on its way to the sockets "
+           "before the last PUT is stored. Tried and not taken yet: the outlet waits for a tenth of what handing out took the last time, 1 ms at most, before it begins; 1.37 and 0.90 us became "
+           "0.86 and 0.81, by turns on a machine with a load of 18. It needs a quiet machine to be judged, above all its latency.")
+disk = "the disk was shared with several builds: a group commit waits for its `fdatasync`, whose median is in the last table. Measure again where it is quiet."
+start = ("measured with a load of 20 to 40 on two processors, so the wall says little (643 ms until ready on a quiet machine the day before). Reading the checkpoint, and building the cache from it, "
+         "come one after the other; the store's start is being worked on.")
+
 reasons = {
+    ("cacher", "ingest:64"): ingest,
+    ("cacher", "one-of:*"): "an event in a batch of 8 costs 6.3 us of ingest when nobody watches at all (same run), waking threads included, so finding the one watcher is not what is missed by, and it is "
+                            "flat in W. The peer's events are ready made. The next step is that of ingest, below or above.",
+    ("cacher", "delivery:100"): "the ingest of the event, 6.3 us in a batch of 8, is shared by only 100 watchers: 63 of the 80 ns. See ingest.",
+    ("cacher", "delivery-consumer:*"): "the ingest of the event, 6.3 us in a batch of 8, is shared by W: 63 of the 83 ns at 100. See ingest.",
+    ("cacher", "idle:different"): "a watcher with a selector of its own is a group of its own. By the sizes of the structs: watcher 200 bytes, lane 184, predicate 104, group 96, label selector 88; what the other 1,000 are "
+                                  "(the selector's text and arrays, the index, malloc) is not told apart yet. The goal was set for watchers that share, which take 248. Next: the parsed selectors in one block, "
+                                  "and the lane inside the group while it has only one.",
+    ("cacher", "object:1024"): "1,178 bytes are there before the cache starts (value, key, store); the cache adds 286, of which 250 went with the indexes of fields. Next: the decoded header of an object.",
+    ("cacher", "sync:1024"): "3.2 us of CPU for each object; the wall is that of a machine with a load above 20 (459 ms in another run there, when the program before took 1,815).",
+    ("http", "http-delivery:1000:8"): sockets,
+    ("http", "http-stalled"): "the CPU of a PUT is the same beside them. The ratio of the p99s lies between 0.37 and 4.6 from pair to pair on a machine with a load of 10 to 15, so it says nothing; "
+                              "`--first` the day before gave 1.00.",
+    ("http", "http-start"): start,
+    ("http", "http-list:label"): "the first such list scans and the second builds an index (decisions/indexes-on-demand); both were in this figure if it is above 1 ms: ten lists were measured. It was 5.7 ms before.",
+    ("outside", "rest"): "13.4 of these MiB are pages of files, the program and its libraries, which other processes share; private memory is 4.3. Next: a `serve` without gRPC's core, which the transport of our "
+                         "own on nghttp2 allows.",
+    ("outside", "http-latency"): disk,
+    ("outside", "restart"): start,
+    ("cacher", "latency:event"): disk,
+    ("mvcc", "durable*"): disk,
+    ("mvcc", "open"): start,
+    ("etcd-server", "put:*"): "measured with gRPC's core, which takes 10.4 us a call at the least, and the Go clients on the same two processors. A transport of our own on nghttp2 is being put in its place.",
+    ("etcd-server", "idle"): "linking gRPC's core alone is 9 MiB of it; see the transport above.",
+    ("etcd-server", "start:*"): start,
+    ("etcd", "etcd-watch-event"): "a third is the switch to the thread and back, 40 % gRPC's core in user space (decisions/lent-threads); see the transport above.",
 }

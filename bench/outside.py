@@ -211,7 +211,7 @@ def restart():
     server = Server(runners.vedette, "--data-dir", data, "--load", log)
     os.unlink(log)
     path, body = "/api/v1/namespaces/ns-00000/pods/web-0000001", pod(1, "")
-    wanted = options.case in ("", "resume")
+    wanted = options.case in ("", "resume", "restart")
     revision = updates(server, path, body) if wanted else None
     server.stop(signal.SIGKILL if wanted else signal.SIGTERM)
     query = "/api/v1/namespaces/ns-00000/pods?watch=1&resourceVersion=%s"
