@@ -69,7 +69,10 @@ class Figures:
         if isinstance(self.limit, tuple):
             now = limit_now(records, self.limit[0])
             self.limit = now and now * self.limit[1]
-        self.yard = entry["yard"] and limit_now(records, entry["yard"][0])
+        self.yard = None
+        limit = entry["yard"] and records.get(("limits", entry["yard"][0].partition(".")[0]))
+        if limit and record and limit["date"] == record["date"]: # another day is another machine
+            self.yard = limit_now(records, entry["yard"][0])
         self.judge()
 
     def judge(self):
