@@ -20,6 +20,7 @@
 
 #define READ_SIZE_MAX	   ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* in one turn */
 #define WRITE_SIZE_MAX	   ((size_t) 4 * VDI_H2_SCRATCH_SIZE)
+#define DATA_SIZE_MAX	   ((size_t) 16384)
 #define KEEPALIVE_TIMEOUT  VD_SECONDS(20)
 #define PING_STRIKES_MAX   2
 #define UNSENT_FRAMES_MAX  1000 /* of a peer that does not read; then nothing is read from it either */
@@ -61,7 +62,7 @@ struct vdi_h2_connection {
 	size_t	 kept_size;
 	size_t	 kept_used;
 	size_t	 output_size; /* while the hub's output is being filled */
-	bool	 is_full;     /* the output: a frame of DATA waits */
+	bool	 is_full;     /* the output has no room for a frame of DATA */
 	size_t	 headers_size;
 	unsigned streams;
 	int32_t	 not_sent_id;
@@ -225,6 +226,12 @@ static void *reallocate(void *memory, size_t size, void *arg)
 	return vdi_realloc(memory, size);
 }
 
+/* For a frame of DATA, which nghttp2 makes no larger. */
+static bool has_room(const struct vdi_h2_connection *connection)
+{
+	return connection->output_size + 9 + DATA_SIZE_MAX <= VDI_H2_SCRATCH_SIZE;
+}
+
 static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t size, nghttp2_data_source *source, void *user_data)
 {
 	struct vdi_h2_connection *connection = user_data;
@@ -232,15 +239,16 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 
 	(void) session;
 	VDI_CHECK(frame->data.padlen == 0); /* nobody asks for padding */
-	if (connection->output_size + 9 + size > VDI_H2_SCRATCH_SIZE) {
-		connection->is_full = true;
-		return NGHTTP2_ERR_WOULDBLOCK;
-	}
+	VDI_CHECK(size <= DATA_SIZE_MAX && connection->output_size + 9 + size <= VDI_H2_SCRATCH_SIZE);
 	memcpy(output, head, 9);
 	if (size)
 		vdi_h2_outbox_write(source->ptr, output + 9, size);
 	connection->output_size += 9 + size;
-	return 0;
+	if (has_room(connection))
+		return 0;
+	/* It is sent, and nghttp2 is to stop. To say that it could not be sent would leave a frame announced whose stream may be gone, and what it reads from with it, when there is room. */
+	connection->is_full = true;
+	return NGHTTP2_ERR_PAUSE;
 }
 
 static void note_goaway(struct vdi_h2_connection *connection, const nghttp2_goaway *goaway)
@@ -415,7 +423,7 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 	connection->output_size = 0;
 	connection->is_full = false;
 	*ret_is_all = false;
-	while (connection->output_size < VDI_H2_SCRATCH_SIZE) {
+	while (has_room(connection)) {
 		const uint8_t *bytes;
 		ssize_t	       size = nghttp2_session_mem_send(connection->session, &bytes);
 
