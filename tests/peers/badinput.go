@@ -144,7 +144,7 @@ func runBadInput(args []string) int {
 			name string
 			run  func()
 		}{
-			{"framing", b.framing}, {"pipelining", b.pipelining}, {"random bytes", func() { b.randomBytes(*seed) }},
+			{"framing", b.framing}, {"half-closed peers", b.halfClosed}, {"pipelining", b.pipelining}, {"random bytes", func() { b.randomBytes(*seed) }},
 			{"slow clients", func() { b.slowClients(*slow, *slowDeadline) }},
 			{"idle connections", func() { b.idleConnections(min(*idle, int(files)-500)) }},
 			{"unread watches", func() { b.unreadWatches(*unread, *unreadBytes) }},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math/rand"
 	"net"
 	"os"
@@ -157,6 +158,57 @@ func (b *badInput) framing() {
 		b.ask("DELETE", badPath+"/expected", "")
 	}
 	b.refused("R-113", refusal{code: 404}, "GET", badPath+"/smuggled", "")
+}
+
+// halfClosed: peers that have said all they will say. What is whole is answered, what is not whole is never taken for a request, and every connection ends.
+func (b *badInput) halfClosed() {
+	head := " HTTP/1.1\r\nHost: " + b.address + "\r\n"
+	body := configMapJSON("halfclosed", "", "")
+	post := "POST " + badPath + head + jsonType + "\r\n"
+	b.ask("DELETE", badPath+"/halfclosed", "")
+	for _, row := range []struct {
+		what, bytes string
+		code        int // of the answer; 0: none, or a refusal
+	}{
+		{"a GET", "GET " + badPath + "/w" + head + "\r\n", 200},
+		{"two GETs", strings.Repeat("GET "+badPath+"/w"+head+"\r\n", 2), 200},
+		{"nothing", "", 0},
+		{"half a request line", "GET " + badPath, 0},
+		{"half a head", "GET " + badPath + "/w" + head, 0},
+		{"half a body", post + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body[:len(body)/2]), 0},
+		{"a body but its last byte", post + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body[:len(body)-1]), 0},
+		{"chunks without the last one", post + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(body), body), 0},
+		{"chunks without the last line end", post + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n", len(body), body), 0},
+		{"a watch", "GET " + badPath + "?watch=1&fieldSelector=metadata.name%3Dw" + head + "\r\n", 200},
+	} {
+		conn, err := dialRaw(b.address)
+		if !b.report.check(err == nil, "H-611", "%s: %v", row.what, err) {
+			return
+		}
+		_, _ = conn.Write([]byte(row.bytes))
+		_ = conn.Conn.(*net.TCPConn).CloseWrite()
+		response, err := conn.readHead(2 * time.Minute)
+		if row.code != 0 {
+			b.report.check(err == nil && response.status == row.code, "H-611", "%s and half-closed: %v %v", row.what, err, response)
+		} else {
+			b.report.check(err != nil || response.status >= 400, "H-611", "%s and half-closed was answered: %v", row.what, response)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
+		_, err = io.Copy(io.Discard, conn.reader)
+		timeout, is := err.(net.Error)
+		b.report.check(!is || !timeout.Timeout(), "H-611", "%s and half-closed: the connection stays open", row.what)
+		conn.Close()
+	}
+	b.refused("H-611", refusal{code: 404}, "GET", badPath+"/halfclosed", "")
+	conn, err := dialRaw(b.address)
+	if b.report.check(err == nil, "H-611", "%v", err) {
+		_, _ = fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s", post, len(body), body)
+		_ = conn.Conn.(*net.TCPConn).CloseWrite()
+		response, err := conn.readResponse(2 * time.Minute)
+		b.report.check(err == nil && response.status == 201, "H-611", "a whole POST and half-closed: %v %v", err, response)
+		conn.Close()
+	}
+	b.wants(200, "DELETE", badPath+"/halfclosed", "")
 }
 
 // pipelining: many requests in one write are answered in order, also around a write and a refusal.
