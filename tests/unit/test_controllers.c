@@ -206,12 +206,13 @@ static void delete_object(struct world *world, const char *plural, const char *n
 		bool		       over = false;
 		struct vdi_object_call call = { .resource = resource_of(world, plural), .namespace_name = vd_bytes_of(namespace_name), .name = vd_bytes_of(name),
 						.options = &options, .now = vd_env_wall(world->env), .done = call_over, .arg = &over };
+		int		       waits = 0;
 		vd_status	       result;
 
 		assert_true(tries < 200);
 		vdi_object_call_delete(&call);
-		for (int i = 0; !over; i++) {
-			assert_true(i < 6000);
+		while (!over) {
+			assert_true(++waits < 6000);
 			vdi_sim_advance(world->env, VD_MS(100));
 		}
 		result = call.result;
