@@ -2,6 +2,8 @@
  * succeeded. */
 #include "object_store.h"
 
+#include "object.h"
+
 #define REBUILD_AFTER_CHANGES 1000
 #define SCAN_COUNT_MAX 1000	   /* so many are scanned as fast as an index is found */
 #define UNASKED_CHANGES_MIN 4096 /* before an index on demand goes */
@@ -164,6 +166,22 @@ static int64_t size_of_all(struct vdi_btree *objects)
 	while ((object = vdi_btree_cursor_range_next(&cursor)))
 		bytes += size_of(object);
 	return bytes;
+}
+
+void vdi_object_store_prepare(const struct vdi_object_store *store, const struct vd_bytes *keys, size_t count)
+{
+	struct vd_object *objects[VDI_PREPARE_MAX];
+
+	VDI_CHECK_SLOW(count <= VDI_PREPARE_MAX);
+	vdi_btree_snapshot_get_many(vdi_btree_view(&store->objects), keys, count, (void **) objects);
+	for (size_t i = 0; i < count; i++)
+		if (objects[i])
+			vdi_object_prefetch(objects[i]);
+	/* What the indexes will compare. */
+	for (size_t index = 0; index < store->index_count; index++)
+		for (size_t i = 0; i < count && store->indexes[index].is_usable && store->indexes[index].label_key == NULL; i++)
+			if (objects[i])
+				__builtin_prefetch(vd_object_field(objects[i], store->indexes[index].field_index).data);
 }
 
 vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key, struct vd_object *object, struct vd_object **ret_old_object)

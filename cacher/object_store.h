@@ -50,6 +50,11 @@ struct vdi_object_index *vdi_object_store_ask_label(struct vdi_object_store *sto
 
 /* Lent; NULL when absent. */
 struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key);
+/* Objects that vdi_object_store_prepare looks at together. */
+#define VDI_PREPARE_MAX 16
+/* Changes of these keys follow: what they will look at is asked for ahead, all of them at once, so that they wait for memory together and not one after the
+ * other. Changes nothing; the writer only. count: up to VDI_PREPARE_MAX. */
+void vdi_object_store_prepare(const struct vdi_object_store *store, const struct vd_bytes *keys, size_t count);
 /* object takes the place of the one that has its key; object NULL: that of key is removed. *ret_old_object: the one that was there, whose reference is the
  * caller's; NULL: there was none. VD_NOMEM leaves all as before. */
 VDI_MUST_USE vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key, struct vd_object *object,

@@ -110,6 +110,16 @@ static vd_status apply_revision_locked(struct vdi_watch_cache *cache, struct vdi
 	return status;
 }
 
+static size_t look_ahead_locked(struct vdi_watch_cache *cache, struct vdi_event *const *made, size_t count)
+{
+	struct vd_bytes keys[VDI_PREPARE_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		keys[i] = vd_object_key(made[i]->object ? made[i]->object : made[i]->old_object);
+	vdi_object_store_prepare(&cache->store, keys, count);
+	return count;
+}
+
 static vd_status make_event(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *from, struct vdi_event **ret_event)
 {
 	bool	is_delete = from->type == VD_WATCH_DELETED;
@@ -134,6 +144,7 @@ vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_
 	size_t		   prepared = 0;
 	size_t		   taken = 0;
 	size_t		   kept = 0;
+	size_t		   looked_at = 0;
 
 	while (prepared < count && make_event(cache, &events[prepared], &made[prepared]) == VD_OK)
 		prepared++;
@@ -141,6 +152,11 @@ vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_
 	applied->position = cache->history.end;
 	while (taken < prepared) {
 		size_t size = revision_size(events + taken, count - taken);
+
+		if (taken + size > looked_at && prepared - taken > 2) {
+			looked_at = VDI_MAX(looked_at, taken);
+			looked_at += look_ahead_locked(cache, made + looked_at, VDI_MIN(prepared - looked_at, (size_t) VDI_PREPARE_MAX));
+		}
 
 		if (taken + size > prepared || apply_revision_locked(cache, made + taken, size) != VD_OK)
 			break;

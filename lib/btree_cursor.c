@@ -37,6 +37,83 @@ void *vdi_btree_snapshot_get(const struct vdi_btree_snapshot *snapshot, struct v
 	return found ? leaf_values(node)[at] : NULL;
 }
 
+#define TOGETHER_MAX 16
+
+/* A search in its leaf; what is left of it is [low, high). */
+struct search {
+	const struct vdi_btree_node *leaf;
+	size_t			     low, high;
+	struct vd_bytes		     middle_key;
+};
+
+static size_t search_middle(const struct search *search)
+{
+	return search->low + (search->high - search->low) / 2;
+}
+
+/* One comparison of each that goes on; all the values are on their way before the first is looked at. */
+static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *keys, size_t count, struct search *searches, void **ret_values)
+{
+	bool goes_on = false;
+
+	for (size_t i = 0; i < count; i++)
+		if (searches[i].low < searches[i].high)
+			__builtin_prefetch(leaf_values(searches[i].leaf)[search_middle(&searches[i])]);
+	for (size_t i = 0; i < count; i++)
+		if (searches[i].low < searches[i].high)
+			searches[i].middle_key = ops->key(leaf_values(searches[i].leaf)[search_middle(&searches[i])]);
+	for (size_t i = 0; i < count; i++) {
+		struct search *search = &searches[i];
+		size_t	       middle = search_middle(search);
+		int	       order;
+
+		if (search->low == search->high)
+			continue;
+		order = vd_bytes_compare(keys[i], search->middle_key);
+		if (order == 0)
+			ret_values[i] = leaf_values(search->leaf)[middle];
+		if (order <= 0)
+			search->high = order ? middle : search->low;
+		else
+			search->low = middle + 1;
+		goes_on |= search->low < search->high;
+	}
+	return goes_on;
+}
+
+static void get_together(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys, size_t count, void **ret_values)
+{
+	struct vdi_btree_node *nodes[TOGETHER_MAX];
+	struct search	       searches[TOGETHER_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		nodes[i] = snapshot->root;
+	for (unsigned level = snapshot->root->level; level; level--)
+		for (size_t i = 0; i < count; i++) {
+			nodes[i] = inner_children(nodes[i])[vdi_btree_inner_find(nodes[i], keys[i])];
+			leaf_prefetch(nodes[i]);
+		}
+	for (size_t i = 0; i < count; i++) {
+		ret_values[i] = NULL;
+		searches[i].leaf = nodes[i];
+		vdi_btree_leaf_run(nodes[i], keys[i], &searches[i].low, &searches[i].high);
+	}
+	while (search_step(snapshot->ops, keys, count, searches, ret_values))
+		;
+}
+
+void vdi_btree_snapshot_get_many(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys, size_t count, void **ret_values)
+{
+	for (size_t i = 0; i < count; i += TOGETHER_MAX) {
+		size_t some = VDI_MIN(count - i, (size_t) TOGETHER_MAX);
+
+		if (snapshot->root)
+			get_together(snapshot, keys + i, some, ret_values + i);
+		else
+			memset(ret_values + i, 0, some * sizeof *ret_values);
+	}
+}
+
 void *vdi_btree_snapshot_min(const struct vdi_btree_snapshot *snapshot)
 {
 	struct vdi_btree_node *node = snapshot->root;

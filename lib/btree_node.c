@@ -79,17 +79,25 @@ static inline size_t run_end(const uint32_t *fragments, size_t count, size_t low
 	return low + lower_bound(fragments + low, count - low, fragment + 1);
 }
 
+inline void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_bytes key, size_t *ret_low, size_t *ret_high)
+{
+	const uint32_t *fragments = node_fragments(leaf);
+	size_t		count = leaf->count;
+	uint32_t	fragment = fragment_at(key, leaf->prefix_size);
+	size_t		low = lower_bound(fragments, count, fragment);
+
+	*ret_low = low;
+	*ret_high = low < count && fragments[low] == fragment ? run_end(fragments, count, low) : low;
+}
+
 size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf, struct vd_bytes key, bool *ret_found)
 {
-	void *const    *values = leaf_values(leaf);
-	const uint32_t *fragments = node_fragments(leaf);
-	size_t		count = leaf->count, prefix_size = leaf->prefix_size;
-	uint32_t	fragment = fragment_at(key, prefix_size);
-	size_t		low = lower_bound(fragments, count, fragment);
-	size_t		high = low < count && fragments[low] == fragment ? run_end(fragments, count, low) : low;
-	bool		prefix_known = false;
+	void *const *values = leaf_values(leaf);
+	size_t	     count = leaf->count, prefix_size = leaf->prefix_size, low, high;
+	bool	     prefix_known = false;
 
 	*ret_found = false;
+	vdi_btree_leaf_run(leaf, key, &low, &high);
 	do {
 		size_t		middle = low + (high - low) / 2;
 		struct vd_bytes other = ops->key(values[middle < count ? middle : count - 1]);

@@ -107,6 +107,8 @@ size_t vdi_btree_node_size(const struct vdi_btree_node *node);
 
 /* Index of the first key >= key; whether it is equal. */
 size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf, struct vd_bytes key, bool *ret_found);
+/* Where the key is if it is there: [*ret_low, *ret_high), by fragments alone. */
+void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_bytes key, size_t *ret_low, size_t *ret_high);
 /* Index of the child in whose range the key is. */
 size_t vdi_btree_inner_find(const struct vdi_btree_node *inner, struct vd_bytes key);
 

@@ -14,6 +14,8 @@ VDI_MUST_USE vd_status vdi_object_of_facts(struct vd_kv *kv, const struct vd_obj
 
 /* Bytes that the object's own header takes, without the shared kv. */
 size_t vdi_object_header_size(const struct vd_object *object);
+/* Asks the memory for the header. */
+void vdi_object_prefetch(const struct vd_object *object);
 size_t vdi_object_field_count(const struct vd_object *object);
 /* Empty when it has none. Good while the object is. */
 struct vd_bytes vdi_object_uid(const struct vd_object *object);

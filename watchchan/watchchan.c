@@ -15,6 +15,8 @@
 #define TURN_LEN (4 * VDI_WATCHCHAN_QUEUE_LEN)
 /* Time that the result queue was full within one window of the log limit before it is worth a word (upstream: 100 ms in 5 s). */
 #define BLOCKED_WORTH_LOGGING_NS 100000000
+/* Of a value; the processor goes on by itself. */
+#define PREFETCHED_MAX 1152
 
 /* ---- Queues ---- */
 
@@ -80,11 +82,6 @@ void vdi_watchchan_event_fini(struct vdi_watchchan_event *event)
 	event->old_object = vd_object_unref(event->old_object);
 }
 
-static bool results_full_locked(const struct vdi_watchchan *watchchan)
-{
-	return watchchan->result_tail - watchchan->result_head == VDI_WATCHCHAN_QUEUE_LEN;
-}
-
 /* Tells the receiver once that there is something; under the lock, so that none comes after close returned. */
 static void tell_receiver_locked(struct vdi_watchchan *watchchan)
 {
@@ -94,17 +91,20 @@ static void tell_receiver_locked(struct vdi_watchchan *watchchan)
 	}
 }
 
-static void push_result_locked(struct vdi_watchchan *watchchan, const struct vdi_watchchan_event *event)
+/* The places behind result_tail are the actor's alone until the tail has moved. */
+static void put_result(struct vdi_watchchan *watchchan, size_t number, const struct vdi_watchchan_event *event)
 {
-	size_t length;
+	watchchan->results[(watchchan->result_tail + number) % VDI_WATCHCHAN_QUEUE_LEN] = *event;
+}
 
-	watchchan->results[watchchan->result_tail++ % VDI_WATCHCHAN_QUEUE_LEN] = *event;
-	length = (size_t) (watchchan->result_tail - watchchan->result_head);
-	watchchan->stats.result_high = VDI_MAX(watchchan->stats.result_high, length);
-	if (event->type == VD_WATCH_BOOKMARK)
-		watchchan->stats.bookmarks++;
-	else
-		watchchan->stats.events++;
+static void publish_results_locked(struct vdi_watchchan *watchchan, size_t count, size_t bookmarks)
+{
+	if (count == 0)
+		return;
+	watchchan->result_tail += count;
+	watchchan->stats.result_high = VDI_MAX(watchchan->stats.result_high, (size_t) (watchchan->result_tail - watchchan->result_head));
+	watchchan->stats.bookmarks += bookmarks;
+	watchchan->stats.events += count - bookmarks;
 	tell_receiver_locked(watchchan);
 }
 
@@ -147,47 +147,58 @@ static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slo
 		watchchan->revision_open = slot->event.more_in_revision;
 }
 
-/* Moves decoded slots, in order, into the result queue. */
+/* How many slots are decoded from the head on, up to the room of the result queue. */
+static size_t count_collectable_locked(struct vdi_watchchan *watchchan)
+{
+	size_t room = VDI_WATCHCHAN_QUEUE_LEN - (size_t) (watchchan->result_tail - watchchan->result_head);
+	size_t count = 0;
+
+	while (count < room && watchchan->slot_head + count < watchchan->slot_tail &&
+	       vdi_slot_at(watchchan, watchchan->slot_head + count)->state == VDI_SLOT_DONE)
+		count++;
+	if (room == 0 && watchchan->slot_head < watchchan->slot_tail && !watchchan->producer_waits) {
+		watchchan->producer_waits = true;
+		watchchan->stats.result_full++;
+		watchchan->blocked_since = vd_env_now(watchchan->env);
+	}
+	return count;
+}
+
+/* Moves decoded slots, in order, into the result queue, as many as there is room for: the lock is taken for all of them together. */
 static bool collect(struct vdi_watchchan *watchchan)
 {
-	bool moved = false;
+	size_t count, made = 0, bookmarks = 0, undecodable = 0;
 
-	while (watchchan->slot_head < watchchan->slot_tail && !watchchan->done) {
+	if (watchchan->slot_head == watchchan->slot_tail || watchchan->done)
+		return false;
+	vdi_lock_acquire(&watchchan->lock);
+	count = count_collectable_locked(watchchan);
+	vdi_lock_release(&watchchan->lock);
+	for (size_t i = 0; i < count && !watchchan->done; i++) {
 		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_head);
-		bool		 last, room;
 
-		vdi_lock_acquire(&watchchan->lock);
-		room = !results_full_locked(watchchan);
-		if (slot->state != VDI_SLOT_DONE || !room) {
-			if (!room && !watchchan->producer_waits) {
-				watchchan->producer_waits = true;
-				watchchan->stats.result_full++;
-				watchchan->blocked_since = vd_env_now(watchchan->env);
-			}
-			vdi_lock_release(&watchchan->lock);
-			return moved;
-		}
-		vdi_lock_release(&watchchan->lock);
 		if (slot->status != VD_OK)
 			(void) handle_undecodable(watchchan, slot); /* tells by slot->event what to send */
 		close_revision(watchchan, slot);
-		last = slot->emit && slot->event.type == VD_WATCH_ERROR;
-		if (last)
-			slot->event.error = &watchchan->error;
-		vdi_lock_acquire(&watchchan->lock);
 		if (slot->status == VD_UNDECODABLE && slot->event.type != VD_WATCH_ERROR)
-			watchchan->stats.undecodable++;
-		if (slot->emit)
-			push_result_locked(watchchan, &slot->event);
-		vdi_lock_release(&watchchan->lock);
+			undecodable++;
+		if (slot->emit) {
+			watchchan->done = slot->event.type == VD_WATCH_ERROR;
+			if (watchchan->done)
+				slot->event.error = &watchchan->error;
+			bookmarks += slot->event.type == VD_WATCH_BOOKMARK;
+			put_result(watchchan, made++, &slot->event);
+		}
 		raw_fini(&slot->raw);
 		slot->state = VDI_SLOT_EMPTY;
 		watchchan->slot_head++;
-		watchchan->raw_len = (size_t) (watchchan->slot_tail - watchchan->slot_head);
-		watchchan->done = last;
-		moved = true;
 	}
-	return moved;
+	watchchan->raw_len = (size_t) (watchchan->slot_tail - watchchan->slot_head);
+	vdi_lock_acquire(&watchchan->lock);
+	watchchan->stats.undecodable += undecodable;
+	publish_results_locked(watchchan, made, bookmarks);
+	vdi_lock_release(&watchchan->lock);
+	return count > 0;
 }
 
 static bool fill(struct vdi_watchchan *watchchan)
@@ -218,6 +229,15 @@ static bool fill(struct vdi_watchchan *watchchan)
 	VDI_UNREACHABLE("no such phase");
 }
 
+/* The bytes come from another thread: the next object's are on their way while this one is scanned. */
+static void prefetch_value(const struct vd_kv *kv)
+{
+	size_t size = VDI_MIN((size_t) kv->key_size + kv->value_size, (size_t) PREFETCHED_MAX);
+
+	for (size_t offset = 0; offset < size; offset += 64)
+		__builtin_prefetch(kv->data + offset);
+}
+
 static bool decode_inline(struct vdi_watchchan *watchchan)
 {
 	bool moved = watchchan->slot_decode < watchchan->slot_tail;
@@ -225,6 +245,8 @@ static bool decode_inline(struct vdi_watchchan *watchchan)
 	for (; watchchan->slot_decode < watchchan->slot_tail; watchchan->slot_decode++) {
 		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_decode);
 
+		if (watchchan->slot_decode + 1 < watchchan->slot_tail && vdi_slot_at(watchchan, watchchan->slot_decode + 1)->raw.kv)
+			prefetch_value(vdi_slot_at(watchchan, watchchan->slot_decode + 1)->raw.kv);
 		vdi_watchchan_decode_slot(watchchan, slot);
 		slot->state = VDI_SLOT_DONE;
 	}

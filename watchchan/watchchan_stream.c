@@ -52,7 +52,8 @@ static void push_change(struct vdi_watchchan *watchchan, vd_mono now)
 		.received = now,
 	};
 
-	vdi_storage_metrics_events(watchchan->options.metrics, 1);
+	if (watchchan->batch_next + 2 < batch->event_count)
+		__builtin_prefetch(event[3].kv, 1);
 	vdi_watchchan_push_raw(watchchan, &raw);
 }
 
@@ -81,6 +82,7 @@ static bool next_batch(struct vdi_watchchan *watchchan)
 
 bool vdi_watchchan_stream(struct vdi_watchchan *watchchan)
 {
+	size_t	pushed = 0;
 	bool	moved = false;
 	vd_mono now;
 
@@ -90,12 +92,14 @@ bool vdi_watchchan_stream(struct vdi_watchchan *watchchan)
 	while (!vdi_slots_full(watchchan)) {
 		if (watchchan->batch_next < watchchan->batch.event_count) {
 			push_change(watchchan, now);
+			pushed++;
 		} else if (!next_batch(watchchan)) {
-			return moved || watchchan->phase == VDI_PHASE_ENDED;
+			break;
 		} else if (watchchan->batch.event_count == 0) {
 			push_progress(watchchan, watchchan->batch.revision);
 		}
 		moved = true;
 	}
-	return moved;
+	vdi_storage_metrics_events(watchchan->options.metrics, pushed);
+	return moved || watchchan->phase == VDI_PHASE_ENDED;
 }

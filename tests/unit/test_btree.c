@@ -406,6 +406,48 @@ static void load_sorted_replaces_everything(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
+static void many_keys_are_found_together(void **state)
+{
+	static const char *const absent[] = { "", "zzz", "/ns-003/", "/ns-003/x", "/ns-0", "/ns-010/0000770x" };
+	struct vdi_btree tree;
+	struct model	 model = { 0 };
+	struct vd_bytes	 keys[40];
+	void		*values[40];
+	char		 text[32];
+
+	(void) state;
+	vdi_btree_init(&tree, &item_ops);
+	values[0] = &tree;
+	vdi_btree_snapshot_get_many(vdi_btree_view(&tree), &(struct vd_bytes) { "a", 1 }, 1, values);
+	assert_null(values[0]);
+	for (size_t i = 0; i < 5000; i++) {
+		struct item *item;
+
+		snprintf(text, sizeof text, "/ns-%03zu/%07zu", i * 7919 % 5000 / 77, i * 7919 % 5000);
+		item = item_new(vd_bytes_of(text), (unsigned) i);
+		assert_status(vdi_btree_put(&tree, item, NULL), VD_OK);
+		model_put(&model, item);
+		item_unref(item);
+		if (i != 0 && i != 20 && i % 1000 != 999)
+			continue;
+		for (size_t from = 0; from < model.count; from += 34) {
+			size_t count = VDI_MIN(model.count - from, (size_t) 34);
+
+			for (size_t j = 0; j < count; j++)
+				keys[j] = item_key(model.items[from + j]);
+			for (size_t j = 0; j < VDI_ARRAY_SIZE(absent); j++)
+				keys[count + j] = vd_bytes_of(absent[j]);
+			vdi_btree_snapshot_get_many(vdi_btree_view(&tree), keys, count + VDI_ARRAY_SIZE(absent), values);
+			for (size_t j = 0; j < count; j++)
+				assert_ptr_equal(values[j], model.items[from + j]);
+			for (size_t j = 0; j < VDI_ARRAY_SIZE(absent); j++)
+				assert_null(values[count + j]);
+		}
+	}
+	vdi_btree_fini(&tree);
+	model_fini(&model);
+}
+
 static void references_are_one_per_leaf_slot(void **state)
 {
 	struct item		 *old_item = item_new(vd_bytes_of("k"), 1), *new_item = item_new(vd_bytes_of("k"), 2);
@@ -679,6 +721,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(empty_tree_answers),
+		cmocka_unit_test(many_keys_are_found_together),
 		cmocka_unit_test(references_are_one_per_leaf_slot),
 		cmocka_unit_test(a_key_that_is_too_long_is_refused),
 		cmocka_unit_test(random_walks_agree_with_a_sorted_array),
