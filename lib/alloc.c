@@ -1,4 +1,5 @@
-/* How: a thin layer over the process-wide allocator. The counters are relaxed atomics: they are read when the program is quiet. */
+/* How: a thin layer over the process-wide allocator. Each thread counts for itself, in a cache line of its own: one line for all, written with each allocation, went back
+ * and forth between the processors. The sums are read when the program is quiet. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -23,18 +24,80 @@ static void os_release(void *arg, void *memory)
 	free(memory);
 }
 
-static struct vd_allocator allocator = { os_allocate, os_reallocate, os_release, NULL };
-static _Atomic int64_t	   live_blocks;
-static _Atomic uint64_t	   allocations;
-static _Atomic uint64_t	   fail_from; /* 0: off */
-static _Atomic uint64_t	   fail_to;
-static atomic_bool	   fail_delivered;
+/* One thread's, but for the last, which all further threads share. */
+struct counts {
+	_Alignas(64) _Atomic uint64_t allocations;
+	_Atomic int64_t		      live_blocks; /* less than 0 where others' blocks are freed */
+};
+
+#define COUNTS_MAX 128
+
+static struct vd_allocator  allocator = { os_allocate, os_reallocate, os_release, NULL };
+static struct counts	    counts[COUNTS_MAX];
+static atomic_uint	    counts_taken;
+static __thread struct counts *own_counts;
+
+/* Read with each allocation, written by tests only. */
+static _Alignas(64) _Atomic uint64_t fail_from; /* 0: off */
+static _Atomic uint64_t		     fail_to;
+static atomic_bool		     fail_delivered;
+static _Alignas(64) _Atomic uint64_t allocations_armed; /* since a failure was ordered */
+
+static __attribute__((noinline)) struct counts *take_counts(void)
+{
+	unsigned number = atomic_fetch_add(&counts_taken, 1);
+
+	if (number >= COUNTS_MAX - 1) {
+		atomic_store(&counts_taken, COUNTS_MAX); /* it does not wrap */
+		number = COUNTS_MAX - 1;
+	}
+	own_counts = &counts[number];
+	return own_counts;
+}
+
+static inline struct counts *get_counts(void)
+{
+	return __builtin_expect(own_counts != NULL, 1) ? own_counts : take_counts();
+}
+
+static inline bool is_shared(const struct counts *own)
+{
+	return __builtin_expect(own == &counts[COUNTS_MAX - 1], 0);
+}
+
+static inline void count_allocation(struct counts *own)
+{
+	if (is_shared(own))
+		atomic_fetch_add_explicit(&own->allocations, 1, memory_order_relaxed);
+	else
+		atomic_store_explicit(&own->allocations, atomic_load_explicit(&own->allocations, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+static inline void count_live(int64_t difference)
+{
+	struct counts *own = get_counts();
+
+	if (is_shared(own))
+		atomic_fetch_add_explicit(&own->live_blocks, difference, memory_order_relaxed);
+	else
+		atomic_store_explicit(&own->live_blocks, atomic_load_explicit(&own->live_blocks, memory_order_relaxed) + difference,
+				      memory_order_relaxed);
+}
+
+static uint64_t sum_allocations(void)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < COUNTS_MAX; i++)
+		sum += atomic_load_explicit(&counts[i].allocations, memory_order_relaxed);
+	return sum;
+}
 
 vd_status vd_allocator_install(const struct vd_allocator *replacement)
 {
 	if (replacement == NULL || replacement->allocate == NULL || replacement->reallocate == NULL || replacement->release == NULL)
 		return VD_INVALID_ARGUMENT;
-	if (atomic_load(&allocations) != 0)
+	if (sum_allocations() != 0)
 		return VD_INVALID_ARGUMENT;
 	allocator = *replacement;
 	return VD_OK;
@@ -42,10 +105,14 @@ vd_status vd_allocator_install(const struct vd_allocator *replacement)
 
 static bool must_fail(void)
 {
-	uint64_t number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
 	uint64_t from = atomic_load_explicit(&fail_from, memory_order_relaxed);
+	uint64_t number;
 
-	if (__builtin_expect(from == 0 || number < from || number >= atomic_load_explicit(&fail_to, memory_order_relaxed), 1))
+	count_allocation(get_counts());
+	if (__builtin_expect(from == 0, 1))
+		return false;
+	number = atomic_fetch_add_explicit(&allocations_armed, 1, memory_order_relaxed) + 1;
+	if (number < from || number >= atomic_load_explicit(&fail_to, memory_order_relaxed))
 		return false;
 	atomic_store(&fail_delivered, true);
 	return true;
@@ -59,7 +126,7 @@ void *vdi_alloc(size_t size)
 		return NULL;
 	memory = allocator.allocate(allocator.arg, size ? size : 1);
 	if (memory)
-		atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
+		count_live(1);
 	return memory;
 }
 
@@ -98,7 +165,7 @@ void vdi_free(void *memory)
 {
 	if (memory == NULL)
 		return;
-	atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
+	count_live(-1);
 	allocator.release(allocator.arg, memory);
 }
 
@@ -140,22 +207,41 @@ bool vdi_grow(void **array, size_t *capacity, size_t needed, size_t element_size
 	return true;
 }
 
+bool vdi_shrink(void **array, size_t *capacity, size_t count, size_t element_size)
+{
+	void *shrunk;
+
+	if (count == *capacity || count == 0)
+		return true;
+	shrunk = vdi_realloc(*array, count * element_size);
+	if (shrunk == NULL)
+		return false;
+	*array = shrunk;
+	*capacity = count;
+	return true;
+}
+
 int64_t vdi_alloc_live(void)
 {
-	return atomic_load(&live_blocks);
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < COUNTS_MAX; i++)
+		sum += atomic_load_explicit(&counts[i].live_blocks, memory_order_relaxed);
+	return sum;
 }
 
 uint64_t vdi_alloc_fail_nth(uint64_t nth, uint64_t count)
 {
 	static _Atomic uint64_t mark;
-	uint64_t		now = atomic_load(&allocations);
+	uint64_t		now = sum_allocations();
 	uint64_t		made = now - atomic_exchange(&mark, now);
 
 	atomic_store(&fail_from, 0);
 	atomic_store(&fail_delivered, false);
+	atomic_store(&allocations_armed, 0);
 	if (nth) {
-		atomic_store(&fail_to, now + nth + (count ? count : 1));
-		atomic_store(&fail_from, now + nth);
+		atomic_store(&fail_to, nth + (count ? count : 1));
+		atomic_store(&fail_from, nth);
 	}
 	return made;
 }

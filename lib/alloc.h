@@ -29,6 +29,8 @@ char *vdi_strdup(const char *text);
 
 /* Grows *array (of elements of size) so that it holds at least needed elements; doubles. *capacity follows. */
 bool vdi_grow(void **array, size_t *capacity, size_t needed, size_t element_size) __attribute__((warn_unused_result));
+/* Gives back what such an array has beyond count elements, which may move. false: out of memory, and nothing changed. */
+bool vdi_shrink(void **array, size_t *capacity, size_t count, size_t element_size) __attribute__((warn_unused_result));
 
 /* Live blocks; 0 when nothing leaks. Tests compare before and after. */
 int64_t vdi_alloc_live(void);
