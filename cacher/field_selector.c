@@ -113,7 +113,7 @@ static vd_status term_parse(struct vdi_field_selector *selector, struct vd_bytes
 	return VD_OK;
 }
 
-static vd_status text_write(struct vdi_field_selector *selector)
+static vd_status text_write(struct vdi_field_selector *selector, size_t source_size)
 {
 	size_t most = 1;
 	char  *at;
@@ -143,6 +143,10 @@ static vd_status text_write(struct vdi_field_selector *selector)
 	}
 	selector->text_size = (size_t) (at - selector->text);
 	selector->hash = XXH3_64bits(selector->text, selector->text_size);
+	if (selector->text_size == source_size && memcmp(selector->text, selector->source, source_size) == 0) {
+		vdi_free(selector->text);
+		selector->text = selector->source;
+	}
 	return VD_OK;
 }
 
@@ -167,7 +171,9 @@ vd_status vdi_field_selector_parse(struct vd_bytes text, struct vdi_field_select
 		status = term_parse(selector, text, parts.parts[i], reterr);
 	vdi_free(parts.parts);
 	if (status == VD_OK) {
-		status = text_write(selector);
+		status = vdi_shrink((void **) &selector->terms, &selector->term_capacity, selector->term_count, sizeof *selector->terms) ? VD_OK : VD_NOMEM;
+		if (status == VD_OK)
+			status = text_write(selector, text.size);
 		if (status != VD_OK)
 			(void) vd_error_set(reterr, status, "out of memory");
 	}
@@ -189,8 +195,9 @@ struct vdi_field_selector *vdi_field_selector_ref(struct vdi_field_selector *sel
 struct vdi_field_selector *vdi_field_selector_unref(struct vdi_field_selector *selector)
 {
 	if (selector && atomic_fetch_sub_explicit(&selector->references, 1, memory_order_acq_rel) == 1) {
+		if (selector->text != selector->source)
+			vdi_free(selector->text);
 		vdi_free(selector->source);
-		vdi_free(selector->text);
 		vdi_free(selector->terms);
 		vdi_free(selector);
 	}

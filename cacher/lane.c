@@ -414,15 +414,28 @@ static void advance_clean_lane(struct vdi_outlet *outlet, struct vdi_lane *lane,
 	vdi_lock_release(&outlet->lock);
 }
 
+/* Most lanes of selectors of their own have one member, ever. */
+static bool reserve_member(struct vdi_lane *lane)
+{
+	void *members = lane->members;
+
+	if (members == NULL) {
+		members = vdi_alloc(sizeof *lane->members);
+		lane->member_capacity = members ? 1 : 0;
+	} else if (!vdi_grow(&members, &lane->member_capacity, lane->member_count + 1, sizeof *lane->members)) {
+		return false;
+	}
+	lane->members = members;
+	return members != NULL;
+}
+
 /* true: it is a member now. */
 static bool become_member(struct vd_watcher *watcher)
 {
 	struct vdi_lane *lane = watcher->lane;
-	void		*members = lane->members;
 
-	if (!vdi_grow(&members, &lane->member_capacity, lane->member_count + 1, sizeof *lane->members))
+	if (!reserve_member(lane))
 		return false; /* it goes on by itself, which costs time, not events */
-	lane->members = members;
 	remove_lagging(watcher);
 	watcher->state = VDI_WATCHER_MEMBER;
 	watcher->position = lane->member_count;

@@ -85,6 +85,11 @@ vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predi
 		status = vdi_field_selector_parse(options->field_selector, &fields, reterr);
 	if (status == VD_OK)
 		status = vdi_shard_selector_parse(options->shard_selector, &shards, reterr);
+	/* Nothing asked is nothing kept: a predicate lives as long as its watches. */
+	if (status == VD_OK && vdi_label_selector_empty(labels))
+		labels = vdi_label_selector_unref(labels);
+	if (status == VD_OK && vdi_field_selector_empty(fields))
+		fields = vdi_field_selector_unref(fields);
 	if (status == VD_OK && (status = build(codec, options, labels, fields, shards, ret_predicate)) != VD_OK)
 		vd_error_set(reterr, status, "out of memory for a selector");
 	if (status != VD_OK) {

@@ -452,7 +452,7 @@ static void put(char **at, const void *data, size_t size)
 	*at += size;
 }
 
-static vd_status text_write(struct vdi_label_selector *selector)
+static vd_status text_write(struct vdi_label_selector *selector, size_t source_size)
 {
 	size_t most = 1;
 	char  *at;
@@ -485,6 +485,11 @@ static vd_status text_write(struct vdi_label_selector *selector)
 	}
 	selector->text_size = (size_t) (at - selector->text);
 	selector->hash = XXH3_64bits(selector->text, selector->text_size);
+	/* It was written as we write it, as programs do: one copy is enough. */
+	if (selector->text_size == source_size && memcmp(selector->text, selector->source, source_size) == 0) {
+		vdi_free(selector->text);
+		selector->text = selector->source;
+	}
 	return VD_OK;
 }
 
@@ -507,6 +512,11 @@ vd_status vdi_label_selector_parse(struct vd_bytes text, struct vdi_label_select
 	parser.at = selector->source;
 	parser.end = selector->source + text.size;
 	status = selector_parse(&parser);
+	/* Selectors live as long as their watches. */
+	if (status == VD_OK &&
+	    (!vdi_shrink((void **) &selector->requirements, &selector->requirement_capacity, selector->requirement_count, sizeof *selector->requirements) ||
+	     !vdi_shrink((void **) &selector->values, &selector->value_capacity, selector->value_count, sizeof *selector->values)))
+		status = vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (status == VD_OK) {
 		/* The array of values has stopped moving. */
 		for (size_t i = 0; i < selector->requirement_count; i++) {
@@ -515,7 +525,7 @@ vd_status vdi_label_selector_parse(struct vd_bytes text, struct vdi_label_select
 		}
 		if (selector->requirement_count > 1)
 			qsort(selector->requirements, selector->requirement_count, sizeof *selector->requirements, requirements_order);
-		status = text_write(selector);
+		status = text_write(selector, text.size);
 		if (status != VD_OK)
 			(void) vd_error_set(reterr, status, "out of memory");
 	}
@@ -537,8 +547,9 @@ struct vdi_label_selector *vdi_label_selector_ref(struct vdi_label_selector *sel
 struct vdi_label_selector *vdi_label_selector_unref(struct vdi_label_selector *selector)
 {
 	if (selector && atomic_fetch_sub_explicit(&selector->references, 1, memory_order_acq_rel) == 1) {
+		if (selector->text != selector->source)
+			vdi_free(selector->text);
 		vdi_free(selector->source);
-		vdi_free(selector->text);
 		vdi_free(selector->requirements);
 		vdi_free(selector->values);
 		vdi_free(selector);
