@@ -69,8 +69,8 @@ static const struct row rows[] = {
 	  "Tab.example.com \"x\" is invalid: [spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1, spec.colour: Too long: may not be more than 3 bytes]",
 	  422 },
 	/* what was too long before may stay so */
-	{ 0, 0, 0, CURRENT, HEAD "},\"spec\":{\"replicas\":4,\"colour\":\"long\"}}", "\"spec\":{\"replicas\":4,\"colour\":\"long\"},\"status\":{\"phase\":\"a\"}}", 0 },
-	{ 0, 0, 0, CURRENT, HEAD "},\"spec\":{\"replicas\":4,\"colour\":\"other\"}}", "Tab.example.com \"x\" is invalid: spec.colour: Too long: may not be more than 3 bytes", 422 },
+	{ 0, 0, 0, CURRENT, HEAD ",\"resourceVersion\":\"5\"},\"spec\":{\"replicas\":4,\"colour\":\"long\"}}", "\"spec\":{\"replicas\":4,\"colour\":\"long\"},\"status\":{\"phase\":\"a\"}}", 0 },
+	{ 0, 0, 0, CURRENT, HEAD ",\"resourceVersion\":\"5\"},\"spec\":{\"replicas\":4,\"colour\":\"other\"}}", "Tab.example.com \"x\" is invalid: spec.colour: Too long: may not be more than 3 bytes", 422 },
 	{ 0, VDI_PATCH_MERGE, 0, CURRENT, "{\"spec\":{\"replicas\":null,\"colour\":null}}", "\"generation\":2},\"spec\":{\"replicas\":3}", 0 },
 	/* a label does not make a new generation of an object that has only got its defaults */
 	{ 0, VDI_PATCH_MERGE, 0, PLAIN, "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", "\"generation\":1", 0 },
