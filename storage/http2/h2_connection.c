@@ -52,6 +52,7 @@ struct vdi_h2_connection {
 	bool	 is_receiving; /* inside nghttp2_session_mem_recv */
 	bool	 is_paused;    /* nothing is read before something is written */
 	bool	 is_closing;
+	bool	 is_deaf;      /* it closes, and what the peer says is of no interest any more */
 	bool	 is_lingering; /* all is written and said; waits for the peer's end */
 	bool	 is_over;
 	bool	 has_goaway; /* either side's */
@@ -641,12 +642,16 @@ static bool read_some(struct vdi_h2_connection *connection)
 		if (!connection->is_closing)
 			arm_keepalive(connection);
 	}
-	if (connection->is_lingering)
-		return true; /* of no interest any more */
+	if (connection->is_deaf || connection->is_lingering)
+		return true;
 	connection->is_receiving = true;
 	used = nghttp2_session_mem_recv(connection->session, (const uint8_t *) input, (size_t) got);
 	connection->is_receiving = false;
 	if (used < 0) {
+		if (used == NGHTTP2_ERR_FLOODED && connection->is_closing) {
+			connection->is_deaf = true; /* it is to hear why */
+			return true;
+		}
 		if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
 			note_end(connection, "not an HTTP/2 client");
 		else

@@ -558,15 +558,15 @@ void vdi_h2_rpc_headers(struct vdi_h2_rpc *rpc, bool is_last)
 		end_badly(rpc, code, words);
 }
 
-/* What was not asked for yet is to be had before the end, unless that is a bad one. */
+/* What was not taken yet is to be had before the end, unless that is a bad one. It may have been asked for by another thread already, whose post is still to be attended. */
 void vdi_h2_rpc_finished(struct vdi_h2_rpc *rpc)
 {
-	if (rpc->answer.has_status && rpc->answer.status == VDI_RPC_OK && vdi_h2_inbox_has_kept(&rpc->inbox) && !wants(rpc)) {
+	if (rpc->answer.has_status && rpc->answer.status == VDI_RPC_OK && vdi_h2_inbox_has_kept(&rpc->inbox)) {
 		leave_line(rpc, NGHTTP2_NO_ERROR);
 		rpc->place = VDI_H2_DRAINING;
-		return;
-	}
-	end_with_answer(rpc);
+		deliver_kept(rpc);
+	} else
+		end_with_answer(rpc);
 }
 
 /* The peer certainly did nothing with it. */

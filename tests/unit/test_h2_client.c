@@ -578,6 +578,50 @@ static void calls_wait_for_a_place(void **state)
 	free(answers);
 }
 
+/* ---- What was kept ---- */
+
+static void ask_the_stream(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_message *message)
+{
+	struct rpc_recorder *stream = arg;
+
+	assert_int_equal(end->code, VDI_RPC_OK);
+	vdi_rpc_message_release(message);
+	stream->client->ops->stream_receive(stream->stream);
+}
+
+/* A message that came before it was asked for is asked for, and before that is attended to the stream ends: the answer to a call between the two asks. */
+static void a_stream_that_ends_while_it_is_asked(void **state)
+{
+	const struct vdi_rpc_request request = { .method = "/test.Echo/Stream", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	const struct vdi_rpc_request call = { .method = "/test.Echo/Echo", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct text		    *text = new_text();
+	struct speaker		     speaker = { .texts = { text }, .text_count = 1, .headers_min = 2 };
+	struct vdi_rpc_client	    *client;
+	struct rpc_recorder	     stream;
+
+	(void) state;
+	put_headers(text, FIRST, HEAD, false);
+	put_data(text, FIRST, hello, sizeof hello - 1);
+	put_answer(text, FIRST + 2);
+	put_headers(text, FIRST, OK, true);
+	start_speaker(&speaker);
+	client = connect_to(&speaker);
+	rpc_recorder_init(&stream, env, client, false);
+	stream.keeps_stream = true;
+	assert_status(rpc_recorder_open(&stream, &request), VD_OK);
+	rpc_recorder_wait_opened(&stream);
+	assert_status(client->ops->call(client, &call, ask_the_stream, &stream, NULL), VD_OK);
+	rpc_recorder_wait_ended(&stream);
+	assert_string_equal(stream.text, "");
+	assert_int_equal(stream.end.code, VDI_RPC_OK);
+	assert_int_equal(stream.messages, 1);
+	client->ops->stream_free(stream.stream);
+	rpc_close(env, client);
+	rpc_recorder_fini(&stream);
+	stop_speaker(&speaker);
+	free(text);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -595,6 +639,7 @@ int main(void)
 		TEST(a_refused_call_is_made_again),
 		TEST(above_the_last_stream_of_goaway_nothing_was_done),
 		TEST(calls_wait_for_a_place),
+		TEST(a_stream_that_ends_while_it_is_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -562,6 +562,36 @@ static void pings_without_end(void **state)
 	flood(NGHTTP2_PING, "12345678", 8);
 }
 
+static int start_strict(void **state)
+{
+	struct vdi_rpc_server_options options = { .ping_interval_min = VD_SECONDS(3600) };
+
+	(void) state;
+	start_with(&options);
+	peer_begin(&peer, -1);
+	return 0;
+}
+
+/* So many at once that not even the answers are taken: the reason is. */
+static void e151_a_flood_of_pings_hears_why_it_is_cut(void **state)
+{
+	static uint8_t pings[3000][17];
+	struct frame   frame;
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(pings); i++) {
+		pings[i][2] = 8;
+		pings[i][3] = NGHTTP2_PING;
+	}
+	assert_true(peer_write(&peer, pings, sizeof pings));
+	do
+		assert_true(peer_next(&peer, &frame));
+	while (frame.type != NGHTTP2_GOAWAY);
+	assert_int_equal(frame.payload[7], NGHTTP2_ENHANCE_YOUR_CALM);
+	assert_memory_equal(frame.payload + 8, "too_many_pings", 14);
+	expect_service();
+}
+
 static void settings_without_end(void **state)
 {
 	(void) state;
@@ -836,6 +866,7 @@ int main(void)
 		WITH(what_comes_in_is_bounded_over_all, start_poor),
 		WITH(rapid_resets_leave_nothing_behind, start),
 		WITH(pings_without_end, start),
+		WITH(e151_a_flood_of_pings_hears_why_it_is_cut, start_strict),
 		WITH(settings_without_end, start),
 		WITH(headers_without_end, start),
 		WITH(headers_that_are_too_large, start),
