@@ -8,11 +8,18 @@
 
 #include "faults.h"
 #include "resources.h"
+#include "unknown_fields.h"
 
 #define VDI_CRD_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 
 /* Is resource the kind of these? */
 bool vdi_crd_is(const struct vdi_resource *resource);
+
+/* ---- crd_fields.c: before anything else is done with one ---- */
+
+/* Members that a CustomResourceDefinition does not have go; unknown, or NULL, hears of them. root is an object. VD_BAD_REQUEST with the place and a sentence: a
+ * member of another type, where upstream cannot decode it; VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_crd_check_fields(struct vdi_tree *tree, struct vdi_node *root, struct vdi_unknown_fields *unknown, struct vd_error *reterr);
 
 /* ---- crd_validate.c: at a write ---- */
 

@@ -191,9 +191,135 @@ static size_t count_of(const struct vdi_node *list)
 	return vdi_tree_is(list, VDI_NODE_ARRAY) ? list->count : 0;
 }
 
+/* The next token of a path, as pkg/apiserver/schema/cel ValidFieldPath splits it: a delimiter, a quoted text, or what stands before the next delimiter. Empty: the end. */
+static struct vd_bytes take_token(struct vd_bytes *path)
+{
+	const char     *at = path->data;
+	size_t		size = 0;
+	struct vd_bytes token;
+
+	if (path->size && at[0] == '\'') {
+		for (size = 1; size < path->size && (at[size] != '\'' || at[size - 1] == '\\'); size++)
+			;
+		size = VDI_MIN(size + 1, path->size);
+	} else if (path->size) {
+		for (size = 1; size < path->size && !strchr(".[]", at[0]) && (at[size] == 0 || !strchr(".[]", at[size])); size++)
+			;
+	}
+	token = (struct vd_bytes) { at, size };
+	*path = (struct vd_bytes) { size ? at + size : at, path->size - size };
+	return token;
+}
+
+static bool is_word(struct vd_bytes token, const char *word)
+{
+	return vd_bytes_equal(token, vd_bytes_of(word));
+}
+
+/* One step down the schema; NULL with *ret_why. */
+static const struct vdi_node *step_down(struct check *check, const struct vdi_node *schema, struct vd_bytes name, const char **ret_why)
+{
+	const struct vdi_node *properties = get(check, schema, "properties"), *additional = get(check, schema, "additionalProperties");
+	const struct vdi_node *found = NULL;
+
+	if (vdi_tree_is(properties, VDI_NODE_OBJECT) && properties->count)
+		found = vdi_tree_get(check->tree, properties, name);
+	else if (vdi_tree_is(additional, VDI_NODE_OBJECT))
+		found = additional;
+	if (found == NULL)
+		*ret_why = "does not refer to a valid field";
+	return found;
+}
+
+/* The schema of the field at path; NULL with why there is none. */
+static const struct vdi_node *field_schema(struct check *check, const struct vdi_node *schema, struct vd_bytes path, char why[FIELD_MAX], struct vd_bytes *ret_root)
+{
+	const char *fault = NULL;
+
+	*ret_root = VD_BYTES_NONE;
+	while (path.size && schema) {
+		struct vd_bytes token = take_token(&path);
+
+		if (is_word(token, "[")) {
+			fault = "array notation is not allowed";
+		} else if (!is_word(token, ".")) {
+			(void) snprintf(why, FIELD_MAX, "is an invalid path: expected [ or . but got: %.*s", (int) VDI_MIN(token.size, (size_t) 120), (const char *) token.data);
+			return NULL;
+		} else if ((token = take_token(&path)).size == 0) {
+			fault = "unexpected end of JSON path";
+		} else {
+			schema = step_down(check, schema, token, &fault);
+			if (ret_root->size == 0)
+				*ret_root = token;
+		}
+		if (fault) {
+			(void) snprintf(why, FIELD_MAX, "is an invalid path: %s", fault);
+			return NULL;
+		}
+	}
+	return schema;
+}
+
+/* Whether the field may be counted among those that differ. */
+static bool check_selectable(struct check *check, const char *place, const struct vdi_node *schema, struct vd_bytes path)
+{
+	struct vd_bytes	       root, type;
+	char		       why[FIELD_MAX];
+	const struct vdi_node *found;
+
+	if (path.size == 0) {
+		required(check, place, "jsonPath", "");
+		return false;
+	}
+	found = field_schema(check, schema, path, why, &root);
+	if (found == NULL) {
+		invalid(check, place, "jsonPath", path, why);
+		return false;
+	}
+	type = text(check, found, "type");
+	if (is_word(root, "metadata"))
+		invalid(check, place, "jsonPath", path, "must not point to fields in metadata");
+	if (!is_word(type, "string") && !is_word(type, "boolean") && !is_word(type, "integer"))
+		invalid(check, place, "jsonPath", path,
+			"must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.");
+	else if (!is_simple_path(path, false)) /* names that no path of ours can name */
+		invalid(check, place, "jsonPath", path, "must be a simple json path starting with .");
+	return true;
+}
+
+static void check_selectable_fields(struct check *check, const char *place, const struct vdi_node *version, const struct vdi_node *fields)
+{
+	const struct vdi_node *schema = vdi_tree_find(check->tree, version, "schema.openAPIV3Schema");
+	char		       member[FIELD_MAX];
+	size_t		       i = 0, unique_count = 0;
+
+	if (count_of(fields) && !vdi_tree_is(schema, VDI_NODE_OBJECT)) {
+		invalid(check, place, "selectableFields", VD_BYTES_NONE, "may only be set when `version.schema.openAPIV3Schema` is not included");
+		return;
+	}
+	for (const struct vdi_node *item = count_of(fields) ? fields->first : NULL; item; item = item->next, i++) {
+		struct vd_bytes	       path = text(check, item, "jsonPath");
+		const struct vdi_node *other = fields->first;
+
+		(void) snprintf(member, sizeof member, "%s.selectableFields[%zu]", place, i);
+		if (!check_selectable(check, member, schema, path))
+			continue;
+		while (other != item && !vd_bytes_equal(path, text(check, other, "jsonPath")))
+			other = other->next;
+		unique_count += other == item;
+		(void) snprintf(member, sizeof member, "%s.selectableFields[%zu].jsonPath", place, i);
+		if (other != item)
+			vdi_faults_add_text(check->faults, VDI_FAULT_DUPLICATE, vd_bytes_of(member), path, "%s", "");
+	}
+	if (unique_count > 8) {
+		(void) snprintf(member, sizeof member, "%s.selectableFields", place);
+		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE, "must have at most 8 items");
+	}
+}
+
 static void check_lists(struct check *check, const char *place, const struct vdi_node *version)
 {
-	const struct vdi_node *columns = get(check, version, "additionalPrinterColumns"), *fields = get(check, version, "selectableFields");
+	const struct vdi_node *columns = get(check, version, "additionalPrinterColumns");
 	char		       member[FIELD_MAX];
 	size_t		       i = 0;
 
@@ -201,23 +327,7 @@ static void check_lists(struct check *check, const char *place, const struct vdi
 		(void) snprintf(member, sizeof member, "%s.additionalPrinterColumns[%zu]", place, i);
 		check_column(check, member, item);
 	}
-	i = 0;
-	for (const struct vdi_node *item = count_of(fields) ? fields->first : NULL; item; item = item->next, i++) {
-		struct vd_bytes path = text(check, item, "jsonPath");
-
-		(void) snprintf(member, sizeof member, "%s.selectableFields[%zu]", place, i);
-		if (path.size == 0)
-			required(check, member, "jsonPath", "");
-		else if (!is_simple_path(path, false))
-			invalid(check, member, "jsonPath", path, "must be a simple json path starting with .");
-		for (const struct vdi_node *other = fields->first; other != item; other = other->next)
-			if (path.size && vd_bytes_equal(path, text(check, other, "jsonPath")))
-				vdi_faults_add_text(check->faults, VDI_FAULT_DUPLICATE, vd_bytes_of(member), path, "%s", "");
-	}
-	if (count_of(fields) > 8) {
-		(void) snprintf(member, sizeof member, "%s.selectableFields", place);
-		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE, "must have at most 8 items");
-	}
+	check_selectable_fields(check, place, version, get(check, version, "selectableFields"));
 	if (count_of(columns) > VDI_RESOURCE_COLUMNS_MAX) {
 		(void) snprintf(member, sizeof member, "%s.additionalPrinterColumns", place);
 		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE, "must have at most %d items", VDI_RESOURCE_COLUMNS_MAX);

@@ -1,7 +1,8 @@
 /* How: the object is written as protobuf and the bytes thrown away; the transcoder knows every member's type and tells what it does not know. That is a
- * microsecond or two for each KB. Custom kinds are asked their schema. The words are upstream's where they can be (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
+ * microsecond or two for each KB. Custom kinds are asked their schema, CustomResourceDefinitions the tables of crd_fields.c. The words are upstream's where they can be (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
 #include "field_check.h"
 
+#include "crd.h"
 #include "json_scan.h"
 #include "k8s_proto.h"
 #include "schema.h"
@@ -65,6 +66,30 @@ static vd_status check_schema(const struct vdi_schema *schema, struct vd_bytes j
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
+static vd_status check_definition(struct vd_bytes json, struct vdi_unknown_fields *unknown, struct vd_error *reterr)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
+	vd_status	 status = vdi_tree_parse(&tree, json, &root, NULL);
+
+	if (status == VD_OK)
+		status = vdi_crd_check_fields(&tree, root, unknown, reterr);
+	else if (status == VD_BAD_REQUEST)
+		status = VD_OK; /* said by who takes it apart */
+	vdi_tree_fini(&tree);
+	return status;
+}
+
+static vd_status check_body(const struct vdi_request *request, const struct vdi_k8s_message *message, struct vd_bytes body, struct vdi_unknown_fields *unknown,
+			    struct vd_error *reterr)
+{
+	if (message)
+		return check(message, body, unknown, reterr);
+	if (request->resource->schema)
+		return check_schema(request->resource->schema, body, unknown);
+	return vdi_crd_is(request->resource) ? check_definition(body, unknown, reterr) : VD_OK;
+}
+
 /* body is valid JSON. */
 static bool is_object(struct vd_bytes body)
 {
@@ -80,15 +105,14 @@ bool vdi_field_check_body(struct vdi_request *request)
 {
 	bool			      whole = request->route.subresource.size == 0 || vd_bytes_equal(request->route.subresource, vd_bytes_of("status"));
 	const struct vdi_k8s_message *message = whole ? message_of(request->resource) : NULL;
-	const struct vdi_schema	     *schema = whole ? request->resource->schema : NULL;
 	struct vd_bytes		      body = { request->body, request->body_size };
 	struct vdi_unknown_fields     unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
 	struct vd_error		      error = { 0 };
 	bool			      fine;
 
-	if ((message == NULL && schema == NULL) || vdi_json_validate(body, NULL, NULL) != VD_OK || !is_object(body))
+	if (!whole || vdi_json_validate(body, NULL, NULL) != VD_OK || !is_object(body))
 		return true; /* said by who takes it apart */
-	fine = judge(request, &unknown, message ? check(message, body, &unknown, &error) : check_schema(schema, body, &unknown), &error);
+	fine = judge(request, &unknown, check_body(request, message, body, &unknown, &error), &error);
 	vdi_out_fini(&unknown.refusal);
 	if (fine && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore"))) {
 		vdi_out_fini(&request->warnings);

@@ -1,6 +1,6 @@
 /* Whether an object is what its kind says, for kinds that have a protobuf table: members of other types, and members that the kind does not have
  * (fieldValidation). Of custom kinds with a schema, members that it does not know; their types are the
- * schema's to judge (schema.h). Other custom kinds pass. */
+ * schema's to judge (schema.h). Of CustomResourceDefinitions both. Other custom kinds pass. */
 #ifndef VDI_FIELD_CHECK_H
 #define VDI_FIELD_CHECK_H
 

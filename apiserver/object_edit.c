@@ -297,7 +297,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 
 	VDI_TRY(parse(state, state->edit->body, &root));
 	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
-	VDI_TRY(vdi_object_conform(resource->schema, state->tree, root, NULL, state->status));
+	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, edited, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(choose_name(state, metadata, edited));
@@ -511,7 +511,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 	struct vdi_node		*metadata;
 
 	VDI_TRY(check_type(state, root, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
-	VDI_TRY(vdi_object_conform_patched(state->edit, state->tree, root, state->edited, state->status));
+	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, state->edited, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(check_identity(state, metadata, old_metadata));
@@ -677,7 +677,7 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 		return replace_whole(state, *ret_root, old_root);
 	case VDI_EDIT_STATUS:
 		VDI_TRY(wanted(state, current, &sent));
-		VDI_TRY(vdi_object_conform_patched(state->edit, state->tree, sent, state->edited, state->status));
+		VDI_TRY(vdi_object_conform_written(state->edit, state->tree, sent, state->edited, state->status));
 		VDI_TRY(present(state, current, ret_root));
 		return replace_status(state, sent, *ret_root);
 	case VDI_EDIT_SCALE: break;

@@ -3,6 +3,8 @@
  */
 #include "object_schema.h"
 
+#include "crd.h"
+
 static vd_status no_memory(struct vdi_http_status *status)
 {
 	vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
@@ -29,32 +31,55 @@ vd_status vdi_object_conform(const struct vdi_schema *schema, struct vdi_tree *t
 }
 
 /* NewInvalid of a nameless kind, as pkg/endpoints/handlers/patch.go makes it. */
-static vd_status refuse_unknown(struct vdi_edited *edited, const struct vdi_out *patched, struct vdi_http_status *status)
+static vd_status refuse_patched(struct vdi_edited *edited, const struct vdi_out *patched, const char *why, struct vd_bytes what, struct vdi_http_status *status)
 {
-	struct vd_bytes unknown = vdi_out_slice(&edited->unknown.refusal);
-
 	vdi_faults_reset(&edited->faults);
-	vdi_faults_add_text(&edited->faults, VDI_FAULT_INVALID, vd_bytes_of("patch"), vdi_out_slice(patched), "strict decoding error: %.*s", (int) unknown.size,
-			    (const char *) unknown.data);
+	vdi_faults_add_text(&edited->faults, VDI_FAULT_INVALID, vd_bytes_of("patch"), vdi_out_slice(patched), "%s%.*s", why, (int) what.size, (const char *) what.data);
 	return vdi_faults_refuse(&edited->faults, status, "", "", VD_BYTES_NONE);
 }
 
-vd_status vdi_object_conform_patched(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vdi_edited *edited, struct vdi_http_status *status)
+/* A definition, whatever brought it; of a body the types were looked at before, and what it does not have was told. VD_BAD_REQUEST with a sentence. */
+static vd_status conform_definition(struct vdi_tree *tree, struct vdi_node *root, struct vdi_unknown_fields *unknown, struct vdi_http_status *status, struct vd_error *reterr)
 {
-	const struct vdi_schema *schema = edit->resource->schema;
-	struct vdi_out		 patched = VDI_OUT_INIT;
-	vd_status		 result;
+	vd_status result = vdi_crd_check_fields(tree, root, unknown, reterr);
+
+	return result == VD_NOMEM ? no_memory(status) : result;
+}
+
+static vd_status conform(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vdi_unknown_fields *unknown, struct vdi_http_status *status,
+			 struct vd_error *reterr)
+{
+	if (vdi_crd_is(edit->resource))
+		return conform_definition(tree, root, unknown, status, reterr);
+	return vdi_object_conform(edit->resource->schema, tree, root, unknown, status);
+}
+
+static vd_status refuse_body(const struct vdi_resource *resource, const char *why, struct vdi_http_status *status)
+{
+	vdi_http_status_set(status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: %s", resource->kind, resource->version, resource->kind, why);
+	return VD_INVALID;
+}
+
+vd_status vdi_object_conform_written(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vdi_edited *edited, struct vdi_http_status *status)
+{
+	bool			   is_patch = edit->patch != VDI_PATCH_NONE;
+	struct vdi_unknown_fields *unknown = is_patch && edit->unknown != VDI_UNKNOWN_IGNORED ? &edited->unknown : NULL;
+	struct vdi_out		   patched = VDI_OUT_INIT;
+	struct vd_error		   error = { 0 };
+	vd_status		   result;
 
 	vdi_unknown_fields_reset(&edited->unknown);
-	if (schema == NULL)
+	if (edit->resource->schema == NULL && !vdi_crd_is(edit->resource))
 		return VD_OK;
-	if (edit->patch == VDI_PATCH_NONE || edit->unknown == VDI_UNKNOWN_IGNORED)
-		return vdi_object_conform(schema, tree, root, NULL, status);
-	if (edit->unknown == VDI_UNKNOWN_REFUSED)
+	if (is_patch && (edit->unknown == VDI_UNKNOWN_REFUSED || vdi_crd_is(edit->resource)))
 		vdi_tree_write(&patched, root);
-	result = patched.failed ? no_memory(status) : vdi_object_conform(schema, tree, root, &edited->unknown, status);
-	if (result == VD_OK && edited->unknown.count && edit->unknown == VDI_UNKNOWN_REFUSED)
-		result = refuse_unknown(edited, &patched, status);
+	result = patched.failed ? no_memory(status) : conform(edit, tree, root, unknown, status, &error);
+	if (result == VD_BAD_REQUEST && is_patch)
+		result = refuse_patched(edited, &patched, "", vd_bytes_of(error.message), status);
+	else if (result == VD_BAD_REQUEST)
+		result = refuse_body(edit->resource, error.message, status);
+	else if (result == VD_OK && edited->unknown.count && edit->unknown == VDI_UNKNOWN_REFUSED)
+		result = refuse_patched(edited, &patched, "strict decoding error: ", vdi_out_slice(&edited->unknown.refusal), status);
 	vdi_out_fini(&patched);
 	return result;
 }

@@ -1,4 +1,4 @@
-/* What a custom kind's schema makes of a write: the steps of object_edit.h that only such kinds have. Pure functions; any thread. */
+/* What a custom kind's schema makes of a write, and of a CustomResourceDefinition: the steps of object_edit.h that only they have. Pure functions; any thread. */
 #ifndef VDI_OBJECT_SCHEMA_H
 #define VDI_OBJECT_SCHEMA_H
 
@@ -9,8 +9,9 @@
 VDI_MUST_USE vd_status vdi_object_conform(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root, struct vdi_unknown_fields *unknown,
 					  struct vdi_http_status *status);
 
-/* The same for what a patch made: what goes is told as the request wants it (edit->unknown). */
-VDI_MUST_USE vd_status vdi_object_conform_patched(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vdi_edited *edited,
+/* The same for what a write brought or a patch made, also of a CustomResourceDefinition, where a member of another type is refused: what goes of a patch is told as
+ * the request wants it (edit->unknown); of a body that was done before. */
+VDI_MUST_USE vd_status vdi_object_conform_written(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vdi_edited *edited,
 						  struct vdi_http_status *status);
 
 /* Whether the object is what the schema says. old: what it replaces, or NULL. VD_INVALID with *status, which borrows from edited->faults; VD_NOMEM. */

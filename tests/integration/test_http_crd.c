@@ -242,10 +242,14 @@ static void make_widgets(void)
 
 /* ---- Tests ---- */
 
+#define COLOURED                                                                                                                                                   \
+	"\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true,\"properties\":{\"spec\":{\"type\":\"object\","                          \
+	"\"x-kubernetes-preserve-unknown-fields\":true,\"properties\":{\"color\":{\"type\":\"string\"}}}}}}"
+
 static void a_definition_is_served_when_it_is_established(void **state)
 {
 	static const char versions[] =
-		"{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"subresources\":{\"status\":{},\"scale\":{\"specReplicasPath\":\".spec.deep.count\","
+		"{\"name\":\"v1\",\"served\":true,\"storage\":true," COLOURED ",\"subresources\":{\"status\":{},\"scale\":{\"specReplicasPath\":\".spec.deep.count\","
 		"\"statusReplicasPath\":\".status.count\",\"labelSelectorPath\":\".status.selector\"}},\"selectableFields\":[{\"jsonPath\":\".spec.color\"}],"
 		"\"additionalPrinterColumns\":[{\"name\":\"Count\",\"type\":\"integer\",\"jsonPath\":\".spec.deep.count\"},"
 		"{\"name\":\"Ready\",\"type\":\"string\",\"jsonPath\":\".status.conditions[?(@.type==\\\"Ready\\\")].status\"},"
@@ -291,6 +295,8 @@ static void a_schema_holds_for_its_objects(void **state)
 	       200, "Warning: 299 - \"x-kubernetes-validations are kept");
 }
 
+#define UNFIT "CustomResourceDefinition in version \\\"v1\\\" cannot be handled as a CustomResourceDefinition: "
+
 static void definitions_are_checked(void **state)
 {
 	static const struct {
@@ -323,8 +329,33 @@ static void definitions_are_checked(void **state)
 		free(bad);
 		free(good);
 	}
-	expect("POST", CRDS, JSON, "{\"metadata\":{\"name\":\"a.b\"},\"spec\":7}", 422, "spec: Required value");
-	expect("POST", CRDS, JSON, "{\"metadata\":{\"name\":\"a.b\"},\"spec\":{\"names\":[],\"versions\":{\"a\":1},\"scope\":{}}}", 422, "spec.versions");
+	expect("POST", CRDS, JSON, "{\"metadata\":{\"name\":\"a.b\"},\"spec\":7}", 400, UNFIT "spec: is not an object");
+	expect("POST", CRDS, JSON, "{\"metadata\":{\"name\":\"a.b\"},\"spec\":{\"names\":{},\"versions\":{\"a\":1},\"scope\":{}}}", 400, UNFIT "spec.versions: is not a list");
+	expect("POST", CRDS, JSON, "{\"metadata\":{\"name\":\"a.b\"}}", 422, "spec: Required value");
+}
+
+static void members_that_a_definition_does_not_have_are_told(void **state)
+{
+	static const char more[] = ",\"nosuch\":1", path[] = CRDS "/widgets.example.com", strict[] = CRDS "/widgets.example.com?fieldValidation=Strict";
+	char		 *text = crd_text("widgets", "Widget", V1, more);
+
+	expect("POST", CRDS "?fieldValidation=Strict", JSON, text, 400, UNFIT "strict decoding error: unknown field \\\"spec.names.nosuch\\\"");
+	expect("GET", path, "", "", 404, "");
+	expect("POST", CRDS "?fieldValidation=Ignore&dryRun=All", JSON, text, 201, "widgets.example.com");
+	expect("POST", CRDS, JSON, text, 201, "Warning: 299 - \"unknown field \\\"spec.names.nosuch\\\"\"");
+	free(text);
+	await_established("widgets");
+	lacks(path, "nosuch");
+	expect("PATCH", strict, MERGE, "{\"spec\":{\"nosuch\":1}}", 422, "strict decoding error: unknown field \\\"spec.nosuch\\\"");
+	expect("PATCH", CRDS "/widgets.example.com/status?fieldValidation=Strict", MERGE, "{\"status\":{\"nosuch\":1}}", 422,
+	       "strict decoding error: unknown field \\\"status.nosuch\\\"");
+	expect("PATCH", path, MERGE, "{\"spec\":{\"nosuch\":1},\"metadata\":{\"labels\":{\"a\":\"b\"}}}", 200, "Warning: 299 - \"unknown field \\\"spec.nosuch\\\"\"");
+	expect("PATCH", strict, MERGE, "{\"metadata\":{\"labels\":{\"a\":\"c\"}}}", 200, "\"a\":\"c\"");
+	lacks(path, "nosuch");
+	expect("PATCH", path, MERGE, "{\"spec\":{\"versions\":\"x\"}}", 422, ": spec.versions: is not a list");
+	expect("PATCH", CRDS "/widgets.example.com/status", MERGE, "{\"status\":{\"storedVersions\":\"x\"}}", 422, ": status.storedVersions: is not a list");
+	expect("PATCH", CRDS "/widgets.example.com/status", MERGE, "{\"status\":{\"conditions\":\"x\"}}", 422, ": status.conditions: is not a list");
+	expect("GET", path, "", "", 200, "\"storedVersions\":[\"v1\"]");
 }
 
 static void versions_share_objects_and_watches_go_on(void **state)
@@ -815,6 +846,7 @@ int main(void)
 		TEST(a_definition_is_served_when_it_is_established),
 		TEST(a_schema_holds_for_its_objects),
 		TEST(definitions_are_checked),
+		TEST(members_that_a_definition_does_not_have_are_told),
 		TEST(versions_share_objects_and_watches_go_on),
 		TEST(names_in_use_are_not_accepted),
 		TEST(objects_go_before_their_definition),

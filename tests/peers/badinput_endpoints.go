@@ -239,6 +239,41 @@ func (b *badInput) definitionRows() (rows []endpointRow) {
 		rows = append(rows, row("R-691", 422, "POST", definitionsPath, definition("gears", "Gear", "bad.example.com", "Namespaced", f.versions, f.more)).has(f.has))
 	}
 	good := oneVersion(`{"type":"object"}`, "")
+	const unfit = `CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: `
+	for _, f := range []faulty{
+		{good, `,"nosuch":1`, "spec.nosuch"},
+		{strings.Replace(good, `"served"`, `"nosuch":1,"served"`, 1), "", "spec.versions[0].nosuch"},
+		{oneVersion(`{"type":"object"}`, `,"subresources":{"nosuch":1}`), "", "spec.versions[0].subresources.nosuch"},
+		{oneVersion(`{"type":"object"}`, `,"subresources":{"status":{"nosuch":1}}`), "", "spec.versions[0].subresources.status.nosuch"},
+		{oneVersion(`{"type":"object"}`, `,"additionalPrinterColumns":[{"name":"a","type":"string","jsonPath":".a","nosuch":1}]`), "", "spec.versions[0].additionalPrinterColumns[0].nosuch"},
+		{good, `,"conversion":{"strategy":"None","nosuch":1}`, "spec.conversion.nosuch"},
+	} {
+		text := definition("gears", "Gear", "bad.example.com", "Namespaced", f.versions, f.more)
+		rows = append(rows, row("R-612", 400, "POST", definitionsPath+"?fieldValidation=Strict", text).has(unfit+`strict decoding error: unknown field "`+f.has+`"`))
+	}
+	rows = append(rows,
+		row("R-612", 400, "POST", definitionsPath+"?fieldValidation=Strict", strings.Replace(definition("gears", "Gear", "bad.example.com", "Namespaced", good, ""), `"names":{`, `"names":{"nosuch":1,`, 1)).
+			has(unfit+`strict decoding error: unknown field "spec.names.nosuch"`),
+		row("R-612", 422, "PATCH", definitionPath+"?fieldValidation=Strict", `{"spec":{"nosuch":1}}`).as(mergePatch).has(`strict decoding error: unknown field "spec.nosuch"`),
+		row("R-612", 422, "PATCH", definitionPath+"/status?fieldValidation=Strict", `{"status":{"nosuch":1}}`).as(mergePatch).has(`strict decoding error: unknown field "status.nosuch"`))
+	for _, f := range [][2]string{
+		{`".spec.nope"`, "is an invalid path: does not refer to a valid field"}, {`".spec.a.b"`, "is an invalid path: does not refer to a valid field"},
+		{`".spec."`, "is an invalid path: unexpected end of JSON path"}, {`"spec.a"`, "is an invalid path: expected [ or . but got: spec"},
+		{`".spec['a']"`, "is an invalid path: array notation is not allowed"}, {`".metadata.name"`, "must not point to fields in metadata"},
+		{`".spec"`, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."},
+		{`".spec.a"},{"jsonPath":".spec.a"`, "selectableFields[1].jsonPath: Duplicate value: "}, {`""`, "selectableFields[0].jsonPath: Required value"},
+	} {
+		fields := `,"selectableFields":[{"jsonPath":` + f[0] + `}]`
+		schema := `{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string"}}},"spec":{"type":"object","properties":{"a":{"type":"string"}}}}}`
+		rows = append(rows, row("R-691", 422, "POST", definitionsPath, definition("gears", "Gear", "bad.example.com", "Namespaced", oneVersion(schema, fields), "")).has(f[1]))
+	}
+	for _, patch := range []string{`{"spec":"x"}`, `{"spec":{"versions":"x"}}`, `{"spec":{"names":[]}}`, `{"spec":{"scope":5}}`} {
+		rows = append(rows, row("R-612", 422, "PATCH", definitionPath, patch).as(mergePatch).has(` "" is invalid: patch: Invalid value: `))
+	}
+	for _, patch := range []string{`{"status":"x"}`, `{"status":{"storedVersions":"x"}}`, `{"status":{"storedVersions":[5]}}`, `{"status":{"conditions":"x"}}`, `{"status":{"conditions":[{"type":5}]}}`,
+		`{"status":{"conditions":[{"type":"A","status":"True","lastTransitionTime":"now"}]}}`} {
+		rows = append(rows, row("R-612", 422, "PATCH", definitionPath+"/status", patch).as(mergePatch).has(` "" is invalid: patch: Invalid value: `))
+	}
 	for _, text := range []string{
 		definition("gears", "Gear", "bad.example.com", "Somewhere", good, ""), definition("gears", "Gear", "bad.example.com", "", good, ""),
 		definition("Gears", "Gear", "bad.example.com", "Namespaced", good, ""), definition("gears", "", "bad.example.com", "Namespaced", good, ""),
@@ -257,8 +292,8 @@ func (b *badInput) definitionRows() (rows []endpointRow) {
 		rows = append(rows, row("H-101", 400, "POST", definitionsPath, text).either(400, 422, 400))
 	}
 	rows = append(rows,
-		row("R-691", 422, "POST", definitionsPath, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gears.bad.example.com"},"spec":"x"}`).either(400, 422),
-		row("R-691", 422, "POST", definitionsPath, definition("gears", "Gear", "bad.example.com", "Namespaced", `"x"`, "")).either(400, 422),
+		row("R-612", 400, "POST", definitionsPath, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gears.bad.example.com"},"spec":"x"}`).has(unfit),
+		row("R-612", 400, "POST", definitionsPath, definition("gears", "Gear", "bad.example.com", "Namespaced", `"x"`, "")).has(unfit),
 		row("R-661", 400, "POST", definitionsPath, strings.Replace(definition("gears", "Gear", "bad.example.com", "Namespaced", good, ""), "k8s.io/v1", "k8s.io/v1beta1", 1)).
 			has("does not match the expected API version (apiextensions.k8s.io/v1)"),
 		row("R-661", 400, "POST", definitionsPath, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`),

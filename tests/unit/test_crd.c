@@ -6,12 +6,15 @@
 #include "stored_version.h"
 
 #define ANYTHING "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}"
+#define FIELDS                                                                                                                                                     \
+	"\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"                        \
+	"\"b\":{\"type\":\"string\"}}}}}}"
 #define CRD(versions)                                                                                                                                              \
 	"{\"metadata\":{\"name\":\"widgets.example.com\",\"uid\":\"u1\",\"generation\":3},\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{"        \
 	"\"plural\":\"widgets\",\"singular\":\"widget\",\"kind\":\"Widget\",\"listKind\":\"WidgetList\",\"shortNames\":[\"wd\"]},\"versions\":[" versions "]}}"
 #define TWO                                                                                                                                                        \
-	"{\"name\":\"v1beta1\",\"served\":true,\"storage\":false," ANYTHING ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"}]},{\"name\":\"v1\",\"served\":true,"          \
-	"\"storage\":true," ANYTHING ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"},{\"jsonPath\":\".spec.b\"}],\"additionalPrinterColumns\":[{\"name\":\"A\","         \
+	"{\"name\":\"v1beta1\",\"served\":true,\"storage\":false," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"}]},{\"name\":\"v1\",\"served\":true,"          \
+	"\"storage\":true," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"},{\"jsonPath\":\".spec.b\"}],\"additionalPrinterColumns\":[{\"name\":\"A\","         \
 	"\"type\":\"integer\",\"jsonPath\":\".spec.a\",\"priority\":1}],\"subresources\":{\"status\":{},\"scale\":{\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":" \
 	"\".status.r\"}}},{\"name\":\"v2\",\"served\":false,\"storage\":false," ANYTHING "}"
 
@@ -133,6 +136,127 @@ static void a_stored_version_is_exchanged(void **state)
 	}
 }
 
+static void r612_a_definition_has_its_members_only(void **state)
+{
+	static const struct {
+		const char *definition;
+		const char *unknown; /* or NULL */
+		const char *result;  /* or what is wrong; with an unknown one, what is left */
+		vd_status   status;
+	} rows[] = {
+		{ CRD(TWO), NULL, NULL, VD_OK },
+		{ "{\"spec\":{\"nosuch\":1,\"scope\":\"x\"}}", "unknown field \"spec.nosuch\"", "{\"spec\":{\"scope\":\"x\"}}", VD_OK },
+		{ "{\"nosuch\":1,\"spec\":{\"names\":{\"nosuch\":[]}}}", "unknown field \"nosuch\", unknown field \"spec.names.nosuch\"", "{\"spec\":{\"names\":{}}}", VD_OK },
+		{ "{\"spec\":{\"versions\":[null,{\"nosuch\":1,\"schema\":{\"nosuch\":2,\"openAPIV3Schema\":{\"any\":1}}}]}}",
+		  "unknown field \"spec.versions[1].nosuch\", unknown field \"spec.versions[1].schema.nosuch\"",
+		  "{\"spec\":{\"versions\":[null,{\"schema\":{\"openAPIV3Schema\":{\"any\":1}}}]}}", VD_OK },
+		{ "{\"spec\":{\"versions\":[{\"subresources\":{\"status\":{\"a\":1}}}]}}", "unknown field \"spec.versions[0].subresources.status.a\"",
+		  "{\"spec\":{\"versions\":[{\"subresources\":{\"status\":{}}}]}}", VD_OK },
+		{ "{\"metadata\":{\"nosuch\":1,\"managedFields\":[{\"fieldsV1\":{\"f:x\":{}}}]}}", "unknown field \"metadata.nosuch\"",
+		  "{\"metadata\":{\"managedFields\":[{\"fieldsV1\":{\"f:x\":{}}}]}}", VD_OK },
+		{ "{\"metadata\":{\"managedFields\":[{\"fieldsV1\":\"x\"}]}}", NULL, NULL, VD_OK },
+		/* null is nothing, of every type */
+		{ "{\"metadata\":{\"creationTimestamp\":null,\"labels\":{\"a\":null}},\"spec\":{\"versions\":null,\"names\":null,\"preserveUnknownFields\":null},\"status\":null}", NULL, NULL, VD_OK },
+		{ "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\",\"webhook\":{\"clientConfig\":{\"url\":\"u\",\"service\":{\"namespace\":\"n\",\"name\":\"s\",\"path\":\"/\","
+		  "\"port\":443},\"caBundle\":\"eA==\"},\"conversionReviewVersions\":[\"v1\"]}}}}", NULL, NULL, VD_OK },
+		{ "{\"status\":{\"conditions\":[{\"type\":\"a\",\"status\":\"True\",\"lastTransitionTime\":\"2026-11-22T00:00:00Z\",\"reason\":\"r\",\"message\":\"m\","
+		  "\"observedGeneration\":-9223372036854775807}],\"observedGeneration\":1,\"storedVersions\":[\"v1\"],\"acceptedNames\":{\"plural\":\"x\",\"kind\":\"X\"}}}", NULL, NULL, VD_OK },
+		{ "[]", NULL, ": is not an object", VD_BAD_REQUEST },
+		{ "{\"spec\":\"x\"}", NULL, "spec: is not an object", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":\"x\"}}", NULL, "spec.versions: is not a list", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{},{\"served\":\"true\"}]}}", NULL, "spec.versions[1].served: is neither true nor false", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{\"schema\":{\"openAPIV3Schema\":[]}}]}}", NULL, "spec.versions[0].schema.openAPIV3Schema: is not an object", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{\"additionalPrinterColumns\":[{\"priority\":\"1\"}]}]}}", NULL, "priority: is not a number", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{\"additionalPrinterColumns\":[{\"priority\":2147483648}]}]}}", NULL, "is not a whole number, or out of range", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"names\":{\"shortNames\":[1]}}}", NULL, "spec.names.shortNames[0]: is not a string", VD_BAD_REQUEST },
+		{ "{\"status\":{\"storedVersions\":\"x\"}}", NULL, "status.storedVersions: is not a list", VD_BAD_REQUEST },
+		{ "{\"status\":{\"conditions\":\"x\"}}", NULL, "status.conditions: is not a list", VD_BAD_REQUEST },
+		{ "{\"status\":{\"conditions\":[{\"lastTransitionTime\":\"now\"}]}}", NULL, "status.conditions[0].lastTransitionTime: is not a time (RFC 3339)", VD_BAD_REQUEST },
+		{ "{\"metadata\":{\"labels\":{\"a\":1}}}", NULL, "metadata.labels.a: is not a string", VD_BAD_REQUEST },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_unknown_fields unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
+		struct vdi_tree		  tree = VDI_TREE_INIT;
+		struct vd_error		  error = { 0 };
+		struct vdi_node		 *root;
+		char			 *text;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].definition), &root, NULL), VD_OK);
+		assert_status(vdi_crd_check_fields(&tree, root, &unknown, &error), rows[i].status);
+		if (rows[i].status != VD_OK)
+			assert_non_null(strstr(error.message, rows[i].result));
+		assert_int_equal(unknown.count > 0, rows[i].unknown != NULL);
+		if (rows[i].status == VD_OK) {
+			text = texted(root);
+			assert_string_equal(text, rows[i].unknown ? rows[i].result : rows[i].definition);
+			free(text);
+		}
+		if (rows[i].unknown) {
+			assert_int_equal(unknown.refusal.size, strlen(rows[i].unknown));
+			assert_memory_equal(unknown.refusal.data, rows[i].unknown, unknown.refusal.size);
+		}
+		vdi_unknown_fields_fini(&unknown);
+		vdi_tree_fini(&tree);
+	}
+}
+
+#define SELECTING(fields)                                                                                                                                          \
+	CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"metadata\":{\"type\":\"object\","              \
+	    "\"properties\":{\"name\":{\"type\":\"string\"}}},\"flag\":{\"type\":\"boolean\"},\"rate\":{\"type\":\"number\"},\"either\":{\"x-kubernetes-int-or-string\":true},"          \
+	    "\"any\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true},\"list\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"map\":{\"type\":\"object\","     \
+	    "\"additionalProperties\":{\"type\":\"string\"}},\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"},"                      \
+	    "\"c\":{\"type\":\"string\"},\"d\":{\"type\":\"string\"},\"e\":{\"type\":\"string\"},\"f\":{\"type\":\"string\"},\"g\":{\"type\":\"string\"}}}}}},"                          \
+	    "\"selectableFields\":[" fields "]}")
+#define PATH(path) "{\"jsonPath\":\"" path "\"}"
+#define SEVEN	   PATH(".spec.a") "," PATH(".spec.b") "," PATH(".spec.c") "," PATH(".spec.d") "," PATH(".spec.e") "," PATH(".spec.f") "," PATH(".spec.g")
+#define FIRST	   "spec.versions[0].selectableFields[0].jsonPath: "
+
+static void r691_selectable_fields_are_fields_of_the_schema(void **state)
+{
+	static const char *const rows[][2] = { /* NULL: all is fine */
+		{ SELECTING(SEVEN "," PATH(".flag")), NULL },
+		{ SELECTING(PATH(".map.key")), NULL },
+		{ SELECTING(PATH(".spec.nope")), FIRST "Invalid value: \".spec.nope\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".any.thing")), FIRST "Invalid value: \".any.thing\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".spec.a.b")), FIRST "Invalid value: \".spec.a.b\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH("..spec")), FIRST "Invalid value: \"..spec\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".spec.")), FIRST "Invalid value: \".spec.\": is an invalid path: unexpected end of JSON path" },
+		{ SELECTING(PATH("spec.a")), FIRST "Invalid value: \"spec.a\": is an invalid path: expected [ or . but got: spec" },
+		{ SELECTING(PATH(".spec]")), FIRST "Invalid value: \".spec]\": is an invalid path: expected [ or . but got: ]" },
+		{ SELECTING(PATH(".spec['a']")), FIRST "Invalid value: \".spec['a']\": is an invalid path: array notation is not allowed" },
+		{ SELECTING(PATH(".'a.b")), FIRST "Invalid value: \".'a.b\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".metadata.name")), FIRST "Invalid value: \".metadata.name\": must not point to fields in metadata" },
+		{ SELECTING(PATH(".spec")), FIRST "Invalid value: \".spec\": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed." },
+		{ SELECTING(PATH(".list")), FIRST "Invalid value: \".list\": must point to a field of type" },
+		{ SELECTING(PATH(".rate")), FIRST "Invalid value: \".rate\": must point to a field of type" },
+		{ SELECTING(PATH(".either")), FIRST "Invalid value: \".either\": must point to a field of type" },
+		{ SELECTING("{}"), FIRST "Required value" },
+		{ SELECTING(PATH(".flag") "," PATH(".flag")), "spec.versions[0].selectableFields[1].jsonPath: Duplicate value: \".flag\"" },
+		{ SELECTING(SEVEN "," PATH(".flag") "," PATH(".flag")), "spec.versions[0].selectableFields[8].jsonPath: Duplicate value: \".flag\"" },
+		{ SELECTING(SEVEN "," PATH(".flag") "," PATH(".map.x")), "spec.versions[0].selectableFields: Too many: must have at most 8 items" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"selectableFields\":[" PATH(".a") "]}"),
+		  "spec.versions[0].selectableFields: Invalid value: \"\": may only be set when `version.schema.openAPIV3Schema` is not included" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	  tree = VDI_TREE_INIT;
+		struct vdi_faults faults = { 0 };
+		struct vdi_node	 *root;
+		struct vd_bytes	  message;
+		size_t		  rule_count;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
+		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
+		message = vdi_faults_message(&faults);
+		if (rows[i][1] == NULL ? faults.count > 0 : memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL)
+			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
+		assert_true(faults.count <= 1 || i + 1 == VDI_ARRAY_SIZE(rows)); /* nothing else is wrong, but that there is no schema */
+		vdi_faults_fini(&faults);
+		vdi_tree_fini(&tree);
+	}
+}
+
 static vd_status all_of_it(void)
 {
 	struct vdi_tree	     tree = VDI_TREE_INIT;
@@ -144,6 +268,8 @@ static vd_status all_of_it(void)
 	bool		     is_changed;
 	vd_status	     status = vdi_tree_parse(&tree, vd_bytes_of(CRD(TWO)), &root, NULL);
 
+	if (status == VD_OK)
+		status = vdi_crd_check_fields(&tree, root, NULL, NULL);
 	if (status == VD_OK)
 		status = vdi_crd_prepare(&tree, root, NULL);
 	if (status == VD_OK)
@@ -191,6 +317,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_served_is_said),
 		cmocka_unit_test(a_status_follows_what_is_served),
 		cmocka_unit_test(a_stored_version_is_exchanged),
+		cmocka_unit_test(r612_a_definition_has_its_members_only),
+		cmocka_unit_test(r691_selectable_fields_are_fields_of_the_schema),
 		cmocka_unit_test(out_of_memory_is_said_and_leaves_nothing),
 	};
 

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/object_schema.c: creations, updates, patches and subresources of a kind that has a schema. */
+/* Unit tests of apiserver/object_schema.c: creations, updates, patches and subresources of a kind that has a schema, and of definitions. */
 #include "vdtest.h"
 
 #include "object_schema.h"
@@ -154,12 +154,94 @@ static void every_failed_allocation_is_reported(void **state)
 		}
 }
 
+/* ---- Definitions: the tables of crd_fields.c ---- */
+
+static const struct vdi_resource definitions = { .group = "apiextensions.k8s.io", .version = "v1", .kind = "CustomResourceDefinition", .plural = "customresourcedefinitions",
+						 .built_in = true, .has_status = true, .has_generation = true };
+
+#define DEFINITION_HEAD "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"tabs.example.com\""
+#define DEFINITION_SPEC                                                                                                                                            \
+	"\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"tabs\",\"singular\":\"tab\",\"kind\":\"Tab\",\"listKind\":\"TabList\"},\"versions\":[{"  \
+	"\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}],\"conversion\":{\"strategy\":\"None\"}"
+#define DEFINITION DEFINITION_HEAD ",\"uid\":\"u\",\"resourceVersion\":\"5\",\"generation\":1}," DEFINITION_SPEC "},\"status\":{\"storedVersions\":[\"v1\"],\"conditions\":[]}}"
+
+static const struct row definition_rows[] = {
+	{ 0, 0, 0, NULL, DEFINITION_HEAD "}," DEFINITION_SPEC ",\"nosuch\":1}}", "\"conversion\":{\"strategy\":\"None\"}},\"status\":", 0 },
+	{ 0, 0, 0, NULL, DEFINITION_HEAD "},\"spec\":\"x\"}", "cannot be handled as a CustomResourceDefinition: spec: is not an object", 400 },
+	{ 0, 0, 0, DEFINITION, DEFINITION_HEAD ",\"resourceVersion\":\"5\"}," DEFINITION_SPEC ",\"nosuch\":1}}", "\"conversion\":{\"strategy\":\"None\"}},\"status\":", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_IGNORED, DEFINITION, "{\"spec\":{\"nosuch\":1}}", "\"conversion\":{\"strategy\":\"None\"}},\"status\":", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_WARNED, DEFINITION, "{\"spec\":{\"nosuch\":1}}", "\"conversion\":{\"strategy\":\"None\"}},\"status\":", 0 },
+	{ 0, VDI_PATCH_OPERATIONS, VDI_UNKNOWN_REFUSED, DEFINITION, "[{\"op\":\"add\",\"path\":\"/spec/versions/0/nosuch\",\"value\":1}]",
+	  "strict decoding error: unknown field \"spec.versions[0].nosuch\"", 422 },
+	{ 0, VDI_PATCH_MERGE, 0, DEFINITION, "{\"spec\":{\"versions\":\"x\"}}", ": spec.versions: is not a list", 422 },
+	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, 0, DEFINITION, "{\"status\":{\"storedVersions\":\"x\"}}", ": status.storedVersions: is not a list", 422 },
+	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, 0, DEFINITION, "{\"status\":{\"conditions\":\"x\"}}", " \"\" is invalid: patch: Invalid value: \"{", 422 },
+	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, VDI_UNKNOWN_REFUSED, DEFINITION, "{\"status\":{\"nosuch\":1}}", "unknown field \"status.nosuch\"", 422 },
+	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, 0, DEFINITION, "{\"status\":{\"storedVersions\":[\"v1\",\"v2\"]}}", "\"storedVersions\":[\"v1\",\"v2\"]", 0 },
+};
+
+static vd_status run_definition(struct fixture *fixture, const struct row *row)
+{
+	struct vdi_edit edit = { .resource = &definitions, .body = vd_bytes_of(row->body), .part = row->part, .patch = row->patch, .unknown = row->unknown };
+
+	memset(fixture, 0, sizeof *fixture);
+	if (row->current == NULL)
+		return vdi_edit_create(&edit, &fixture->edited, &fixture->status);
+	edit.name = vd_bytes_of("tabs.example.com");
+	return vdi_edit_update(&edit, vd_bytes_of(row->current), &fixture->edited, &fixture->status);
+}
+
+static void r612_definitions_are_what_they_can_be(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(definition_rows); i++) {
+		const struct row *row = &definition_rows[i];
+		struct fixture	  fixture;
+		vd_status	  status = run_definition(&fixture, row);
+		const char	 *text = fixture.status.message;
+
+		vdi_out_bytes(&fixture.edited.text, (struct vd_bytes) { "", 1 });
+		if (row->code == 0)
+			text = fixture.edited.text.data;
+		if (status != (row->code ? VD_INVALID : VD_OK) || fixture.status.code != row->code || strstr(text, row->result) == NULL || strstr(row->code ? "" : text, "nosuch"))
+			fail_msg("%zu: %d %s", i, fixture.status.code, text);
+		assert_int_equal(fixture.edited.unknown.count, row->unknown != VDI_UNKNOWN_IGNORED);
+		vdi_edited_fini(&fixture.edited);
+	}
+}
+
+static void every_failed_allocation_of_a_definition_is_reported(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(definition_rows); i++)
+		for (uint64_t nth = 1;; nth++) {
+			struct fixture fixture;
+			vd_status      status;
+			bool	       failed;
+
+			vdi_alloc_fail_nth(nth, 1);
+			status = run_definition(&fixture, &definition_rows[i]);
+			failed = vdi_alloc_failed();
+			vdi_alloc_fail_nth(0, 0);
+			vdi_edited_fini(&fixture.edited);
+			if (failed && (status != VD_NOMEM || fixture.status.code != 500))
+				fail_msg("row %zu, allocation %llu: %s %d %s", i, (unsigned long long) nth, vd_status_name(status), fixture.status.code, fixture.status.message);
+			assert_int_equal(vdi_alloc_live(), live);
+			if (!failed)
+				break;
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(h340_writes_are_held_to_the_schema),
 		cmocka_unit_test(defaults_alone_are_a_change),
 		cmocka_unit_test(every_failed_allocation_is_reported),
+		cmocka_unit_test(r612_definitions_are_what_they_can_be),
+		cmocka_unit_test(every_failed_allocation_of_a_definition_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
