@@ -104,7 +104,7 @@ static void words_of_a_status_are_percent_encoded(void **state)
 
 static void streams_hear_headers_before_anything_is_sent(void **state)
 {
-	struct frame frame;
+	struct frame frame = { 0 };
 
 	(void) state;
 	assert_true(peer_request(&peer, 1, "/test.Echo/Chat", 0, NULL));
@@ -288,7 +288,7 @@ static void e134_a_message_that_is_too_large_is_refused_at_its_size(void **state
 	static const uint8_t prefix[] = { 0, 0, 0, 0, 101 };
 	static const uint8_t huge[] = { 0, 255, 255, 255, 255 };
 	uint8_t		     allowed[105] = { 0, 0, 0, 0, 100 };
-	struct frame	     frame;
+	struct frame	     frame = { 0 };
 
 	(void) state;
 	assert_true(peer_request(&peer, 1, "/test.Echo/Echo", 0, NULL));
@@ -355,7 +355,7 @@ static void the_end_of_the_connection_ends_its_calls(void **state)
 /* The client has to hear that nobody reads on; trailers alone would leave it sending. */
 static void a_status_before_the_client_has_ended_comes_with_a_reset(void **state)
 {
-	struct frame frame;
+	struct frame frame = { 0 };
 
 	(void) state;
 	assert_true(peer_request(&peer, 1, "/test.Echo/Echo", 0, NULL));
@@ -376,7 +376,7 @@ static void a_status_before_the_client_has_ended_comes_with_a_reset(void **state
 /* Frames until GOAWAY, of which the last stream is told. */
 static uint32_t hear_goaway(void)
 {
-	struct frame frame;
+	struct frame frame = { 0 };
 
 	do
 		assert_true(peer_next(&peer, &frame));
@@ -433,7 +433,7 @@ static void closing_tells_what_runs(void **state)
 static void nobody_reads_a_message_that_nobody_asked_for(void **state)
 {
 	static const uint8_t bytes[16384];
-	struct frame	     frame;
+	struct frame	     frame = { 0 };
 	uint32_t	     given = 0;
 
 	(void) state;
@@ -530,7 +530,7 @@ static void what_comes_in_is_bounded_over_all(void **state)
 
 static void rapid_resets_leave_nothing_behind(void **state)
 {
-	struct frame frame;
+	struct frame frame = { 0 };
 
 	(void) state;
 	for (uint32_t i = 1; i < 6000; i += 2)
@@ -576,7 +576,7 @@ static int start_strict(void **state)
 static void e151_a_flood_of_pings_hears_why_it_is_cut(void **state)
 {
 	static uint8_t pings[3000][17];
-	struct frame   frame;
+	struct frame   frame = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(pings); i++) {
