@@ -56,11 +56,11 @@ gone() {
 }
 # How often a definition was written.
 written() { "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get "/registry/apiextensions.k8s.io/customresourcedefinitions/$1.two.example.com" -w json | jq '.kvs[0].version // 0'; }
-# put SERVER PLURAL KIND NAME
-put() {
-	curl -sf -X POST -H 'Content-Type: application/json' "$(objects "$1" "$2")" -d '{"apiVersion":"two.example.com/v1","kind":"'"$3"'","metadata":{"name":"'"$4"'"}}' >/dev/null ||
-		fail "$4 cannot be created through $1"
+create() {
+	curl -sf -X POST -H 'Content-Type: application/json' "$(objects "$1" "$2")" -d '{"apiVersion":"two.example.com/v1","kind":"'"$3"'","metadata":{"name":"'"$4"'"}}' >/dev/null
 }
+# put SERVER PLURAL KIND NAME: a server that the other one has told of the kind may serve it on one of its loops before the others
+put() { until_true create "$@"; }
 list() { curl -sf "$(objects "$1" "$2")" | jq -c '[.metadata.resourceVersion, (.items[] | .metadata.name + "@" + .metadata.resourceVersion)]'; }
 # lists differ only where one was asked before the other's progress was heard of
 same_lists() { [ "$(list a "$1")" = "$(list b "$1")" ]; }
