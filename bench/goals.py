@@ -136,11 +136,13 @@ row("a start with 1,000,000 keys of 100 bytes, until etcdctl has an answer", "et
 
 section("The etcd client, on a real etcd 3.7, beside etcd's own Go client", "CPU of the client's process.")
 client = dict(peer="goclient")
-row("idle watch of 10,000 on one stream, key included", "etcd", "etcd-watch-idle", "bytes", 512, **client)
-row("opening a watch of 10,000", "etcd", "etcd-watch-open", "us CPU", ratio=0.4, **client)
-row("event, 1,000 a second, each for one of 10,000 watches", "etcd", "etcd-watch-event", "us CPU", ratio=0.4, **client)
-row("event, 50 together, one watch", "etcd", "etcd-burst:1", "us CPU", ratio=0.4, **client)
-row("event, 50 together, 100 watches", "etcd", "etcd-burst:100", "us CPU", ratio=0.4, **client)
+row("idle watch of 10,000 on one stream, key included", "etcd", "etcd-watch-idle:10000", "bytes", 512, **client)
+row("opening a watch of 10,000", "etcd", "etcd-watch-open:10000", "us CPU", ratio=0.4, **client)
+row("event, 1,000 a second, each for one of 10,000 watches", "etcd", "etcd-watch-event:10000", "us CPU", ratio=0.4, **client)
+row("event, 50 together, one watch", "etcd", "etcd-burst:1:50", "us CPU", ratio=0.4, **client)
+row("event, 50 together, 100 watches", "etcd", "etcd-burst:100:50", "us CPU", ratio=0.4, **client)
+row("object of 100,000, listed in pages", "etcd", "etcd-list:pages", "us CPU", **client)
+row("the same until a Cacher over it is ready", "etcd", "etcd-list:cacher", "us CPU", 4, **client)
 
 section("Replay and kinds", "`vedette replay --quiet`, 1 KB objects, the log through a pipe; ingest of one event of other kinds, in process. "
         "Of a replay's time, a quarter went when its blocks no longer came from malloc (lib/alloc_slab), a tenth when values were no longer scanned twice (storage/codec_json.h).")

@@ -33,8 +33,7 @@ reasons = {
     ("cacher", "latency:event"): disk,
     ("mvcc", "durable*"): disk,
     ("mvcc", "open"): start,
-    ("etcd-server", "put:*"): "measured with gRPC's core, which takes 10.4 us a call at the least, and the Go clients on the same two processors. A transport of our own on nghttp2 is being put in its place.",
-    ("etcd-server", "idle"): "linking gRPC's core alone is 9 MiB of it; see the transport above.",
+    ("etcd-server", "put:*"): "of a put at 64 clients 12 us are the connection's loop, 7 of these the kernel's, 7 the writer's and 1.3 the checkpoint's (decisions/http2-transport); "
+                              "rates and latencies have the Go clients on the same two processors in them. Next: the store's answers made on the loop, fewer wakes of the journal.",
     ("etcd-server", "start:*"): start,
-    ("etcd", "etcd-watch-event"): "a third is the switch to the thread and back, 40 % gRPC's core in user space (decisions/lent-threads); see the transport above.",
 }
