@@ -123,11 +123,15 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, pod *corev1.Pod) 
 		return s.storage.Create(r.Context(), key, pod, pod, 0)
 	}
 	into := &corev1.Pod{}
-	return s.storage.GuaranteedUpdate(r.Context(), key, into, true, nil, storage.SimpleUpdate(func(old apiruntime.Object) (apiruntime.Object, error) {
+	err = s.storage.GuaranteedUpdate(r.Context(), key, into, true, nil, storage.SimpleUpdate(func(old apiruntime.Object) (apiruntime.Object, error) {
 		changed := *pod
 		changed.ResourceVersion = old.(*corev1.Pod).ResourceVersion
 		return &changed, nil
 	}), nil)
+	if err == nil {
+		*pod = *into // as it is stored, with its revision
+	}
+	return err
 }
 
 func (s *server) writePod(w http.ResponseWriter, r *http.Request) {
