@@ -1,8 +1,8 @@
 /* TLS by OpenSSL on non-blocking sockets.
  *
  * OpenSSL wants a record that a full socket refused to be offered again, whole. Callers here may come back with fewer bytes, so such a record is kept and
- * counts as taken; nothing else goes out before it. Sockets are written with MSG_NOSIGNAL, hence a BIO of our own. Sessions are not resumed: clients keep
- * their connections, and a revoked authority should not live on in a ticket.
+ * counts as taken; nothing else goes out before it. Sessions are not resumed: clients keep their connections, and a revoked authority should not live on in
+ * a ticket.
  */
 #include "tls.h"
 
@@ -12,7 +12,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
-#include <sys/socket.h>
+
+#include "tls_socket.h"
 
 #define RECORD 16384
 
@@ -24,68 +25,9 @@ struct vdi_tls_link {
 	SSL   *ssl;
 	char  *held; /* a record that the socket did not take */
 	size_t held_size;
-	int    fd;
 	bool   is_up;
 	bool   is_broken;
 };
-
-/* ---- The socket ---- */
-
-static int socket_write(BIO *bio, const char *data, int size)
-{
-	const struct vdi_tls_link *link = BIO_get_data(bio);
-	ssize_t			   sent;
-
-	BIO_clear_retry_flags(bio);
-	do
-		sent = send(link->fd, data, (size_t) size, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (sent < 0 && errno == EINTR);
-	if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
-		BIO_set_retry_write(bio);
-	return (int) sent;
-}
-
-static int socket_read(BIO *bio, char *data, int size)
-{
-	const struct vdi_tls_link *link = BIO_get_data(bio);
-	ssize_t			   got;
-
-	BIO_clear_retry_flags(bio);
-	do
-		got = recv(link->fd, data, (size_t) size, MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
-	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		BIO_set_retry_read(bio);
-	return (int) got;
-}
-
-static long socket_control(BIO *bio, int command, long number, void *pointer)
-{
-	(void) bio;
-	(void) number;
-	(void) pointer;
-	return command == BIO_CTRL_FLUSH ? 1 : 0;
-}
-
-/* Links point to it and outlive contexts: there is one, and it stays. NULL: it could not be made, and never will be. */
-static BIO_METHOD *socket_method;
-
-static void make_socket_method(void)
-{
-	BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "vedette socket");
-
-	if (method && BIO_meth_set_write(method, socket_write) && BIO_meth_set_read(method, socket_read) && BIO_meth_set_ctrl(method, socket_control))
-		socket_method = method;
-	else
-		BIO_meth_free(method);
-}
-
-static bool has_socket_method(void)
-{
-	static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
-
-	return CRYPTO_THREAD_run_once(&once, make_socket_method) == 1 && socket_method;
-}
 
 /* ---- Contexts ---- */
 
@@ -97,16 +39,6 @@ static const char *reason(void)
 
 	ERR_clear_error();
 	return text ? text : "not usable";
-}
-
-/* A key must not need a person. */
-static int no_passphrase(char *buffer, int size, int writing, void *arg)
-{
-	(void) buffer;
-	(void) size;
-	(void) writing;
-	(void) arg;
-	return -1;
 }
 
 /* Upstream decides after the handshake, so that a token may still say who it is. */
@@ -148,7 +80,7 @@ static vd_status configure(SSL_CTX *context, const char *cert_path, const char *
 	(void) SSL_CTX_set_num_tickets(context, 0);
 	(void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 	(void) SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
-	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+	SSL_CTX_set_default_passwd_cb(context, vdi_tls_no_passphrase);
 	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 	if (SSL_CTX_use_certificate_chain_file(context, cert_path) != 1)
 		return vd_error_set(reterr, VD_INVALID, "%s: %s", cert_path, reason());
@@ -165,7 +97,7 @@ vd_status vdi_tls_new(const char *cert_path, const char *key_path, const char *c
 	vd_status	status = VD_NOMEM;
 
 	ERR_clear_error();
-	if (tls && (tls->context = SSL_CTX_new(TLS_server_method())) != NULL && has_socket_method())
+	if (tls && (tls->context = SSL_CTX_new(TLS_server_method())) != NULL && vdi_tls_socket_prepare())
 		status = configure(tls->context, cert_path, key_path, client_ca_path, reterr);
 	else
 		(void) vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
@@ -195,15 +127,12 @@ vd_status vdi_tls_link_new(struct vdi_tls *tls, int fd, struct vdi_tls_link **re
 
 	if (link == NULL)
 		return VD_NOMEM;
-	link->fd = fd;
 	link->ssl = SSL_new(tls->context);
-	if (link->ssl == NULL || (bio = BIO_new(socket_method)) == NULL) {
+	if (link->ssl == NULL || (bio = vdi_tls_socket_new(fd)) == NULL) {
 		ERR_clear_error();
 		(void) vdi_tls_link_free(link);
 		return VD_NOMEM;
 	}
-	BIO_set_data(bio, link);
-	BIO_set_init(bio, 1);
 	SSL_set_bio(link->ssl, bio, bio);
 	SSL_set_accept_state(link->ssl);
 	*ret_link = link;

@@ -1,5 +1,5 @@
-/* Sockets are written with MSG_NOSIGNAL, hence a BIO of our own; files were read and tried before OpenSSL sees them (rpc_pems.c). OpenSSL reads ahead, so that a record that came
- * whole is one recv; vdi_h2_link_has_more tells of what it holds.
+/* Files were read and tried before OpenSSL sees them (rpc_pems.c). OpenSSL reads ahead, so that a record that came whole is one recv; vdi_h2_link_has_more
+ * tells of what it holds.
  *
  * With TLS 1.3 a client is done before the server has seen its certificate: that it is not accepted comes as an alert with the first bytes. So failures of receive are put into words,
  * too. */
@@ -12,10 +12,10 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <sys/socket.h>
 
 #include "h2_tls.h"
 #include "rpc_pems.h"
+#include "tls_socket.h"
 
 struct vdi_h2_tls {
 	SSL_CTX *context;
@@ -24,71 +24,12 @@ struct vdi_h2_tls {
 
 struct vdi_h2_link {
 	SSL *ssl;
-	int  fd;
 	bool is_server;
 	bool is_up;
 	bool is_broken;
 	char why[200];
 	char name[]; /* that the certificate must be for */
 };
-
-/* ---- The socket ---- */
-
-static int socket_write(BIO *bio, const char *data, int size)
-{
-	const struct vdi_h2_link *link = BIO_get_data(bio);
-	ssize_t			  sent;
-
-	BIO_clear_retry_flags(bio);
-	do
-		sent = send(link->fd, data, (size_t) size, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (sent < 0 && errno == EINTR);
-	if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
-		BIO_set_retry_write(bio);
-	return (int) sent;
-}
-
-static int socket_read(BIO *bio, char *data, int size)
-{
-	const struct vdi_h2_link *link = BIO_get_data(bio);
-	ssize_t			  got;
-
-	BIO_clear_retry_flags(bio);
-	do
-		got = recv(link->fd, data, (size_t) size, MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
-	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		BIO_set_retry_read(bio);
-	return (int) got;
-}
-
-static long socket_control(BIO *bio, int command, long number, void *pointer)
-{
-	(void) bio;
-	(void) number;
-	(void) pointer;
-	return command == BIO_CTRL_FLUSH ? 1 : 0;
-}
-
-/* Links point to it and outlive contexts: there is one, and it stays. NULL: it could not be made, and never will be. */
-static BIO_METHOD *socket_method;
-
-static void make_socket_method(void)
-{
-	BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "vedette h2 socket");
-
-	if (method && BIO_meth_set_write(method, socket_write) && BIO_meth_set_read(method, socket_read) && BIO_meth_set_ctrl(method, socket_control))
-		socket_method = method;
-	else
-		BIO_meth_free(method);
-}
-
-static bool has_socket_method(void)
-{
-	static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
-
-	return CRYPTO_THREAD_run_once(&once, make_socket_method) == 1 && socket_method;
-}
 
 /* ---- Contexts ---- */
 
@@ -169,7 +110,7 @@ static vd_status make_context(bool is_server, const struct vdi_rpc_pems *pems, s
 	struct vdi_h2_tls *tls = VDI_NEW(struct vdi_h2_tls);
 
 	ERR_clear_error();
-	if (tls == NULL || !has_socket_method() || (tls->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method())) == NULL) {
+	if (tls == NULL || !vdi_tls_socket_prepare() || (tls->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method())) == NULL) {
 		(void) vdi_h2_tls_free(tls);
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	}
@@ -270,16 +211,13 @@ vd_status vdi_h2_link_new(struct vdi_h2_tls *tls, int fd, const char *name, stru
 		return VD_NOMEM;
 	if (name)
 		memcpy(link->name, name, name_size);
-	link->fd = fd;
 	link->is_server = tls->is_server;
 	link->ssl = SSL_new(tls->context);
-	if (link->ssl == NULL || (!tls->is_server && !expect_name(link->ssl, link->name)) || (bio = BIO_new(socket_method)) == NULL) {
+	if (link->ssl == NULL || (!tls->is_server && !expect_name(link->ssl, link->name)) || (bio = vdi_tls_socket_new(fd)) == NULL) {
 		ERR_clear_error();
 		(void) vdi_h2_link_free(link);
 		return VD_NOMEM;
 	}
-	BIO_set_data(bio, link);
-	BIO_set_init(bio, 1);
 	SSL_set_bio(link->ssl, bio, bio);
 	if (tls->is_server)
 		SSL_set_accept_state(link->ssl);

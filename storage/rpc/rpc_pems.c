@@ -9,6 +9,7 @@
 #include <openssl/x509.h>
 
 #include "rpc_pems.h"
+#include "tls_socket.h"
 
 #define FILE_SIZE_MAX (1 << 20)
 
@@ -45,16 +46,6 @@ static vd_status read_file(const char *what, const char *path, char **ret_text, 
 
 /* ---- Trying them ---- */
 
-/* A key must not need a person. */
-static int no_passphrase(char *buffer, int size, int writing, void *arg)
-{
-	(void) buffer;
-	(void) size;
-	(void) writing;
-	(void) arg;
-	return -1;
-}
-
 static vd_status refuse(const char *what, const char *path, const char *why, struct vd_error *reterr)
 {
 	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -68,11 +59,11 @@ static vd_status refuse(const char *what, const char *path, const char *why, str
 static vd_status try_certificates(const char *what, const char *path, const char *text, X509 **ret_first, struct vd_error *reterr)
 {
 	BIO  *bio = BIO_new_mem_buf(text, -1);
-	X509 *first = bio ? PEM_read_bio_X509(bio, NULL, no_passphrase, NULL) : NULL;
+	X509 *first = bio ? PEM_read_bio_X509(bio, NULL, vdi_tls_no_passphrase, NULL) : NULL;
 	X509 *next = first;
 	bool  is_end;
 
-	while (next && (next = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL)) != NULL)
+	while (next && (next = PEM_read_bio_X509(bio, NULL, vdi_tls_no_passphrase, NULL)) != NULL)
 		X509_free(next);
 	is_end = first && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
 	BIO_free(bio);
@@ -88,7 +79,7 @@ static vd_status try_certificates(const char *what, const char *path, const char
 static vd_status try_key(const char *cert_path, X509 *certificate, const char *path, const char *text, struct vd_error *reterr)
 {
 	BIO	 *bio = BIO_new_mem_buf(text, -1);
-	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
+	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, vdi_tls_no_passphrase, NULL) : NULL;
 	vd_status status = VD_OK;
 	char	  why[280];
 
