@@ -143,6 +143,15 @@ void vdi_serve_reply(struct vdi_serve_call *call, vdi_wire_write_fn write, const
 		vdi_serve_fail_status(call, status);
 }
 
+vd_status vdi_serve_send(struct vdi_serve_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	vd_status status = call->ops->send(call, head, blob);
+
+	if (status != VD_OK && status != VD_FULL && status != VD_CLOSED)
+		vdi_serve_fail_status(call, status);
+	return status;
+}
+
 static void write_header(struct vdi_wire_out *out, const void *arg)
 {
 	const struct vdi_serve_header *header = arg;
@@ -252,7 +261,7 @@ static void unary_message(struct vdi_serve_call *call, struct vdi_rpc_message *m
 
 void vdi_etcdserver_accept(struct vdi_etcdserver *server, struct vdi_serve_call *call, const char *method)
 {
-	struct vd_bytes version;
+	struct vd_bytes version = VD_BYTES_NONE;
 
 	call->server = server;
 	atomic_store_explicit(&call->references, 1, memory_order_relaxed);
@@ -271,6 +280,7 @@ void vdi_etcdserver_accept(struct vdi_etcdserver *server, struct vdi_serve_call 
 		vdi_serve_fail(call, VD_ETCD_INVALID_CLIENT_API_VERSION); /* E-141 */
 		return;
 	}
+	vdi_serve_clients_count(&server->clients, version, call->method->kind == VDI_SERVE_STREAM);
 	if (call->method->kind == VDI_SERVE_UNARY)
 		call->on_message = unary_message;
 	else
@@ -378,7 +388,7 @@ static vd_status check_options(const struct vdi_etcdserver_options *options, str
 	return VD_OK;
 }
 
-static void set_defaults(struct vdi_etcdserver_options *options)
+static void set_defaults(const struct vd_env *env, struct vdi_etcdserver_options *options)
 {
 	if (options->name == NULL)
 		options->name = "default";
@@ -388,8 +398,10 @@ static void set_defaults(struct vdi_etcdserver_options *options)
 		options->txn_ops_max = 128;
 	if (options->progress_interval.ns == 0)
 		options->progress_interval = VD_SECONDS(600);
-	if (options->progress_interval.ns < VD_MS(100).ns)
+	if (options->progress_interval.ns < VD_MS(100).ns) {
+		vdi_log(env, VD_LOG_WARNING, "etcd", "the interval of progress is raised to 100 ms, the least there is"); /* E-301 */
 		options->progress_interval = VD_MS(100);
+	}
 	if (options->watchers_max == 0)
 		options->watchers_max = 100000;
 	if (options->bcrypt_cost == 0)
@@ -411,7 +423,8 @@ vd_status vdi_etcdserver_new(const struct vd_env *env, const struct vdi_etcdserv
 	server->env = env;
 	server->options = *options;
 	server->store = options->store;
-	set_defaults(&server->options);
+	set_defaults(env, &server->options);
+	vdi_serve_clients_init(&server->clients);
 	for (size_t i = 0; i < VDI_SERVE_WORKERS; i++) {
 		vdi_lock_init(&server->workers[i].lock, VDI_LOCK_QUEUE);
 		server->workers[i].last = &server->workers[i].first;
@@ -451,6 +464,7 @@ struct vdi_etcdserver *vdi_etcdserver_free(struct vdi_etcdserver *server)
 	server->watches = vdi_serve_watches_free(server->watches);
 	server->auth = vdi_auth_free(server->auth);
 	server->state = vdi_serve_state_close(server->state);
+	vdi_serve_clients_fini(&server->clients);
 	vdi_free(server);
 	return NULL;
 }

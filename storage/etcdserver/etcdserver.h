@@ -18,6 +18,7 @@
 
 #include "lock.h"
 #include "rpc_server.h"
+#include "serve_clients.h"
 #include "serve_wire.h"
 
 /* What we say that we are (E-640): the version whose behaviour is implemented. */
@@ -89,6 +90,7 @@ struct vdi_etcdserver {
 	atomic_bool	 is_stopping;
 	_Atomic int64_t	 call_count; /* calls whose memory is not gone */
 	_Atomic int64_t	 unary_count; /* of these, with a request that is being answered */
+	struct vdi_serve_clients clients;
 };
 
 /* What the carrier of a call does. Any thread; none blocks. */
@@ -167,6 +169,8 @@ struct vdi_serve_method {
 struct vdi_serve_call *vdi_serve_call_ref(struct vdi_serve_call *call);
 void		       vdi_serve_call_unref(struct vdi_serve_call *call);
 
+/* As the transport's send. What is neither VD_OK nor VD_FULL has ended the call. */
+vd_status vdi_serve_send(struct vdi_serve_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
 /* Each ends the call. */
 void vdi_serve_reply(struct vdi_serve_call *call, vdi_wire_write_fn write, const void *arg);
 void vdi_serve_fail(struct vdi_serve_call *call, enum vd_etcd_code code);

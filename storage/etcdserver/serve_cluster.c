@@ -138,11 +138,11 @@ static void health_watch_begin(struct vdi_serve_call *call, struct vd_bytes mess
 	health = service.size ? HEALTH_SERVICE_UNKNOWN : HEALTH_SERVING;
 	status = vdi_wire_encode(write_health, &health, &blob);
 	if (status == VD_OK) {
-		status = call->ops->send(call, VD_BYTES_NONE, blob);
+		(void) vdi_serve_send(call, VD_BYTES_NONE, blob); /* the first one has room, or the call has ended */
 		vdi_rpc_blob_unref(blob);
-	}
-	if (status != VD_OK)
+	} else {
 		vdi_serve_fail_status(call, status);
+	}
 }
 
 const struct vdi_serve_method vdi_serve_health_methods[] = {

@@ -112,7 +112,7 @@ static void on_health(struct evhttp_request *request, void *arg)
 		reason = "RANGE ERROR:etcdserver: server stopped";
 	vdi_buffer_init(&body, 1024);
 	vdi_buffer_printf(&body, "{\"health\":\"%s\",\"reason\":\"%s\"}%s", *reason ? "false" : "true", reason, *reason ? "\n" : "");
-	reply(request, *reason ? 503 : 200, *reason ? "Service Unavailable" : "OK", *reason ? "text/plain; charset=utf-8" : "application/json", &body);
+	reply(request, *reason ? 503 : 200, *reason ? "Service Unavailable" : "OK", "text/plain; charset=utf-8", &body); /* upstream says so of JSON */
 }
 
 /* ---- livez and readyz ---- */
@@ -212,6 +212,7 @@ static void append_server_metrics(struct vdi_serve_http *http, struct vdi_buffer
 	vdi_buffer_printf(body, "# TYPE etcd_server_id gauge\netcd_server_id{server_id=\"%llx\"} 1\n", (unsigned long long) server->member_id);
 	vdi_buffer_append_text(body, "# TYPE etcd_server_version gauge\netcd_server_version{server_version=\"" VDI_ETCD_VERSION "\"} 1\n");
 	vdi_buffer_append_text(body, "# TYPE etcd_cluster_version gauge\netcd_cluster_version{cluster_version=\"" VDI_ETCD_CLUSTER_VERSION "\"} 1\n");
+	vdi_serve_clients_render(&server->clients, body);
 	metric(body, "etcd_server_calls_total", "counter", (int64_t) atomic_load_explicit(&server->calls_total, memory_order_relaxed));
 	metric(body, "etcd_server_watch_frames_total", "counter", watches.frames);
 	metric(body, "etcd_server_watch_events_sent_total", "counter", watches.events);

@@ -259,7 +259,7 @@ static void keep_alive_send(struct vdi_serve_call *call)
 	vd_status	   status;
 
 	atomic_store(&stream->is_blocked, true);
-	status = call->ops->send(call, VD_BYTES_NONE, stream->waiting);
+	status = vdi_serve_send(call, VD_BYTES_NONE, stream->waiting);
 	if (status == VD_FULL)
 		return; /* from here on writable may be running this elsewhere */
 	atomic_store(&stream->is_blocked, false);

@@ -127,7 +127,7 @@ static bool send_waiting(struct vdi_serve_call *call, struct range_stream *strea
 	vd_status status;
 
 	atomic_store(&stream->is_blocked, true);
-	status = call->ops->send(call, VD_BYTES_NONE, stream->waiting);
+	status = vdi_serve_send(call, VD_BYTES_NONE, stream->waiting);
 	if (status == VD_FULL)
 		return false; /* from here on writable may be running this elsewhere */
 	atomic_store(&stream->is_blocked, false);

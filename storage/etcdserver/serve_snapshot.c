@@ -350,7 +350,7 @@ static bool send_waiting(struct vdi_serve_call *call, struct snapshot *snapshot)
 	vd_status status;
 
 	atomic_store(&snapshot->is_blocked, true);
-	status = call->ops->send(call, VD_BYTES_NONE, snapshot->waiting);
+	status = vdi_serve_send(call, VD_BYTES_NONE, snapshot->waiting);
 	if (status == VD_FULL)
 		return false; /* from here on writable may be running this elsewhere */
 	atomic_store(&snapshot->is_blocked, false);

@@ -31,7 +31,7 @@
 /* False: it was not sent; is_blocked says whether it may be later. */
 bool vdi_watch_stream_send(struct vdi_watch_stream *stream, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
-	vd_status status = stream->call->ops->send(stream->call, head, blob);
+	vd_status status = vdi_serve_send(stream->call, head, blob);
 
 	if (status == VD_FULL)
 		stream->is_blocked = true;

@@ -246,6 +246,37 @@ static void e506_many_leases_expire_together(void **state)
 	assert_int_equal(current(f), 1 + 300 + 300);
 }
 
+/* Leases whose time is over are revoked before anything else is done, so many at once; one whose turn has not come is still there, and what is put on it goes with it. No key
+ * outlives its lease. */
+static void e511_a_put_on_a_lease_that_is_over_goes_with_it(void **state)
+{
+	enum { LEASES = 200 };
+	struct store_fixture *f = *state;
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("1"), .lease = LEASES };
+	struct lease_answer   lease;
+	struct txn_answer     answer;
+	vd_mono		      due;
+
+	if (!f->simulated)
+		skip_because("leases expire in simulated time only");
+	for (int64_t id = 1; id <= LEASES; id++)
+		lease_grant(f, id, 10, &lease);
+	due = vd_mono_add(vd_env_now(f->env), VD_SECONDS(10));
+	while (vd_env_now(f->env).ns < due.ns)
+		assert_true(vdi_sim_advance_to_next_timer(f->env));
+	txn_ops(f, &op, 1, &answer);
+	assert_status(answer.status, VD_OK);
+	op.lease = 1;
+	txn_ops(f, &op, 1, &answer);
+	assert_status(answer.status, VD_LEASE_NOT_FOUND);
+	vdi_sim_advance(f->env, VD_SECONDS(5));
+	assert_string_equal(text_at(f, "a", "z", 0), "");
+	assert_int_equal(current(f), 3);
+	op.lease = LEASES;
+	txn_ops(f, &op, 1, &answer);
+	assert_status(answer.status, VD_LEASE_NOT_FOUND);
+}
+
 static void e508_leases_survive_a_restart(void **state)
 {
 	struct store_fixture *f = *state;
@@ -328,6 +359,7 @@ const struct CMUnitTest store_suite_lease_tests[] = {
 	cmocka_unit_test(e502_e510_revoke_deletes_in_one_revision),
 	cmocka_unit_test(e503_keep_alive),
 	cmocka_unit_test(e503_renewed_leases_live_on),
+	cmocka_unit_test(e511_a_put_on_a_lease_that_is_over_goes_with_it),
 	cmocka_unit_test(e504_time_to_live),
 	cmocka_unit_test(e443_e507_keys_move_between_leases),
 	cmocka_unit_test(e445_deleting_detaches),

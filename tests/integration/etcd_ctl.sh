@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: etcd_ctl.sh VEDETTE, under with-etcd.sh (for etcdctl)
 # Every command of etcdctl 3.7 against vedette etcd, and what it prints.
+# rules: E-630, E-631
 set -eu
 vedette=$1
 dir=$(mktemp -d)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: etcd_kube.sh VEDETTE KUBE_APISERVER
 # A real kube-apiserver on `vedette etcd`: starts, serves kubectl (kinds, a CRD, leases, watches), survives a restart of either and finds everything again.
+# What it asks of an etcd: rules: E-601, E-602, E-609, E-611, E-612, E-613, E-614, E-618
 set -eu
 vedette=$1
 kube=$2

@@ -57,6 +57,8 @@ static vd_status call_send(struct vdi_serve_call *base, struct vd_bytes head, st
 
 	if (call->is_finished)
 		return VD_CLOSED;
+	if (call->failure != VD_OK)
+		return call->failure;
 	if (call->room == 0)
 		return VD_FULL;
 	if (call->room != SIZE_MAX)
@@ -92,9 +94,12 @@ static void call_receive(struct vdi_serve_call *base)
 
 static bool call_metadata(struct vdi_serve_call *base, const char *key, struct vd_bytes *ret_value)
 {
-	if (strcmp(key, "token") != 0 || call_of(base)->token == NULL)
+	const struct etcd_server_call *call = call_of(base);
+	const char *value = strcmp(key, "token") == 0 ? call->token : strcmp(key, "client-api-version") == 0 ? call->client_version : strcmp(key, "hasleader") == 0 ? call->has_leader : NULL;
+
+	if (value == NULL)
 		return false;
-	*ret_value = vd_bytes_of(call_of(base)->token);
+	*ret_value = vd_bytes_of(value);
 	return true;
 }
 

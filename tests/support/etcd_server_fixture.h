@@ -23,8 +23,11 @@ struct etcd_server_call {
 	struct vdi_serve_call base; /* first */
 	struct vd_env	     *env;
 	const char	     *token; /* metadata; NULL: none */
+	const char	     *client_version; /* likewise */
+	const char	     *has_leader; /* likewise */
 	const char	     *common_name;
 	size_t		      room; /* messages that are taken before send answers VD_FULL; SIZE_MAX: all */
+	vd_status	      failure; /* not VD_OK: what send answers, and takes nothing */
 
 	char  **messages;
 	size_t *sizes;

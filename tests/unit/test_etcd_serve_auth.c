@@ -248,6 +248,234 @@ static void e312_a_watch_of_everything_is_not_one_of_a_key(void **state)
 	etcd_server_call_end(&call);
 }
 
+/* ---- Who may do what with leases and in transactions ---- */
+
+/* "" or what is wrong. */
+static const char *ask_as(struct etcd_server_fixture *fixture, const char *token, const char *method, const ProtobufCMessage *request, const ProtobufCMessageDescriptor *answer)
+{
+	static char		text[512];
+	struct etcd_server_call call;
+	void		       *response;
+
+	etcd_server_call_init(&call, fixture);
+	call.token = token;
+	response = etcd_server_ask(fixture, &call, method, request, answer);
+	assert_true((response == NULL) == (call.code != 0));
+	(void) snprintf(text, sizeof text, "%s", call.text);
+	if (response)
+		FREE(response);
+	return text;
+}
+
+#define DENIED "etcdserver: permission denied"
+
+static const char *put_as(struct etcd_server_fixture *fixture, const char *token, const char *key, int64_t lease)
+{
+	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
+
+	request.key = etcd_bytes(key);
+	request.lease = lease;
+	return ask_as(fixture, token, "/etcdserverpb.KV/Put", &request.base, &etcdserverpb__put_response__descriptor);
+}
+
+static const char *time_to_live_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease, bool keys)
+{
+	Etcdserverpb__LeaseTimeToLiveRequest request = ETCDSERVERPB__LEASE_TIME_TO_LIVE_REQUEST__INIT;
+
+	request.id = lease;
+	request.keys = keys;
+	return ask_as(fixture, token, "/etcdserverpb.Lease/LeaseTimeToLive", &request.base, &etcdserverpb__lease_time_to_live_response__descriptor);
+}
+
+static const char *revoke_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease)
+{
+	Etcdserverpb__LeaseRevokeRequest request = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
+
+	request.id = lease;
+	return ask_as(fixture, token, "/etcdserverpb.Lease/LeaseRevoke", &request.base, &etcdserverpb__lease_revoke_response__descriptor);
+}
+
+static const char *keep_alive_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease)
+{
+	static char			   text[512];
+	Etcdserverpb__LeaseKeepAliveRequest request = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
+	struct etcd_server_call		   call;
+
+	request.id = lease;
+	etcd_server_call_init(&call, fixture);
+	call.token = token;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Lease/LeaseKeepAlive");
+	etcd_server_call_send(&call, &request.base);
+	assert_int_equal(call.count, !call.is_finished);
+	(void) snprintf(text, sizeof text, "%s", call.text);
+	etcd_server_call_end(&call);
+	return text;
+}
+
+static void permit(struct etcd_server_fixture *fixture, const char *token, const char *role, int type, const char *key, const char *end)
+{
+	Etcdserverpb__AuthRoleGrantPermissionRequest request = ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
+	Authpb__Permission			     permission = AUTHPB__PERMISSION__INIT;
+
+	permission.permtype = (Authpb__Permission__Type) type;
+	permission.key = etcd_bytes(key);
+	permission.range_end = etcd_bytes(end);
+	request.name = (char *) (uintptr_t) role;
+	request.perm = &permission;
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/RoleGrantPermission", &request.base, &etcdserverpb__auth_role_grant_permission_response__descriptor), "");
+}
+
+/* root, and u, who may do everything below p/ and read r; lease 5 holds a key of root's, lease 6 one of u's. */
+static void open_two(struct etcd_server_fixture *fixture, char root[VDI_AUTH_TOKEN_SIZE], char user[VDI_AUTH_TOKEN_SIZE])
+{
+	add_user(fixture, "root", "rp", "root");
+	add_user(fixture, "u", "up", "role");
+	permit(fixture, NULL, "role", AUTHPB__PERMISSION__TYPE__READWRITE, "p/", "p0");
+	permit(fixture, NULL, "role", AUTHPB__PERMISSION__TYPE__READ, "r", "");
+	etcd_server_grant(fixture, 5, 100, 100);
+	etcd_server_grant(fixture, 6, 100, 100);
+	(void) etcd_server_put_leased(fixture, "x", "1", 5);
+	(void) etcd_server_put_leased(fixture, "p/a", "1", 6);
+	enable(fixture);
+	login(fixture, "root", "rp", root);
+	login(fixture, "u", "up", user);
+}
+
+/* A lease ends its keys, so who may not write them all may not end it, keep it, or hang more on it; its keys are for who may read them. */
+static void e167_leases_are_of_who_may_write_their_keys(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	char			    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+
+	open_two(fixture, root, user);
+	assert_string_equal(put_as(fixture, user, "p/b", 5), DENIED);
+	assert_string_equal(put_as(fixture, user, "p/b", 6), "");
+	assert_string_equal(put_as(fixture, user, "r", 0), DENIED);
+	assert_string_equal(time_to_live_as(fixture, user, 5, true), DENIED);
+	assert_string_equal(time_to_live_as(fixture, user, 5, false), "");
+	assert_string_equal(time_to_live_as(fixture, user, 6, true), "");
+	assert_string_equal(keep_alive_as(fixture, user, 5), DENIED);
+	assert_string_equal(keep_alive_as(fixture, user, 6), "");
+	assert_string_equal(keep_alive_as(fixture, NULL, 6), "etcdserver: user name is empty");
+	assert_string_equal(revoke_as(fixture, user, 5), DENIED);
+	assert_string_equal(revoke_as(fixture, NULL, 6), "etcdserver: user name is empty");
+	assert_string_equal(put_as(fixture, root, "x2", 6), "");
+	assert_string_equal(revoke_as(fixture, user, 6), DENIED); /* it has more than u's now */
+	assert_string_equal(revoke_as(fixture, root, 6), "");
+	assert_string_equal(revoke_as(fixture, root, 5), "");
+}
+
+enum txn_part { COMPARE, THEN, ELSE, NESTED };
+
+/* A transaction of one operation on key, put where part says. Its condition holds. */
+static const char *txn_as(struct etcd_server_fixture *fixture, const char *token, enum txn_part part, const char *key, bool is_put)
+{
+	Etcdserverpb__TxnRequest   request = ETCDSERVERPB__TXN_REQUEST__INIT, nested = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare	   compare = ETCDSERVERPB__COMPARE__INIT, *compares = &compare;
+	Etcdserverpb__RequestOp	   op = ETCDSERVERPB__REQUEST_OP__INIT, outer = ETCDSERVERPB__REQUEST_OP__INIT, *ops = &op, *outers = &outer;
+	Etcdserverpb__PutRequest   put = ETCDSERVERPB__PUT_REQUEST__INIT;
+	Etcdserverpb__RangeRequest range = ETCDSERVERPB__RANGE_REQUEST__INIT;
+
+	put.key = range.key = compare.key = etcd_bytes(key);
+	compare.target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__VERSION;
+	compare.result = ETCDSERVERPB__COMPARE__COMPARE_RESULT__GREATER;
+	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
+	compare.version = -1;
+	op.request_case = is_put ? ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT : ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	if (is_put)
+		op.request_put = &put;
+	else
+		op.request_range = &range;
+	if (part == COMPARE) {
+		request.compare = &compares;
+		request.n_compare = 1;
+	} else if (part == THEN) {
+		request.success = &ops;
+		request.n_success = 1;
+	} else if (part == ELSE) {
+		request.failure = &ops;
+		request.n_failure = 1;
+	} else { /* in the branch of a transaction in a branch, neither of which is taken */
+		nested.failure = &ops;
+		nested.n_failure = 1;
+		outer.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_TXN;
+		outer.request_txn = &nested;
+		request.failure = &outers;
+		request.n_failure = 1;
+	}
+	return ask_as(fixture, token, "/etcdserverpb.KV/Txn", &request.base, &etcdserverpb__txn_response__descriptor);
+}
+
+/* Whatever stands in it must be permitted, whether it is carried out or not: else it tells what may not be read. */
+static void e167_a_transaction_is_permitted_as_a_whole(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	char			    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+	int64_t			    revision;
+
+	open_two(fixture, root, user);
+	revision = vdi_serve_revision(fixture->server);
+	for (enum txn_part part = COMPARE; part <= NESTED; part++)
+		for (int is_put = 0; is_put < 2; is_put++) {
+			assert_string_equal(txn_as(fixture, NULL, part, "p/k", is_put), "etcdserver: user name is empty");
+			assert_string_equal(txn_as(fixture, user, part, "x", is_put), DENIED);
+			assert_string_equal(txn_as(fixture, user, part, "r", is_put), is_put && part != COMPARE ? DENIED : "");
+		}
+	assert_int_equal(vdi_serve_revision(fixture->server), revision);
+	for (enum txn_part part = COMPARE; part <= NESTED; part++)
+		assert_string_equal(txn_as(fixture, user, part, "p/k", true), "");
+	assert_int_equal(vdi_serve_revision(fixture->server), revision + 1);
+}
+
+/* What is taken from a role is taken from streams that are open: the next watcher is refused, in words (E-133). */
+static void e133_each_watcher_is_permitted_by_itself(void **state)
+{
+	struct etcd_server_fixture		      *fixture = *state;
+	Etcdserverpb__AuthRoleRevokePermissionRequest revoke = ETCDSERVERPB__AUTH_ROLE_REVOKE_PERMISSION_REQUEST__INIT;
+	Etcdserverpb__WatchCreateRequest	      body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest		      request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	Etcdserverpb__WatchResponse		     *response;
+	char					      root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+	static const char *const		      reasons[] = { "", "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
+								    "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token" };
+	struct etcd_server_call			      call;
+
+	open_two(fixture, root, user);
+	etcd_server_call_init(&call, fixture);
+	call.token = user;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Watch/Watch");
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+	request.create_request = &body;
+	body.key = etcd_bytes("p/");
+	body.range_end = etcd_bytes("p0");
+	for (int i = 0; i < 3; i++) {
+		if (i == 2) { /* the lease that p/a hung on is over meanwhile; who watches already goes on watching */
+			response = etcd_server_call_next(&call);
+			assert_int_equal(response->watch_id, 0);
+			assert_int_equal(response->n_events, 1);
+			FREE(response);
+		}
+		etcd_server_call_send(&call, &request.base);
+		response = etcd_server_call_next(&call);
+		assert_non_null(response);
+		assert_true(response->created);
+		assert_int_equal(response->watch_id, i ? -1 : 0);
+		assert_int_equal(response->canceled, i > 0);
+		assert_string_equal(response->cancel_reason, reasons[i]);
+		FREE(response);
+		revoke.role = (char *) (uintptr_t) "role";
+		revoke.key = etcd_bytes("p/");
+		revoke.range_end = etcd_bytes("p0");
+		if (i == 0)
+			assert_string_equal(
+				ask_as(fixture, root, "/etcdserverpb.Auth/RoleRevokePermission", &revoke.base, &etcdserverpb__auth_role_revoke_permission_response__descriptor), "");
+		else
+			vdi_sim_advance(fixture->env, VD_SECONDS(301));
+	}
+	assert_false(call.is_finished);
+	etcd_server_call_end(&call);
+}
+
 /* ---- What is persistent ---- */
 
 static void e162_alarms_users_and_ids_survive(void **state)
@@ -325,6 +553,9 @@ int main(void)
 		CASE(e168_tokens_expire_and_end_with_the_password),
 		CASE(e167_a_certificate_names_a_user_when_that_is_wanted),
 		CASE(e312_a_watch_of_everything_is_not_one_of_a_key),
+		CASE(e167_leases_are_of_who_may_write_their_keys),
+		CASE(e167_a_transaction_is_permitted_as_a_whole),
+		CASE(e133_each_watcher_is_permitted_by_itself),
 		cmocka_unit_test(e162_alarms_users_and_ids_survive),
 		cmocka_unit_test(a_damaged_state_is_not_served),
 	};

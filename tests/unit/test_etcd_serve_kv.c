@@ -23,6 +23,72 @@ static void e121_header_is_whole_and_a_fresh_store_is_at_1(void **state)
 	ETCD_FREE(response);
 }
 
+/* ---- Who asks, and with what ---- */
+
+static const char *range_with(struct etcd_server_fixture *fixture, const char *version, const char *has_leader)
+{
+	static char		   text[540];
+	Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	   call;
+	void			  *answer;
+
+	request.key = etcd_bytes("a");
+	etcd_server_call_init(&call, fixture);
+	call.client_version = version;
+	call.has_leader = has_leader;
+	answer = etcd_server_ask(fixture, &call, "/etcdserverpb.KV/Range", &request.base, &etcdserverpb__range_response__descriptor);
+	assert_true((answer == NULL) == (call.code != 0));
+	(void) snprintf(text, sizeof text, "%d %s", call.code, call.text);
+	if (answer)
+		ETCD_FREE(answer);
+	return text;
+}
+
+static void open_watch_with(struct etcd_server_fixture *fixture, const char *version, int code)
+{
+	struct etcd_server_call call;
+
+	etcd_server_call_init(&call, fixture);
+	call.client_version = version;
+	call.has_leader = "true";
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Watch/Watch");
+	assert_int_equal(call.is_finished, code != 0);
+	assert_int_equal(call.code, code);
+	etcd_server_call_end(&call);
+}
+
+/* A client says which API it speaks, or does not; what is no text is refused, of calls and of streams. One member always has a leader. */
+static void e141_the_version_of_the_client_is_text_and_counted(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	struct vdi_buffer	    body;
+	char			    version[8];
+
+	assert_string_equal(range_with(fixture, NULL, NULL), "0 ");
+	assert_string_equal(range_with(fixture, "3.8", "true"), "0 ");
+	assert_string_equal(range_with(fixture, "3.8", NULL), "0 ");
+	assert_string_equal(range_with(fixture, "3\xff", NULL), "3 etcdserver: invalid client api version");
+	assert_string_equal(range_with(fixture, "\xc0\x80", NULL), "3 etcdserver: invalid client api version");
+	assert_string_equal(range_with(fixture, "\"}\n\xc3\xa9", NULL), "0 ");
+	open_watch_with(fixture, "3.8", 0);
+	open_watch_with(fixture, "3.8\xed\xa0\x80", 3);
+	for (int i = 0; i < 100; i++) {
+		(void) snprintf(version, sizeof version, "9.%d", i);
+		assert_string_equal(range_with(fixture, version, NULL), "0 ");
+	}
+	vdi_buffer_init(&body, 1 << 16);
+	vdi_serve_clients_render(&fixture->server->clients, &body);
+	vdi_buffer_append(&body, (struct vd_bytes) { "", 1 });
+	assert_status(vdi_buffer_status(&body), VD_OK);
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "etcd_server_client_requests_total{client_api_version=\"unknown\",type=\"unary\"} 1\n"));
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"unary\"} 2\n"));
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"stream\"} 1\n"));
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"9.12\",type=\"unary\"} 1\n"));
+	assert_null(strstr(vdi_buffer_bytes(&body).data, "\"9.13\"")); /* what a client makes up is bounded */
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"other\",type=\"unary\"} 88\n"));
+	vdi_buffer_fini(&body);
+}
+
 static void e103_unknown_method_is_unimplemented(void **state)
 {
 	Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
@@ -547,6 +613,106 @@ static void expect_hash(struct etcd_server_fixture *fixture, int64_t revision, u
 	ETCD_FREE(response);
 }
 
+static void delete_everything(struct etcd_server_fixture *fixture)
+{
+	Etcdserverpb__DeleteRangeRequest request = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+
+	request.key = request.range_end = (ProtobufCBinaryData) { 1, (uint8_t *) (uintptr_t) "" };
+	ETCD_FREE(ETCD_ASK(fixture, "KV/DeleteRange", &request, delete_range_response));
+}
+
+/* CRC-32C, bit by bit. */
+static uint32_t checksum(uint32_t crc, const void *bytes, size_t size)
+{
+	const uint8_t *at = bytes;
+
+	for (crc = ~crc; size; size--) {
+		crc ^= *at++;
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+	}
+	return ~crc;
+}
+
+/* A record as etcd has it on disk: its revision in 17 bytes, 18 of a deletion, and a KeyValue; of a deletion the key alone. */
+static uint32_t checksum_record(uint32_t crc, uint8_t main, uint8_t sub, Mvccpb__KeyValue *kv, bool is_delete)
+{
+	const uint8_t place[18] = { [7] = main, [8] = '_', [16] = sub, [17] = 't' };
+	uint8_t	      body[256];
+	size_t	      size = mvccpb__key_value__get_packed_size(kv);
+
+	assert_true(size <= sizeof body);
+	(void) mvccpb__key_value__pack(kv, body);
+	crc = checksum(crc, place, is_delete ? 18 : 17);
+	return checksum(crc, body, size);
+}
+
+/* HashKV is the checksum of what would lie on the disk of an etcd. */
+static void e402_records_are_hashed_as_etcd_writes_them(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Mvccpb__KeyValue	    kv = MVCCPB__KEY_VALUE__INIT, deleted = MVCCPB__KEY_VALUE__INIT;
+	uint32_t		    crc = checksum(0, "key", 3);
+
+	etcd_server_grant(fixture, 77, 100, 100);
+	(void) etcd_server_put_leased(fixture, "k", "value", 77);
+	(void) etcd_server_put_leased(fixture, "k", "", 0);
+	(void) etcd_server_put_leased(fixture, "l", "x", 0);
+	kv.key = etcd_bytes("k");
+	kv.value = etcd_bytes("value");
+	kv.create_revision = kv.mod_revision = 2;
+	kv.version = 1;
+	kv.lease = 77;
+	crc = checksum_record(crc, 2, 0, &kv, false);
+	expect_hash(fixture, 2, crc);
+	kv.value = etcd_bytes("");
+	kv.mod_revision = 3;
+	kv.version = 2;
+	kv.lease = 0;
+	crc = checksum_record(crc, 3, 0, &kv, false);
+	expect_hash(fixture, 3, crc);
+	kv.key = etcd_bytes("l");
+	kv.value = etcd_bytes("x");
+	kv.create_revision = kv.mod_revision = 4;
+	kv.version = 1;
+	crc = checksum_record(crc, 4, 0, &kv, false);
+	delete_everything(fixture); /* two records of one revision */
+	deleted.key = etcd_bytes("k");
+	crc = checksum_record(crc, 5, 0, &deleted, true);
+	deleted.key = etcd_bytes("l");
+	crc = checksum_record(crc, 5, 1, &deleted, true);
+	expect_hash(fixture, 5, crc);
+	expect_hash(fixture, 0, crc);
+}
+
+/* Upstream remembers the hashes of the last compactions, and of revision 0 once Compact(0) was done, and says those for ever after. */
+static void e471_a_hash_is_of_what_there_is(void **state)
+{
+	struct etcd_server_fixture   *fixture = *state;
+	Etcdserverpb__HashKVResponse *response;
+	uint32_t		      first;
+
+	etcd_server_compact(fixture, 0);
+	(void) etcd_server_put_leased(fixture, "k", "1", 0);
+	response = hash_kv(fixture, 0);
+	first = response->hash;
+	assert_int_equal(response->hash_revision, 2);
+	ETCD_FREE(response);
+	(void) etcd_server_put_leased(fixture, "k", "2", 0);
+	response = hash_kv(fixture, 0);
+	assert_int_not_equal(response->hash, first);
+	assert_int_equal(response->hash_revision, 3);
+	ETCD_FREE(response);
+	expect_hash(fixture, 2, first);
+	etcd_server_compact(fixture, 3);
+	response = hash_kv(fixture, 3);
+	assert_int_equal(response->hash_revision, 3);
+	assert_int_equal(response->compact_revision, 3);
+	ETCD_FREE(response);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/HashKV", &(Etcdserverpb__HashKVRequest) { .base = PROTOBUF_C_MESSAGE_INIT(&etcdserverpb__hash_kvrequest__descriptor), .revision = 2 }.base,
+			      VD_ETCD_COMPACTED);
+}
+
 /* What etcd 3.7.3 says. At a revision whose transaction deleted all there was and made some of it again, nothing counts as kept, so nothing old is left out; one
  * revision on, all is as usual. */
 static void e124_a_hash_says_of_which_revision_and_when(void **state)
@@ -654,6 +820,9 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		CASE(e121_header_is_whole_and_a_fresh_store_is_at_1),
 		CASE(e103_unknown_method_is_unimplemented),
+		CASE(e141_the_version_of_the_client_is_text_and_counted),
+		CASE(e402_records_are_hashed_as_etcd_writes_them),
+		CASE(e471_a_hash_is_of_what_there_is),
 		CASE(e104_unknown_fields_are_ignored_and_garbage_is_refused),
 		CASE(e1101_unary_transcript),
 		CASE(e427_filters_then_sort_then_limit),

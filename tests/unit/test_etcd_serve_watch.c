@@ -3,6 +3,7 @@
 
 #include "actor_sim.h"
 #include "env.h"
+#include "rand.h"
 #include "serve_watches.h"
 #include "vdtest.h"
 
@@ -569,7 +570,7 @@ static void e328_compaction_ends_no_watcher_that_keeps_up(void **state)
 	etcd_server_call_end(&compaction);
 }
 
-/* Also when the client does not read for a while: what was on its way may still come before, nothing after. */
+/* rules: E-349, E-352. Also when the client does not read for a while: what was on its way may still come before, nothing after. */
 static void e349_nothing_comes_after_canceled(void **state)
 {
 	struct watch_test *test = *state;
@@ -666,6 +667,241 @@ static void e345_fragments(void **state)
 	etcd_server_call_make_room(&test->call, SIZE_MAX);
 	EXPECT(test, "h6 id1 fragment PUT k@4 PUT k@5");
 	EXPECT(test, "h6 id1 PUT k@6");
+}
+
+/* ---- Constants, and what is true whatever comes first ---- */
+
+/* The least interval is 100 ms; each stream's own is up to a tenth longer, so that not all of them speak at once. */
+static void e301_the_interval_of_progress_has_a_least_and_a_jitter(void **state)
+{
+	struct vdi_etcdserver_options options = { .progress_interval = VD_MS(10) };
+	struct watch_test	      test;
+	int64_t			      least = INT64_MAX, most = 0;
+
+	(void) state;
+	etcd_server_fixture_open(&test.fixture, NULL);
+	assert_int_equal(test.fixture.server->options.progress_interval.ns, VD_SECONDS(600).ns);
+	etcd_server_fixture_close(&test.fixture);
+	etcd_server_fixture_open(&test.fixture, &options);
+	for (int i = 0; i < 20; i++) {
+		int64_t waited_ms = 0;
+
+		open_stream(&test);
+		create(&test, (struct create) { .key = "k", .notify = true });
+		EXPECT(&test, "h1 id0 created");
+		while (test.call.taken == test.call.count) {
+			assert_true(++waited_ms < 1000);
+			vdi_sim_advance(test.fixture.env, VD_MS(1));
+		}
+		EXPECT(&test, "h1 id0");
+		least = VDI_MIN(least, waited_ms);
+		most = VDI_MAX(most, waited_ms);
+		etcd_server_call_end(&test.call);
+	}
+	assert_in_range(least, 100, 104);
+	assert_in_range(most, 106, 111);
+	etcd_server_fixture_close(&test.fixture);
+}
+
+/* An answer is cut where it would reach 2 MiB (what a request may be, and 512 KiB), and not below. */
+static void e301_fragments_begin_where_a_request_ends(void **state)
+{
+	struct watch_test *test = *state;
+
+	put_big(test, "a", 1000000);
+	put_big(test, "a", 1097000);
+	put_big(test, "b", 1000000);
+	put_big(test, "b", 1097200);
+	create(test, (struct create) { .key = "a", .start = 2, .fragment = true });
+	EXPECT(test, "h5 id0 created");
+	EXPECT(test, "h5 id0 PUT a@2 PUT a@3");
+	create(test, (struct create) { .key = "b", .start = 2, .fragment = true });
+	EXPECT(test, "h5 id1 created");
+	EXPECT(test, "h5 id1 fragment PUT b@4");
+	EXPECT(test, "h5 id1 PUT b@5");
+}
+
+/* Key, end, filters, and what was before: of one that was given back while its client did not read, too. */
+static void e325_a_watcher_that_was_put_aside_is_the_same_afterwards(void **state)
+{
+	struct watch_test *test = *state;
+	char		   got[3][512] = { 0 };
+
+	create(test, (struct create) { .key = "b", .end = "d", .previous = true, .no_put = true });
+	create(test, (struct create) { .key = "c", .end = "\0", .end_size = 1, .no_delete = true });
+	create(test, (struct create) { .key = "c" });
+	for (int i = 0; i < 3; i++)
+		(void) next(test);
+	test->call.room = 0;
+	for (int i = 0; i < 2; i++) {
+		put(test, "a", "1");
+		put(test, "c", "2");
+		put(test, "e", "3");
+		etcd_server_delete(&test->fixture, "c");
+		etcd_server_delete(&test->fixture, "e");
+	}
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	for (Etcdserverpb__WatchResponse *response; (response = etcd_server_call_next(&test->call)) != NULL;) {
+		for (size_t i = 0; i < response->n_events; i++) {
+			size_t size = strlen(got[response->watch_id]);
+
+			describe_event(got[response->watch_id] + size, sizeof got[0] - size, response->events[i]);
+		}
+		ETCD_FREE(response);
+	}
+	assert_string_equal(got[0], " DELETE c@5(was 2@3) DELETE c@10(was 2@8)");
+	assert_string_equal(got[1], " PUT c=2@3 PUT e=3@4 PUT c=2@8 PUT e=3@9");
+	assert_string_equal(got[2], " PUT c=2@3 DELETE c@5 PUT c=2@8 DELETE c@10");
+}
+
+static void delete_all(struct watch_test *test)
+{
+	Etcdserverpb__DeleteRangeRequest request = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+
+	request.key = request.range_end = (ProtobufCBinaryData) { 1, (uint8_t *) (uintptr_t) "" };
+	ETCD_FREE(ETCD_ASK(&test->fixture, "KV/DeleteRange", &request, delete_range_response));
+}
+
+/* One revision is one answer for who did not ask for fragments, however large: to refuse it is the client's affair. */
+static void e346_a_revision_is_one_message_for_who_wants_no_fragments(void **state)
+{
+	struct watch_test *test = *state;
+
+	put_big(test, "a", 1000000);
+	put_big(test, "b", 1000000);
+	put_big(test, "c", 1000000);
+	create(test, (struct create) { .key = "a", .end = "z", .previous = true });
+	create(test, (struct create) { .key = "a", .end = "z", .previous = true, .fragment = true });
+	(void) next(test);
+	(void) next(test);
+	delete_all(test);
+	for (int i = 0; i < 3; i++) {
+		Etcdserverpb__WatchResponse *response = etcd_server_call_next(&test->call);
+
+		assert_non_null(response);
+		assert_int_equal(response->n_events, response->watch_id == 0 ? 3 : response->fragment ? 2 : 1);
+		assert_true(response->watch_id == 1 || !response->fragment);
+		ETCD_FREE(response);
+	}
+	EXPECT(test, "nothing");
+}
+
+/* Upstream keeps what comes before Created and sends it whole; here it is cut as well. */
+static void e347_what_waits_for_created_is_cut_too(void **state)
+{
+	struct watch_test *test = *state;
+
+	for (int i = 0; i < 3; i++)
+		put_big(test, "k", 1000000);
+	test->call.room = 0;
+	create(test, (struct create) { .key = "k", .start = 2, .fragment = true });
+	put_big(test, "k", 1000000);
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	EXPECT(test, "h4 id0 created");
+	EXPECT(test, "h5 id0 fragment PUT k@2 PUT k@3");
+	EXPECT(test, "h5 id0 PUT k@4 PUT k@5");
+	EXPECT(test, "nothing");
+}
+
+/* One watch of the random stream below, where every revision is one event of every watch. */
+struct followed {
+	bool	is_open;
+	bool	is_canceled;
+	bool	is_from_start;
+	int64_t last; /* revision */
+};
+
+/* Created before all of a watch, each revision once and in order, progress when all before it is there, nothing behind canceled. */
+static void follow(struct followed *watches, size_t count, const Etcdserverpb__WatchResponse *response)
+{
+	struct followed *watch = &watches[VDI_MAX(response->watch_id, 0)];
+
+	assert_true(response->watch_id >= -1 && response->watch_id < (int64_t) count);
+	if (response->watch_id == -1) {
+		assert_int_equal(response->n_events, 0);
+		for (size_t i = 0; i < count; i++)
+			if (watches[i].is_open && !watches[i].is_canceled)
+				assert_true(watches[i].last >= response->header->revision);
+		return;
+	}
+	if (response->created) {
+		assert_false(watch->is_open);
+		watch->is_open = true;
+		watch->last = watch->is_from_start ? 1 : response->header->revision;
+		return;
+	}
+	assert_true(watch->is_open && !watch->is_canceled);
+	watch->is_canceled = response->canceled;
+	for (size_t i = 0; i < response->n_events; i++)
+		assert_int_equal(response->events[i]->kv->mod_revision, ++watch->last);
+	if (response->n_events == 0 && !response->canceled) /* progress of its own */
+		assert_int_equal(response->header->revision, watch->last);
+}
+
+static void follow_all(struct watch_test *test, struct followed *watches, size_t count)
+{
+	for (Etcdserverpb__WatchResponse *response; (response = etcd_server_call_next(&test->call)) != NULL;) {
+		follow(watches, count, response);
+		ETCD_FREE(response);
+	}
+}
+
+/* rules: E-330, E-348, E-355, E-356. The client reads and stops reading, asks for progress, creates and cancels, as it likes. */
+static void e348_e355_the_order_of_each_watch_holds_whatever_goes_first(void **state)
+{
+	struct watch_test *test = *state;
+	struct vdi_rand	   rand;
+
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct followed watches[64] = { 0 };
+		size_t		count = 0;
+
+		vdi_rand_init(&rand, seed);
+		etcd_server_call_end(&test->call);
+		open_stream(test);
+		for (int step = 0; step < 150; step++) {
+			uint64_t what = vdi_rand_below(&rand, 10);
+
+			if (what == 0 && count < VDI_ARRAY_SIZE(watches) && test->call.wanted) {
+				watches[count].is_from_start = vdi_rand_below(&rand, 2) == 0;
+				create(test, (struct create) { .key = "k", .end = "m", .start = watches[count].is_from_start ? 2 : 0, .notify = vdi_rand_below(&rand, 2) == 0 });
+				count++;
+			} else if (what == 1 && test->call.wanted)
+				progress(test);
+			else if (what == 2 && count && test->call.wanted && vdi_rand_below(&rand, 3) == 0)
+				cancel(test, (int64_t) vdi_rand_below(&rand, count));
+			else if (what < 6)
+				put(test, vdi_rand_below(&rand, 2) ? "k" : "l", "v");
+			else if (what == 6)
+				test->call.room = vdi_rand_below(&rand, 3);
+			else if (what == 7)
+				etcd_server_call_make_room(&test->call, 1 + vdi_rand_below(&rand, 5));
+			else if (what == 8)
+				vdi_sim_advance(test->fixture.env, VD_MS(4000));
+			follow_all(test, watches, count);
+		}
+		etcd_server_call_make_room(&test->call, SIZE_MAX);
+		follow_all(test, watches, count);
+		put(test, "k", "the last");
+		follow_all(test, watches, count);
+		for (size_t i = 0; i < count; i++)
+			if (watches[i].is_open && !watches[i].is_canceled)
+				assert_int_equal(watches[i].last, vdi_serve_revision(test->fixture.server));
+		assert_false(test->call.is_finished);
+	}
+}
+
+/* The store has a message for it, the transport no memory: the client hears of it. */
+static void a_message_that_cannot_be_sent_ends_the_stream(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id0 created");
+	test->call.failure = VD_NOMEM;
+	put(test, "k", "1");
+	assert_true(test->call.is_finished);
+	assert_int_equal(test->call.code, 8);
 }
 
 /* ---- Sharing and ending ---- */
@@ -772,6 +1008,13 @@ int main(void)
 		CASE(e328_compaction_ends_no_watcher_that_keeps_up),
 		CASE(e310_control_answers_wait_for_room_and_requests_for_them),
 		CASE(e345_fragments),
+		cmocka_unit_test(e301_the_interval_of_progress_has_a_least_and_a_jitter),
+		CASE(e301_fragments_begin_where_a_request_ends),
+		CASE(e325_a_watcher_that_was_put_aside_is_the_same_afterwards),
+		CASE(e346_a_revision_is_one_message_for_who_wants_no_fragments),
+		CASE(e347_what_waits_for_created_is_cut_too),
+		CASE(e348_e355_the_order_of_each_watch_holds_whatever_goes_first),
+		CASE(a_message_that_cannot_be_sent_ends_the_stream),
 		CASE(e1005_watchers_of_the_same_events_share_a_frame),
 		CASE(e351_nothing_is_left_of_an_ended_stream),
 		CASE(stopping_ends_streams_with_a_status),

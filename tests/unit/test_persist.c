@@ -153,6 +153,38 @@ static void e469_a_second_crash_during_recovery_neither(void **state)
 				;
 }
 
+/* What the answer to a compaction promises is on the disk with it; what was to be removed is removed at the next start, however far that had come. */
+static void e408_a_compaction_that_was_answered_survives_a_crash(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 0; seed < 30; seed++) {
+		struct vdi_commit	compaction = { 0 };
+		struct world		world;
+		struct model_loaded	loaded;
+		struct vdi_persist_sink sink = model_sink(&loaded);
+		struct model_commit    *last;
+
+		world_init(&world, seed);
+		world.model.has_compaction = false;
+		assert_status(world_open(&world), VD_OK);
+		assert_status(world_run(&world, 10), VD_OK);
+		last = &world.model.commits[world.model.commit_count - 1];
+		compaction.compact = last->revision - (vd_rev) vdi_rand_below(&world.model.rand, 3);
+		assert_status(vdi_persist_append(world.persist, &compaction, NULL), VD_OK);
+		if (seed % 2) /* it is a promise once it is synced */
+			assert_status(vdi_persist_sync(world.persist, NULL), VD_OK);
+		world_close(&world);
+		vdi_disk_sim_crash(world.disk);
+		assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, &world.error), VD_OK);
+		if (loaded.compacted == compaction.compact)
+			last->compacted = compaction.compact;
+		assert_true(seed % 2 == 0 || loaded.compacted == compaction.compact);
+		assert_true(model_equals(&world.model, world.model.commit_count, &loaded));
+		model_loaded_fini(&loaded);
+		world_fini(&world);
+	}
+}
+
 static void full_disk_refuses_and_goes_on_when_there_is_room(void **state)
 {
 	(void) state;
@@ -363,6 +395,7 @@ int main(void)
 		cmocka_unit_test(e469_reopening_gives_back_every_commit),
 		cmocka_unit_test(e469_a_crash_at_any_operation_loses_nothing_acknowledged),
 		cmocka_unit_test(e469_a_second_crash_during_recovery_neither),
+		cmocka_unit_test(e408_a_compaction_that_was_answered_survives_a_crash),
 		cmocka_unit_test(full_disk_refuses_and_goes_on_when_there_is_room),
 		cmocka_unit_test(failed_operations_close_for_writing),
 		cmocka_unit_test(no_space_at_any_operation_is_undone),
