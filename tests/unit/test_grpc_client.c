@@ -1,66 +1,10 @@
 /* What only the client over gRPC's core can be made to do. */
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "grpc_client_state.h"
-#include "rpc_echo.h"
-#include "vdtest.h"
+#include "rpc_fixture.h"
 
-static struct vd_env  *env;
 static struct rpc_echo echo;
-static int64_t	       live_before;
-
-static const struct vdi_rpc_request echo_request = { .method = "/test.Echo/Echo", .message = { "x", 1 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
-static const struct vdi_rpc_request chat_request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
-
-static int start(void **state)
-{
-	(void) state;
-	live_before = vdi_alloc_live();
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void) state;
-	env = vd_env_free(env);
-	assert_int_equal(vdi_alloc_live(), live_before);
-	return 0;
-}
-
-static struct vdi_rpc_client *connect_to(const char *endpoint)
-{
-	return rpc_connect(env, &endpoint, 1, NULL);
-}
-
-/* Until it is known why that endpoint cannot be reached. */
-static void wait_for_cause(struct vdi_rpc_client *client, size_t index)
-{
-	struct vdi_rpc_endpoint_state state;
-	vd_mono			      due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
-
-	do {
-		assert_true(vd_env_now(env).ns < due.ns);
-		rpc_give_way(env);
-		assert_true(client->ops->endpoint_state(client, index, &state));
-	} while (state.last_error[0] == 0);
-}
-
-static int listen_somewhere(char *address, size_t size)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t	   length = sizeof at;
-	int		   fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *) &at, sizeof at), 0);
-	assert_int_equal(listen(fd, 16), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *) &at, &length), 0);
-	snprintf(address, size, "127.0.0.1:%d", ntohs(at.sin_port));
-	return fd;
-}
 
 /* A connection may go between our choice and core's start. Here it never was: the client is made to believe that its only channel is ready. */
 static void believe_ready(struct vdi_rpc_client *base)
@@ -74,8 +18,8 @@ static void believe_ready(struct vdi_rpc_client *base)
 
 static void what_finds_no_connection_waits_again_whole(void **state)
 {
-	char		       address[64];
-	int		       fd = listen_somewhere(address, sizeof address);
+	char		       address[RPC_ADDRESS_SIZE];
+	int		       fd = rpc_listen(address);
 	const struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("3 30"), .half_close = true, .endpoint = -1 };
 	struct vdi_rpc_request	     late = echo_request;
 	struct vdi_rpc_client *client;
@@ -86,8 +30,8 @@ static void what_finds_no_connection_waits_again_whole(void **state)
 
 	(void) state;
 	close(fd);
-	client = connect_to(address);
-	wait_for_cause(client, 0);
+	client = rpc_connect_to(address);
+	rpc_wait_for_cause(client, 0);
 	/* One that ends while it waits again was never sent. */
 	believe_ready(client);
 	late.timeout = VD_MS(100);
@@ -128,7 +72,7 @@ static void what_finds_no_connection_waits_again_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_finds_no_connection_waits_again_whole, start, stop),
+		RPC_TEST(what_finds_no_connection_waits_again_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,32 +1,11 @@
 /* The client against servers that say what they like, byte by byte. */
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <nghttp2/nghttp2.h>
 
-#include "rpc_echo.h"
+#include "rpc_fixture.h"
 #include "thread.h"
-#include "vdtest.h"
-
-static struct vd_env *env;
-static int64_t	      live_before;
-
-static int start(void **state)
-{
-	(void) state;
-	live_before = vdi_alloc_live();
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void) state;
-	env = vd_env_free(env);
-	assert_int_equal(vdi_alloc_live(), live_before);
-	return 0;
-}
 
 /* ---- What is said ---- */
 
@@ -117,7 +96,7 @@ static void put_answer(struct text *text, uint32_t stream)
 /* Each connection in turn hears the client's settings, says its own, waits for so many HEADERS, says its text, and then closes or listens on. The last text is everybody's who comes later. */
 struct speaker {
 	int		  fd;
-	char		  address[64];
+	char		  address[RPC_ADDRESS_SIZE];
 	struct vdi_thread thread;
 	const uint8_t	 *settings; /* payload */
 	size_t		  settings_size;
@@ -197,15 +176,7 @@ static void *speak(void *arg)
 
 static void start_speaker(struct speaker *speaker)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t	   length = sizeof at;
-
-	speaker->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(speaker->fd >= 0);
-	assert_int_equal(bind(speaker->fd, (struct sockaddr *) &at, sizeof at), 0);
-	assert_int_equal(listen(speaker->fd, 16), 0);
-	assert_int_equal(getsockname(speaker->fd, (struct sockaddr *) &at, &length), 0);
-	(void) snprintf(speaker->address, sizeof speaker->address, "127.0.0.1:%d", ntohs(at.sin_port));
+	speaker->fd = rpc_listen(speaker->address);
 	assert_status(vdi_thread_start(&speaker->thread, "speaker", speak, speaker), VD_OK);
 }
 
@@ -216,13 +187,6 @@ static void stop_speaker(struct speaker *speaker)
 	close(speaker->fd);
 }
 
-static struct vdi_rpc_client *connect_to(const struct speaker *speaker)
-{
-	const char *endpoint = speaker->address;
-
-	return rpc_connect(env, &endpoint, 1, NULL);
-}
-
 /* One call to a server that says text to its first HEADERS. */
 static struct rpc_answer ask_speaker(struct text *text, bool closes)
 {
@@ -231,7 +195,7 @@ static struct rpc_answer ask_speaker(struct text *text, bool closes)
 	struct rpc_answer      answer;
 
 	start_speaker(&speaker);
-	client = connect_to(&speaker);
+	client = rpc_connect_to(speaker.address);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("x"), VD_SECONDS(300));
 	rpc_close(env, client);
 	stop_speaker(&speaker);
@@ -503,7 +467,7 @@ static void a_refused_call_is_made_again(void **state)
 	put_answer(refusal, 3);
 	speaker.headers_min = 2; /* nothing is said before there are two */
 	start_speaker(&speaker);
-	client = connect_to(&speaker);
+	client = rpc_connect_to(speaker.address);
 	{
 		struct rpc_asked *first = rpc_ask_begin(env, client, "/test.Echo/Echo", vd_bytes_of("one"));
 		struct rpc_asked *second = rpc_ask_begin(env, client, "/test.Echo/Echo", vd_bytes_of("two"));
@@ -532,7 +496,7 @@ static void above_the_last_stream_of_goaway_nothing_was_done(void **state)
 	put_goaway(leaving, 0, NGHTTP2_NO_ERROR);
 	put_answer(good, FIRST);
 	start_speaker(&speaker);
-	client = connect_to(&speaker);
+	client = rpc_connect_to(speaker.address);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("x"), VD_SECONDS(300));
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
 	rpc_answer_release(&answer);
@@ -557,7 +521,7 @@ static void calls_wait_for_a_place(void **state)
 	(void) state;
 	put_headers(answers, FIRST, HEAD, false); /* and never more */
 	start_speaker(&speaker);
-	client = connect_to(&speaker);
+	client = rpc_connect_to(speaker.address);
 	rpc_recorder_init(&stream, env, client, true);
 	assert_status(rpc_recorder_open(&stream, &request), VD_OK);
 	rpc_recorder_wait_opened(&stream);
@@ -605,7 +569,7 @@ static void a_stream_that_ends_while_it_is_asked(void **state)
 	put_answer(text, FIRST + 2);
 	put_headers(text, FIRST, OK, true);
 	start_speaker(&speaker);
-	client = connect_to(&speaker);
+	client = rpc_connect_to(speaker.address);
 	rpc_recorder_init(&stream, env, client, false);
 	stream.keeps_stream = true;
 	assert_status(rpc_recorder_open(&stream, &request), VD_OK);
@@ -622,24 +586,22 @@ static void a_stream_that_ends_while_it_is_asked(void **state)
 	free(text);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(ends_that_the_peer_words),
-		TEST(streams_that_are_reset),
-		TEST(messages_that_are_none),
-		TEST(a_message_that_lies_about_its_size),
-		TEST(an_answer_in_pieces_of_a_byte),
-		TEST(a_connection_cut_at_any_byte),
-		TEST(headers_without_end),
-		TEST(breaches_of_protocol),
-		TEST(floods),
-		TEST(a_refused_call_is_made_again),
-		TEST(above_the_last_stream_of_goaway_nothing_was_done),
-		TEST(calls_wait_for_a_place),
-		TEST(a_stream_that_ends_while_it_is_asked),
+		RPC_TEST(ends_that_the_peer_words),
+		RPC_TEST(streams_that_are_reset),
+		RPC_TEST(messages_that_are_none),
+		RPC_TEST(a_message_that_lies_about_its_size),
+		RPC_TEST(an_answer_in_pieces_of_a_byte),
+		RPC_TEST(a_connection_cut_at_any_byte),
+		RPC_TEST(headers_without_end),
+		RPC_TEST(breaches_of_protocol),
+		RPC_TEST(floods),
+		RPC_TEST(a_refused_call_is_made_again),
+		RPC_TEST(above_the_last_stream_of_goaway_nothing_was_done),
+		RPC_TEST(calls_wait_for_a_place),
+		RPC_TEST(a_stream_that_ends_while_it_is_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,18 +2,15 @@
 #include <sys/resource.h>
 
 #include "h2_peer.h"
-#include "rpc_echo.h"
+#include "rpc_fixture.h"
 #include "wait.h"
 
-static struct vd_env  *env;
 static struct rpc_echo echo;
 static struct peer     peer;
-static int64_t	       live_before;
 
 static int start_with(const struct vdi_rpc_server_options *options)
 {
-	live_before = vdi_alloc_live();
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	rpc_fixture_start(NULL);
 	assert_status(rpc_echo_start(&echo, env, NULL, options, NULL), VD_OK);
 	peer_connect(&peer, rpc_echo_address(&echo));
 	return 0;
@@ -33,9 +30,7 @@ static int stop(void **state)
 	peer_close(&peer);
 	rpc_echo_stop(&echo, env);
 	assert_int_equal(echo.accepted, echo.ended);
-	env = vd_env_free(env);
-	assert_int_equal(vdi_alloc_live(), live_before);
-	return 0;
+	return rpc_fixture_stop(state);
 }
 
 /* Whoever else comes is served. */

@@ -1,41 +1,17 @@
 /* The client against our own server, and against what is none. */
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rpc_echo.h"
+#include "rpc_fixture.h"
 #include "thread.h"
-#include "vdtest.h"
 #include "wait.h"
 
-static struct vd_env  *env;
 static struct rpc_echo echo;
 static struct rpc_echo other;
-static int64_t	       live_before;
-
-static const struct vdi_rpc_request echo_request = { .method = "/test.Echo/Echo", .message = { "x", 1 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
-static const struct vdi_rpc_request hang_request = { .method = "/test.Echo/Hang", .message = { "x", 1 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
-static const struct vdi_rpc_request chat_request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
-
-static int start(void **state)
-{
-	(void) state;
-	live_before = vdi_alloc_live();
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void) state;
-	env = vd_env_free(env);
-	assert_int_equal(vdi_alloc_live(), live_before);
-	return 0;
-}
 
 static int start_server(void **state)
 {
-	start(state);
+	rpc_fixture_start(state);
 	assert_status(rpc_echo_start(&echo, env, NULL, NULL, NULL), VD_OK);
 	return 0;
 }
@@ -43,37 +19,7 @@ static int start_server(void **state)
 static int stop_server(void **state)
 {
 	rpc_echo_stop(&echo, env);
-	return stop(state);
-}
-
-static struct vdi_rpc_client *connect_to(const char *endpoint)
-{
-	return rpc_connect(env, &endpoint, 1, NULL);
-}
-
-static void wait_until_ready(struct vdi_rpc_client *client, size_t index, bool ready)
-{
-	struct vdi_rpc_endpoint_state state;
-	vd_mono			      due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
-
-	do {
-		assert_true(vd_env_now(env).ns < due.ns);
-		rpc_give_way(env);
-		assert_true(client->ops->endpoint_state(client, index, &state));
-	} while (state.ready != ready);
-}
-
-/* Until it is known why that endpoint cannot be reached. */
-static void wait_for_cause(struct vdi_rpc_client *client, size_t index)
-{
-	struct vdi_rpc_endpoint_state state;
-	vd_mono			      due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
-
-	do {
-		assert_true(vd_env_now(env).ns < due.ns);
-		rpc_give_way(env);
-		assert_true(client->ops->endpoint_state(client, index, &state));
-	} while (state.last_error[0] == 0);
+	return rpc_fixture_stop(state);
 }
 
 /* A call that nobody waits for; counts. */
@@ -117,8 +63,8 @@ static void e201_a_call_waits_for_a_connection_until_its_timeout(void **state)
 	struct vdi_rpc_request second = echo_request;
 
 	(void) state;
-	wait_for_cause(client, 0);
-	wait_for_cause(client, 1);
+	rpc_wait_for_cause(client, 0);
+	rpc_wait_for_cause(client, 1);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_MS(50));
 	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
 	assert_true(answer.end.unsent && answer.end.local);
@@ -131,18 +77,24 @@ static void e201_a_call_waits_for_a_connection_until_its_timeout(void **state)
 	rpc_close(env, client);
 }
 
-static int listen_somewhere(char *address, size_t size)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t	   length = sizeof at;
-	int		   fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+/* A server that is none of ours: its thread has the listening socket. */
+struct stranger {
+	int		  fd;
+	char		  address[RPC_ADDRESS_SIZE];
+	struct vdi_thread thread;
+};
 
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *) &at, sizeof at), 0);
-	assert_int_equal(listen(fd, 16), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *) &at, &length), 0);
-	snprintf(address, size, "127.0.0.1:%d", ntohs(at.sin_port));
-	return fd;
+static void stranger_start(struct stranger *stranger, void *(*run)(void *fd))
+{
+	stranger->fd = rpc_listen(stranger->address);
+	assert_status(vdi_thread_start(&stranger->thread, "stranger", run, &stranger->fd), VD_OK);
+}
+
+static void stranger_stop(struct stranger *stranger)
+{
+	(void) shutdown(stranger->fd, SHUT_RDWR);
+	vdi_thread_join(&stranger->thread);
+	close(stranger->fd);
 }
 
 static void *answer_http1(void *arg)
@@ -164,44 +116,39 @@ static void *answer_http1(void *arg)
 
 static void a_server_that_is_no_http2_server_is_named_so(void **state)
 {
-	char		       address[64];
-	int		       fd = listen_somewhere(address, sizeof address);
-	struct vdi_thread      thread;
+	struct stranger	       stranger;
 	struct vdi_rpc_client *client;
 	struct rpc_answer      answer;
 	char		       expected[128];
 
 	(void) state;
-	assert_status(vdi_thread_start(&thread, "http1", answer_http1, &fd), VD_OK);
-	client = connect_to(address);
-	wait_for_cause(client, 0);
+	stranger_start(&stranger, answer_http1);
+	client = rpc_connect_to(stranger.address);
+	rpc_wait_for_cause(client, 0);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_MS(50));
-	snprintf(expected, sizeof expected, "no endpoint is connected: %s (not an HTTP/2 server)", address);
+	snprintf(expected, sizeof expected, "no endpoint is connected: %s (not an HTTP/2 server)", stranger.address);
 	assert_string_equal(answer.text, expected);
 	assert_true(answer.end.unsent);
 	rpc_close(env, client);
-	shutdown(fd, SHUT_RDWR);
-	vdi_thread_join(&thread);
-	close(fd);
+	stranger_stop(&stranger);
 }
 
 static void what_waits_is_sent_when_the_server_comes(void **state)
 {
-	char		       address[64];
-	int		       fd = listen_somewhere(address, sizeof address);
+	char		       address[RPC_ADDRESS_SIZE];
+	int		       fd = rpc_listen(address);
 	struct vdi_rpc_client *client;
 	struct tally	       tally = { 0 };
 	struct rpc_recorder    recorder;
 
 	(void) state;
 	close(fd);
-	client = connect_to(address);
-	rpc_recorder_init(&recorder, env, client, true);
-	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	client = rpc_connect_to(address);
+	rpc_recorder_start(&recorder, client, true, &chat_request);
 	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("early")), VD_OK);
 	for (int i = 0; i < 100; i++)
 		begin_call(client, &echo_request, &tally);
-	wait_until_ready(client, 0, false);
+	rpc_wait_until_ready(client, 0, false);
 	assert_status(rpc_echo_start(&echo, env, address, NULL, NULL), VD_OK);
 	rpc_wait_for(env, &tally.ok, 100);
 	rpc_recorder_wait_messages(&recorder, 1);
@@ -222,21 +169,23 @@ static void start_second(void)
 	assert_status(rpc_echo_start(&other, env, NULL, NULL, NULL), VD_OK);
 }
 
+static struct vdi_rpc_client *connect_to_both(void)
+{
+	start_second();
+	return rpc_connect(env, (const char *const[]) { rpc_echo_address(&echo), rpc_echo_address(&other) }, 2, NULL);
+}
+
 static void e205_calls_go_round_and_leave_a_dead_endpoint_out(void **state)
 {
-	const char	      *endpoints[2];
 	char		       address[64];
 	struct vdi_rpc_client *client;
 	struct tally	       tally = { 0 };
 
 	(void) state;
-	start_second();
-	endpoints[0] = rpc_echo_address(&echo);
-	endpoints[1] = rpc_echo_address(&other);
-	snprintf(address, sizeof address, "%s", endpoints[1]);
-	client = rpc_connect(env, endpoints, 2, NULL);
-	wait_until_ready(client, 0, true);
-	wait_until_ready(client, 1, true);
+	client = connect_to_both();
+	snprintf(address, sizeof address, "%s", rpc_echo_address(&other));
+	rpc_wait_until_ready(client, 0, true);
+	rpc_wait_until_ready(client, 1, true);
 	for (int i = 0; i < 100; i++)
 		begin_call(client, &echo_request, &tally);
 	rpc_wait_for(env, &tally.ok, 100);
@@ -250,15 +199,11 @@ static void e205_calls_go_round_and_leave_a_dead_endpoint_out(void **state)
 		assert_true(answer.end.code == VDI_RPC_OK || strcmp(answer.endpoint, address) == 0);
 		rpc_answer_release(&answer);
 	}
-	wait_until_ready(client, 1, false);
-	for (int i = 0; i < 20; i++) {
-		struct rpc_answer answer = rpc_ask(env, client, &echo_request);
-
-		assert_int_equal(answer.end.code, VDI_RPC_OK);
-		rpc_answer_release(&answer);
-	}
+	rpc_wait_until_ready(client, 1, false);
+	for (int i = 0; i < 20; i++)
+		rpc_expect_echo(client);
 	assert_status(rpc_echo_start(&other, env, address, NULL, NULL), VD_OK);
-	wait_until_ready(client, 1, true);
+	rpc_wait_until_ready(client, 1, true);
 	for (int i = 0; i < 10; i++) {
 		struct rpc_answer answer = rpc_ask(env, client, &echo_request);
 
@@ -271,20 +216,16 @@ static void e205_calls_go_round_and_leave_a_dead_endpoint_out(void **state)
 
 static void a_call_may_go_to_one_endpoint_only(void **state)
 {
-	const char	      *endpoints[2];
 	struct vdi_rpc_client *client;
 	struct vdi_rpc_request request = echo_request;
 
 	(void) state;
-	start_second();
-	endpoints[0] = rpc_echo_address(&echo);
-	endpoints[1] = rpc_echo_address(&other);
-	client = rpc_connect(env, endpoints, 2, NULL);
+	client = connect_to_both();
 	request.endpoint = 1;
 	for (int i = 0; i < 10; i++) {
 		struct rpc_answer answer = rpc_ask(env, client, &request);
 
-		assert_string_equal(answer.endpoint, endpoints[1]);
+		assert_string_equal(answer.endpoint, rpc_echo_address(&other));
 		rpc_answer_release(&answer);
 	}
 	assert_int_equal(other.accepted, 10);
@@ -302,7 +243,7 @@ static void e205_streams_on_removed_endpoints_end(void **state)
 	const char	      *first = rpc_echo_address(&echo);
 	const char	      *second;
 	const char	      *bad = "nonsense";
-	struct vdi_rpc_client *client = connect_to(first);
+	struct vdi_rpc_client *client = rpc_connect_to(first);
 	struct rpc_recorder    recorder;
 	struct vdi_rpc_request bound = hang_request;
 	struct tally	       tally = { 0 };
@@ -312,8 +253,7 @@ static void e205_streams_on_removed_endpoints_end(void **state)
 	(void) state;
 	start_second();
 	second = rpc_echo_address(&other);
-	rpc_recorder_init(&recorder, env, client, true);
-	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	rpc_recorder_start(&recorder, client, true, &chat_request);
 	rpc_recorder_wait_opened(&recorder);
 	assert_string_equal(recorder.endpoint, first);
 	assert_status(client->ops->set_endpoints(client, &bad, 1, &error), VD_INVALID_ARGUMENT);
@@ -346,40 +286,29 @@ static void e205_streams_on_removed_endpoints_end(void **state)
 
 static void a_draining_server_keeps_its_streams_and_gets_no_calls(void **state)
 {
-	const char	      *endpoints[2];
 	struct vdi_rpc_client *client;
 	struct rpc_recorder    recorder;
 	struct vdi_rpc_request request = chat_request;
 	uint64_t	       accepted;
 
 	(void) state;
-	start_second();
-	endpoints[0] = rpc_echo_address(&echo);
-	endpoints[1] = rpc_echo_address(&other);
-	client = rpc_connect(env, endpoints, 2, NULL);
-	wait_until_ready(client, 0, true);
-	wait_until_ready(client, 1, true);
+	client = connect_to_both();
+	rpc_wait_until_ready(client, 0, true);
+	rpc_wait_until_ready(client, 1, true);
 	request.endpoint = 1;
-	rpc_recorder_init(&recorder, env, client, true);
-	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	rpc_recorder_start(&recorder, client, true, &request);
 	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("before")), VD_OK);
 	rpc_recorder_wait_messages(&recorder, 1);
 	vdi_rpc_server_drain(other.server);
-	wait_until_ready(client, 1, false);
+	rpc_wait_until_ready(client, 1, false);
 	accepted = other.accepted;
-	for (int i = 0; i < 20; i++) {
-		struct rpc_answer answer = rpc_ask(env, client, &echo_request);
-
-		assert_int_equal(answer.end.code, VDI_RPC_OK);
-		rpc_answer_release(&answer);
-	}
+	for (int i = 0; i < 20; i++)
+		rpc_expect_echo(client);
 	assert_int_equal(other.accepted, accepted);
 	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("after")), VD_OK);
 	rpc_recorder_wait_messages(&recorder, 2);
 	client->ops->stream_half_close(recorder.stream);
-	rpc_recorder_wait_ended(&recorder);
-	assert_int_equal(recorder.end.code, VDI_RPC_OK);
-	rpc_recorder_fini(&recorder);
+	rpc_recorder_finish(&recorder, VDI_RPC_OK);
 	rpc_close(env, client);
 	rpc_echo_stop(&other, env);
 }
@@ -413,14 +342,12 @@ static void e201_messages_over_the_limits(void **state)
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
 	rpc_answer_release(&answer);
 
-	rpc_recorder_init(&recorder, env, client, false);
-	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	rpc_recorder_start(&recorder, client, false, &request);
 	rpc_recorder_wait_ended(&recorder);
 	assert_int_equal(recorder.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
 	assert_false(recorder.is_opened);
 	rpc_recorder_fini(&recorder);
-	rpc_recorder_init(&recorder, env, client, true);
-	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	rpc_recorder_start(&recorder, client, true, &chat_request);
 	rpc_recorder_wait_opened(&recorder);
 	assert_status(client->ops->stream_send(recorder.stream, (struct vd_bytes) { bytes, 1001 }), VD_OK);
 	rpc_recorder_wait_ended(&recorder);
@@ -439,7 +366,7 @@ static void e150_the_servers_limit(void **state)
 
 	(void) state;
 	assert_status(rpc_echo_start(&other, env, NULL, &options, NULL), VD_OK);
-	client = connect_to(rpc_echo_address(&other));
+	client = rpc_connect_to(rpc_echo_address(&other));
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 10000 }, VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
 	rpc_answer_release(&answer);
@@ -455,7 +382,7 @@ static void e150_the_servers_limit(void **state)
 
 static void metadata_arrives_and_bad_metadata_is_refused(void **state)
 {
-	struct vdi_rpc_client  *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client  *client = rpc_connect_to(rpc_echo_address(&echo));
 	struct vdi_rpc_metadata pairs[] = { { "hasleader", { "true", 4 } }, { "x-test", { "some value", 10 } } };
 	struct vdi_rpc_request	request = { .method = "/test.Echo/Meta", .metadata = pairs, .metadata_count = 2, .endpoint = VDI_RPC_ANY_ENDPOINT };
 	struct rpc_answer	answer = rpc_ask(env, client, &request);
@@ -476,13 +403,13 @@ static void metadata_arrives_and_bad_metadata_is_refused(void **state)
 
 static void timeouts_end_what_runs(void **state)
 {
-	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
 	struct vdi_rpc_request request = hang_request;
 	struct rpc_recorder    recorder;
 	struct rpc_answer      answer;
 
 	(void) state;
-	wait_until_ready(client, 0, true);
+	rpc_wait_until_ready(client, 0, true);
 	/* On a busy machine it may end before the server has seen it; then once more, with more time. */
 	for (int ms = 50; echo.accepted == 0; ms *= 2) {
 		request.timeout = VD_MS(ms);
@@ -495,11 +422,8 @@ static void timeouts_end_what_runs(void **state)
 	rpc_wait_for(env, &echo.cancelled, 1);
 	request = chat_request;
 	request.timeout = VD_MS(50);
-	rpc_recorder_init(&recorder, env, client, false);
-	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
-	rpc_recorder_wait_ended(&recorder);
-	assert_int_equal(recorder.end.code, VDI_RPC_DEADLINE_EXCEEDED);
-	rpc_recorder_fini(&recorder);
+	rpc_recorder_start(&recorder, client, false, &request);
+	rpc_recorder_finish(&recorder, VDI_RPC_DEADLINE_EXCEEDED);
 	/* The peer's own deadline is not ours. */
 	answer = rpc_ask_simply(env, client, "/test.Echo/Fail", vd_bytes_of("4 etcdserver: too slow"), VD_SECONDS(20));
 	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
@@ -512,14 +436,13 @@ static void timeouts_end_what_runs(void **state)
 
 static void a_receiver_that_does_not_ask_stops_the_sender(void **state)
 {
-	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
 	struct vdi_rpc_request request = { .method = "/test.Echo/Count", .message = vd_bytes_of("50000 1000"), .half_close = true, .endpoint = -1 };
 	struct rpc_recorder    recorder;
 	uint64_t	       sent;
 
 	(void) state;
-	rpc_recorder_init(&recorder, env, client, false);
-	assert_status(rpc_recorder_open(&recorder, &request), VD_OK);
+	rpc_recorder_start(&recorder, client, false, &request);
 	rpc_wait_for(env, &echo.fulls, 1);
 	/* Until nothing moves any more: what lies in sockets and windows, and the call's own queue. */
 	do {
@@ -547,9 +470,8 @@ static void a_peer_that_dies_ends_the_stream(void **state)
 
 	(void) state;
 	start_second();
-	client = connect_to(rpc_echo_address(&other));
-	rpc_recorder_init(&recorder, env, client, true);
-	assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+	client = rpc_connect_to(rpc_echo_address(&other));
+	rpc_recorder_start(&recorder, client, true, &chat_request);
 	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("one")), VD_OK);
 	rpc_recorder_wait_messages(&recorder, 1);
 	begin_call(client, &hang_request, &tally);
@@ -594,42 +516,33 @@ static void *cut_connection(void *arg)
 
 static void a_connection_cut_after_the_request_is_not_called_unsent(void **state)
 {
-	char		       address[64];
-	int		       fd = listen_somewhere(address, sizeof address);
-	struct vdi_thread      thread;
+	struct stranger	       stranger;
 	struct vdi_rpc_client *client;
 	struct rpc_answer      answer;
 
 	(void) state;
-	assert_status(vdi_thread_start(&thread, "cut", cut_connection, &fd), VD_OK);
-	client = connect_to(address);
+	stranger_start(&stranger, cut_connection);
+	client = rpc_connect_to(stranger.address);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_UNAVAILABLE);
 	assert_false(answer.end.unsent || answer.end.local);
-	assert_string_equal(answer.endpoint, address);
-	vdi_thread_join(&thread);
+	assert_string_equal(answer.endpoint, stranger.address);
 	rpc_close(env, client);
-	close(fd);
+	stranger_stop(&stranger);
 }
 
 /* Takes connections, says that it is an HTTP/2 server, and reads nothing: a process that was stopped. */
-struct frozen {
-	int		 fd;
-	_Atomic uint64_t connections;
-};
-
 static void *freeze(void *arg)
 {
 	static const char settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
-	struct frozen	 *frozen = arg;
+	int		  fd = *(int *) arg;
 	int		  taken[16];
 	unsigned	  count = 0;
 
-	while (count < VDI_ARRAY_SIZE(taken) && (taken[count] = accept(frozen->fd, NULL, NULL)) >= 0) {
+	while (count < VDI_ARRAY_SIZE(taken) && (taken[count] = accept(fd, NULL, NULL)) >= 0) {
 		ssize_t ignored = write(taken[count++], settings, sizeof settings);
 
 		(void) ignored;
-		atomic_fetch_add(&frozen->connections, 1);
 	}
 	while (count)
 		close(taken[--count]);
@@ -645,26 +558,23 @@ static void a_server_that_stands_still_holds_nothing_up(void **state)
 	(void) freeze;
 	skip_because("gRPC core leaks here");
 #else
-	char		       address[64];
-	struct frozen	       frozen = { .fd = listen_somewhere(address, sizeof address) };
-	struct vdi_thread      thread;
+	struct stranger	       stranger;
 	struct vdi_rpc_request request = { .method = "/test.Echo/Echo", .endpoint = VDI_RPC_ANY_ENDPOINT };
 	char		      *bytes = vdi_calloc(1, 8 << 20);
 
 	(void) state;
-	assert_status(vdi_thread_start(&thread, "frozen", freeze, &frozen), VD_OK);
+	stranger_start(&stranger, freeze);
 	for (int i = 0; i < 4; i++) {
-		struct vdi_rpc_client *client = connect_to(address);
+		struct vdi_rpc_client *client = rpc_connect_to(stranger.address);
 		struct rpc_recorder    recorder;
 		struct tally	       tally = { 0 };
 		struct rpc_answer      answer;
 
-		wait_until_ready(client, 0, true);
+		rpc_wait_until_ready(client, 0, true);
 		request.message = (struct vd_bytes) { bytes, 8 << 20 };
 		request.timeout = (vd_dur) { 0 };
 		begin_call(client, &request, &tally);
-		rpc_recorder_init(&recorder, env, client, true);
-		assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
+		rpc_recorder_start(&recorder, client, true, &chat_request);
 		rpc_recorder_wait_opened(&recorder); /* and the call before it has begun */
 		for (int k = 0; k < 100; k++)
 			assert_status(client->ops->stream_send(recorder.stream, (struct vd_bytes) { bytes, 10000 }), VD_OK);
@@ -680,16 +590,14 @@ static void a_server_that_stands_still_holds_nothing_up(void **state)
 		assert_int_equal(recorder.end.code, VDI_RPC_CANCELED);
 		rpc_recorder_fini(&recorder);
 	}
-	shutdown(frozen.fd, SHUT_RDWR);
-	vdi_thread_join(&thread);
-	close(frozen.fd);
+	stranger_stop(&stranger);
 	vdi_free(bytes);
 #endif
 }
 
 static void what_is_done_after_the_end_is_ignored(void **state)
 {
-	struct vdi_rpc_client		     *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client		     *client = rpc_connect_to(rpc_echo_address(&echo));
 	struct rpc_recorder		      recorder;
 	struct vdi_rpc_request		      request = chat_request;
 
@@ -766,8 +674,8 @@ static void cancel_calls(struct vdi_rpc_client *client, const struct vdi_rpc_req
 
 static void calls_are_canceled_at_any_moment(void **state)
 {
-	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
-	struct vdi_rpc_client *lonely = connect_to("127.0.0.1:1");
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *lonely = rpc_connect_to("127.0.0.1:1");
 	struct tally	       hanging = { 0 };
 	struct tally	       quick = { 0 };
 	struct tally	       waiting = { 0 };
@@ -786,7 +694,7 @@ static void calls_are_canceled_at_any_moment(void **state)
 
 static void streams_are_canceled_at_any_moment(void **state)
 {
-	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
 
 	(void) state;
 	for (unsigned i = 0; i < 300; i++) {
@@ -823,8 +731,7 @@ static void a_client_is_closed_at_any_moment(void **state)
 
 		give_way_sometimes(i);
 		for (unsigned k = 0; k < CLOSE_STREAMS; k++) {
-			rpc_recorder_init(&recorders[k], env, client, false);
-			assert_status(rpc_recorder_open(&recorders[k], &chat_request), VD_OK);
+			rpc_recorder_start(&recorders[k], client, false, &chat_request);
 			assert_status(client->ops->stream_send(recorders[k].stream, vd_bytes_of("hello")), VD_OK);
 			begin_call(client, k % 2 ? &hang_request : &echo_request, &tally);
 		}
@@ -859,7 +766,7 @@ static void call_late(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_m
 
 static void a_closing_client_takes_no_calls(void **state)
 {
-	struct late late = { .client = connect_to(rpc_echo_address(&echo)), .status = VD_OK };
+	struct late late = { .client = rpc_connect_to(rpc_echo_address(&echo)), .status = VD_OK };
 
 	(void) state;
 	assert_status(late.client->ops->call(late.client, &hang_request, call_late, &late, NULL), VD_OK);
@@ -878,7 +785,7 @@ static void a_server_is_closed_at_any_moment(void **state)
 		struct tally	       tally = { 0 };
 
 		start_second();
-		client = connect_to(rpc_echo_address(&other));
+		client = rpc_connect_to(rpc_echo_address(&other));
 		rpc_recorder_init(&chat, env, client, true);
 		rpc_recorder_init(&counted, env, client, i % 3 != 0);
 		assert_status(rpc_recorder_open(&chat, &chat_request), VD_OK);
@@ -904,7 +811,7 @@ static void a_server_is_closed_at_any_moment(void **state)
 
 static void thousands_of_calls_at_once(void **state)
 {
-	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
 	struct tally	       tally = { 0 };
 
 	(void) state;
@@ -918,13 +825,12 @@ static void thousands_of_calls_at_once(void **state)
 static void more_streams_than_one_queue_takes(void **state)
 {
 	enum { COUNT = VDI_RPC_STREAMS_PER_QUEUE + 100 };
-	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
 	struct rpc_recorder   *recorders = vdi_calloc(COUNT, sizeof recorders[0]);
 
 	(void) state;
 	for (unsigned i = 0; i < COUNT; i++) {
-		rpc_recorder_init(&recorders[i], env, client, true);
-		assert_status(rpc_recorder_open(&recorders[i], &chat_request), VD_OK);
+		rpc_recorder_start(&recorders[i], client, true, &chat_request);
 		assert_status(client->ops->stream_send(recorders[i].stream, vd_bytes_of("a")), VD_OK);
 	}
 	for (unsigned i = 0; i < COUNT; i++)
@@ -932,9 +838,7 @@ static void more_streams_than_one_queue_takes(void **state)
 	for (unsigned i = 0; i < COUNT; i++)
 		client->ops->stream_half_close(recorders[i].stream);
 	for (unsigned i = 0; i < COUNT; i++) {
-		rpc_recorder_wait_ended(&recorders[i]);
-		assert_int_equal(recorders[i].end.code, VDI_RPC_OK);
-		rpc_recorder_fini(&recorders[i]);
+		rpc_recorder_finish(&recorders[i], VDI_RPC_OK);
 	}
 	vdi_free(recorders);
 	rpc_close(env, client);
@@ -1006,13 +910,12 @@ static bool is_for_lack_of_memory(int code)
 /* Whatever fails on either side of a running call, each call ends exactly once and the next one works. */
 static void calls_survive_failing_allocations(void **state)
 {
-	struct vdi_rpc_client *client = connect_to(rpc_echo_address(&echo));
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
 	struct tally	       tally = { 0 };
-	struct rpc_answer      answer;
 	uint64_t	       lost = 0;
 
 	(void) state;
-	wait_until_ready(client, 0, true);
+	rpc_wait_until_ready(client, 0, true);
 	for (uint64_t n = 1; n <= 40; n++) {
 		struct rpc_recorder    recorder;
 		struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("20 100"), .half_close = true, .endpoint = -1 };
@@ -1037,11 +940,8 @@ static void calls_survive_failing_allocations(void **state)
 	for (int code = 1; code < 17; code++)
 		lost += is_for_lack_of_memory(code) ? tally.codes[code] : 0;
 	assert_int_equal(tally.ok + lost, tally.begun);
-	for (int i = 0; i < 50; i++) {
-		answer = rpc_ask(env, client, &echo_request);
-		assert_int_equal(answer.end.code, VDI_RPC_OK);
-		rpc_answer_release(&answer);
-	}
+	for (int i = 0; i < 50; i++)
+		rpc_expect_echo(client);
 	rpc_close(env, client);
 }
 
@@ -1074,52 +974,50 @@ static void e204_a_socket_in_the_file_system(void **state)
 
 	(void) state;
 	snprintf(listen, sizeof listen, "unix:/tmp/vedette-test-%d.sock", (int) getpid());
-	client = connect_to(listen);
-	wait_for_cause(client, 0);
+	client = rpc_connect_to(listen);
+	rpc_wait_for_cause(client, 0);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("x"), VD_MS(50));
 	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
 	assert_non_null(strstr(answer.text, "(no such file or directory)"));
 	assert_status(rpc_echo_start(&other, env, listen, NULL, NULL), VD_OK);
-	answer = rpc_ask(env, client, &echo_request);
-	assert_int_equal(answer.end.code, VDI_RPC_OK);
-	rpc_answer_release(&answer);
+	rpc_expect_echo(client);
 	rpc_close(env, client);
 	rpc_echo_stop(&other, env);
 	unlink(listen + 5);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start_server, stop_server)
+#define SERVED_TEST(name) cmocka_unit_test_setup_teardown(name, start_server, stop_server)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(e201_a_call_waits_for_a_connection_until_its_timeout, start, stop),
-		cmocka_unit_test_setup_teardown(a_server_that_is_no_http2_server_is_named_so, start, stop),
-		cmocka_unit_test_setup_teardown(what_waits_is_sent_when_the_server_comes, start, stop),
-		TEST(e205_calls_go_round_and_leave_a_dead_endpoint_out),
-		TEST(a_call_may_go_to_one_endpoint_only),
-		TEST(e205_streams_on_removed_endpoints_end),
-		TEST(a_draining_server_keeps_its_streams_and_gets_no_calls),
-		TEST(e201_messages_over_the_limits),
-		cmocka_unit_test_setup_teardown(e150_the_servers_limit, start, stop),
-		TEST(metadata_arrives_and_bad_metadata_is_refused),
-		TEST(timeouts_end_what_runs),
-		TEST(a_receiver_that_does_not_ask_stops_the_sender),
-		cmocka_unit_test_setup_teardown(a_peer_that_dies_ends_the_stream, start, stop),
-		cmocka_unit_test_setup_teardown(a_connection_cut_after_the_request_is_not_called_unsent, start, stop),
-		cmocka_unit_test_setup_teardown(a_server_that_stands_still_holds_nothing_up, start, stop),
-		TEST(what_is_done_after_the_end_is_ignored),
-		TEST(calls_are_canceled_at_any_moment),
-		TEST(streams_are_canceled_at_any_moment),
-		TEST(a_client_is_closed_at_any_moment),
-		TEST(a_closing_client_takes_no_calls),
-		cmocka_unit_test_setup_teardown(a_server_is_closed_at_any_moment, start, stop),
-		TEST(thousands_of_calls_at_once),
-		TEST(more_streams_than_one_queue_takes),
-		cmocka_unit_test_setup_teardown(without_memory_nothing_is_lost, start, stop),
-		TEST(calls_survive_failing_allocations),
-		cmocka_unit_test_setup_teardown(a_server_without_memory_undoes_itself, start, stop),
-		cmocka_unit_test_setup_teardown(e204_a_socket_in_the_file_system, start, stop),
+		RPC_TEST(e201_a_call_waits_for_a_connection_until_its_timeout),
+		RPC_TEST(a_server_that_is_no_http2_server_is_named_so),
+		RPC_TEST(what_waits_is_sent_when_the_server_comes),
+		SERVED_TEST(e205_calls_go_round_and_leave_a_dead_endpoint_out),
+		SERVED_TEST(a_call_may_go_to_one_endpoint_only),
+		SERVED_TEST(e205_streams_on_removed_endpoints_end),
+		SERVED_TEST(a_draining_server_keeps_its_streams_and_gets_no_calls),
+		SERVED_TEST(e201_messages_over_the_limits),
+		RPC_TEST(e150_the_servers_limit),
+		SERVED_TEST(metadata_arrives_and_bad_metadata_is_refused),
+		SERVED_TEST(timeouts_end_what_runs),
+		SERVED_TEST(a_receiver_that_does_not_ask_stops_the_sender),
+		RPC_TEST(a_peer_that_dies_ends_the_stream),
+		RPC_TEST(a_connection_cut_after_the_request_is_not_called_unsent),
+		RPC_TEST(a_server_that_stands_still_holds_nothing_up),
+		SERVED_TEST(what_is_done_after_the_end_is_ignored),
+		SERVED_TEST(calls_are_canceled_at_any_moment),
+		SERVED_TEST(streams_are_canceled_at_any_moment),
+		SERVED_TEST(a_client_is_closed_at_any_moment),
+		SERVED_TEST(a_closing_client_takes_no_calls),
+		RPC_TEST(a_server_is_closed_at_any_moment),
+		SERVED_TEST(thousands_of_calls_at_once),
+		SERVED_TEST(more_streams_than_one_queue_takes),
+		RPC_TEST(without_memory_nothing_is_lost),
+		SERVED_TEST(calls_survive_failing_allocations),
+		RPC_TEST(a_server_without_memory_undoes_itself),
+		RPC_TEST(e204_a_socket_in_the_file_system),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

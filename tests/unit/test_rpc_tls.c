@@ -1,12 +1,9 @@
 /* TLS on both sides, with certificates made for the test. Addresses are numbers: Debian's c-ares leaks the name of a host that stands on two lines of
  * /etc/hosts, as localhost does. */
 #include "rpc_certs.h"
-#include "rpc_echo.h"
-#include "vdtest.h"
+#include "rpc_fixture.h"
 
-static struct vd_env   *env;
 static struct rpc_certs certs;
-static int64_t		live_before;
 
 static int make_certs(void **state)
 {
@@ -22,22 +19,6 @@ static int remove_certs(void **state)
 {
 	(void) state;
 	rpc_certs_remove(&certs);
-	return 0;
-}
-
-static int start(void **state)
-{
-	(void) state;
-	live_before = vdi_alloc_live();
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void) state;
-	env = vd_env_free(env);
-	assert_int_equal(vdi_alloc_live(), live_before);
 	return 0;
 }
 
@@ -61,7 +42,6 @@ static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const stru
 			     char *ret_cause)
 {
 	struct vdi_rpc_server_options options = { .tls = server };
-	struct vdi_rpc_endpoint_state state;
 	struct vdi_rpc_client	     *client;
 	struct rpc_answer	      answer;
 	struct rpc_echo		      echo;
@@ -73,16 +53,8 @@ static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const stru
 		fail_msg("%s", error.message);
 	snprintf(address, sizeof address, "%s%s%s", scheme, host, strrchr(rpc_echo_address(&echo), ':'));
 	client = rpc_connect(env, &endpoint, 1, tls);
-	if (ret_cause) {
-		vd_mono due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
-
-		do {
-			assert_true(vd_env_now(env).ns < due.ns);
-			rpc_give_way(env);
-			assert_true(client->ops->endpoint_state(client, 0, &state));
-		} while (state.last_error[0] == 0);
-		strcpy(ret_cause, state.last_error);
-	}
+	if (ret_cause)
+		strcpy(ret_cause, rpc_wait_for_cause(client, 0).last_error);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Name", VD_BYTES_NONE, timeout);
 	rpc_close(env, client);
 	rpc_echo_stop(&echo, env);
@@ -295,20 +267,18 @@ static void failed_handshakes_do_not_flood_the_log(void **state)
 	assert_true(atomic_load(&records) <= 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(e204_the_scheme_decides_about_tls),
-		TEST(a_certificate_that_nobody_trusts),
-		TEST(a_certificate_for_another_name),
-		TEST(mutual_tls_tells_who_the_client_is),
-		TEST(a_client_certificate_that_is_missing_or_strange),
-		TEST(plain_text_and_tls_do_not_meet),
-		TEST(files_that_are_no_certificates_are_named),
-		TEST(a_key_that_fits_no_certificate),
-		TEST(failed_handshakes_do_not_flood_the_log),
+		RPC_TEST(e204_the_scheme_decides_about_tls),
+		RPC_TEST(a_certificate_that_nobody_trusts),
+		RPC_TEST(a_certificate_for_another_name),
+		RPC_TEST(mutual_tls_tells_who_the_client_is),
+		RPC_TEST(a_client_certificate_that_is_missing_or_strange),
+		RPC_TEST(plain_text_and_tls_do_not_meet),
+		RPC_TEST(files_that_are_no_certificates_are_named),
+		RPC_TEST(a_key_that_fits_no_certificate),
+		RPC_TEST(failed_handshakes_do_not_flood_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);
