@@ -1,52 +1,36 @@
 /* CustomResourceDefinitions, and the resources file read again: kinds that come and go while the server runs. The server is in this process. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
 #include <unistd.h>
-#include <vedette/server.h>
 
-#include "vdtest.h"
+#include "http_fixture.h"
 
-#define PATIENCE_MS 240000
 #define CRDS	    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #define ANYTHING    "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}"
 #define V1	    "{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING "}"
 
-struct fixture {
-	struct vd_env	 *env;
-	struct vd_store	 *store;
-	struct vd_server *server;
-	uint16_t	  port;
-	char		  file[64];
-};
-
-static struct fixture *fixture;
+static struct http_fixture fixture;
+static char		   resources_file[64]; /* "": none */
 
 static void start_server(void)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct vd_error		 error = { 0 };
 
-	options.listen = "127.0.0.1:0";
-	options.threads = 2;
-	options.resources_path = fixture->file[0] ? fixture->file : NULL;
-	if (vd_server_new(fixture->env, fixture->store, &options, &fixture->server, &error) != VD_OK ||
-	    vd_server_start(fixture->server, VD_SECONDS(240), &error) != VD_OK)
-		fail_msg("%s", error.message);
-	fixture->port = (uint16_t) atoi(strrchr(vd_server_address(fixture->server), ':') + 1);
+	options.resources_path = resources_file[0] ? resources_file : NULL;
+	http_fixture_start(&fixture, 2, &options);
+}
+
+static void restart_server(void)
+{
+	http_fixture_stop(&fixture, VD_SECONDS(0));
+	start_server();
 }
 
 static int set_up(void **state)
 {
-	struct vd_error error = { 0 };
-
 	(void) state;
-	fixture = calloc(1, sizeof *fixture);
-	if (vd_env_new_threads(NULL, &fixture->env) != VD_OK || vd_store_open_mvcc(fixture->env, NULL, &fixture->store, &error) != VD_OK)
-		return -1;
+	http_fixture_init(&fixture);
 	start_server();
 	return 0;
 }
@@ -54,125 +38,61 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void) state;
-	fixture->server = vd_server_free(fixture->server);
-	fixture->store = vd_store_close_wait(fixture->store);
-	fixture->env = vd_env_free(fixture->env);
-	if (fixture->file[0])
-		(void) unlink(fixture->file);
-	free(fixture);
+	http_fixture_close(&fixture, VD_SECONDS(0));
+	if (resources_file[0])
+		(void) unlink(resources_file);
+	resources_file[0] = 0;
 	return 0;
 }
 
 /* ---- A client ---- */
 
-static int connect_to(uint16_t port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
-	return fd;
-}
-
-static void send_request(int fd, const char *method, const char *path, const char *headers, const char *body)
-{
-	char  *text = malloc(strlen(path) + strlen(body) + strlen(headers) + 256);
-	size_t size, sent = 0;
-
-	if (text == NULL)
-		abort();
-	size = (size_t) sprintf(text, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n%s", method, path, headers,
-				strlen(body), body);
-	while (sent < size) {
-		ssize_t taken = send(fd, text + sent, size - sent, MSG_NOSIGNAL);
-
-		assert_true(taken > 0);
-		sent += (size_t) taken;
-	}
-	free(text);
-}
-
-/* Everything until the peer closes, or until mark is there. */
-static char *read_text(int fd, const char *mark)
-{
-	size_t size = 0, capacity = 65536;
-	char  *text = calloc(1, capacity);
-
-	for (;;) {
-		struct pollfd waiting = { fd, POLLIN, 0 };
-		ssize_t	      taken;
-
-		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-		if (capacity - size < 32768)
-			text = realloc(text, capacity *= 2);
-		taken = recv(fd, text + size, capacity - size - 1, 0);
-		if (taken <= 0)
-			return text;
-		size += (size_t) taken;
-		text[size] = 0;
-		if (mark && strstr(text, mark))
-			return text;
-	}
-}
-
-static char *ask(uint16_t port, const char *method, const char *path, const char *headers, const char *body, int *ret_code)
-{
-	int   fd = connect_to(port);
-	char *text;
-
-	send_request(fd, method, path, headers, body);
-	text = read_text(fd, NULL);
-	(void) close(fd);
-	*ret_code = strlen(text) > 9 ? atoi(text + 9) : 0;
-	return text;
-}
-
-#define JSON  "Content-Type: application/json\r\n"
-#define MERGE "Content-Type: application/merge-patch+json\r\n"
+#define JSON  HTTP_JSON
+#define MERGE HTTP_MERGE
 #define TABLE "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
-
-static void expect_at(uint16_t port, const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
-{
-	int   got;
-	char *text = ask(port, method, path, headers, body, &got);
-
-	if (got != code || strstr(text, part) == NULL)
-		print_message("%s %s: %s\n", method, path, text);
-	assert_int_equal(got, code);
-	assert_non_null(strstr(text, part));
-	free(text);
-}
 
 static void expect(const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
 {
-	expect_at(fixture->port, method, path, headers, body, code, part);
+	http_expect(fixture.port, method, path, headers, body, code, part);
+}
+
+/* The answer to a GET. */
+static char *get(const char *path, int *ret_code)
+{
+	return http_ask(fixture.port, "GET", path, "", "", ret_code);
+}
+
+/* A watch that has said mark. */
+static int watch_until(const char *path, const char *headers, const char *mark)
+{
+	int fd = http_open(fixture.port, 0);
+
+	http_send_request(fd, "GET", path, headers, "");
+	free(http_read_until(fd, mark));
+	return fd;
 }
 
 static void lacks(const char *path, const char *part)
 {
 	int   code;
-	char *text = ask(fixture->port, "GET", path, "", "", &code);
+	char *text = get(path, &code);
 
 	assert_int_equal(code, 200);
 	assert_null(strstr(text, part));
 	free(text);
 }
 
-/* Asks until the answer is that, from all loops: connections go round. */
-static void await_at(uint16_t port, const char *path, int code, const char *part)
+/* Asks until the answer is that, with part or (is_without) without it, from all loops: connections go round. */
+static void await_answer(uint16_t port, const char *path, int code, const char *part, bool is_without)
 {
 	int in_a_row = 0;
 
-	for (int tries = 0;; tries++) {
+	for (int tries = 0; in_a_row < 3; tries++) {
 		int   got;
-		char *text = ask(port, "GET", path, "", "", &got);
-		bool  is_there = got == code && strstr(text, part);
+		char *text = http_ask(port, "GET", path, "", "", &got);
 
+		in_a_row = got == code && (strstr(text, part) == NULL) == is_without ? in_a_row + 1 : 0;
 		free(text);
-		in_a_row = is_there ? in_a_row + 1 : 0;
-		if (in_a_row == 3)
-			return;
 		assert_true(tries < 200000);
 		(void) poll(NULL, 0, 1);
 	}
@@ -180,25 +100,12 @@ static void await_at(uint16_t port, const char *path, int code, const char *part
 
 static void await(const char *path, int code, const char *part)
 {
-	await_at(fixture->port, path, code, part);
+	await_answer(fixture.port, path, code, part, false);
 }
 
 static void await_without(const char *path, const char *part)
 {
-	int in_a_row = 0;
-
-	for (int tries = 0;; tries++) {
-		int   code;
-		char *text = ask(fixture->port, "GET", path, "", "", &code);
-		bool  is_gone = code == 200 && strstr(text, part) == NULL;
-
-		free(text);
-		in_a_row = is_gone ? in_a_row + 1 : 0;
-		if (in_a_row == 3)
-			return;
-		assert_true(tries < 200000);
-		(void) poll(NULL, 0, 1);
-	}
+	await_answer(fixture.port, path, 200, part, true);
 }
 
 /* versions: the list's content; more: members of names. */
@@ -365,13 +272,13 @@ static void versions_share_objects_and_watches_go_on(void **state)
 				    "\"storage\":true," ANYTHING "},{\"name\":\"v1alpha1\",\"served\":false,\"storage\":false," ANYTHING "}]}}";
 	static const char less[] = "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":false,\"storage\":false," ANYTHING
 				   "},{\"name\":\"v2\",\"served\":true,\"storage\":true," ANYTHING "}]}}";
-	int		  old = connect_to(fixture->port), fresh;
+	int		  old = http_open(fixture.port, 0), fresh;
 	char		 *text;
 
 	make_widgets();
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ",\"spec\":{\"x\":1}"), 201, "example.com/v1");
-	send_request(old, "GET", WIDGETS("v1") "?watch=1", TABLE, "");
-	free(read_text(old, "ADDED"));
+	http_send_request(old, "GET", WIDGETS("v1") "?watch=1", TABLE, "");
+	free(http_read_until(old, "ADDED"));
 	expect("PATCH", CRDS "/widgets.example.com", MERGE, patch, 200, "\"storedVersions\":[\"v1\",\"v2\"]");
 	await(WIDGETS("v2"), 200, "WidgetList");
 	expect("GET", WIDGETS("v1alpha1"), "", "", 404, "");
@@ -379,17 +286,15 @@ static void versions_share_objects_and_watches_go_on(void **state)
 	expect("GET", WIDGETS("v2"), "", "", 200, "{\"apiVersion\":\"example.com/v2\",\"kind\":\"Widget\"");
 	expect("GET", WIDGETS("v1"), TABLE, "", 200, "{\"cells\":[\"a\",1]");
 	expect("GET", "/apis/example.com", "", "", 200, "\"preferredVersion\":{\"groupVersion\":\"example.com/v2\"");
-	fresh = connect_to(fixture->port);
-	send_request(fresh, "GET", WIDGETS("v1") "?watch=1", TABLE, "");
-	free(read_text(fresh, "{\"cells\":[\"a\",1]"));
+	fresh = watch_until(WIDGETS("v1") "?watch=1", TABLE, "{\"cells\":[\"a\",1]");
 	expect("POST", WIDGETS("v2"), JSON, WIDGET("v2", "b", ",\"spec\":{\"x\":2}"), 201, "\"apiVersion\":\"example.com/v2\"");
 	expect("PATCH", WIDGETS("v1") "/b", MERGE, "{\"spec\":{\"x\":3}}", 200, "\"apiVersion\":\"example.com/v1\"");
 	expect("PATCH", WIDGETS("v1") "/b?dryRun=All", MERGE, "{\"spec\":{\"x\":4}}", 200, "\"apiVersion\":\"example.com/v1\"");
 	expect("PUT", WIDGETS("v1") "/b", JSON, WIDGET("v2", "b", ""), 400, "does not match the expected API version");
 	/* The old watch has its old columns, the new one the new ones. */
-	text = read_text(fresh, "{\"cells\":[\"b\",3]");
+	text = http_read_until(fresh, "{\"cells\":[\"b\",3]");
 	free(text);
-	text = read_text(old, "\"MODIFIED\"");
+	text = http_read_until(old, "\"MODIFIED\"");
 	assert_null(strstr(text, "{\"cells\":[\"b\",3]"));
 	assert_non_null(strstr(text, "{\"cells\":[\"b\",\""));
 	free(text);
@@ -419,14 +324,14 @@ static void names_in_use_are_not_accepted(void **state)
 
 static void objects_go_before_their_definition(void **state)
 {
-	int   watch = connect_to(fixture->port);
+	int   watch = http_open(fixture.port, 0);
 	char *text;
 
 	make_widgets();
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
 	expect("POST", WIDGETS("v1"), JSON, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"b\",\"finalizers\":[\"x.y/z\"]}}", 201, "");
-	send_request(watch, "GET", WIDGETS("v1") "?watch=1", "", "");
-	free(read_text(watch, "\"name\":\"b\""));
+	http_send_request(watch, "GET", WIDGETS("v1") "?watch=1", "", "");
+	free(http_read_until(watch, "\"name\":\"b\""));
 	expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "customresourcecleanup.apiextensions.k8s.io");
 	await(CRDS "/widgets.example.com", 200, "\"reason\":\"InstanceDeletionInProgress\",\"status\":\"True\",\"type\":\"Terminating\"");
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "c", ""), 405, "create not allowed while custom resource definition is terminating");
@@ -435,7 +340,7 @@ static void objects_go_before_their_definition(void **state)
 	await(CRDS "/widgets.example.com", 404, "");
 	await(WIDGETS("v1"), 404, "could not find");
 	await_without("/apis", "example.com");
-	text = read_text(watch, NULL); /* its end */
+	text = http_read_until(watch, NULL); /* its end */
 	assert_non_null(strstr(text, "{\"type\":\"DELETED\""));
 	assert_non_null(strstr(strstr(text, "{\"type\":\"DELETED\"") + 1, "{\"type\":\"DELETED\""));
 	free(text);
@@ -450,15 +355,13 @@ static void definitions_are_served_after_a_restart(void **state)
 	make_widgets();
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
 	create_crd("wodgets", "Widget", V1, "");
-	fixture->server = vd_server_free(fixture->server);
-	start_server();
+	restart_server();
 	expect("GET", WIDGETS("v1") "/a", "", "", 200, "\"name\":\"a\"");
 	await(CRDS "/wodgets.example.com", 200, "\"status\":\"False\",\"type\":\"NamesAccepted\"");
 	/* And while one is on its way out. */
 	expect("PATCH", WIDGETS("v1") "/a", MERGE, "{\"metadata\":{\"finalizers\":[\"x.y/z\"]}}", 200, "");
 	expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "");
-	fixture->server = vd_server_free(fixture->server);
-	start_server();
+	restart_server();
 	await(CRDS "/widgets.example.com", 200, "\"type\":\"Terminating\"");
 	expect("PATCH", WIDGETS("v1") "/a", MERGE, "{\"metadata\":{\"finalizers\":null}}", 200, "");
 	await(CRDS "/widgets.example.com", 404, "");
@@ -467,24 +370,17 @@ static void definitions_are_served_after_a_restart(void **state)
 
 static void two_servers_see_each_others_definitions(void **state)
 {
-	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct vd_server	*other;
-	struct vd_error		 error = { 0 };
-	uint16_t		 port;
+	struct http_fixture other = { .env = fixture.env, .store = fixture.store };
 
-	options.listen = "127.0.0.1:0";
-	options.threads = 1;
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &other, &error), VD_OK);
-	assert_status(vd_server_start(other, VD_SECONDS(240), &error), VD_OK);
-	port = (uint16_t) atoi(strrchr(vd_server_address(other), ':') + 1);
+	http_fixture_start(&other, 1, NULL);
 	make_widgets();
-	await_at(port, WIDGETS("v1"), 200, "WidgetList");
-	expect_at(port, "POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
+	await_answer(other.port, WIDGETS("v1"), 200, "WidgetList", false);
+	http_expect(other.port, "POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
 	expect("GET", WIDGETS("v1") "/a", "", "", 200, "");
-	expect_at(port, "DELETE", CRDS "/widgets.example.com", "", "", 200, "");
+	http_expect(other.port, "DELETE", CRDS "/widgets.example.com", "", "", 200, "");
 	await(WIDGETS("v1"), 404, "could not find");
-	await_at(port, WIDGETS("v1"), 404, "could not find");
-	(void) vd_server_free(other);
+	await_answer(other.port, WIDGETS("v1"), 404, "could not find", false);
+	http_fixture_stop(&other, VD_SECONDS(0));
 }
 
 /* ---- The end of watches ---- */
@@ -505,9 +401,8 @@ static int occurrences(const char *text, const char *part)
 /* Megabytes are on their way to one that does not read when the definition is gone for everybody else. */
 static void a_slow_watch_hears_of_all_deletions(void **state)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(fixture->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int		   watch = socket(AF_INET, SOCK_STREAM, 0), small = 4096, count = 150;
-	char		  *body = malloc(FAT + 256), *first, *text;
+	int   watch, count = 150;
+	char *body = malloc(FAT + 256), *first, *text;
 
 	make_widgets();
 	for (int i = 0; i < count; i++) {
@@ -518,10 +413,9 @@ static void a_slow_watch_hears_of_all_deletions(void **state)
 		expect("POST", WIDGETS("v1"), JSON, body, 201, "");
 	}
 	free(body);
-	assert_int_equal(setsockopt(watch, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
-	assert_int_equal(connect(watch, (struct sockaddr *) &address, sizeof address), 0);
-	send_request(watch, "GET", WIDGETS("v1") "?watch=1", "", "");
-	first = read_text(watch, "ADDED");
+	watch = http_open(fixture.port, 4096);
+	http_send_request(watch, "GET", WIDGETS("v1") "?watch=1", "", "");
+	first = http_read_until(watch, "ADDED");
 	expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "");
 	await(CRDS "/widgets.example.com", 404, "");
 	await(WIDGETS("v1"), 404, "could not find");
@@ -529,7 +423,7 @@ static void a_slow_watch_hears_of_all_deletions(void **state)
 	make_widgets();
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "fresh", ""), 201, "");
 	(void) poll(NULL, 0, 1000);
-	body = read_text(watch, NULL);
+	body = http_read_until(watch, NULL);
 	text = malloc(strlen(first) + strlen(body) + 1);
 	strcat(strcpy(text, first), body);
 	assert_int_equal(occurrences(text, "{\"type\":\"ADDED\""), count);
@@ -552,7 +446,7 @@ static void a_slow_watch_hears_of_all_deletions(void **state)
 static void uid_of(const char *path, char uid[64])
 {
 	int   code;
-	char *text = ask(fixture->port, "GET", path, "", "", &code), *at = strstr(text, "\"uid\":\"");
+	char *text = get(path, &code), *at = strstr(text, "\"uid\":\"");
 
 	assert_int_equal(code, 200);
 	assert_non_null(at);
@@ -618,7 +512,7 @@ static void what_a_kind_owned_goes_with_it(void **state)
 static long metric(const char *name)
 {
 	int   code;
-	char *text = ask(fixture->port, "GET", "/metrics", "", "", &code), *at = strstr(text, name);
+	char *text = get("/metrics", &code), *at = strstr(text, name);
 	long  value;
 
 	assert_non_null(at);
@@ -664,30 +558,28 @@ static void await_color(const char *color)
 	expect("GET", WIDGETS("v2") "/old", "", "", 200, part);
 	sprintf(path, WIDGETS("v1") "?fieldSelector=spec.color%%3D%s", color);
 	expect("GET", path, "", "", 200, "\"name\":\"old\"");
-	watch = connect_to(fixture->port);
-	send_request(watch, "GET", WIDGETS("v1") "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan", "", "");
-	free(read_text(watch, part));
+	watch = watch_until(WIDGETS("v1") "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan", "", part);
 	(void) close(watch);
 }
 
 /* What was stored before its schema had a default has it nevertheless, by the version that it is stored in; the store keeps what was written, until something is written. */
 static void objects_have_defaults_that_came_after_them(void **state)
 {
-	int   before = connect_to(fixture->port), code;
+	int   before = http_open(fixture.port, 0), code;
 	char *old, *text;
 
 	create_crd("widgets", "Widget", SPEC("v1", "true", "") "," SPEC("v2", "false", ""), "");
 	await_established("widgets");
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "old", ",\"spec\":{\"size\":3}"), 201, "\"generation\":1");
 	lacks(WIDGETS("v1") "/old", "color");
-	old = ask(fixture->port, "GET", WIDGETS("v1") "/old", "", "", &code);
-	send_request(before, "GET", WIDGETS("v1") "?watch=1", "", "");
-	free(read_text(before, "ADDED"));
+	old = get(WIDGETS("v1") "/old", &code);
+	http_send_request(before, "GET", WIDGETS("v1") "?watch=1", "", "");
+	free(http_read_until(before, "ADDED"));
 	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "true", ",\"default\":\"red\"") "," SPEC("v2", "false", ",\"default\":\"blue\"")), 200, "");
 	await_color("red");
-	free(read_text(before, NULL)); /* it has ended, to be resumed */
+	free(http_read_until(before, NULL)); /* it has ended, to be resumed */
 	/* Nothing was written. */
-	text = ask(fixture->port, "GET", WIDGETS("v1") "/old", "", "", &code);
+	text = get(WIDGETS("v1") "/old", &code);
 	assert_int_equal(atoi(strstr(text, "\"resourceVersion\":\"") + 19), atoi(strstr(old, "\"resourceVersion\":\"") + 19));
 	assert_non_null(strstr(text, "\"generation\":1"));
 	free(text);
@@ -698,8 +590,7 @@ static void objects_have_defaults_that_came_after_them(void **state)
 	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "false", ",\"default\":\"green\"") "," SPEC("v2", "true", ",\"default\":\"blue\"")), 200, "");
 	await(CRDS "/widgets.example.com", 200, "\"storedVersions\":[\"v1\",\"v2\"]");
 	await_color("green");
-	fixture->server = vd_server_free(fixture->server);
-	start_server();
+	restart_server();
 	await_color("green");
 	/* Without the default it is gone from what never had it written. */
 	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "false", "") "," SPEC("v2", "true", "")), 200, "");
@@ -707,12 +598,10 @@ static void objects_have_defaults_that_came_after_them(void **state)
 	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "false", ",\"default\":\"green\"") "," SPEC("v2", "true", ",\"default\":\"blue\"")), 200, "");
 	await_color("green");
 	/* A watch tells of it with what it had. */
-	before = connect_to(fixture->port);
-	send_request(before, "GET", WIDGETS("v1") "?watch=1", "", "");
-	free(read_text(before, "\"color\":\"green\""));
+	before = watch_until(WIDGETS("v1") "?watch=1", "", "\"color\":\"green\"");
 	expect("PATCH", WIDGETS("v1") "/old", MERGE, "{\"spec\":{\"size\":4}}", 200, "\"color\":\"green\"");
 	expect("DELETE", WIDGETS("v1") "/old", "", "", 200, "");
-	text = read_text(before, "DELETED");
+	text = http_read_until(before, "DELETED");
 	assert_non_null(strstr(text, "\"type\":\"MODIFIED\""));
 	assert_null(strstr(strstr(text, "\"type\":\"MODIFIED\""), "blue"));
 	free(text);
@@ -723,7 +612,7 @@ static void objects_have_defaults_that_came_after_them(void **state)
 
 static void write_file(const char *text)
 {
-	FILE *file = fopen(fixture->file, "w");
+	FILE *file = fopen(resources_file, "w");
 
 	assert_non_null(file);
 	assert_true(fputs(text, file) >= 0);
@@ -739,32 +628,30 @@ static void the_resources_file_is_read_again(void **state)
 	int		watch;
 	char	       *text;
 
-	fixture->server = vd_server_free(fixture->server);
-	strcpy(fixture->file, "/tmp/vedette-crd-XXXXXX");
-	(void) close(mkstemp(fixture->file));
+	fixture.server = vd_server_free(fixture.server);
+	strcpy(resources_file, "/tmp/vedette-crd-XXXXXX");
+	(void) close(mkstemp(resources_file));
 	write_file("[]");
 	start_server();
 	write_file("[" GADGET "}]");
-	assert_status(vd_server_reload(fixture->server, &error), VD_OK);
+	assert_status(vd_server_reload(fixture.server, &error), VD_OK);
 	expect("POST", GADGETS, JSON, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"x\":5}}", 201, "");
-	watch = connect_to(fixture->port);
-	send_request(watch, "GET", GADGETS "?watch=1", "", "");
-	free(read_text(watch, "ADDED"));
+	watch = watch_until(GADGETS "?watch=1", "", "ADDED");
 	/* A definition of a kind that the file has. */
 	create_crd("gadgets", "Gadget", V1, "");
 	await(CRDS "/gadgets.example.com", 200, "is already in use by a kind that this server was told of at its start\",\"reason\":\"PluralConflict\"");
 	write_file("[" GADGET ",\"printerColumns\":[{\"name\":\"X\",\"type\":\"integer\",\"jsonPath\":\".spec.x\"}]}]");
-	assert_status(vd_server_reload(fixture->server, &error), VD_OK);
+	assert_status(vd_server_reload(fixture.server, &error), VD_OK);
 	expect("GET", GADGETS, TABLE, "", 200, "{\"cells\":[\"a\",5]");
 	expect("DELETE", GADGETS "/a", "", "", 200, "");
-	free(read_text(watch, "DELETED")); /* it went on */
+	free(http_read_until(watch, "DELETED")); /* it went on */
 	write_file("[" GADGET ",\"colour\":1}]");
-	assert_status(vd_server_reload(fixture->server, &error), VD_INVALID);
+	assert_status(vd_server_reload(fixture.server, &error), VD_INVALID);
 	assert_non_null(strstr(error.message, "entry 0 (gadgets): colour: unknown key"));
 	expect("GET", GADGETS, "", "", 200, "GadgetList");
 	write_file("[]");
-	assert_status(vd_server_reload(fixture->server, &error), VD_OK);
-	text = read_text(watch, NULL); /* its end */
+	assert_status(vd_server_reload(fixture.server, &error), VD_OK);
+	text = http_read_until(watch, NULL); /* its end */
 	free(text);
 	(void) close(watch);
 	await_established("gadgets"); /* its names are free */
@@ -779,7 +666,7 @@ static atomic_bool is_over;
 
 static void *look_around(void *arg)
 {
-	uint16_t port = fixture->port;
+	uint16_t port = fixture.port;
 	unsigned seed = (unsigned) (uintptr_t) arg;
 
 	while (!atomic_load(&is_over)) {
@@ -789,11 +676,11 @@ static void *look_around(void *arg)
 		seed = seed * 1103515245 + 12345;
 		sprintf(path, "/apis/example.com/v1/namespaces/default/kind%us%s", (seed >> 16) % MANY, seed >> 31 ? "" : "?watch=1&timeoutSeconds=1");
 		if (seed >> 31) {
-			free(ask(port, "GET", path, "", "", &code));
-			free(ask(port, "GET", "/apis/example.com/v1", "", "", &code));
+			free(http_ask(port, "GET", path, "", "", &code));
+			free(http_ask(port, "GET", "/apis/example.com/v1", "", "", &code));
 		} else {
-			fd = connect_to(port);
-			send_request(fd, "GET", path, "", "");
+			fd = http_open(port, 0);
+			http_send_request(fd, "GET", path, "", "");
 			(void) poll(NULL, 0, 5);
 			(void) close(fd);
 		}
@@ -830,7 +717,7 @@ static void many_definitions_come_and_go_under_load(void **state)
 		int  code;
 
 		sprintf(path, CRDS "/kind%ds.example.com", i);
-		free(ask(fixture->port, "DELETE", path, "", "", &code));
+		free(http_ask(fixture.port, "DELETE", path, "", "", &code));
 	}
 	await_without(CRDS, "example.com");
 	atomic_store(&is_over, true);

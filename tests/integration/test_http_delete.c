@@ -1,51 +1,30 @@
 /* Deletion over HTTP, the server in this process: finalizers, propagation, grace periods, and namespaces to their end. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/socket.h>
 #include <unistd.h>
-#include <vedette/server.h>
 
-#include "vdtest.h"
+#include "http_fixture.h"
 
-#define PATIENCE_MS 600000
-
-static struct {
-	struct vd_env	 *env;
-	struct vd_store	 *store;
-	struct vd_server *server;
-	uint16_t	  port;
-} world;
-
+static struct http_fixture world;
 static unsigned loop_count = 2;
 
 static void start_server(bool no_collector)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct vd_error		 error = { .code = VD_OK };
 
-	options.listen = "127.0.0.1:0";
-	options.threads = loop_count;
 	options.no_garbage_collector = no_collector;
-	assert_status(vd_server_new(world.env, world.store, &options, &world.server, &error), VD_OK);
-	assert_status(vd_server_start(world.server, VD_SECONDS(600), &error), VD_OK);
-	world.port = (uint16_t) atoi(strrchr(vd_server_address(world.server), ':') + 1);
+	http_fixture_start(&world, loop_count, &options);
 }
 
 static void stop_server(void)
 {
-	(void) vd_server_drain(world.server, VD_SECONDS(60));
-	world.server = vd_server_free(world.server);
+	http_fixture_stop(&world, VD_SECONDS(60));
 }
 
 static int set_up(void **state)
 {
-	struct vd_error error = { .code = VD_OK };
-
 	(void) state;
-	assert_status(vd_env_new_threads(NULL, &world.env), VD_OK);
-	assert_status(vd_store_open_mvcc(world.env, NULL, &world.store, &error), VD_OK);
+	http_fixture_init(&world);
 	start_server(false);
 	return 0;
 }
@@ -53,97 +32,26 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void) state;
-	stop_server();
-	world.store = vd_store_close_wait(world.store);
-	world.env = vd_env_free(world.env);
+	http_fixture_close(&world, VD_SECONDS(60));
 	return 0;
 }
 
 /* ---- One request a connection ---- */
 
-static int connect_server(void)
+static char *ask(const char *method, const char *path, const char *body, int *ret_code)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(world.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
-	return fd;
+	return http_ask(world.port, method, path, HTTP_JSON, body, ret_code);
 }
-
-static void send_request(int fd, const char *method, const char *path, const char *type, const char *body)
-{
-	size_t capacity = strlen(path) + strlen(body) + 512, size, sent = 0;
-	char  *text = malloc(capacity);
-
-	size = (size_t) snprintf(text, capacity, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n%s", method,
-				 path, type, strlen(body), body);
-	while (sent < size) {
-		ssize_t n = send(fd, text + sent, size - sent, MSG_NOSIGNAL);
-
-		assert_true(n > 0);
-		sent += (size_t) n;
-	}
-	free(text);
-}
-
-/* Until mark was read (NULL: the end). What was read is the caller's. */
-static char *read_until(int fd, const char *mark)
-{
-	size_t size = 0, capacity = 1 << 16;
-	char  *text = malloc(capacity);
-
-	text[0] = 0;
-	while (mark == NULL || strstr(text, mark) == NULL) {
-		struct pollfd waiting = { fd, POLLIN, 0 };
-		ssize_t	      n;
-
-		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-		if (capacity - size < 4096)
-			text = realloc(text, capacity *= 2);
-		n = recv(fd, text + size, capacity - size - 1, 0);
-		assert_true(n >= 0);
-		if (n == 0)
-			break;
-		size += (size_t) n;
-		text[size] = 0;
-	}
-	if (mark)
-		assert_non_null(strstr(text, mark));
-	return text;
-}
-
-static char *ask(const char *method, const char *path, const char *type, const char *body, int *ret_code)
-{
-	int   fd = connect_server();
-	char *text;
-
-	send_request(fd, method, path, type, body);
-	text = read_until(fd, NULL);
-	(void) close(fd);
-	*ret_code = atoi(text + 9);
-	return text;
-}
-
-#define JSON  "application/json"
-#define MERGE "application/merge-patch+json"
 
 static void expect(const char *method, const char *path, const char *body, int code, const char *part)
 {
-	int   got;
-	char *text = ask(method, path, strcmp(method, "PATCH") == 0 ? MERGE : JSON, body, &got);
-
-	if (got != code || strstr(text, part) == NULL)
-		print_message("%s %s: %s\n", method, path, text);
-	assert_int_equal(got, code);
-	assert_non_null(strstr(text, part));
-	free(text);
+	http_expect(world.port, method, path, strcmp(method, "PATCH") == 0 ? HTTP_MERGE : HTTP_JSON, body, code, part);
 }
 
 static void expect_empty(const char *collection)
 {
 	int   got;
-	char *text = ask("GET", collection, JSON, "", &got);
+	char *text = ask("GET", collection, "", &got);
 
 	if (got != 200 || strstr(text, "\"name\":"))
 		print_message("%s: %s\n", collection, text);
@@ -161,7 +69,7 @@ static long long present_revision(const char *collection)
 	long long revision;
 
 	(void) snprintf(path, sizeof path, "%s?limit=1", collection);
-	text = ask("GET", path, JSON, "", &code);
+	text = ask("GET", path, "", &code);
 	assert_int_equal(code, 200);
 	at = strstr(text, "\"resourceVersion\":\"");
 	assert_non_null(at);
@@ -175,11 +83,11 @@ static char *watch_until(const char *collection, const char *name, long long rev
 {
 	char  path[512];
 	char *text;
-	int   fd = connect_server();
+	int   fd = http_open(world.port, 0);
 
 	(void) snprintf(path, sizeof path, "%s?watch=1&fieldSelector=metadata.name%%3D%s&resourceVersion=%.0lld", collection, name, revision);
-	send_request(fd, "GET", path, JSON, "");
-	text = read_until(fd, mark);
+	http_send_request(fd, "GET", path, HTTP_JSON, "");
+	text = http_read_until(fd, mark);
 	(void) close(fd);
 	return text;
 }
@@ -192,7 +100,7 @@ static void expect_gone(const char *collection, const char *name)
 	int	  code;
 
 	(void) snprintf(path, sizeof path, "%s/%s", collection, name);
-	free(ask("GET", path, JSON, "", &code));
+	free(ask("GET", path, "", &code));
 	if (code != 404)
 		free(watch_until(collection, name, revision, "\"type\":\"DELETED\""));
 	expect("GET", path, "", 404, "NotFound");
@@ -339,16 +247,16 @@ static void nothing_survives_its_namespace(void **state)
 
 		make_namespace("race");
 		for (int i = 0; i < WRITERS; i++)
-			fds[i] = connect_server();
-		deleter = connect_server();
+			fds[i] = http_open(world.port, 0);
+		deleter = http_open(world.port, 0);
 		for (int i = 0; i < WRITERS; i++) {
 			(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"c%d\"}}", i);
-			send_request(fds[i], "POST", CM("race"), JSON, body);
+			http_send_request(fds[i], "POST", CM("race"), HTTP_JSON, body);
 			if (i == round % WRITERS)
-				send_request(deleter, "DELETE", NS "/race", JSON, "");
+				http_send_request(deleter, "DELETE", NS "/race", HTTP_JSON, "");
 		}
 		for (int i = 0; i < WRITERS; i++) {
-			char *text = read_until(fds[i], NULL);
+			char *text = http_read_until(fds[i], NULL);
 			int   code = atoi(text + 9);
 
 			if (code != 201 && code != 403 && code != 404)
@@ -357,7 +265,7 @@ static void nothing_survives_its_namespace(void **state)
 			free(text);
 			(void) close(fds[i]);
 		}
-		free(read_until(deleter, "Terminating"));
+		free(http_read_until(deleter, "Terminating"));
 		(void) close(deleter);
 		expect_gone(NS, "race");
 		expect_empty(CM("race"));
@@ -406,8 +314,8 @@ static void a_create_that_comes_too_late_is_refused(void **state)
 		make_namespace("slow");
 		held.is_holding = true;
 		held.has_come = false;
-		fd = connect_server();
-		send_request(fd, "POST", CM("slow"), JSON, "{\"metadata\":{\"name\":\"a\"}}");
+		fd = http_open(world.port, 0);
+		http_send_request(fd, "POST", CM("slow"), HTTP_JSON, "{\"metadata\":{\"name\":\"a\"}}");
 		pthread_mutex_lock(&held.mutex);
 		while (!held.has_come)
 			pthread_cond_wait(&held.changed, &held.mutex);
@@ -420,7 +328,7 @@ static void a_create_that_comes_too_late_is_refused(void **state)
 		held.is_holding = false;
 		pthread_cond_broadcast(&held.changed);
 		pthread_mutex_unlock(&held.mutex);
-		text = read_until(fd, NULL);
+		text = http_read_until(fd, NULL);
 		(void) close(fd);
 		assert_int_equal(atoi(text + 9), round == 0 ? 404 : 201); /* the new namespace is as good as the old one */
 		free(text);
@@ -462,7 +370,7 @@ static void make(const char *collection, const char *name, const char *owners, c
 	int   code;
 
 	(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"%s\",\"ownerReferences\":[%s]}}", name, owners);
-	text = ask("POST", collection, JSON, body, &code);
+	text = ask("POST", collection, body, &code);
 	if (code != 201)
 		print_message("%s: %s\n", body, text);
 	assert_int_equal(code, 201);
@@ -532,15 +440,15 @@ static void foreground_dependents_go_first(void **state)
 	(void) state;
 	make_tree("front", true);
 	/* As soon as a watch says that the owner has gone, nothing of what it owned is there. */
-	fd = connect_server();
+	fd = http_open(world.port, 0);
 	(void) snprintf(path, sizeof path, DP("front") "?watch=1&resourceVersion=%lld", present_revision(DP("front")));
-	send_request(fd, "GET", path, JSON, "");
+	http_send_request(fd, "GET", path, HTTP_JSON, "");
 	expect("DELETE", DP("front") "/d", "{\"propagationPolicy\":\"Foreground\"}", 200, "\"finalizers\":[\"foregroundDeletion\"]");
-	free(read_until(fd, "\"type\":\"DELETED\""));
+	free(http_read_until(fd, "\"type\":\"DELETED\""));
 	(void) close(fd);
 	expect_empty(NS "/front/pods");
 	expect_empty(RS("front"));
-	text = ask("GET", DP("front") "/d", JSON, "", &code);
+	text = ask("GET", DP("front") "/d", "", &code);
 	assert_int_equal(code, 404);
 	free(text);
 }
@@ -557,7 +465,7 @@ static void orphans_stay_without_their_owner(void **state)
 	expect_gone(DP("orphans"), "d");
 	for (int i = 0; i < 2; i++) {
 		(void) snprintf(path, sizeof path, RS("orphans") "/rs%d", i);
-		text = ask("GET", path, JSON, "", &code);
+		text = ask("GET", path, "", &code);
 		assert_int_equal(code, 200);
 		assert_null(strstr(text, "ownerReferences"));
 		free(text);
@@ -736,7 +644,7 @@ static void r667_the_collector_against_a_model(void **state)
 
 			(void) snprintf(path, sizeof path, CM("forest") "/o%d", victim);
 			(void) snprintf(body, sizeof body, "{\"propagationPolicy\":\"%s\"}", policies[next_random(&seed) % 3]);
-			free(ask("DELETE", path, JSON, body, &code));
+			free(ask("DELETE", path, body, &code));
 			assert_true(code == 200 || code == 404);
 			model[victim].exists = false;
 			if (i == 2) {

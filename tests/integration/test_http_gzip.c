@@ -1,74 +1,28 @@
 /* Compressed answers (R-647): who gets them, that they hold what the plain ones do, and that neither their size nor who does not read them is anybody's trouble. */
-#include <arpa/inet.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
 #include <zlib.h>
 
 #include "alloc.h"
+#include "http_fixture.h"
 #include "http_gzip.h"
 #include "http_server.h"
-#include "vdtest.h"
 
-#define PATIENCE_MS 120000
 #define TEXT_MAX    (24 << 20)
 #define CM	    "/api/v1/namespaces/default/configmaps"
 #define GZIP	    "Accept-Encoding: gzip\r\n"
 #define TABLE	    "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
 #define METADATA    "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io\r\n"
 
-struct world {
-	struct vd_env	 *env;
-	struct vd_store	 *store;
-	struct vd_server *server;
-	uint16_t	  port;
-};
-
-static struct world world_open(const struct vd_server_options *more)
-{
-	struct vd_server_options options = *more;
-	struct vd_error		 error = { 0 };
-	struct world		 world = { 0 };
-
-	options.listen = "127.0.0.1:0";
-	options.threads = 1;
-	assert_status(vd_env_new_threads(NULL, &world.env), VD_OK);
-	assert_status(vd_store_open_mvcc(world.env, NULL, &world.store, &error), VD_OK);
-	assert_status(vd_server_new(world.env, world.store, &options, &world.server, &error), VD_OK);
-	assert_status(vd_server_start(world.server, VD_SECONDS(60), &error), VD_OK);
-	world.port = (uint16_t) atoi(strrchr(vd_server_address(world.server), ':') + 1);
-	return world;
-}
-
-static void world_close(struct world *world)
-{
-	(void) vd_server_drain(world->server, VD_SECONDS(1));
-	vd_server_free(world->server);
-	vd_store_close_wait(world->store);
-	vd_env_free(world->env);
-}
-
 /* ---- The client ---- */
-
-static int connect_to(const struct world *world, int receive_bytes)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(world->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_true(fd >= 0);
-	if (receive_bytes)
-		(void) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
-	return fd;
-}
 
 static void send_request(int fd, const char *request, const char *headers)
 {
 	char text[1024];
 	int  size = snprintf(text, sizeof text, "%s\r\nHost: localhost\r\n%s\r\n", request, headers);
 
-	assert_int_equal(send(fd, text, (size_t) size, MSG_NOSIGNAL), size);
+	http_send_bytes(fd, text, (size_t) size);
 }
 
 struct answer {
@@ -124,11 +78,8 @@ static struct answer read_answer(int fd)
 	size_t	      size = 0;
 
 	for (;;) {
-		struct pollfd waiting = { fd, POLLIN, 0 };
-		ssize_t	      got;
+		ssize_t got = http_receive_bytes(fd, text + size, TEXT_MAX - size);
 
-		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-		got = recv(fd, text + size, TEXT_MAX - size, 0);
 		if (got <= 0)
 			break;
 		size += (size_t) got;
@@ -144,14 +95,9 @@ static struct answer read_answer(int fd)
 	return answer;
 }
 
-static int code_of(const struct answer *answer)
+static struct answer ask(const struct http_fixture *world, const char *request, const char *headers)
 {
-	return strncmp(answer->head, "HTTP/1.1 ", 9) == 0 ? atoi(answer->head + 9) : -1;
-}
-
-static struct answer ask(const struct world *world, const char *request, const char *headers)
-{
-	int	      fd = connect_to(world, 0);
+	int	      fd = http_open(world->port, 0);
 	struct answer answer;
 
 	send_request(fd, request, headers);
@@ -185,27 +131,16 @@ static char *unpack(const struct answer *answer, size_t *ret_size)
 
 /* ---- The content ---- */
 
-static void put(struct world *world, unsigned number, size_t size, bool random)
+static void put(struct http_fixture *world, unsigned number, size_t size, bool random)
 {
-	char	*body = malloc(size + 300);
-	uint32_t seed = number + 1;
-	char	 key[64];
-	size_t	 used = (size_t) sprintf(body, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"c%u\",\"namespace\":\"default\"},\"data\":{\"x\":\"", number);
+	char name[16];
 
-	for (size_t i = 0; i < size; i++) {
-		seed = seed * 1664525 + 1013904223;
-		body[used++] = random ? (char) ('A' + (seed >> 24) % 58) : 'x';
-		if (body[used - 1] == '\\')
-			body[used - 1] = 'y';
-	}
-	used += (size_t) sprintf(body + used, "\"}}");
-	snprintf(key, sizeof key, "/registry/configmaps/default/c%u", number);
-	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), (struct vd_bytes) { body, used }, NULL, NULL), VD_OK);
-	free(body);
+	(void) snprintf(name, sizeof name, "c%u", number);
+	http_fixture_put(world, name, size, random);
 }
 
 /* The same answer with and without, and whether the one with is compressed. */
-static void assert_same(const struct world *world, const char *request, const char *headers, bool is_compressed)
+static void assert_same(const struct http_fixture *world, const char *request, const char *headers, bool is_compressed)
 {
 	struct answer answer = ask(world, request, headers);
 	char	     *plain = malloc(answer.size), *content, with[256];
@@ -217,7 +152,7 @@ static void assert_same(const struct world *world, const char *request, const ch
 	snprintf(with, sizeof with, "%s%s", headers, GZIP);
 	answer = ask(world, request, with);
 	assert_true(answer.is_whole);
-	assert_int_equal(code_of(&answer), 200);
+	assert_int_equal(http_code_of(answer.head), 200);
 	if (is_gzip(&answer) != is_compressed || is_compressed != (plain_size > VDI_GZIP_THRESHOLD))
 		fail_msg("%s, %s: %zu bytes: %s", request, headers, plain_size, answer.head);
 	if (is_compressed) {
@@ -237,7 +172,7 @@ static void assert_same(const struct world *world, const char *request, const ch
 static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
+	struct http_fixture		 world = http_fixture_open(&options);
 	static const char *const refused[] = { "", "Accept-Encoding: gzip;q=0\r\n", "Accept-Encoding: GZIP\r\n", "Accept-Encoding: *\r\n", "Accept-Encoding:\r\n",
 					       "Accept-Encoding: br, deflate\r\n", "Accept-Encoding: identity\r\nAccept-Encoding: gzip\r\n",
 					       "Accept-Encoding: ,;=,\"gzip\"\r\n" };
@@ -278,7 +213,7 @@ static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 	answer = ask(&world, "GET " CM " HTTP/1.0", GZIP);
 	assert_false(is_gzip(&answer));
 	/* The connection lives on. */
-	fd = connect_to(&world, 0);
+	fd = http_open(world.port, 0);
 	for (int i = 0; i < 3; i++) {
 		send_request(fd, "GET " CM " HTTP/1.1", GZIP);
 		answer = read_answer(fd);
@@ -292,13 +227,13 @@ static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 		assert_false(is_gzip(&answer));
 	}
 	close(fd);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 static void r647_the_threshold_is_met_exactly(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
+	struct http_fixture		 world = http_fixture_open(&options);
 	size_t			 size = 131072 - 4000;
 	struct answer		 answer;
 
@@ -314,28 +249,28 @@ static void r647_the_threshold_is_met_exactly(void **state)
 	assert_same(&world, "GET " CM " HTTP/1.1", "", false);
 	put(&world, 0, size + 1, false);
 	assert_same(&world, "GET " CM " HTTP/1.1", "", true);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 static void r647_it_can_be_switched_off(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	struct answer		 answer;
 
 	assert_false(options.no_compression);
 	options.no_compression = true;
-	world = world_open(&options);
+	world = http_fixture_open(&options);
 	put(&world, 1, 200000, false);
 	answer = ask(&world, "GET " CM " HTTP/1.1", GZIP);
 	assert_true(answer.is_whole);
 	assert_false(is_gzip(&answer));
 	answer = ask(&world, "GET " CM "/c1 HTTP/1.1", GZIP);
 	assert_false(is_gzip(&answer));
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-static void fill(struct world *world, unsigned count)
+static void fill(struct http_fixture *world, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		put(world, i, 100000, true);
@@ -347,11 +282,8 @@ static bool begins_with_gzip(int fd)
 	size_t size = 0;
 
 	do {
-		struct pollfd waiting = { fd, POLLIN, 0 };
-		ssize_t	      got;
+		ssize_t got = http_receive_bytes(fd, text + size, 4000);
 
-		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-		got = recv(fd, text + size, 4000, 0);
 		assert_true(got > 0);
 		size += (size_t) got;
 		text[size] = 0;
@@ -363,15 +295,15 @@ static bool begins_with_gzip(int fd)
 static void encoders_are_bounded(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	int			 stalled[VDI_GZIP_LOOP_MAX];
 	struct answer		 answer;
 
 	options.client_request_count_max = VDI_GZIP_LOOP_MAX + 10;
-	world = world_open(&options);
+	world = http_fixture_open(&options);
 	fill(&world, 120);
 	for (int i = 0; i < VDI_GZIP_LOOP_MAX; i++) {
-		stalled[i] = connect_to(&world, 4096);
+		stalled[i] = http_open(world.port, 4096);
 		send_request(stalled[i], "GET " CM " HTTP/1.1", GZIP);
 		assert_true(begins_with_gzip(stalled[i]));
 	}
@@ -385,7 +317,7 @@ static void encoders_are_bounded(void **state)
 	assert_true(answer.is_whole);
 	for (int i = 1; i < VDI_GZIP_LOOP_MAX; i++)
 		close(stalled[i]);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* As many lists as there are encoders are made at once by one loop, as fast as they are read; who asks for little is answered in between, long before the first of them
@@ -394,7 +326,7 @@ static void long_lists_hold_up_nobody(void **state)
 {
 	enum { LISTS = VDI_GZIP_LOOP_MAX };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
+	struct http_fixture		 world = http_fixture_open(&options);
 	static char		 piece[65536];
 	struct pollfd		 waiting[LISTS + 1];
 	size_t			 read_bytes = 0, little_bytes = 0;
@@ -402,15 +334,15 @@ static void long_lists_hold_up_nobody(void **state)
 
 	fill(&world, 120);
 	for (int i = 0; i < LISTS; i++) {
-		waiting[i] = (struct pollfd) { connect_to(&world, 16384), POLLIN, 0 };
+		waiting[i] = (struct pollfd) { http_open(world.port, 16384), POLLIN, 0 };
 		send_request(waiting[i].fd, "GET " CM " HTTP/1.1", GZIP);
 		assert_true(begins_with_gzip(waiting[i].fd)); /* it goes on until its socket is full */
 	}
-	little = connect_to(&world, 0);
+	little = http_open(world.port, 0);
 	waiting[LISTS] = (struct pollfd) { little, POLLIN, 0 };
 	send_request(little, "GET " CM "?limit=1&resourceVersion=0 HTTP/1.1", "Accept-Encoding: identity\r\n");
 	while (little_bytes < 100000) {
-		assert_true(poll(waiting, LISTS + 1, PATIENCE_MS) > 0);
+		assert_true(poll(waiting, LISTS + 1, HTTP_PATIENCE_MS) > 0);
 		for (int i = LISTS; i >= 0; i--) {
 			ssize_t got;
 
@@ -430,7 +362,7 @@ static void long_lists_hold_up_nobody(void **state)
 	print_message("[ %zu KiB of lists before it ]\n", read_bytes >> 10);
 	for (int i = 0; i <= LISTS; i++)
 		close(waiting[i].fd);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* R-652: an answer that has begun and is not out in time is cut. */
@@ -438,11 +370,11 @@ static void r652_an_answer_that_is_not_read_is_cut(void **state)
 {
 	static const char *const headers[] = { "", GZIP };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
+	struct http_fixture		 world = http_fixture_open(&options);
 
 	fill(&world, 120);
 	for (int i = 0; i < 2; i++) {
-		int	      fd = connect_to(&world, 4096);
+		int	      fd = http_open(world.port, 4096);
 		struct answer answer;
 
 		send_request(fd, "GET " CM "?timeout=200ms HTTP/1.1", headers[i]);
@@ -453,14 +385,14 @@ static void r652_an_answer_that_is_not_read_is_cut(void **state)
 		assert_false(answer.is_whole);
 		close(fd);
 	}
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* Every allocation of such an answer fails in turn: it is whole, or an error, or cut, and the server goes on. */
 static void without_memory_an_answer_is_plain_or_none(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
+	struct http_fixture		 world = http_fixture_open(&options);
 	unsigned		 packed = 0, plain = 0, other = 0;
 
 	put(&world, 1, 200000, false);
@@ -472,7 +404,7 @@ static void without_memory_an_answer_is_plain_or_none(void **state)
 		(void) vdi_alloc_fail_nth(nth, 1);
 		answer = ask(&world, nth % 2 ? "GET " CM " HTTP/1.1" : "GET " CM "/c1 HTTP/1.1", GZIP);
 		(void) vdi_alloc_fail_nth(0, 0);
-		if (!answer.is_whole || code_of(&answer) != 200) {
+		if (!answer.is_whole || http_code_of(answer.head) != 200) {
 			other++;
 			continue;
 		}
@@ -487,7 +419,7 @@ static void without_memory_an_answer_is_plain_or_none(void **state)
 	}
 	assert_true(packed > 0 && plain > 0 && other > 0);
 	assert_same(&world, "GET " CM " HTTP/1.1", "", true);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 int main(void)

@@ -1,25 +1,13 @@
 /* What a client may take, and how long: deadlines, limits for one client, and that one client's greed is nobody else's trouble. */
-#include <arpa/inet.h>
-#include <poll.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
 
+#include "http_fixture.h"
 #include "http_server.h"
-#include "vdtest.h"
 
-#define PATIENCE_MS 60000
 #define CM "/api/v1/namespaces/default/configmaps"
 #define FAR CM "?resourceVersion=1000000" /* waits 3 s for a revision that does not come */
-
-struct world {
-	struct vd_env		*env;
-	struct vd_store		*store;
-	const struct vd_store_ops *ops;
-	struct vd_server	*server;
-	uint16_t		 port;
-};
 
 /* A store that, when told so, leaves transactions unanswered until it is told otherwise. */
 static struct {
@@ -64,80 +52,54 @@ static void let_go(void)
 	}
 }
 
-static struct world world_open(const struct vd_server_options *more)
+static struct http_fixture world_open(const struct vd_server_options *more)
 {
 	struct vd_server_options options = *more;
 	struct vd_error		 error = { 0 };
-	struct world		 world = { 0 };
+	struct http_fixture	 world;
 
 	options.listen = "127.0.0.1:0";
 	options.threads = 2;
-	assert_status(vd_env_new_threads(NULL, &world.env), VD_OK);
-	assert_status(vd_store_open_mvcc(world.env, NULL, &world.store, &error), VD_OK);
-	world.ops = slow.inner = world.store->ops;
+	http_fixture_init(&world);
+	slow.inner = world.store->ops;
 	slow.ops = *slow.inner;
 	slow.ops.txn = slow_txn;
 	world.store->ops = &slow.ops;
 	assert_status(vd_server_new(world.env, world.store, &options, &world.server, &error), VD_OK);
 	world.server->write_limit = VD_MS(300);
 	assert_status(vd_server_start(world.server, VD_SECONDS(60), &error), VD_OK);
-	world.port = (uint16_t) atoi(strrchr(vd_server_address(world.server), ':') + 1);
+	world.port = http_port_of(world.server);
 	return world;
 }
 
-static void world_close(struct world *world)
+static void world_close(struct http_fixture *world)
 {
 	let_go();
-	(void) vd_server_drain(world->server, VD_SECONDS(10));
-	vd_server_free(world->server);
-	world->store->ops = world->ops;
-	vd_store_close_wait(world->store);
-	vd_env_free(world->env);
+	http_fixture_stop(world, VD_SECONDS(10));
+	world->store->ops = slow.inner;
+	http_fixture_close(world, VD_SECONDS(0));
 }
 
-static int open_request(const struct world *world, const char *method, const char *path, const char *agent, const char *body)
+static int open_request(const struct http_fixture *world, const char *method, const char *path, const char *agent, const char *body)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(world->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
-	char		   text[1024];
-	int		   size = snprintf(text, sizeof text,
-					   "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-					   "Connection: close\r\n\r\n%s",
-					   method, path, agent, strlen(body), body);
+	int  fd = http_open(world->port, 0);
+	char headers[256];
 
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
-	assert_int_equal(send(fd, text, (size_t) size, MSG_NOSIGNAL), size);
+	(void) snprintf(headers, sizeof headers, "User-Agent: %s\r\n" HTTP_JSON, agent);
+	http_send_request(fd, method, path, headers, body);
 	return fd;
 }
 
-/* Reads until the text holds mark, or (NULL) to the end. */
+/* Reads until the text holds mark, or (NULL) to the end. Good until the next call. */
 static const char *read_until(int fd, const char *mark)
 {
-	static char text[1 << 20];
-	size_t	    size = 0;
+	static char *text;
 
-	text[0] = 0;
-	while (mark == NULL || strstr(text, mark) == NULL) {
-		struct pollfd waiting = { fd, POLLIN, 0 };
-		ssize_t	      got;
-
-		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-		got = recv(fd, text + size, sizeof text - 1 - size, 0);
-		if (got <= 0)
-			break;
-		size += (size_t) got;
-		text[size] = 0;
-	}
-	return text;
+	free(text);
+	return text = http_read_until(fd, mark);
 }
 
-static int code_of(const char *text)
-{
-	return strncmp(text, "HTTP/1.1 ", 9) == 0 ? atoi(text + 9) : -1;
-}
-
-static const char *ask(const struct world *world, const char *method, const char *path, const char *agent, const char *body)
+static const char *ask(const struct http_fixture *world, const char *method, const char *path, const char *agent, const char *body)
 {
 	int	    fd = open_request(world, method, path, agent, body);
 	const char *text = read_until(fd, NULL);
@@ -155,7 +117,7 @@ static const char *ask(const struct world *world, const char *method, const char
 static void r650_r651_r652_requests_have_their_time(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	const char		*text;
 	vd_mono			 started;
 
@@ -165,7 +127,7 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	/* The server's own. */
 	started = vd_env_now(world.env);
 	text = ask(&world, "GET", FAR, "a", "");
-	assert_int_equal(code_of(text), 504);
+	assert_int_equal(http_code_of(text), 504);
 	assert_has(text, "\"message\":\"Timeout: request did not complete within the allotted timeout\",\"reason\":\"Timeout\"");
 	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(990).ns);
 	/* Less, if the client says so; more is not to be had; 0 means nothing. */
@@ -178,11 +140,11 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	assert_has(ask(&world, "GET", FAR "&timeout=0s", "a", ""), "within the allotted timeout");
 	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(1980).ns);
 	text = ask(&world, "GET", CM "?timeout=soon", "a", "");
-	assert_int_equal(code_of(text), 400);
+	assert_int_equal(http_code_of(text), 400);
 	assert_has(text, "invalid timeout specified in the request URL - time: invalid duration");
 	/* A watch lives longer. */
 	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1&timeoutSeconds=2&timeout=100ms", "a", "");
-	assert_int_equal(code_of(text), 200);
+	assert_int_equal(http_code_of(text), 200);
 	assert_has(text, "\r\n0\r\n\r\n");
 	world_close(&world);
 }
@@ -191,30 +153,30 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 static void r653_writes_have_less(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
+	struct http_fixture		 world = world_open(&options);
 	const char		*text;
 
 	assert_int_equal(VDI_HTTP_WRITE_LIMIT.ns, VD_SECONDS(34).ns);
-	assert_int_equal(code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"x\"}}")), 201);
+	assert_int_equal(http_code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"x\"}}")), 201);
 	atomic_store(&slow.holds, true);
 	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"y\"}}");
-	assert_int_equal(code_of(text), 504);
+	assert_int_equal(http_code_of(text), 504);
 	assert_has(text, "\"message\":\"Timeout: request did not complete within requested timeout - context deadline exceeded\",\"reason\":\"Timeout\"");
 	text = ask(&world, "DELETE", CM "/x", "a", "");
-	assert_int_equal(code_of(text), 504);
+	assert_int_equal(http_code_of(text), 504);
 	assert_has(text, "within requested timeout - context deadline exceeded");
 	/* Asked for even less: the client's own time. */
 	assert_has(ask(&world, "DELETE", CM "/x?timeout=100ms", "a", ""), "within the allotted timeout");
 	assert_has(ask(&world, "DELETE", CM "?timeout=700ms", "a", ""), "within the allotted timeout");
 	let_go();
-	assert_int_equal(code_of(ask(&world, "GET", CM "/x", "a", "")), 200);
+	assert_int_equal(http_code_of(ask(&world, "GET", CM "/x", "a", "")), 200);
 	world_close(&world);
 }
 
 static void r655_too_many_requests_of_one_client(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	int			 busy[2];
 	const char		*text;
 
@@ -226,23 +188,23 @@ static void r655_too_many_requests_of_one_client(void **state)
 		continue;
 	do
 		text = ask(&world, "GET", CM, "greedy", "");
-	while (code_of(text) == 200); /* until both have been dispatched */
-	assert_int_equal(code_of(text), 429);
+	while (http_code_of(text) == 200); /* until both have been dispatched */
+	assert_int_equal(http_code_of(text), 429);
 	assert_has(text, "\r\nRetry-After: 1\r\n");
 	assert_has(text, "\r\nContent-Type: text/plain");
 	assert_has(text, "\r\n\r\nToo many requests, please try again later.\n");
 	/* Others are served, and so is what is no resource. */
-	assert_int_equal(code_of(ask(&world, "GET", CM, "modest", "")), 200);
-	assert_int_equal(code_of(ask(&world, "GET", "/readyz", "greedy", "")), 200);
+	assert_int_equal(http_code_of(ask(&world, "GET", CM, "modest", "")), 200);
+	assert_int_equal(http_code_of(ask(&world, "GET", "/readyz", "greedy", "")), 200);
 	/* When one is done there is room again. */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(code_of(read_until(busy[i], NULL)), 504);
+		assert_int_equal(http_code_of(read_until(busy[i], NULL)), 504);
 		close(busy[i]);
 	}
 	do
 		text = ask(&world, "GET", CM, "greedy", "");
-	while (code_of(text) == 429);
-	assert_int_equal(code_of(text), 200);
+	while (http_code_of(text) == 429);
+	assert_int_equal(http_code_of(text), 200);
 	world_close(&world);
 }
 
@@ -250,7 +212,7 @@ static void r655_too_many_requests_of_one_client(void **state)
 static void r655_too_many_requests_of_all_clients(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	int			 busy[2];
 	const char		*text;
 
@@ -265,35 +227,35 @@ static void r655_too_many_requests_of_all_clients(void **state)
 	while (world.server->accounts.budgets[VDI_REQUEST_READING].taken < 2)
 		continue;
 	text = ask(&world, "GET", CM, "greedy", "");
-	if (code_of(text) == 200) /* those before were over already: under a load like that nothing can be said */
+	if (http_code_of(text) == 200) /* those before were over already: under a load like that nothing can be said */
 		print_message("[ too slow here ]\n");
 	else
-		assert_int_equal(code_of(text), 429);
-	if (code_of(text) == 429) {
+		assert_int_equal(http_code_of(text), 429);
+	if (http_code_of(text) == 429) {
 		assert_has(text, "\r\nRetry-After: 1\r\n");
 		assert_has(text, "\r\n\r\nToo many requests, please try again later.\n");
 	}
-	assert_int_equal(code_of(ask(&world, "GET", CM, "modest", "")), 200);
-	assert_int_equal(code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"x\"}}")), 201);
+	assert_int_equal(http_code_of(ask(&world, "GET", CM, "modest", "")), 200);
+	assert_int_equal(http_code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"x\"}}")), 201);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(code_of(read_until(busy[i], NULL)), 504);
+		assert_int_equal(http_code_of(read_until(busy[i], NULL)), 504);
 		close(busy[i]);
 	}
 	while (world.server->accounts.budgets[VDI_REQUEST_READING].taken) /* they wait for their revision on */
 		continue;
 	/* A write under way keeps its place until the store has answered, also when its client has been told 504. */
 	atomic_store(&slow.holds, true);
-	assert_int_equal(code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"y\"}}")), 504);
+	assert_int_equal(http_code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"y\"}}")), 504);
 	text = ask(&world, "POST", CM, "modest", "{\"metadata\":{\"name\":\"z\"}}");
-	assert_int_equal(code_of(text), 429);
+	assert_int_equal(http_code_of(text), 429);
 	assert_has(ask(&world, "GET", "/metrics", "x", ""), "apiserver_request_terminations_total{verb=\"POST\",group=\"\",version=\"v1\",resource=\"configmaps\",subresource=\"\",scope=\"resource\",component=\"apiserver\",code=\"429\"} 1\n");
 	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_clients 1\n");
 	assert_has(ask(&world, "GET", "/debug/vedette?pretty=false", "x", ""), "{\"address\":\"127.0.0.1\",\"userAgent\":\"greedy\",\"requests\":1,\"watches\":0,\"unsentBytes\":0,\"answerBytes\":0}");
 	let_go();
 	do
 		text = ask(&world, "POST", CM, "modest", "{\"metadata\":{\"name\":\"z\"}}");
-	while (code_of(text) == 429);
-	assert_int_equal(code_of(text), 201);
+	while (http_code_of(text) == 429);
+	assert_int_equal(http_code_of(text), 201);
 	while (world.server->requests_open)
 		continue;
 	for (int kind = 0; kind < VDI_REQUEST_KINDS; kind++) {
@@ -306,7 +268,7 @@ static void r655_too_many_requests_of_all_clients(void **state)
 static void r655_too_many_watches_of_one_client(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	int			 watches[3], other;
 	const char		*text;
 
@@ -314,29 +276,29 @@ static void r655_too_many_watches_of_one_client(void **state)
 	world = world_open(&options);
 	for (int i = 0; i < 3; i++) {
 		watches[i] = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
-		assert_int_equal(code_of(read_until(watches[i], "\r\n\r\n")), 200);
+		assert_int_equal(http_code_of(read_until(watches[i], "\r\n\r\n")), 200);
 	}
 	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
-	assert_int_equal(code_of(text), 429);
+	assert_int_equal(http_code_of(text), 429);
 	assert_has(text, "Too many requests, please try again later.");
-	assert_int_equal(code_of(ask(&world, "GET", CM, "greedy", "")), 200); /* reading is another matter */
+	assert_int_equal(http_code_of(ask(&world, "GET", CM, "greedy", "")), 200); /* reading is another matter */
 	other = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "modest", "");
-	assert_int_equal(code_of(read_until(other, "\r\n\r\n")), 200);
+	assert_int_equal(http_code_of(read_until(other, "\r\n\r\n")), 200);
 	close(other);
 	close(watches[0]);
 	do {
 		watches[0] = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
 		text = read_until(watches[0], "\r\n\r\n");
-		if (code_of(text) == 429)
+		if (http_code_of(text) == 429)
 			close(watches[0]);
-	} while (code_of(text) == 429);
-	assert_int_equal(code_of(text), 200);
+	} while (http_code_of(text) == 429);
+	assert_int_equal(http_code_of(text), 200);
 	for (int i = 0; i < 3; i++)
 		close(watches[i]);
 	world_close(&world);
 }
 
-static int64_t unsent_of(struct world *world, const char *agent)
+static int64_t unsent_of(struct http_fixture *world, const char *agent)
 {
 	struct vdi_account *account;
 	int64_t		    bytes;
@@ -347,7 +309,7 @@ static int64_t unsent_of(struct world *world, const char *agent)
 	return bytes;
 }
 
-static void put_big(struct world *world, const char *name)
+static void put_big(struct http_fixture *world, const char *name)
 {
 	static char body[100100];
 	char	    key[128];
@@ -364,17 +326,17 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 {
 	enum { STALLED = 24, EVENTS = 60, LIMIT = 1 << 20, FRAME = 101000 };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	int			 stalled[STALLED], healthy;
 
 	options.client_bytes_max = LIMIT;
 	world = world_open(&options);
 	for (int i = 0; i < STALLED; i++) {
 		stalled[i] = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "stalled", "");
-		assert_int_equal(code_of(read_until(stalled[i], "\r\n\r\n")), 200);
+		assert_int_equal(http_code_of(read_until(stalled[i], "\r\n\r\n")), 200);
 	}
 	healthy = open_request(&world, "GET", CM "?watch=1&resourceVersion=1&fieldSelector=metadata.name!=none", "healthy", "");
-	assert_int_equal(code_of(read_until(healthy, "\r\n\r\n")), 200);
+	assert_int_equal(http_code_of(read_until(healthy, "\r\n\r\n")), 200);
 	for (int i = 0; i < EVENTS; i++) {
 		char name[16], mark[32];
 
@@ -403,7 +365,7 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 static void answers_that_are_not_read_are_counted(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	int			 greedy;
 	const char		*text;
 
@@ -416,18 +378,18 @@ static void answers_that_are_not_read_are_counted(void **state)
 		put_big(&world, name);
 	}
 	greedy = open_request(&world, "GET", CM "?pretty=true", "greedy", ""); /* ten megabytes, made whole; the kernel takes a part */
-	assert_int_equal(code_of(read_until(greedy, "\r\n\r\n")), 200);
+	assert_int_equal(http_code_of(read_until(greedy, "\r\n\r\n")), 200);
 	while (strstr(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n"))
 		continue;
 	text = ask(&world, "GET", CM "/n1", "greedy", "");
-	assert_int_equal(code_of(text), 429);
+	assert_int_equal(http_code_of(text), 429);
 	assert_has(text, "Too many requests, please try again later.");
-	assert_int_equal(code_of(ask(&world, "GET", CM "/n1", "modest", "")), 200);
+	assert_int_equal(http_code_of(ask(&world, "GET", CM "/n1", "modest", "")), 200);
 	close(greedy);
 	do
 		text = ask(&world, "GET", CM "/n1", "greedy", "");
-	while (code_of(text) == 429);
-	assert_int_equal(code_of(text), 200);
+	while (http_code_of(text) == 429);
+	assert_int_equal(http_code_of(text), 200);
 	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n");
 	world_close(&world);
 }
@@ -437,13 +399,13 @@ static void a_stalled_watch_holds_little_of_the_kernels_memory(void **state)
 {
 	enum { EVENTS = 12 };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(&options);
+	struct http_fixture		 world = world_open(&options);
 	int			 stalled, healthy;
 
 	stalled = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "stalled", "");
-	assert_int_equal(code_of(read_until(stalled, "\r\n\r\n")), 200);
+	assert_int_equal(http_code_of(read_until(stalled, "\r\n\r\n")), 200);
 	healthy = open_request(&world, "GET", CM "?watch=1&resourceVersion=1&fieldSelector=metadata.name!=none", "healthy", "");
-	assert_int_equal(code_of(read_until(healthy, "\r\n\r\n")), 200);
+	assert_int_equal(http_code_of(read_until(healthy, "\r\n\r\n")), 200);
 	for (int i = 0; i < EVENTS; i++) {
 		char name[16], mark[32];
 

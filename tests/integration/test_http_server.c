@@ -1,24 +1,11 @@
 /* The server in this process, on a memory store, spoken to over raw sockets: CRUD, lists, watches, and clients that misbehave. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <vedette/server.h>
 
+#include "http_fixture.h"
 #include "json_scan.h"
-#include "vdtest.h"
-
-#define PATIENCE_MS 20000
-
-struct fixture {
-	struct vd_env	 *env;
-	struct vd_store	 *store;
-	struct vd_server *server;
-	uint16_t	  port;
-};
 
 /* What one client has read and not yet used up. */
 struct client {
@@ -34,46 +21,26 @@ struct answer {
 	char *body;
 };
 
-static struct fixture *fixture;
+static struct http_fixture fixture;
 
 static int set_up(void **state)
 {
-	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct vd_error		 error = { 0 };
-
 	(void) state;
-	fixture = calloc(1, sizeof *fixture);
-	options.listen = "127.0.0.1:0";
-	options.threads = 2;
-	if (vd_env_new_threads(NULL, &fixture->env) != VD_OK || vd_store_open_mvcc(fixture->env, NULL, &fixture->store, &error) != VD_OK ||
-	    vd_server_new(fixture->env, fixture->store, &options, &fixture->server, &error) != VD_OK ||
-	    vd_server_start(fixture->server, VD_SECONDS(60), &error) != VD_OK) {
-		print_message("%s\n", error.message);
-		return -1;
-	}
-	fixture->port = (uint16_t) atoi(strrchr(vd_server_address(fixture->server), ':') + 1);
+	http_fixture_init(&fixture);
+	http_fixture_start(&fixture, 2, NULL);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void) state;
-	(void) vd_server_drain(fixture->server, VD_SECONDS(10));
-	fixture->server = vd_server_free(fixture->server);
-	fixture->store = vd_store_close_wait(fixture->store);
-	fixture->env = vd_env_free(fixture->env);
-	free(fixture);
+	http_fixture_close(&fixture, VD_SECONDS(10));
 	return 0;
 }
 
 static struct client open_client(void)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(fixture->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct client	   client = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
-
-	assert_true(client.fd >= 0);
-	assert_int_equal(connect(client.fd, (struct sockaddr *) &address, sizeof address), 0);
-	return client;
+	return (struct client) { .fd = http_open(fixture.port, 0) };
 }
 
 static void close_client(struct client *client)
@@ -86,29 +53,19 @@ static void close_client(struct client *client)
 
 static void send_text(struct client *client, const char *text)
 {
-	size_t size = strlen(text);
-
-	while (size) {
-		ssize_t sent = send(client->fd, text, size, MSG_NOSIGNAL);
-
-		assert_true(sent > 0);
-		text += sent;
-		size -= (size_t) sent;
-	}
+	http_send_bytes(client->fd, text, strlen(text));
 }
 
 /* False at the end of the stream. */
 static bool read_more(struct client *client)
 {
-	struct pollfd waiting = { client->fd, POLLIN, 0 };
-	ssize_t	      size;
+	ssize_t size;
 
-	assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
 	if (client->capacity - client->size < 65536) {
 		client->capacity = client->capacity * 2 + 131072;
 		client->data = realloc(client->data, client->capacity);
 	}
-	size = recv(client->fd, client->data + client->size, client->capacity - client->size - 1, 0);
+	size = http_receive_bytes(client->fd, client->data + client->size, client->capacity - client->size - 1);
 	if (size <= 0)
 		return false;
 	client->size += (size_t) size;
@@ -168,7 +125,7 @@ static struct answer read_answer(struct client *client)
 	struct answer answer = { .head = read_until(client, "\r\n\r\n") };
 	const char   *length = strstr(answer.head, "Content-Length: ");
 
-	answer.code = atoi(answer.head + 9);
+	answer.code = http_code_of(answer.head);
 	if (length) {
 		answer.body = read_exactly(client, strtoul(length + 16, NULL, 10));
 	} else if (strstr(answer.head, "Transfer-Encoding: chunked")) {
@@ -196,11 +153,7 @@ static void free_answer(struct answer *answer)
 
 static struct answer request_on(struct client *client, const char *method, const char *path, const char *headers, const char *body)
 {
-	char *text = malloc(strlen(path) + strlen(body) + strlen(headers) + 256);
-
-	sprintf(text, "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", method, path, headers, strlen(body), body);
-	send_text(client, text);
-	free(text);
+	http_send_kept_request(client->fd, method, path, headers, body);
 	return read_answer(client);
 }
 
@@ -213,7 +166,7 @@ static struct answer request(const char *method, const char *path, const char *h
 	return answer;
 }
 
-#define JSON "Content-Type: application/json\r\n"
+#define JSON HTTP_JSON
 
 static void expect(const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
 {
@@ -237,7 +190,7 @@ static void r660_objects_are_created_read_changed_and_deleted(void **state)
 	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"2\"}}", 200, "\"x\":\"2\"");
 	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"b\"}}", 400, "does not match the name on the URL");
 	expect("PUT", CM "/nope", JSON, "{\"metadata\":{\"name\":\"nope\"}}", 404, "configmaps \\\"nope\\\" not found");
-	expect("PATCH", CM "/a", "Content-Type: application/merge-patch+json\r\n", "{\"data\":{\"y\":\"3\",\"x\":null}}", 200, "\"data\":{\"y\":\"3\"}");
+	expect("PATCH", CM "/a", HTTP_MERGE, "{\"data\":{\"y\":\"3\",\"x\":null}}", 200, "\"data\":{\"y\":\"3\"}");
 	expect("PATCH", CM "/a", "Content-Type: application/json-patch+json\r\n", "[{\"op\":\"test\",\"path\":\"/data/y\",\"value\":\"9\"}]", 422,
 	       "testing value failed");
 	expect("PATCH", CM "/a", "Content-Type: application/apply-patch+yaml\r\n", "{}", 415, "UnsupportedMediaType");
@@ -292,7 +245,7 @@ static void r612_fields_are_checked_against_the_kind(void **state)
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"data\":{\"x\":1}}", 400,
 	       "cannot be handled as a ConfigMap: data.x: is not a string");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"fields\"}}", 201, "fields");
-	expect("PATCH", CM "/fields", "Content-Type: application/merge-patch+json\r\n", "{\"data\":{\"x\":1}}", 400, "data.x: is not a string");
+	expect("PATCH", CM "/fields", HTTP_MERGE, "{\"data\":{\"x\":1}}", 400, "data.x: is not a string");
 	expect("PUT", CM "/fields?fieldValidation=Strict", JSON, unknown, 400, "strict decoding error");
 	/* a definition has tables of its own */
 	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All&fieldValidation=Strict", JSON,
@@ -307,7 +260,7 @@ static void r667_finalizers_delay_the_deletion(void **state)
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"f\",\"finalizers\":[\"example.com/x\"]}}", 201, "example.com/x");
 	expect("DELETE", CM "/f", "", "", 200, "\"deletionTimestamp\":\"");
 	expect("GET", CM "/f", "", "", 200, "\"deletionTimestamp\":\"");
-	expect("PATCH", CM "/f", "Content-Type: application/merge-patch+json\r\n", "{\"metadata\":{\"finalizers\":null}}", 200, "\"name\":\"f\"");
+	expect("PATCH", CM "/f", HTTP_MERGE, "{\"metadata\":{\"finalizers\":null}}", 200, "\"name\":\"f\"");
 	expect("GET", CM "/f", "", "", 404, "NotFound");
 }
 
@@ -316,7 +269,7 @@ static void h348_status_has_its_own_door(void **state)
 	static const char path[] = "/api/v1/namespaces/default/pods";
 
 	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"p\"},\"spec\":{},\"status\":{\"phase\":\"Running\"}}", 201, "\"phase\":\"Pending\"");
-	expect("PATCH", "/api/v1/namespaces/default/pods/p/status", "Content-Type: application/merge-patch+json\r\n",
+	expect("PATCH", "/api/v1/namespaces/default/pods/p/status", HTTP_MERGE,
 	       "{\"status\":{\"phase\":\"Running\"},\"spec\":{\"nodeName\":\"n\"}}", 200, "\"spec\":{}");
 	expect("GET", "/api/v1/namespaces/default/pods/p", "", "", 200, "\"phase\":\"Running\"");
 	expect("PATCH", "/api/v1/namespaces/default/pods/p", "Content-Type: application/strategic-merge-patch+json\r\n",
@@ -333,7 +286,7 @@ static void h347_scale_reads_and_writes_replicas(void **state)
 	static const char path[] = "/apis/apps/v1/namespaces/default/deployments";
 
 	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"d\"},\"spec\":{}}", 201, "\"replicas\":1");
-	expect("PATCH", "/apis/apps/v1/namespaces/default/deployments/d/scale", "Content-Type: application/merge-patch+json\r\n",
+	expect("PATCH", "/apis/apps/v1/namespaces/default/deployments/d/scale", HTTP_MERGE,
 	       "{\"spec\":{\"replicas\":4}}", 200, "\"kind\":\"Scale\"");
 	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d", "", "", 200, "\"replicas\":4");
 	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", "", "", 200, "\"spec\":{\"replicas\":4}");
@@ -546,7 +499,7 @@ static void r472_get_at_an_exact_revision(void **state)
 	assert_non_null(at);
 	first = atoll(at + strlen("\"resourceVersion\":\""));
 	free_answer(&answer);
-	expect("PATCH", CM "/travel", "Content-Type: application/merge-patch+json\r\n", "{\"data\":{\"k\":\"two\"}}", 200, "two");
+	expect("PATCH", CM "/travel", HTTP_MERGE, "{\"data\":{\"k\":\"two\"}}", 200, "two");
 	expect("DELETE", CM "/travel", "", "", 200, "Success");
 	for (int i = -1; i <= 2; i++) {
 		snprintf(path, sizeof path, CM "/travel?resourceVersionMatch=Exact&resourceVersion=%lld", first + i);
@@ -599,13 +552,13 @@ static void only_loopback_is_served_without_authentication(void **state)
 	struct vd_error		 error;
 
 	options.listen = "0.0.0.0:0";
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID_ARGUMENT);
 	assert_non_null(strstr(error.message, "loopback"));
 	options.listen = "127.0.0.1";
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID_ARGUMENT);
 	options.listen = "127.0.0.1:0";
 	options.resources = vd_bytes_of("[{\"group\":\"x.io\"}]");
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID);
 	assert_non_null(strstr(error.message, "entry 0"));
 }
 
@@ -615,7 +568,7 @@ static void draining_ends_watches_cleanly(void **state)
 	struct client client = open_client();
 
 	watch(&client, "&labelSelector=none", "");
-	assert_status(vd_server_drain(fixture->server, VD_SECONDS(10)), VD_OK);
+	assert_status(vd_server_drain(fixture.server, VD_SECONDS(10)), VD_OK);
 	assert_null(read_chunk(&client));
 	assert_false(read_more(&client));
 	close_client(&client);
@@ -762,10 +715,10 @@ static void a_server_on_a_path_serves_one_kind_read_only(void **state)
 	options.listen = listen;
 	options.read_only = true;
 	options.only = "nothings";
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID);
 	assert_string_equal(error.message, "resources: there is no kind nothings");
 	options.only = "configmaps";
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_OK);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_OK);
 	assert_status(vd_server_start(server, VD_SECONDS(60), &error), VD_OK);
 	assert_string_equal(vd_server_address(server), listen);
 	assert_int_equal(stat(address.sun_path, &file), 0);
@@ -787,9 +740,9 @@ static void a_server_on_a_path_serves_one_kind_read_only(void **state)
 	(void) vd_server_free(server);
 	assert_int_equal(rmdir(directory), 0); /* the socket is gone */
 	options.listen = "unix:";
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID_ARGUMENT);
 	options.listen = "unix:/nowhere/at/all";
-	assert_status(vd_server_new(fixture->env, fixture->store, &options, &server, &error), VD_IO);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_IO);
 	expect("DELETE", CM "/within", "", "", 200, "Success");
 }
 

@@ -1,18 +1,15 @@
 /* Watch lists that go out compressed (R-642): who gets them, that each chunk is one complete member and holds what a plain watch is told, at once, and that neither long
  * objects, nor clients that do not read, nor a thousand of them are anybody's trouble. */
-#include <arpa/inet.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
 #include <zlib.h>
 
 #include "alloc.h"
+#include "http_fixture.h"
 #include "http_gzip.h"
 #include "http_server.h"
-#include "vdtest.h"
 
-#define PATIENCE_MS 240000
 #define CM	    "/api/v1/namespaces/default/configmaps"
 #define STATE	    "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 #define GZIP	    "Accept-Encoding: gzip\r\n"
@@ -20,59 +17,6 @@
 #define METADATA    "Accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io\r\n"
 #define PROTOBUF    "Accept: application/vnd.kubernetes.protobuf\r\n"
 #define END	    "k8s.io/initial-events-end"
-
-struct world {
-	struct vd_env	 *env;
-	struct vd_store	 *store;
-	struct vd_server *server;
-	uint16_t	  port;
-};
-
-static struct world world_open(const struct vd_server_options *more)
-{
-	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct vd_error		 error = { 0 };
-	struct world		 world = { 0 };
-
-	if (more)
-		options = *more;
-	options.listen = "127.0.0.1:0";
-	options.threads = 1;
-	assert_status(vd_env_new_threads(NULL, &world.env), VD_OK);
-	assert_status(vd_store_open_mvcc(world.env, NULL, &world.store, &error), VD_OK);
-	assert_status(vd_server_new(world.env, world.store, &options, &world.server, &error), VD_OK);
-	assert_status(vd_server_start(world.server, VD_SECONDS(60), &error), VD_OK);
-	world.port = (uint16_t) atoi(strrchr(vd_server_address(world.server), ':') + 1);
-	return world;
-}
-
-static void world_close(struct world *world)
-{
-	(void) vd_server_drain(world->server, VD_SECONDS(1));
-	vd_server_free(world->server);
-	vd_store_close_wait(world->store);
-	vd_env_free(world->env);
-}
-
-/* size: of what it carries, which does not shrink when random. */
-static void put(struct world *world, const char *name, size_t size, bool random)
-{
-	char	       *body = malloc(size + 300), key[64];
-	static uint32_t seed = 1;
-	size_t		used;
-
-	assert_non_null(body);
-	used = (size_t) snprintf(body, 300, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\"},\"data\":{\"x\":\"", name);
-
-	for (size_t i = 0; i < size; i++) {
-		seed = seed * 1664525 + 1013904223;
-		body[used++] = random ? "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[seed >> 26] : 'x';
-	}
-	used += (size_t) sprintf(body + used, "\"}}");
-	snprintf(key, sizeof key, "/registry/configmaps/default/%s", name);
-	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), (struct vd_bytes) { body, used }, NULL, NULL), VD_OK);
-	free(body);
-}
 
 /* ---- The client ---- */
 
@@ -93,12 +37,10 @@ struct watch {
 /* More of what the server sends; false: it sends no more. */
 static bool receive(struct watch *watch)
 {
-	struct pollfd waiting = { watch->fd, POLLIN, 0 };
-	ssize_t	      got;
+	ssize_t got;
 
-	assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
 	watch->input = realloc(watch->input, watch->input_size + 65537);
-	got = recv(watch->fd, watch->input + watch->input_size, 65536, 0);
+	got = http_receive_bytes(watch->fd, watch->input + watch->input_size, 65536);
 	if (got <= 0)
 		return false;
 	watch->input_size += (size_t) got;
@@ -113,19 +55,14 @@ static void drop_input(struct watch *watch, size_t size)
 	watch->input[watch->input_size] = 0;
 }
 
-static struct watch *watch_open(const struct world *world, const char *query, const char *headers, int receive_bytes)
+static struct watch *watch_open(const struct http_fixture *world, const char *query, const char *headers, int receive_bytes)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(world->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct watch	  *watch = calloc(1, sizeof *watch);
-	char		   request[1024], *end;
-	int		   size = snprintf(request, sizeof request, "GET " CM "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", query, headers);
+	struct watch *watch = calloc(1, sizeof *watch);
+	char	      request[1024], *end;
+	int	      size = snprintf(request, sizeof request, "GET " CM "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", query, headers);
 
-	watch->fd = socket(AF_INET, SOCK_STREAM, 0);
-	assert_true(watch->fd >= 0);
-	if (receive_bytes)
-		(void) setsockopt(watch->fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-	assert_int_equal(connect(watch->fd, (struct sockaddr *) &address, sizeof address), 0);
-	assert_int_equal(send(watch->fd, request, (size_t) size, MSG_NOSIGNAL), size);
+	watch->fd = http_open(world->port, receive_bytes);
+	http_send_bytes(watch->fd, request, (size_t) size);
 	do {
 		if (!receive(watch)) {
 			watch->is_cut = true;
@@ -255,13 +192,13 @@ static void read_all(struct watch *watch)
 
 static void t202_r642_a_watch_list_is_one_member_a_flush(void **state)
 {
-	struct world  world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	struct watch *packed, *plain;
 	char	      name[16];
 
 	for (int i = 0; i < 200; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
-		put(&world, name, 1000, i % 2);
+		http_fixture_put(&world, name, 1000, i % 2);
 	}
 	packed = watch_open(&world, STATE, GZIP, 0);
 	plain = watch_open(&world, STATE, "", 0);
@@ -282,7 +219,7 @@ static void t202_r642_a_watch_list_is_one_member_a_flush(void **state)
 		const char *line;
 
 		snprintf(name, sizeof name, "l%03d", i);
-		put(&world, name, 500 + (size_t) i * 5000, false);
+		http_fixture_put(&world, name, 500 + (size_t) i * 5000, false);
 		line = expect_line(packed, name);
 		assert_int_equal(packed->chunk_size, strlen(line) + 1);
 		assert_true(packed->chunk_bytes < 1000);
@@ -290,7 +227,7 @@ static void t202_r642_a_watch_list_is_one_member_a_flush(void **state)
 	}
 	watch_close(packed);
 	watch_close(plain);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
@@ -315,15 +252,15 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 		{ "?watch=1&resourceVersion=1&allowWatchBookmarks=true", GZIP, false },
 	};
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world = world_open(NULL);
+	struct http_fixture		 world = http_fixture_open(NULL);
 	struct watch		*watch;
 
-	put(&world, "c", 200000, false);
+	http_fixture_put(&world, "c", 200000, false);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		watch = watch_open(&world, rows[i].query, rows[i].headers, 0);
 		if (watch->is_gzip != rows[i].is_gzip || memcmp(watch->head, "HTTP/1.1 200", 12) != 0)
 			fail_msg("%s %s: %s", rows[i].query, rows[i].headers, watch->head);
-		put(&world, "d", 10, false);
+		http_fixture_put(&world, "d", 10, false);
 		do
 			assert_true(take_chunk(watch));
 		while (strstr(watch->text, "\"name\":\"d\"") == NULL);
@@ -334,56 +271,44 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 	assert_memory_equal(watch->head, "HTTP/1.1 4", 10);
 	assert_false(watch->is_gzip);
 	watch_close(watch);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 
 	options.no_compression = true;
-	world = world_open(&options);
-	put(&world, "c", 200000, false);
+	world = http_fixture_open(&options);
+	http_fixture_put(&world, "c", 200000, false);
 	watch = watch_open(&world, STATE, GZIP, 0);
 	assert_false(watch->is_gzip);
 	read_state(watch);
 	watch_close(watch);
-	world_close(&world);
-}
-
-/* What is answered to request, to the end of the connection. */
-static const char *answer_of(const struct world *world, const char *request)
-{
-	static char	   answer[1 << 20];
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(world->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	size_t		   size = 0;
-	ssize_t		   got;
-	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
-	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-	while ((got = recv(fd, answer + size, sizeof answer - 1 - size, 0)) > 0)
-		size += (size_t) got;
-	answer[size] = 0;
-	close(fd);
-	return answer;
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 static void r642_http_1_0_has_no_watches(void **state)
 {
-	struct world world = world_open(NULL);
-	const char  *answer = answer_of(&world, "GET " CM STATE " HTTP/1.0\r\n" GZIP "\r\n");
+	static const char request[] = "GET " CM STATE " HTTP/1.0\r\n" GZIP "\r\n";
+	struct http_fixture	  world = http_fixture_open(NULL);
+	int		  fd = http_open(world.port, 0);
+	char		 *answer;
 
+	http_send_bytes(fd, request, sizeof request - 1);
+	answer = http_read_until(fd, NULL);
+	close(fd);
 	assert_non_null(strstr(answer, " 400 "));
 	assert_null(strstr(answer, "Content-Encoding"));
-	world_close(&world);
+	free(answer);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* What is in the members is what the plain watch says, in every form (two may be written at different seconds: tables only begin alike). */
 static void r642_r640_every_form_holds_the_same(void **state)
 {
 	static const char *const forms[] = { "", METADATA, PROTOBUF, TABLE };
-	struct world		 world = world_open(NULL);
+	struct http_fixture		 world = http_fixture_open(NULL);
 	char			 headers[200], name[16];
 
 	for (int i = 0; i < 150; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
-		put(&world, name, 700, i % 2);
+		http_fixture_put(&world, name, 700, i % 2);
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(forms); i++) {
 		struct watch *watches[2];
@@ -406,28 +331,28 @@ static void r642_r640_every_form_holds_the_same(void **state)
 		watch_close(watches[0]);
 		watch_close(watches[1]);
 	}
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* The time that the client gave is over: complete members, and the last chunk. */
 static void r642_r630_a_deadline_ends_it_behind_a_whole_member(void **state)
 {
-	struct world  world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	struct watch *watch;
 
-	put(&world, "c", 1000, false);
+	http_fixture_put(&world, "c", 1000, false);
 	watch = watch_open(&world, STATE "&timeoutSeconds=1", GZIP, 0);
 	assert_true(watch->is_gzip);
 	read_all(watch);
 	assert_true(watch->is_over && !watch->is_cut);
 	watch_close(watch);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* A table watch's later frames are shared too, and its first one is its own. */
 static void r642_r640_a_table_goes_on(void **state)
 {
-	struct world  world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	struct watch *watches[2];
 
 	for (int i = 0; i < 2; i++) {
@@ -437,29 +362,29 @@ static void r642_r640_a_table_goes_on(void **state)
 		assert_non_null(strstr(watches[i]->text, "\"columnDefinitions\":[{"));
 	}
 	for (int i = 0; i < 3; i++) {
-		put(&world, "c", 100, false);
+		http_fixture_put(&world, "c", 100, false);
 		for (int j = 0; j < 2; j++)
 			expect_line(watches[j], "\"columnDefinitions\":[],\"rows\":[{\"cells\":[\"c\"");
 	}
 	watch_close(watches[0]);
 	watch_close(watches[1]);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* An object that takes longer than a turn goes out in several members; what is written meanwhile comes behind it. */
 static void r642_a_long_object_takes_several_turns(void **state)
 {
-	struct world  world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	struct watch *packed, *plain;
 
-	put(&world, "a", 100, false);
-	put(&world, "b", 1000000, true);
-	put(&world, "c", 1000000, true);
-	put(&world, "d", 100, false);
+	http_fixture_put(&world, "a", 100, false);
+	http_fixture_put(&world, "b", 1000000, true);
+	http_fixture_put(&world, "c", 1000000, true);
+	http_fixture_put(&world, "d", 100, false);
 	packed = watch_open(&world, STATE, GZIP, 4096);
 	assert_true(packed->is_gzip);
-	put(&world, "e", 1000000, true);
-	put(&world, "f", 100, false);
+	http_fixture_put(&world, "e", 1000000, true);
+	http_fixture_put(&world, "f", 100, false);
 	plain = watch_open(&world, STATE, "", 0);
 	read_state(plain);
 	while (!has(packed, "\"name\":\"f\""))
@@ -471,7 +396,7 @@ static void r642_a_long_object_takes_several_turns(void **state)
 	expect_line(packed, "\"name\":\"d\"");
 	watch_close(packed);
 	watch_close(plain);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* Who does not read keeps little: the same bounds as for any watch, and it misses nothing in the end. */
@@ -479,7 +404,7 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 {
 	enum { LIMIT = 65536, OBJECTS = 100, SIZE = 100000 };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	struct watch		*slow, *plain, *other;
 	const char		*line;
 	struct vdi_account	*account;
@@ -487,10 +412,10 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	char			 name[16];
 
 	options.client_bytes_max = LIMIT;
-	world = world_open(&options);
+	world = http_fixture_open(&options);
 	for (int i = 0; i < OBJECTS; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
-		put(&world, name, SIZE, true);
+		http_fixture_put(&world, name, SIZE, true);
 	}
 	slow = watch_open(&world, STATE, GZIP "User-Agent: slow\r\n", 4096);
 	assert_true(slow->is_gzip);
@@ -502,7 +427,7 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 		served = (int64_t) world.server->watch_event_total;
 		unsent = atomic_load(&account->unsent_bytes);
 		assert_true(unsent >= 0 && unsent <= LIMIT + 2 * SIZE);
-		put(&world, "again", 1000, true);
+		http_fixture_put(&world, "again", 1000, true);
 		expect_line(plain, "\"name\":\"again\"");
 		agains++;
 	}
@@ -516,7 +441,7 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	read_state(other);
 	for (int i = 0; i < 60; i++) {
 		snprintf(name, sizeof name, "l%03d", i);
-		put(&world, name, SIZE, true);
+		http_fixture_put(&world, name, SIZE, true);
 		(void) expect_line(other, name);
 	}
 	do {
@@ -532,12 +457,12 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	assert_int_equal(atomic_load(&account->unsent_bytes), 0);
 	vdi_account_put(&world.server->accounts, account);
 	watch_close(plain);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 static void r642_r636_an_error_is_the_last_member(void **state)
 {
-	struct world  world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	struct watch *watch = watch_open(&world, STATE "&resourceVersion=1000000", GZIP, 0);
 
 	assert_true(watch->is_gzip);
@@ -546,17 +471,17 @@ static void r642_r636_an_error_is_the_last_member(void **state)
 	assert_true(watch->is_over);
 	assert_int_equal(watch->chunks, 1);
 	watch_close(watch);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* R-637: what cannot be told in this form ends the watch, behind what was told. */
 static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 {
 	static const char misfit[] = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\",\"namespace\":\"default\"},\"data\":7}";
-	struct world	  world = world_open(NULL);
+	struct http_fixture	  world = http_fixture_open(NULL);
 	struct watch	 *watch;
 
-	put(&world, "c", 10, false);
+	http_fixture_put(&world, "c", 10, false);
 	watch = watch_open(&world, STATE, PROTOBUF GZIP, 0);
 	assert_true(watch->is_gzip);
 	while (!has(watch, END))
@@ -574,13 +499,13 @@ static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 	assert_true(has(watch, "ERROR"));
 	assert_false(has(watch, END));
 	watch_close(watch);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* The server drains in the middle of an object: what was begun is told whole, then the stream ends as any does. */
 static void r642_draining_ends_behind_a_whole_event(void **state)
 {
-	struct world  world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	struct watch *watch;
 	size_t	      lines = 0;
 
@@ -588,7 +513,7 @@ static void r642_draining_ends_behind_a_whole_event(void **state)
 		char name[16];
 
 		snprintf(name, sizeof name, "c%d", i);
-		put(&world, name, 900000, true);
+		http_fixture_put(&world, name, 900000, true);
 	}
 	watch = watch_open(&world, STATE, GZIP, 4096);
 	assert_true(take_chunk(watch));
@@ -599,24 +524,24 @@ static void r642_draining_ends_behind_a_whole_event(void **state)
 	assert_true(watch->is_cut || watch->text_taken == watch->text_size);
 	assert_true(lines < 8);
 	watch_close(watch);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* Faults that are asked for (--faults cut=): the stream ends in the middle of a member, and what came before it is whole. */
 static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	struct watch		*watch;
 
 	options.cut_frames = 1.0;
 	options.cut_seed = 5;
-	world = world_open(&options);
+	world = http_fixture_open(&options);
 	for (int i = 0; i < 5; i++) {
 		char name[16];
 
 		snprintf(name, sizeof name, "c%d", i);
-		put(&world, name, 300, true);
+		http_fixture_put(&world, name, 300, true);
 	}
 	watch = watch_open(&world, STATE, GZIP, 0);
 	assert_true(watch->is_gzip);
@@ -625,22 +550,22 @@ static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 	assert_true(watch->is_cut && !watch->is_over);
 	assert_int_equal(watch->chunks, 1);
 	watch_close(watch);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* As many lists as may be compressed are under way and nobody reads them: watch lists need no place among them. */
 static void r642_encoders_of_lists_are_others(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct world		 world;
+	struct http_fixture		 world;
 	struct watch		*stalled[VDI_GZIP_LOOP_MAX], *watch;
 	char			 name[16];
 
 	options.client_request_count_max = VDI_GZIP_LOOP_MAX + 10;
-	world = world_open(&options);
+	world = http_fixture_open(&options);
 	for (int i = 0; i < 120; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
-		put(&world, name, 100000, true);
+		http_fixture_put(&world, name, 100000, true);
 	}
 	for (int i = 0; i < VDI_GZIP_LOOP_MAX; i++) {
 		stalled[i] = watch_open(&world, "", GZIP, 4096);
@@ -655,11 +580,11 @@ static void r642_encoders_of_lists_are_others(void **state)
 	watch_close(watch);
 	for (int i = 0; i < VDI_GZIP_LOOP_MAX; i++)
 		watch_close(stalled[i]);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* What an idle watch keeps, in blocks of memory. */
-static int64_t blocks_of_idle(const struct world *world, const char *headers, size_t count)
+static int64_t blocks_of_idle(const struct http_fixture *world, const char *headers, size_t count)
 {
 	struct watch **watches = calloc(count, sizeof *watches);
 	int64_t	       live;
@@ -683,20 +608,20 @@ static int64_t blocks_of_idle(const struct world *world, const char *headers, si
 static void r642_a_thousand_idle_watch_lists_hold_no_encoder(void **state)
 {
 	enum { COUNT = 1000 };
-	struct world world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	int64_t	     plain, packed;
 	char	     name[16];
 
 	for (int i = 0; i < 40; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
-		put(&world, name, 1000, true);
+		http_fixture_put(&world, name, 1000, true);
 	}
 	(void) blocks_of_idle(&world, GZIP, 1); /* from here on the loop has its packer */
 	plain = blocks_of_idle(&world, "", COUNT);
 	packed = blocks_of_idle(&world, GZIP, COUNT);
 	print_message("[ %lld and %lld blocks of memory ]\n", (long long) plain, (long long) packed);
 	assert_true(packed < plain + COUNT / 10);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 /* R-742: events are measured as they are before anybody compresses them. */
@@ -705,34 +630,37 @@ static void r642_r742_sizes_are_those_of_the_content(void **state)
 	static const char metric[] = "apiserver_watch_events_sizes_sum{group=\"\",version=\"v1\",resource=\"configmaps\"} ";
 
 	for (int i = 0; i < 2; i++) {
-		struct world  world = world_open(NULL);
-		struct watch *watch;
-		const char   *sum;
+		struct http_fixture world = http_fixture_open(NULL);
+		struct watch	   *watch;
+		char		   *text, *sum;
+		int		    code;
 
-		put(&world, "c", 5000, false);
+		http_fixture_put(&world, "c", 5000, false);
 		watch = watch_open(&world, STATE, i ? GZIP : "", 0);
 		assert_int_equal(watch->is_gzip, i);
 		read_state(watch);
-		put(&world, "c", 7000, false);
+		http_fixture_put(&world, "c", 7000, false);
 		(void) expect_line(watch, "MODIFIED");
-		sum = strstr(answer_of(&world, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), metric);
+		text = http_ask(world.port, "GET", "/metrics", "", "", &code);
+		sum = strstr(text, metric);
 		if (sum == NULL)
 			fail_msg("no %s", metric);
 		assert_int_equal(atoll(sum + strlen(metric)), watch->text_size);
+		free(text);
 		watch_close(watch);
-		world_close(&world);
+		http_fixture_close(&world, VD_SECONDS(1));
 	}
 }
 
 /* Every allocation fails in turn: the watch is compressed, or plain, or refused, or cut; what it says is never wrong. */
 static void without_memory_a_watch_list_is_plain_or_none(void **state)
 {
-	struct world  world = world_open(NULL);
+	struct http_fixture world = http_fixture_open(NULL);
 	unsigned      packed = 0, plain = 0, other = 0;
 	struct watch *watch;
 
-	put(&world, "a", 1000, false);
-	put(&world, "b", 100000, false);
+	http_fixture_put(&world, "a", 1000, false);
+	http_fixture_put(&world, "b", 100000, false);
 	for (uint64_t nth = 1; nth < 80; nth++) {
 		const char *line;
 
@@ -766,7 +694,7 @@ static void without_memory_a_watch_list_is_plain_or_none(void **state)
 	assert_true(watch->is_gzip);
 	read_state(watch);
 	watch_close(watch);
-	world_close(&world);
+	http_fixture_close(&world, VD_SECONDS(1));
 }
 
 int main(void)
