@@ -2,61 +2,22 @@
  * both passes over a watch agree. */
 #include <stdlib.h>
 
-#include "fuzz.h"
 #include "import_audit.h"
 #include "import_watch.h"
-
-struct check {
-	vd_rev	 last, open;
-	bool	 in_snapshot, began;
-	unsigned changes;
-};
+#include "log_check.h"
 
 static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time, struct vd_error *reterr)
 {
-	struct check *check = arg;
-
 	(void) time;
 	(void) reterr;
-	VDI_CHECK(kv->mod_rev > 0 && kv->key_size > 10 && kv->key_size < VD_KEY_SIZE_MAX && memcmp(kv->data, "/registry/", 10) == 0);
-	VDI_CHECK(!is_delete || kv->value_size == 0);
-	if (check->in_snapshot) {
-		VDI_CHECK(!is_delete && kv->mod_rev <= check->last);
-	} else {
-		VDI_CHECK(kv->mod_rev > check->last && (check->open == 0 || check->open == kv->mod_rev));
-		check->open = kv->mod_rev;
-	}
-	check->began = true;
-	check->changes++;
-	return VD_OK;
-}
-
-static vd_status on_commit(void *arg, vd_rev revision, struct vd_error *reterr)
-{
-	struct check *check = arg;
-
-	(void) reterr;
-	VDI_CHECK(check->open == revision);
-	check->last = revision;
-	check->open = 0;
-	return VD_OK;
-}
-
-static vd_status on_snapshot(void *arg, vd_rev revision, bool begins, struct vd_error *reterr)
-{
-	struct check *check = arg;
-
-	(void) reterr;
-	VDI_CHECK(begins ? !check->began && !check->in_snapshot : check->in_snapshot && check->last == revision);
-	check->in_snapshot = begins;
-	check->last = revision;
-	check->began = true;
+	VDI_CHECK(kv->key_size > 10 && kv->key_size < VD_KEY_SIZE_MAX && memcmp(kv->data, "/registry/", 10) == 0);
+	log_check_change(arg, is_delete, kv);
 	return VD_OK;
 }
 
 static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
 {
-	struct check *check = arg;
+	struct log_check *check = arg;
 
 	(void) reterr;
 	VDI_CHECK(check->open == 0 && !check->in_snapshot);
@@ -76,8 +37,8 @@ static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes ki
 
 static void check_audit(struct vd_bytes input, size_t piece)
 {
-	struct check		 check = { 0 };
-	struct vdi_import_sink	 sink = { on_change, on_commit, on_snapshot, on_mark, &check };
+	struct log_check	 check = { 0 };
+	struct vdi_import_sink	 sink = { on_change, log_check_commit, log_check_snapshot, on_mark, &check };
 	struct vdi_import_audit *import;
 	struct vdi_import_totals totals = { 0 };
 	struct vd_error		 error = { 0 };
@@ -94,8 +55,8 @@ static void check_audit(struct vd_bytes input, size_t piece)
 
 static vd_status pass_watch(struct vd_bytes input, size_t piece, const struct vdi_import_watch_scan *scan, struct vdi_import_watch_scan *ret_scan)
 {
-	struct check		 check = { 0 };
-	struct vdi_import_sink	 sink = { on_change, on_commit, on_snapshot, on_mark, &check };
+	struct log_check	 check = { 0 };
+	struct vdi_import_sink	 sink = { on_change, log_check_commit, log_check_snapshot, on_mark, &check };
 	struct vdi_import_watch *import;
 	struct vdi_import_totals totals = { 0 };
 	struct vd_error		 error = { 0 };

@@ -9,17 +9,17 @@
 
 #include "fuzz.h"
 #include "import_command.h"
+#include "log_check.h"
 
 #define COLUMNS 8
 #define KEYS_MAX 64
 
 struct check {
-	vd_rev	 last, open;
-	bool	 in_snapshot, began;
-	unsigned changes, deletes;
-	uint64_t hash;
-	struct vd_kv *keys[KEYS_MAX]; /* of the snapshot, the first ones */
-	unsigned      key_count;
+	struct log_check log; /* first */
+	unsigned	 deletes;
+	uint64_t	 hash;
+	struct vd_kv	*keys[KEYS_MAX]; /* of the snapshot, the first ones */
+	unsigned	 key_count;
 };
 
 static void mix(struct check *check, const void *data, size_t size)
@@ -35,49 +35,27 @@ static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd
 	int64_t	      numbers[] = { is_delete, kv->mod_rev, kv->create_rev, kv->version, kv->lease };
 
 	(void) reterr;
-	VDI_CHECK(kv->mod_rev > 0 && kv->key_size > 0 && kv->key_size <= VD_KEY_SIZE_MAX && time.ns == 0);
-	VDI_CHECK(!is_delete || (kv->value_size == 0 && kv->create_rev == 0 && kv->version == 0));
+	VDI_CHECK(kv->key_size > 0 && kv->key_size <= VD_KEY_SIZE_MAX && time.ns == 0);
+	VDI_CHECK(!is_delete || (kv->create_rev == 0 && kv->version == 0));
 	VDI_CHECK(is_delete || (kv->create_rev >= 0 && kv->create_rev <= kv->mod_rev));
-	if (check->in_snapshot) {
-		VDI_CHECK(!is_delete && kv->mod_rev <= check->last);
+	VDI_CHECK(check->log.open == 0);
+	log_check_change(&check->log, is_delete, kv);
+	if (check->log.in_snapshot) {
 		for (unsigned i = 0; i < check->key_count; i++)
 			VDI_CHECK(!vd_bytes_equal(vd_kv_key(check->keys[i]), vd_kv_key(kv)));
 		if (check->key_count < KEYS_MAX)
 			VDI_CHECK(vd_kv_new(vd_kv_key(kv), VD_BYTES_NONE, &check->keys[check->key_count++]) == VD_OK);
-	} else {
-		VDI_CHECK(kv->mod_rev > check->last && check->open == 0);
-		check->open = kv->mod_rev;
 	}
-	check->began = true;
-	check->changes++;
 	check->deletes += is_delete;
 	mix(check, numbers, sizeof numbers);
 	mix(check, kv->data, kv->key_size + (size_t) kv->value_size);
 	return VD_OK;
 }
 
-static vd_status on_commit(void *arg, vd_rev revision, struct vd_error *reterr)
-{
-	struct check *check = arg;
-
-	(void) reterr;
-	VDI_CHECK(check->open == revision);
-	check->last = revision;
-	check->open = 0;
-	return VD_OK;
-}
-
 static vd_status on_snapshot(void *arg, vd_rev revision, bool begins, struct vd_error *reterr)
 {
-	struct check *check = arg;
-
-	(void) reterr;
 	VDI_CHECK(revision > 0);
-	VDI_CHECK(begins ? !check->began && !check->in_snapshot : check->in_snapshot && check->last == revision);
-	check->in_snapshot = begins;
-	check->last = revision;
-	check->began = true;
-	return VD_OK;
+	return log_check_snapshot(arg, revision, begins, reterr);
 }
 
 static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
@@ -100,15 +78,15 @@ struct expected {
 static uint64_t import(const char *name, const struct expected *expected)
 {
 	struct check		 check = { 0 };
-	struct vdi_import_sink	 sink = { on_change, on_commit, on_snapshot, on_mark, &check };
+	struct vdi_import_sink	 sink = { on_change, log_check_commit, on_snapshot, on_mark, &check };
 	struct vdi_import_totals totals = { 0 };
 	struct vd_error		 error = { 0 };
 	vd_status		 status = vdi_import_kine(name, &sink, &totals, &error);
 
 	if (status == VD_OK) {
-		VDI_CHECK(check.open == 0 && !check.in_snapshot && totals.revision == check.last);
-		VDI_CHECK(expected->changes < 0 || (check.changes == (uint64_t) expected->changes && check.deletes == (uint64_t) expected->deletes));
-		VDI_CHECK(totals.taken == check.changes && totals.read == totals.taken + totals.skipped);
+		VDI_CHECK(check.log.open == 0 && !check.log.in_snapshot && totals.revision == check.log.last);
+		VDI_CHECK(expected->changes < 0 || (check.log.changes == (uint64_t) expected->changes && check.deletes == (uint64_t) expected->deletes));
+		VDI_CHECK(totals.taken == check.log.changes && totals.read == totals.taken + totals.skipped);
 	} else {
 		VDI_CHECK(error.code == status && error.message[0] && (status != VD_NOT_FOUND || expected->changes < 0));
 	}
