@@ -280,8 +280,22 @@ void etcd_server_delete(struct etcd_server_fixture *fixture, const char *key)
 	Etcdserverpb__DeleteRangeRequest request = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
 
 	request.key = etcd_bytes(key);
-	protobuf_c_message_free_unpacked(
-		etcd_server_ask(fixture, NULL, "/etcdserverpb.KV/DeleteRange", &request.base, &etcdserverpb__delete_range_response__descriptor), NULL);
+	ETCD_FREE(ETCD_ASK(fixture, "KV/DeleteRange", &request, delete_range_response));
+}
+
+size_t etcd_server_alarm(struct etcd_server_fixture *fixture, Etcdserverpb__AlarmRequest__AlarmAction action, Etcdserverpb__AlarmType alarm)
+{
+	Etcdserverpb__AlarmRequest   request = ETCDSERVERPB__ALARM_REQUEST__INIT;
+	Etcdserverpb__AlarmResponse *response;
+	size_t			     count;
+
+	request.action = action;
+	request.memberid = fixture->server->member_id;
+	request.alarm = alarm;
+	response = ETCD_ASK(fixture, "Maintenance/Alarm", &request, alarm_response);
+	count = response->n_alarms;
+	ETCD_FREE(response);
+	return count;
 }
 
 Etcdserverpb__RangeResponse *etcd_server_range(struct etcd_server_fixture *fixture, const Etcdserverpb__RangeRequest *request)

@@ -77,6 +77,8 @@ void		    etcd_server_delete(struct etcd_server_fixture *fixture, const char *ke
 Etcdserverpb__RangeResponse *etcd_server_range(struct etcd_server_fixture *fixture, const Etcdserverpb__RangeRequest *request);
 /* lease 0: none. Answers the revision of the header. */
 int64_t etcd_server_put_leased(struct etcd_server_fixture *fixture, const char *key, const char *value, int64_t lease);
+/* Raises or clears that alarm of the member; how many alarms the answer names. */
+size_t	etcd_server_alarm(struct etcd_server_fixture *fixture, Etcdserverpb__AlarmRequest__AlarmAction action, Etcdserverpb__AlarmType alarm);
 void	etcd_server_grant(struct etcd_server_fixture *fixture, int64_t id, int64_t ttl, int64_t ttl_wanted);
 void	etcd_server_compact(struct etcd_server_fixture *fixture, int64_t revision); /* and waits until the records are gone */
 

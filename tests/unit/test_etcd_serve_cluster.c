@@ -73,7 +73,6 @@ static void e161_status(void **state)
 {
 	struct etcd_server_fixture   *fixture = *state;
 	Etcdserverpb__StatusRequest   request = ETCDSERVERPB__STATUS_REQUEST__INIT;
-	Etcdserverpb__AlarmRequest    alarm = ETCDSERVERPB__ALARM_REQUEST__INIT;
 	Etcdserverpb__StatusResponse *status;
 	uint64_t		      index = 0;
 	char			      wanted[80];
@@ -97,10 +96,7 @@ static void e161_status(void **state)
 		ETCD_FREE(status);
 		etcd_server_put(fixture, "a", "1");
 	}
-	alarm.action = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE;
-	alarm.memberid = fixture->server->member_id;
-	alarm.alarm = ETCDSERVERPB__ALARM_TYPE__NOSPACE;
-	ETCD_FREE(ETCD_ASK(fixture, "Maintenance/Alarm", &alarm, alarm_response));
+	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE, ETCDSERVERPB__ALARM_TYPE__NOSPACE), 1);
 	status = ETCD_ASK(fixture, "Maintenance/Status", &request, status_response);
 	assert_int_equal(status->n_errors, 1);
 	(void) snprintf(wanted, sizeof wanted, "memberID:%llu alarm:NOSPACE", (unsigned long long) fixture->server->member_id);

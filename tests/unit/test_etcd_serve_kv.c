@@ -373,6 +373,17 @@ static void e603_e604_e605_pages_of_one_revision(void **state)
 	ETCD_FREE(response);
 }
 
+/* k0000, k0001, ... */
+static void put_many(struct etcd_server_fixture *fixture, int count)
+{
+	char key[16];
+
+	for (int i = 0; i < count; i++) {
+		(void) snprintf(key, sizeof key, "k%04d", i);
+		(void) etcd_server_put_leased(fixture, key, "v", 0);
+	}
+}
+
 static void e424_long_ranges_are_answered_by_a_worker(void **state)
 {
 	struct etcd_server_fixture  *fixture = *state;
@@ -380,10 +391,7 @@ static void e424_long_ranges_are_answered_by_a_worker(void **state)
 	Etcdserverpb__RangeResponse *response;
 	char			     key[16];
 
-	for (int i = 0; i < 600; i++) {
-		(void) snprintf(key, sizeof key, "k%04d", i);
-		(void) etcd_server_put_leased(fixture, key, "v", 0);
-	}
+	put_many(fixture, 600);
 	request.key = etcd_bytes("k");
 	request.range_end = etcd_bytes("l");
 	response = etcd_server_range(fixture, &request);
@@ -401,12 +409,8 @@ static void e431_range_stream_is_one_range_in_chunks(void **state)
 	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
 	struct etcd_server_call	    call;
 	size_t			    keys = 0;
-	char			    key[16];
 
-	for (int i = 0; i < 100; i++) {
-		(void) snprintf(key, sizeof key, "k%04d", i);
-		(void) etcd_server_put_leased(fixture, key, "v", 0);
-	}
+	put_many(fixture, 100);
 	request.key = etcd_bytes("k");
 	request.range_end = etcd_bytes("l");
 	request.limit = 95;
@@ -466,10 +470,8 @@ static void e466_e467_quota_raises_the_alarm_and_it_stays(void **state)
 {
 	struct etcd_server_fixture    *fixture = *state;
 	Etcdserverpb__PutRequest       request = ETCDSERVERPB__PUT_REQUEST__INIT;
-	Etcdserverpb__AlarmRequest     alarm = ETCDSERVERPB__ALARM_REQUEST__INIT;
 	Etcdserverpb__LeaseGrantRequest lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
 	Etcdserverpb__StatusRequest    status = ETCDSERVERPB__STATUS_REQUEST__INIT;
-	Etcdserverpb__AlarmResponse   *alarms;
 	Etcdserverpb__StatusResponse  *answer;
 
 	fixture->server->options.quota_bytes = 300;
@@ -488,29 +490,9 @@ static void e466_e467_quota_raises_the_alarm_and_it_stays(void **state)
 	assert_int_equal(answer->n_errors, 1);
 	assert_non_null(strstr(answer->errors[0], " alarm:NOSPACE"));
 	ETCD_FREE(answer);
-	alarm.action = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE;
-	alarm.memberid = fixture->server->member_id;
-	alarm.alarm = ETCDSERVERPB__ALARM_TYPE__NOSPACE;
-	alarms = ETCD_ASK(fixture, "Maintenance/Alarm", &alarm, alarm_response);
-	assert_int_equal(alarms->n_alarms, 1);
-	ETCD_FREE(alarms);
-	alarms = ETCD_ASK(fixture, "Maintenance/Alarm", &alarm, alarm_response);
-	assert_int_equal(alarms->n_alarms, 0);
-	ETCD_FREE(alarms);
+	for (size_t left = 2; left--;)
+		assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE, ETCDSERVERPB__ALARM_TYPE__NOSPACE), left);
 	(void) etcd_server_put_leased(fixture, "a", "1", 0);
-}
-
-static void alarm_corrupt(struct etcd_server_fixture *fixture, Etcdserverpb__AlarmRequest__AlarmAction action)
-{
-	Etcdserverpb__AlarmRequest   alarm = ETCDSERVERPB__ALARM_REQUEST__INIT;
-	Etcdserverpb__AlarmResponse *answer;
-
-	alarm.action = action;
-	alarm.memberid = fixture->server->member_id;
-	alarm.alarm = ETCDSERVERPB__ALARM_TYPE__CORRUPT;
-	answer = ETCD_ASK(fixture, "Maintenance/Alarm", &alarm, alarm_response);
-	assert_int_equal(answer->n_alarms, 1);
-	ETCD_FREE(answer);
 }
 
 static void e468_nothing_is_written_while_corrupt(void **state)
@@ -525,7 +507,7 @@ static void e468_nothing_is_written_while_corrupt(void **state)
 
 	etcd_server_grant(fixture, 7, 100, 100);
 	(void) etcd_server_put_leased(fixture, "a", "1", 7);
-	alarm_corrupt(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE);
+	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE, ETCDSERVERPB__ALARM_TYPE__CORRUPT), 1);
 	request.key = delete.key = etcd_bytes("a");
 	compact.revision = 2;
 	lease.ttl = 100;
@@ -536,7 +518,7 @@ static void e468_nothing_is_written_while_corrupt(void **state)
 	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Compact", &compact.base, VD_ETCD_CORRUPT);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseGrant", &lease.base, VD_ETCD_CORRUPT);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseRevoke", &revoke.base, VD_ETCD_CORRUPT);
-	alarm_corrupt(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE);
+	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE, ETCDSERVERPB__ALARM_TYPE__CORRUPT), 1);
 	assert_int_equal(etcd_server_put_leased(fixture, "a", "2", 7), 3);
 }
 

@@ -88,6 +88,25 @@ static void e452_field_of_another_target_counts_as_zero(void **state)
 	vdi_serve_txn_free(txn);
 }
 
+static Etcdserverpb__RequestOp *range_op(Etcdserverpb__RangeRequest *range, Etcdserverpb__RequestOp *op, const char *key)
+{
+	*range = (Etcdserverpb__RangeRequest) ETCDSERVERPB__RANGE_REQUEST__INIT;
+	*op = (Etcdserverpb__RequestOp) ETCDSERVERPB__REQUEST_OP__INIT;
+	range->key = etcd_bytes(key);
+	op->request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	op->request_range = range;
+	return op;
+}
+
+/* One compare, and one request on either side. */
+static void put_together(Etcdserverpb__TxnRequest *txn, Etcdserverpb__Compare **compare, Etcdserverpb__RequestOp **success, Etcdserverpb__RequestOp **failure)
+{
+	txn->compare = compare;
+	txn->success = success;
+	txn->failure = failure;
+	txn->n_compare = txn->n_success = txn->n_failure = 1;
+}
+
 /* The two transactions that kube-apiserver writes with: one that loses has nothing to answer, or what is there now. */
 static void e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_current(void **state)
 {
@@ -96,11 +115,10 @@ static void e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_curr
 	Etcdserverpb__Compare	    compare = ETCDSERVERPB__COMPARE__INIT;
 	Etcdserverpb__Compare	   *compares[] = { &compare };
 	Etcdserverpb__PutRequest    value;
-	Etcdserverpb__RangeRequest  current = ETCDSERVERPB__RANGE_REQUEST__INIT;
-	Etcdserverpb__RequestOp	    write;
-	Etcdserverpb__RequestOp	    read = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RangeRequest  current;
+	Etcdserverpb__RequestOp	    write, read;
 	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "p") };
-	Etcdserverpb__RequestOp	   *failure[] = { &read };
+	Etcdserverpb__RequestOp	   *failure[] = { range_op(&current, &read, "p") };
 	Etcdserverpb__TxnResponse  *response;
 
 	compare.target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__MOD;
@@ -117,9 +135,6 @@ static void e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_curr
 		assert_int_equal(response->n_responses, i == 0);
 		ETCD_FREE(response);
 	}
-	current.key = etcd_bytes("p");
-	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
-	read.request_range = &current;
 	txn.failure = failure;
 	txn.n_failure = 1;
 	compare.mod_revision = 2;
@@ -193,22 +208,17 @@ static void e608_a_delete_by_revision(void **state)
 	Etcdserverpb__TxnRequest	 txn = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__Compare		 compare, *compares[] = { &compare };
 	Etcdserverpb__DeleteRangeRequest victim = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
-	Etcdserverpb__RangeRequest	 current = ETCDSERVERPB__RANGE_REQUEST__INIT;
-	Etcdserverpb__RequestOp		 delete = ETCDSERVERPB__REQUEST_OP__INIT, read = ETCDSERVERPB__REQUEST_OP__INIT;
-	Etcdserverpb__RequestOp		*success[] = { &delete }, *failure[] = { &read };
+	Etcdserverpb__RangeRequest	 current;
+	Etcdserverpb__RequestOp		 delete = ETCDSERVERPB__REQUEST_OP__INIT, read;
+	Etcdserverpb__RequestOp		*success[] = { &delete }, *failure[] = { range_op(&current, &read, "p") };
 	const int64_t			 revisions[] = { 2, 3, 3 };
 
 	etcd_server_put(fixture, "p", "1");
 	etcd_server_put(fixture, "p", "2"); /* revision 3 */
-	victim.key = current.key = etcd_bytes("p");
+	victim.key = etcd_bytes("p");
 	delete.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE;
 	delete.request_delete_range = &victim;
-	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
-	read.request_range = &current;
-	txn.compare = compares;
-	txn.success = success;
-	txn.failure = failure;
-	txn.n_compare = txn.n_success = txn.n_failure = 1;
+	put_together(&txn, compares, success, failure);
 	for (int i = 0; i < 3; i++) {
 		Etcdserverpb__TxnResponse *response;
 
@@ -231,20 +241,15 @@ static void e610_the_compactors_take_turns(void **state)
 	Etcdserverpb__TxnRequest    txn = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__Compare	    compare = ETCDSERVERPB__COMPARE__INIT, *compares[] = { &compare };
 	Etcdserverpb__PutRequest    value;
-	Etcdserverpb__RangeRequest  current = ETCDSERVERPB__RANGE_REQUEST__INIT;
-	Etcdserverpb__RequestOp	    write, read = ETCDSERVERPB__REQUEST_OP__INIT;
-	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "compact_rev_key") }, *failure[] = { &read };
+	Etcdserverpb__RangeRequest  current;
+	Etcdserverpb__RequestOp	    write, read;
+	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "compact_rev_key") }, *failure[] = { range_op(&current, &read, "compact_rev_key") };
 	int64_t			    known[2] = { 0, 0 }; /* versions */
 
 	compare.target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__VERSION;
 	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
-	compare.key = current.key = etcd_bytes("compact_rev_key");
-	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
-	read.request_range = &current;
-	txn.compare = compares;
-	txn.success = success;
-	txn.failure = failure;
-	txn.n_compare = txn.n_success = txn.n_failure = 1;
+	compare.key = etcd_bytes("compact_rev_key");
+	put_together(&txn, compares, success, failure);
 	for (int round = 0; round < 6; round++) {
 		int			   who = round % 2;
 		Etcdserverpb__TxnResponse *response;
