@@ -364,16 +364,11 @@ static void bench_latency(void)
 	struct vd_watch_sink	sink = { note_event, ended, NULL, NULL };
 	size_t			count = measure_scaled(1000);
 	int64_t			*answers = calloc(count, sizeof *answers), *events = calloc(count, sizeof *events), *between = calloc(count, sizeof *between);
-	const char		*temporary = getenv("TMPDIR");
 	struct vd_watcher	*watcher;
 	struct vd_error		 error;
 	struct world		 world;
-	char			 folder[256], command[300];
 
-	snprintf(folder, sizeof folder, "%s/vedette-bench-latency-XXXXXX", temporary ? temporary : "/tmp");
-	if (mkdtemp(folder) == NULL)
-		exit(1);
-	world_open(&world, folder);
+	world_open(&world, measure_folder());
 	world_start(&world);
 	fill_pool(&world, BY_NOTHING, 0, 1000);
 	options.revision = vd_cacher_revision(world.cacher);
@@ -402,9 +397,6 @@ static void bench_latency(void)
 	while (atomic_load(&closed_count) < 1)
 		measure_nap_ns(1000000);
 	world_close(&world);
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	if (system(command) != 0)
-		exit(1);
 	free(answers);
 	free(events);
 	free(between);

@@ -31,7 +31,6 @@
 #define WATCH_EVENTS "/api/v1/namespaces/ns-00000/pods?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
 static char program[512];
-static char folder[512]; /* of durable stores */
 static bool is_peer;
 
 static void start(struct http_server *server, const char *data_dir)
@@ -53,7 +52,7 @@ static void start_durable(struct http_server *server, const char *name)
 	const char *const etcd[] = { "--etcd", getenv("BENCH_ETCD"), "--etcd-prefix", prefix, NULL };
 
 	if (!is_peer) {
-		snprintf(path, sizeof path, "%s/%s", folder, name);
+		snprintf(path, sizeof path, "%s/%s", measure_folder(), name);
 		start(server, path);
 		return;
 	}
@@ -268,17 +267,23 @@ static int64_t list_at_once(const struct http_server *server, const char *path, 
 	return peak;
 }
 
-static void answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+struct content {
+	uint64_t seed;
+	char	 key[POD_KEY_MAX], value[POD_SIZE_MAX];
+};
+
+static struct vd_op put_number(void *arg, uint64_t i)
 {
-	(void) result;
-	measure_check(status, error, "put");
-	__atomic_fetch_add((uint64_t *) arg, 1, __ATOMIC_RELEASE);
+	struct content *content = arg;
+	struct pod	pod = pod_number(i, 1024);
+
+	return (struct vd_op) { .kind = VD_OP_PUT, .key = pod_key(content->key, &pod), .value = pod_json(content->value, &pod, &content->seed) };
 }
 
 static void make_store(const char *data_dir, uint64_t count)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
-	uint64_t	       done = 0, seed = measure_options.seed;
+	struct content	       content = { .seed = measure_options.seed };
 	struct vd_error	       error;
 	struct vd_store	      *store;
 	struct vd_env	      *env;
@@ -287,18 +292,7 @@ static void make_store(const char *data_dir, uint64_t count)
 	options.no_sync = true;
 	measure_check(vd_env_new_threads(NULL, &env), NULL, "threads");
 	measure_check(vd_store_open_mvcc(env, &options, &store, &error), &error, "store");
-	for (uint64_t i = 0; i < count; i++) {
-		char		      key[POD_KEY_MAX], value[POD_SIZE_MAX];
-		struct pod	      pod = pod_number(i, 1024);
-		struct vd_op	      op = { .kind = VD_OP_PUT, .key = pod_key(key, &pod), .value = pod_json(value, &pod, &seed) };
-		struct vd_txn_request request = { .success = &op, .success_count = 1 };
-
-		measure_check(vd_store_txn(store, &request, answered, &done), NULL, "put");
-		while (i % 1024 == 1023 && __atomic_load_n(&done, __ATOMIC_ACQUIRE) <= i)
-			measure_nap_ns(100000);
-	}
-	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) < count)
-		measure_nap_ns(100000);
+	measure_put(store, count, put_number, &content);
 	vd_store_close_wait(store);
 	vd_env_free(env);
 }
@@ -381,7 +375,7 @@ static void bench_lists(void)
 
 	if (!lists && !gets && !measure_wanted("http-lists") && !measure_wanted("http-start"))
 		return;
-	snprintf(path, sizeof path, "%s/lists", folder);
+	snprintf(path, sizeof path, "%s/lists", measure_folder());
 	snprintf(count, sizeof count, "%zu", measure_scaled(OBJECTS));
 	if (!is_peer)
 		make_store(path, measure_scaled(OBJECTS));
@@ -628,9 +622,6 @@ int main(int argc, char **argv)
 {
 	static const size_t widths[] = { 1, 10, 100, 1000, 10000 }, sizes[] = { 1024, 2048, 4096, 8192, 16384 };
 	const char	   *slash = strrchr(argv[0], '/');
-	const char	   *temporary = getenv("TMPDIR");
-	char		    command[600];
-	int		    failed;
 
 	measure_begin("http", argc, argv);
 	is_peer = getenv("BENCH_SERVER") != NULL;
@@ -638,11 +629,6 @@ int main(int argc, char **argv)
 		snprintf(program, sizeof program, "%s", getenv("BENCH_SERVER"));
 	else
 		snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
-	snprintf(folder, sizeof folder, "%s/vedette-bench-http-XXXXXX", temporary ? temporary : "/tmp");
-	if (mkdtemp(folder) == NULL) {
-		perror(folder);
-		return 1;
-	}
 	for (size_t i = 0; measure_wanted("http-delivery") && i < sizeof widths / sizeof *widths; i++) {
 		bench_delivery("http-delivery", widths[i], 1, 1024);
 		bench_delivery("http-delivery", widths[i], 8, 1024);
@@ -663,7 +649,5 @@ int main(int argc, char **argv)
 		bench_creates();
 	if (measure_wanted("http-one-of"))
 		bench_one_of();
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	failed = system(command);
-	return failed != 0;
+	return 0;
 }

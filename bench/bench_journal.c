@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "measure.h"
 #include "persist_tuning.h"
 
 static int64_t clock_ns(clockid_t clock)
@@ -135,18 +136,19 @@ int main(int argc, char **argv)
 	static const uint64_t	  groups[] = { 1, 10, 100, 1000 };
 	struct vdi_persist_tuning journal_only = { .is_journal_only = true };
 	struct vdi_persist_tuning both = { .is_journal_only = false };
-	const char		 *parent = argc > 1 ? argv[1] : "/tmp";
+	const char		 *path;
 	uint64_t		  records = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000;
-	char			  path[512], command[600];
 	struct vd_env		 *env;
 	struct vdi_persist	 *persist;
 	struct counter		  counter;
 	vd_rev			  revision = 1;
 	struct watch		  start;
 
-	snprintf(path, sizeof path, "%s/vedette-bench-journal-XXXXXX", parent);
-	if (mkdtemp(path) == NULL || vd_env_new_threads(NULL, &env) != VD_OK)
-		return 1;
+	measure_begin("journal", 1, argv);
+	if (argc > 1)
+		(void) setenv("TMPDIR", argv[1], 1);
+	path = measure_folder();
+	measure_check(vd_env_new_threads(NULL, &env), NULL, "threads");
 	persist = open_counted(env, path, journal_only, NULL, &counter);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(groups); i++) {
 		uint64_t count = VDI_MIN((uint64_t) 3000 * groups[i], (uint64_t) 300000);
@@ -172,6 +174,5 @@ int main(int argc, char **argv)
 	report("append+sync+checkpoint", 100, 300000, start, vdi_persist_size_bytes(persist));
 	close_wait(persist);
 	vd_env_free(env);
-	snprintf(command, sizeof command, "rm -r %s", path);
-	return system(command) != 0;
+	return 0;
 }

@@ -123,9 +123,9 @@ static void bench_sync(void)
 
 	snprintf(path, sizeof path, "%s/vedette-bench-limits-XXXXXX", temporary ? temporary : "/tmp");
 	file = mkstemp(path);
+	(void) unlink(path);
 	if (file < 0 || posix_fallocate(file, 0, (off_t) (count * sizeof text)) != 0)
 		die(path);
-	(void) unlink(path);
 	for (size_t i = 0; i < count; i++) {
 		int64_t begin = measure_wall_ns();
 

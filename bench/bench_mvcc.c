@@ -491,20 +491,10 @@ static void bench_open(struct vd_env *env, const char *directory)
 	measure_report("open", parameters, &rounds, "s");
 }
 
-static void remove_folder(const char *folder)
-{
-	char command[600];
-
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	if (system(command) != 0)
-		fprintf(stderr, "bench_mvcc: %s is left behind\n", folder);
-}
-
 int main(int argc, char **argv)
 {
-	const char    *temporary = getenv("TMPDIR");
 	struct vd_env *env;
-	char	       folder[512], directory[540];
+	char	       directory[540];
 	uint64_t       seed;
 
 	measure_begin("mvcc", argc, argv);
@@ -512,22 +502,19 @@ int main(int argc, char **argv)
 	seconds_per_case *= measure_options.scale;
 	for (size_t i = 0; i < sizeof random_bytes; i++)
 		random_bytes[i] = (char) random_next(&seed);
-	snprintf(folder, sizeof folder, "%s/vedette-bench-mvcc-XXXXXX", temporary ? temporary : "/tmp");
-	if (mkdtemp(folder) == NULL || vd_env_new_threads(NULL, &env) != VD_OK)
-		return 1;
+	measure_check(vd_env_new_threads(NULL, &env), NULL, "threads");
 	if (measure_wanted("memory"))
 		bench_memory(env);
 	if (measure_wanted("catch-up"))
 		bench_watch(env);
 	if (measure_wanted("durable")) {
-		snprintf(directory, sizeof directory, "%s/durable", folder);
+		snprintf(directory, sizeof directory, "%s/durable", measure_folder());
 		bench_durable(env, directory);
 	}
 	if (measure_wanted("open")) {
-		snprintf(directory, sizeof directory, "%s/open", folder);
+		snprintf(directory, sizeof directory, "%s/open", measure_folder());
 		bench_open(env, directory);
 	}
 	vd_env_free(env);
-	remove_folder(folder);
 	return 0;
 }

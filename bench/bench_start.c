@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,15 +19,14 @@
 #include "pods.h"
 
 static char program[512];
-static char folder[512];
+static const char *folder;
 
-
-static void answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
-{
-	(void) result;
-	measure_check(status, error, "put");
-	__atomic_fetch_add((uint64_t *) arg, 1, __ATOMIC_RELEASE);
-}
+struct content {
+	uint64_t count, seed;
+	size_t	 size;
+	bool	 is_pod;
+	char	 key[POD_KEY_MAX], value[POD_SIZE_MAX + 8];
+};
 
 static struct vd_bytes value_of(char *text, uint64_t number, size_t size, bool is_pod, uint64_t *seed)
 {
@@ -45,11 +43,19 @@ static struct vd_bytes value_of(char *text, uint64_t number, size_t size, bool i
 }
 
 /* Keys come in an order of their own, as they do in a cluster. */
+static struct vd_op put_number(void *arg, uint64_t i)
+{
+	struct content *content = arg;
+	uint64_t	number = i * 7919 % content->count;
+	struct pod	pod = pod_number(number, content->size);
+
+	return (struct vd_op) { .kind = VD_OP_PUT, .key = pod_key(content->key, &pod), .value = value_of(content->value, number, content->size, content->is_pod, &content->seed) };
+}
+
 static void fill(const char *path, uint64_t count, size_t size, bool is_pod)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
-	uint64_t	       done = 0, seed = measure_options.seed;
-	char		       value[POD_SIZE_MAX + 8], key[POD_KEY_MAX];
+	struct content	       content = { .count = count, .seed = measure_options.seed, .size = size, .is_pod = is_pod };
 	struct vd_error	       error;
 	struct vd_store	      *store;
 	struct vd_env	      *env;
@@ -58,17 +64,7 @@ static void fill(const char *path, uint64_t count, size_t size, bool is_pod)
 	options.no_sync = true;
 	measure_check(vd_env_new_threads(NULL, &env), NULL, "threads");
 	measure_check(vd_store_open_mvcc(env, &options, &store, &error), &error, "store");
-	for (uint64_t i = 0; i < count; i++) {
-		struct pod	      pod = pod_number(i * 7919 % count, size);
-		struct vd_op	      op = { .kind = VD_OP_PUT, .key = pod_key(key, &pod), .value = value_of(value, i * 7919 % count, size, is_pod, &seed) };
-		struct vd_txn_request request = { .success = &op, .success_count = 1 };
-
-		measure_check(vd_store_txn(store, &request, answered, &done), NULL, "put");
-		while (i % 1024 == 1023 && __atomic_load_n(&done, __ATOMIC_ACQUIRE) <= i)
-			measure_nap_ns(100000);
-	}
-	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) < count)
-		measure_nap_ns(100000);
+	measure_put(store, count, put_number, &content);
 	vd_store_close_wait(store);
 	/* The checkpoint is brought up to the end. */
 	measure_check(vd_store_open_mvcc(env, &options, &store, &error), &error, "store");
@@ -86,23 +82,10 @@ static void start(struct server *server, const char *const *arguments)
 {
 	char text[4096] = "";
 	size_t size = 0;
-	int  pipes[2];
 
-	if (pipe(pipes) != 0)
-		exit(1);
-	server->pid = fork();
-	if (server->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		dup2(pipes[1], 2);
-		close(pipes[0]);
-		close(pipes[1]);
-		execvp(arguments[0], (char *const *) (uintptr_t) arguments);
-		_exit(127);
-	}
-	close(pipes[1]);
-	server->output = pipes[0];
+	server->pid = measure_spawn(arguments, &server->output);
 	while (strstr(text, "vedette: ready") == NULL) {
-		ssize_t got = size + 1 < sizeof text ? read(pipes[0], text + size, sizeof text - 1 - size) : 0;
+		ssize_t got = size + 1 < sizeof text ? read(server->output, text + size, sizeof text - 1 - size) : 0;
 
 		if (got <= 0) {
 			fprintf(stderr, "bench_start: %s does not start: %s\n", arguments[0], text);
@@ -218,16 +201,10 @@ int main(int argc, char **argv)
 	};
 	const char *slash = strrchr(argv[0], '/');
 	const char *kept = getenv("VEDETTE_BENCH_DATA");
-	const char *temporary = getenv("TMPDIR");
-	char	    command[600];
 
 	measure_begin("start", argc, argv);
 	snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
-	snprintf(folder, sizeof folder, kept ? "%s" : "%s/vedette-bench-start-XXXXXX", kept ? kept : temporary ? temporary : "/tmp");
-	if (kept == NULL && mkdtemp(folder) == NULL) {
-		perror(folder);
-		return 1;
-	}
+	folder = kept ? kept : measure_folder();
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		uint64_t count = cases[i].count ? measure_scaled(cases[i].count) : 0;
 		char	 name[64];
@@ -240,8 +217,5 @@ int main(int argc, char **argv)
 		else
 			bench_server(cases[i].kind, strcmp(cases[i].kind, "serve") == 0, count, cases[i].size);
 	}
-	if (kept)
-		return 0;
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	return system(command) != 0;
+	return 0;
 }

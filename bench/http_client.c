@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -30,7 +29,7 @@ void http_server_start(struct http_server *server, const char *program, const ch
 	struct rlimit limit;
 	char	      text[512];
 	size_t	      size = 0;
-	int	      pipes[2];
+	int	      output;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max;
@@ -38,21 +37,10 @@ void http_server_start(struct http_server *server, const char *program, const ch
 	}
 	for (size_t i = 0; arguments[i] && i < 24; i++)
 		all[6 + i] = arguments[i];
-	if (pipe(pipes) != 0)
-		die("pipe");
-	server->pid = fork();
-	if (server->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		dup2(pipes[1], 2);
-		close(pipes[0]);
-		close(pipes[1]);
-		execv(program, (char *const *) (uintptr_t) all);
-		_exit(127);
-	}
-	close(pipes[1]);
+	server->pid = measure_spawn(all, &output);
 	server->port = 0;
 	while (server->port == 0 && size + 1 < sizeof text) {
-		ssize_t got = read(pipes[0], text + size, sizeof text - 1 - size);
+		ssize_t got = read(output, text + size, sizeof text - 1 - size);
 		char   *place;
 
 		if (got <= 0) {
@@ -65,7 +53,7 @@ void http_server_start(struct http_server *server, const char *program, const ch
 		if (place)
 			server->port = atoi(place + 17);
 	}
-	/* pipes[0] stays open: the server may have something to say. */
+	/* output stays open: the server may have something to say. */
 }
 
 void http_server_stop(struct http_server *server)

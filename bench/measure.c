@@ -2,9 +2,15 @@
 #include "measure.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,6 +82,97 @@ void measure_check(vd_status status, const struct vd_error *error, const char *w
 		return;
 	fprintf(stderr, "bench_%s: %s: %s\n", bench_name, what, error && error->message[0] ? error->message : vd_status_name(status));
 	exit(1);
+}
+
+static _Noreturn void fail(const char *what)
+{
+	fprintf(stderr, "bench_%s: %s: %s\n", bench_name, what, strerror(errno));
+	exit(1);
+}
+
+/* ---- What outlives a call ---- */
+
+static char  run_folder[512];
+static pid_t remover;
+static int   alive; /* the pipe that breaks when this process ends */
+
+static void wait_for_removal(void)
+{
+	int status = 0;
+
+	close(alive);
+	if (waitpid(remover, &status, 0) != remover || status != 0)
+		fprintf(stderr, "bench_%s: %s is left behind\n", bench_name, run_folder);
+}
+
+const char *measure_folder(void)
+{
+	/* A process of its own, as this one may be killed; a server of it may then still write for a moment. */
+	static const char *const   remove[] = { "sh", "-c", "cat; rm -rf -- \"$0\" || { sleep 5; exec rm -rf -- \"$0\"; }", run_folder, NULL };
+	const char		  *temporary = getenv("TMPDIR");
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t	   attributes;
+	int			   pipes[2];
+
+	if (run_folder[0])
+		return run_folder;
+	snprintf(run_folder, sizeof run_folder, "%s/vedette-bench-%s-XXXXXX", temporary ? temporary : "/tmp", bench_name);
+	if (mkdtemp(run_folder) == NULL || pipe2(pipes, O_CLOEXEC) != 0)
+		fail(run_folder);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pipes[0], 0);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+	errno = posix_spawnp(&remover, "sh", &actions, &attributes, (char *const *) (uintptr_t) remove, environ);
+	if (errno)
+		fail("sh");
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	close(pipes[0]);
+	alive = pipes[1];
+	(void) atexit(wait_for_removal);
+	return run_folder;
+}
+
+static void answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	(void) result;
+	measure_check(status, error, "put");
+	__atomic_fetch_add((uint64_t *) arg, 1, __ATOMIC_RELEASE);
+}
+
+void measure_put(struct vd_store *store, uint64_t count, struct vd_op (*op_of)(void *arg, uint64_t i), void *arg)
+{
+	uint64_t done = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		struct vd_op	      op = op_of(arg, i);
+		struct vd_txn_request request = { .success = &op, .success_count = 1 };
+
+		measure_check(vd_store_txn(store, &request, answered, &done), NULL, "put");
+		while (i % 1024 == 1023 && __atomic_load_n(&done, __ATOMIC_ACQUIRE) <= i)
+			measure_nap_ns(100000);
+	}
+	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) < count)
+		measure_nap_ns(100000);
+}
+
+pid_t measure_spawn(const char *const *arguments, int *ret_output)
+{
+	int   pipes[2];
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC) != 0 || (pid = fork()) < 0)
+		fail(arguments[0]);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		dup2(pipes[1], 2);
+		execvp(arguments[0], (char *const *) (uintptr_t) arguments);
+		_exit(127);
+	}
+	close(pipes[1]);
+	*ret_output = pipes[0];
+	return pid;
 }
 
 static int64_t clock_ns(clockid_t clock)

@@ -41,6 +41,14 @@ void	 measure_nap_ns(int64_t ns);
 int64_t	 measure_memory(pid_t pid);
 uint64_t measure_random(uint64_t *state);
 
+/* A folder of this run in TMPDIR or /tmp, made by the first call. It is removed when the program is at its end, whatever that is. */
+const char *measure_folder(void);
+/* Starts a program (NULL-terminated) that ends with this one; *ret_output: what it writes to its standard error. */
+pid_t measure_spawn(const char *const *arguments, int *ret_output);
+
+/* Puts what op_of says for 0, 1, ... count - 1, good until the next call; waits until all are answered. */
+void measure_put(struct vd_store *store, uint64_t count, struct vd_op (*op_of)(void *arg, uint64_t i), void *arg);
+
 /* ---- Threads: whose CPU time was it? ---- */
 
 struct measure_threads {
