@@ -215,6 +215,16 @@ def updates(server, path, body):
     return revision
 
 
+def life(name, server, revision):
+    """From the start of a server to its end; revision: where a watch of the 100 updates resumes, or None."""
+    server.list_all()
+    if options.case in ("", "restart"):
+        say(name, "restart", ready_ms=server.ready * 1e3, list_ms=(time.monotonic() - server.began) * 1e3, cpu_s=server.cpu())
+    if revision:
+        say(name, "resume", events=watch_from(server, "/api/v1/namespaces/ns-00000/pods?watch=1&resourceVersion=%s" % revision, 100, 10))
+    server.stop()
+
+
 def restart():
     log, data = os.path.join(folder, "pods.log"), os.path.join(folder, "restart")
     log_of_pods(log)
@@ -224,15 +234,9 @@ def restart():
     wanted = options.case in ("", "resume", "restart")
     revision = updates(server, path, body) if wanted else None
     server.stop(signal.SIGKILL if wanted else signal.SIGTERM)
-    query = "/api/v1/namespaces/ns-00000/pods?watch=1&resourceVersion=%s"
     for number in range(options.rounds):
         server = Server(runners.vedette, "--data-dir", data)
-        server.list_all()
-        if options.case in ("", "restart"):
-            say("vedette", "restart", ready_ms=server.ready * 1e3, list_ms=(time.monotonic() - server.began) * 1e3, cpu_s=server.cpu())
-        if wanted and number == 0:
-            say("vedette", "resume", events=watch_from(server, query % revision, 100, 10))
-        server.stop()
+        life("vedette", server, revision if number == 0 else None)
     prefix = fill(False)
     server = Server(peer, "--etcd", etcd, "--etcd-prefix", prefix)
     path = "/api/v1/namespaces/ns-00000/pods/web-7d4b9c6f5-0000001"
@@ -241,12 +245,7 @@ def restart():
     server.stop(signal.SIGKILL)
     for number in range(min(options.rounds, 3)):
         server = Server(peer, "--etcd", etcd, "--etcd-prefix", prefix)
-        server.list_all()
-        if options.case in ("", "restart"):
-            say("apiserver", "restart", ready_ms=server.ready * 1e3, list_ms=(time.monotonic() - server.began) * 1e3, cpu_s=server.cpu())
-        if wanted and number == 0:
-            say("apiserver", "resume", events=watch_from(server, query % revision, 100, 10))
-        server.stop()
+        life("apiserver", server, revision if number == 0 else None)
 
 
 def durable_http(case):
