@@ -191,25 +191,10 @@ static vd_status give_history(struct vdi_mvcc_build *build, const struct index *
 	return VD_OK;
 }
 
-static size_t first_kept(const struct vdi_mvcc_build *build, vd_rev compacted)
-{
-	size_t low = 0, high = build->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (build->events[middle].kv->mod_rev < compacted)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 vd_status vdi_mvcc_build_finish(struct vdi_mvcc_build *build, struct vdi_group *group, struct vdi_mvcc_log *log, vd_mono now)
 {
 	struct index index = { 0 };
-	size_t	     first = first_kept(build, group->compacted);
+	size_t	     first = vdi_mvcc_log_find(build->events, build->count, group->compacted);
 	vd_status    status;
 
 	if (build->count == 0)

@@ -348,15 +348,14 @@ static size_t chunk_of_revision_locked(const struct vdi_mvcc_log *log, vd_rev re
 	return low ? low - 1 : 0;
 }
 
-static uint32_t position_of_revision(const struct vdi_mvcc_log_chunk *chunk, vd_rev revision)
+size_t vdi_mvcc_log_find(const struct vd_store_event *events, size_t count, vd_rev revision)
 {
-	uint32_t low = 0;
-	uint32_t high = atomic_load_explicit(&chunk->count, memory_order_acquire);
+	size_t low = 0, high = count;
 
 	while (low < high) {
-		uint32_t middle = (low + high) / 2;
+		size_t middle = (low + high) / 2;
 
-		if (chunk->events[middle].kv->mod_rev < revision)
+		if (events[middle].kv->mod_rev < revision)
 			low = middle + 1;
 		else
 			high = middle;
@@ -380,7 +379,7 @@ vd_status vdi_mvcc_log_seek(struct vdi_mvcc_log *log, vd_rev revision, struct vd
 	vdi_lock_release(&log->lock);
 	if (status == VD_OK) {
 		cursor->chunk = chunk;
-		cursor->position = position_of_revision(chunk, revision);
+		cursor->position = (uint32_t) vdi_mvcc_log_find(chunk->events, atomic_load_explicit(&chunk->count, memory_order_acquire), revision);
 	}
 	return status;
 }

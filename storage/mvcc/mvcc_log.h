@@ -66,6 +66,8 @@ struct vdi_mvcc_log {
 void vdi_mvcc_log_init(struct vdi_mvcc_log *log, int64_t history_bytes, vd_dur history_window);
 void vdi_mvcc_log_fini(struct vdi_mvcc_log *log);
 
+/* Where in ascending events those of that and later revisions begin. */
+size_t vdi_mvcc_log_find(const struct vd_store_event *events, size_t count, vd_rev revision);
 /* Makes room for the events (whole revisions, ascending, newer than all before) and writes them where nobody looks yet. After VD_OK either
  * commit, which cannot fail, or abort. VD_NOMEM: as before. */
 VDI_MUST_USE vd_status vdi_mvcc_log_prepare(struct vdi_mvcc_log *log, const struct vd_store_event *events, size_t count, uint64_t key_count, vd_mono now);
