@@ -4,6 +4,7 @@
 # CPU is that of the server. CASE is how the names of cases begin:
 #   idle                  an empty server: memory
 #   put:N range:N txn:N   N clients            watch:N    N watchers of one key           list       10,000 keys of 1 KB
+#   steady:N              N clients, 5,000 puts a second in all                            piled:N          N watchers of 100 keys that change in one transaction
 #   behind:N              8 clients put while N watchers are far behind and do not read
 #   keys:N:BYTES          N keys of so many bytes: memory, then the time of a start with them until the first answer, and memory after it; once, on new servers
 set -eu
@@ -92,7 +93,7 @@ if wanted idle "$@"; then
 	load --cases usage --as idle
 fi
 for round in $(seq "$rounds"); do
-	for case in put:1 put:8 put:64 put:256 put:1000 range:1 range:64 txn:64 list watch:1 watch:100 watch:1000 watch:10000; do
+	for case in put:1 put:8 put:64 put:256 put:1000 steady:256 range:1 range:64 txn:64 list watch:1 watch:100 watch:1000 watch:10000 piled:1000; do
 		if wanted "$case" "$@"; then load --cases "$case"; fi
 	done
 	# What it leaves behind is no business of the other cases.

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,12 +86,37 @@ func (l *etcdLoad) client() (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{l.endpoint}, DialTimeout: 5 * time.Second})
 }
 
+// clients that are connected, so that no case measures that.
+func (l *etcdLoad) clients(count int) ([]*clientv3.Client, error) {
+	clients := make([]*clientv3.Client, 0, count)
+	for range count {
+		client, err := l.client()
+		if err == nil {
+			clients = append(clients, client)
+			_, err = client.Get(context.Background(), "load/0")
+		}
+		if err != nil {
+			closeAll(clients)
+			return nil, err
+		}
+	}
+	return clients, nil
+}
+
+func closeAll(clients []*clientv3.Client) {
+	for _, client := range clients {
+		client.Close()
+	}
+}
+
 func round(value float64, digits float64) float64 { return float64(int64(value*digits+0.5)) / digits }
 
 func (l *etcdLoad) run(kind string, count int) (map[string]any, error) {
 	switch kind {
 	case "put", "range", "txn", "mixed":
 		return l.calls(kind, count)
+	case "steady":
+		return l.steady(count)
 	case "list":
 		return l.list()
 	case "fill":
@@ -104,21 +129,20 @@ func (l *etcdLoad) run(kind string, count int) (map[string]any, error) {
 		_, rss := l.usage()
 		return map[string]any{"rss_kib": rss}, nil
 	case "watch":
-		return l.watch(count)
+		return l.watch(count, nil, l.putOneByOne)
+	case "piled":
+		return l.watch(count, []clientv3.OpOption{clientv3.WithPrefix()}, l.putTogether)
 	}
 	return nil, fmt.Errorf("unknown case")
 }
 
 // calls: count goroutines over at most 8 connections, one call after the other each.
 func (l *etcdLoad) calls(kind string, count int) (map[string]any, error) {
-	clients := make([]*clientv3.Client, min(count, 8))
-	for i := range clients {
-		var err error
-		if clients[i], err = l.client(); err != nil {
-			return nil, err
-		}
-		defer clients[i].Close()
+	clients, err := l.clients(min(count, 8))
+	if err != nil {
+		return nil, err
 	}
+	defer closeAll(clients)
 	if _, err := clients[0].Put(context.Background(), "load/0", string(l.value)); err != nil && kind != "behind" {
 		return nil, err
 	}
@@ -158,16 +182,63 @@ func (l *etcdLoad) calls(kind string, count int) (map[string]any, error) {
 	group.Wait()
 	elapsed := time.Since(began)
 	after, rss := l.usage()
-	var all []time.Duration
-	for _, list := range latencies {
-		all = append(all, list...)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
+	all := sorted(latencies)
 	if failed.Load() > 0 && kind != "behind" {
 		return nil, fmt.Errorf("%d calls failed", failed.Load())
 	}
 	return map[string]any{"failed": failed.Load(), "per_s": int(float64(len(all)) / elapsed.Seconds()), "p50_us": all[len(all)/2].Microseconds(), "p99_us": all[len(all)*99/100].Microseconds(),
 		"cpu_us": round((after-cpu)*1e6/float64(len(all)), 10), "rss_kib": rss}, nil
+}
+
+// steady: count goroutines that together put 5,000 times a second, whatever the server takes: each has its turn by the clock, and a call's time is from when its turn
+// was. So neither the server nor the clients are the bottleneck, and the latencies are those of the server rather than of goroutines that wait for each other.
+func (l *etcdLoad) steady(count int) (map[string]any, error) {
+	const rate = 5000
+	clients, err := l.clients(min(count, 8))
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(clients)
+	interval := time.Duration(count) * time.Second / rate
+	latencies := make([][]time.Duration, count)
+	value := string(l.value)
+	var failed atomic.Int64
+	var group sync.WaitGroup
+	cpu, _ := l.usage()
+	began := time.Now()
+	for i := 0; i < count; i++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			turn := began.Add(time.Duration(i) * interval / time.Duration(count))
+			for n := 0; turn.Sub(began) < l.length; n++ {
+				time.Sleep(time.Until(turn))
+				if _, err := clients[i%len(clients)].Put(context.Background(), fmt.Sprintf("load/%d", (i*7919+n)%10000), value); err != nil {
+					failed.Add(1)
+				}
+				latencies[i] = append(latencies[i], time.Since(turn))
+				turn = turn.Add(interval)
+			}
+		}()
+	}
+	group.Wait()
+	elapsed := time.Since(began)
+	after, rss := l.usage()
+	all := sorted(latencies)
+	if failed.Load() > 0 {
+		return nil, fmt.Errorf("%d calls failed", failed.Load())
+	}
+	return map[string]any{"per_s": int(float64(len(all)) / elapsed.Seconds()), "p50_us": all[len(all)/2].Microseconds(), "p99_us": all[len(all)*99/100].Microseconds(),
+		"cpu_us": round((after-cpu)*1e6/float64(len(all)), 10), "rss_kib": rss}, nil
+}
+
+func sorted(lists [][]time.Duration) []time.Duration {
+	var all []time.Duration
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // inBatches calls put for [from, to) of size each, up to count, from that many workers at once.
@@ -301,28 +372,25 @@ func (l *etcdLoad) list() (map[string]any, error) {
 		times = append(times, time.Since(start))
 	}
 	after, rss := l.usage()
-	sort.Slice(times, func(i, j int) bool { return times[i] < times[j] })
+	slices.Sort(times)
 	return map[string]any{"p50_ms": round(float64(times[len(times)/2].Microseconds())/1000, 100), "cpu_ms": round((after-cpu)*1e3/float64(len(times)), 100), "rss_kib": rss}, nil
 }
 
-// watch: count watchers of one key on at most 100 streams; 8 puts are under way at a time.
-func (l *etcdLoad) watch(count int) (map[string]any, error) {
+// watch: count watchers of one key, or of what begins with it, on at most 100 streams.
+func (l *etcdLoad) watch(count int, options []clientv3.OpOption, put func(ctx context.Context, clients []*clientv3.Client) int64) (map[string]any, error) {
 	streams := min(count, 100)
-	clients := make([]*clientv3.Client, min(streams, 10))
-	for i := range clients {
-		var err error
-		if clients[i], err = l.client(); err != nil {
-			return nil, err
-		}
-		defer clients[i].Close()
+	clients, err := l.clients(min(streams, 10))
+	if err != nil {
+		return nil, err
 	}
+	defer closeAll(clients)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var delivered atomic.Int64
 	for i := 0; i < count; i++ {
 		// A stream for each value of this key: clientv3 shares streams between equal metadata.
 		streamCtx := metadata.AppendToOutgoingContext(ctx, "load-stream", strconv.Itoa(i%streams))
-		channel := clients[i%len(clients)].Watch(streamCtx, "watched")
+		channel := clients[i%len(clients)].Watch(streamCtx, "watched", options...)
 		go func() {
 			for response := range channel {
 				delivered.Add(int64(len(response.Events)))
@@ -332,9 +400,25 @@ func (l *etcdLoad) watch(count int) (map[string]any, error) {
 	time.Sleep(500 * time.Millisecond)
 	cpu, _ := l.usage()
 	began := time.Now()
+	puts := put(ctx, clients)
+	wanted := puts * int64(count)
+	for deadline := time.Now().Add(5 * time.Minute); delivered.Load() < wanted && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	}
+	elapsed := time.Since(began)
+	after, rss := l.usage()
+	if delivered.Load() < wanted {
+		return nil, fmt.Errorf("%d of %d events arrived", delivered.Load(), wanted)
+	}
+	return map[string]any{"events_per_s": int(float64(wanted) / elapsed.Seconds()), "puts_per_s": int(float64(puts) / elapsed.Seconds()),
+		"cpu_us_per_event": round((after-cpu)*1e6/float64(wanted), 100), "rss_kib": rss}, nil
+}
+
+// putOneByOne: 8 workers, one put after the other each.
+func (l *etcdLoad) putOneByOne(ctx context.Context, clients []*clientv3.Client) int64 {
+	began := time.Now()
 	var puts atomic.Int64
 	var group sync.WaitGroup
-	for worker := 0; worker < 8; worker++ {
+	for worker := range 8 {
 		group.Add(1)
 		go func() {
 			defer group.Done()
@@ -346,14 +430,20 @@ func (l *etcdLoad) watch(count int) (map[string]any, error) {
 		}()
 	}
 	group.Wait()
-	wanted := puts.Load() * int64(count)
-	for deadline := time.Now().Add(5 * time.Minute); delivered.Load() < wanted && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	return puts.Load()
+}
+
+// putTogether: transactions of 100 puts, so that each watcher has 100 events at once; ten of them in three seconds' worth, at the watchers' pace or not.
+func (l *etcdLoad) putTogether(ctx context.Context, clients []*clientv3.Client) int64 {
+	var puts int64
+	for range max(int(10*l.length/(3*time.Second)), 1) {
+		var ops []clientv3.Op
+		for i := range 100 {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("watched/%d", i), string(l.value)))
+		}
+		if _, err := clients[0].Txn(ctx).Then(ops...).Commit(); err == nil {
+			puts += int64(len(ops))
+		}
 	}
-	elapsed := time.Since(began)
-	after, rss := l.usage()
-	if delivered.Load() < wanted {
-		return nil, fmt.Errorf("%d of %d events arrived", delivered.Load(), wanted)
-	}
-	return map[string]any{"events_per_s": int(float64(wanted) / elapsed.Seconds()), "puts_per_s": int(float64(puts.Load()) / elapsed.Seconds()),
-		"cpu_us_per_event": round((after-cpu)*1e6/float64(wanted), 100), "rss_kib": rss}, nil
+	return puts
 }
