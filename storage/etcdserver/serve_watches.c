@@ -10,7 +10,7 @@ struct kept_frame {
 	bool		     previous;
 	bool		     is_fragment;
 	size_t		     count; /* 0: nothing is kept */
-	struct vd_kv	    *kvs[VDI_WATCH_FRAME_EVENTS_MAX];
+	struct vd_kv	   **kvs;
 	struct vdi_rpc_blob *blob;
 };
 
@@ -54,6 +54,8 @@ static void drop_frame(struct kept_frame *kept)
 	for (size_t i = 0; i < kept->count; i++)
 		vd_kv_unref(kept->kvs[i]);
 	kept->count = 0;
+	vdi_free(kept->kvs);
+	kept->kvs = NULL;
 	kept->blob = vdi_rpc_blob_unref(kept->blob);
 }
 
@@ -260,6 +262,7 @@ static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame 
 	return true;
 }
 
+/* Without memory for it the next watcher makes its own. */
 static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, uint64_t hash, struct vdi_rpc_blob *blob)
 {
 	struct kept_frame  kept = { .hash = hash,
@@ -267,10 +270,13 @@ static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch
 				    .previous = frame->previous,
 				    .is_fragment = frame->is_fragment,
 				    .count = frame->event_count,
-				    .blob = vdi_rpc_blob_ref(blob) };
+				    .kvs = vdi_alloc(frame->event_count * sizeof(struct vd_kv *)) };
 	struct kept_frame *place = &watches->frames[hash % VDI_WATCH_FRAMES];
 	struct kept_frame  old;
 
+	if (kept.kvs == NULL)
+		return;
+	kept.blob = vdi_rpc_blob_ref(blob);
 	for (size_t i = 0; i < kept.count; i++)
 		kept.kvs[i] = vd_kv_ref(frame->events[i].kv);
 	vdi_lock_acquire(&watches->frame_lock);

@@ -10,9 +10,9 @@
 
 #include "etcdserver.h"
 
-/* Frames that are kept, and how large they may be: what a few events in a row to many watchers need. */
+/* Frames that are kept, and how large they may be: what a few events in a row, or those of one large transaction, to many watchers need. */
 #define VDI_WATCH_FRAMES 32
-#define VDI_WATCH_FRAME_EVENTS_MAX 16
+#define VDI_WATCH_FRAME_EVENTS_MAX 1024
 #define VDI_WATCH_FRAME_BYTES_MAX ((size_t) 128 << 10)
 
 struct vdi_serve_watches;

@@ -922,6 +922,65 @@ static void e1005_watchers_of_the_same_events_share_a_frame(void **state)
 	assert_int_equal(after.frames - before.frames, 1);
 }
 
+/* One transaction, in this order. */
+static void put_together(struct watch_test *test, const char *const *keys, size_t count)
+{
+	Etcdserverpb__TxnRequest request = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__PutRequest *puts = calloc(count, sizeof *puts);
+	Etcdserverpb__RequestOp	 *ops = calloc(count, sizeof *ops);
+	Etcdserverpb__RequestOp	**list = calloc(count, sizeof(void *));
+
+	for (size_t i = 0; i < count; i++) {
+		etcdserverpb__put_request__init(&puts[i]);
+		etcdserverpb__request_op__init(&ops[i]);
+		puts[i].key = etcd_bytes(keys[i]);
+		ops[i].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+		ops[i].request_put = &puts[i];
+		list[i] = &ops[i];
+	}
+	request.success = list;
+	request.n_success = count;
+	protobuf_c_message_free_unpacked(
+		etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Txn", &request.base, &etcdserverpb__txn_response__descriptor), NULL);
+	free(list);
+	free(ops);
+	free(puts);
+}
+
+static void e1005_a_large_transaction_is_encoded_once(void **state)
+{
+	struct watch_test	     *test = *state;
+	struct vdi_serve_watch_counts before;
+	struct vdi_serve_watch_counts after;
+	const char		     *keys[100];
+	char			      texts[100][8];
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(texts[i], sizeof texts[i], "k%02d", i);
+		keys[i] = texts[i];
+		create(test, (struct create) { .key = i % 2 ? "k" : "a", .end = "z" });
+	}
+	vdi_serve_watches_counts(test->fixture.server->watches, &before);
+	put_together(test, keys, 100);
+	vdi_serve_watches_counts(test->fixture.server->watches, &after);
+	assert_int_equal(after.events - before.events, 100 * 100);
+	assert_int_equal(after.frames - before.frames, 1);
+}
+
+/* As many events, the same first one, the same last one. */
+static void e1005_events_that_differ_in_the_middle_share_nothing(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "a", .end = "l" });
+	create(test, (struct create) { .key = "k", .end = "n" });
+	EXPECT(test, "h1 id0 created");
+	EXPECT(test, "h1 id1 created");
+	put_together(test, (const char *const[]) { "k1", "a5", "m5", "k2" }, 4);
+	EXPECT(test, "h2 id0 PUT k1@2 PUT a5@2 PUT k2@2");
+	EXPECT(test, "h2 id1 PUT k1@2 PUT m5@2 PUT k2@2");
+}
+
 static void e351_nothing_is_left_of_an_ended_stream(void **state)
 {
 	struct watch_test	     *test = *state;
@@ -1016,6 +1075,8 @@ int main(void)
 		CASE(e348_e355_the_order_of_each_watch_holds_whatever_goes_first),
 		CASE(a_message_that_cannot_be_sent_ends_the_stream),
 		CASE(e1005_watchers_of_the_same_events_share_a_frame),
+		CASE(e1005_a_large_transaction_is_encoded_once),
+		CASE(e1005_events_that_differ_in_the_middle_share_nothing),
 		CASE(e351_nothing_is_left_of_an_ended_stream),
 		CASE(stopping_ends_streams_with_a_status),
 		CASE(torture_watch),
