@@ -89,7 +89,7 @@ static struct vd_bytes take_line(struct vd_bytes *bytes)
 	return line;
 }
 
-static struct vd_bytes trim(struct vd_bytes text)
+struct vd_bytes vdi_http_trim(struct vd_bytes text)
 {
 	const char *from = text.data;
 	const char *end = from + text.size;
@@ -188,7 +188,7 @@ static void parse_connection(struct vd_bytes value, struct vdi_http_head *head)
 	while (value.size) {
 		const char     *comma = memchr(value.data, ',', value.size);
 		size_t		size = comma ? (size_t) (comma - (const char *) value.data) : value.size;
-		struct vd_bytes word = trim((struct vd_bytes) { value.data, size });
+		struct vd_bytes word = vdi_http_trim((struct vd_bytes) { value.data, size });
 		size_t		used = comma ? size + 1 : size;
 
 		if (vdi_ascii_equal_fold(word, "close"))
@@ -215,7 +215,7 @@ static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, 
 		return refuse(refusal, 431, "Too many request header fields");
 	header = &head->headers[head->header_count++];
 	header->name = (struct vd_bytes) { from, (size_t) (colon - from) };
-	header->value = trim((struct vd_bytes) { colon + 1, line.size - (size_t) (colon + 1 - from) });
+	header->value = vdi_http_trim((struct vd_bytes) { colon + 1, line.size - (size_t) (colon + 1 - from) });
 
 	if (vdi_ascii_equal_fold(header->name, "host")) {
 		(*host_count)++;

@@ -79,6 +79,8 @@ struct vdi_http_chunked {
 VDI_MUST_USE vd_status vdi_http_chunked_take(struct vdi_http_chunked *chunked, struct vd_bytes bytes, size_t *ret_taken,
 					     struct vd_bytes *ret_data, struct vdi_http_refusal *ret_refusal);
 
+/* Without blanks and tabs at its ends. */
+struct vd_bytes vdi_http_trim(struct vd_bytes text);
 bool vdi_ascii_equal_fold(struct vd_bytes a, const char *b);
 
 #endif

@@ -9,18 +9,6 @@ struct clause {
 	int		q; /* thousandths */
 };
 
-static struct vd_bytes trim(struct vd_bytes text)
-{
-	const char *from = text.data;
-	const char *end = from + text.size;
-
-	while (from < end && (*from == ' ' || *from == '\t'))
-		from++;
-	while (end > from && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	return (struct vd_bytes) { from, (size_t) (end - from) };
-}
-
 /* Cuts the part before separator off text. */
 static struct vd_bytes take(struct vd_bytes *text, char separator)
 {
@@ -31,7 +19,7 @@ static struct vd_bytes take(struct vd_bytes *text, char separator)
 
 	text->data = from + used;
 	text->size -= used;
-	return trim(part);
+	return vdi_http_trim(part);
 }
 
 static int parse_q(struct vd_bytes text)
@@ -56,7 +44,7 @@ static struct clause parse_clause(struct vd_bytes text)
 		struct vd_bytes value = take(&text, ';');
 		struct vd_bytes name = take(&value, '=');
 
-		value = trim(value);
+		value = vdi_http_trim(value);
 		if (vdi_ascii_equal_fold(name, "as"))
 			clause.as = value;
 		else if (vdi_ascii_equal_fold(name, "g"))
@@ -113,7 +101,7 @@ bool vdi_negotiate(struct vd_bytes accept, unsigned forms, struct vdi_negotiated
 	bool json_too = false;
 	int  best = 0;
 
-	accept = trim(accept);
+	accept = vdi_http_trim(accept);
 	if (accept.size == 0) {
 		*ret_negotiated = (struct vdi_negotiated) { .form = VDI_FORM_OBJECT };
 		return true;

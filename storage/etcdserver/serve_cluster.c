@@ -34,27 +34,15 @@ static void member_list_begin(struct vdi_serve_call *call, struct vd_bytes messa
 		vdi_serve_reply(call, write_members, call->server);
 }
 
-static bool decode_id(struct vd_bytes message, uint64_t *ret_id)
-{
-	struct vdi_wire_reader reader;
-
-	*ret_id = 0;
-	vdi_wire_reader_init(&reader, message);
-	while (vdi_wire_next(&reader))
-		if (reader.tag == VDI_WIRE_VARINT(1))
-			*ret_id = reader.number;
-	return !reader.is_bad;
-}
-
 /* A change of the member with that id: only our own exists. */
 static void change_member(struct vdi_serve_call *call, struct vd_bytes message, enum vd_etcd_code own)
 {
-	uint64_t id;
+	int64_t id;
 
-	if (!decode_id(message, &id))
+	if (!vdi_wire_read_number(message, &id, NULL))
 		vdi_serve_fail_malformed(call);
 	else if (vdi_auth_require_admin(call))
-		vdi_serve_fail(call, id == call->server->member_id ? own : VD_ETCD_MEMBER_NOT_FOUND);
+		vdi_serve_fail(call, (uint64_t) id == call->server->member_id ? own : VD_ETCD_MEMBER_NOT_FOUND);
 }
 
 static void member_add_begin(struct vdi_serve_call *call, struct vd_bytes message)

@@ -370,29 +370,13 @@ static void compact_done(void *arg, vd_status status, vd_rev revision, const str
 	vdi_serve_call_unref(call);
 }
 
-static bool decode_compact(struct vd_bytes message, vd_rev *ret_revision, bool *ret_physical)
-{
-	struct vdi_wire_reader reader;
-
-	*ret_revision = 0;
-	*ret_physical = false;
-	vdi_wire_reader_init(&reader, message);
-	while (vdi_wire_next(&reader)) {
-		if (reader.tag == VDI_WIRE_VARINT(1))
-			*ret_revision = (int64_t) reader.number;
-		else if (reader.tag == VDI_WIRE_VARINT(2))
-			*ret_physical = reader.number != 0;
-	}
-	return !reader.is_bad;
-}
-
 static void start_compact(struct vdi_serve_call *call)
 {
 	vd_rev	  revision;
 	bool	  physical;
 	vd_status status;
 
-	(void) decode_compact(call->request.bytes, &revision, &physical);
+	(void) vdi_wire_read_number(call->request.bytes, &revision, &physical);
 	status = vd_store_compact(call->server->store, revision, physical, compact_done, call);
 	if (status != VD_OK)
 		compact_done(call, status, 0, NULL);
@@ -405,7 +389,7 @@ static void compact_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	vd_rev revision;
 	bool   physical;
 
-	if (!decode_compact(message, &revision, &physical)) {
+	if (!vdi_wire_read_number(message, &revision, &physical)) {
 		vdi_serve_fail_malformed(call);
 		return;
 	}

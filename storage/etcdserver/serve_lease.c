@@ -12,23 +12,6 @@ struct lease_answer {
 	vd_rev			      revision;
 };
 
-/* The one number of most requests. */
-static bool decode_id(struct vd_bytes message, int64_t *ret_id, bool *ret_keys)
-{
-	struct vdi_wire_reader reader;
-
-	*ret_id = 0;
-	*ret_keys = false;
-	vdi_wire_reader_init(&reader, message);
-	while (vdi_wire_next(&reader)) {
-		if (reader.tag == VDI_WIRE_VARINT(1))
-			*ret_id = (int64_t) reader.number;
-		else if (reader.tag == VDI_WIRE_VARINT(2))
-			*ret_keys = reader.number != 0;
-	}
-	return !reader.is_bad;
-}
-
 /* ---- Grant ---- */
 
 static void write_id_and_ttl(struct vdi_wire_out *out, const void *arg)
@@ -40,19 +23,22 @@ static void write_id_and_ttl(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_number(out, 3, (uint64_t) answer->result->ttl_s);
 }
 
-static void grant_done(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void finish(struct vdi_serve_call *call, vd_status status, const struct vd_lease_result *result, vdi_wire_write_fn write)
 {
-	struct vdi_serve_call *call = arg;
-
-	(void) error;
 	if (status == VD_OK) {
 		struct lease_answer answer = { call->server, result, result->revision };
 
-		vdi_serve_reply(call, write_id_and_ttl, &answer);
+		vdi_serve_reply(call, write, &answer);
 	} else {
 		vdi_serve_fail_status(call, status);
 	}
 	vdi_serve_call_unref(call);
+}
+
+static void grant_done(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+{
+	(void) error;
+	finish(arg, status, result, write_id_and_ttl);
 }
 
 static void grant_begin(struct vdi_serve_call *call, struct vd_bytes message)
@@ -108,7 +94,7 @@ static void revoke_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	bool		     keys;
 	vd_status	     status;
 
-	if (!decode_id(message, &id, &keys)) {
+	if (!vdi_wire_read_number(message, &id, &keys)) {
 		vdi_serve_fail_malformed(call);
 		return;
 	}
@@ -143,17 +129,8 @@ static void write_time_to_live(struct vdi_wire_out *out, const void *arg)
 
 static void time_to_live_done(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
 {
-	struct vdi_serve_call *call = arg;
-
 	(void) error;
-	if (status == VD_OK) {
-		struct lease_answer answer = { call->server, result, result->revision };
-
-		vdi_serve_reply(call, write_time_to_live, &answer);
-	} else {
-		vdi_serve_fail_status(call, status);
-	}
-	vdi_serve_call_unref(call);
+	finish(arg, status, result, write_time_to_live);
 }
 
 static void time_to_live_begin(struct vdi_serve_call *call, struct vd_bytes message)
@@ -164,7 +141,7 @@ static void time_to_live_begin(struct vdi_serve_call *call, struct vd_bytes mess
 	bool		     keys;
 	vd_status	     status;
 
-	if (!decode_id(message, &id, &keys)) {
+	if (!vdi_wire_read_number(message, &id, &keys)) {
 		vdi_serve_fail_malformed(call);
 		return;
 	}
@@ -300,7 +277,7 @@ static void keep_alive_message(struct vdi_serve_call *call, struct vdi_rpc_messa
 		call->ops->finish(call, VDI_RPC_OK, "");
 		return;
 	}
-	is_good = decode_id(message->bytes, &id, &keys);
+	is_good = vdi_wire_read_number(message->bytes, &id, &keys);
 	vdi_rpc_message_release(message);
 	if (!is_good) {
 		vdi_serve_fail_malformed(call);

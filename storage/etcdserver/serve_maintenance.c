@@ -220,12 +220,6 @@ static void begin_hash(void *arg, const struct vdi_mvcc_walk *walk)
 	vdi_crc32c_add(&hash->crc, "key", 3);
 }
 
-static void put_big_endian(unsigned char *at, uint64_t number)
-{
-	for (int i = 0; i < 8; i++)
-		at[i] = (unsigned char) (number >> (56 - 8 * i));
-}
-
 /* The record's key and value as they would lie in etcd's backend (E-402). */
 static vd_status hash_record(void *arg, const struct vd_kv *kv, bool is_delete)
 {
@@ -233,9 +227,9 @@ static vd_status hash_record(void *arg, const struct vd_kv *kv, bool is_delete)
 	struct vdi_wire_out out = { 0 };
 	unsigned char	    key[18];
 
-	put_big_endian(key, (uint64_t) kv->mod_rev);
+	vdi_put_big_endian(key, (uint64_t) kv->mod_rev);
 	key[8] = '_';
-	put_big_endian(key + 9, kv->sub);
+	vdi_put_big_endian(key + 9, kv->sub);
 	key[17] = 't';
 	vdi_crc32c_add(&hash->crc, key, is_delete ? 18 : 17);
 	if (is_delete) {

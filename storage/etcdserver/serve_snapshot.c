@@ -55,12 +55,6 @@ struct content {
 	vd_status		status;
 };
 
-static void put_big_endian(unsigned char *at, uint64_t number)
-{
-	for (int i = 0; i < 8; i++)
-		at[i] = (unsigned char) (number >> (56 - 8 * i));
-}
-
 /* A pair whose value is a message. */
 static vd_status put_message(struct content *content, struct vd_bytes key, vdi_wire_write_fn write, const void *arg)
 {
@@ -88,9 +82,9 @@ static vd_status put_record(void *arg, const struct vd_kv *kv, bool is_delete)
 {
 	unsigned char key[18];
 
-	put_big_endian(key, (uint64_t) kv->mod_rev);
+	vdi_put_big_endian(key, (uint64_t) kv->mod_rev);
 	key[8] = '_';
-	put_big_endian(key + 9, kv->sub);
+	vdi_put_big_endian(key + 9, kv->sub);
 	key[17] = 't';
 	return put_message(arg, (struct vd_bytes) { key, is_delete ? 18 : 17 }, write_record, kv);
 }
@@ -124,7 +118,7 @@ static void put_lease(void *arg, vd_status status, const struct vd_lease_result 
 	(void) error;
 	if (status != VD_OK || result->ttl_s < 0)
 		return; /* it expired meanwhile */
-	put_big_endian(key, (uint64_t) result->id);
+	vdi_put_big_endian(key, (uint64_t) result->id);
 	content->status = put_message(content, (struct vd_bytes) { key, sizeof key }, write_lease, result);
 }
 
@@ -181,7 +175,7 @@ static vd_status put_auth(struct content *content, const struct vdi_auth_data *d
 	unsigned char revision[8];
 	unsigned char enabled = data->is_enabled;
 
-	put_big_endian(revision, data->revision);
+	vdi_put_big_endian(revision, data->revision);
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "auth"));
 	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("authEnabled"), (struct vd_bytes) { &enabled, 1 }));
 	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("authRevision"), (struct vd_bytes) { revision, sizeof revision }));
@@ -238,9 +232,9 @@ static vd_status put_meta(struct content *content)
 	unsigned char index[8];
 	unsigned char term[8];
 
-	put_big_endian(compacted, (uint64_t) content->compacted);
-	put_big_endian(index, (uint64_t) content->revision + 3);
-	put_big_endian(term, content->server->term);
+	vdi_put_big_endian(compacted, (uint64_t) content->compacted);
+	vdi_put_big_endian(index, (uint64_t) content->revision + 3);
+	vdi_put_big_endian(term, content->server->term);
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "meta"));
 	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("consistent_index"), (struct vd_bytes) { index, sizeof index }));
 	if (content->compacted > 0) {

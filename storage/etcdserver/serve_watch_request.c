@@ -249,23 +249,13 @@ static void create(struct vdi_watch_stream *stream, struct vd_bytes message)
 
 /* ---- Requests: cancel and progress (E-316, E-317) ---- */
 
-static int64_t decode_id(struct vd_bytes message)
-{
-	struct vdi_wire_reader reader;
-	int64_t		       id = 0;
-
-	vdi_wire_reader_init(&reader, message);
-	while (vdi_wire_next(&reader))
-		if (reader.tag == VDI_WIRE_VARINT(1))
-			id = (int64_t) reader.number;
-	return id;
-}
-
 static void cancel(struct vdi_watch_stream *stream, struct vd_bytes message)
 {
-	struct vdi_watch_control	control = { .watch_id = decode_id(message), .canceled = true };
-	struct vdi_serve_watcher *watcher = vdi_watch_stream_find(stream, control.watch_id);
+	struct vdi_watch_control  control = { .canceled = true };
+	struct vdi_serve_watcher *watcher;
 
+	(void) vdi_wire_read_number(message, &control.watch_id, NULL); /* 0, or what came before the bytes that are none */
+	watcher = vdi_watch_stream_find(stream, control.watch_id);
 	if (watcher == NULL)
 		return;
 	control.revision = vdi_serve_revision(stream->server);

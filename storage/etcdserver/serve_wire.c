@@ -126,6 +126,25 @@ bool vdi_wire_next_packed(struct vdi_wire_reader *reader, uint64_t *ret_number)
 	return !reader->is_bad;
 }
 
+bool vdi_wire_read_number(struct vd_bytes message, int64_t *ret_number, bool *ret_flag)
+{
+	struct vdi_wire_reader reader;
+	int64_t		       number = 0;
+	bool		       flag = false;
+
+	vdi_wire_reader_init(&reader, message);
+	while (vdi_wire_next(&reader)) {
+		if (reader.tag == VDI_WIRE_VARINT(1))
+			number = (int64_t) reader.number;
+		else if (reader.tag == VDI_WIRE_VARINT(2))
+			flag = reader.number != 0;
+	}
+	*ret_number = number;
+	if (ret_flag)
+		*ret_flag = flag;
+	return !reader.is_bad;
+}
+
 bool vdi_wire_is_utf8(struct vd_bytes text)
 {
 	const uint8_t *at = text.data;

@@ -38,8 +38,27 @@ static inline void vdi_wire_reader_init(struct vdi_wire_reader *reader, struct v
 bool vdi_wire_next(struct vdi_wire_reader *reader);
 /* Reads the varints of a packed field (reader over its bytes); false at the end. */
 bool vdi_wire_next_packed(struct vdi_wire_reader *reader, uint64_t *ret_number);
+/* A message whose field 1 is a number and whose field 2 a flag, as most requests are; what is absent is 0. ret_flag may be NULL. False: the bytes are no message. */
+bool vdi_wire_read_number(struct vd_bytes message, int64_t *ret_number, bool *ret_flag);
 /* Whether a string field holds what Go accepts. */
 bool vdi_wire_is_utf8(struct vd_bytes text);
+
+/* ---- Numbers of eight bytes, as etcd's own records have them ---- */
+
+static inline void vdi_put_big_endian(unsigned char *at, uint64_t number)
+{
+	for (int i = 0; i < 8; i++)
+		at[i] = (unsigned char) (number >> (56 - 8 * i));
+}
+
+static inline uint64_t vdi_big_endian(const unsigned char *at)
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < 8; i++)
+		number = number << 8 | at[i];
+	return number;
+}
 
 /* ---- Writing ---- */
 

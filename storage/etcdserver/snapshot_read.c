@@ -23,21 +23,12 @@ static vd_status check_digest(struct vd_bytes *bytes, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static uint64_t big_endian(const unsigned char *at)
-{
-	uint64_t number = 0;
-
-	for (int i = 0; i < 8; i++)
-		number = number << 8 | at[i];
-	return number;
-}
-
 static vd_status read_meta(void *arg, struct vd_bytes key, struct vd_bytes value)
 {
 	struct vdi_snapshot *snapshot = arg;
 
 	if ((vd_bytes_equal(key, vd_bytes_of("scheduledCompactRev")) || vd_bytes_equal(key, vd_bytes_of("finishedCompactRev"))) && value.size >= 8)
-		snapshot->compacted = VDI_MAX(snapshot->compacted, (vd_rev) big_endian(value.data));
+		snapshot->compacted = VDI_MAX(snapshot->compacted, (vd_rev) vdi_big_endian(value.data));
 	return VD_OK;
 }
 
@@ -131,8 +122,8 @@ static vd_status read_record(void *arg, struct vd_bytes key, struct vd_bytes val
 
 	if ((key.size != 17 && !is_delete) || bytes[8] != '_' || !decode_record(value, &record))
 		return vd_error_set(reading->reterr, VD_CORRUPT, "a record in the snapshot cannot be read");
-	revision = (vd_rev) big_endian(bytes);
-	sub = big_endian(bytes + 9);
+	revision = (vd_rev) vdi_big_endian(bytes);
+	sub = vdi_big_endian(bytes + 9);
 	if (revision < 1 || sub > UINT32_MAX || (!is_delete && (record.create_rev < 1 || record.create_rev > revision || record.version < 1)))
 		return vd_error_set(reading->reterr, VD_CORRUPT, "a record at revision %lld makes no sense", (long long) revision);
 	if (is_delete && revision <= reading->snapshot->compacted)

@@ -77,15 +77,6 @@ static vd_status gather(void *arg, bool is_delete, struct vd_kv *kv)
 
 /* ---- Users and roles ---- */
 
-static uint64_t big_endian(const unsigned char *at)
-{
-	uint64_t number = 0;
-
-	for (int i = 0; i < 8; i++)
-		number = number << 8 | at[i];
-	return number;
-}
-
 static vd_status read_auth(void *arg, struct vd_bytes key, struct vd_bytes value)
 {
 	struct restore	   *restore = arg;
@@ -95,7 +86,7 @@ static vd_status read_auth(void *arg, struct vd_bytes key, struct vd_bytes value
 	if (vd_bytes_equal(key, vd_bytes_of("authEnabled")) && value.size == 1)
 		vdi_wire_number(&out, 1, *(const unsigned char *) value.data);
 	else if (vd_bytes_equal(key, vd_bytes_of("authRevision")) && value.size == 8)
-		vdi_wire_number(&out, 2, big_endian(value.data));
+		vdi_wire_number(&out, 2, vdi_big_endian(value.data));
 	vdi_buffer_append(&restore->auth, (struct vd_bytes) { field, out.size });
 	return VD_OK;
 }
