@@ -172,8 +172,8 @@ static void assert_same(const struct http_fixture *world, const char *request, c
 static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = http_fixture_open(&options);
-	static const char *const refused[] = { "", "Accept-Encoding: gzip;q=0\r\n", "Accept-Encoding: GZIP\r\n", "Accept-Encoding: *\r\n", "Accept-Encoding:\r\n",
+	struct http_fixture	 world = http_fixture_open(&options);
+	static const char	*const refused[] = { "", "Accept-Encoding: gzip;q=0\r\n", "Accept-Encoding: GZIP\r\n", "Accept-Encoding: *\r\n", "Accept-Encoding:\r\n",
 					       "Accept-Encoding: br, deflate\r\n", "Accept-Encoding: identity\r\nAccept-Encoding: gzip\r\n",
 					       "Accept-Encoding: ,;=,\"gzip\"\r\n" };
 	struct answer answer;
@@ -233,7 +233,7 @@ static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 static void r647_the_threshold_is_met_exactly(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = http_fixture_open(&options);
+	struct http_fixture	 world = http_fixture_open(&options);
 	size_t			 size = 131072 - 4000;
 	struct answer		 answer;
 
@@ -255,7 +255,7 @@ static void r647_the_threshold_is_met_exactly(void **state)
 static void r647_it_can_be_switched_off(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	struct answer		 answer;
 
 	assert_false(options.no_compression);
@@ -295,7 +295,7 @@ static bool begins_with_gzip(int fd)
 static void encoders_are_bounded(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	int			 stalled[VDI_GZIP_LOOP_MAX];
 	struct answer		 answer;
 
@@ -326,7 +326,7 @@ static void long_lists_hold_up_nobody(void **state)
 {
 	enum { LISTS = VDI_GZIP_LOOP_MAX };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = http_fixture_open(&options);
+	struct http_fixture	 world = http_fixture_open(&options);
 	static char		 piece[65536];
 	struct pollfd		 waiting[LISTS + 1];
 	size_t			 read_bytes = 0, little_bytes = 0;
@@ -368,9 +368,9 @@ static void long_lists_hold_up_nobody(void **state)
 /* an answer that has begun and is not out in time is cut. */
 static void r652_an_answer_that_is_not_read_is_cut(void **state)
 {
-	static const char *const headers[] = { "", GZIP };
+	static const char	*const headers[] = { "", GZIP };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = http_fixture_open(&options);
+	struct http_fixture	 world = http_fixture_open(&options);
 
 	fill(&world, 120);
 	for (int i = 0; i < 2; i++) {
@@ -392,7 +392,7 @@ static void r652_an_answer_that_is_not_read_is_cut(void **state)
 static void without_memory_an_answer_is_plain_or_none(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = http_fixture_open(&options);
+	struct http_fixture	 world = http_fixture_open(&options);
 	unsigned		 packed = 0, plain = 0, other = 0;
 
 	put(&world, 1, 200000, false);

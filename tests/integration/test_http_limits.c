@@ -55,7 +55,7 @@ static void let_go(void)
 static struct http_fixture world_open(const struct vd_server_options *more)
 {
 	struct vd_server_options options = *more;
-	struct vd_error		 error = { 0 };
+	struct vd_error 	 error = { 0 };
 	struct http_fixture	 world;
 
 	options.listen = "127.0.0.1:0";
@@ -117,9 +117,9 @@ static const char *ask(const struct http_fixture *world, const char *method, con
 static void r650_r651_r652_requests_have_their_time(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	const char		*text;
-	vd_mono			 started;
+	vd_mono 		 started;
 
 	assert_int_equal(options.request_timeout.ns, VD_SECONDS(60).ns);
 	options.request_timeout = VD_MS(1000);
@@ -153,7 +153,7 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 static void r653_writes_have_less(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = world_open(&options);
+	struct http_fixture	 world = world_open(&options);
 	const char		*text;
 
 	assert_int_equal(VDI_HTTP_WRITE_LIMIT.ns, VD_SECONDS(34).ns);
@@ -176,7 +176,7 @@ static void r653_writes_have_less(void **state)
 static void r655_too_many_requests_of_one_client(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	int			 busy[2];
 	const char		*text;
 
@@ -212,7 +212,7 @@ static void r655_too_many_requests_of_one_client(void **state)
 static void r655_too_many_requests_of_all_clients(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	int			 busy[2];
 	const char		*text;
 
@@ -268,7 +268,7 @@ static void r655_too_many_requests_of_all_clients(void **state)
 static void r655_too_many_watches_of_one_client(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	int			 watches[3], other;
 	const char		*text;
 
@@ -326,7 +326,7 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 {
 	enum { STALLED = 24, EVENTS = 60, LIMIT = 1 << 20, FRAME = 101000 };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	int			 stalled[STALLED], healthy;
 
 	options.client_bytes_max = LIMIT;
@@ -365,7 +365,7 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 static void answers_that_are_not_read_are_counted(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	int			 greedy;
 	const char		*text;
 
@@ -399,7 +399,7 @@ static void a_stalled_watch_holds_little_of_the_kernels_memory(void **state)
 {
 	enum { EVENTS = 12 };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = world_open(&options);
+	struct http_fixture	 world = world_open(&options);
 	int			 stalled, healthy;
 
 	stalled = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "stalled", "");

@@ -193,8 +193,8 @@ static void read_all(struct watch *watch)
 static void t202_r642_a_watch_list_is_one_member_a_flush(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
-	struct watch *packed, *plain;
-	char	      name[16];
+	struct watch	   *packed, *plain;
+	char		    name[16];
 
 	for (int i = 0; i < 200; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
@@ -252,7 +252,7 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 		{ "?watch=1&resourceVersion=1&allowWatchBookmarks=true", GZIP, false },
 	};
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world = http_fixture_open(NULL);
+	struct http_fixture	 world = http_fixture_open(NULL);
 	struct watch		*watch;
 
 	http_fixture_put(&world, "c", 200000, false);
@@ -285,10 +285,10 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 
 static void r642_http_1_0_has_no_watches(void **state)
 {
-	static const char request[] = "GET " CM STATE " HTTP/1.0\r\n" GZIP "\r\n";
-	struct http_fixture	  world = http_fixture_open(NULL);
-	int		  fd = http_open(world.port, 0);
-	char		 *answer;
+	static const char   request[] = "GET " CM STATE " HTTP/1.0\r\n" GZIP "\r\n";
+	struct http_fixture world = http_fixture_open(NULL);
+	int		    fd = http_open(world.port, 0);
+	char		   *answer;
 
 	http_send_bytes(fd, request, sizeof request - 1);
 	answer = http_read_until(fd, NULL);
@@ -302,9 +302,9 @@ static void r642_http_1_0_has_no_watches(void **state)
 /* What is in the members is what the plain watch says, in every form (two may be written at different seconds: tables only begin alike). */
 static void r642_r640_every_form_holds_the_same(void **state)
 {
-	static const char *const forms[] = { "", METADATA, PROTOBUF, TABLE };
-	struct http_fixture		 world = http_fixture_open(NULL);
-	char			 headers[200], name[16];
+	static const char  *const forms[] = { "", METADATA, PROTOBUF, TABLE };
+	struct http_fixture world = http_fixture_open(NULL);
+	char		    headers[200], name[16];
 
 	for (int i = 0; i < 150; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
@@ -338,7 +338,7 @@ static void r642_r640_every_form_holds_the_same(void **state)
 static void r642_r630_a_deadline_ends_it_behind_a_whole_member(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
-	struct watch *watch;
+	struct watch	   *watch;
 
 	http_fixture_put(&world, "c", 1000, false);
 	watch = watch_open(&world, STATE "&timeoutSeconds=1", GZIP, 0);
@@ -353,7 +353,7 @@ static void r642_r630_a_deadline_ends_it_behind_a_whole_member(void **state)
 static void r642_r640_a_table_goes_on(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
-	struct watch *watches[2];
+	struct watch	   *watches[2];
 
 	for (int i = 0; i < 2; i++) {
 		watches[i] = watch_open(&world, STATE, TABLE GZIP, 0);
@@ -375,7 +375,7 @@ static void r642_r640_a_table_goes_on(void **state)
 static void r642_a_long_object_takes_several_turns(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
-	struct watch *packed, *plain;
+	struct watch	   *packed, *plain;
 
 	http_fixture_put(&world, "a", 100, false);
 	http_fixture_put(&world, "b", 1000000, true);
@@ -404,11 +404,11 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 {
 	enum { LIMIT = 65536, OBJECTS = 100, SIZE = 100000 };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	struct watch		*slow, *plain, *other;
 	const char		*line;
 	struct vdi_account	*account;
-	int64_t			 unsent, served = -1, agains = 0;
+	int64_t 		 unsent, served = -1, agains = 0;
 	char			 name[16];
 
 	options.client_bytes_max = LIMIT;
@@ -463,7 +463,7 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 static void r642_r636_an_error_is_the_last_member(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
-	struct watch *watch = watch_open(&world, STATE "&resourceVersion=1000000", GZIP, 0);
+	struct watch	   *watch = watch_open(&world, STATE "&resourceVersion=1000000", GZIP, 0);
 
 	assert_true(watch->is_gzip);
 	expect_line(watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\"");
@@ -477,9 +477,9 @@ static void r642_r636_an_error_is_the_last_member(void **state)
 /* what cannot be told in this form ends the watch, behind what was told. */
 static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 {
-	static const char misfit[] = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\",\"namespace\":\"default\"},\"data\":7}";
-	struct http_fixture	  world = http_fixture_open(NULL);
-	struct watch	 *watch;
+	static const char   misfit[] = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\",\"namespace\":\"default\"},\"data\":7}";
+	struct http_fixture world = http_fixture_open(NULL);
+	struct watch	   *watch;
 
 	http_fixture_put(&world, "c", 10, false);
 	watch = watch_open(&world, STATE, PROTOBUF GZIP, 0);
@@ -506,8 +506,8 @@ static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 static void r642_draining_ends_behind_a_whole_event(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
-	struct watch *watch;
-	size_t	      lines = 0;
+	struct watch	   *watch;
+	size_t		    lines = 0;
 
 	for (int i = 0; i < 8; i++) {
 		char name[16];
@@ -531,7 +531,7 @@ static void r642_draining_ends_behind_a_whole_event(void **state)
 static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	struct watch		*watch;
 
 	options.cut_frames = 1.0;
@@ -557,7 +557,7 @@ static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 static void r642_encoders_of_lists_are_others(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture		 world;
+	struct http_fixture	 world;
 	struct watch		*stalled[VDI_GZIP_LOOP_MAX], *watch;
 	char			 name[16];
 
@@ -609,8 +609,8 @@ static void r642_a_thousand_idle_watch_lists_hold_no_encoder(void **state)
 {
 	enum { COUNT = 1000 };
 	struct http_fixture world = http_fixture_open(NULL);
-	int64_t	     plain, packed;
-	char	     name[16];
+	int64_t 	    plain, packed;
+	char		    name[16];
 
 	for (int i = 0; i < 40; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
@@ -656,8 +656,8 @@ static void r642_r742_sizes_are_those_of_the_content(void **state)
 static void without_memory_a_watch_list_is_plain_or_none(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
-	unsigned      packed = 0, plain = 0, other = 0;
-	struct watch *watch;
+	unsigned	    packed = 0, plain = 0, other = 0;
+	struct watch	   *watch;
 
 	http_fixture_put(&world, "a", 1000, false);
 	http_fixture_put(&world, "b", 100000, false);
