@@ -168,8 +168,7 @@ static void run_checks(struct vdi_serve_http *http, struct evhttp_request *reque
 	vdi_buffer_init(&body, 8192);
 	if (failed || query_has(request, "verbose", NULL))
 		vdi_buffer_append(&body, vdi_buffer_bytes(&lines));
-	if (!failed)
-		vdi_buffer_append_text(&body, "ok\n");
+	vdi_buffer_append_text(&body, failed ? "\n" : "ok\n"); /* Go ends what went wrong with one more */
 	vdi_buffer_fini(&lines);
 	reply(request, failed ? 503 : 200, failed ? "Service Unavailable" : "OK", "text/plain; charset=utf-8", &body);
 }

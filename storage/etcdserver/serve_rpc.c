@@ -133,6 +133,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 		.tls = options->tls,
 		.receive_size_max = server->options.request_bytes_max + VDI_ETCD_RECEIVE_EXTRA,
 		.send_bytes_max = options->send_bytes_max ? options->send_bytes_max : SEND_BYTES_MAX,
+		.unsent_max = options->unsent_bytes_max,
 		.streams_max = options->streams_max,
 		.threads = options->threads,
 		.stream_methods = stream_methods,

@@ -12,6 +12,7 @@ struct vdi_serve_rpc_options {
 	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
 	unsigned			 streams_max; /* of one connection; 0: no bound */
 	size_t				 send_bytes_max; /* unsent bytes of one call; 0: the transport's default */
+	size_t				 unsent_bytes_max; /* of all calls together; 0: 1 GiB */
 	unsigned			 threads;
 	vd_dur				 ping_interval_min; /* 0: 5 s (E-151) */
 	vd_dur				 keepalive_time;    /* 0: 2 h */

@@ -152,6 +152,7 @@ vd_status vdi_h2_outgoing_new(struct vd_bytes head, struct vdi_rpc_blob *blob, s
 	if (outgoing == NULL)
 		return VD_NOMEM;
 	outgoing->next = NULL;
+	outgoing->unsent = NULL;
 	outgoing->blob = blob ? vdi_rpc_blob_ref(blob) : NULL;
 	outgoing->head_size = VDI_H2_PREFIX_SIZE + head.size;
 	outgoing->size = VDI_H2_PREFIX_SIZE + size;
@@ -166,8 +167,29 @@ vd_status vdi_h2_outgoing_new(struct vd_bytes head, struct vdi_rpc_blob *blob, s
 	return VD_OK;
 }
 
+size_t vdi_h2_outgoing_count(struct vdi_h2_outgoing *outgoing, struct vdi_h2_unsent *unsent)
+{
+	size_t cost = sizeof *outgoing + outgoing->head_size;
+
+	if (outgoing->blob && vdi_rpc_blob_wait(outgoing->blob))
+		cost += vdi_rpc_blob_size(outgoing->blob);
+	outgoing->unsent = unsent;
+	return atomic_fetch_add_explicit(&unsent->bytes, cost, memory_order_acq_rel);
+}
+
+static void uncount(struct vdi_h2_outgoing *outgoing)
+{
+	size_t cost = sizeof *outgoing + outgoing->head_size;
+
+	if (outgoing->blob && vdi_rpc_blob_unwait(outgoing->blob))
+		cost += vdi_rpc_blob_size(outgoing->blob);
+	atomic_fetch_sub_explicit(&outgoing->unsent->bytes, cost, memory_order_acq_rel);
+}
+
 struct vdi_h2_outgoing *vdi_h2_outgoing_free(struct vdi_h2_outgoing *outgoing)
 {
+	if (outgoing && outgoing->unsent)
+		uncount(outgoing);
 	if (outgoing)
 		vdi_rpc_blob_unref(outgoing->blob);
 	vdi_free(outgoing);

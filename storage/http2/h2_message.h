@@ -11,6 +11,8 @@
 #ifndef VDI_H2_MESSAGE_H
 #define VDI_H2_MESSAGE_H
 
+#include <stdatomic.h>
+
 #include <nghttp2/nghttp2.h>
 
 #include "base.h"
@@ -55,8 +57,14 @@ size_t vdi_h2_inbox_settle(struct vdi_h2_inbox *inbox);
 
 /* ---- Out ---- */
 
+/* What messages hold that have not been written: their own memory, and their blobs', which count once however many messages wait with them. Any thread. */
+struct vdi_h2_unsent {
+	_Atomic size_t bytes;
+};
+
 struct vdi_h2_outgoing {
 	struct vdi_h2_outgoing *next;
+	struct vdi_h2_unsent   *unsent; /* that counts it; or NULL */
 	struct vdi_rpc_blob    *blob; /* NULL: the body lies behind the head */
 	size_t			head_size; /* with gRPC's five bytes; and with the body when blob is NULL */
 	size_t			size;	   /* head and blob */
@@ -65,6 +73,8 @@ struct vdi_h2_outgoing {
 
 /* head may be anything up to VDI_H2_HEAD_SIZE_MAX with a blob (a reference is taken), of any size below 4 GiB without. VD_NOMEM, VD_TOO_BIG. */
 VDI_MUST_USE vd_status vdi_h2_outgoing_new(struct vd_bytes head, struct vdi_rpc_blob *blob, struct vdi_h2_outgoing **ret_outgoing);
+/* Counts it until it is freed. Answers what there was before. Once. */
+size_t vdi_h2_outgoing_count(struct vdi_h2_outgoing *outgoing, struct vdi_h2_unsent *unsent);
 /* NULL is fine; returns NULL. */
 struct vdi_h2_outgoing *vdi_h2_outgoing_free(struct vdi_h2_outgoing *outgoing);
 

@@ -18,6 +18,7 @@
 #define LOOPS_MAX	   16
 #define SEND_BYTES_DEFAULT (4u << 20)
 #define MEMORY_DEFAULT	   ((size_t) 1 << 30)
+#define UNSENT_DEFAULT	   ((size_t) 1 << 30)
 
 /* ---- The end ---- */
 
@@ -45,11 +46,14 @@ static void free_server(struct vdi_rpc_server *server)
 	for (unsigned i = 0; i < server->loop_count; i++) {
 		struct vdi_h2_server_loop *loop = &server->loops[i];
 
+		if (loop->hub)
+			vdi_h2_unsent_stop(loop);
 		loop->hub = vdi_h2_hub_free(loop->hub);
 		loop->loop = vdi_loop_free(loop->loop);
 		vdi_lock_fini(&loop->lock);
 	}
 	vdi_h2_accept_fini(server);
+	vdi_h2_unsent_fini(server);
 	(void) vdi_h2_tls_free(server->tls);
 	vdi_free(server->loops);
 	vdi_lock_fini(&server->lock);
@@ -151,6 +155,8 @@ static void run_turn(void *arg)
 		next = call->kicked_next; /* nobody else looks at it until it is not kicked any more */
 		vdi_h2_server_call_run(call);
 	}
+	if (atomic_load_explicit(&loop->is_pressed, memory_order_acquire))
+		vdi_h2_unsent_turn_pressed(loop);
 	if (atomic_load_explicit(&loop->server->is_draining, memory_order_acquire))
 		end_step(loop);
 }
@@ -234,6 +240,7 @@ static vd_status make_threads(struct vdi_rpc_server *server)
 
 static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
 {
+	VDI_TRY(vdi_h2_unsent_init(server));
 	if (options->tls)
 		VDI_TRY(vdi_h2_tls_new_server(options->tls, &server->tls, reterr));
 	VDI_TRY(vdi_h2_accept_listen(server, options, reterr));
@@ -255,6 +262,7 @@ vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_serv
 	server->receive_size_max = options->receive_size_max ? options->receive_size_max : SIZE_MAX;
 	server->send_bytes_max = options->send_bytes_max ? options->send_bytes_max : SEND_BYTES_DEFAULT;
 	server->memory_max = options->memory_max ? options->memory_max : MEMORY_DEFAULT;
+	server->unsent_max = options->unsent_max ? options->unsent_max : UNSENT_DEFAULT;
 	server->streams_max = options->streams_max;
 	server->ping_interval_min = options->ping_interval_min;
 	server->keepalive_time = options->keepalive_time;

@@ -268,6 +268,7 @@ static void note_sent(struct vdi_h2_outbox *outbox, size_t size)
 	vdi_lock_acquire(&call->lock);
 	VDI_CHECK(call->outbox_bytes >= size);
 	call->outbox_bytes -= size;
+	call->sent += size;
 	if (is_writable_locked(call))
 		kick_locked(call);
 	vdi_lock_release(&call->lock);
@@ -625,7 +626,8 @@ void vdi_h2_server_call_run(struct vdi_rpc_server_call *call)
 	if (is_writable)
 		call->wants_writable = false;
 	vdi_lock_release(&call->lock);
-	pump(call);
+	if (!call->is_cut)
+		pump(call);
 	if (is_writable)
 		call->server->handlers->writable(call->arg, call);
 	if (wants(call) && reads_on(call))
@@ -661,10 +663,48 @@ static void fire_deadline(struct vdi_h2_timer *timer)
 	bool			    is_stuck = call->outbox.first_used > 0;
 
 	call->is_expired = true;
+	if (call->is_cut)
+		return;
 	if (cut_short(call, VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded") && !is_stuck)
 		return;
 	/* The client does not take what there is; it has given up by itself. */
 	reset(call, NGHTTP2_CANCEL);
+	vdi_h2_connection_touch(call->connection->connection);
+}
+
+/* Bytes of a client that gets on, however slowly, between looks in a row. */
+#define GETS_ON ((uint64_t) 64 << 10)
+
+bool vdi_h2_server_call_look(struct vdi_rpc_server_call *call, bool has_room)
+{
+	bool is_waiting;
+
+	vdi_lock_acquire(&call->lock);
+	call->waiting_then = call->queued_bytes + call->outbox_bytes;
+	is_waiting = is_writable_locked(call);
+	if (is_waiting && has_room)
+		kick_locked(call);
+	vdi_lock_release(&call->lock);
+	if (call->waiting_then == 0 || call->sent - call->sent_then >= GETS_ON) {
+		call->sent_then = call->sent;
+		call->stalled_looks = 0;
+	} else
+		call->stalled_looks++;
+	return is_waiting;
+}
+
+void vdi_h2_server_call_cut(struct vdi_rpc_server_call *call)
+{
+	call->is_cut = true;
+	call->waiting_then = 0;
+	vdi_lock_acquire(&call->lock);
+	if (!call->is_finishing)
+		set_status_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, NULL);
+	drop_queue_locked(call);
+	call->outbox_bytes = 0;
+	vdi_lock_release(&call->lock);
+	vdi_h2_outbox_fini(&call->outbox); /* nghttp2 holds nothing of it between frames */
+	reset(call, NGHTTP2_ENHANCE_YOUR_CALM);
 	vdi_h2_connection_touch(call->connection->connection);
 }
 
@@ -693,11 +733,17 @@ void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
 	vdi_lock_release(&call->lock);
 }
 
-static vd_status put_locked(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+/* VD_FULL: there is no room for it among all. */
+static vd_status put_locked(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob,
+			    bool (*take)(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing))
 {
 	struct vdi_h2_outgoing *outgoing;
 
 	VDI_TRY(vdi_h2_outgoing_new(head, blob, &outgoing));
+	if (!take(call->server, outgoing)) {
+		(void) vdi_h2_outgoing_free(outgoing);
+		return VD_FULL;
+	}
 	*call->queue_last = outgoing;
 	call->queue_last = &outgoing->next;
 	call->queued_bytes += head.size + vdi_rpc_blob_size(blob);
@@ -719,7 +765,12 @@ vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes 
 		call->wants_writable = true;
 		status = VD_FULL;
 	} else {
-		status = put_locked(call, head, blob);
+		bool wanted = call->wants_writable;
+
+		call->wants_writable = true; /* before it is known that there is no room: whoever makes room finds it */
+		status = put_locked(call, head, blob, vdi_h2_unsent_take_message);
+		if (status != VD_FULL)
+			call->wants_writable = wanted;
 		if (status == VD_OK)
 			kick_locked(call);
 	}
@@ -736,9 +787,13 @@ vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_byte
 	if (call->is_closed || call->is_finishing)
 		status = VD_CLOSED;
 	else {
-		status = put_locked(call, head, blob);
+		status = put_locked(call, head, blob, vdi_h2_unsent_take_answer);
 		if (status == VD_OK)
 			finish_locked(call, VDI_RPC_OK, NULL);
+		else if (status == VD_FULL) {
+			finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, "the server holds too much that its clients have not read");
+			status = VD_CLOSED;
+		}
 	}
 	vdi_lock_release(&call->lock);
 	return status;

@@ -17,6 +17,7 @@
 #include "h2_message.h"
 #include "h2_tls.h"
 #include "lock.h"
+#include "metrics.h"
 #include "rpc_server.h"
 
 /* Who a connection's peer is; its calls may outlive it. */
@@ -43,6 +44,7 @@ struct vdi_h2_server_loop {
 
 	/* Any thread. */
 	_Atomic uint32_t connection_count; /* those on their way here too */
+	_Atomic bool	 is_pressed;	   /* it is to look at what its calls hold unsent */
 
 	struct vdi_lock lock; /* inside the lock of a call */
 
@@ -53,6 +55,8 @@ struct vdi_h2_server_loop {
 
 	/* The loop's thread. */
 	struct vdi_h2_server_connection *connections;
+	struct vdi_h2_timer		 look; /* h2_server_unsent.c */
+	bool				 is_looking;
 	bool				 is_drained; /* all connections know it */
 	bool				 is_told;    /* all calls were ended because of closing, new ones are refused */
 };
@@ -107,6 +111,11 @@ struct vdi_rpc_server_call {
 	bool				 is_delivering;
 	bool				 is_expired;
 	bool				 has_status_left; /* with nghttp2's last frame of the stream */
+	bool				 is_cut;	  /* reset for what it held unsent */
+	uint64_t			 sent;		  /* bytes */
+	uint64_t			 sent_then;	  /* when it was last seen to get on */
+	size_t				 waiting_then;	  /* at the last look */
+	unsigned			 stalled_looks;	  /* since it was last seen to get on */
 
 	_Atomic bool wants_message; /* set by anybody, cleared by the loop */
 
@@ -148,6 +157,7 @@ struct vdi_rpc_server {
 	size_t					    receive_size_max;
 	size_t					    send_bytes_max;
 	size_t					    memory_max;
+	size_t					    unsent_max;
 	unsigned				    streams_max;
 	vd_dur					    ping_interval_min;
 	vd_dur					    keepalive_time;
@@ -167,6 +177,15 @@ struct vdi_rpc_server {
 	_Atomic bool   is_draining;
 	_Atomic size_t calls; /* not freed, and one for each loop that has not been told that the server closes */
 	_Atomic size_t memory_used;
+	struct vdi_h2_unsent unsent;
+	struct vdi_metric   *unsent_bytes;
+	struct vdi_metric   *unsent_refused;
+	struct vdi_metric   *unsent_cut;
+
+	/* The collector's. */
+	struct vdi_metrics_collector collector;
+	bool			     has_collector; /* fixed at creation */
+	size_t			     unsent_told;
 
 	struct vdi_lock lock;
 
@@ -218,6 +237,10 @@ void vdi_h2_server_call_left(struct vdi_rpc_server_call *call);
 void vdi_h2_server_call_stream_closed(struct vdi_rpc_server_call *call);
 /* What other threads have asked for; drops the list's pin. */
 void vdi_h2_server_call_run(struct vdi_rpc_server_call *call);
+/* Whether it gets on; a service that waits for room is told when there is some. Answers whether it waits for room that others have. */
+bool vdi_h2_server_call_look(struct vdi_rpc_server_call *call, bool has_room);
+/* Its client does not read: nothing is kept for it any more, and it is reset. */
+void vdi_h2_server_call_cut(struct vdi_rpc_server_call *call);
 /* Ends it as the closing of the server does: what has not begun to leave is dropped. */
 void vdi_h2_server_call_shut_down(struct vdi_rpc_server_call *call);
 
@@ -227,6 +250,19 @@ void vdi_h2_server_call_shut_down(struct vdi_rpc_server_call *call);
 bool vdi_h2_timeout_parse(struct vd_bytes text, vd_dur *ret_timeout);
 /* gRPC's percent-encoding of a status message, cut to size. Answers how long it is. */
 size_t vdi_h2_status_encode(const char *message, char *text, size_t size);
+
+/* ---- h2_server_unsent.c ---- */
+
+/* VD_NOMEM; fini all the same. */
+VDI_MUST_USE vd_status vdi_h2_unsent_init(struct vdi_rpc_server *server);
+void vdi_h2_unsent_fini(struct vdi_rpc_server *server);
+/* Counts it. False: there is no room; free it. Any thread, also under a call's lock. */
+VDI_MUST_USE bool vdi_h2_unsent_take_message(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing);
+VDI_MUST_USE bool vdi_h2_unsent_take_answer(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing);
+/* On the loop's thread: it is_pressed. */
+void vdi_h2_unsent_turn_pressed(struct vdi_h2_server_loop *loop);
+/* On the loop's thread, or when it has stopped: it looks no more. */
+void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop);
 
 /* ---- h2_server.c ---- */
 

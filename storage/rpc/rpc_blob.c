@@ -6,6 +6,7 @@
 
 struct vdi_rpc_blob {
 	_Atomic uint32_t references;
+	_Atomic uint32_t waiting;
 	size_t		 size;
 	char		 bytes[];
 };
@@ -17,6 +18,7 @@ vd_status vdi_rpc_blob_new(size_t size, struct vdi_rpc_blob **ret_blob, char **r
 	if (blob == NULL)
 		return VD_NOMEM;
 	atomic_init(&blob->references, 1);
+	atomic_init(&blob->waiting, 0);
 	blob->size = size;
 	*ret_blob = blob;
 	*ret_bytes = blob->bytes;
@@ -35,6 +37,16 @@ struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob)
 	if (blob && atomic_fetch_sub_explicit(&blob->references, 1, memory_order_acq_rel) == 1)
 		vdi_free(blob);
 	return NULL;
+}
+
+bool vdi_rpc_blob_wait(struct vdi_rpc_blob *blob)
+{
+	return atomic_fetch_add_explicit(&blob->waiting, 1, memory_order_acq_rel) == 0;
+}
+
+bool vdi_rpc_blob_unwait(struct vdi_rpc_blob *blob)
+{
+	return atomic_fetch_sub_explicit(&blob->waiting, 1, memory_order_acq_rel) == 1;
 }
 
 struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob)

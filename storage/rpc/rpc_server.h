@@ -10,7 +10,7 @@
  * Freeing: the server's close is not done before each call was freed, so nothing of the server is ever gone under a call.
  *
  * Bounds: each call has at most send_bytes_max of unsent messages: beyond it vdi_rpc_server_send answers VD_FULL and writable() comes when half of it is free
- * again, so a client that does not read costs that much and no more. One message larger than that passes when nothing else is queued.
+ * again, so a client that does not read costs that much and no more. One message larger than that passes when nothing else is queued. All calls together have unsent_max.
  */
 #ifndef VDI_RPC_SERVER_H
 #define VDI_RPC_SERVER_H
@@ -50,6 +50,9 @@ struct vdi_rpc_server_options {
 	 * VDI_RPC_RESOURCE_EXHAUSTED or are reset. A stream itself counts: some 2 KiB; 15 KiB with gRPC's core, which looks at receive_size_max only when a message is complete, so
 	 * that this bounds a client that sends one without an end. */
 	size_t				 memory_max;
+	/* What unsent messages of all calls together may hold; bytes that several share count once. 1 GiB when 0. Beyond it a message of a stream is VD_FULL, and an answer ends its call with
+	 * VDI_RPC_RESOURCE_EXHAUSTED; from three quarters on, calls whose clients do not read are cut, which gRPC's clients call the same. Not with gRPC's core. */
+	size_t				 unsent_max;
 	unsigned			 streams_max; /* of one connection; 0: no bound */
 	unsigned			 threads; /* of connections, or with gRPC's core of unary calls; 0: chosen */
 	/* Methods that are long streams, lent for ever: their clients hear our headers at once. With gRPC's core these get queues and threads of their own, one for each
@@ -94,6 +97,9 @@ struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob);
 struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob);
 /* NULL: 0. */
 size_t vdi_rpc_blob_size(const struct vdi_rpc_blob *blob);
+/* For transports that count what waits to be written: one more message waits with it, one fewer. True for the first and for the last. */
+bool vdi_rpc_blob_wait(struct vdi_rpc_blob *blob);
+bool vdi_rpc_blob_unwait(struct vdi_rpc_blob *blob);
 
 /* Queues one message: head (copied, at most 32 bytes) followed by the blob (a reference is taken; may be NULL). VD_FULL: nothing was queued. VD_CLOSED: too late. */
 VDI_MUST_USE vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);

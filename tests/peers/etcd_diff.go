@@ -273,6 +273,7 @@ func runEtcdDiff(args []string) int {
 		return 2
 	}
 	r := newReport("etcd-diff")
+	ourHTTP := ""
 	if *program != "" {
 		directory, err := os.MkdirTemp("", "etcd-diff-")
 		if err != nil {
@@ -280,7 +281,7 @@ func runEtcdDiff(args []string) int {
 			return 1
 		}
 		defer os.RemoveAll(directory)
-		server, err := startServer(*program, "etcd", "--listen", "127.0.0.1:0", "--data-dir", directory)
+		server, err := startServer(*program, "etcd", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--data-dir", directory)
 		if err == nil {
 			_, err = server.awaitReady(ownPatience)
 		}
@@ -288,7 +289,7 @@ func runEtcdDiff(args []string) int {
 			fmt.Fprintln(os.Stderr, "peers etcd-diff:", err)
 			return 1
 		}
-		*endpoint = server.url
+		*endpoint, ourHTTP = server.url, server.http
 		defer func() {
 			if err := server.terminate(); err != nil {
 				fmt.Fprintln(os.Stderr, "peers etcd-diff:", err)
@@ -306,6 +307,9 @@ func runEtcdDiff(args []string) int {
 	}
 	r.figure("seed", *seed)
 	d.scripted()
+	if ourHTTP != "" {
+		d.scriptedHTTP(d.real.connection.Target(), ourHTTP)
+	}
 	d.scriptedWatches()
 	d.randomly(*count)
 	d.scriptedAuth()

@@ -473,6 +473,8 @@ func (d *diff) scriptedAuth() {
 		d.timeToLive("E-167", 4001, true)
 		d.put("E-167", &pb.PutRequest{Key: []byte("p/lease"), Value: []byte("v"), Lease: 4001})
 		d.timeToLive("E-167", 4001, true)
+		d.keepAlive("E-167", 4001)
+		d.permittedWatches()
 		d.revoke("E-167", 4001)
 		d.hash("E-167", 0)
 		d.status("E-167")

@@ -21,7 +21,7 @@ import (
 const ownPatience = 10 * time.Minute
 
 // etcdOwn holds vedette etcd to what clients of an etcd rely on beyond single answers: watchers far behind, compaction by itself, defragmentation under load, leases over kill -9, bounds of
-// streams, pings, the end.
+// streams, pings, answers that nobody reads, where a watch begins, the end.
 type etcdOwn struct {
 	report  *report
 	program string
@@ -43,7 +43,7 @@ func runEtcdOwn(args []string) int {
 	for _, part := range []struct {
 		name string
 		run  func(o *etcdOwn)
-	}{{"behind", (*etcdOwn).behind}, {"compaction", (*etcdOwn).compaction}, {"defragment", (*etcdOwn).defragment}, {"leases", (*etcdOwn).leases}, {"streams", (*etcdOwn).streams}, {"pings", (*etcdOwn).pings}, {"end", (*etcdOwn).end}} {
+	}{{"behind", (*etcdOwn).behind}, {"compaction", (*etcdOwn).compaction}, {"defragment", (*etcdOwn).defragment}, {"leases", (*etcdOwn).leases}, {"streams", (*etcdOwn).streams}, {"pings", (*etcdOwn).pings}, {"unread", (*etcdOwn).unread}, {"created", (*etcdOwn).created}, {"end", (*etcdOwn).end}} {
 		if *only == "" || *only == part.name {
 			part.run(o)
 		}

@@ -16,6 +16,7 @@ const stderrLinesKept = 60
 type serverProcess struct {
 	command *exec.Cmd
 	url     string
+	http    string // of health and metrics, when it says so
 	started time.Time
 	ready   chan struct{} // closed when the ready line came
 	exited  chan struct{} // closed after the process ended; then exit is set
@@ -54,6 +55,9 @@ func startServer(program string, args ...string) (*serverProcess, error) {
 				s.url = fields[0]
 				if fields[0] == "etcd" && len(fields) > 1 {
 					s.url = fields[1]
+				}
+				if len(fields) > 3 && fields[2] == "http" {
+					s.http = fields[3]
 				}
 				close(s.ready)
 			}

@@ -134,7 +134,7 @@ static void e153_livez_and_readyz(void **state)
 	expect_body(test, "/readyz", 200, TEXT, "ok\n");
 	set_alarm(test, VDI_ALARM_CORRUPT, true);
 	expect_body(test, "/livez", 200, TEXT, "ok\n");
-	expect_body(test, "/readyz/data_corruption", 503, TEXT, "[-]data_corruption failed: alarm activated: CORRUPT\n");
+	expect_body(test, "/readyz/data_corruption", 503, TEXT, "[-]data_corruption failed: alarm activated: CORRUPT\n\n");
 	expect_body(test, "/readyz?exclude=data_corruption", 200, TEXT, "ok\n");
 }
 

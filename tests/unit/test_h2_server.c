@@ -1,7 +1,9 @@
 /* The server against a peer that says each frame by itself. */
 #include <sys/resource.h>
 
+#include "env.h"
 #include "h2_peer.h"
+#include "metrics.h"
 #include "rpc_fixture.h"
 #include "wait.h"
 
@@ -521,6 +523,102 @@ static void what_comes_in_is_bounded_over_all(void **state)
 	expect(ask_with(21, NULL), 0, "");
 }
 
+static int start_full(void **state)
+{
+	struct vdi_rpc_server_options options = { .unsent_max = 1 << 20 };
+
+	(void) state;
+	start_with(&options);
+	peer_begin(&peer, 0);
+	return 0;
+}
+
+static int64_t metric_of(enum vdi_metric_id id, const char *how)
+{
+	const char *const  labels[] = { how };
+	struct vdi_metric *metric;
+	struct vdi_buffer  text;
+	int64_t		   value;
+
+	vdi_buffer_init(&text, 1 << 20);
+	assert_status(vdi_metrics_render(vdi_env_metrics(env), &text), VD_OK); /* asks the collectors */
+	vdi_buffer_fini(&text);
+	assert_status(vdi_metric_get(vdi_env_metrics(env), id, how ? labels : NULL, &metric), VD_OK);
+	value = vdi_metric_value(metric);
+	vdi_metric_release(metric);
+	return value;
+}
+
+/* A client asks for a lot and reads nothing: what it costs has a bound, whoever comes at the bound hears why or waits, and it is cut so that others are served. */
+static void what_clients_do_not_read_is_bounded_over_all(void **state)
+{
+	struct peer  other;
+	struct frame frame;
+	struct heard heard;
+	int	     cut = 0;
+
+	(void) state;
+	for (uint32_t i = 0; i < 10; i++) {
+		assert_true(peer_request(&peer, 2 * i + 1, "/test.Echo/Size", 0, NULL));
+		assert_true(peer_message(&peer, 2 * i + 1, "100000", NGHTTP2_FLAG_END_STREAM));
+	}
+	for (uint32_t i = 10; i < 12; i++) {
+		assert_true(peer_request(&peer, 2 * i + 1, "/test.Echo/Size", 0, NULL));
+		assert_true(peer_message(&peer, 2 * i + 1, "100000", NGHTTP2_FLAG_END_STREAM));
+		expect(peer_hear(&peer, 2 * i + 1), VDI_RPC_RESOURCE_EXHAUSTED, "the server holds too much that its clients have not read");
+	}
+	assert_int_equal(metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "refused"), 2);
+	assert_in_range(metric_of(VDI_METRIC_RPC_UNSENT_BYTES, NULL), 1000000, 1 << 20);
+	/* What is short is answered, and a stream has its turn when there is room. */
+	peer_connect(&other, rpc_echo_address(&echo));
+	peer_begin(&other, 1 << 30);
+	assert_true(peer_number(&other, NGHTTP2_WINDOW_UPDATE, 0, 1 << 30));
+	assert_true(peer_request(&other, 1, "/test.Echo/Echo", 0, NULL));
+	assert_true(peer_message(&other, 1, "short", NGHTTP2_FLAG_END_STREAM));
+	expect(peer_hear(&other, 1), 0, "");
+	assert_true(peer_request(&other, 3, "/test.Echo/Count", 0, NULL));
+	assert_true(peer_message(&other, 3, "50 60000", NGHTTP2_FLAG_END_STREAM));
+	heard = peer_hear(&other, 3);
+	expect(heard, 0, "");
+	assert_int_equal(heard.data_size, 50 * 60005);
+	peer_close(&other);
+	/* Those who went. */
+	assert_true(peer_frame(&peer, NGHTTP2_PING, 0, 0, "12345678", 8));
+	do {
+		assert_true(peer_next(&peer, &frame));
+		if (frame.type == NGHTTP2_RST_STREAM) {
+			assert_int_equal(number_of(frame.payload), NGHTTP2_ENHANCE_YOUR_CALM);
+			cut++;
+		}
+	} while (!(frame.type == NGHTTP2_PING && frame.flags & NGHTTP2_FLAG_ACK));
+	assert_in_range(metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "cut"), 3, 10);
+	assert_true(cut <= metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "cut")); /* some may have been heard before */
+	assert_in_range(metric_of(VDI_METRIC_RPC_UNSENT_BYTES, NULL), 0, 800000);
+	/* The rest is there for who begins to read. */
+	assert_true(peer_number(&peer, NGHTTP2_WINDOW_UPDATE, 0, 1 << 30));
+	for (uint32_t i = 0; i < 10; i++)
+		assert_true(peer_number(&peer, NGHTTP2_WINDOW_UPDATE, 2 * i + 1, 1 << 20));
+	rpc_wait_for(env, &echo.ended, echo.accepted);
+	assert_int_equal(metric_of(VDI_METRIC_RPC_UNSENT_BYTES, NULL), 0);
+	expect_service();
+}
+
+/* One that is larger than all passes when nothing else waits. */
+static void a_message_beyond_the_bound_passes_alone(void **state)
+{
+	struct heard heard;
+
+	(void) state;
+	assert_true(peer_number(&peer, NGHTTP2_WINDOW_UPDATE, 0, 1 << 30));
+	assert_true(peer_request(&peer, 1, "/test.Echo/Size", 0, NULL));
+	assert_true(peer_message(&peer, 1, "3000000", NGHTTP2_FLAG_END_STREAM));
+	rpc_wait_for(env, &echo.accepted, 1);
+	assert_true(peer_number(&peer, NGHTTP2_WINDOW_UPDATE, 1, 1 << 30));
+	heard = peer_hear(&peer, 1);
+	expect(heard, 0, "");
+	assert_int_equal(heard.data_size, 3000005);
+}
+
 /* ---- Hostile ones ---- */
 
 static void rapid_resets_leave_nothing_behind(void **state)
@@ -859,6 +957,8 @@ int main(void)
 		WITH(nobody_reads_a_message_that_nobody_asked_for, start),
 		WITH(a_client_that_gives_no_window_costs_its_bound, start_closed_window),
 		WITH(what_comes_in_is_bounded_over_all, start_poor),
+		WITH(what_clients_do_not_read_is_bounded_over_all, start_full),
+		WITH(a_message_beyond_the_bound_passes_alone, start_full),
 		WITH(rapid_resets_leave_nothing_behind, start),
 		WITH(pings_without_end, start),
 		WITH(e151_a_flood_of_pings_hears_why_it_is_cut, start_strict),

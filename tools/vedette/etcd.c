@@ -40,6 +40,7 @@ struct etcd {
 	const char *trusted_ca_file;
 	vd_dur	    progress_interval;
 	int64_t	    request_bytes_max;
+	int64_t	    unsent_bytes_max;
 	int64_t	    txn_ops_max;
 	unsigned    streams_max;
 	unsigned    bcrypt_cost;
@@ -165,6 +166,8 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 		return vdi_command_mistake(command, "--bcrypt-cost must be from 4 to 31");
 	if (etcd->request_bytes_max < 1024 || etcd->request_bytes_max > (64 << 20))
 		return vdi_command_mistake(command, "--max-request-bytes must be from 1KiB to 64MiB");
+	if (etcd->unsent_bytes_max < (1 << 20))
+		return vdi_command_mistake(command, "--max-unsent-bytes must be 1MiB at least");
 	etcd->is_tls = etcd->cert_file != NULL;
 	if (etcd->data_dir == NULL)
 		etcd->data_dir = "./default.etcd";
@@ -257,6 +260,7 @@ static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdser
 	struct vdi_serve_rpc_options options = { .listen = etcd->listen_addresses,
 						 .listen_count = etcd->listen_count,
 						 .tls = etcd->is_tls ? &tls : NULL,
+						 .unsent_bytes_max = (size_t) etcd->unsent_bytes_max,
 						 .streams_max = etcd->streams_max,
 						 .ping_interval_min = etcd->ping_interval_min,
 						 .keepalive_time = etcd->keepalive_interval,
@@ -353,6 +357,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 			     .compaction_mode = "periodic",
 			     .progress_interval = VD_SECONDS(600),
 			     .request_bytes_max = 3 << 19,
+			     .unsent_bytes_max = 1 << 30,
 			     .txn_ops_max = 128,
 			     .bcrypt_cost = 10,
 			     .token_ttl_s = 300,
@@ -380,6 +385,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "experimental-watch-progress-notify-interval", VDI_OPTION_DURATION, "DURATION", "the same, by its older name", &etcd.progress_interval },
 		{ 0, "quota-backend-bytes", VDI_OPTION_TEXT, "SIZE", "writes are refused beyond it (default 2GiB; -1: no quota)", &etcd.quota },
 		{ 0, "max-request-bytes", VDI_OPTION_BYTES, "SIZE", "of one request (default 1.5MiB)", &etcd.request_bytes_max },
+		{ 0, "max-unsent-bytes", VDI_OPTION_BYTES, "SIZE", "of all answers and events that clients have not read (default 1GiB)", &etcd.unsent_bytes_max },
 		{ 0, "max-txn-ops", VDI_OPTION_NUMBER, "N", "of one transaction (default 128, which is the most)", &etcd.txn_ops_max },
 		{ 0, "max-concurrent-streams", VDI_OPTION_COUNT, "N", "of one connection (default: no bound)", &etcd.streams_max },
 		{ 0, "auto-compaction-mode", VDI_OPTION_CHOICE, "MODE", "periodic or revision (default periodic)", &etcd.compaction_mode, "periodic|revision" },

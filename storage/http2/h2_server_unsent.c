@@ -1,0 +1,158 @@
+/* What all unsent messages of a server may hold together: unsent_max.
+ *
+ * A client that does not read costs what is queued for it. Each stream has its bound (send_bytes_max), but an answer is one message of any size, and of connections and calls there may be many. So the
+ * sum is kept: a message counts with its own memory, and the bytes that several messages share count once.
+ *
+ *   up to 3/4                  nobody looks
+ *   from there on              every 100 ms each loop looks at its calls. Who has taken less than 64 KiB in a second although something waits for it is cut: its memory goes at once, and RST_STREAM with
+ *                              ENHANCE_YOUR_CALM, which gRPC calls RESOURCE_EXHAUSTED, as soon as the peer reads. Who holds most goes first, until there is room
+ *   at the bound               an answer is refused with RESOURCE_EXHAUSTED and words; a message of a stream waits (VD_FULL) until there is room, as it does for room of its own
+ *
+ * So the bound holds at every moment, whoever reads is never cut, and who does not read keeps others waiting for some seconds at most. A message larger than all passes when nothing else waits. Answers shorter
+ * than what a call costs anyway are not counted: they are bounded with the calls (memory_max), and they are nearly all there are.
+ */
+#include "env.h"
+#include "h2_server_state.h"
+
+#define LOOK_EVERY	 VD_MS(100)
+#define CUTS_PER_LOOK	 64
+#define STALLED_LOOKS	 10
+#define SMALL_ANSWER_MAX ((size_t) 1024)
+
+static size_t pressed_from(const struct vdi_rpc_server *server)
+{
+	return server->unsent_max / 4 * 3;
+}
+
+/* Each loop looks: who waits, and who does not read, may be on any. */
+static void press(struct vdi_rpc_server *server)
+{
+	for (unsigned i = 0; i < server->loop_count; i++)
+		if (!atomic_exchange_explicit(&server->loops[i].is_pressed, true, memory_order_acq_rel))
+			vdi_h2_hub_wake(server->loops[i].hub);
+}
+
+static bool count(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing)
+{
+	size_t before = vdi_h2_outgoing_count(outgoing, &server->unsent);
+	bool   fits = before == 0 || (outgoing->size <= server->unsent_max && before <= server->unsent_max - outgoing->size);
+
+	if (!fits || before + outgoing->size > pressed_from(server))
+		press(server);
+	return fits;
+}
+
+bool vdi_h2_unsent_take_message(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing)
+{
+	return count(server, outgoing);
+}
+
+bool vdi_h2_unsent_take_answer(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing)
+{
+	if (outgoing->size <= SMALL_ANSWER_MAX || count(server, outgoing))
+		return true;
+	vdi_metric_add(server->unsent_refused, 1);
+	return false;
+}
+
+/* ---- Looking, on each loop's thread ---- */
+
+static size_t unsent_of(const struct vdi_rpc_server *server)
+{
+	return atomic_load_explicit(&server->unsent.bytes, memory_order_relaxed);
+}
+
+/* Answers whether a stream waits for room that there is not. */
+static bool look_at_all(struct vdi_h2_server_loop *loop)
+{
+	bool has_room = unsent_of(loop->server) < loop->server->unsent_max;
+	bool is_waiting = false;
+
+	for (struct vdi_h2_server_connection *connection = loop->connections; connection; connection = connection->next)
+		for (struct vdi_rpc_server_call *call = connection->calls; call; call = call->next)
+			is_waiting = vdi_h2_server_call_look(call, has_room) || is_waiting;
+	return is_waiting;
+}
+
+static struct vdi_rpc_server_call *find_worst(struct vdi_h2_server_loop *loop)
+{
+	struct vdi_rpc_server_call *worst = NULL;
+
+	for (struct vdi_h2_server_connection *connection = loop->connections; connection; connection = connection->next)
+		for (struct vdi_rpc_server_call *call = connection->calls; call; call = call->next)
+			if (call->stalled_looks >= STALLED_LOOKS && call->waiting_then && (worst == NULL || call->waiting_then > worst->waiting_then))
+				worst = call;
+	return worst;
+}
+
+static void look(struct vdi_h2_timer *timer)
+{
+	struct vdi_h2_server_loop  *loop = VDI_CONTAINER_OF(timer, struct vdi_h2_server_loop, look);
+	struct vdi_rpc_server	   *server = loop->server;
+	struct vdi_rpc_server_call *worst;
+	bool			    is_waiting;
+
+	loop->is_looking = false;
+	/* Before looking: who comes from here on and finds no room says so again. */
+	(void) atomic_exchange_explicit(&loop->is_pressed, false, memory_order_acq_rel);
+	is_waiting = look_at_all(loop);
+	for (unsigned i = 0; i < CUTS_PER_LOOK && unsent_of(server) > pressed_from(server) && (worst = find_worst(loop)) != NULL; i++) {
+		vdi_h2_server_call_cut(worst);
+		vdi_metric_add(server->unsent_cut, 1);
+	}
+	if (is_waiting || unsent_of(server) > pressed_from(server))
+		vdi_h2_unsent_turn_pressed(loop);
+}
+
+void vdi_h2_unsent_turn_pressed(struct vdi_h2_server_loop *loop)
+{
+	if (loop->is_looking)
+		return;
+	loop->is_looking = true;
+	loop->look.fire = look;
+	vdi_h2_timer_set(loop->hub, &loop->look, vd_mono_add(vd_env_now(loop->server->env), LOOK_EVERY));
+}
+
+void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop)
+{
+	if (loop->is_looking)
+		vdi_h2_timer_set(loop->hub, &loop->look, VD_NEVER);
+	loop->is_looking = false;
+}
+
+/* ---- Metrics ---- */
+
+/* Several servers of one env add up. */
+static void collect(void *arg)
+{
+	struct vdi_rpc_server *server = arg;
+	size_t		       bytes = unsent_of(server);
+
+	vdi_metric_add(server->unsent_bytes, (uint64_t) bytes - (uint64_t) server->unsent_told);
+	server->unsent_told = bytes;
+}
+
+vd_status vdi_h2_unsent_init(struct vdi_rpc_server *server)
+{
+	static const char *const refused[] = { "refused" }, *const cut[] = { "cut" };
+	struct vdi_metrics	*registry = vdi_env_metrics(server->env);
+
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_RPC_UNSENT_BYTES, NULL, &server->unsent_bytes));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, refused, &server->unsent_refused));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, cut, &server->unsent_cut));
+	server->collector = (struct vdi_metrics_collector) { .collect = collect, .arg = server };
+	vdi_metrics_add_collector(registry, &server->collector);
+	server->has_collector = true;
+	return VD_OK;
+}
+
+void vdi_h2_unsent_fini(struct vdi_rpc_server *server)
+{
+	VDI_CHECK(unsent_of(server) == 0);
+	if (server->has_collector)
+		vdi_metrics_remove_collector(vdi_env_metrics(server->env), &server->collector);
+	vdi_metric_subtract(server->unsent_bytes, server->unsent_told);
+	vdi_metric_release(server->unsent_bytes);
+	vdi_metric_release(server->unsent_refused);
+	vdi_metric_release(server->unsent_cut);
+}
