@@ -351,21 +351,20 @@ static bool is_declared(const struct vdi_resource *resource, struct vd_bytes fie
 
 bool vdi_params_validate_fields(const struct vdi_params *params, const struct vdi_resource *resource, struct vdi_http_status *ret_status)
 {
-	struct vdi_field_selector   *selector;
-	const struct vdi_field_term *terms;
-	size_t			     count;
-	bool			     valid = true;
+	struct vdi_field_selector *selector;
+	bool			   valid = true;
 
 	if (params->field_selector.size == 0 || vdi_field_selector_parse(params->field_selector, &selector, NULL) != VD_OK)
 		return true;
-	terms = vdi_field_selector_terms(selector, &count);
-	for (size_t i = 0; i < count && valid; i++) {
-		valid = is_declared(resource, terms[i].field);
+	for (size_t i = 0; i < vdi_field_selector_count(selector) && valid; i++) {
+		struct vd_bytes field = vdi_field_selector_term(selector, i).field;
+
+		valid = is_declared(resource, field);
 		if (!valid)
 			vdi_http_status_set(ret_status, 400, "BadRequest", "field label not supported: %.*s",
-					    (int) VDI_MIN(terms[i].field.size, (size_t) 253), (const char *) terms[i].field.data);
+					    (int) VDI_MIN(field.size, (size_t) 253), (const char *) field.data);
 	}
-	(void) vdi_field_selector_unref(selector);
+	vdi_field_selector_free(selector);
 	return valid;
 }
 

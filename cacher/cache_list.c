@@ -90,7 +90,7 @@ struct vd_object *vd_list_next(struct vd_list *list)
 		return list->next < list->object_count ? list->objects[list->next++] : NULL;
 	do {
 		object = vdi_btree_cursor_range_next(&list->candidates.cursor);
-	} while (object && (!list->predicate->is_empty || list->predicate->name.size) && !vdi_predicate_matches(list->predicate, object));
+	} while (object && (!list->predicate->is_empty || list->predicate->name_size) && !vdi_predicate_matches(list->predicate, object));
 	list->returned += object != NULL;
 	return object;
 }
@@ -112,7 +112,7 @@ int64_t vd_list_remaining(const struct vd_list *list)
 
 struct vd_bytes vd_list_shard_selector(const struct vd_list *list)
 {
-	return list->sharded ? vdi_shard_selector_text(list->sharded->shards) : VD_BYTES_NONE;
+	return list->sharded ? vdi_shard_selector_text(vdi_predicate_shards(list->sharded)) : VD_BYTES_NONE;
 }
 
 int64_t vd_list_candidate_count(const struct vd_list *list)

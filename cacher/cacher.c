@@ -564,7 +564,8 @@ static vd_status new_start(struct vd_cacher *cacher, const struct vd_watch_optio
 			   struct vd_error *reterr)
 {
 	struct vdi_predicate_options predicate = { options->namespace_name, options->name,	      options->label_selector,
-						   options->field_selector, true, cacher->options.cluster_scoped, options->shard_selector };
+						   options->field_selector, true, cacher->options.cluster_scoped, options->shard_selector,
+						   sizeof(struct vdi_watch_group) };
 	struct vdi_watch_start	    *start = VDI_NEW(struct vdi_watch_start);
 	vd_status		     status;
 

@@ -104,12 +104,12 @@ static void fill_lane(struct vdi_dump_part *part, struct vdi_outlet *outlet, str
 	vdi_lock_release(&cache->lock);
 	part->members += lane->member_count;
 	if (lane->member_count)
-		add_row(part, (struct row) { lane->group->predicate, "live", outlet->runner.runner, lane->member_count,
+		add_row(part, (struct row) { vdi_watch_group_predicate(lane->group), "live", outlet->runner.runner, lane->member_count,
 					     behind(events, lane->taken_events), behind(bytes, lane->taken_bytes) });
 	for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next) {
 		part->lagging++;
 		part->stuck += watcher->is_stuck;
-		add_row(part, (struct row) { lane->group->predicate, state_of(watcher), outlet->runner.runner, 1,
+		add_row(part, (struct row) { vdi_watch_group_predicate(lane->group), state_of(watcher), outlet->runner.runner, 1,
 					     behind(events, watcher->base_events), behind(bytes, watcher->base_bytes) });
 	}
 }
@@ -226,16 +226,16 @@ static void write_row(struct vdi_buffer *buffer, const struct row *row)
 			  (unsigned long long) row->events, (unsigned long long) row->bytes);
 	if (row->runner)
 		vdi_buffer_printf(buffer, ",\"runner\":\"%p\"", row->runner);
-	if (row->predicate && row->predicate->namespace_name.size)
-		write_string(buffer, "namespace", row->predicate->namespace_name);
-	if (row->predicate && row->predicate->name.size)
-		write_string(buffer, "name", row->predicate->name);
-	if (row->predicate && !vdi_label_selector_empty(row->predicate->labels))
-		write_string(buffer, "labelSelector", vdi_label_selector_text(row->predicate->labels));
-	if (row->predicate && !vdi_field_selector_empty(row->predicate->fields))
-		write_string(buffer, "fieldSelector", vdi_field_selector_text(row->predicate->fields));
-	if (row->predicate && row->predicate->shards)
-		write_string(buffer, "shardSelector", vdi_shard_selector_text(row->predicate->shards));
+	if (row->predicate && row->predicate->namespace_size)
+		write_string(buffer, "namespace", vdi_predicate_namespace(row->predicate));
+	if (row->predicate && row->predicate->name_size)
+		write_string(buffer, "name", vdi_predicate_name(row->predicate));
+	if (row->predicate && row->predicate->has_labels)
+		write_string(buffer, "labelSelector", vdi_label_selector_text(vdi_predicate_labels(row->predicate)));
+	if (row->predicate && row->predicate->fields_at)
+		write_string(buffer, "fieldSelector", vdi_field_selector_text(vdi_predicate_fields(row->predicate)));
+	if (row->predicate && row->predicate->has_shards)
+		write_string(buffer, "shardSelector", vdi_shard_selector_text(vdi_predicate_shards(row->predicate)));
 	vdi_buffer_append_char(buffer, '}');
 }
 

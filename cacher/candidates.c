@@ -62,8 +62,8 @@ static const struct vdi_object_index *label_on_demand(struct vdi_object_store *s
 {
 	const struct vdi_object_index *best = NULL;
 
-	for (size_t i = 0; i < predicate->requirement_count; i++) {
-		struct vd_bytes		       key = predicate->requirements[i].key, value;
+	for (size_t i = 0; i < vdi_label_selector_count(vdi_predicate_labels(predicate)); i++) {
+		struct vd_bytes		       key = vdi_label_selector_key(vdi_predicate_labels(predicate), i), value;
 		const struct vdi_object_index *index;
 
 		if (!vdi_predicate_exact_label(predicate, key, &value) || has_declared(store, key))

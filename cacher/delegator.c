@@ -252,7 +252,7 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 		else
 			vd_error_set(&copy, status, "%s", vd_status_sentence(status));
 	}
-	if (list && call->predicate->shards)
+	if (list && call->predicate->has_shards)
 		list->sharded = vdi_predicate_ref(call->predicate);
 	free_call(call);
 	done(arg, status, list, status == VD_OK ? NULL : &copy);
@@ -507,7 +507,7 @@ static vd_status prepare_scope(struct list_call *call, const struct vd_list_opti
 	struct vd_bytes	      scope;
 	bool		      is_fitting;
 
-	is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, predicate->namespace_name, predicate->name, call->scope,
+	is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, vdi_predicate_namespace(predicate), vdi_predicate_name(predicate), call->scope,
 				   &scope, &call->is_single);
 	/* Tokens are relative to the scope of the request: all pages have that one, whatever the field selector would narrow it to. */
 	if (is_fitting && !call->is_single && options->limit > 0)

@@ -13,12 +13,13 @@
 /* once for each watch that another shard's event was kept from. */
 static void count_filtered(struct vd_cacher *cacher, const struct vdi_watch_group *group, const struct vdi_event *event)
 {
+	const struct vdi_predicate *predicate = vdi_watch_group_predicate(group);
 	const struct vd_object *object = event->object ? event->object : event->old_object;
 	size_t			watches = 0;
 
-	if (vdi_shard_selector_matches(group->predicate->shards, object))
+	if (vdi_shard_selector_matches(vdi_predicate_shards(predicate), object))
 		return;
-	for (const struct vdi_lane *lane = group->lanes; lane; lane = lane->group_next)
+	for (const struct vdi_lane *lane = &group->lane; lane; lane = lane->group_next)
 		watches += lane->watcher_count;
 	vdi_metric_add(cacher->metrics.shard_filtered, watches);
 }
@@ -32,8 +33,8 @@ static void note_candidate(void *arg, struct vdi_watch_group *group)
 	struct vdi_match_buffer *buffer = &search->cacher->matches;
 	enum vd_watch_type	 type;
 
-	if (!vdi_predicate_transition(group->predicate, search->event->old_object, search->event->object, &type)) {
-		if (group->predicate->shards)
+	if (!vdi_predicate_transition(vdi_watch_group_predicate(group), search->event->old_object, search->event->object, &type)) {
+		if (vdi_watch_group_predicate(group)->has_shards)
 			count_filtered(search->cacher, group, search->event);
 		return;
 	}
@@ -42,8 +43,8 @@ static void note_candidate(void *arg, struct vdi_watch_group *group)
 
 static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, uint64_t position)
 {
-	for (struct vdi_lane *lane = group->lanes; lane; lane = lane->group_next)
-		if (!lane->in_batch) {
+	for (struct vdi_lane *lane = &group->lane; lane; lane = lane->group_next)
+		if (!lane->in_batch && lane->watcher_count) {
 			lane->in_batch = true;
 			lane->batch_from = position;
 			lane->batch_next = cacher->batch_lanes;
@@ -178,7 +179,7 @@ static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predi
 	if (group == NULL) {
 		if (!reserve_matches(cacher))
 			return VD_NOMEM;
-		VDI_TRY(vdi_watch_group_new(predicate, atomic_load(&cacher->watch_cache.matched_position), &group));
+		group = vdi_watch_group_new(predicate, atomic_load(&cacher->watch_cache.matched_position));
 		status = vdi_watch_index_add(&cacher->watcher_index, group);
 		if (status != VD_OK) {
 			vdi_watch_group_unref(group);
@@ -191,23 +192,25 @@ static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predi
 
 static void drop_group_if_unused(struct vd_cacher *cacher, struct vdi_watch_group *group)
 {
-	if (group->lanes == NULL)
+	if (group->lane.watcher_count == 0 && group->lane.group_next == NULL)
 		vdi_watch_index_remove(&cacher->watcher_index, group);
 }
 
 static vd_status get_lane(struct vd_cacher *cacher, struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
 {
-	struct vdi_lane *lane = group->lanes;
+	struct vdi_lane *lane = &group->lane;
 
-	while (lane && lane->outlet != outlet)
+	while (lane && (lane->watcher_count == 0 || lane->outlet != outlet))
 		lane = lane->group_next;
 	if (lane == NULL) {
 		VDI_TRY(vdi_lane_new(group, outlet, &lane));
 		lane->position = atomic_load(&cacher->watch_cache.matched_position);
 		lane->taken_events = group->matched_events;
 		lane->taken_bytes = group->matched_bytes;
-		lane->group_next = group->lanes;
-		group->lanes = lane;
+		if (lane != &group->lane) {
+			lane->group_next = group->lane.group_next;
+			group->lane.group_next = lane;
+		}
 	}
 	*ret_lane = lane;
 	return VD_OK;
@@ -216,13 +219,15 @@ static vd_status get_lane(struct vd_cacher *cacher, struct vdi_watch_group *grou
 static void drop_lane_if_unused(struct vd_cacher *cacher, struct vdi_lane *lane)
 {
 	struct vdi_watch_group *group = lane->group;
-	struct vdi_lane	      **place = &group->lanes;
+	struct vdi_lane	      **place = &group->lane.group_next;
 
 	if (lane->watcher_count)
 		return;
-	while (*place != lane)
-		place = &(*place)->group_next;
-	*place = lane->group_next;
+	if (lane != &group->lane) {
+		while (*place != lane)
+			place = &(*place)->group_next;
+		*place = lane->group_next;
+	}
 	drop_group_if_unused(cacher, group);
 	vdi_lane_unref(lane);
 }
@@ -246,10 +251,10 @@ static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *w
 
 	if (initial == NULL)
 		return VD_NOMEM;
-	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, predicate->namespace_name, predicate->name, buffer, &scope,
-			   &single))
+	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, vdi_predicate_namespace(predicate), vdi_predicate_name(predicate),
+			   buffer, &scope, &single))
 		scope = (struct vd_bytes) { "\0", 1 };
-	initial->predicate = watcher->lane->group->predicate;
+	initial->predicate = vdi_watch_group_predicate(watcher->lane->group);
 	initial->end_bookmark = start->send_initial_events == VD_TRUE && watcher->allow_bookmarks;
 	vdi_lock_acquire(&cacher->watch_cache.lock);
 	initial->revision = vdi_watch_cache_revision(&cacher->watch_cache);
@@ -317,7 +322,7 @@ static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher, con
 	}
 	watcher->lane = vdi_lane_ref(lane);
 	lane->watcher_count++;
-	if (start->predicate->shards)
+	if (start->predicate->has_shards)
 		vdi_metric_add(cacher->metrics.sharded_watches, 1);
 	return begin(cacher, watcher, start, ret_initial, reterr);
 }
@@ -388,7 +393,7 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 		vdi_bookmark_remove(&cacher->bookmarks, watcher);
 		if (watcher->lane) {
 			watcher->lane->watcher_count--;
-			if (watcher->lane->group->predicate->shards)
+			if (vdi_watch_group_predicate(watcher->lane->group)->has_shards)
 				vdi_metric_subtract(cacher->metrics.sharded_watches, 1);
 			drop_lane_if_unused(cacher, watcher->lane);
 		}

@@ -1,25 +1,21 @@
 /* Field selectors: terms `name=value`, `name==value`, `name!=value` with commas between; `\\`, `\,` and `\=` in values.
  *
  * As upstream (k8s.io/apimachinery pkg/fields/selector.go) the terms are sorted by their text before they are parsed, so which error is told of
- * several, and the canonical text, do not depend on their order. A term with empty name and empty value is dropped. Terms point into one
- * block: the unescaped values are never longer than the text.
+ * several, and the canonical text, do not depend on their order. A term with empty name and empty value is dropped. What is parsed is a copy of the text, in which
+ * values are unescaped where they stand. The finished selector has only places in its canonical text, or, for values that need escapes there, behind it:
+ *
+ *   header | terms, 16 bytes each | text | values without their escapes
  */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
 #include "selector.h"
 
-struct vdi_field_selector {
-	atomic_uint	       references;
-	uint64_t	       hash;
-	char		      *source; /* the text; values are unescaped in place */
-	char		      *text;
-	size_t		       text_size;
+struct terms {
 	struct vdi_field_term *terms;
-	size_t		       term_count;
-	size_t		       term_capacity;
+	size_t		       count;
+	size_t		       capacity;
 };
 
 struct parts {
@@ -87,7 +83,7 @@ static vd_status value_unescape(struct vd_bytes *value, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static vd_status term_parse(struct vdi_field_selector *selector, struct vd_bytes whole, struct vd_bytes part, struct vd_error *reterr)
+static vd_status term_parse(struct terms *terms, struct vd_bytes whole, struct vd_bytes part, struct vd_error *reterr)
 {
 	const char	     *text = part.data;
 	struct vdi_field_term term = { 0 };
@@ -107,109 +103,134 @@ static vd_status term_parse(struct vdi_field_selector *selector, struct vd_bytes
 	VDI_TRY(value_unescape(&term.value, reterr));
 	if (term.field.size == 0 && term.value.size == 0)
 		return VD_OK;
-	if (!vdi_grow((void **) &selector->terms, &selector->term_capacity, selector->term_count + 1, sizeof *selector->terms))
+	if (!vdi_grow((void **) &terms->terms, &terms->capacity, terms->count + 1, sizeof *terms->terms))
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	selector->terms[selector->term_count++] = term;
+	terms->terms[terms->count++] = term;
 	return VD_OK;
 }
 
-static vd_status text_write(struct vdi_field_selector *selector, size_t source_size)
+static bool is_escaped(char character)
 {
-	size_t most = 1;
-	char  *at;
+	return character == '\\' || character == ',' || character == '=';
+}
 
-	for (size_t i = 0; i < selector->term_count; i++)
-		most += selector->terms[i].field.size + 2 * selector->terms[i].value.size + 3;
-	selector->text = vdi_alloc(most);
-	if (selector->text == NULL)
+static size_t count_escapes(struct vd_bytes value)
+{
+	const char *text = value.data;
+	size_t	    count = 0;
+
+	for (size_t i = 0; i < value.size; i++)
+		count += is_escaped(text[i]);
+	return count;
+}
+
+static inline char *text_of(const struct vdi_field_selector *selector)
+{
+	return (char *) (uintptr_t) (selector->places + selector->term_count);
+}
+
+static void put(char **at, const void *data, size_t size)
+{
+	if (size)
+		memcpy(*at, data, size);
+	*at += size;
+}
+
+/* Writes the term at *at, and its value at *plain when that differs from what is in the text. */
+static void term_write(const struct vdi_field_term *parsed, const char *start, struct vdi_field_place *place, char **at, char **plain)
+{
+	const char *value = parsed->value.data;
+
+	*place = (struct vdi_field_place) { .field_at = (uint32_t) (*at - start), .field_size = (uint32_t) parsed->field.size, .negated = parsed->negated };
+	place->value_size = (uint32_t) parsed->value.size & INT32_MAX;
+	put(at, parsed->field.data, parsed->field.size);
+	put(at, parsed->negated ? "!=" : "=", parsed->negated ? 2 : 1);
+	if (count_escapes(parsed->value) == 0) {
+		place->value_at = (uint32_t) (*at - start);
+		put(at, value, parsed->value.size);
+		return;
+	}
+	place->value_at = (uint32_t) (*plain - start);
+	put(plain, value, parsed->value.size);
+	for (size_t i = 0; i < parsed->value.size; i++) {
+		if (is_escaped(value[i]))
+			put(at, "\\", 1);
+		put(at, value + i, 1);
+	}
+}
+
+static vd_status selector_write(const struct terms *terms, struct vdi_field_selector **ret_selector)
+{
+	size_t			   text_size = terms->count ? terms->count - 1 : 0;
+	size_t			   plain_size = 0;
+	struct vdi_field_selector *selector;
+	char			  *at, *plain;
+
+	for (size_t i = 0; i < terms->count; i++) {
+		const struct vdi_field_term *term = &terms->terms[i];
+		size_t			     escapes = count_escapes(term->value);
+
+		text_size += term->field.size + 1 + term->negated + term->value.size + escapes;
+		plain_size += escapes ? term->value.size : 0;
+	}
+	selector = vdi_alloc(sizeof *selector + terms->count * sizeof selector->places[0] + text_size + plain_size);
+	if (selector == NULL)
 		return VD_NOMEM;
-	at = selector->text;
-	for (size_t i = 0; i < selector->term_count; i++) {
-		const struct vdi_field_term *term = &selector->terms[i];
-		const char		    *value = term->value.data;
-
+	*selector = (struct vdi_field_selector) { (uint32_t) text_size, (uint32_t) plain_size, (uint32_t) terms->count };
+	at = text_of(selector);
+	plain = at + text_size;
+	for (size_t i = 0; i < terms->count; i++) {
 		if (i)
-			*at++ = ',';
-		memcpy(at, term->field.data, term->field.size);
-		at += term->field.size;
-		if (term->negated)
-			*at++ = '!';
-		*at++ = '=';
-		for (size_t k = 0; k < term->value.size; k++) {
-			if (value[k] == '\\' || value[k] == ',' || value[k] == '=')
-				*at++ = '\\';
-			*at++ = value[k];
-		}
+			put(&at, ",", 1);
+		term_write(&terms->terms[i], text_of(selector), &selector->places[i], &at, &plain);
 	}
-	selector->text_size = (size_t) (at - selector->text);
-	selector->hash = XXH3_64bits(selector->text, selector->text_size);
-	if (selector->text_size == source_size && memcmp(selector->text, selector->source, source_size) == 0) {
-		vdi_free(selector->text);
-		selector->text = selector->source;
-	}
+	VDI_CHECK(at == text_of(selector) + text_size && plain == at + plain_size);
+	*ret_selector = selector;
 	return VD_OK;
 }
 
 vd_status vdi_field_selector_parse(struct vd_bytes text, struct vdi_field_selector **ret_selector, struct vd_error *reterr)
 {
-	struct vdi_field_selector *selector;
-	struct parts		   parts = { 0 };
-	vd_status		   status;
+	struct parts parts = { 0 };
+	struct terms terms = { 0 };
+	char	    *source;
+	vd_status    status;
 
 	if (text.size > VDI_SELECTOR_SIZE_MAX)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "field selector of %zu bytes is longer than %zu", text.size, VDI_SELECTOR_SIZE_MAX);
-	selector = VDI_NEW(struct vdi_field_selector);
-	if (selector == NULL || (selector->source = vdi_strndup(text.size ? text.data : "", text.size)) == NULL) {
-		vdi_free(selector);
+	source = vdi_strndup(text.size ? text.data : "", text.size);
+	if (source == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	}
-	atomic_init(&selector->references, 1);
-	status = text_split(selector->source, text.size, &parts, reterr);
+	status = text_split(source, text.size, &parts, reterr);
 	if (status == VD_OK && parts.count > 1)
 		qsort(parts.parts, parts.count, sizeof *parts.parts, parts_order);
 	for (size_t i = 0; status == VD_OK && i < parts.count; i++)
-		status = term_parse(selector, text, parts.parts[i], reterr);
+		status = term_parse(&terms, text, parts.parts[i], reterr);
+	if (status == VD_OK && (status = selector_write(&terms, ret_selector)) != VD_OK)
+		(void) vd_error_set(reterr, status, "out of memory");
 	vdi_free(parts.parts);
-	if (status == VD_OK) {
-		status = vdi_shrink((void **) &selector->terms, &selector->term_capacity, selector->term_count, sizeof *selector->terms) ? VD_OK : VD_NOMEM;
-		if (status == VD_OK)
-			status = text_write(selector, text.size);
-		if (status != VD_OK)
-			(void) vd_error_set(reterr, status, "out of memory");
-	}
-	if (status != VD_OK) {
-		vdi_field_selector_unref(selector);
-		return status;
-	}
-	*ret_selector = selector;
-	return VD_OK;
+	vdi_free(terms.terms);
+	vdi_free(source);
+	return status;
 }
 
-struct vdi_field_selector *vdi_field_selector_ref(struct vdi_field_selector *selector)
+struct vdi_field_selector *vdi_field_selector_free(struct vdi_field_selector *selector)
 {
-	if (selector)
-		atomic_fetch_add_explicit(&selector->references, 1, memory_order_relaxed);
-	return selector;
-}
-
-struct vdi_field_selector *vdi_field_selector_unref(struct vdi_field_selector *selector)
-{
-	if (selector && atomic_fetch_sub_explicit(&selector->references, 1, memory_order_acq_rel) == 1) {
-		if (selector->text != selector->source)
-			vdi_free(selector->text);
-		vdi_free(selector->source);
-		vdi_free(selector->terms);
-		vdi_free(selector);
-	}
+	vdi_free(selector);
 	return NULL;
+}
+
+size_t vdi_field_selector_size(const struct vdi_field_selector *selector)
+{
+	return selector ? (size_t) (text_of(selector) + selector->text_size + selector->plain_size - (const char *) selector) : 0;
 }
 
 bool vdi_field_selector_matches(const struct vdi_field_selector *selector, vdi_field_get_fn get, const void *arg)
 {
 	for (size_t i = 0; selector && i < selector->term_count; i++) {
-		const struct vdi_field_term *term = &selector->terms[i];
+		struct vdi_field_term term = vdi_field_selector_term(selector, i);
 
-		if (vd_bytes_equal(get(arg, term->field), term->value) == term->negated)
+		if (vd_bytes_equal(get(arg, term.field), term.value) == term.negated)
 			return false;
 	}
 	return true;
@@ -245,26 +266,22 @@ bool vdi_field_selector_empty(const struct vdi_field_selector *selector)
 bool vdi_field_selector_exact(const struct vdi_field_selector *selector, struct vd_bytes name, struct vd_bytes *ret_value)
 {
 	for (size_t i = 0; selector && i < selector->term_count; i++) {
-		if (!selector->terms[i].negated && vd_bytes_equal(selector->terms[i].field, name)) {
-			*ret_value = selector->terms[i].value;
+		struct vdi_field_term term = vdi_field_selector_term(selector, i);
+
+		if (!term.negated && vd_bytes_equal(term.field, name)) {
+			*ret_value = term.value;
 			return true;
 		}
 	}
 	return false;
 }
 
-const struct vdi_field_term *vdi_field_selector_terms(const struct vdi_field_selector *selector, size_t *ret_count)
-{
-	*ret_count = selector ? selector->term_count : 0;
-	return selector ? selector->terms : NULL;
-}
-
 struct vd_bytes vdi_field_selector_text(const struct vdi_field_selector *selector)
 {
-	return selector ? (struct vd_bytes) { selector->text, selector->text_size } : VD_BYTES_NONE;
+	return selector ? (struct vd_bytes) { text_of(selector), selector->text_size } : VD_BYTES_NONE;
 }
 
 uint64_t vdi_field_selector_hash(const struct vdi_field_selector *selector)
 {
-	return selector ? selector->hash : XXH3_64bits("", 0);
+	return selector ? XXH3_64bits(text_of(selector), selector->text_size) : XXH3_64bits("", 0);
 }

@@ -1,5 +1,5 @@
-/* How: a member costs one indirect call per array of events and the 24 bytes that hold it; the array is made once per lane. Only a sink that takes less makes
- * its watcher's own memory be touched. `closing` says whether any watcher of the outlet wants to be left alone; only then flags are looked at.
+/* How: a member of a crowd costs one indirect call per array of events and the 24 bytes that hold it; the array is made once per lane. Only a sink that takes less
+ * makes its watcher's own memory be touched. `closing` says whether any watcher of the outlet wants to be left alone; only then flags are looked at.
  *
  * A watcher that is behind (parked, catching up, or still at its initial state) is served one array at a time, in turn with the others, until it stands where
  * its lane stands and becomes a member.
@@ -12,17 +12,17 @@
 #define TAKE_MAX 64
 #define LANE_TAKES_MAX 16
 #define BUSY_TURNS_MAX 64
+#define CROWD_MIN 4 /* members */
 
 vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
 {
-	struct vdi_lane *lane = VDI_NEW(struct vdi_lane);
+	struct vdi_lane *lane = group->lane.outlet ? VDI_NEW(struct vdi_lane) : &group->lane;
 
 	if (lane == NULL)
 		return VD_NOMEM;
 	atomic_init(&lane->references, 1);
 	lane->group = vdi_watch_group_ref(group);
 	lane->outlet = vdi_outlet_ref(outlet);
-	lane->check_events = lane->check_bytes = UINT64_MAX;
 	*ret_lane = lane;
 	return VD_OK;
 }
@@ -36,10 +36,14 @@ struct vdi_lane *vdi_lane_ref(struct vdi_lane *lane)
 struct vdi_lane *vdi_lane_unref(struct vdi_lane *lane)
 {
 	if (lane && atomic_fetch_sub_explicit(&lane->references, 1, memory_order_acq_rel) == 1) {
-		vdi_watch_group_unref(lane->group);
+		struct vdi_watch_group *group = lane->group;
+
 		vdi_outlet_unref(lane->outlet);
-		vdi_free(lane->members);
-		vdi_free(lane);
+		if (lane->has_crowd)
+			vdi_free(lane->crowd);
+		if (lane != &group->lane)
+			vdi_free(lane);
+		vdi_watch_group_unref(group);
 	}
 	return NULL;
 }
@@ -74,8 +78,11 @@ static struct vd_watcher *pop_busy(struct vdi_outlet *outlet)
 
 static void remove_member(struct vdi_lane *lane, size_t index)
 {
-	lane->members[index] = lane->members[--lane->member_count];
-	lane->members[index].watcher->position = index;
+	lane->member_count--;
+	if (lane->has_crowd) {
+		lane->crowd->members[index] = lane->crowd->members[lane->member_count];
+		lane->crowd->members[index].watcher->position = index;
+	}
 }
 
 void vdi_lane_add_lagging(struct vd_watcher *watcher)
@@ -226,17 +233,19 @@ static void deliver_error(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 
 void vdi_lane_note_lag_limit(struct vd_watcher *watcher)
 {
-	struct vdi_lane *lane = watcher->lane;
+	struct vdi_lane_crowd *crowd = watcher->lane->has_crowd ? watcher->lane->crowd : NULL;
 
-	lane->check_bytes = VDI_MIN(lane->check_bytes, watcher->base_bytes + (uint64_t) watcher->lag_bytes_max);
+	if (crowd == NULL)
+		return; /* few lag: all are looked at */
+	crowd->check_bytes = VDI_MIN(crowd->check_bytes, watcher->base_bytes + (uint64_t) watcher->lag_bytes_max);
 	if (watcher->lag_events_max)
-		lane->check_events = VDI_MIN(lane->check_events, watcher->base_events + (uint64_t) watcher->lag_events_max);
+		crowd->check_events = VDI_MIN(crowd->check_events, watcher->base_events + (uint64_t) watcher->lag_events_max);
 }
 
 /* A member took `taken` of the matches: it stays behind at the next one. */
 static void park_member(struct vdi_lane *lane, size_t index, const struct vdi_match *matches, size_t taken)
 {
-	struct vd_watcher *watcher = lane->members[index].watcher;
+	struct vd_watcher *watcher = vdi_lane_member_at(lane, index);
 
 	remove_member(lane, index);
 	vdi_lane_add_lagging(watcher);
@@ -250,27 +259,46 @@ static void park_member(struct vdi_lane *lane, size_t index, const struct vdi_ma
 	vdi_lane_note_lag_limit(watcher);
 }
 
-static void deliver_to_members(struct vdi_lane *lane, const struct vdi_match *matches, size_t count)
+/* Whether some watcher of the outlet wants to be left alone; only then theirs are touched. */
+static inline bool any_closes(const struct vdi_outlet *outlet)
 {
-	struct vd_watch_event events[TAKE_MAX];
-	atomic_uint	     *closing = &lane->outlet->closing;
+	return __builtin_expect(atomic_load_explicit(&outlet->closing, memory_order_acquire) != 0, 0);
+}
 
-	for (size_t i = 0; i < count; i++)
-		vdi_match_to_event(&matches[i], &events[i]);
-	for (size_t i = 0; i < lane->member_count;) {
-		struct vdi_lane_member *member = &lane->members[i];
-		size_t			taken;
+static void deliver_to_crowd(struct vdi_lane *lane, const struct vdi_match *matches, const struct vd_watch_event *events, size_t count)
+{
+	const struct vdi_outlet *outlet = lane->outlet;
+	struct vdi_lane_member	*member = lane->crowd->members, *end = member + lane->member_count;
 
-		if (__builtin_expect(atomic_load_explicit(closing, memory_order_acquire) && atomic_load(&member->watcher->is_closing), 0)) {
-			i++;
+	while (member < end) {
+		size_t taken;
+
+		if (any_closes(outlet) && atomic_load(&member->watcher->is_closing)) {
+			member++;
 			continue;
 		}
 		taken = member->deliver(member->arg, events, count);
-		if (__builtin_expect(taken >= count, 1))
-			i++;
-		else
-			park_member(lane, i, matches, taken);
+		if (__builtin_expect(taken >= count, 1)) {
+			member++;
+		} else {
+			park_member(lane, (size_t) (member - lane->crowd->members), matches, taken);
+			end--; /* the last one took its place */
+		}
 	}
+}
+
+static void deliver_to_members(struct vdi_lane *lane, const struct vdi_match *matches, size_t count)
+{
+	struct vd_watch_event events[TAKE_MAX];
+	struct vd_watcher    *single = lane->single;
+	size_t		      taken;
+
+	for (size_t i = 0; i < count; i++)
+		vdi_match_to_event(&matches[i], &events[i]);
+	if (lane->has_crowd)
+		deliver_to_crowd(lane, matches, events, count);
+	else if (!(any_closes(lane->outlet) && atomic_load(&single->is_closing)) && (taken = single->deliver(single->arg, events, count)) < count)
+		park_member(lane, 0, matches, taken);
 }
 
 static bool lags_too_far(const struct vd_watcher *watcher, uint64_t events, uint64_t bytes)
@@ -291,9 +319,11 @@ static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	events = lane->group->matched_events;
 	bytes = lane->group->matched_bytes;
 	vdi_lock_release(&cache->lock);
-	if (events <= lane->check_events && bytes <= lane->check_bytes)
-		return;
-	lane->check_events = lane->check_bytes = UINT64_MAX;
+	if (lane->has_crowd) {
+		if (events <= lane->crowd->check_events && bytes <= lane->crowd->check_bytes)
+			return;
+		lane->crowd->check_events = lane->crowd->check_bytes = UINT64_MAX;
+	}
 	for (struct vd_watcher *watcher = lane->lagging, *next; watcher; watcher = next) {
 		next = watcher->lagging_next;
 		/* Who takes everything is not slow: it is served before the round ends. */
@@ -330,7 +360,7 @@ static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 /* A pulled watcher nobody asked for long: its lag is known only here. */
 static bool end_slow_puller(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
-	struct vd_watcher      *watcher = lane->members[0].watcher;
+	struct vd_watcher      *watcher = vdi_lane_member_at(lane, 0);
 	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
 	uint64_t		events;
 	uint64_t		bytes;
@@ -375,7 +405,7 @@ static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t 
 	}
 	if (status == VD_EXPIRED)
 		while (lane->member_count)
-			expire_watcher(outlet, lane->members[0].watcher);
+			expire_watcher(outlet, vdi_lane_member_at(lane, 0));
 	if (lane->member_count == 0)
 		skip_lane(outlet, lane);
 	else if (lane->position < limit)
@@ -414,19 +444,33 @@ static void advance_clean_lane(struct vdi_outlet *outlet, struct vdi_lane *lane,
 	vdi_lock_release(&outlet->lock);
 }
 
-/* Most lanes of selectors of their own have one member, ever. */
+static struct vdi_lane_member member_of(struct vd_watcher *watcher)
+{
+	return (struct vdi_lane_member) { watcher->deliver, watcher->arg, watcher };
+}
+
+/* Room for one more. The crowd stays when all but one are gone: who has had two members will have them again. */
 static bool reserve_member(struct vdi_lane *lane)
 {
-	void *members = lane->members;
+	struct vdi_lane_crowd *crowd = lane->has_crowd ? lane->crowd : NULL;
+	uint32_t	       capacity = crowd ? crowd->capacity * 2 : CROWD_MIN;
 
-	if (members == NULL) {
-		members = vdi_alloc(sizeof *lane->members);
-		lane->member_capacity = members ? 1 : 0;
-	} else if (!vdi_grow(&members, &lane->member_capacity, lane->member_count + 1, sizeof *lane->members)) {
+	if (crowd ? lane->member_count < crowd->capacity : lane->member_count == 0)
+		return true;
+	if (capacity > UINT32_MAX / 2)
 		return false;
+	crowd = vdi_realloc(crowd, sizeof *crowd + capacity * sizeof crowd->members[0]);
+	if (crowd == NULL)
+		return false;
+	crowd->capacity = capacity;
+	if (!lane->has_crowd) {
+		crowd->members[0] = member_of(lane->single);
+		/* Look at all the next time: they were not noted. */
+		crowd->check_events = crowd->check_bytes = 0;
 	}
-	lane->members = members;
-	return members != NULL;
+	lane->has_crowd = true;
+	lane->crowd = crowd;
+	return true;
 }
 
 /* true: it is a member now. */
@@ -439,7 +483,11 @@ static bool become_member(struct vd_watcher *watcher)
 	remove_lagging(watcher);
 	watcher->state = VDI_WATCHER_MEMBER;
 	watcher->position = lane->member_count;
-	lane->members[lane->member_count++] = (struct vdi_lane_member) { watcher->deliver, watcher->arg, watcher };
+	if (lane->has_crowd)
+		lane->crowd->members[lane->member_count] = member_of(watcher);
+	else
+		lane->single = watcher;
+	lane->member_count++;
 	return true;
 }
 
@@ -599,7 +647,7 @@ void vdi_lane_end_drained(struct vdi_outlet *outlet)
 			continue; /* it is dirty */
 		vdi_lane_ref(lane);
 		while (lane->member_count)
-			vdi_lane_end_watcher(outlet, lane->members[lane->member_count - 1].watcher, VD_CLOSED);
+			vdi_lane_end_watcher(outlet, vdi_lane_member_at(lane, lane->member_count - 1), VD_CLOSED);
 		for (struct vd_watcher *watcher = lane->lagging, *following; watcher; watcher = following) {
 			following = watcher->lagging_next;
 			/* One that waits for a revision of the future, which does not come. */

@@ -342,8 +342,8 @@ static void end_generation_of(struct vdi_outlet *outlet, uint32_t generation)
 		next = lane->outlet_next;
 		vdi_lane_ref(lane);
 		for (size_t i = lane->member_count; i-- > 0;)
-			if (lane->members[i].watcher->generation <= generation)
-				vdi_lane_end_watcher(outlet, lane->members[i].watcher, VD_CLOSED);
+			if (vdi_lane_member_at(lane, i)->generation <= generation)
+				vdi_lane_end_watcher(outlet, vdi_lane_member_at(lane, i), VD_CLOSED);
 		end_list(outlet, lane->lagging, generation);
 		vdi_lane_unref(lane);
 	}

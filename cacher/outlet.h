@@ -15,6 +15,7 @@
 #include "lane.h"
 #include "lock.h"
 #include "wait.h"
+#include "watch_group.h"
 
 struct vd_cacher;
 struct vdi_dump_part;

@@ -25,50 +25,82 @@ static struct vd_bytes scope_of(struct vd_bytes asked, const struct vdi_predicat
 	return asked;
 }
 
-static struct vd_bytes copy_bytes(char **place, struct vd_bytes bytes)
+static void put(char **at, const void *data, size_t size)
 {
-	struct vd_bytes copy = { *place, bytes.size };
-
-	if (bytes.size)
-		memcpy(*place, bytes.data, bytes.size);
-	*place += bytes.size;
-	return copy;
+	if (size)
+		memcpy(*at, data, size);
+	*at += size;
 }
 
-static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_options *options, struct vdi_label_selector *labels,
-		       struct vdi_field_selector *fields, struct vdi_shard_selector *shards, struct vdi_predicate **ret_predicate)
+/* Where the next thing of 4 bytes may lie. */
+static size_t round_up(size_t size)
 {
-	struct vd_bytes		     namespace_name = scope_of(options->namespace_name, options, fields, "metadata.namespace");
-	struct vd_bytes		     name = scope_of(options->name, options, fields, "metadata.name");
-	size_t			     term_count;
-	const struct vdi_field_term *terms = vdi_field_selector_terms(fields, &term_count);
-	struct vdi_predicate	    *predicate;
-	char			    *text;
+	return (size + 3) & ~(size_t) 3;
+}
+
+static uint64_t hash_of(const struct vdi_predicate *predicate)
+{
+	struct vd_bytes namespace_name = vdi_predicate_namespace(predicate), name = vdi_predicate_name(predicate);
+	struct vd_bytes shards = vdi_shard_selector_text(vdi_predicate_shards(predicate));
+	uint64_t	hash = vdi_label_selector_hash(vdi_predicate_labels(predicate)) * 31 + vdi_field_selector_hash(vdi_predicate_fields(predicate));
+
+	hash = XXH3_64bits_withSeed(namespace_name.data, namespace_name.size, hash);
+	hash = XXH3_64bits_withSeed(name.data, name.size, hash);
+	return shards.size ? XXH3_64bits_withSeed(shards.data, shards.size, hash) : hash;
+}
+
+/* What was parsed, to become part of a predicate. */
+struct parsed {
+	struct vdi_label_selector *labels;
+	struct vdi_field_selector *fields;
+	struct vdi_shard_selector *shards;
+};
+
+/* Takes over the shards. */
+static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_options *options, struct parsed *parsed,
+		       struct vdi_predicate **ret_predicate)
+{
+	struct vd_bytes	      namespace_name = scope_of(options->namespace_name, options, parsed->fields, "metadata.namespace");
+	struct vd_bytes	      name = scope_of(options->name, options, parsed->fields, "metadata.name");
+	size_t		      term_count = vdi_field_selector_count(parsed->fields);
+	size_t		      labels_size = round_up(vdi_label_selector_size(parsed->labels));
+	size_t		      fields_at = (parsed->shards ? sizeof(uint64_t) : 0) + labels_size + term_count * sizeof(int);
+	size_t		      scope_at = fields_at + vdi_field_selector_size(parsed->fields);
+	struct vdi_predicate *predicate;
+	char		     *block, *at;
 
 	/* Objects of a cluster-scoped resource have no namespace; core "namespaces" are asked with namespace == name. */
 	if (options->cluster_scoped)
 		namespace_name = VD_BYTES_NONE;
-	predicate = vdi_calloc(1, sizeof *predicate + term_count * sizeof predicate->bound[0] + namespace_name.size + name.size);
-	if (predicate == NULL)
+	VDI_CHECK(options->room % 8 == 0 && options->room <= VDI_PREDICATE_ROOM_MAX);
+	block = namespace_name.size > UINT32_MAX || name.size > UINT32_MAX ?
+			NULL :
+			vdi_calloc(1, options->room + sizeof *predicate + scope_at + namespace_name.size + name.size);
+	if (block == NULL)
 		return VD_NOMEM;
+	predicate = (struct vdi_predicate *) (block + options->room);
 	atomic_init(&predicate->references, 1);
-	text = (char *) &predicate->bound[term_count];
-	predicate->namespace_name = copy_bytes(&text, namespace_name);
-	predicate->name = copy_bytes(&text, name);
-	predicate->labels = labels;
-	predicate->fields = fields;
-	predicate->shards = shards;
-	predicate->requirements = vdi_label_selector_requirements(labels, &predicate->requirement_count);
-	predicate->terms = terms;
-	predicate->term_count = term_count;
-	predicate->is_empty = vdi_label_selector_empty(labels) && vdi_field_selector_empty(fields) && shards == NULL;
+	predicate->room = (uint8_t) (options->room / 8);
+	predicate->namespace_size = (uint32_t) namespace_name.size;
+	predicate->name_size = (uint32_t) name.size;
+	predicate->has_shards = parsed->shards != NULL;
+	predicate->has_labels = parsed->labels != NULL;
+	predicate->fields_at = parsed->fields ? (uint32_t) fields_at : 0;
+	predicate->scope_at = (uint32_t) scope_at;
+	predicate->is_empty = vdi_label_selector_empty(parsed->labels) && vdi_field_selector_empty(parsed->fields) && parsed->shards == NULL;
+	if (parsed->shards)
+		predicate->data[0] = (uintptr_t) parsed->shards;
+	at = (char *) (predicate->data + predicate->has_shards);
+	put(&at, parsed->labels, vdi_label_selector_size(parsed->labels));
+	at = (char *) predicate->data + fields_at;
+	put(&at, parsed->fields, vdi_field_selector_size(parsed->fields));
+	put(&at, namespace_name.data, namespace_name.size);
+	put(&at, name.data, name.size);
 	for (size_t i = 0; i < term_count; i++)
-		predicate->bound[i] = bind_field(codec, terms[i].field);
-	predicate->hash = XXH3_64bits_withSeed(namespace_name.size ? namespace_name.data : "", namespace_name.size,
-					       vdi_label_selector_hash(labels) * 31 + vdi_field_selector_hash(fields));
-	predicate->hash = XXH3_64bits_withSeed(name.size ? name.data : "", name.size, predicate->hash);
-	if (shards)
-		predicate->hash = XXH3_64bits_withSeed(shards->text, shards->text_size, predicate->hash);
+		((int *) (uintptr_t) vdi_predicate_fields(predicate))[(ptrdiff_t) i - (ptrdiff_t) term_count] =
+			bind_field(codec, vdi_field_selector_term(parsed->fields, i).field);
+	predicate->hash = hash_of(predicate);
+	parsed->shards = NULL;
 	*ret_predicate = predicate;
 	return VD_OK;
 }
@@ -76,27 +108,23 @@ static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_
 vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predicate_options *options, struct vdi_predicate **ret_predicate,
 			    struct vd_error *reterr)
 {
-	struct vdi_label_selector *labels = NULL;
-	struct vdi_field_selector *fields = NULL;
-	struct vdi_shard_selector *shards = NULL;
-	vd_status		   status = vdi_label_selector_parse(options->label_selector, &labels, reterr);
+	struct parsed parsed = { 0 };
+	vd_status     status = vdi_label_selector_parse(options->label_selector, &parsed.labels, reterr);
 
 	if (status == VD_OK)
-		status = vdi_field_selector_parse(options->field_selector, &fields, reterr);
+		status = vdi_field_selector_parse(options->field_selector, &parsed.fields, reterr);
 	if (status == VD_OK)
-		status = vdi_shard_selector_parse(options->shard_selector, &shards, reterr);
+		status = vdi_shard_selector_parse(options->shard_selector, &parsed.shards, reterr);
 	/* Nothing asked is nothing kept: a predicate lives as long as its watches. */
-	if (status == VD_OK && vdi_label_selector_empty(labels))
-		labels = vdi_label_selector_unref(labels);
-	if (status == VD_OK && vdi_field_selector_empty(fields))
-		fields = vdi_field_selector_unref(fields);
-	if (status == VD_OK && (status = build(codec, options, labels, fields, shards, ret_predicate)) != VD_OK)
+	if (vdi_label_selector_empty(parsed.labels))
+		parsed.labels = vdi_label_selector_free(parsed.labels);
+	if (vdi_field_selector_empty(parsed.fields))
+		parsed.fields = vdi_field_selector_free(parsed.fields);
+	if (status == VD_OK && (status = build(codec, options, &parsed, ret_predicate)) != VD_OK)
 		vd_error_set(reterr, status, "out of memory for a selector");
-	if (status != VD_OK) {
-		vdi_label_selector_unref(labels);
-		vdi_field_selector_unref(fields);
-		vdi_shard_selector_free(shards);
-	}
+	vdi_label_selector_free(parsed.labels);
+	vdi_field_selector_free(parsed.fields);
+	vdi_shard_selector_free(parsed.shards);
 	return status;
 }
 
@@ -109,10 +137,8 @@ struct vdi_predicate *vdi_predicate_ref(struct vdi_predicate *predicate)
 struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate)
 {
 	if (predicate && atomic_fetch_sub_explicit(&predicate->references, 1, memory_order_acq_rel) == 1) {
-		vdi_label_selector_unref(predicate->labels);
-		vdi_field_selector_unref(predicate->fields);
-		vdi_shard_selector_free(predicate->shards);
-		vdi_free(predicate);
+		vdi_shard_selector_free(vdi_predicate_shards(predicate));
+		vdi_free((char *) predicate - (size_t) predicate->room * 8);
 	}
 	return NULL;
 }
@@ -131,33 +157,58 @@ static struct vd_bytes field_value(const struct vd_object *object, int bound)
 	}
 }
 
-bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object)
+static inline int bound_of(const struct vdi_field_selector *fields, size_t count, size_t index)
 {
-	if (predicate->namespace_name.size && !vd_bytes_equal(predicate->namespace_name, vd_object_namespace(object)))
-		return false;
-	if (predicate->name.size && !vd_bytes_equal(predicate->name, vd_object_name(object)))
-		return false;
-	if (predicate->shards && !vdi_shard_selector_matches(predicate->shards, object))
-		return false;
-	for (size_t i = 0; i < predicate->term_count; i++)
-		if (vd_bytes_equal(predicate->terms[i].value, field_value(object, predicate->bound[i])) == predicate->terms[i].negated)
-			return false;
-	for (size_t i = 0; i < predicate->requirement_count; i++) {
-		struct vd_pair label = { predicate->requirements[i].key, VD_BYTES_NONE };
-		bool	       present = vd_object_label_get(object, label.key, &label.value);
+	return ((const int *) fields)[(ptrdiff_t) index - (ptrdiff_t) count];
+}
 
-		if (!vdi_label_requirement_matches(&predicate->requirements[i], &label, present))
+static bool fields_match(const struct vdi_field_selector *fields, const struct vd_object *object)
+{
+	size_t count = vdi_field_selector_count(fields);
+
+	for (size_t i = 0; i < count; i++) {
+		struct vdi_field_term term = vdi_field_selector_term(fields, i);
+
+		if (vd_bytes_equal(term.value, field_value(object, bound_of(fields, count, i))) == term.negated)
 			return false;
 	}
 	return true;
 }
 
+static bool labels_match(const struct vdi_label_selector *labels, const struct vd_object *object)
+{
+	size_t count = vdi_label_selector_count(labels);
+
+	for (size_t i = 0; i < count; i++) {
+		struct vd_bytes value;
+		bool		present = vd_object_label_get(object, vdi_label_selector_key(labels, i), &value);
+
+		if (!vdi_label_selector_takes(labels, i, present ? &value : NULL))
+			return false;
+	}
+	return true;
+}
+
+bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object)
+{
+	if (predicate->namespace_size && !vd_bytes_equal(vdi_predicate_namespace(predicate), vd_object_namespace(object)))
+		return false;
+	if (predicate->name_size && !vd_bytes_equal(vdi_predicate_name(predicate), vd_object_name(object)))
+		return false;
+	if (predicate->has_shards && !vdi_shard_selector_matches(vdi_predicate_shards(predicate), object))
+		return false;
+	if (predicate->fields_at && !fields_match(vdi_predicate_fields(predicate), object))
+		return false;
+	return !predicate->has_labels || labels_match(vdi_predicate_labels(predicate), object);
+}
+
 bool vdi_predicate_equal(const struct vdi_predicate *a, const struct vdi_predicate *b)
 {
-	return a->hash == b->hash && vd_bytes_equal(a->namespace_name, b->namespace_name) && vd_bytes_equal(a->name, b->name) &&
-	       vd_bytes_equal(vdi_label_selector_text(a->labels), vdi_label_selector_text(b->labels)) &&
-	       vd_bytes_equal(vdi_field_selector_text(a->fields), vdi_field_selector_text(b->fields)) &&
-	       vd_bytes_equal(vdi_shard_selector_text(a->shards), vdi_shard_selector_text(b->shards));
+	return a->hash == b->hash && vd_bytes_equal(vdi_predicate_namespace(a), vdi_predicate_namespace(b)) &&
+	       vd_bytes_equal(vdi_predicate_name(a), vdi_predicate_name(b)) &&
+	       vd_bytes_equal(vdi_label_selector_text(vdi_predicate_labels(a)), vdi_label_selector_text(vdi_predicate_labels(b))) &&
+	       vd_bytes_equal(vdi_field_selector_text(vdi_predicate_fields(a)), vdi_field_selector_text(vdi_predicate_fields(b))) &&
+	       vd_bytes_equal(vdi_shard_selector_text(vdi_predicate_shards(a)), vdi_shard_selector_text(vdi_predicate_shards(b)));
 }
 
 bool vdi_predicate_transition(const struct vdi_predicate *predicate, const struct vd_object *old_object, const struct vd_object *object,
@@ -174,15 +225,21 @@ bool vdi_predicate_transition(const struct vdi_predicate *predicate, const struc
 
 bool vdi_predicate_exact_field(const struct vdi_predicate *predicate, int field_index, struct vd_bytes *ret_value)
 {
-	for (size_t i = 0; i < predicate->term_count; i++)
-		if (predicate->bound[i] == field_index && !predicate->terms[i].negated) {
-			*ret_value = predicate->terms[i].value;
+	const struct vdi_field_selector *fields = vdi_predicate_fields(predicate);
+	size_t				 count = vdi_field_selector_count(fields);
+
+	for (size_t i = 0; i < count; i++) {
+		struct vdi_field_term term = vdi_field_selector_term(fields, i);
+
+		if (bound_of(fields, count, i) == field_index && !term.negated) {
+			*ret_value = term.value;
 			return true;
 		}
+	}
 	return false;
 }
 
 bool vdi_predicate_exact_label(const struct vdi_predicate *predicate, struct vd_bytes key, struct vd_bytes *ret_value)
 {
-	return vdi_label_selector_exact(predicate->labels, key, ret_value);
+	return vdi_label_selector_exact(vdi_predicate_labels(predicate), key, ret_value);
 }

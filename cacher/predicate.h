@@ -2,6 +2,9 @@
  *
  * Immutable, reference counted, any thread; matching allocates nothing. The scope comes from the request, else from exact requirements on
  * metadata.namespace and metadata.name (R-525, R-620, R-621); the selectors are evaluated in full all the same.
+ *
+ * One block holds it, its selectors and its texts, and in front of it there may be room for something that lives with it: a watch group, of which there is one
+ * for each selector that nobody else has.
  */
 #ifndef VDI_PREDICATE_H
 #define VDI_PREDICATE_H
@@ -23,26 +26,28 @@ struct vdi_predicate_options {
 	bool		narrow_scope; /* take namespace and name from the field selector when the request has none */
 	bool		cluster_scoped;
 	struct vd_bytes shard_selector;
+	size_t		room; /* bytes in front of the predicate, zeros; a multiple of 8 */
 };
 
 #define VDI_TERM_NAME (-1)
 #define VDI_TERM_NAMESPACE (-2)
 #define VDI_TERM_ABSENT (-3)
 
+#define VDI_PREDICATE_ROOM_MAX ((size_t) 8 * UINT8_MAX)
+
 struct vdi_predicate {
-	_Atomic uint32_t	   references;
-	bool			   is_empty; /* all selectors */
-	struct vd_bytes		   namespace_name; /* empty: all */
-	struct vd_bytes		   name;
-	struct vdi_label_selector *labels;
-	struct vdi_field_selector *fields;
-	struct vdi_shard_selector *shards; /* NULL: all */
-	const struct vdi_label_requirement *requirements;
-	size_t			   requirement_count;
-	const struct vdi_field_term *terms;
-	size_t			   term_count;
-	uint64_t		   hash; /* equal predicates have equal hashes */
-	int			   bound[]; /* per term: the codec's field index or VDI_TERM_; then the scope's text */
+	_Atomic uint32_t references;
+	uint32_t	 namespace_size;
+	uint64_t	 hash; /* equal predicates have equal hashes */
+	uint32_t	 name_size;
+	uint32_t	 fields_at; /* in data; 0: none */
+	uint32_t	 scope_at;
+	uint8_t		 room;	    /* in eights of bytes */
+	bool		 is_empty;  /* all selectors */
+	bool		 has_shards;
+	bool		 has_labels;
+	/* The shard selector's address, the label selector, for each field term the codec's field index or VDI_TERM_, the field selector, the scope's text. */
+	uint64_t data[];
 };
 
 /* VD_BAD_REQUEST with the selectors' words, VD_NOMEM. */
@@ -53,10 +58,33 @@ struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate);
 
 /* Scope, shard and selectors. */
 bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object);
+/* Empty: all. */
+static inline struct vd_bytes vdi_predicate_namespace(const struct vdi_predicate *predicate)
+{
+	return (struct vd_bytes) { (const char *) predicate->data + predicate->scope_at, predicate->namespace_size };
+}
+static inline struct vd_bytes vdi_predicate_name(const struct vdi_predicate *predicate)
+{
+	return (struct vd_bytes) { (const char *) predicate->data + predicate->scope_at + predicate->namespace_size, predicate->name_size };
+}
+/* NULL: all. */
+static inline struct vdi_shard_selector *vdi_predicate_shards(const struct vdi_predicate *predicate)
+{
+	return predicate->has_shards ? (struct vdi_shard_selector *) (uintptr_t) predicate->data[0] : NULL;
+}
+static inline const struct vdi_label_selector *vdi_predicate_labels(const struct vdi_predicate *predicate)
+{
+	return predicate->has_labels ? (const struct vdi_label_selector *) (predicate->data + predicate->has_shards) : NULL;
+}
+static inline const struct vdi_field_selector *vdi_predicate_fields(const struct vdi_predicate *predicate)
+{
+	return predicate->fields_at ? (const struct vdi_field_selector *) ((const char *) predicate->data + predicate->fields_at) : NULL;
+}
+
 /* Every key of a list's range is wanted, so that counting keys counts objects. */
 static inline bool vdi_predicate_takes_all_of_scope(const struct vdi_predicate *predicate)
 {
-	return predicate->is_empty && predicate->name.size == 0;
+	return predicate->is_empty && predicate->name_size == 0;
 }
 bool vdi_predicate_equal(const struct vdi_predicate *a, const struct vdi_predicate *b);
 /* What a change from old_object to object (either may be NULL) is for this predicate (R-219, R-552): VD_WATCH_ADDED, _MODIFIED, _DELETED. false:

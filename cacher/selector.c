@@ -2,12 +2,14 @@
  *
  * The parser follows upstream's state by state (k8s.io/apimachinery pkg/labels/selector.go: Lexer, Parser), with its oddities: `in` and
  * `notin` are values where a value is expected; `()` is the set of the empty value; a NUL byte ends the text; `x,` is refused and a text of
- * white space is not. Slices of the finished selector point into its own copy of the text.
+ * white space is not. What is parsed are slices of the caller's text. At the end they are sorted and written, once, as the canonical text, and the finished
+ * selector has only places in it:
+ *
+ *   header | requirements, 12 bytes each | values, 4 bytes each | text
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -15,18 +17,48 @@
 #include "json_text.h"
 #include "selector.h"
 
+enum operator {
+	OPERATOR_EQUALS,	/* = */
+	OPERATOR_DOUBLE_EQUALS, /* == */
+	OPERATOR_IN,
+	OPERATOR_NOT_EQUALS,
+	OPERATOR_NOT_IN,
+	OPERATOR_EXISTS,
+	OPERATOR_NOT_EXISTS,
+	OPERATOR_GREATER,
+	OPERATOR_LESS,
+};
+
+/* Places in the text, which has 64 KiB, and what writing it our way adds: a few bytes for each requirement. */
+struct requirement {
+	uint32_t key_at;
+	uint16_t key_size; /* 317 at most */
+	uint8_t	 operator_kind;
+	uint8_t	 unused;
+	uint16_t value_first;
+	uint16_t value_count; /* bytewise order, each once; none for exists and not exists */
+};
+
+struct value {
+	uint32_t at : 24;
+	uint32_t size : 8; /* 63 at most */
+};
+
 struct vdi_label_selector {
-	atomic_uint		      references;
-	uint64_t		      hash;
-	char			     *source;
-	char			     *text;
-	size_t			      text_size;
-	struct vdi_label_requirement *requirements;
-	size_t			      requirement_count;
-	size_t			      requirement_capacity;
-	struct vd_bytes		     *values; /* of all requirements */
-	size_t			      value_count;
-	size_t			      value_capacity;
+	uint32_t	   text_size;
+	uint16_t	   requirement_count;
+	uint16_t	   value_count; /* of all requirements */
+	struct requirement requirements[];
+};
+
+_Static_assert(VDI_SELECTOR_SIZE_MAX / 2 + 1 <= UINT16_MAX, "a value has a comma");
+
+/* While it is parsed. */
+struct parsed {
+	struct vd_bytes key;
+	enum operator	operator_kind;
+	size_t		value_first;
+	size_t		value_count;
 };
 
 enum token {
@@ -46,7 +78,12 @@ enum token {
 };
 
 struct parser {
-	struct vdi_label_selector *selector;
+	struct parsed		  *requirements;
+	size_t			   requirement_count;
+	size_t			   requirement_capacity;
+	struct vd_bytes		  *values; /* of all requirements */
+	size_t			   value_count;
+	size_t			   value_capacity;
 	const char		  *at;
 	const char		  *end;
 	enum token		   token; /* the one ahead */
@@ -180,11 +217,9 @@ static void text_format(char *text, size_t size, const char *format, ...)
 
 static vd_status value_append(struct parser *parser, struct vd_bytes value)
 {
-	struct vdi_label_selector *selector = parser->selector;
-
-	if (!vdi_grow((void **) &selector->values, &selector->value_capacity, selector->value_count + 1, sizeof *selector->values))
+	if (!vdi_grow((void **) &parser->values, &parser->value_capacity, parser->value_count + 1, sizeof *parser->values))
 		return vd_error_set(parser->reterr, VD_NOMEM, "out of memory");
-	selector->values[selector->value_count++] = value;
+	parser->values[parser->value_count++] = value;
 	return VD_OK;
 }
 
@@ -203,7 +238,7 @@ static vd_status identifiers_parse(struct parser *parser, size_t first)
 			if (value_token(parser) != TOKEN_COMMA)
 				return requirement_error(parser, "found '%.*s', expected: ',' or ')'", LITERAL(parser->literal));
 		} else if (token == TOKEN_COMMA) {
-			if (parser->selector->value_count == first)
+			if (parser->value_count == first)
 				VDI_TRY(value_append(parser, VD_BYTES_NONE));
 			if (value_token(parser) == TOKEN_CLOSE)
 				return value_append(parser, VD_BYTES_NONE);
@@ -281,28 +316,28 @@ static bool number_parse(struct vd_bytes text, int64_t *ret_number)
 	return true;
 }
 
-/* Checks the values of a complete requirement, which start at first, as upstream's NewRequirement does. */
-static vd_status values_check(struct parser *parser, struct vdi_label_requirement *requirement, size_t first)
+/* Checks the values of a complete requirement as upstream's NewRequirement does. */
+static vd_status values_check(struct parser *parser, struct parsed *requirement)
 {
-	struct vdi_label_selector *selector = parser->selector;
-	struct vd_bytes		  *values = selector->values + first;
-	size_t			   count = selector->value_count - first;
-	size_t			   kept = 0;
-	char			   errors[2][VD_ERROR_MESSAGE_SIZE];
-	size_t			   error_count = 0;
-	char			   quoted[80];
-	char			   reason[VD_ERROR_MESSAGE_SIZE];
+	struct vd_bytes *values = parser->values + requirement->value_first;
+	size_t		 count = parser->value_count - requirement->value_first;
+	size_t		 kept = 0;
+	int64_t		 bound;
+	char		 errors[2][VD_ERROR_MESSAGE_SIZE];
+	size_t		 error_count = 0;
+	char		 quoted[80];
+	char		 reason[VD_ERROR_MESSAGE_SIZE];
 
 	if (count > 1)
 		qsort(values, count, sizeof *values, values_order);
 	for (size_t i = 0; i < count; i++)
 		if (kept == 0 || !vd_bytes_equal(values[kept - 1], values[i]))
 			values[kept++] = values[i];
-	selector->value_count = first + kept;
+	parser->value_count = requirement->value_first + kept;
 	requirement->value_count = kept;
 
-	if ((requirement->operator_kind == VDI_LABEL_GREATER || requirement->operator_kind == VDI_LABEL_LESS)
-	    && !number_parse(values[0], &requirement->bound)) {
+	if ((requirement->operator_kind == OPERATOR_GREATER || requirement->operator_kind == OPERATOR_LESS)
+	    && !number_parse(values[0], &bound)) {
 		quote_go(values[0], quoted, sizeof quoted);
 		text_format(errors[error_count++], sizeof errors[0],
 			    "values[0]: Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an integer", quoted);
@@ -321,29 +356,29 @@ static vd_status values_check(struct parser *parser, struct vdi_label_requiremen
 	return requirement_error(parser, "[%s, %s]", errors[0], errors[1]);
 }
 
-static vd_status operator_parse(struct parser *parser, enum vdi_label_operator *ret_operator)
+static vd_status operator_parse(struct parser *parser, enum operator *ret_operator)
 {
 	switch (parser->token) {
 	case TOKEN_IN:
-		*ret_operator = VDI_LABEL_IN;
+		*ret_operator = OPERATOR_IN;
 		break;
 	case TOKEN_EQUALS:
-		*ret_operator = VDI_LABEL_EQUALS;
+		*ret_operator = OPERATOR_EQUALS;
 		break;
 	case TOKEN_DOUBLE_EQUALS:
-		*ret_operator = VDI_LABEL_DOUBLE_EQUALS;
+		*ret_operator = OPERATOR_DOUBLE_EQUALS;
 		break;
 	case TOKEN_GREATER:
-		*ret_operator = VDI_LABEL_GREATER;
+		*ret_operator = OPERATOR_GREATER;
 		break;
 	case TOKEN_LESS:
-		*ret_operator = VDI_LABEL_LESS;
+		*ret_operator = OPERATOR_LESS;
 		break;
 	case TOKEN_NOT_IN:
-		*ret_operator = VDI_LABEL_NOT_IN;
+		*ret_operator = OPERATOR_NOT_IN;
 		break;
 	case TOKEN_NOT_EQUALS:
-		*ret_operator = VDI_LABEL_NOT_EQUALS;
+		*ret_operator = OPERATOR_NOT_EQUALS;
 		break;
 	default:
 		return requirement_error(parser, "found '%.*s', expected: in, notin, =, ==, !=, gt, lt", LITERAL(parser->literal));
@@ -354,20 +389,17 @@ static vd_status operator_parse(struct parser *parser, enum vdi_label_operator *
 
 static vd_status requirement_parse(struct parser *parser)
 {
-	struct vdi_label_selector   *selector = parser->selector;
-	struct vdi_label_requirement requirement = { .operator_kind = VDI_LABEL_EXISTS };
-	size_t			     first = selector->value_count;
-	char			     reason[VD_ERROR_MESSAGE_SIZE];
-	char			     quoted[160];
+	struct parsed requirement = { .operator_kind = OPERATOR_EXISTS, .value_first = parser->value_count };
+	char	      reason[VD_ERROR_MESSAGE_SIZE];
+	char	      quoted[160];
 
-	if (selector->requirement_count == VDI_SELECTOR_REQUIREMENTS_MAX)
+	if (parser->requirement_count == VDI_SELECTOR_REQUIREMENTS_MAX)
 		return vd_error_set(parser->reterr, VD_BAD_REQUEST, "label selector has more than %d requirements",
 				    VDI_SELECTOR_REQUIREMENTS_MAX);
-	if (!vdi_grow((void **) &selector->requirements, &selector->requirement_capacity, selector->requirement_count + 1,
-		      sizeof *selector->requirements))
+	if (!vdi_grow((void **) &parser->requirements, &parser->requirement_capacity, parser->requirement_count + 1, sizeof *parser->requirements))
 		return vd_error_set(parser->reterr, VD_NOMEM, "out of memory");
 	if (parser->token == TOKEN_NOT) {
-		requirement.operator_kind = VDI_LABEL_NOT_EXISTS;
+		requirement.operator_kind = OPERATOR_NOT_EXISTS;
 		token_advance(parser);
 	}
 	if (value_token(parser) != TOKEN_IDENTIFIER)
@@ -379,15 +411,15 @@ static vd_status requirement_parse(struct parser *parser)
 		return requirement_error(parser, "<nil>: Invalid value: %s: %s", quoted, reason);
 	}
 	token_advance(parser);
-	if (requirement.operator_kind != VDI_LABEL_NOT_EXISTS && parser->token != TOKEN_END && parser->token != TOKEN_COMMA) {
+	if (requirement.operator_kind != OPERATOR_NOT_EXISTS && parser->token != TOKEN_END && parser->token != TOKEN_COMMA) {
 		VDI_TRY(operator_parse(parser, &requirement.operator_kind));
-		if (requirement.operator_kind == VDI_LABEL_IN || requirement.operator_kind == VDI_LABEL_NOT_IN)
-			VDI_TRY(set_parse(parser, first));
+		if (requirement.operator_kind == OPERATOR_IN || requirement.operator_kind == OPERATOR_NOT_IN)
+			VDI_TRY(set_parse(parser, requirement.value_first));
 		else
 			VDI_TRY(exact_parse(parser));
-		VDI_TRY(values_check(parser, &requirement, first));
+		VDI_TRY(values_check(parser, &requirement));
 	}
-	selector->requirements[selector->requirement_count++] = requirement;
+	parser->requirements[parser->requirement_count++] = requirement;
 	return VD_OK;
 }
 
@@ -416,29 +448,29 @@ static vd_status selector_parse(struct parser *parser)
 /* By key; the same key in the order of the text, which is the order of the addresses. */
 static int requirements_order(const void *a, const void *b)
 {
-	const struct vdi_label_requirement *left = a;
-	const struct vdi_label_requirement *right = b;
-	int				    order = vd_bytes_compare(left->key, right->key);
+	const struct parsed *left = a;
+	const struct parsed *right = b;
+	int		     order = vd_bytes_compare(left->key, right->key);
 
 	return order ? order : ((const char *) left->key.data > (const char *) right->key.data) * 2 - 1;
 }
 
-static const char *operator_text(enum vdi_label_operator operator_kind)
+static const char *operator_text(enum operator operator_kind)
 {
 	switch (operator_kind) {
-	case VDI_LABEL_EQUALS:
+	case OPERATOR_EQUALS:
 		return "=";
-	case VDI_LABEL_DOUBLE_EQUALS:
+	case OPERATOR_DOUBLE_EQUALS:
 		return "==";
-	case VDI_LABEL_IN:
+	case OPERATOR_IN:
 		return " in (";
-	case VDI_LABEL_NOT_EQUALS:
+	case OPERATOR_NOT_EQUALS:
 		return "!=";
-	case VDI_LABEL_NOT_IN:
+	case OPERATOR_NOT_IN:
 		return " notin (";
-	case VDI_LABEL_GREATER:
+	case OPERATOR_GREATER:
 		return ">";
-	case VDI_LABEL_LESS:
+	case OPERATOR_LESS:
 		return "<";
 	default:
 		return "";
@@ -452,121 +484,135 @@ static void put(char **at, const void *data, size_t size)
 	*at += size;
 }
 
-static vd_status text_write(struct vdi_label_selector *selector, size_t source_size)
+/* What stands around a requirement's key and values, and between the values. */
+static size_t frame_size(const struct parsed *requirement)
 {
-	size_t most = 1;
-	char  *at;
+	return strlen(operator_text(requirement->operator_kind)) + (requirement->operator_kind == OPERATOR_NOT_EXISTS) +
+	       (requirement->value_count ? requirement->value_count - 1 : 0) +
+	       (requirement->operator_kind == OPERATOR_IN || requirement->operator_kind == OPERATOR_NOT_IN);
+}
 
-	for (size_t i = 0; i < selector->requirement_count; i++)
-		most += selector->requirements[i].key.size + 12;
-	for (size_t i = 0; i < selector->value_count; i++)
-		most += selector->values[i].size + 1;
-	selector->text = vdi_alloc(most);
-	if (selector->text == NULL)
+static size_t text_measure(const struct parser *parser)
+{
+	size_t size = parser->requirement_count ? parser->requirement_count - 1 : 0;
+
+	for (size_t i = 0; i < parser->requirement_count; i++) {
+		const struct parsed *requirement = &parser->requirements[i];
+
+		size += requirement->key.size + frame_size(requirement);
+		for (size_t k = 0; k < requirement->value_count; k++)
+			size += parser->values[requirement->value_first + k].size;
+	}
+	return size;
+}
+
+static inline struct value *values_of(const struct vdi_label_selector *selector)
+{
+	return (struct value *) (uintptr_t) (selector->requirements + selector->requirement_count);
+}
+
+static inline char *text_of(const struct vdi_label_selector *selector)
+{
+	return (char *) (values_of(selector) + selector->value_count);
+}
+
+/* Writes one requirement, its values as the next ones, at *at. */
+static void requirement_write(const struct parser *parser, const struct parsed *parsed, struct vdi_label_selector *selector, struct requirement *requirement, char **at)
+{
+	const char   *text = operator_text(parsed->operator_kind);
+	struct value *values = values_of(selector);
+
+	if (parsed->operator_kind == OPERATOR_NOT_EXISTS)
+		put(at, "!", 1);
+	*requirement = (struct requirement) { .key_at = (uint32_t) (*at - text_of(selector)),
+					      .key_size = (uint16_t) parsed->key.size,
+					      .operator_kind = (uint8_t) parsed->operator_kind,
+					      .value_first = (uint16_t) parsed->value_first,
+					      .value_count = (uint16_t) parsed->value_count };
+	put(at, parsed->key.data, parsed->key.size);
+	put(at, text, strlen(text));
+	for (size_t k = parsed->value_first; k < parsed->value_first + parsed->value_count; k++) {
+		if (k > parsed->value_first)
+			put(at, ",", 1);
+		values[k].at = (uint32_t) (*at - text_of(selector)) & 0xFFFFFF;
+		values[k].size = (uint8_t) parser->values[k].size;
+		put(at, parser->values[k].data, parser->values[k].size);
+	}
+	if (parsed->operator_kind == OPERATOR_IN || parsed->operator_kind == OPERATOR_NOT_IN)
+		put(at, ")", 1);
+}
+
+static vd_status selector_write(const struct parser *parser, struct vdi_label_selector **ret_selector)
+{
+	size_t			   text_size = text_measure(parser);
+	struct vdi_label_selector *selector = vdi_alloc(sizeof *selector + parser->requirement_count * sizeof selector->requirements[0] +
+							parser->value_count * sizeof(struct value) + text_size);
+	char			  *at;
+
+	if (selector == NULL)
 		return VD_NOMEM;
-	at = selector->text;
-	for (size_t i = 0; i < selector->requirement_count; i++) {
-		const struct vdi_label_requirement *requirement = &selector->requirements[i];
-		const char			   *text = operator_text(requirement->operator_kind);
-
+	*selector = (struct vdi_label_selector) { (uint32_t) text_size, (uint16_t) parser->requirement_count, (uint16_t) parser->value_count };
+	at = text_of(selector);
+	for (size_t i = 0; i < parser->requirement_count; i++) {
 		if (i)
 			put(&at, ",", 1);
-		if (requirement->operator_kind == VDI_LABEL_NOT_EXISTS)
-			put(&at, "!", 1);
-		put(&at, requirement->key.data, requirement->key.size);
-		put(&at, text, strlen(text));
-		for (size_t k = 0; k < requirement->value_count; k++) {
-			if (k)
-				put(&at, ",", 1);
-			put(&at, requirement->values[k].data, requirement->values[k].size);
-		}
-		if (requirement->operator_kind == VDI_LABEL_IN || requirement->operator_kind == VDI_LABEL_NOT_IN)
-			put(&at, ")", 1);
+		requirement_write(parser, &parser->requirements[i], selector, &selector->requirements[i], &at);
 	}
-	selector->text_size = (size_t) (at - selector->text);
-	selector->hash = XXH3_64bits(selector->text, selector->text_size);
-	/* It was written as we write it, as programs do: one copy is enough. */
-	if (selector->text_size == source_size && memcmp(selector->text, selector->source, source_size) == 0) {
-		vdi_free(selector->text);
-		selector->text = selector->source;
-	}
+	VDI_CHECK(at == text_of(selector) + text_size);
+	*ret_selector = selector;
 	return VD_OK;
 }
 
 vd_status vdi_label_selector_parse(struct vd_bytes text, struct vdi_label_selector **ret_selector, struct vd_error *reterr)
 {
-	struct vdi_label_selector *selector;
-	struct parser		   parser = { .reterr = reterr };
-	vd_status		   status;
-	size_t			   first = 0;
+	struct parser parser = { .reterr = reterr };
+	vd_status     status;
 
 	if (text.size > VDI_SELECTOR_SIZE_MAX)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "label selector of %zu bytes is longer than %zu", text.size, VDI_SELECTOR_SIZE_MAX);
-	selector = VDI_NEW(struct vdi_label_selector);
-	if (selector == NULL || (selector->source = vdi_strndup(text.size ? text.data : "", text.size)) == NULL) {
-		vdi_free(selector);
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	}
-	atomic_init(&selector->references, 1);
-	parser.selector = selector;
-	parser.at = selector->source;
-	parser.end = selector->source + text.size;
+	parser.at = text.size ? text.data : "";
+	parser.end = parser.at + text.size;
 	status = selector_parse(&parser);
-	/* Selectors live as long as their watches. */
-	if (status == VD_OK &&
-	    (!vdi_shrink((void **) &selector->requirements, &selector->requirement_capacity, selector->requirement_count, sizeof *selector->requirements) ||
-	     !vdi_shrink((void **) &selector->values, &selector->value_capacity, selector->value_count, sizeof *selector->values)))
-		status = vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (status == VD_OK) {
-		/* The array of values has stopped moving. */
-		for (size_t i = 0; i < selector->requirement_count; i++) {
-			selector->requirements[i].values = selector->value_count ? selector->values + first : NULL;
-			first += selector->requirements[i].value_count;
-		}
-		if (selector->requirement_count > 1)
-			qsort(selector->requirements, selector->requirement_count, sizeof *selector->requirements, requirements_order);
-		status = text_write(selector, text.size);
+		if (parser.requirement_count > 1)
+			qsort(parser.requirements, parser.requirement_count, sizeof *parser.requirements, requirements_order);
+		status = selector_write(&parser, ret_selector);
 		if (status != VD_OK)
 			(void) vd_error_set(reterr, status, "out of memory");
 	}
-	if (status != VD_OK) {
-		vdi_label_selector_unref(selector);
-		return status;
-	}
-	*ret_selector = selector;
-	return VD_OK;
+	vdi_free(parser.requirements);
+	vdi_free(parser.values);
+	return status;
 }
 
-struct vdi_label_selector *vdi_label_selector_ref(struct vdi_label_selector *selector)
+struct vdi_label_selector *vdi_label_selector_free(struct vdi_label_selector *selector)
 {
-	if (selector)
-		atomic_fetch_add_explicit(&selector->references, 1, memory_order_relaxed);
-	return selector;
-}
-
-struct vdi_label_selector *vdi_label_selector_unref(struct vdi_label_selector *selector)
-{
-	if (selector && atomic_fetch_sub_explicit(&selector->references, 1, memory_order_acq_rel) == 1) {
-		if (selector->text != selector->source)
-			vdi_free(selector->text);
-		vdi_free(selector->source);
-		vdi_free(selector->requirements);
-		vdi_free(selector->values);
-		vdi_free(selector);
-	}
+	vdi_free(selector);
 	return NULL;
 }
 
-static bool requirement_has_value(const struct vdi_label_requirement *requirement, struct vd_bytes value)
+size_t vdi_label_selector_size(const struct vdi_label_selector *selector)
 {
-	size_t low = 0;
-	size_t high = requirement->value_count;
+	return selector ? (size_t) (text_of(selector) + selector->text_size - (const char *) selector) : 0;
+}
 
-	if (high == 1)
-		return vd_bytes_equal(requirement->values[0], value);
+static inline struct vd_bytes value_at(const struct vdi_label_selector *selector, size_t index)
+{
+	struct value value = values_of(selector)[index];
+
+	return (struct vd_bytes) { text_of(selector) + value.at, value.size };
+}
+
+static bool requirement_has_value(const struct vdi_label_selector *selector, const struct requirement *requirement, struct vd_bytes value)
+{
+	size_t low = requirement->value_first;
+	size_t high = low + requirement->value_count;
+
+	if (requirement->value_count == 1)
+		return vd_bytes_equal(value_at(selector, low), value);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		int    order = vd_bytes_compare(requirement->values[middle], value);
+		int    order = vd_bytes_compare(value_at(selector, middle), value);
 
 		if (order == 0)
 			return true;
@@ -578,44 +624,52 @@ static bool requirement_has_value(const struct vdi_label_requirement *requiremen
 	return false;
 }
 
-bool vdi_label_requirement_matches(const struct vdi_label_requirement *requirement, const struct vd_pair *labels, size_t label_count)
+/* What stands there was checked to be a number when it was parsed. */
+static int64_t bound_of(const struct vdi_label_selector *selector, const struct requirement *requirement)
 {
-	const struct vd_bytes *value = NULL;
-	int64_t		       number;
+	int64_t bound = 0;
 
-	for (size_t i = 0; i < label_count; i++) {
-		if (vd_bytes_equal(labels[i].key, requirement->key)) {
-			value = &labels[i].value;
-			break;
-		}
-	}
-	switch (requirement->operator_kind) {
-	case VDI_LABEL_EQUALS:
-	case VDI_LABEL_DOUBLE_EQUALS:
-	case VDI_LABEL_IN:
-		return value && requirement_has_value(requirement, *value);
-	case VDI_LABEL_NOT_EQUALS:
-	case VDI_LABEL_NOT_IN:
-		return !value || !requirement_has_value(requirement, *value);
-	case VDI_LABEL_EXISTS:
+	(void) number_parse(value_at(selector, requirement->value_first), &bound);
+	return bound;
+}
+
+bool vdi_label_selector_takes(const struct vdi_label_selector *selector, size_t index, const struct vd_bytes *value)
+{
+	const struct requirement *requirement = &selector->requirements[index];
+	int64_t			  number;
+
+	switch ((enum operator) requirement->operator_kind) {
+	case OPERATOR_EQUALS:
+	case OPERATOR_DOUBLE_EQUALS:
+	case OPERATOR_IN:
+		return value && requirement_has_value(selector, requirement, *value);
+	case OPERATOR_NOT_EQUALS:
+	case OPERATOR_NOT_IN:
+		return !value || !requirement_has_value(selector, requirement, *value);
+	case OPERATOR_EXISTS:
 		return value != NULL;
-	case VDI_LABEL_NOT_EXISTS:
+	case OPERATOR_NOT_EXISTS:
 		return value == NULL;
-	case VDI_LABEL_GREATER:
-		return value && number_parse(*value, &number) && number > requirement->bound;
-	case VDI_LABEL_LESS:
-		return value && number_parse(*value, &number) && number < requirement->bound;
+	case OPERATOR_GREATER:
+		return value && number_parse(*value, &number) && number > bound_of(selector, requirement);
+	case OPERATOR_LESS:
+		return value && number_parse(*value, &number) && number < bound_of(selector, requirement);
 	}
 	VDI_UNREACHABLE("label operator");
 }
 
 bool vdi_label_selector_matches(const struct vdi_label_selector *selector, const struct vd_pair *labels, size_t label_count)
 {
-	if (selector == NULL)
-		return true;
-	for (size_t i = 0; i < selector->requirement_count; i++)
-		if (!vdi_label_requirement_matches(&selector->requirements[i], labels, label_count))
+	for (size_t i = 0; selector && i < selector->requirement_count; i++) {
+		struct vd_bytes	       key = vdi_label_selector_key(selector, i);
+		const struct vd_bytes *value = NULL;
+
+		for (size_t k = 0; k < label_count && value == NULL; k++)
+			if (vd_bytes_equal(labels[k].key, key))
+				value = &labels[k].value;
+		if (!vdi_label_selector_takes(selector, i, value))
 			return false;
+	}
 	return true;
 }
 
@@ -627,30 +681,34 @@ bool vdi_label_selector_empty(const struct vdi_label_selector *selector)
 bool vdi_label_selector_exact(const struct vdi_label_selector *selector, struct vd_bytes key, struct vd_bytes *ret_value)
 {
 	for (size_t i = 0; selector && i < selector->requirement_count; i++) {
-		const struct vdi_label_requirement *requirement = &selector->requirements[i];
+		const struct requirement *requirement = &selector->requirements[i];
 
-		if (!vd_bytes_equal(requirement->key, key))
+		if (!vd_bytes_equal(vdi_label_selector_key(selector, i), key))
 			continue;
-		if (requirement->operator_kind > VDI_LABEL_IN || requirement->value_count != 1)
+		if (requirement->operator_kind > OPERATOR_IN || requirement->value_count != 1)
 			return false;
-		*ret_value = requirement->values[0];
+		*ret_value = value_at(selector, requirement->value_first);
 		return true;
 	}
 	return false;
 }
 
-const struct vdi_label_requirement *vdi_label_selector_requirements(const struct vdi_label_selector *selector, size_t *ret_count)
+size_t vdi_label_selector_count(const struct vdi_label_selector *selector)
 {
-	*ret_count = selector ? selector->requirement_count : 0;
-	return selector ? selector->requirements : NULL;
+	return selector ? selector->requirement_count : 0;
+}
+
+struct vd_bytes vdi_label_selector_key(const struct vdi_label_selector *selector, size_t index)
+{
+	return (struct vd_bytes) { text_of(selector) + selector->requirements[index].key_at, selector->requirements[index].key_size };
 }
 
 struct vd_bytes vdi_label_selector_text(const struct vdi_label_selector *selector)
 {
-	return selector ? (struct vd_bytes) { selector->text, selector->text_size } : VD_BYTES_NONE;
+	return selector ? (struct vd_bytes) { text_of(selector), selector->text_size } : VD_BYTES_NONE;
 }
 
 uint64_t vdi_label_selector_hash(const struct vdi_label_selector *selector)
 {
-	return selector ? selector->hash : XXH3_64bits("", 0);
+	return selector ? XXH3_64bits(text_of(selector), selector->text_size) : XXH3_64bits("", 0);
 }

@@ -4,17 +4,16 @@
 
 #include "watch_cache.h"
 
-vd_status vdi_watch_group_new(struct vdi_predicate *predicate, uint64_t position, struct vdi_watch_group **ret_group)
+struct vdi_watch_group *vdi_watch_group_new(struct vdi_predicate *predicate, uint64_t position)
 {
-	struct vdi_watch_group *group = VDI_NEW(struct vdi_watch_group);
+	struct vdi_watch_group *group = (struct vdi_watch_group *) predicate - 1;
 
-	if (group == NULL)
-		return VD_NOMEM;
+	VDI_CHECK((size_t) predicate->room * 8 == sizeof *group && atomic_load(&group->references) == 0);
+	memset(group, 0, sizeof *group);
 	atomic_init(&group->references, 1);
-	group->predicate = vdi_predicate_ref(predicate);
+	vdi_predicate_ref(predicate);
 	group->ring_floor = position;
-	*ret_group = group;
-	return VD_OK;
+	return group;
 }
 
 struct vdi_watch_group *vdi_watch_group_ref(struct vdi_watch_group *group)
@@ -26,9 +25,8 @@ struct vdi_watch_group *vdi_watch_group_ref(struct vdi_watch_group *group)
 struct vdi_watch_group *vdi_watch_group_unref(struct vdi_watch_group *group)
 {
 	if (group && atomic_fetch_sub_explicit(&group->references, 1, memory_order_acq_rel) == 1) {
-		vdi_predicate_unref(group->predicate);
 		vdi_free(group->ring);
-		vdi_free(group);
+		vdi_predicate_unref(vdi_watch_group_predicate(group));
 	}
 	return NULL;
 }
@@ -50,7 +48,7 @@ static void grow_ring(struct vdi_watch_group *group)
 	vdi_free(group->ring);
 	group->ring = ring;
 	group->ring_start = 0;
-	group->ring_capacity = (uint16_t) capacity;
+	group->ring_capacity = (uint8_t) capacity;
 }
 
 void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t position, enum vd_watch_type type, uint32_t size_bytes)
@@ -65,7 +63,7 @@ void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t posit
 	}
 	if (group->ring_count == group->ring_capacity) {
 		group->ring_floor = entry_at(group, 0) / 4 + 1;
-		group->ring_start = (uint16_t) ((group->ring_start + 1) % group->ring_capacity);
+		group->ring_start = (uint8_t) ((group->ring_start + 1) % group->ring_capacity);
 		group->ring_count--;
 	}
 	group->ring[(group->ring_start + group->ring_count) % group->ring_capacity] = position * 4 + type;
@@ -133,7 +131,7 @@ static size_t evaluate(const struct vdi_watch_group *group, struct vdi_match *ma
 	for (size_t i = 0; i < count; i++) {
 		struct vdi_match match = matches[i];
 
-		if (vdi_predicate_transition(group->predicate, match.event->old_object, match.event->object, &match.type))
+		if (vdi_predicate_transition(vdi_watch_group_predicate(group), match.event->old_object, match.event->object, &match.type))
 			matches[kept++] = match;
 		else
 			vdi_event_unref(match.event);

@@ -5,6 +5,9 @@
  * evaluates the history's events itself until it is inside the ring again.
  *
  * A lane is the group's share at one outlet: the caught-up watchers there, who have no position of their own, and those who lag.
+ *
+ * Most groups are those of one watcher with selectors that nobody else has. So group, first lane, predicate and selectors are one block: the group lies in the
+ * room in front of its predicate.
  */
 #ifndef VDI_WATCH_GROUP_H
 #define VDI_WATCH_GROUP_H
@@ -13,36 +16,46 @@
 
 #include "base.h"
 #include "history.h"
+#include "lane.h"
 #include "predicate.h"
 
 struct vdi_watch_cache;
-struct vdi_outlet;
 
 #define VDI_GROUP_RING_MIN 4
 #define VDI_GROUP_RING_MAX 128
 
 struct vdi_watch_group {
 	_Atomic uint32_t references; /* one of the index, one of each lane */
-	uint16_t	 ring_capacity;
-	uint16_t	 ring_start;
-	uint16_t	 ring_count;
 
-	/* Fixed at creation. */
-	struct vdi_predicate *predicate;
+	/* The watch cache's lock. */
+	uint8_t ring_capacity;
+	uint8_t ring_start;
+	uint8_t ring_count;
 
-	/* The cacher's actor only. */
-	struct vdi_watch_group *index_next; /* watch_index.c */
+	/* The cacher's actor only: watch_index.c. */
+	uint32_t		index_hash;
+	uint32_t		visit;
+	struct vdi_watch_group *index_next;
 	struct vdi_watch_group *equal_next;
-	uint64_t		index_hash;
-	uint64_t		visit;
-	struct vdi_lane	       *lanes;
 
 	/* The watch cache's lock. */
 	uint64_t *ring;	      /* position * 4 + type */
 	uint64_t  ring_floor; /* all matches at positions >= this are in the ring */
 	uint64_t  matched_events;
 	uint64_t  matched_bytes;
+
+	/* The first one and, by its group_next, the others. Of the first outlet that has watchers of the group; when they are gone it stays unused. */
+	struct vdi_lane lane;
+	/* The predicate. */
 };
+
+_Static_assert(VDI_GROUP_RING_MAX <= UINT8_MAX && sizeof(struct vdi_watch_group) % 8 == 0 && sizeof(struct vdi_watch_group) <= VDI_PREDICATE_ROOM_MAX,
+	       "the ring is counted in bytes, and the group has room in front of its predicate");
+
+static inline struct vdi_predicate *vdi_watch_group_predicate(const struct vdi_watch_group *group)
+{
+	return (struct vdi_predicate *) (uintptr_t) (group + 1);
+}
 
 /* A found event: the reader owns one reference. */
 struct vdi_match {
@@ -51,8 +64,9 @@ struct vdi_match {
 	enum vd_watch_type type;
 };
 
-/* Takes a reference of predicate. position: where the history is matched up to. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_watch_group_new(struct vdi_predicate *predicate, uint64_t position, struct vdi_watch_group **ret_group);
+/* In the predicate's room, which must be that of a group; one group at a time. Takes a reference of predicate. position: where the history is matched
+ * up to. */
+struct vdi_watch_group *vdi_watch_group_new(struct vdi_predicate *predicate, uint64_t position);
 struct vdi_watch_group *vdi_watch_group_ref(struct vdi_watch_group *group);
 struct vdi_watch_group *vdi_watch_group_unref(struct vdi_watch_group *group);
 

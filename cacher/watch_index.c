@@ -1,4 +1,4 @@
-/* How: two chained hash tables over the same groups. Counters per kind of key let an event skip the lookups that nobody is filed under. */
+/* How: two chained hash tables over the same groups, which remember 32 bits of their key and of the last visit. Counters per kind of key let an event skip the lookups that nobody is filed under. */
 #include "watch_index.h"
 
 #include <xxhash.h>
@@ -10,9 +10,9 @@ static uint64_t hash_bytes(struct vd_bytes bytes, uint64_t seed)
 	return XXH3_64bits_withSeed(bytes.size ? bytes.data : "", bytes.size, seed);
 }
 
-static uint64_t key_hash(uint64_t kind, uint64_t namespace_hash, struct vd_bytes value, uint64_t label_hash)
+static uint32_t key_hash(uint64_t kind, uint64_t namespace_hash, struct vd_bytes value, uint64_t label_hash)
 {
-	return hash_bytes(value, kind * UINT64_C(0x9E3779B97F4A7C15) + namespace_hash * 3 + label_hash);
+	return (uint32_t) hash_bytes(value, kind * UINT64_C(0x9E3779B97F4A7C15) + namespace_hash * 3 + label_hash);
 }
 
 static uint64_t namespace_hash(struct vd_bytes namespace_name)
@@ -41,7 +41,7 @@ struct vdi_watch_group *vdi_watch_index_find(const struct vdi_watch_index *index
 {
 	struct vdi_watch_group *group = index->bucket_count ? index->equals[predicate->hash & (index->bucket_count - 1)] : NULL;
 
-	while (group && !vdi_predicate_equal(group->predicate, predicate))
+	while (group && !vdi_predicate_equal(vdi_watch_group_predicate(group), predicate))
 		group = group->equal_next;
 	return group;
 }
@@ -49,7 +49,7 @@ struct vdi_watch_group *vdi_watch_index_find(const struct vdi_watch_index *index
 static void link_group(struct vdi_watch_group **buckets, struct vdi_watch_group **equals, size_t bucket_count, struct vdi_watch_group *group)
 {
 	struct vdi_watch_group **bucket = &buckets[group->index_hash & (bucket_count - 1)];
-	struct vdi_watch_group **equal = &equals[group->predicate->hash & (bucket_count - 1)];
+	struct vdi_watch_group **equal = &equals[vdi_watch_group_predicate(group)->hash & (bucket_count - 1)];
 
 	group->index_next = *bucket;
 	*bucket = group;
@@ -94,26 +94,28 @@ static int filing_field(const struct vdi_watch_index *index, const struct vdi_pr
 
 static bool filing_label(const struct vdi_predicate *predicate, struct vd_bytes *ret_key, struct vd_bytes *ret_value)
 {
-	for (size_t i = 0; i < predicate->requirement_count; i++)
-		if (vdi_predicate_exact_label(predicate, predicate->requirements[i].key, ret_value)) {
-			*ret_key = predicate->requirements[i].key;
+	const struct vdi_label_selector *labels = vdi_predicate_labels(predicate);
+
+	for (size_t i = 0; i < vdi_label_selector_count(labels); i++) {
+		*ret_key = vdi_label_selector_key(labels, i);
+		if (vdi_label_selector_exact(labels, *ret_key, ret_value))
 			return true;
-		}
+	}
 	return false;
 }
 
 /* The counter of the kind under which the group is filed; sets the filing key. */
 static size_t *file_group(struct vdi_watch_index *index, struct vdi_watch_group *group)
 {
-	const struct vdi_predicate *predicate = group->predicate;
-	bool			    is_scoped = predicate->namespace_name.size > 0;
-	uint64_t		    scope = namespace_hash(predicate->namespace_name);
+	const struct vdi_predicate *predicate = vdi_watch_group_predicate(group);
+	bool			    is_scoped = predicate->namespace_size > 0;
+	uint64_t		    scope = namespace_hash(vdi_predicate_namespace(predicate));
 	struct vd_bytes		    key;
 	struct vd_bytes		    value;
 	int			    field;
 
-	if (predicate->name.size) {
-		group->index_hash = key_hash(KEY_NAME, scope, predicate->name, 0);
+	if (predicate->name_size) {
+		group->index_hash = key_hash(KEY_NAME, scope, vdi_predicate_name(predicate), 0);
 		return is_scoped ? &index->names.scoped : &index->names.open;
 	}
 	field = filing_field(index, predicate, &value);
@@ -146,7 +148,7 @@ void vdi_watch_index_remove(struct vdi_watch_index *index, struct vdi_watch_grou
 	while (*place != group)
 		place = &(*place)->index_next;
 	*place = group->index_next;
-	place = &index->equals[group->predicate->hash & (index->bucket_count - 1)];
+	place = &index->equals[vdi_watch_group_predicate(group)->hash & (index->bucket_count - 1)];
 	while (*place != group)
 		place = &(*place)->equal_next;
 	*place = group->equal_next;
@@ -157,12 +159,12 @@ void vdi_watch_index_remove(struct vdi_watch_index *index, struct vdi_watch_grou
 
 struct search {
 	const struct vdi_watch_index *index;
-	uint64_t			visit;
+	uint32_t			visit;
 	vdi_candidate_fn		found;
 	void			       *arg;
 };
 
-static void look_up(const struct search *search, uint64_t hash)
+static void look_up(const struct search *search, uint32_t hash)
 {
 	for (struct vdi_watch_group *group = search->index->buckets[hash & (search->index->bucket_count - 1)]; group; group = group->index_next)
 		if (group->index_hash == hash && group->visit != search->visit) {
@@ -200,10 +202,20 @@ static void search_object(const struct search *search, const struct vd_object *o
 		look_up(search, key_hash(KEY_NAMESPACE, scope, VD_BYTES_NONE, 0));
 }
 
-void vdi_watch_index_candidates(const struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found,
-				  void *arg)
+/* The numbers of visits begin again. */
+static void forget_visits(struct vdi_watch_index *index)
 {
-	struct search search = { index, visit, found, arg };
+	for (size_t i = 0; i < index->bucket_count; i++)
+		for (struct vdi_watch_group *group = index->buckets[i]; group; group = group->index_next)
+			group->visit = UINT32_MAX;
+}
+
+void vdi_watch_index_candidates(struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found, void *arg)
+{
+	struct search search = { index, (uint32_t) visit, found, arg };
+
+	if (__builtin_expect(search.visit == 0, 0))
+		forget_visits(index);
 
 	if (index->everything)
 		look_up(&search, index->everything_hash);

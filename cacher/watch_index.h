@@ -27,7 +27,7 @@ struct vdi_watch_index {
 	struct vdi_index_kind	 labels;
 	size_t			 namespaces;
 	size_t			 everything;
-	uint64_t		 everything_hash; /* under which those are filed */
+	uint32_t		 everything_hash; /* under which those are filed */
 };
 
 void vdi_watch_index_init(struct vdi_watch_index *index, const struct vd_codec *codec, int trigger_index);
@@ -40,9 +40,9 @@ VDI_MUST_USE vd_status vdi_watch_index_add(struct vdi_watch_index *index, struct
 /* Drops the index's reference. */
 void vdi_watch_index_remove(struct vdi_watch_index *index, struct vdi_watch_group *group);
 
-/* Calls found for every candidate, each once per visit (a number that was never used before). */
+/* Calls found for every candidate, each once per visit: numbers from 1 on, one after the other. */
 typedef void (*vdi_candidate_fn)(void *arg, struct vdi_watch_group *group);
-void vdi_watch_index_candidates(const struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found,
+void vdi_watch_index_candidates(struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found,
 				  void *arg);
 
 #endif

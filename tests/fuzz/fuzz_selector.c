@@ -30,8 +30,8 @@ static void check_labels(struct vd_bytes text)
 			if (vdi_label_selector_exact(selector, sets[i][k].key, &value) && matches)
 				VDI_CHECK(vd_bytes_equal(value, sets[i][k].value));
 	}
-	vdi_label_selector_unref(selector);
-	vdi_label_selector_unref(again);
+	vdi_label_selector_free(selector);
+	vdi_label_selector_free(again);
 }
 
 static void check_shards(struct vd_bytes text)
@@ -75,8 +75,8 @@ static void check_fields(struct vd_bytes text)
 					VDI_CHECK(vd_bytes_equal(value, sets[i][k].value));
 		}
 	}
-	vdi_field_selector_unref(selector);
-	vdi_field_selector_unref(again);
+	vdi_field_selector_free(selector);
+	vdi_field_selector_free(again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -92,7 +92,7 @@ static uint64_t check(struct world *world, const char *ns, const char *labels, c
 	bool			     single;
 
 	assert_status(vdi_predicate_new(world->codec, &options, &predicate, NULL), VD_OK);
-	assert_true(vdi_scope_key(vd_bytes_of(prefix), false, predicate->namespace_name, predicate->name, buffer, &scope, &single));
+	assert_true(vdi_scope_key(vd_bytes_of(prefix), false, vdi_predicate_namespace(predicate), vdi_predicate_name(predicate), buffer, &scope, &single));
 	vdi_lock_acquire(&world->cache.lock);
 	vdi_candidates_newest_locked(&world->cache, predicate, scope, single, vd_bytes_of(start), &candidates);
 	vdi_lock_release(&world->cache.lock);

@@ -50,8 +50,8 @@ static void r692_canonical_text(void **state)
 		assert_true(vd_bytes_equal(vdi_field_selector_text(again), text));
 		assert_true(vdi_field_selector_hash(again) == vdi_field_selector_hash(selector));
 		assert_int_equal(vdi_field_selector_empty(selector), text.size == 0);
-		vdi_field_selector_unref(selector);
-		vdi_field_selector_unref(again);
+		vdi_field_selector_free(selector);
+		vdi_field_selector_free(again);
 	}
 }
 
@@ -115,7 +115,7 @@ static void r692_matching(void **state)
 
 		if (vdi_field_selector_matches_pairs(selector, fields, VDI_ARRAY_SIZE(fields)) != rows[i].matches)
 			fail_msg("%s", rows[i].selector);
-		vdi_field_selector_unref(selector);
+		vdi_field_selector_free(selector);
 	}
 	assert_true(vdi_field_selector_matches_pairs(NULL, NULL, 0));
 }
@@ -140,24 +140,38 @@ static void r694_exact_requirement(void **state)
 		if (exact != (rows[i].value != NULL))
 			fail_msg("%s", rows[i].selector);
 		assert_true(vd_bytes_equal(value, vd_bytes_of(exact ? rows[i].value : "unset")));
-		vdi_field_selector_unref(selector);
+		vdi_field_selector_free(selector);
 	}
 	assert_true(vdi_field_selector_empty(NULL));
 }
 
-static void it_lives_until_the_last_reference_goes(void **state)
+/* A predicate has it in its own block. */
+static void r694_a_copy_elsewhere_is_the_same_selector(void **state)
 {
-	int64_t			   live = vdi_alloc_live();
-	struct vdi_field_selector *selector = parse("a=b");
+	const char		  *text = "a=b\\,c,d!=e\\=,f=";
+	struct vdi_field_selector *selector = parse(text);
+	size_t			   size = vdi_field_selector_size(selector);
+	struct vdi_field_selector *copy = malloc(size);
+	struct vdi_field_term	   term;
 
 	(void) state;
-	assert_null(vdi_field_selector_ref(NULL));
-	assert_ptr_equal(vdi_field_selector_ref(selector), selector);
-	vdi_field_selector_unref(selector);
-	assert_true(vdi_alloc_live() > live);
-	assert_true(vd_bytes_equal(vdi_field_selector_text(selector), vd_bytes_of("a=b")));
-	vdi_field_selector_unref(selector);
-	assert_int_equal(vdi_alloc_live(), live);
+	memcpy(copy, selector, size);
+	memset(selector, 0xEE, size);
+	vdi_field_selector_free(selector);
+	assert_int_equal(vdi_field_selector_size(copy), size);
+	assert_true(vd_bytes_equal(vdi_field_selector_text(copy), vd_bytes_of(text)));
+	assert_int_equal(vdi_field_selector_count(copy), 3);
+	term = vdi_field_selector_term(copy, 1);
+	assert_true(vd_bytes_equal(term.field, vd_bytes_of("d")));
+	assert_true(vd_bytes_equal(term.value, vd_bytes_of("e=")));
+	assert_true(term.negated);
+	term = vdi_field_selector_term(copy, 2);
+	assert_true(vd_bytes_equal(term.field, vd_bytes_of("f")));
+	assert_int_equal(term.value.size, 0);
+	assert_false(term.negated);
+	assert_int_equal(vdi_field_selector_size(NULL), 0);
+	assert_int_equal(vdi_field_selector_count(NULL), 0);
+	free(copy);
 }
 
 static void selectors_are_bounded(void **state)
@@ -170,12 +184,12 @@ static void selectors_are_bounded(void **state)
 	(void) state;
 	memset(text, ',', size);
 	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, size - 1 }, &selector, NULL), VD_OK);
-	selector = vdi_field_selector_unref(selector);
+	selector = vdi_field_selector_free(selector);
 	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, size }, &selector, &error), VD_BAD_REQUEST);
 	for (size_t i = 0; i < VDI_SELECTOR_REQUIREMENTS_MAX + 1; i++)
 		memcpy(text + i * 4, "a=b,", 4);
 	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 4 }, &selector, NULL), VD_OK);
-	selector = vdi_field_selector_unref(selector);
+	selector = vdi_field_selector_free(selector);
 	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 4 + 4 }, &selector, &error),
 		      VD_BAD_REQUEST);
 	assert_string_equal(error.message, "field selector has more than 1000 terms");
@@ -196,7 +210,7 @@ static void torture_every_allocation(void **state)
 		status = vdi_field_selector_parse(vd_bytes_of("a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j!=\\,"), &selector, NULL);
 		assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK);
 		vdi_alloc_fail_nth(0, 0);
-		vdi_field_selector_unref(selector);
+		vdi_field_selector_free(selector);
 		assert_int_equal(vdi_alloc_live(), live);
 		if (status == VD_OK)
 			break;
@@ -211,7 +225,7 @@ int main(void)
 		cmocka_unit_test(r692_errors_are_upstreams),
 		cmocka_unit_test(r692_matching),
 		cmocka_unit_test(r694_exact_requirement),
-		cmocka_unit_test(it_lives_until_the_last_reference_goes),
+		cmocka_unit_test(r694_a_copy_elsewhere_is_the_same_selector),
 		cmocka_unit_test(selectors_are_bounded),
 		cmocka_unit_test(torture_every_allocation),
 	};

@@ -35,8 +35,8 @@ static void r525_r620_the_scope_comes_from_the_request_then_from_the_fields(void
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_predicate *p = make(rows[i].ns, rows[i].name, "", rows[i].fields, rows[i].narrow, rows[i].cluster);
 
-		assert_true(vd_bytes_equal(p->namespace_name, vd_bytes_of(rows[i].scope_ns)));
-		assert_true(vd_bytes_equal(p->name, vd_bytes_of(rows[i].scope_name)));
+		assert_true(vd_bytes_equal(vdi_predicate_namespace(p), vd_bytes_of(rows[i].scope_ns)));
+		assert_true(vd_bytes_equal(vdi_predicate_name(p), vd_bytes_of(rows[i].scope_name)));
 		assert_int_equal(p->is_empty, rows[i].fields[0] == 0);
 		vdi_predicate_unref(p);
 	}

@@ -61,8 +61,8 @@ static void r691_canonical_text(void **state)
 		assert_true(vd_bytes_equal(vdi_label_selector_text(again), text));
 		assert_true(vdi_label_selector_hash(again) == vdi_label_selector_hash(selector));
 		assert_int_equal(vdi_label_selector_empty(selector), text.size == 0);
-		vdi_label_selector_unref(selector);
-		vdi_label_selector_unref(again);
+		vdi_label_selector_free(selector);
+		vdi_label_selector_free(again);
 	}
 }
 
@@ -270,7 +270,7 @@ static void r691_matching(void **state)
 
 		if (vdi_label_selector_matches(selector, set.labels, set.count) != rows[i].matches)
 			fail_msg("%s against %s", rows[i].selector, rows[i].labels);
-		vdi_label_selector_unref(selector);
+		vdi_label_selector_free(selector);
 	}
 	assert_true(vdi_label_selector_matches(NULL, NULL, 0));
 }
@@ -296,7 +296,7 @@ static void r694_exact_requirement(void **state)
 		if (exact != (rows[i].value != NULL))
 			fail_msg("%s", rows[i].selector);
 		assert_true(vd_bytes_equal(value, vd_bytes_of(exact ? rows[i].value : "unset")));
-		vdi_label_selector_unref(selector);
+		vdi_label_selector_free(selector);
 	}
 }
 
@@ -307,10 +307,69 @@ static void r695_empty_predicate(void **state)
 	(void) state;
 	assert_true(vdi_label_selector_empty(NULL));
 	assert_false(vdi_label_selector_empty(selector));
-	assert_ptr_equal(vdi_label_selector_ref(selector), selector);
-	assert_null(vdi_label_selector_unref(selector));
-	assert_null(vdi_label_selector_unref(selector));
-	assert_null(vdi_label_selector_unref(NULL));
+	assert_null(vdi_label_selector_free(selector));
+	assert_null(vdi_label_selector_free(NULL));
+}
+
+/* A predicate has it in its own block. */
+static void r691_a_copy_elsewhere_is_the_same_selector(void **state)
+{
+	struct label_set	   wanted = labels_of("a=2 c=7"), unwanted = labels_of("a=4 c=7");
+	struct vdi_label_selector *selector = parse("!b,c>6,a in (3,2,1,2),d!=,a!=9");
+	size_t			   size = vdi_label_selector_size(selector);
+	struct vdi_label_selector *copy = malloc(size);
+	static const char *const   keys[] = { "a", "a", "b", "c", "d" };
+
+	(void) state;
+	memcpy(copy, selector, size);
+	memset(selector, 0xEE, size);
+	vdi_label_selector_free(selector);
+	assert_int_equal(vdi_label_selector_size(copy), size);
+	assert_true(vd_bytes_equal(vdi_label_selector_text(copy), vd_bytes_of("a in (1,2,3),a!=9,!b,c>6,d!=")));
+	assert_true(vdi_label_selector_matches(copy, wanted.labels, wanted.count));
+	assert_false(vdi_label_selector_matches(copy, unwanted.labels, unwanted.count));
+	assert_int_equal(vdi_label_selector_count(copy), VDI_ARRAY_SIZE(keys));
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++)
+		assert_true(vd_bytes_equal(vdi_label_selector_key(copy, i), vd_bytes_of(keys[i])));
+	assert_int_equal(vdi_label_selector_size(NULL), 0);
+	assert_int_equal(vdi_label_selector_count(NULL), 0);
+	free(copy);
+}
+
+/* As many values as commas can hold, and the longest names. */
+static void r691_the_largest_selectors(void **state)
+{
+	char			  *text = malloc(VDI_SELECTOR_SIZE_MAX + 1);
+	char			   key[254 + 63 + 1], value[64];
+	struct vdi_label_selector *selector = NULL;
+	struct vd_bytes		   exact;
+	size_t			   size;
+
+	(void) state;
+	size = (size_t) snprintf(text, VDI_SELECTOR_SIZE_MAX, "x in (");
+	for (unsigned i = 0; size < VDI_SELECTOR_SIZE_MAX - 7; i++)
+		size += (size_t) snprintf(text + size, VDI_SELECTOR_SIZE_MAX - size, "%05u,", i);
+	text[size - 1] = ')';
+	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, NULL), VD_OK);
+	assert_true(vd_bytes_equal(vdi_label_selector_text(selector), (struct vd_bytes) { text, size }));
+	for (unsigned i = 0; i < 20000; i += 7) {
+		struct vd_pair label = { vd_bytes_of("x"), { value, 5 } };
+
+		snprintf(value, sizeof value, "%05u", i);
+		assert_int_equal(vdi_label_selector_matches(selector, &label, 1), i < (size - 7 + 1) / 6);
+	}
+	vdi_label_selector_free(selector);
+	memset(key, 'k', sizeof key);
+	key[253] = '/';
+	key[sizeof key - 1] = 0;
+	memset(value, 'v', sizeof value);
+	value[63] = 0;
+	size = (size_t) snprintf(text, VDI_SELECTOR_SIZE_MAX, "%s=%s", key, value);
+	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, NULL), VD_OK);
+	assert_true(vdi_label_selector_exact(selector, vd_bytes_of(key), &exact));
+	assert_true(vd_bytes_equal(exact, vd_bytes_of(value)));
+	vdi_label_selector_free(selector);
+	free(text);
 }
 
 static void selectors_are_bounded(void **state)
@@ -323,12 +382,12 @@ static void selectors_are_bounded(void **state)
 	(void) state;
 	memset(text, ' ', size);
 	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size - 1 }, &selector, NULL), VD_OK);
-	selector = vdi_label_selector_unref(selector);
+	selector = vdi_label_selector_free(selector);
 	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, &error), VD_BAD_REQUEST);
 	for (size_t i = 0; i < VDI_SELECTOR_REQUIREMENTS_MAX + 1; i++)
 		memcpy(text + i * 2, "a,", 2);
 	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 2 - 1 }, &selector, NULL), VD_OK);
-	selector = vdi_label_selector_unref(selector);
+	selector = vdi_label_selector_free(selector);
 	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 2 + 1 }, &selector, &error),
 		      VD_BAD_REQUEST);
 	assert_string_equal(error.message, "label selector has more than 1000 requirements");
@@ -349,7 +408,7 @@ static void torture_every_allocation(void **state)
 		status = vdi_label_selector_parse(vd_bytes_of("a in (1,2,3,4,5,6,7,8,9),b,c,d,e,f,g,h,i,j=k"), &selector, NULL);
 		assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK);
 		vdi_alloc_fail_nth(0, 0);
-		vdi_label_selector_unref(selector);
+		vdi_label_selector_free(selector);
 		assert_int_equal(vdi_alloc_live(), live);
 		if (status == VD_OK)
 			break;
@@ -367,6 +426,8 @@ int main(void)
 		cmocka_unit_test(r691_matching),
 		cmocka_unit_test(r694_exact_requirement),
 		cmocka_unit_test(r695_empty_predicate),
+		cmocka_unit_test(r691_a_copy_elsewhere_is_the_same_selector),
+		cmocka_unit_test(r691_the_largest_selectors),
 		cmocka_unit_test(selectors_are_bounded),
 		cmocka_unit_test(torture_every_allocation),
 	};

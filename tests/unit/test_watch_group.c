@@ -18,7 +18,7 @@ struct world {
 
 static void world_init(struct world *world)
 {
-	struct vdi_predicate_options options = { .label_selector = vd_bytes_of("app=web") };
+	struct vdi_predicate_options options = { .label_selector = vd_bytes_of("app=web"), .room = sizeof(struct vdi_watch_group) };
 
 	memset(world, 0, sizeof *world);
 	world->live = vdi_alloc_live();
@@ -27,7 +27,7 @@ static void world_init(struct world *world)
 	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 0, NULL), VD_OK);
 	vdi_history_reset(&world->cache.history, 1);
 	assert_status(vdi_predicate_new(world->codec, &options, &world->predicate, NULL), VD_OK);
-	assert_status(vdi_watch_group_new(world->predicate, world->cache.history.end, &world->group), VD_OK);
+	world->group = vdi_watch_group_new(world->predicate, world->cache.history.end);
 }
 
 static void world_fini(struct world *world)

@@ -13,12 +13,13 @@ static uint64_t roll(uint64_t *random, uint64_t below)
 
 static struct vdi_watch_group *group_new(const char *ns, const char *name, const char *labels, const char *fields)
 {
-	struct vdi_predicate_options options = { vd_bytes_of(ns), vd_bytes_of(name), vd_bytes_of(labels), vd_bytes_of(fields), true, false };
+	struct vdi_predicate_options options = { .namespace_name = vd_bytes_of(ns), .name = vd_bytes_of(name), .label_selector = vd_bytes_of(labels),
+						 .field_selector = vd_bytes_of(fields), .narrow_scope = true, .room = sizeof(struct vdi_watch_group) };
 	struct vdi_predicate	    *predicate;
 	struct vdi_watch_group	    *group;
 
 	assert_status(vdi_predicate_new(codec, &options, &predicate, NULL), VD_OK);
-	assert_status(vdi_watch_group_new(predicate, 0, &group), VD_OK);
+	group = vdi_watch_group_new(predicate, 0);
 	vdi_predicate_unref(predicate);
 	return group;
 }
@@ -90,12 +91,12 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 		} else {
 			struct vdi_watch_group *group = random_group(&random);
 
-			if (vdi_watch_index_find(&index, group->predicate)) {
+			if (vdi_watch_index_find(&index, vdi_watch_group_predicate(group))) {
 				vdi_watch_group_unref(group);
 			} else {
 				assert_status(vdi_watch_index_add(&index, group), VD_OK);
 				groups[at] = group;
-				assert_ptr_equal(vdi_watch_index_find(&index, group->predicate), group);
+				assert_ptr_equal(vdi_watch_index_find(&index, vdi_watch_group_predicate(group)), group);
 			}
 		}
 		switch (roll(&random, 3)) { /* the same object before and after, or one of them alone */
@@ -126,7 +127,7 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 
 			if (groups[i] == NULL)
 				continue;
-			wants = vdi_predicate_transition(groups[i]->predicate, event->old_object, event->object, &type);
+			wants = vdi_predicate_transition(vdi_watch_group_predicate(groups[i]), event->old_object, event->object, &type);
 			assert_true(times_found(&found, groups[i]) <= 1);
 			if (wants)
 				assert_int_equal(times_found(&found, groups[i]), 1);
@@ -196,6 +197,41 @@ static void r526_watchers_of_other_names_cost_nothing(void **state)
 	vdi_event_unref(event);
 }
 
+/* Groups remember 32 bits of a visit: who was seen 2^32 events ago is seen again. */
+static void r543_a_group_is_found_when_visits_begin_again(void **state)
+{
+	struct found		found = { .count = 0 };
+	struct vdi_watch_index	index;
+	struct vdi_event       *wanted = pod_event(2, pod_new(codec, "ns", "x", "web", "h1", 2), NULL);
+	struct vdi_event       *other = pod_event(3, pod_new(codec, "ns", "x", "web", "h2", 2), NULL);
+	struct vdi_watch_group *old = group_new("", "", "", "spec.nodeName=h1"), *recent;
+	uint64_t		visit = (UINT64_C(1) << 32) - 3;
+
+	vdi_watch_index_init(&index, codec, 0);
+	assert_status(vdi_watch_index_add(&index, old), VD_OK);
+	/* 3 is the number of a later visit, too. */
+	vdi_watch_index_candidates(&index, wanted, 3, note, &found);
+	assert_int_equal(found.count, 1);
+	for (; visit < (UINT64_C(1) << 32) + 8; visit++) {
+		found.count = 0;
+		vdi_watch_index_candidates(&index, (uint32_t) visit == 3 ? wanted : other, visit, note, &found);
+		assert_int_equal(found.count, (uint32_t) visit == 3);
+	}
+	/* A new one was never visited. */
+	recent = group_new("ns", "", "", "spec.nodeName=h1");
+	assert_status(vdi_watch_index_add(&index, recent), VD_OK);
+	for (visit = UINT64_C(2) << 32; visit < (UINT64_C(2) << 32) + 2; visit++) {
+		found.count = 0;
+		vdi_watch_index_candidates(&index, wanted, visit, note, &found);
+		assert_int_equal(found.count, 2);
+	}
+	vdi_watch_index_remove(&index, recent);
+	vdi_watch_index_remove(&index, old);
+	vdi_watch_index_fini(&index);
+	vdi_event_unref(wanted);
+	vdi_event_unref(other);
+}
+
 static void torture_adding(void **state)
 {
 	int64_t live = vdi_alloc_live();
@@ -221,7 +257,7 @@ static void torture_adding(void **state)
 			vdi_alloc_fail_nth(1, 2);
 			assert_status(vdi_watch_index_add(&index, group), VD_OK);
 			vdi_alloc_fail_nth(0, 0);
-			assert_ptr_equal(vdi_watch_index_find(&index, group->predicate), group);
+			assert_ptr_equal(vdi_watch_index_find(&index, vdi_watch_group_predicate(group)), group);
 		}
 		for (size_t bucket = 0; bucket < index.bucket_count; bucket++)
 			while (index.buckets[bucket])
@@ -237,6 +273,7 @@ int main(void)
 		cmocka_unit_test(r543_no_group_that_wants_an_event_is_missed),
 		cmocka_unit_test(r526_watchers_of_other_values_cost_nothing),
 		cmocka_unit_test(r526_watchers_of_other_names_cost_nothing),
+		cmocka_unit_test(r543_a_group_is_found_when_visits_begin_again),
 		cmocka_unit_test(torture_adding),
 	};
 	int failures;

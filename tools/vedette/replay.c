@@ -111,17 +111,14 @@ static vd_status load_resources(struct replay *replay, struct vd_error *reterr)
 
 static bool selects_by(const struct vdi_replay_watch *watch, const char *field)
 {
-	struct vdi_field_selector   *selector;
-	const struct vdi_field_term *terms;
-	size_t			     count;
-	bool			     found = false;
+	struct vdi_field_selector *selector;
+	bool			   found = false;
 
 	if (watch->options.field_selector.size == 0 || vdi_field_selector_parse(watch->options.field_selector, &selector, NULL) != VD_OK)
 		return false;
-	terms = vdi_field_selector_terms(selector, &count);
-	for (size_t i = 0; i < count && !found; i++)
-		found = vd_bytes_equal(terms[i].field, vd_bytes_of(field));
-	(void) vdi_field_selector_unref(selector);
+	for (size_t i = 0; i < vdi_field_selector_count(selector) && !found; i++)
+		found = vd_bytes_equal(vdi_field_selector_term(selector, i).field, vd_bytes_of(field));
+	vdi_field_selector_free(selector);
 	return found;
 }
 

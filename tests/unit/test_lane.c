@@ -1,0 +1,191 @@
+/* Lanes: what one watcher costs, a group's own lane and those of other outlets, one member and a crowd. */
+#include "cacher_fixture.h"
+
+#include "cache_watcher.h"
+#include "cacher.h"
+#include "env.h"
+
+static struct vd_watch_options of_app(struct cacher_fixture *f, const char *selector)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+	options.revision = vd_cacher_revision(f->cacher);
+	options.label_selector = vd_bytes_of(selector);
+	return options;
+}
+
+static struct recorder *open_recorder(struct cacher_fixture *f, const char *selector, const struct vd_runner *runner)
+{
+	struct recorder	       *r = calloc(1, sizeof *r);
+	struct vd_watch_options options = of_app(f, selector);
+
+	assert_status(recorder_open(f, r, &options, runner), VD_OK);
+	cacher_fixture_settle(f);
+	return r;
+}
+
+static void close_recorder(struct cacher_fixture *f, struct recorder *r)
+{
+	recorder_close(f, r);
+	free(r);
+}
+
+/* The watcher, and group, lane, predicate and selector together. */
+static void an_idle_watcher_of_its_own_selectors_is_two_blocks(void **state)
+{
+	struct cacher_fixture f;
+	struct recorder	     *r[32];
+	int64_t		      live = 0;
+
+	cacher_fixture_setup(&f, 1);
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(r); i++) {
+		char selector[32];
+
+		snprintf(selector, sizeof selector, "app=app-%05u", i);
+		r[i] = open_recorder(&f, selector, NULL);
+		if (i == 0)
+			live = vdi_alloc_live();
+	}
+	assert_int_equal(vdi_alloc_live() - live, 2 * (VDI_ARRAY_SIZE(r) - 1));
+	assert_true(sizeof(struct vd_watcher) <= 200);
+	assert_true(sizeof(struct vdi_watch_group) + sizeof(struct vdi_predicate) <= 192 + 32);
+	assert_int_equal(r[0]->watcher->state, VDI_WATCHER_MEMBER);
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(r); i++)
+		close_recorder(&f, r[i]);
+	assert_int_equal(f.cacher->watcher_index.group_count, 0);
+	cacher_fixture_teardown(&f);
+}
+
+/* The group's own lane is the first outlet's; when it has no watchers any more, the group lives on with the others'. */
+static void r552_lanes_of_a_group_come_and_go(void **state)
+{
+	struct cacher_fixture	f;
+	struct recorder	       *inl, *run, *later;
+	struct vdi_watch_group *group;
+
+	cacher_fixture_setup(&f, 2);
+	inl = open_recorder(&f, "app=one", NULL);
+	run = open_recorder(&f, "app=one", vdi_env_runner(f.env));
+	group = inl->watcher->lane->group;
+	assert_ptr_equal(run->watcher->lane->group, group);
+	assert_ptr_equal(inl->watcher->lane, &group->lane);
+	assert_ptr_equal(group->lane.group_next, run->watcher->lane);
+	put_pod(&f, "ns", "x", "one", NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(inl->count, 1);
+	assert_int_equal(run->count, 1);
+	close_recorder(&f, inl);
+	put_pod(&f, "ns", "x", "one", NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(run->count, 2);
+	later = open_recorder(&f, "app=one", NULL);
+	assert_ptr_equal(later->watcher->lane->group, group);
+	assert_ptr_not_equal(later->watcher->lane, &group->lane);
+	put_pod(&f, "ns", "x", "one", NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(run->count, 3);
+	assert_int_equal(later->count, 1);
+	close_recorder(&f, run);
+	assert_int_equal(f.cacher->watcher_index.group_count, 1);
+	put_pod(&f, "ns", "x", "one", NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(later->count, 2);
+	close_recorder(&f, later);
+	assert_int_equal(f.cacher->watcher_index.group_count, 0);
+	cacher_fixture_teardown(&f);
+}
+
+/* One, a crowd, one again, none, one: each sees what comes while it is there, also when there is no memory for the crowd. */
+static void torture_one_member_and_a_crowd(void **state)
+{
+	unsigned nth = 1;
+	bool	 failed = true;
+
+	for (; failed; nth++) {
+		struct cacher_fixture	f;
+		struct vd_watch_options options;
+		struct recorder	       *r[6];
+
+		cacher_fixture_setup(&f, 3);
+		for (unsigned i = 0; i < VDI_ARRAY_SIZE(r); i++)
+			r[i] = calloc(1, sizeof *r[i]);
+		options = of_app(&f, "app=one");
+		for (unsigned i = 0; i < VDI_ARRAY_SIZE(r); i++)
+			assert_status(recorder_open(&f, r[i], &options, NULL), VD_OK);
+		/* Groups, lanes, crowd. */
+		vdi_alloc_fail_nth(nth, 1);
+		cacher_fixture_settle(&f);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		for (unsigned left = VDI_ARRAY_SIZE(r); left > 0; left--) {
+			put_pod(&f, "ns", "x", "one", NULL);
+			put_pod(&f, "ns", "x", "one", NULL);
+			cacher_fixture_settle(&f);
+			for (unsigned i = 0; i < left; i++) {
+				if (r[i]->ended)
+					assert_status(r[i]->reason, VD_NOMEM);
+				else
+					assert_int_equal(r[i]->count, 2 * (VDI_ARRAY_SIZE(r) - left + 1));
+			}
+			/* The first one, so that others take its place. */
+			recorder_close(&f, r[0]);
+			free(r[0]);
+			memmove(r, r + 1, (left - 1) * sizeof *r);
+		}
+		assert_int_equal(f.cacher->watcher_index.group_count, 0);
+		cacher_fixture_teardown(&f);
+	}
+	assert_true(nth > 3);
+}
+
+/* Alone there is no limit noted, in a crowd there is, and the crowd may come when somebody lags already: the watcher ends at the same event. */
+static void t128_a_stuck_watcher_ends_alone_and_in_a_crowd(void **state)
+{
+	for (unsigned before = 0; before < 3; before++)
+		for (unsigned after = 0; after < 3; after++) {
+			struct cacher_fixture	f;
+			struct recorder	       *well[4], *stuck = calloc(1, sizeof *stuck);
+			struct vd_watch_options options;
+
+			cacher_fixture_setup(&f, 4);
+			for (unsigned i = 0; i < before; i++)
+				well[i] = open_recorder(&f, "app=one", NULL);
+			options = of_app(&f, "app=one");
+			options.lag_events_max = 10;
+			stuck->room = 3;
+			assert_status(recorder_open(&f, stuck, &options, NULL), VD_OK);
+			cacher_fixture_settle(&f);
+			for (unsigned i = 0; i < 13; i++) {
+				put_pod(&f, "ns", "x", "one", NULL);
+				cacher_fixture_settle(&f);
+				if (i == 5)
+					for (unsigned k = before; k < before + after; k++)
+						well[k] = open_recorder(&f, "app=one", NULL);
+			}
+			assert_int_equal(stuck->watcher->lane->has_crowd, before > 0 || after > 1);
+			assert_int_equal(stuck->count, 3);
+			assert_int_equal(stuck->ended, 0);
+			put_pod(&f, "ns", "x", "one", NULL);
+			cacher_fixture_settle(&f);
+			assert_int_equal(stuck->ended, 1);
+			assert_status(stuck->reason, VD_TOO_SLOW);
+			for (unsigned i = 0; i < before + after; i++) {
+				assert_int_equal(well[i]->count, i < before ? 14 : 8);
+				close_recorder(&f, well[i]);
+			}
+			close_recorder(&f, stuck);
+			cacher_fixture_teardown(&f);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_idle_watcher_of_its_own_selectors_is_two_blocks),
+		cmocka_unit_test(r552_lanes_of_a_group_come_and_go),
+		cmocka_unit_test(torture_one_member_and_a_crowd),
+		cmocka_unit_test(t128_a_stuck_watcher_ends_alone_and_in_a_crowd),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
