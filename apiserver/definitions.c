@@ -540,6 +540,14 @@ vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, str
 	return VD_OK;
 }
 
+bool vdi_definitions_are_served(const struct vdi_definitions *definitions, const char *name)
+{
+	for (const struct definition *definition = definitions->first; definition; definition = definition->next)
+		if (strcmp(definition->name, name) == 0)
+			return is_current(definition);
+	return true;
+}
+
 /* ---- Statuses ---- */
 
 static vd_status look(struct status_call *call, struct vd_object *current)

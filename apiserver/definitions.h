@@ -28,6 +28,8 @@ void vdi_definitions_judge_again(struct vdi_definitions *definitions);
 VDI_MUST_USE vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const struct vdi_resources *declared, bool *ret_changed);
 /* Adds what is to be served. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, struct vdi_resources *resources);
+/* What was collected last has what the newest known state of the definition asks for, or nothing of it if that cannot be served. */
+bool vdi_definitions_are_served(const struct vdi_definitions *definitions, const char *name);
 /* All loops go by what was collected last: writes statuses, lets objects go. Answers when it is to be called again at the latest, even if nobody wakes. */
 vd_mono vdi_definitions_settle(struct vdi_definitions *definitions);
 /* Ends the caches of kinds that are gone now, whatever their watches still have to be told. The actor is gone. NULL is fine. */

@@ -1,5 +1,6 @@
 /* From a complete request to its handler: what is asked, whether it may be asked, in which form the answer goes. */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "deletion.h"
@@ -279,17 +280,27 @@ static bool has_storable_name(struct vdi_request *request)
 	return false;
 }
 
-static void dispatch_resource(struct vdi_request *request)
+static bool begin(struct vdi_request *request)
+{
+	if (!request->is_admitted && (!admit(request) || (!is_long_running(request) && !limit_time(request))))
+		return false;
+	request->is_admitted = true;
+	return true;
+}
+
+static void find_kind(struct vdi_request *request)
+{
+	const struct vdi_route *route = &request->route;
+
+	request->resource = vdi_resource_ref(vdi_resources_find(&request->loop->served->resources, route->group, route->version, route->plural));
+}
+
+static void dispatch_known(struct vdi_request *request)
 {
 	struct vdi_route *route = &request->route;
 
-	if (vdi_handle_review(request))
-		return;
-	request->resource =
-		vdi_resource_ref(vdi_resources_find(&request->loop->served->resources, route->group, route->version, route->plural));
 	/* namespaces/x/y leads to y in namespace x; cluster-scoped kinds have no such path, and namespaced ones need it to name an object. */
-	if (request->resource == NULL || (route->has_namespace && !request->resource->namespaced) ||
-	    (route->name.size && request->resource->namespaced && !route->has_namespace)) {
+	if ((route->has_namespace && !request->resource->namespaced) || (route->name.size && request->resource->namespaced && !route->has_namespace)) {
 		fail_unknown(request);
 		return;
 	}
@@ -297,9 +308,7 @@ static void dispatch_resource(struct vdi_request *request)
 		fail_method(request);
 		return;
 	}
-	if (!has_storable_name(request))
-		return;
-	if (!admit(request) || (!is_long_running(request) && !limit_time(request)))
+	if (!has_storable_name(request) || !begin(request))
 		return;
 	if (route->subresource.size)
 		dispatch_subresource(request);
@@ -309,8 +318,108 @@ static void dispatch_resource(struct vdi_request *request)
 		dispatch_collection(request);
 }
 
+/* ---- A kind that is not served, or not yet ----
+ *
+ * Its definition may be in the store, put there by another server, and be Established for whoever reads it there. So it is looked for in the store, and if it is
+ * there the request waits until this server serves what it says, or has found that it will not. Upstream answers 404 where its informer is behind
+ * (apiextensions-apiserver pkg/apiserver/customresource_handler.go). */
+
+/* False: no definition can be of that name. */
+static bool name_definition(const struct vdi_request *request, char name[256])
+{
+	const struct vdi_route *route = &request->route;
+	int size = snprintf(name, 256, "%.*s.%.*s", (int) VDI_MIN(route->plural.size, (size_t) 254), route->plural.size ? (const char *) route->plural.data : "",
+			    (int) VDI_MIN(route->group.size, (size_t) 254), route->group.size ? (const char *) route->group.data : "");
+
+	return size <= 253 && route->group.size && memchr(route->group.data, '.', route->group.size) && vdi_validate_path_segment(vd_bytes_of(name)) == NULL;
+}
+
+/* What was found is of the definitions' cache. */
+static void forget_definitions(struct vdi_request *request)
+{
+	vdi_request_drop_result(request);
+	request->resource = vdi_resource_unref(request->resource);
+}
+
+static void kind_decided(void *arg, vd_status status)
+{
+	vdi_request_got_object(arg, status, NULL, 0, NULL);
+}
+
+static void got_decision(struct vdi_request *request)
+{
+	forget_definitions(request);
+	if (request->result == VD_NOMEM) {
+		vdi_request_fail_nomem(request);
+		return;
+	}
+	if (request->result != VD_OK) {
+		vdi_http_status_set(&request->status, 503, "ServiceUnavailable", "the resource is defined and will be served soon, please try again later");
+		request->status.retry_after_s = 1;
+		vdi_request_fail(request, &request->status);
+		return;
+	}
+	vdi_http_loop_freshen(request->loop);
+	find_kind(request);
+	if (request->resource)
+		dispatch_known(request);
+	else
+		fail_unknown(request);
+}
+
+static void got_definition(struct vdi_request *request)
+{
+	char   name[256];
+	vd_rev revision = request->object ? vd_object_revision(request->object) : 0;
+
+	(void) name_definition(request, name);
+	if (request->result == VD_OK) {
+		vdi_request_await(request, got_decision);
+		vdi_request_awaited(request, vdi_kinds_await(request->server, vd_bytes_of(name), revision, kind_decided, request), NULL);
+		return;
+	}
+	forget_definitions(request);
+	if (request->result == VD_NOT_FOUND) {
+		fail_unknown(request);
+		return;
+	}
+	vdi_http_status_of(&request->status, "get", "apiextensions.k8s.io", "customresourcedefinitions", vd_bytes_of(name), request->result, &request->error);
+	vdi_request_fail(request, &request->status);
+}
+
+static void dispatch_unknown(struct vdi_request *request)
+{
+	struct vdi_resource *definitions = vdi_resources_find(&request->loop->served->resources, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
+							      vd_bytes_of("customresourcedefinitions"));
+	char		     name[256];
+
+	if (request->server->kinds.definitions == NULL || definitions == NULL || !name_definition(request, name)) {
+		fail_unknown(request);
+		return;
+	}
+	request->resource = vdi_resource_ref(definitions); /* for as long as something of it is waited for */
+	if (!begin(request))
+		return;
+	vdi_request_await(request, got_definition);
+	vdi_request_awaited(request,
+			    vd_cacher_get(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(name), VD_REVISION_UNSET, vdi_request_got_object, request),
+			    NULL);
+}
+
+static void dispatch_resource(struct vdi_request *request)
+{
+	if (vdi_handle_review(request))
+		return;
+	find_kind(request);
+	if (request->resource)
+		dispatch_known(request);
+	else
+		dispatch_unknown(request);
+}
+
 void vdi_request_dispatch(struct vdi_request *request)
 {
+	vdi_http_loop_freshen(request->loop);
 	vdi_http_metrics_begin(request, &request->inflight);
 	request->pretty = wants_pretty(request);
 	if (is_from_elsewhere(request)) {

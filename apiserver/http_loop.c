@@ -208,6 +208,12 @@ static void take_newest(struct vdi_http_loop *loop)
 	(void) vdi_served_unref(served);
 }
 
+void vdi_http_loop_freshen(struct vdi_http_loop *loop)
+{
+	if (atomic_load_explicit(&loop->server->served_number, memory_order_acquire) != atomic_load_explicit(&loop->served_number, memory_order_relaxed))
+		take_newest(loop);
+}
+
 static void note_ping(struct vdi_http_loop *loop)
 {
 	struct vd_server *server = loop->server;

@@ -41,6 +41,7 @@ struct vdi_request {
 	struct vdi_identity	   *identity; /* who sent it: a reference, from the dispatch on */
 	struct vdi_account	   *account;  /* a use of it; NULL: there are no limits */
 	bool			    is_counted; /* in the account, as a request of its kind */
+	bool			    is_admitted;
 	enum vdi_request_kind	    kind;
 	struct vdi_out		    warnings; /* Warning header lines for the answer */
 	bool			    pretty;

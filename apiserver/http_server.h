@@ -132,6 +132,7 @@ struct vd_server {
 	struct vdi_controller_metrics	*controller_metrics;
 	struct vdi_namespace_controller *namespace_controller; /* from the start on; NULL: there is none */
 	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
+	vd_dur			 kind_patience; /* VDI_KIND_PATIENCE */
 	int			 listen_fd;
 	char			*listen_path; /* of a socket of the file system; NULL: none */
 	char			 address[128];
@@ -144,6 +145,7 @@ struct vd_server {
 	_Atomic bool	 is_unready; /* it will drain soon */
 	_Atomic uint64_t ping;	     /* raised by whoever wants to know whether everybody is alive */
 	_Atomic bool	 started;
+	_Atomic uint64_t served_number; /* of sets that there were; raised under lock, with served */
 	_Atomic uint64_t watches_open;
 	_Atomic uint64_t request_total;
 	_Atomic uint64_t refused_total;
@@ -156,7 +158,6 @@ struct vd_server {
 	struct vdi_condition changed;
 	struct vdi_security *security; /* as read last; the loops have uses of their own */
 	struct vdi_served   *served;   /* likewise */
-	uint64_t	     served_number; /* of sets that there were */
 	size_t		     kind_cache_count;
 	uint64_t	     pool_pong; /* of the threads of the env */
 	struct vd_actor	    *pulse;	/* which answers for them */
@@ -176,6 +177,8 @@ void vdi_http_loop_close_all(struct vdi_http_loop *loop);
 void vdi_http_loop_ping(struct vdi_http_loop *loop);
 /* The server's security or its set of kinds is another one. */
 void vdi_http_loop_reload(struct vdi_http_loop *loop);
+/* The loop's thread, before a request is looked at: what one loop serves, all do, whether they were told by now or not. */
+void vdi_http_loop_freshen(struct vdi_http_loop *loop);
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request);
 /* The loop's thread: makes sure the timers are looked at in time. */
 void vdi_http_loop_arm(struct vdi_http_loop *loop);

@@ -14,6 +14,15 @@
 #define RETRY		   VD_MS(100) /* without memory */
 #define FILL_TIMEOUT	   VD_SECONDS(10) /* of a cache that a reload makes */
 
+struct vdi_kind_waiter {
+	struct vdi_kind_waiter *next;
+	vd_rev			revision;
+	vd_mono			due;
+	vdi_kind_fn		done;
+	void		       *arg;
+	char			name[];
+};
+
 static vd_status load_file(struct vdi_resources *resources, const char *path, struct vd_error *reterr)
 {
 	struct vdi_out	text = VDI_OUT_INIT;
@@ -184,7 +193,7 @@ static void synced(void *arg)
 static bool has_everybody_taken(struct vd_server *server)
 {
 	for (size_t i = 0; i < server->loop_count; i++)
-		if (atomic_load(&server->loops[i].served_number) != server->served_number) /* which only this actor changes */
+		if (atomic_load(&server->loops[i].served_number) != atomic_load(&server->served_number)) /* which only this actor changes */
 			return false;
 	return true;
 }
@@ -220,6 +229,72 @@ static vd_status make_set(struct vdi_kinds *kinds)
 	return VD_OK;
 }
 
+/* ---- Those who wait for a kind ---- */
+
+vd_status vdi_kinds_await(struct vd_server *server, struct vd_bytes definition, vd_rev revision, vdi_kind_fn done, void *arg)
+{
+	struct vdi_kinds       *kinds = &server->kinds;
+	struct vdi_kind_waiter *waiter = vdi_alloc(sizeof *waiter + definition.size + 1);
+	bool			is_open;
+
+	if (waiter == NULL)
+		return VD_NOMEM;
+	*waiter = (struct vdi_kind_waiter) { .revision = revision, .due = vd_mono_add(vd_env_now(server->env), server->kind_patience), .done = done, .arg = arg };
+	memcpy(waiter->name, definition.data, definition.size);
+	waiter->name[definition.size] = 0;
+	vdi_lock_acquire(&server->lock);
+	is_open = kinds->actor != NULL;
+	if (is_open) {
+		waiter->next = kinds->waiters;
+		kinds->waiters = waiter;
+		vdi_kinds_wake_locked(kinds);
+	}
+	vdi_lock_release(&server->lock);
+	if (!is_open) {
+		vdi_free(waiter);
+		done(arg, VD_CLOSED);
+	}
+	return VD_OK;
+}
+
+static void tell_waiter(struct vdi_kind_waiter *waiter, vd_status status)
+{
+	waiter->done(waiter->arg, status);
+	vdi_free(waiter);
+}
+
+/* Answers when to look again: the informer wakes this actor for what it hears, and says that it has come so far only a little later. */
+static vd_mono tell_waiters(struct vdi_kinds *kinds)
+{
+	struct vd_server       *server = kinds->server;
+	struct vdi_kind_waiter *waiter, *next, *kept = NULL, **last = &kept;
+	vd_mono			now = vd_env_now(server->env);
+
+	vdi_lock_acquire(&server->lock);
+	waiter = kinds->waiters;
+	kinds->waiters = NULL;
+	vdi_lock_release(&server->lock);
+	for (; waiter; waiter = next) {
+		next = waiter->next;
+		if (kinds->is_published && waiter->revision <= kinds->looked && vdi_definitions_are_served(kinds->definitions, waiter->name)) {
+			tell_waiter(waiter, VD_OK);
+		} else if (waiter->due.ns <= now.ns) {
+			tell_waiter(waiter, VD_TIMEOUT);
+		} else {
+			*last = waiter;
+			last = &waiter->next;
+		}
+	}
+	*last = NULL;
+	if (kept == NULL)
+		return VD_NEVER;
+	vdi_lock_acquire(&server->lock);
+	*last = kinds->waiters;
+	kinds->waiters = kept;
+	vdi_lock_release(&server->lock);
+	return vd_mono_add(now, POLL);
+}
+
 static void tell_settled(struct vdi_kinds *kinds, bool is_synced, uint64_t reload_count)
 {
 	struct vd_server *server = kinds->server;
@@ -231,17 +306,18 @@ static void tell_settled(struct vdi_kinds *kinds, bool is_synced, uint64_t reloa
 	vdi_lock_release(&server->lock);
 }
 
-/* Answers when to look again; VD_NEVER: when woken. */
-static vd_mono work(struct vdi_kinds *kinds, bool look, bool is_synced)
+/* news: what there is to be looked at; NULL: nothing. Answers when to look again; VD_NEVER: when woken. */
+static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev seen, bool is_synced)
 {
 	vd_mono	  now = vd_env_now(kinds->server->env);
 	vd_status status = VD_OK;
 	bool	  is_changed = false;
 
-	if (look && vdi_definitions_look(kinds->definitions, kinds->informer) != VD_OK) {
+	if (news && vdi_definitions_look(kinds->definitions, news) != VD_OK) {
 		has_news(kinds, false);
 		return vd_mono_add(now, RETRY);
 	}
+	kinds->looked = VDI_MAX(kinds->looked, seen);
 	if (kinds->definitions)
 		status = vdi_definitions_prepare(kinds->definitions, &kinds->declared, &is_changed);
 	kinds->is_published &= !is_changed;
@@ -262,12 +338,19 @@ static void run(void *arg)
 	struct vdi_kinds     *kinds = arg;
 	struct vd_server     *server = kinds->server;
 	struct vdi_resources *reloaded;
+	struct vd_informer   *informer;
 	struct vd_actor	     *actor;
 	bool		      look, is_synced;
-	vd_mono		      due;
+	vd_rev		      seen;
+	vd_mono		      due, due_for_waiters;
 
+	/* Before has_news is looked at, which is set before the revision is. */
 	vdi_lock_acquire(&server->lock);
-	look = kinds->has_news && kinds->definitions && kinds->informer;
+	informer = kinds->informer;
+	vdi_lock_release(&server->lock);
+	seen = informer ? vd_informer_revision(informer) : 0;
+	vdi_lock_acquire(&server->lock);
+	look = kinds->has_news && kinds->definitions && informer;
 	kinds->has_news = kinds->has_news && !look;
 	is_synced = kinds->is_synced || kinds->definitions == NULL;
 	reloaded = kinds->reloaded;
@@ -277,7 +360,9 @@ static void run(void *arg)
 		take_reloaded(kinds, reloaded);
 		kinds->taken_count++;
 	}
-	due = work(kinds, look, is_synced);
+	due = work(kinds, look ? informer : NULL, seen, is_synced);
+	due_for_waiters = tell_waiters(kinds);
+	due.ns = VDI_MIN(due.ns, due_for_waiters.ns);
 	vdi_lock_acquire(&server->lock);
 	actor = kinds->actor;
 	if (actor)
@@ -463,6 +548,20 @@ vd_status vdi_kinds_reload(struct vd_server *server, struct vd_error *reterr)
 
 /* ---- The end ---- */
 
+static void dismiss_waiters(struct vdi_kinds *kinds)
+{
+	struct vdi_kind_waiter *waiter, *next;
+
+	vdi_lock_acquire(&kinds->server->lock);
+	waiter = kinds->waiters;
+	kinds->waiters = NULL;
+	vdi_lock_release(&kinds->server->lock);
+	for (; waiter; waiter = next) {
+		next = waiter->next;
+		tell_waiter(waiter, VD_CLOSED);
+	}
+}
+
 static void stop_actor(struct vdi_kinds *kinds)
 {
 	struct vd_actor *actor;
@@ -470,7 +569,7 @@ static void stop_actor(struct vdi_kinds *kinds)
 
 	vdi_lock_acquire(&kinds->server->lock);
 	actor = kinds->actor;
-	kinds->actor = NULL;
+	kinds->actor = NULL; /* nobody begins to wait any more */
 	vdi_condition_broadcast(&kinds->server->changed);
 	vdi_lock_release(&kinds->server->lock);
 	if (actor) {
@@ -479,6 +578,7 @@ static void stop_actor(struct vdi_kinds *kinds)
 		vdi_wait_wait(&wait);
 		vdi_wait_fini(&wait);
 	}
+	dismiss_waiters(kinds);
 	kinds->informer = vd_informer_close_wait(kinds->informer); /* nobody looks at its picture any more */
 	vdi_definitions_end_retired(kinds->definitions);
 }

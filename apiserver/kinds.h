@@ -8,9 +8,13 @@
 
 #include "served.h"
 
+/* How long a request waits for a kind that is about to be served. */
+#define VDI_KIND_PATIENCE VD_SECONDS(10)
+
 struct vd_server;
 struct vdi_definitions;
 struct vd_informer;
+struct vdi_kind_waiter;
 
 struct vdi_kinds {
 	struct vd_server *server; /* fixed */
@@ -21,6 +25,7 @@ struct vdi_kinds {
 	struct vd_informer     *informer;
 	bool			is_published; /* the newest set holds everything */
 	uint64_t		taken_count;  /* of reloaded */
+	vd_rev			looked;	      /* definitions up to here are known */
 
 	/* Under the server's lock. */
 	struct vd_actor	     *actor; /* NULL: there is none yet, or it goes */
@@ -30,6 +35,7 @@ struct vdi_kinds {
 	bool		      is_synced;  /* the informer has seen all there is */
 	bool		      is_settled; /* everything there was is served; stays so */
 	uint64_t	      reload_count; /* that were published */
+	struct vdi_kind_waiter *waiters;
 };
 
 /* Before the loops run: reads what the options name, makes the caches and the first set. VD_INVALID: the message names entry and member. VD_NOMEM. Blocks for the
@@ -51,6 +57,10 @@ void vdi_kinds_stop(struct vd_server *server);
 /* Any thread, the server's lock not held: around each call into the store; end wakes the actor. */
 void vdi_kinds_call_begin(struct vdi_kinds *kinds);
 void vdi_kinds_call_end(struct vdi_kinds *kinds);
+/* done, on any thread and perhaps before this returns, when the definition (`plural.group`) is served as it was at revision, or will not be: VD_OK; VD_TIMEOUT: it is
+ * still to come (VDI_KIND_PATIENCE); VD_CLOSED. VD_NOMEM. */
+typedef void (*vdi_kind_fn)(void *arg, vd_status status);
+VDI_MUST_USE vd_status vdi_kinds_await(struct vd_server *server, struct vd_bytes definition, vd_rev revision, vdi_kind_fn done, void *arg);
 /* The server's lock is held. */
 void vdi_kinds_wake_locked(struct vdi_kinds *kinds);
 #endif

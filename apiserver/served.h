@@ -1,7 +1,8 @@
 /* What a server serves at one moment: its kinds, and the documents that tell of them.
  *
  * A snapshot, shared by reference and never changed. The server has the newest one; each loop has a use of the one that it goes by, and takes the newest when it is
- * told to (vdi_http_loop_reload), so that a request looks things up without a lock. Requests and watches keep their resource, not the set. Any thread.
+ * told to (vdi_http_loop_reload) or a request comes (vdi_http_loop_freshen), so that a request looks things up without a lock. Requests and watches keep their
+ * resource, not the set. Any thread.
  */
 #ifndef VDI_SERVED_H
 #define VDI_SERVED_H

@@ -49,10 +49,10 @@ condition() {
 	curl -sf "${url[$1]}$crds/$2.two.example.com" | jq -e --arg type "$3" --arg status "$4" '.status.conditions[] | select(.type == $type and .status == $status)' >/dev/null
 }
 objects() { echo "${url[$1]}/apis/two.example.com/v1/namespaces/default/$2"; }
-# by all of a server's loops, which take connections in turn
+# At once, by all of a server's loops, which take connections in turn: a definition that a server shows as Established is served by it.
 served() {
 	for _ in 1 2 3 4 5 6 7 8; do
-		curl -sf "$(objects "$1" "$2")" | jq -e '.kind | endswith("List")' >/dev/null || return 1
+		curl -sf "$(objects "$1" "$2")" | jq -e '.kind | endswith("List")' >/dev/null || fail "$1 does not serve $2, which is Established: $(curl -s "$(objects "$1" "$2")")"
 	done
 }
 # gone SERVER PLURAL: the definition and what it served
@@ -61,11 +61,11 @@ gone() {
 }
 # How often a definition was written.
 written() { "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get "/registry/apiextensions.k8s.io/customresourcedefinitions/$1.two.example.com" -w json | jq '.kvs[0].version // 0'; }
-create() {
-	curl -sf -X POST -H 'Content-Type: application/json' "$(objects "$1" "$2")" -d '{"apiVersion":"two.example.com/v1","kind":"'"$3"'","metadata":{"name":"'"$4"'"}}' >/dev/null
+# put SERVER PLURAL KIND NAME
+put() {
+	curl -sf -X POST -H 'Content-Type: application/json' "$(objects "$1" "$2")" -d '{"apiVersion":"two.example.com/v1","kind":"'"$3"'","metadata":{"name":"'"$4"'"}}' >/dev/null ||
+		fail "$4 cannot be created through $1"
 }
-# put SERVER PLURAL KIND NAME: a server that the other one has told of the kind may serve it on one of its loops before the others
-put() { until_true create "$@"; }
 list() { curl -sf "$(objects "$1" "$2")" | jq -c '[.metadata.resourceVersion, (.items[] | .metadata.name + "@" + .metadata.resourceVersion)]'; }
 # lists differ only where one was asked before the other's progress was heard of
 same_lists() { [ "$(list a "$1")" = "$(list b "$1")" ]; }
@@ -86,7 +86,7 @@ ended() {
 define a gadgets Gadget
 for server in a b; do
 	until_true condition $server gadgets Established True
-	until_true served $server gadgets
+	served $server gadgets
 done
 first=$(written gadgets)
 [ "$first" -le 3 ] || fail "the definition was written $first times"
@@ -106,12 +106,12 @@ for round in 1 2 3; do
 	define a "mark$round" "Mark$round"
 	for server in a b; do
 		until_true condition $server "mark$round" Established True
-		until_true served $server "mark$round"
+		served $server "mark$round"
 	done
 	kill -9 "${pid[b]}"
 	wait "${pid[b]}" 2>/dev/null || true
 	start b
-	until_true served b gadgets
+	served b gadgets
 done
 [ "$(written gadgets)" = "$first" ] || fail "an established definition was written again: $first, $(written gadgets)"
 [ "$(written godgets)" = "$refused" ] || fail "a refused definition was written again: $refused, $(written godgets)"
@@ -128,14 +128,17 @@ for server in a b; do
 	[ "$(jq -r .type "$scratch/watch.$server" | grep -c DELETED)" -eq 10 ] || fail "$server told of $(jq -r .type "$scratch/watch.$server" | grep -c DELETED) deletions"
 	until_true gone $server gadgets
 	until_true condition $server godgets Established True
-	until_true served $server godgets
+	served $server godgets
 done
 watches=()
 "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get --prefix /registry/two.example.com/gadgets/ --keys-only | grep -q . && fail "objects are left in etcd"
 
 # It comes again, through the other; and goes while the one that was asked dies: the other brings it to its end.
 define b gizmos Gizmo
-for server in a b; do until_true served $server gizmos; done
+for server in a b; do
+	until_true condition $server gizmos Established True
+	served $server gizmos
+done
 for i in $(seq 40); do put b gizmos Gizmo "g$i"; done
 watch b gizmos "$scratch/watch.b"
 until_true has "$scratch/watch.b" ADDED 40
@@ -147,7 +150,7 @@ ended "${watches[0]}"
 until_true gone b gizmos
 start a
 until_true gone a gizmos
-until_true served a godgets
+served a godgets
 
 for server in a b; do kill -TERM "${pid[$server]}"; done
 for server in a b; do
