@@ -6,7 +6,6 @@
 #include "json_scan.h"
 #include "k8s_proto.h"
 #include "schema.h"
-#include "unknown_fields.h"
 
 #define CHECKED_MAX ((size_t) 16 << 20)
 
@@ -17,9 +16,9 @@ static const struct vdi_k8s_message *message_of(const struct vdi_resource *resou
 	return vdi_k8s_kind_find(vd_bytes_of(vdi_resource_api_version(resource, version)), vd_bytes_of(resource->kind));
 }
 
-static vd_status check(const struct vdi_k8s_message *message, struct vd_bytes json, struct vdi_unknown_fields *unknown, struct vd_error *reterr)
+static vd_status scan(const struct vdi_k8s_message *message, struct vd_bytes json, void (*note)(void *arg, struct vd_bytes path), void *arg, struct vd_error *reterr)
 {
-	struct vdi_k8s_proto_options options = { .unknown = unknown ? vdi_unknown_fields_note : NULL, .arg = unknown };
+	struct vdi_k8s_proto_options options = { .unknown = note, .arg = arg };
 	struct vdi_buffer	     unused;
 	vd_status		     status;
 
@@ -84,7 +83,7 @@ static vd_status check_body(const struct vdi_request *request, const struct vdi_
 			    struct vd_error *reterr)
 {
 	if (message)
-		return check(message, body, unknown, reterr);
+		return scan(message, body, vdi_unknown_fields_note, unknown, reterr);
 	if (request->resource->schema)
 		return check_schema(request->resource->schema, body, unknown);
 	return vdi_crd_is(request->resource) ? check_definition(body, unknown, reterr) : VD_OK;
@@ -114,28 +113,84 @@ bool vdi_field_check_body(struct vdi_request *request)
 		return true; /* said by who takes it apart */
 	fine = judge(request, &unknown, check_body(request, message, body, &unknown, &error), &error);
 	vdi_out_fini(&unknown.refusal);
-	if (fine && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore"))) {
-		vdi_out_fini(&request->warnings);
-		request->warnings = unknown.warnings;
-	} else {
-		vdi_out_fini(&unknown.warnings);
-	}
+	if (fine && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
+		vdi_out_bytes(&request->warnings, vdi_out_slice(&unknown.warnings));
+	vdi_out_fini(&unknown.warnings);
 	return fine;
 }
 
-vd_status vdi_field_check_result(const struct vdi_resource *resource, struct vd_bytes current, struct vd_bytes result, struct vdi_http_status *status)
+bool vdi_field_check_knows(const struct vdi_resource *resource)
+{
+	return message_of(resource) != NULL;
+}
+
+/* The paths of what was there, a line each, and who hears of the others. */
+struct news {
+	struct vdi_out		   known;
+	struct vdi_unknown_fields *unknown;
+	size_t			   count;
+};
+
+static void note_known(void *arg, struct vd_bytes path)
+{
+	struct news *news = arg;
+
+	vdi_out_raw(&news->known, "\n");
+	vdi_out_bytes(&news->known, path);
+	vdi_out_raw(&news->known, "\n");
+}
+
+static void note_any(void *arg, struct vd_bytes path)
+{
+	struct news *news = arg;
+
+	(void) path;
+	news->count++;
+}
+
+static void note_new(void *arg, struct vd_bytes path)
+{
+	struct news   *news = arg;
+	struct vd_bytes known = vdi_out_slice(&news->known);
+
+	for (const char *at = known.data, *end = at + known.size; at < end;) {
+		const char *start = at + 1, *stop = memchr(start, '\n', (size_t) (end - start));
+
+		if (vd_bytes_equal((struct vd_bytes) { start, (size_t) (stop - start) }, path))
+			return;
+		at = stop + 1;
+	}
+	vdi_unknown_fields_note(news->unknown, path);
+}
+
+/* Once more, with what current has. */
+static vd_status tell_new(const struct vdi_k8s_message *message, struct vd_bytes current, struct vd_bytes patched, struct vdi_unknown_fields *unknown)
+{
+	struct news news = { .known = VDI_OUT_INIT, .unknown = unknown };
+	vd_status   status = scan(message, current, note_known, &news, NULL);
+
+	if (status == VD_OK)
+		status = scan(message, patched, note_new, &news, NULL);
+	if (news.known.failed)
+		status = VD_NOMEM;
+	vdi_out_fini(&news.known);
+	return status == VD_NOMEM || vdi_unknown_fields_failed(unknown) ? VD_NOMEM : VD_OK;
+}
+
+vd_status vdi_field_check_patched(const struct vdi_resource *resource, struct vd_bytes current, struct vd_bytes patched, struct vdi_unknown_fields *unknown,
+				  struct vd_error *reterr)
 {
 	const struct vdi_k8s_message *message = message_of(resource);
-	struct vd_error		      error = { 0 };
-	vd_status		      checked;
+	struct news		      any = { .count = 0 };
+	vd_status		      checked, before;
 
 	if (message == NULL)
 		return VD_OK;
-	checked = check(message, result, NULL, &error);
+	checked = scan(message, patched, unknown ? note_any : NULL, &any, reterr);
 	if (checked == VD_NOMEM)
 		return VD_NOMEM;
-	if (checked != VD_BAD_REQUEST || check(message, current, NULL, NULL) == VD_BAD_REQUEST)
-		return VD_OK;
-	refuse(status, resource, "", vd_bytes_of(error.message));
-	return VD_INVALID;
+	if (checked != VD_BAD_REQUEST)
+		return any.count ? tell_new(message, current, patched, unknown) : VD_OK;
+	before = scan(message, current, NULL, NULL, NULL);
+	return before == VD_BAD_REQUEST ? VD_OK : before == VD_NOMEM ? VD_NOMEM : VD_BAD_REQUEST;
 }

@@ -5,14 +5,18 @@
 #define VDI_FIELD_CHECK_H
 
 #include "http_request.h"
+#include "unknown_fields.h"
 
 /* The body of a create or an update, as JSON, before anything else is done with it. A member of another type is refused; one that the kind does not have is refused
  * with fieldValidation=Strict and becomes a warning unless it is Ignore. Text that is not JSON passes: others say so better. False after an answer was
  * sent. */
 bool vdi_field_check_body(struct vdi_request *request);
 
-/* What a patch made of current. VD_INVALID with *status filled: it has a member of another type, and current had none. Any thread. */
-VDI_MUST_USE vd_status vdi_field_check_result(const struct vdi_resource *resource, struct vd_bytes current, struct vd_bytes result,
-					      struct vdi_http_status *status);
+/* What a patch made of current. unknown, or NULL, hears of members that the kind does not have, and that current had not: what was stored before may stay.
+ * VD_BAD_REQUEST with the place and a sentence: a member is of another type, and none of current's was. Kinds without a table pass. VD_NOMEM. Any thread. */
+VDI_MUST_USE vd_status vdi_field_check_patched(const struct vdi_resource *resource, struct vd_bytes current, struct vd_bytes patched,
+					       struct vdi_unknown_fields *unknown, struct vd_error *reterr);
+/* Whether the kind has a table. */
+bool vdi_field_check_knows(const struct vdi_resource *resource);
 
 #endif

@@ -110,11 +110,8 @@ static void reply(struct vdi_request *request, int code, struct vd_bytes text)
 {
 	struct vdi_write *write = request->write;
 
-	if (write->edited.unknown.count) { /* what a patch brought and the kind does not have */
-		vdi_out_fini(&request->warnings);
-		request->warnings = write->edited.unknown.warnings;
-		write->edited.unknown.warnings = (struct vdi_out) VDI_OUT_INIT;
-	}
+	if (write->edited.unknown.count) /* what a patch brought and the kind does not have */
+		vdi_out_bytes(&request->warnings, vdi_out_slice(&write->edited.unknown.warnings));
 	if (write->edited.rule_count)
 		vdi_out_raw(&request->warnings, "Warning: 299 - \"x-kubernetes-validations are kept but not evaluated by this server\"\r\n");
 	if (write->edit.part != VDI_EDIT_SCALE) {
@@ -324,13 +321,11 @@ void vdi_handle_create(struct vdi_request *request)
 
 static void try_update(struct vdi_request *request);
 
-/* What becomes of write->current. The bodies of updates were checked before. */
+/* What becomes of write->current. */
 static vd_status edit(struct vdi_write *write)
 {
 	vd_status status = vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status);
 
-	if (status == VD_OK && write->edit.patch != VDI_PATCH_NONE && !write->edited.unchanged)
-		status = vdi_field_check_result(write->edit.resource, vdi_out_slice(&write->current), vdi_out_slice(&write->edited.text), &write->status);
 	if (status == VD_NOMEM)
 		vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
 	return status;

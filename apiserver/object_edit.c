@@ -18,6 +18,7 @@ struct edit_state {
 	struct vdi_edited      *edited;
 	struct vdi_tree   *tree;
 	struct vdi_http_status *status;
+	struct vd_bytes		current; /* of an update */
 };
 
 static vd_status no_memory(struct edit_state *state)
@@ -297,7 +298,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 
 	VDI_TRY(parse(state, state->edit->body, &root));
 	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
-	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, edited, state->status));
+	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, VD_BYTES_NONE, edited, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(choose_name(state, metadata, edited));
@@ -316,7 +317,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, edited, &tree, status };
+	struct edit_state    state = { edit, edited, &tree, status, VD_BYTES_NONE };
 	vd_status	     result;
 
 	vdi_out_reset(&edited->text);
@@ -511,7 +512,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 	struct vdi_node		*metadata;
 
 	VDI_TRY(check_type(state, root, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
-	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, state->edited, state->status));
+	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, state->current, state->edited, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(check_identity(state, metadata, old_metadata));
@@ -645,7 +646,7 @@ static void write_scale(struct edit_state *state, const struct vdi_node *root, s
 vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, NULL, &tree, NULL };
+	struct edit_state    state = { edit, NULL, &tree, NULL, VD_BYTES_NONE };
 	struct vdi_node	    *root;
 	vd_status	     status = vdi_tree_parse(&tree, current, &root, NULL);
 
@@ -677,7 +678,7 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 		return replace_whole(state, *ret_root, old_root);
 	case VDI_EDIT_STATUS:
 		VDI_TRY(wanted(state, current, &sent));
-		VDI_TRY(vdi_object_conform_written(state->edit, state->tree, sent, state->edited, state->status));
+		VDI_TRY(vdi_object_conform_written(state->edit, state->tree, sent, state->current, state->edited, state->status));
 		VDI_TRY(present(state, current, ret_root));
 		return replace_status(state, sent, *ret_root);
 	case VDI_EDIT_SCALE: break;
@@ -719,7 +720,7 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, edited, &tree, status };
+	struct edit_state    state = { edit, edited, &tree, status, current };
 	vd_status	     result;
 
 	vdi_out_reset(&edited->text);

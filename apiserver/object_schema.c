@@ -4,6 +4,7 @@
 #include "object_schema.h"
 
 #include "crd.h"
+#include "field_check.h"
 
 static vd_status no_memory(struct vdi_http_status *status)
 {
@@ -30,11 +31,67 @@ vd_status vdi_object_conform(const struct vdi_schema *schema, struct vdi_tree *t
 	return VD_OK;
 }
 
+/* The member of object that comes next in the order of keys; last NULL: the first one. */
+static const struct vdi_node *next_by_key(const struct vdi_node *object, const struct vdi_node *last)
+{
+	const struct vdi_node *next = NULL;
+
+	for (const struct vdi_node *member = object->first; member; member = member->next)
+		if ((last == NULL || vd_bytes_compare(member->key, last->key) > 0) && (next == NULL || vd_bytes_compare(member->key, next->key) < 0))
+			next = member;
+	return next;
+}
+
+/* As Go prints a map: fmt's %+v. What is longer than a fault shows is left off. */
+static void write_map(struct vdi_out *out, const struct vdi_node *node)
+{
+	bool is_array = node->kind == VDI_NODE_ARRAY;
+
+	switch (node->kind) {
+	case VDI_NODE_NULL: vdi_out_raw(out, "<nil>"); return;
+	case VDI_NODE_FALSE: vdi_out_raw(out, "false"); return;
+	case VDI_NODE_TRUE: vdi_out_raw(out, "true"); return;
+	case VDI_NODE_NUMBER:
+	case VDI_NODE_STRING: vdi_out_bytes(out, node->text); return;
+	default: break;
+	}
+	vdi_out_raw(out, is_array ? "[" : "map[");
+	for (const struct vdi_node *child = is_array ? node->first : next_by_key(node, NULL); child && out->size <= 2 * VDI_FAULT_VALUE_SIZE;
+	     child = is_array ? child->next : next_by_key(node, child)) {
+		if (child != (is_array ? node->first : next_by_key(node, NULL)))
+			vdi_out_raw(out, " ");
+		if (!is_array) {
+			vdi_out_bytes(out, child->key);
+			vdi_out_raw(out, ":");
+		}
+		write_map(out, child);
+	}
+	vdi_out_raw(out, "]");
+}
+
+/* A strategic merge patch itself is what upstream shows, of others what they made. */
+static vd_status write_refused(const struct vdi_edit *edit, const struct vdi_node *root, struct vdi_out *out)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *patch;
+	vd_status	 status;
+
+	if (edit->patch != VDI_PATCH_STRATEGIC) {
+		vdi_tree_write(out, root);
+		return out->failed ? VD_NOMEM : VD_OK;
+	}
+	status = vdi_tree_parse(&tree, edit->body, &patch, NULL);
+	if (status == VD_OK)
+		write_map(out, patch);
+	vdi_tree_fini(&tree);
+	return status != VD_OK || out->failed ? VD_NOMEM : VD_OK; /* it was parsed before */
+}
+
 /* NewInvalid of a nameless kind, as pkg/endpoints/handlers/patch.go makes it. */
-static vd_status refuse_patched(struct vdi_edited *edited, const struct vdi_out *patched, const char *why, struct vd_bytes what, struct vdi_http_status *status)
+static vd_status refuse_patched(struct vdi_edited *edited, struct vd_bytes refused, const char *why, struct vd_bytes what, struct vdi_http_status *status)
 {
 	vdi_faults_reset(&edited->faults);
-	vdi_faults_add_text(&edited->faults, VDI_FAULT_INVALID, vd_bytes_of("patch"), vdi_out_slice(patched), "%s%.*s", why, (int) what.size, (const char *) what.data);
+	vdi_faults_add_text(&edited->faults, VDI_FAULT_INVALID, vd_bytes_of("patch"), refused, "%s%.*s", why, (int) what.size, (const char *) what.data);
 	return vdi_faults_refuse(&edited->faults, status, "", "", VD_BYTES_NONE);
 }
 
@@ -46,11 +103,27 @@ static vd_status conform_definition(struct vdi_tree *tree, struct vdi_node *root
 	return result == VD_NOMEM ? no_memory(status) : result;
 }
 
-static vd_status conform(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vdi_unknown_fields *unknown, struct vdi_http_status *status,
-			 struct vd_error *reterr)
+/* Nothing of Kubernetes' own kinds goes: what they do not have is kept, and told. */
+static vd_status conform_patched(const struct vdi_edit *edit, const struct vdi_node *root, struct vd_bytes current, struct vdi_unknown_fields *unknown,
+				 struct vdi_http_status *status, struct vd_error *reterr)
+{
+	struct vdi_out patched = VDI_OUT_INIT;
+	vd_status      result = VD_NOMEM;
+
+	vdi_tree_write(&patched, root);
+	if (!patched.failed)
+		result = vdi_field_check_patched(edit->resource, current, vdi_out_slice(&patched), unknown, reterr);
+	vdi_out_fini(&patched);
+	return result == VD_NOMEM ? no_memory(status) : result;
+}
+
+static vd_status conform(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vd_bytes current, struct vdi_unknown_fields *unknown,
+			 struct vdi_http_status *status, struct vd_error *reterr)
 {
 	if (vdi_crd_is(edit->resource))
 		return conform_definition(tree, root, unknown, status, reterr);
+	if (edit->resource->schema == NULL)
+		return edit->patch == VDI_PATCH_NONE || !vdi_field_check_knows(edit->resource) ? VD_OK : conform_patched(edit, root, current, unknown, status, reterr);
 	return vdi_object_conform(edit->resource->schema, tree, root, unknown, status);
 }
 
@@ -60,27 +133,33 @@ static vd_status refuse_body(const struct vdi_resource *resource, const char *wh
 	return VD_INVALID;
 }
 
-vd_status vdi_object_conform_written(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vdi_edited *edited, struct vdi_http_status *status)
+vd_status vdi_object_conform_written(const struct vdi_edit *edit, struct vdi_tree *tree, struct vdi_node *root, struct vd_bytes current, struct vdi_edited *edited,
+				     struct vdi_http_status *status)
 {
 	bool			   is_patch = edit->patch != VDI_PATCH_NONE;
 	struct vdi_unknown_fields *unknown = is_patch && edit->unknown != VDI_UNKNOWN_IGNORED ? &edited->unknown : NULL;
-	struct vdi_out		   patched = VDI_OUT_INIT;
+	struct vdi_out		   refused = VDI_OUT_INIT;
 	struct vd_error		   error = { 0 };
+	bool			   is_refused;
 	vd_status		   result;
 
 	vdi_unknown_fields_reset(&edited->unknown);
-	if (edit->resource->schema == NULL && !vdi_crd_is(edit->resource))
-		return VD_OK;
-	if (is_patch && (edit->unknown == VDI_UNKNOWN_REFUSED || vdi_crd_is(edit->resource)))
-		vdi_tree_write(&patched, root);
-	result = patched.failed ? no_memory(status) : conform(edit, tree, root, unknown, status, &error);
-	if (result == VD_BAD_REQUEST && is_patch)
-		result = refuse_patched(edited, &patched, "", vd_bytes_of(error.message), status);
+	/* Before anything goes of it. */
+	result = is_patch && (vdi_crd_is(edit->resource) || (edit->resource->schema && edit->unknown == VDI_UNKNOWN_REFUSED)) ? write_refused(edit, root, &refused) : VD_OK;
+	if (result == VD_OK)
+		result = conform(edit, tree, root, current, unknown, status, &error);
+	is_refused = result == VD_BAD_REQUEST || (result == VD_OK && edited->unknown.count && edit->unknown == VDI_UNKNOWN_REFUSED);
+	if (is_patch && is_refused && refused.size == 0 && write_refused(edit, root, &refused) != VD_OK)
+		result = VD_NOMEM;
+	if (result == VD_NOMEM)
+		(void) no_memory(status);
+	else if (result == VD_BAD_REQUEST && is_patch)
+		result = refuse_patched(edited, vdi_out_slice(&refused), "", vd_bytes_of(error.message), status);
 	else if (result == VD_BAD_REQUEST)
 		result = refuse_body(edit->resource, error.message, status);
-	else if (result == VD_OK && edited->unknown.count && edit->unknown == VDI_UNKNOWN_REFUSED)
-		result = refuse_patched(edited, &patched, "strict decoding error: ", vdi_out_slice(&edited->unknown.refusal), status);
-	vdi_out_fini(&patched);
+	else if (is_refused)
+		result = refuse_patched(edited, vdi_out_slice(&refused), "strict decoding error: ", vdi_out_slice(&edited->unknown.refusal), status);
+	vdi_out_fini(&refused);
 	return result;
 }
 

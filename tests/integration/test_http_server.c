@@ -245,7 +245,18 @@ static void r612_fields_are_checked_against_the_kind(void **state)
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"data\":{\"x\":1}}", 400,
 	       "cannot be handled as a ConfigMap: data.x: is not a string");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"fields\"}}", 201, "fields");
-	expect("PATCH", CM "/fields", HTTP_MERGE, "{\"data\":{\"x\":1}}", 400, "data.x: is not a string");
+	expect("PATCH", CM "/fields", HTTP_MERGE, "{\"data\":{\"x\":1}}", 422, "data.x: is not a string");
+	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"datum\":1}", 422, "strict decoding error: unknown field \\\"datum\\\"");
+	answer = request("PATCH", CM "/fields?dryRun=All", HTTP_MERGE, "{\"datum\":1}"); /* Warn is the default */
+	assert_int_equal(answer.code, 200);
+	assert_non_null(strstr(answer.head, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n"));
+	free_answer(&answer);
+	answer = request("PATCH", CM "/fields?fieldValidation=Ignore", HTTP_MERGE, "{\"datum\":1}");
+	assert_int_equal(answer.code, 200);
+	assert_null(strstr(answer.head, "Warning:"));
+	free_answer(&answer);
+	/* what was stored so may stay */
+	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"data\":{\"x\":\"1\"}}", 200, "\"x\":\"1\"");
 	expect("PUT", CM "/fields?fieldValidation=Strict", JSON, unknown, 400, "strict decoding error");
 	/* a definition has tables of its own */
 	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All&fieldValidation=Strict", JSON,

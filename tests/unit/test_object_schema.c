@@ -234,6 +234,85 @@ static void every_failed_allocation_of_a_definition_is_reported(void **state)
 		}
 }
 
+static const struct vdi_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods", .namespaced = true, .built_in = true, .has_status = true };
+
+#define POD_HEAD "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"5\"}"
+#define POD	 POD_HEAD ",\"spec\":{\"nodeName\":\"a\"}}"
+#define ODD_POD	 POD_HEAD ",\"spec\":{\"odd\":1}}"
+#define QUOTED	 "{\\\"apiVersion\\\":\\\"v1\\\",\\\"kind\\\":\\\"Pod\\\",\\\"metadata\\\":{\\\"name\\\":\\\"x\\\",\\\"namespace\\\":\\\"n\\\",\\\"uid\\\":\\\"u\\\",\\\"resourceVersion\\\":\\\"5\\\"}"
+
+/* Kubernetes' own kinds, which have tables; result: of a refusal its message, else what is told. */
+static const struct row pod_rows[] = {
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_IGNORED, POD, "{\"spec\":{\"odd\":1}}", "", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_WARNED, POD, "{\"spec\":{\"odd\":1}}", "unknown field \"spec.odd\"", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_REFUSED, POD, "{\"spec\":{\"nodeName\":\"b\"}}", "", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_REFUSED, ODD_POD, "{\"spec\":{\"nodeName\":\"b\"}}", "", 0 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_REFUSED, POD, "{\"spec\":{\"odd\":1},\"more\":2}",
+	  " \"\" is invalid: patch: Invalid value: \"" QUOTED ",\\\"spec\\\":{\\\"nodeName\\\":\\\"a\\\",\\\"odd\\\":1},\\\"more\\\":2}\": "
+	  "strict decoding error: unknown field \"spec.odd\", unknown field \"more\"",
+	  422 },
+	{ 0, VDI_PATCH_OPERATIONS, VDI_UNKNOWN_REFUSED, POD, "[{\"op\":\"add\",\"path\":\"/spec/odd\",\"value\":1}]",
+	  " \"\" is invalid: patch: Invalid value: \"" QUOTED ",\\\"spec\\\":{\\\"nodeName\\\":\\\"a\\\",\\\"odd\\\":1}}\": strict decoding error: unknown field \"spec.odd\"", 422 },
+	{ 0, VDI_PATCH_STRATEGIC, VDI_UNKNOWN_REFUSED, POD, "{\"spec\":{\"odd\":[1,null,{}],\"nodeName\":\"a b\"},\"metadata\":{\"labels\":{\"b\":\"\",\"a\":\"x\"}}}",
+	  " \"\" is invalid: patch: Invalid value: \"map[metadata:map[labels:map[a:x b:]] spec:map[nodeName:a b odd:[1 <nil> map[]]]]\": strict decoding error: "
+	  "unknown field \"spec.odd\"",
+	  422 },
+	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_IGNORED, POD, "{\"spec\":{\"priority\":\"1\"}}",
+	  " \"\" is invalid: patch: Invalid value: \"" QUOTED ",\\\"spec\\\":{\\\"nodeName\\\":\\\"a\\\",\\\"priority\\\":\\\"1\\\"}}\": spec.priority: is not a number", 422 },
+	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, VDI_UNKNOWN_REFUSED, POD, "{\"status\":{\"odd\":1}}",
+	  " \"\" is invalid: patch: Invalid value: \"" QUOTED ",\\\"spec\\\":{\\\"nodeName\\\":\\\"a\\\"},\\\"status\\\":{\\\"odd\\\":1}}\": strict decoding error: unknown field \"status.odd\"", 422 },
+};
+
+static vd_status run_pod(struct fixture *fixture, const struct row *row)
+{
+	struct vdi_edit edit = { .resource = &pods, .namespace_name = vd_bytes_of("n"), .name = vd_bytes_of("x"), .body = vd_bytes_of(row->body), .part = row->part,
+				 .patch = row->patch, .unknown = row->unknown };
+
+	memset(fixture, 0, sizeof *fixture);
+	return vdi_edit_update(&edit, vd_bytes_of(row->current), &fixture->edited, &fixture->status);
+}
+
+static void r612_patches_bring_what_the_kind_has(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(pod_rows); i++) {
+		const struct row *row = &pod_rows[i];
+		struct fixture	  fixture;
+
+		assert_status(run_pod(&fixture, row), row->code ? VD_INVALID : VD_OK);
+		assert_int_equal(fixture.status.code, row->code);
+		if (row->code)
+			assert_string_equal(fixture.status.message, row->result);
+		else
+			assert_true(vd_bytes_equal(vdi_out_slice(&fixture.edited.unknown.refusal), vd_bytes_of(row->result)));
+		vdi_edited_fini(&fixture.edited);
+	}
+}
+
+static void every_failed_allocation_of_a_patch_is_reported(void **state)
+{
+	int64_t live = vdi_alloc_live();
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(pod_rows); i++)
+		for (uint64_t nth = 1;; nth++) {
+			struct fixture fixture;
+			vd_status      status;
+			bool	       failed;
+
+			vdi_alloc_fail_nth(nth, 1);
+			status = run_pod(&fixture, &pod_rows[i]);
+			failed = vdi_alloc_failed();
+			vdi_alloc_fail_nth(0, 0);
+			vdi_edited_fini(&fixture.edited);
+			if (failed && (status != VD_NOMEM || fixture.status.code != 500))
+				fail_msg("row %zu, allocation %llu: %s %d %s", i, (unsigned long long) nth, vd_status_name(status), fixture.status.code, fixture.status.message);
+			assert_int_equal(vdi_alloc_live(), live);
+			if (!failed)
+				break;
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +321,8 @@ int main(void)
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(r612_definitions_are_what_they_can_be),
 		cmocka_unit_test(every_failed_allocation_of_a_definition_is_reported),
+		cmocka_unit_test(r612_patches_bring_what_the_kind_has),
+		cmocka_unit_test(every_failed_allocation_of_a_patch_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
