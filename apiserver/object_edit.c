@@ -120,12 +120,26 @@ static bool all_strings(const struct vdi_node *node, enum vdi_node_kind kind)
 	return true;
 }
 
+/* Go's decoder makes an empty string of a null where a string is an element; custom kinds' metadata goes through it too (apiextensions-apiserver
+ * pkg/apiserver/schema/objectmeta/coerce.go). */
+static void fill_nulls(struct vdi_node *list)
+{
+	for (struct vdi_node *item = list ? list->first : NULL; item; item = item->next)
+		if (item->kind == VDI_NODE_NULL) {
+			item->kind = VDI_NODE_STRING;
+			item->text = key("");
+		}
+}
+
 /* What a typed decoder would refuse. */
 static vd_status check_types(struct edit_state *state, const struct vdi_node *metadata)
 {
 	static const char *const texts[] = { "name", "generateName", "namespace", "uid", "resourceVersion" };
 	static const char *const maps[] = { "labels", "annotations" };
 
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(maps); i++)
+		fill_nulls(vdi_tree_get(state->tree, metadata, key(maps[i])));
+	fill_nulls(vdi_tree_get(state->tree, metadata, key("finalizers")));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
 		const struct vdi_node *node = vdi_tree_get(state->tree, metadata, key(texts[i]));
 

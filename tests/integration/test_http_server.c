@@ -257,6 +257,7 @@ static void r612_fields_are_checked_against_the_kind(void **state)
 	free_answer(&answer);
 	/* what was stored so may stay */
 	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"data\":{\"x\":\"1\"}}", 200, "\"x\":\"1\"");
+	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"nulls\",\"labels\":{\"a\":null}}}", 201, "\"labels\":{\"a\":\"\"}");
 	expect("PUT", CM "/fields?fieldValidation=Strict", JSON, unknown, 400, "strict decoding error");
 	/* a definition has tables of its own */
 	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All&fieldValidation=Strict", JSON,
