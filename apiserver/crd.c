@@ -150,6 +150,77 @@ static vd_status take_schema(struct reading *reading, struct vdi_resource *resou
 	return status;
 }
 
+/* The best version that is better and not deprecated itself; empty: there is none. */
+static struct vd_bytes successor_of(struct reading *reading, const struct vdi_resource *resource)
+{
+	const struct vdi_node *versions = get(reading, reading->spec, "versions");
+	struct vd_bytes	       best = VD_BYTES_NONE;
+	char		       best_text[64], text[64];
+
+	(void) snprintf(best_text, sizeof best_text, "%.63s", resource->version);
+	for (const struct vdi_node *version = versions->first; version; version = version->next) {
+		struct vd_bytes name = vdi_tree_string_of(get(reading, version, "name"));
+
+		if (!is_true(get(reading, version, "served")) || is_true(get(reading, version, "deprecated")) || name.size == 0 || name.size >= sizeof text)
+			continue;
+		(void) snprintf(text, sizeof text, "%.*s", (int) name.size, (const char *) name.data);
+		if (vdi_resource_compare_versions(text, best_text) < 0) {
+			best = name;
+			memcpy(best_text, text, sizeof best_text);
+		}
+	}
+	return best;
+}
+
+/* As k8s.io/apimachinery pkg/util/net, NewWarningHeader: what could end the header makes none. */
+static bool write_warning(struct vdi_out *out, struct vd_bytes text)
+{
+	const char *at = text.data;
+
+	if (text.size == 0)
+		return false;
+	vdi_out_raw(out, "Warning: 299 - \"");
+	for (size_t i = 0; i < text.size; i++) {
+		bool is_c1 = (unsigned char) at[i] == 0xC2 && i + 1 < text.size && (unsigned char) at[i + 1] < 0xA0;
+
+		if ((unsigned char) at[i] < ' ' || at[i] == 0x7f || is_c1)
+			return false;
+		if (at[i] == '"' || at[i] == '\\')
+			vdi_out_raw(out, "\\");
+		vdi_out_bytes(out, (struct vd_bytes) { at + i, 1 });
+	}
+	vdi_out_raw(out, "\"\r\n");
+	return true;
+}
+
+/* The words are of apiextensions-apiserver pkg/apiserver/customresource_handler.go, defaultDeprecationWarning. */
+static vd_status take_deprecation(struct reading *reading, struct vdi_resource *resource, const struct vdi_node *version)
+{
+	const struct vdi_node *given = get(reading, version, "deprecationWarning");
+	struct vdi_out	       text = VDI_OUT_INIT, line = VDI_OUT_INIT;
+	struct vd_bytes	       successor;
+	vd_status	       status = VD_OK;
+
+	if (!is_true(get(reading, version, "deprecated")))
+		return VD_OK;
+	if (vdi_tree_is(given, VDI_NODE_STRING)) {
+		vdi_out_bytes(&text, given->text);
+	} else {
+		vdi_out_printf(&text, "%s/%s %s is deprecated", resource->group, resource->version, resource->kind);
+		successor = successor_of(reading, resource);
+		if (successor.size)
+			vdi_out_printf(&text, "; use %s/%.*s %s", resource->group, (int) successor.size, (const char *) successor.data, resource->kind);
+	}
+	if (!text.failed && write_warning(&line, vdi_out_slice(&text)) &&
+	    (line.failed || (resource->deprecation = vdi_resource_own(resource, vdi_strndup(line.data, line.size))) == NULL))
+		status = VD_NOMEM;
+	if (text.failed || line.failed)
+		status = VD_NOMEM;
+	vdi_out_fini(&text);
+	vdi_out_fini(&line);
+	return status;
+}
+
 static vd_status take_prefix(struct reading *reading, struct vdi_resource *resource)
 {
 	size_t size = strlen(reading->root_path) + strlen(resource->group) + strlen(resource->plural) + 3;
@@ -183,6 +254,7 @@ static vd_status fill(struct reading *reading, struct vdi_resource *resource, co
 	VDI_TRY(take_fields(reading, resource, get(reading, version, "selectableFields")));
 	VDI_TRY(take_subresources(reading, resource, get(reading, version, "subresources")));
 	VDI_TRY(take_schema(reading, resource, version));
+	VDI_TRY(take_deprecation(reading, resource, version));
 	resource->api_version = resource->stored_api_version = vdi_resource_own(resource, vdi_strdup(vdi_resource_api_version(resource, version_text)));
 	if (resource->api_version == NULL)
 		return VD_NOMEM;

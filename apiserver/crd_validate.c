@@ -354,6 +354,64 @@ static vd_status check_schema(struct check *check, const char *place, const stru
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
+/* As Go's unicode.IsPrint, but that characters which nobody has assigned pass. */
+static bool is_printable(uint32_t c)
+{
+	static const struct {
+		uint32_t from, to;
+	} unseen[] = {
+		{ 0, 0x1F },	      { 0x7F, 0xA0 },	  { 0xAD, 0xAD },     { 0x600, 0x605 },	  { 0x61C, 0x61C },	{ 0x6DD, 0x6DD },	 { 0x70F, 0x70F },
+		{ 0x1680, 0x1680 },   { 0x180E, 0x180E }, { 0x2000, 0x200F }, { 0x2028, 0x202F }, { 0x205F, 0x206F },	{ 0x3000, 0x3000 },	 { 0xD800, 0xF8FF },
+		{ 0xFEFF, 0xFEFF },   { 0xFFF0, 0xFFFB }, { 0xFFFE, 0xFFFF }, { 0xE0000, 0xE0FFF }, { 0xF0000, 0x10FFFF },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(unseen); i++)
+		if (c >= unseen[i].from && c <= unseen[i].to)
+			return false;
+	return true;
+}
+
+/* The next character of valid UTF-8. */
+static uint32_t take_character(const unsigned char **at)
+{
+	uint32_t c = *(*at)++;
+	int	 rest = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
+
+	c &= rest ? 0x3Fu >> rest : 0x7F;
+	while (rest--)
+		c = c << 6 | (*(*at)++ & 0x3F);
+	return c;
+}
+
+static void check_deprecation(struct check *check, const char *place, const struct vdi_node *version)
+{
+	const struct vdi_node *warning = get(check, version, "deprecationWarning");
+	const unsigned char   *at, *start, *end;
+	char		       buffer[FIELD_MAX];
+
+	if (!vdi_tree_is(warning, VDI_NODE_STRING))
+		return;
+	if (!is_true(get(check, version, "deprecated"))) {
+		invalid(check, place, "deprecationWarning", warning->text, "can only be set for deprecated versions");
+		return;
+	}
+	if (warning->text.size > 256)
+		invalid(check, place, "deprecationWarning", warning->text, "must be <= 256 characters long");
+	if (warning->text.size == 0)
+		invalid(check, place, "deprecationWarning", warning->text, "must not be an empty string");
+	start = at = warning->text.data;
+	end = at + warning->text.size;
+	while (at < end) {
+		size_t index = (size_t) (at - start);
+
+		if (is_printable(take_character(&at)))
+			continue;
+		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, "deprecationWarning"), warning->text,
+				    "must only contain printable UTF-8 characters; non-printable character found at index %zu", index);
+		return;
+	}
+}
+
 static vd_status check_versions(struct check *check, const struct vdi_node *versions)
 {
 	size_t i = 0, storage_count = 0;
@@ -369,6 +427,7 @@ static vd_status check_versions(struct check *check, const struct vdi_node *vers
 		for (const struct vdi_node *other = versions->first; other != version; other = other->next)
 			is_unique &= !vd_bytes_equal(name, text(check, other, "name"));
 		check_label(check, place, "name", name, false);
+		check_deprecation(check, place, version);
 		VDI_TRY(check_schema(check, place, version));
 		(void) snprintf(member, sizeof member, "%s.subresources.scale", place);
 		if (vdi_tree_is(scale, VDI_NODE_OBJECT))

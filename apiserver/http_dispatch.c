@@ -310,6 +310,8 @@ static void dispatch_known(struct vdi_request *request)
 	}
 	if (!has_storable_name(request) || !begin(request))
 		return;
+	if (request->resource->deprecation)
+		vdi_out_raw(&request->warnings, request->resource->deprecation);
 	if (route->subresource.size)
 		dispatch_subresource(request);
 	else if (route->name.size)

@@ -82,8 +82,7 @@ static struct version_parts parts_of(const char *version)
 	return parts;
 }
 
-/* Below 0: a comes first, as the better one (k8s.io/apimachinery pkg/version, CompareKubeAwareVersionStrings). */
-static int compare_versions(const char *a, const char *b)
+int vdi_resource_compare_versions(const char *a, const char *b)
 {
 	struct version_parts x = parts_of(a), y = parts_of(b);
 
@@ -105,7 +104,7 @@ static size_t place_of(const struct vdi_resources *resources, const struct vdi_r
 		int order = strcmp(resources->items[at - 1]->group, resource->group);
 
 		if (order == 0)
-			order = compare_versions(resources->items[at - 1]->version, resource->version);
+			order = vdi_resource_compare_versions(resources->items[at - 1]->version, resource->version);
 		if (order <= 0)
 			break;
 		at--;

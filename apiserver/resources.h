@@ -98,6 +98,7 @@ struct vdi_resource {
 	const char		   *api_version;     /* of a custom kind: "example.com/v1"; NULL: nothing is rewritten */
 	const char		   *stored_api_version; /* what its objects are stored as */
 	const struct vdi_schema	   *schema;	   /* of a custom kind, its own; or NULL: anything goes */
+	const char		   *deprecation;   /* of a deprecated version: a Warning header line for every answer; or NULL */
 
 	struct vdi_read_defaults   *defaults;	   /* of its objects, whatever version they are stored in; a use; NULL: none, or somebody else's business */
 
@@ -125,6 +126,9 @@ struct vdi_resource *vdi_resource_ref(struct vdi_resource *resource);
 struct vdi_resource *vdi_resource_unref(struct vdi_resource *resource);
 /* Before the resource is shared: memory is freed with it. NULL when there is no memory, for it or for remembering it (then it is freed). */
 void *vdi_resource_own(struct vdi_resource *resource, void *memory);
+
+/* Below 0: version a comes first, as the better one (k8s.io/apimachinery pkg/version, CompareKubeAwareVersionStrings). */
+int vdi_resource_compare_versions(const char *a, const char *b);
 
 /* Starts with the built-in kinds. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_resources_init(struct vdi_resources *resources);

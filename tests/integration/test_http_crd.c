@@ -265,6 +265,42 @@ static void members_that_a_definition_does_not_have_are_told(void **state)
 	expect("GET", path, "", "", 200, "\"storedVersions\":[\"v1\"]");
 }
 
+/* On every answer for the version, whatever it says, and beside other warnings. */
+static void a_deprecated_version_is_warned_of(void **state)
+{
+	static const char line[] = "\r\nWarning: 299 - \"example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget\"\r\n";
+	static const char schema[] = "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}";
+	char		  versions[1024];
+	char		 *text;
+	int		  code, watch;
+
+	(void) snprintf(versions, sizeof versions, "{\"name\":\"v1\",\"served\":true,\"storage\":true,%s},{\"name\":\"v1beta1\",\"served\":true,\"storage\":false,\"deprecated\":true,%s}", schema, schema);
+	create_crd("widgets", "Widget", versions, "");
+	await_established("widgets");
+	expect("POST", WIDGETS("v1beta1"), JSON, WIDGET("v1beta1", "a", ""), 201, line);
+	expect("POST", WIDGETS("v1beta1") "?dryRun=All", JSON, WIDGET("v1beta1", "b", ",\"odd\":1"), 201, line);
+	expect("POST", WIDGETS("v1beta1") "?dryRun=All", JSON, WIDGET("v1beta1", "b", ",\"odd\":1"), 201, "\r\nWarning: 299 - \"unknown field \\\"odd\\\"\"\r\n");
+	expect("PATCH", WIDGETS("v1beta1") "/a", MERGE, "{\"odd\":1}", 200, line);
+	expect("PATCH", WIDGETS("v1beta1") "/a", MERGE, "{\"odd\":1}", 200, "unknown field \\\"odd\\\"");
+	expect("GET", WIDGETS("v1beta1"), "", "", 200, line);
+	expect("GET", WIDGETS("v1beta1") "/a", TABLE, "", 200, line);
+	expect("GET", WIDGETS("v1beta1") "/nope", "", "", 404, line);
+	watch = http_open(fixture.port, 0);
+	http_send_request(watch, "GET", WIDGETS("v1beta1") "?watch=true", "", "");
+	text = http_read_until(watch, "\r\n\r\n");
+	assert_non_null(strstr(text, line));
+	free(text);
+	(void) close(watch);
+	text = get(WIDGETS("v1"), &code);
+	assert_int_equal(code, 200);
+	assert_null(strstr(text, "Warning:"));
+	free(text);
+	expect("PATCH", CRDS "/widgets.example.com", "Content-Type: application/json-patch+json\r\n",
+	       "[{\"op\":\"add\",\"path\":\"/spec/versions/0/deprecationWarning\",\"value\":\"x\"}]", 422,
+	       "spec.versions[0].deprecationWarning: Invalid value: \\\"x\\\": can only be set for deprecated versions");
+	expect("DELETE", WIDGETS("v1beta1") "/a", "", "", 200, line);
+}
+
 static void versions_share_objects_and_watches_go_on(void **state)
 {
 	static const char patch[] = "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":false," ANYTHING
@@ -356,7 +392,8 @@ static void definitions_are_served_after_a_restart(void **state)
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
 	create_crd("wodgets", "Widget", V1, "");
 	restart_server();
-	expect("GET", WIDGETS("v1") "/a", "", "", 200, "\"name\":\"a\"");
+	for (int i = 0; i < 4; i++)
+		expect("GET", WIDGETS("v1") "/a", "", "", 200, "\"name\":\"a\"");
 	await(CRDS "/wodgets.example.com", 200, "\"status\":\"False\",\"type\":\"NamesAccepted\"");
 	/* And while one is on its way out. */
 	expect("PATCH", WIDGETS("v1") "/a", MERGE, "{\"metadata\":{\"finalizers\":[\"x.y/z\"]}}", 200, "");
@@ -372,9 +409,10 @@ static void two_servers_see_each_others_definitions(void **state)
 {
 	struct http_fixture other = { .env = fixture.env, .store = fixture.store };
 
-	http_fixture_start(&other, 1, NULL);
+	http_fixture_start(&other, 2, NULL);
 	make_widgets();
-	await_answer(other.port, WIDGETS("v1"), 200, "WidgetList", false);
+	for (int i = 0; i < 4; i++) /* all loops, at once: it is Established */
+		http_expect(other.port, "GET", WIDGETS("v1"), "", "", 200, "WidgetList");
 	http_expect(other.port, "POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
 	expect("GET", WIDGETS("v1") "/a", "", "", 200, "");
 	http_expect(other.port, "DELETE", CRDS "/widgets.example.com", "", "", 200, "");
@@ -734,6 +772,7 @@ int main(void)
 		TEST(a_schema_holds_for_its_objects),
 		TEST(definitions_are_checked),
 		TEST(members_that_a_definition_does_not_have_are_told),
+		TEST(a_deprecated_version_is_warned_of),
 		TEST(versions_share_objects_and_watches_go_on),
 		TEST(names_in_use_are_not_accepted),
 		TEST(objects_go_before_their_definition),

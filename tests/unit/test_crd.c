@@ -13,7 +13,7 @@
 	"{\"metadata\":{\"name\":\"widgets.example.com\",\"uid\":\"u1\",\"generation\":3},\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{"        \
 	"\"plural\":\"widgets\",\"singular\":\"widget\",\"kind\":\"Widget\",\"listKind\":\"WidgetList\",\"shortNames\":[\"wd\"]},\"versions\":[" versions "]}}"
 #define TWO                                                                                                                                                        \
-	"{\"name\":\"v1beta1\",\"served\":true,\"storage\":false," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"}]},{\"name\":\"v1\",\"served\":true,"          \
+	"{\"name\":\"v1beta1\",\"served\":true,\"storage\":false,\"deprecated\":true," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"}]},{\"name\":\"v1\",\"served\":true,"          \
 	"\"storage\":true," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"},{\"jsonPath\":\".spec.b\"}],\"additionalPrinterColumns\":[{\"name\":\"A\","         \
 	"\"type\":\"integer\",\"jsonPath\":\".spec.a\",\"priority\":1}],\"subresources\":{\"status\":{},\"scale\":{\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":" \
 	"\".status.r\"}}},{\"name\":\"v2\",\"served\":false,\"storage\":false," ANYTHING "}"
@@ -257,6 +257,78 @@ static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 	}
 }
 
+#define DEPRECATED(more) "{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"deprecated\":true" more "}"
+#define WARNING(text)	 ",\"deprecationWarning\":\"" text "\""
+#define UNPRINTABLE	 "must only contain printable UTF-8 characters; non-printable character found at index "
+#define AT		 "spec.versions[0].deprecationWarning: Invalid value: "
+#define HUNDRED		 "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+
+static void a_deprecation_can_be_told(void **state)
+{
+	static const char *const rows[][2] = { /* NULL: all is fine */
+		{ CRD(DEPRECATED("")), NULL },
+		{ CRD(DEPRECATED(WARNING("an \\\"old\\\" one, na\u00efve"))), NULL },
+		{ CRD(DEPRECATED(",\"deprecationWarning\":null")), NULL },
+		{ CRD(DEPRECATED(WARNING(HUNDRED HUNDRED "01234567890123456789012345678901234567890123456789012345"))), NULL },
+		{ CRD(DEPRECATED(WARNING(HUNDRED HUNDRED "012345678901234567890123456789012345678901234567890123456"))), "\": must be <= 256 characters long" },
+		{ CRD(DEPRECATED(WARNING(""))), AT "\"\": must not be an empty string" },
+		{ CRD(DEPRECATED(WARNING("a\\nb"))), AT "\"a\\nb\": " UNPRINTABLE "1" },
+		{ CRD(DEPRECATED(WARNING("\\u00e9\\u0085"))), UNPRINTABLE "2" },
+		{ CRD(DEPRECATED(WARNING("ab\\u2028"))), UNPRINTABLE "2" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING WARNING("x") "}"), AT "\"x\": can only be set for deprecated versions" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"deprecated\":false," ANYTHING WARNING("") "}"), AT "\"\": can only be set for deprecated versions" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	  tree = VDI_TREE_INIT;
+		struct vdi_faults faults = { 0 };
+		struct vdi_node	 *root;
+		struct vd_bytes	  message;
+		size_t		  rule_count;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
+		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
+		message = vdi_faults_message(&faults);
+		if (rows[i][1] == NULL ? faults.count > 0 : faults.count != 1 || memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL)
+			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
+		vdi_faults_fini(&faults);
+		vdi_tree_fini(&tree);
+	}
+}
+
+#define VERSION(name, more) "{\"name\":\"" name "\",\"served\":true," ANYTHING more "}"
+#define V2_STORED	     "{\"name\":\"v2\",\"served\":true,\"storage\":true," ANYTHING "}"
+
+static void a_deprecated_version_says_so(void **state)
+{
+	static const struct {
+		const char *definition, *version, *line;
+	} rows[] = {
+		{ CRD(VERSION("v1", "") "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true") "," V2_STORED), "v2", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true") "," V2_STORED), "v1", "Warning: 299 - \"example.com/v1 Widget is deprecated; use example.com/v2 Widget\"\r\n" },
+		{ CRD(VERSION("v1beta1", ",\"deprecated\":true") "," VERSION("v3alpha1", "") "," VERSION("v3", ",\"deprecated\":true") "," VERSION("v1beta2", "") "," V2_STORED),
+		  "v1beta1", "Warning: 299 - \"example.com/v1beta1 Widget is deprecated; use example.com/v2 Widget\"\r\n" },
+		{ CRD(VERSION("v3", ",\"deprecated\":true") "," V2_STORED), "v3", "Warning: 299 - \"example.com/v3 Widget is deprecated\"\r\n" },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("say \\\"when\\\" \\\\ else")) "," V2_STORED), "v1", "Warning: 299 - \"say \\\"when\\\" \\\\ else\"\r\n" },
+		/* others may have stored it */
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("x\\r\\nY: z")) "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("\\u0085")) "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("")) "," V2_STORED), "v1", NULL },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const struct vdi_resource *resource;
+		struct vdi_crd		   crd;
+
+		assert_status(vdi_crd_read(vd_bytes_of(rows[i].definition), "/registry/", &crd, NULL), VD_OK);
+		resource = vdi_resources_find(&crd.resources, vd_bytes_of("example.com"), vd_bytes_of(rows[i].version), vd_bytes_of("widgets"));
+		assert_non_null(resource);
+		assert_string_equal(resource->deprecation ? resource->deprecation : "none", rows[i].line ? rows[i].line : "none");
+		vdi_crd_fini(&crd);
+	}
+}
+
 static vd_status all_of_it(void)
 {
 	struct vdi_tree	     tree = VDI_TREE_INIT;
@@ -319,6 +391,8 @@ int main(void)
 		cmocka_unit_test(a_stored_version_is_exchanged),
 		cmocka_unit_test(r612_a_definition_has_its_members_only),
 		cmocka_unit_test(r691_selectable_fields_are_fields_of_the_schema),
+		cmocka_unit_test(a_deprecation_can_be_told),
+		cmocka_unit_test(a_deprecated_version_says_so),
 		cmocka_unit_test(out_of_memory_is_said_and_leaves_nothing),
 	};
 
