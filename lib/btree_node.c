@@ -104,6 +104,10 @@ size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btr
 		int		order;
 
 		if (!prefix_known) {
+			if (low < high && vd_bytes_equal(key, other)) { /* which is how most searches end */
+				*ret_found = true;
+				return middle;
+			}
 			order = compare_prefix(key, other.data, prefix_size);
 			if (order)
 				return order < 0 ? 0 : count;
