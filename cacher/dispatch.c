@@ -3,10 +3,12 @@
  * still be answered, never here. */
 #include "dispatch.h"
 
+#include "actor_threads.h"
 #include "cache_watcher.h"
 #include "caching_object.h"
 
 #define FRAMES_KEPT VD_SECONDS(2)
+#define LANES_TOGETHER 64
 
 /* ---- Events ---- */
 
@@ -71,15 +73,22 @@ static void dispatch_event(struct vd_cacher *cacher, struct vdi_event *event, ui
 		mark_lanes(cacher, buffer->matches[i].group, position);
 }
 
+/* Whoever takes from an outlet gets up when some of its lanes are there and its lock is free, not in the middle of the first. */
 static void wake_lanes(struct vd_cacher *cacher)
 {
-	while (cacher->batch_lanes) {
+	vdi_actor_calls_hold();
+	for (size_t count = 1; cacher->batch_lanes; count++) {
 		struct vdi_lane *lane = cacher->batch_lanes;
 
 		cacher->batch_lanes = lane->batch_next;
 		lane->in_batch = false;
 		vdi_outlet_post_dirty(lane, lane->batch_from);
+		if (count % LANES_TOGETHER == 0) {
+			vdi_actor_calls_release();
+			vdi_actor_calls_hold();
+		}
 	}
+	vdi_actor_calls_release();
 }
 
 /* Takes over the reference. */

@@ -12,9 +12,15 @@
  * Timers belong to the lock too. Whoever takes from the queue first moves the actors that are due into it. When a thread goes to work and
  * leaves timers without a keeper although somebody sleeps, it calls a sleeper to become the keeper.
  *
+ * The condition is signalled when the pool's lock is released, so that whoever gets up does not run into it. A thread that holds other locks meanwhile, which the
+ * actor's handler takes first thing, holds its signals back until those are released too (vdi_actor_calls_hold). A worker's memory waits for whoever is on the way
+ * to signal it (`callers`).
+ *
  * A lent thread is a blocking actor's that for the length of one event counts as a handler in that sense: the first actor that it wakes waits for it, further
  * ones call a sleeper. It is nobody's keeper, and what it leaves in the queue it leaves to a sleeper.
  */
+#include <sched.h>
+
 #include "actor_threads.h"
 #include "actor_state.h"
 #include "clock.h"
@@ -43,6 +49,7 @@ struct worker {
 	struct pool	    *pool;
 	struct vdi_thread    thread;
 	struct vdi_condition called;
+	atomic_uint	     callers; /* who took it from the sleepers and has not signalled yet */
 
 	/* Under the pool's lock. */
 	struct worker *asleep_next;
@@ -94,6 +101,7 @@ struct pool {
 	struct worker workers[];
 };
 
+#define HELD_CALLS_MAX 16 /* further ones are given at once */
 #define LENT_TURNS_MAX 16
 #define LENT_TIME_MAX VD_US(100) /* no further turn is begun after it */
 #define LENT_TIME_LONG VD_US(500)
@@ -103,6 +111,10 @@ struct pool {
 static __thread struct pool *running_for;
 /* Somebody in the queue relies on that. */
 static __thread bool is_relied_on;
+/* Signals held back. One that comes twice is given twice: meanwhile its worker may have got up by itself, and gone to sleep again. */
+static __thread unsigned       call_holds;
+static __thread struct worker *held_calls[HELD_CALLS_MAX];
+static __thread unsigned       held_call_count;
 /* Of a blocking actor's thread: its pool, and since when it may be lent. */
 static __thread struct pool *lends_to;
 static __thread vd_mono	     lends_from;
@@ -147,8 +159,32 @@ static struct worker *call_sleeper_locked(struct pool *pool)
 	} else
 		return NULL;
 	worker->is_called = true;
+	atomic_fetch_add_explicit(&worker->callers, 1, memory_order_relaxed);
 	pool->waking++;
 	return worker;
+}
+
+/* Without the lock. NULL is fine. */
+static void signal_called(struct worker *worker)
+{
+	if (worker == NULL)
+		return;
+	vdi_condition_signal(&worker->called);
+	atomic_fetch_sub_explicit(&worker->callers, 1, memory_order_release);
+}
+
+void vdi_actor_calls_hold(void)
+{
+	call_holds++;
+}
+
+void vdi_actor_calls_release(void)
+{
+	VDI_CHECK(call_holds > 0);
+	if (--call_holds)
+		return;
+	while (held_call_count)
+		signal_called(held_calls[--held_call_count]);
 }
 
 static void enqueue(struct pool_actor *actor)
@@ -165,8 +201,10 @@ static void enqueue(struct pool_actor *actor)
 	else
 		is_relied_on = true;
 	vdi_lock_release(&pool->lock);
-	if (sleeper)
-		vdi_condition_signal(&sleeper->called);
+	if (sleeper && call_holds && held_call_count < HELD_CALLS_MAX)
+		held_calls[held_call_count++] = sleeper;
+	else
+		signal_called(sleeper);
 }
 
 static void fire_timers_locked(struct pool *pool)
@@ -257,8 +295,7 @@ static void *run_worker(void *arg)
 		if (pool->queue_first || (pool->keeper == NULL && pool->timers.count))
 			sleeper = call_sleeper_locked(pool);
 		vdi_lock_release(&pool->lock);
-		if (sleeper)
-			vdi_condition_signal(&sleeper->called);
+		signal_called(sleeper);
 
 		actor = run_actor(actor);
 
@@ -302,8 +339,7 @@ static void run_lent(struct pool *pool)
 	if (pool->queue_first)
 		sleeper = call_sleeper_locked(pool);
 	vdi_lock_release(&pool->lock);
-	if (sleeper)
-		vdi_condition_signal(&sleeper->called);
+	signal_called(sleeper);
 	if (took.ns > LENT_TIME_LONG.ns)
 		lends_from.ns = begin.ns + took.ns * LENT_REST;
 }
@@ -535,8 +571,11 @@ static void stop(struct pool *pool, unsigned started)
 	for (unsigned i = 0; i < started; i++)
 		vdi_thread_join(&pool->workers[i].thread);
 	VDI_CHECK(pool->queue_first == NULL && pool->timers.count == 0);
-	for (unsigned i = 0; i < pool->worker_count; i++)
+	for (unsigned i = 0; i < pool->worker_count; i++) {
+		while (atomic_load_explicit(&pool->workers[i].callers, memory_order_acquire))
+			sched_yield();
 		vdi_condition_fini(&pool->workers[i].called);
+	}
 	vdi_lock_fini(&pool->lock);
 	vdi_free(pool);
 }

@@ -15,6 +15,11 @@ VDI_MUST_USE vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner 
  * from an actor. */
 void vdi_actor_threads_free(void *runner);
 
+/* Between these two this thread gets no sleeping thread of a pool up; the actors that it wakes wait for calls_release. For a thread that wakes actors under a lock
+ * that their handlers take: who gets up finds it free. They nest. Not for long, and nothing in between may wait for such an actor. */
+void vdi_actor_calls_hold(void);
+void vdi_actor_calls_release(void);
+
 /* Lending. The thread of a blocking actor that waits for input (a connection) wakes other actors with what came in. To get one of the pool's threads up for that
  * costs more than most handlers do, so between these two the caller's thread counts as one of the pool's: actors that it wakes may run in lend_end, on this
  * thread, until there are none left or it gets long; a thread of the pool is called for the rest. A thread that lost much time to a handler is not lent for a

@@ -3,6 +3,7 @@
  * it is not called any more. */
 #include "watchable.h"
 
+#include "actor_threads.h"
 #include "mvcc_store.h"
 
 static struct vdi_watch *watch_of(struct vd_store_watch *watch)
@@ -112,6 +113,8 @@ static void release_waiting_locked(struct vdi_watchable *watchable)
 
 void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store_event *events, size_t count, uint64_t first_index, vd_rev revision)
 {
+	/* Who is woken asks for the next batch at once, which takes the lock. */
+	vdi_actor_calls_hold();
 	vdi_lock_acquire(&watchable->lock);
 	for (size_t i = 0; i < count && watchable->parked_count; i++) {
 		struct wake wake = { watchable, events[i].kv->mod_rev, first_index + i };
@@ -121,6 +124,7 @@ void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store
 	watchable->notified_revision = revision;
 	release_waiting_locked(watchable);
 	vdi_lock_release(&watchable->lock);
+	vdi_actor_calls_release();
 }
 
 void vdi_watchable_tick(struct vdi_watchable *watchable)

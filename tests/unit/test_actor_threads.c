@@ -1,6 +1,8 @@
 /* Actors on a pool of threads: the common suite, and what only threads can do. */
 #include "actor_suite.h"
 
+#include "actor_threads.h"
+
 static void threads_world_free(struct actor_world *world)
 {
 	assert_null(vd_env_free(world->env));
@@ -130,6 +132,82 @@ static void a_busy_handler_that_wakes_two_calls_another_thread(void **state)
 	vd_env_free(env);
 }
 
+struct late {
+	struct vd_actor *woken;
+	struct vd_actor *messenger; /* on a thread of its own, whom no hold concerns */
+	struct vdi_wait	 ran, answered;
+	atomic_uint	 runs;
+};
+
+static void note_late(void *arg)
+{
+	struct late *late = arg;
+
+	atomic_fetch_add(&late->runs, 1);
+	vdi_wait_signal(&late->ran);
+}
+
+static void answer_late(void *arg)
+{
+	vdi_wait_signal(&((struct late *) arg)->answered);
+}
+
+/* As long as it takes to get up a thread that sleeps. */
+static void ask_messenger(struct late *late, struct vd_env *env)
+{
+	vdi_wait_init(&late->answered, env);
+	vd_actor_wake(late->messenger);
+	vdi_wait_wait(&late->answered);
+	vdi_wait_fini(&late->answered);
+}
+
+/* Calls that are held back come when the last hold is over, and none is lost. That none comes before can only be seen in the many: a thread that had not gone to
+ * sleep yet needs no call. */
+static void calls_that_are_held_come_with_the_release(void **state)
+{
+	struct late		late = { .runs = 0 };
+	struct vd_actor_options woken = { .name = "woken", .run = note_late, .arg = &late };
+	struct vd_actor_options messenger = { .name = "messenger", .run = answer_late, .arg = &late, .blocking = true };
+	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	       *env;
+	const unsigned		rounds = 200;
+	unsigned		early = 0;
+
+	(void) state;
+	env_options.threads = 1;
+	assert_status(vd_env_new_threads(&env_options, &env), VD_OK);
+	assert_status(vd_actor_new(env, &woken, &late.woken), VD_OK);
+	assert_status(vd_actor_new(env, &messenger, &late.messenger), VD_OK);
+	for (unsigned i = 0; i < rounds; i++) {
+		vdi_wait_init(&late.ran, env);
+		ask_messenger(&late, env);
+		vdi_actor_calls_hold();
+		vdi_actor_calls_hold();
+		vd_actor_wake(late.woken);
+		vdi_actor_calls_release();
+		vdi_actor_calls_hold();
+		vdi_actor_calls_release();
+		vdi_actor_calls_release();
+		vdi_wait_wait(&late.ran); /* or the test would hang */
+		vdi_wait_fini(&late.ran);
+		vdi_wait_init(&late.ran, env);
+		ask_messenger(&late, env);
+		vdi_actor_calls_hold();
+		vd_actor_wake(late.woken);
+		for (unsigned j = 0; j < 4; j++)
+			ask_messenger(&late, env);
+		early += atomic_load(&late.runs) > 2 * i + 1;
+		vdi_actor_calls_release();
+		vdi_wait_wait(&late.ran);
+		vdi_wait_fini(&late.ran);
+		assert_int_equal(atomic_load(&late.runs), 2 * i + 2);
+	}
+	assert_true(early < rounds / 2);
+	vdi_wait_for_actor_close(env, late.woken);
+	vdi_wait_for_actor_close(env, late.messenger);
+	vd_env_free(env);
+}
+
 /* One call for a sleeper answers a burst of wakes: the one who comes calls the next. */
 struct burst {
 	struct vd_actor	 *actors[3];
@@ -228,6 +306,7 @@ int main(void)
 		cmocka_unit_test(two_actors_run_at_once_on_two_threads),
 		cmocka_unit_test(blocking_actors_have_threads_of_their_own),
 		cmocka_unit_test(a_busy_handler_that_wakes_two_calls_another_thread),
+		cmocka_unit_test(calls_that_are_held_come_with_the_release),
 		cmocka_unit_test(a_burst_of_wakes_gets_all_threads_up),
 		cmocka_unit_test(a_blocking_actor_keeps_the_same_promises),
 	};
