@@ -173,11 +173,6 @@ void vdi_object_index_drop(struct vdi_object_index *index)
 	index->asked = 0;
 }
 
-bool vdi_object_index_is_wanted(const struct vdi_object_index *index)
-{
-	return !index->is_on_demand || index->asked >= VDI_INDEX_ASKED_ENOUGH;
-}
-
 static void give_up(struct vdi_object_index *index)
 {
 	vdi_object_index_clear(index);
@@ -206,6 +201,34 @@ void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *o
 		give_up(index);
 	else if (has && !add_object(index, object, value))
 		give_up(index);
+}
+
+/* Each step waits for what the one before it asked for, of all objects together. A posting that shares its bucket with another is found by the change itself. */
+void vdi_object_index_prepare(const struct vdi_object_index *index, struct vd_object *const *objects, size_t count)
+{
+	struct vdi_index_posting **places[VDI_PREPARE_MAX];
+	size_t			   found = 0;
+	struct vd_bytes		   keys[VDI_PREPARE_MAX];
+
+	VDI_CHECK_SLOW(count <= VDI_PREPARE_MAX);
+	if (!index->is_usable || index->bucket_count == 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct vd_bytes value;
+
+		if (!value_of(index, objects[i], &value))
+			continue;
+		keys[found] = vd_object_key(objects[i]);
+		places[found] = &index->buckets[hash_of(value) & (index->bucket_count - 1)];
+		__builtin_prefetch(places[found++]);
+	}
+	for (size_t i = 0; i < found; i++)
+		if (*places[i])
+			__builtin_prefetch(*places[i]);
+	for (unsigned depth = 0; depth < 2; depth++)
+		for (size_t i = 0; i < found; i++)
+			if (*places[i])
+				vdi_btree_snapshot_prefetch(vdi_btree_view(&(*places[i])->objects), keys[i], depth);
 }
 
 /* ---- Building ---- */

@@ -15,6 +15,8 @@
 
 /* So many lists that would have used it, and an index on demand is built: one list alone costs less than that. */
 #define VDI_INDEX_ASKED_ENOUGH 2
+/* Objects whose memory is asked for together. */
+#define VDI_PREPARE_MAX 16
 
 struct vdi_index_posting;
 
@@ -42,8 +44,13 @@ void		       vdi_object_index_fini(struct vdi_object_index *index);
 void		       vdi_object_index_clear(struct vdi_object_index *index);
 /* old_object leaves, object enters; either may be NULL. Out of memory makes the index unusable. */
 void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *old_object, struct vd_object *object);
+/* Asks the processor for what a change of each of these objects will look at; NULLs among them are fine. At most VDI_PREPARE_MAX. Changes nothing. */
+void vdi_object_index_prepare(const struct vdi_object_index *index, struct vd_object *const *objects, size_t count);
 /* Whether it is to be there: one on demand when lists have asked for it. */
-bool vdi_object_index_is_wanted(const struct vdi_object_index *index);
+static inline bool vdi_object_index_is_wanted(const struct vdi_object_index *index)
+{
+	return !index->is_on_demand || index->asked >= VDI_INDEX_ASKED_ENOUGH;
+}
 /* Drops it: unusable. */
 void vdi_object_index_drop(struct vdi_object_index *index);
 /* Builds it from scratch; unusable when out of memory. */

@@ -133,12 +133,6 @@ static void change_index(struct vdi_object_store *store, struct vdi_object_index
 
 static void rebuild_lost_indexes(struct vdi_object_store *store)
 {
-	bool lost = false;
-
-	for (size_t i = 0; i < place_count(store); i++)
-		lost |= is_lost(&store->indexes[i]);
-	if (!lost)
-		return;
 	if (store->changes_until_rebuild > 0) {
 		store->changes_until_rebuild--;
 		return;
@@ -177,11 +171,13 @@ void vdi_object_store_prepare(const struct vdi_object_store *store, const struct
 	for (size_t i = 0; i < count; i++)
 		if (objects[i])
 			vdi_object_prefetch(objects[i]);
-	/* What the indexes will compare. */
+	/* What the indexes will compare, then what they will go through. */
 	for (size_t index = 0; index < store->index_count; index++)
 		for (size_t i = 0; i < count && store->indexes[index].is_usable && store->indexes[index].label_key == NULL; i++)
 			if (objects[i])
 				__builtin_prefetch(vd_object_field(objects[i], store->indexes[index].field_index).data);
+	for (size_t index = 0; index < store->index_count; index++)
+		vdi_object_index_prepare(&store->indexes[index], objects, count);
 }
 
 vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key, struct vd_object *object, struct vd_object **ret_old_object)
@@ -193,9 +189,16 @@ vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_byte
 		return status;
 	store->bytes += size_of(object) - size_of(replaced);
 	if (status == VD_OK) {
-		for (size_t i = 0; i < place_count(store); i++)
-			change_index(store, &store->indexes[i], replaced, object);
-		rebuild_lost_indexes(store);
+		bool lost = false;
+
+		/* Most are not kept, nobody has asked for them. */
+		for (size_t i = 0, places = place_count(store); i < places; i++) {
+			if (store->indexes[i].is_usable)
+				change_index(store, &store->indexes[i], replaced, object);
+			lost |= is_lost(&store->indexes[i]);
+		}
+		if (lost)
+			rebuild_lost_indexes(store);
 	}
 	*ret_old_object = replaced;
 	return VD_OK;

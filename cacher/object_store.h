@@ -50,8 +50,6 @@ struct vdi_object_index *vdi_object_store_ask_label(struct vdi_object_store *sto
 
 /* Lent; NULL when absent. */
 struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key);
-/* Objects that vdi_object_store_prepare looks at together. */
-#define VDI_PREPARE_MAX 16
 /* Changes of these keys follow: what they will look at is asked for ahead, all of them at once, so that they wait for memory together and not one after the
  * other. Changes nothing; the writer only. count: up to VDI_PREPARE_MAX. */
 void vdi_object_store_prepare(const struct vdi_object_store *store, const struct vd_bytes *keys, size_t count);

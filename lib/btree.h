@@ -92,6 +92,8 @@ void *vdi_btree_snapshot_max(const struct vdi_btree_snapshot *snapshot);
 /* The same for count keys together: what one way down has to wait for, it waits for while the others' is on its way too. For keys that are not in the
  * processor's caches, some ten at a time. */
 void vdi_btree_snapshot_get_many(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys, size_t count, void **ret_values);
+/* Asks the processor for the node `depth` levels below the root on the way to key, if the tree is so deep; it waits for those above it. */
+void vdi_btree_snapshot_prefetch(const struct vdi_btree_snapshot *snapshot, struct vd_bytes key, unsigned depth);
 /* How many keys are smaller than key. */
 uint64_t vdi_btree_snapshot_rank(const struct vdi_btree_snapshot *snapshot, struct vd_bytes key);
 /* How many keys are in [from, to); 0 when to <= from. */

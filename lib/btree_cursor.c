@@ -114,6 +114,16 @@ void vdi_btree_snapshot_get_many(const struct vdi_btree_snapshot *snapshot, cons
 	}
 }
 
+void vdi_btree_snapshot_prefetch(const struct vdi_btree_snapshot *snapshot, struct vd_bytes key, unsigned depth)
+{
+	const struct vdi_btree_node *node = snapshot->root;
+
+	for (; node && node->level && depth; depth--)
+		node = inner_children(node)[vdi_btree_inner_find(node, key)];
+	if (node && depth == 0)
+		leaf_prefetch(node);
+}
+
 void *vdi_btree_snapshot_min(const struct vdi_btree_snapshot *snapshot)
 {
 	struct vdi_btree_node *node = snapshot->root;

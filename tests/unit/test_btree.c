@@ -420,6 +420,7 @@ static void many_keys_are_found_together(void **state)
 	values[0] = &tree;
 	vdi_btree_snapshot_get_many(vdi_btree_view(&tree), &(struct vd_bytes) { "a", 1 }, 1, values);
 	assert_null(values[0]);
+	vdi_btree_snapshot_prefetch(vdi_btree_view(&tree), vd_bytes_of("a"), 0);
 	for (size_t i = 0; i < 5000; i++) {
 		struct item *item;
 
@@ -440,6 +441,8 @@ static void many_keys_are_found_together(void **state)
 			vdi_btree_snapshot_get_many(vdi_btree_view(&tree), keys, count + VDI_ARRAY_SIZE(absent), values);
 			for (size_t j = 0; j < count; j++)
 				assert_ptr_equal(values[j], model.items[from + j]);
+			for (unsigned depth = 0; depth < 9; depth++) /* deeper than any */
+				vdi_btree_snapshot_prefetch(vdi_btree_view(&tree), keys[depth % count], depth);
 			for (size_t j = 0; j < VDI_ARRAY_SIZE(absent); j++)
 				assert_null(values[count + j]);
 		}

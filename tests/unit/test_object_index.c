@@ -66,6 +66,8 @@ static void r441_t172_an_index_answers_as_a_scan_does(void **state)
 
 		if (which < 40)
 			snprintf(app, sizeof app, "a%u", which); /* more than the first buckets */
+		if (step % 5 == 1) /* changes nothing, whatever is there and whatever is not */
+			vdi_object_index_prepare(&index, objects + roll(&random, KEYS - VDI_PREPARE_MAX), VDI_PREPARE_MAX);
 		change(&index, objects, (unsigned) roll(&random, KEYS), which == 44 ? NULL : app, step);
 		if (step % 37 == 0)
 			for (unsigned i = 0; i < 40; i++) {
