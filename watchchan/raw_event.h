@@ -16,9 +16,10 @@ struct vdi_raw_event {
 	bool		  is_delete;
 	bool		  initial_events_end;
 	bool		  more_in_revision;
+	bool		  has_previous; /* the store knows the state before */
 	vd_rev		  revision;
 	struct vd_kv	 *kv;	    /* reference or NULL */
-	struct vd_kv	 *previous; /* reference or NULL */
+	struct vd_kv	 *previous; /* reference, where it will be decoded; or NULL */
 	vd_mono		  received;
 };
 

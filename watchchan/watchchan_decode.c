@@ -54,10 +54,9 @@ static bool classify(struct vdi_watchchan *watchchan, bool is_delete, struct vd_
 static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw, struct vdi_slot *slot, struct vd_error *error)
 {
 	bool		  is_create = !raw->is_delete && raw->kv->create_rev == raw->kv->mod_rev;
-	bool		  old_wanted = raw->previous && (raw->is_delete || watchchan->options.predicate);
 	struct vd_object *object = NULL, *old_object = NULL;
 
-	if (!is_create && raw->previous == NULL) {
+	if (!is_create && !raw->has_previous) {
 		char text[256];
 
 		snprintf(text, sizeof text, "etcd event received with PrevKv=nil (key=\"%.*s\", modRevision=%lld, type=%s)",
@@ -67,7 +66,7 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 	}
 	if (!raw->is_delete)
 		VDI_TRY(decode(watchchan, raw->kv, &object, error));
-	if (old_wanted) {
+	if (raw->previous) {
 		vd_status status = decode(watchchan, raw->previous, &old_object, error);
 
 		/* With the policy to go on, an undecodable old state of a live object is a state nobody has seen. */

@@ -42,13 +42,15 @@ static void push_change(struct vdi_watchchan *watchchan, vd_mono now)
 {
 	const struct vd_store_batch *batch = &watchchan->batch;
 	const struct vd_store_event *event = &batch->events[watchchan->batch_next++];
+	bool			     wants_previous = event->is_delete || watchchan->options.predicate; /* its memory is cold: who does not want it does not touch it */
 	struct vdi_raw_event	     raw = {
 		.kind = VDI_RAW_CHANGE,
 		.more_in_revision = watchchan->batch_next < batch->event_count && event[1].kv->mod_rev == event->kv->mod_rev,
 		.is_delete = event->is_delete,
 		.revision = event->kv->mod_rev,
 		.kv = vd_kv_ref(event->kv),
-		.previous = event->previous ? vd_kv_ref(event->previous) : NULL,
+		.has_previous = event->previous != NULL,
+		.previous = event->previous && wants_previous ? vd_kv_ref(event->previous) : NULL,
 		.received = now,
 	};
 
