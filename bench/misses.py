@@ -17,9 +17,9 @@ reasons = {
                             "of ingest, below or above.",
     ("cacher", "delivery:100"): "the ingest of the event, 6.3 us in a batch of 8, is shared by only 100 watchers: 63 of the 80 ns. See ingest.",
     ("cacher", "delivery-consumer:*"): "the ingest of the event, 6.3 us in a batch of 8, is shared by W: 63 of the 83 ns at 100. See ingest.",
-    ("cacher", "idle:different"): "a watcher with a selector of its own is a group of its own. By the sizes of the structs: watcher 200 bytes, lane 184, predicate 104, group 96, label selector 88; what the other 1,000 are "
-                                  "(the selector's text and arrays, the index, malloc) is not told apart yet. The goal was set for watchers that share, which take 248. Next: the parsed selectors in one block, "
-                                  "and the lane inside the group while it has only one.",
+    ("cacher", "idle:different"): "a watcher with a selector of its own is a group of its own, with a lane: 208 bytes of watcher and a block of 272 with group (64), lane (128), predicate (32) and selector (37) "
+                                  "(decisions/one-history-many-cursors). The goal was set for watchers that share, which take 247. Next: the 64 bytes that a watcher needs only while it lags, lent by "
+                                  "its outlet; 416 would be left.",
     ("cacher", "object:1024"): "1,178 bytes are there before the cache starts (value, key, store); the cache adds 286, of which 250 went with the indexes of fields. Next: the decoded header of an object.",
     ("cacher", "sync:1024"): "3.2 us of CPU for each object; the wall is that of a machine with a load above 20 (459 ms in another run there, when the program before took 1,815).",
     ("http", "http-delivery:1000:8"): sockets,
