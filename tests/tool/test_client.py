@@ -5,9 +5,11 @@
 """
 import http.server
 import json
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import urllib.parse
@@ -310,6 +312,15 @@ class ClientTest(unittest.TestCase):
             result = self.run_program(command, "--server", address, "pods")
             self.assertEqual(result.returncode, 1)
             self.assertIn(address, result.stderr)
+
+    def test_a_libcurl_that_cannot_be_loaded_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "libcurl.so.4"), "w") as broken:
+                broken.write("no library")
+            for command in (["get", "pods", "--server", "http://127.0.0.1:1"], ["watch", "pods", "--server", "http://127.0.0.1:1"]):
+                result = subprocess.run([PROGRAM, *command], capture_output=True, text=True, timeout=60, env={**os.environ, "LD_LIBRARY_PATH": folder})
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("requests need libcurl (Debian's libcurl4)", result.stderr)
 
     def test_raw(self):
         server = self.serve(lambda path, query, number: (200, b"ok"))

@@ -402,6 +402,16 @@ class ServiceManager(Operation):
         self.assertEqual(server.end(), 0)
 
 
+class Size(Operation):
+    def test_what_only_clients_need_is_not_loaded(self):
+        server = self.server()
+        with open("/proc/%d/maps" % server.process.pid) as maps:
+            loaded = maps.read()
+        self.assertIn("libcrypto", loaded)
+        for name in ("libcurl", "libldap", "libkrb5", "libgnutls"):
+            self.assertNotIn(name, loaded)
+
+
 class End(Operation):
     def test_readyz_fails_first(self):
         server = self.server("--shutdown-delay", "10h")

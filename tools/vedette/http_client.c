@@ -2,10 +2,10 @@
  * for streams, which may be silent for ever; there TCP keep-alive finds a dead peer. */
 #include "http_client.h"
 
-#include <curl/curl.h>
 #include <jansson.h>
 #include <stdio.h>
 
+#include "curl_library.h"
 #include "exec_credential.h"
 
 #define BODY_SIZE_MAX ((size_t) 1 << 30)
@@ -86,6 +86,11 @@ vd_status vdi_http_client_new(const struct vdi_http_client_options *options, str
 	vd_status		status;
 
 	VDI_TRY(vdi_http_options_base(options, &base, reterr));
+	status = vdi_curl_load(reterr);
+	if (status != VD_OK) {
+		vdi_free(base);
+		return status;
+	}
 	client = VDI_NEW(struct vdi_http_client);
 	if (client == NULL) {
 		vdi_free(base);

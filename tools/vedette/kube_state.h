@@ -9,10 +9,10 @@
 #ifndef VDI_KUBE_STATE_H
 #define VDI_KUBE_STATE_H
 
-#include <curl/curl.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "curl_library.h"
 #include "json_stream.h"
 #include "kube_store.h"
 #include "lock.h"

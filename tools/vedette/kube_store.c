@@ -389,6 +389,7 @@ static vd_status prepare(struct vdi_kube_store *store, struct vd_error *reterr)
 {
 	struct vd_actor_options actor = { .name = "kube", .run = kube_run, .arg = store, .blocking = true };
 
+	VDI_TRY(vdi_curl_load(reterr));
 	VDI_TRY(vdi_http_options_base(store->http, &store->base, reterr));
 	VDI_TRY(vdi_kube_reader_init(&store->objects));
 	VDI_TRY(vdi_kube_event_reader_init(&store->events));

@@ -101,9 +101,10 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 	}
 	if (options->client.server == NULL)
 		options->client.server = VDI_DEFAULT_SERVER;
-	if (vdi_http_client_new(&options->client, ret_client, &error) == VD_OK)
+	status = vdi_http_client_new(&options->client, ret_client, &error);
+	if (status == VD_OK)
 		return true;
 	vdi_etcd_source_close(*ret_source);
-	*ret_exit = vdi_command_mistake(command, "%s", error.message);
+	*ret_exit = status == VD_UNAVAILABLE ? vdi_command_failed(command, "%s", error.message) : vdi_command_mistake(command, "%s", error.message);
 	return false;
 }
