@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 ROUNDS = 5
 KINDS = 12
@@ -44,6 +43,17 @@ class Server:
         finally:
             connection.close()
 
+    def await_change(self, path, revision):
+        """The next change of a list behind a revision. False: none came."""
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
+        try:
+            connection.request('GET', f'{path}?watch=true&resourceVersion={revision}')
+            return bool(connection.getresponse().readline())
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
     def end(self, number):
         self.process.send_signal(number)
         return self.process.wait(PATIENCE_S)
@@ -60,16 +70,41 @@ def objects_path(i):
     return f'/apis/example.com/v1/namespaces/default/kind{i}s'
 
 
-def work(server, seed):
+class Counter:
+    """Answers that came."""
+
+    def __init__(self):
+        self.count = 0
+        self.changed = threading.Condition()
+
+    def add(self):
+        with self.changed:
+            self.count += 1
+            self.changed.notify_all()
+
+    def reach(self, count):
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.count >= count, PATIENCE_S):
+                raise SystemExit(f'the server has answered {self.count} times only')
+
+
+def work(server, seed, answers):
     dice = random.Random(seed)
+
+    def ask(*arguments):
+        code, _ = server.ask(*arguments)
+        if code:
+            answers.add()
+        return code
+
     while True:
         i = dice.randrange(KINDS)
         if dice.random() < 0.3:
-            code, _ = server.ask('DELETE', f'{CRDS}/kind{i}s.example.com')
+            code = ask('DELETE', f'{CRDS}/kind{i}s.example.com')
         else:
-            code, _ = server.ask('POST', CRDS, definition(i))
+            code = ask('POST', CRDS, definition(i))
             for n in range(4):
-                server.ask('POST', objects_path(i), {'apiVersion': 'example.com/v1', 'kind': f'Kind{i}', 'metadata': {'name': f'o{n}'}})
+                ask('POST', objects_path(i), {'apiVersion': 'example.com/v1', 'kind': f'Kind{i}', 'metadata': {'name': f'o{n}'}})
         if code == 0:
             return
 
@@ -81,24 +116,29 @@ def condition(item, kind):
     return ''
 
 
-def until(what, check):
-    deadline = time.monotonic() + PATIENCE_S
-    while not check():
-        if time.monotonic() > deadline:
+def until(what, server, check):
+    """What becomes of the definitions: looks again when one of them has changed."""
+    while True:
+        _, answer = server.ask('GET', CRDS)
+        if check(answer['items']):
+            return
+        if not server.await_change(CRDS, answer['metadata']['resourceVersion']):
             raise SystemExit(f'never: {what}')
-        time.sleep(0.02)
 
 
-def all_settled(server):
-    """What is not on its way out is Established, and then it is served."""
-    _, answer = server.ask('GET', CRDS)
-    for item in answer['items']:
-        if 'deletionTimestamp' in item['metadata']:
-            return False
-        if condition(item, 'Established') != 'True':
-            return False
+def check_served(server, item, when):
+    """By all loops: connections are handed out in turn."""
+    for _ in range(2 * os.cpu_count()):
         if server.ask('GET', objects_path(int(item['spec']['names']['plural'][4:-1])))[0] != 200:
-            raise SystemExit(f"{item['metadata']['name']} is Established and not served")
+            raise SystemExit(f"{item['metadata']['name']} is not served {when}")
+
+
+def all_settled(server, items):
+    """What is not on its way out is Established, and then it is served."""
+    for item in items:
+        if 'deletionTimestamp' in item['metadata'] or condition(item, 'Established') != 'True':
+            return False
+        check_served(server, item, 'and Established')
     return True
 
 
@@ -111,25 +151,25 @@ def main():
         dice = random.Random(seed)
         for turn in range(ROUNDS):
             server = Server(program, directory)
-            before = {item['metadata']['name'] for item in server.ask('GET', CRDS)[1]['items'] if 'deletionTimestamp' not in item['metadata']}
-            for name in before:  # served before it says that it is ready
-                if server.ask('GET', objects_path(int(name.split('s.')[0][4:])))[0] != 200:
-                    raise SystemExit(f'turn {turn}: {name} is not served after the restart')
-            workers = [threading.Thread(target=work, args=(server, seed * 100 + turn * 10 + n)) for n in range(3)]
+            for item in server.ask('GET', CRDS)[1]['items']:  # served before it says that it is ready
+                if 'deletionTimestamp' not in item['metadata']:
+                    check_served(server, item, f'after the restart, in turn {turn}')
+            answers = Counter()
+            workers = [threading.Thread(target=work, args=(server, seed * 100 + turn * 10 + n, answers)) for n in range(3)]
             for worker in workers:
                 worker.start()
-            time.sleep(dice.random() * 0.5)
+            answers.reach(dice.randrange(200))
             server.end(signal.SIGKILL)
             for worker in workers:
                 worker.join()
         server = Server(program, directory)
-        until('definitions settle', lambda: all_settled(server))
+        until('definitions settle', server, lambda items: all_settled(server, items))
         for item in server.ask('GET', CRDS)[1]['items']:
             server.ask('DELETE', f"{CRDS}/{item['metadata']['name']}")
-        until('definitions go', lambda: not server.ask('GET', CRDS)[1]['items'])
+        until('definitions go', server, lambda items: not items)
         for i in range(KINDS):  # nothing was left behind
             server.ask('POST', CRDS, definition(i))
-        until('definitions come back', lambda: len(server.ask('GET', CRDS)[1]['items']) == KINDS and all_settled(server))
+        until('definitions come back', server, lambda items: len(items) == KINDS and all_settled(server, items))
         for i in range(KINDS):
             left = server.ask('GET', objects_path(i))[1]['items']
             if left:

@@ -5,7 +5,12 @@ import json
 import socket
 import ssl
 import threading
+import os
+import sys
 import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from waiting import CHANGES  # noqa: E402
 
 
 class LyingProxy:
@@ -60,6 +65,7 @@ class LyingProxy:
             self.headers.append(dict(handler.headers))
             if isinstance(handler.connection, ssl.SSLSocket):
                 self.peers.append({key: value for part in (handler.connection.getpeercert() or {}).get("subject", ()) for key, value in part}.get("commonName"))
+        CHANGES.tell()
         is_kind = path.path.endswith("/" + self.kind)
         upstream = http.client.HTTPConnection(self.host, self.port, timeout=300)
         try:
@@ -98,6 +104,7 @@ class LyingProxy:
         with self.lock:
             self.streams += 1
             number = self.streams
+        CHANGES.tell()
         handler.send_response(200)
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Transfer-Encoding", "chunked")
@@ -110,6 +117,7 @@ class LyingProxy:
             # Only every other stream lies, and not with its first event: then somebody can notice. Everybody is cut.
             tells = lie and (number % 2 or lie == "cut") and count % 4 == 3
             self.told += bool(tells)
+            CHANGES.tell()
             if tells and lie == "cut":
                 send(line[: len(line) // 2])
                 handler.close_connection = True

@@ -15,16 +15,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lying_proxy import LyingProxy  # noqa: E402
+from waiting import CHANGES, GUARD, until  # noqa: E402
 
 PROGRAM = sys.argv[1]
-GUARD = 600
 
 
 class Server:
@@ -59,6 +58,15 @@ class Server:
         except urllib.error.HTTPError as error:
             return error.code, None
 
+    def await_change(self, path, revision):
+        """The next change of a list behind a revision."""
+        with urllib.request.urlopen("%s%s?watch=true&resourceVersion=%s" % (self.url, path, revision), timeout=GUARD) as answer:
+            return answer.readline()
+
+    def revision(self):
+        code, answer = self.request("GET", "/api/v1/configmaps?limit=1")
+        return int(answer["metadata"]["resourceVersion"]) if code == 200 else 0
+
     def write(self, name, value, namespace="default"):
         path = "/api/v1/namespaces/%s/configmaps" % namespace
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": str(value)}}
@@ -85,6 +93,7 @@ class Writer(threading.Thread):
                 else:
                     self.server.write(name, self.random.random())
                 self.count += 1
+                CHANGES.tell()
             except OSError:
                 continue
 
@@ -133,15 +142,12 @@ class Recording(Case):
             server.write("before%d" % i, i)
         log = self.path("log.ndjson")
         recorder = subprocess.Popen([PROGRAM, "record", "--watch-timeout", "3s", "--server", server.url, "--output", log, "-q"], stderr=subprocess.PIPE, text=True)
-        while not (os.path.exists(log) and '"snapshotEnd"' in text_of(log)):
-            self.assertIsNone(recorder.poll())
+        self.assertTrue(until(lambda: os.path.exists(log) and '"snapshotEnd"' in text_of(log), recorder, log))
         writer = Writer(server)
-        while writer.count < 60:
-            time.sleep(0.01)
+        until(lambda: writer.count >= 60)
         recorder.send_signal(signal.SIGKILL)  # and goes on later
         recorder.communicate()
-        while writer.count < 90:
-            time.sleep(0.01)
+        until(lambda: writer.count >= 90)
         writer.stop()
         server.request("POST", "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}})
         last = server.write("after", 1)
@@ -360,13 +366,11 @@ echo '{"apiVersion":"client.authentication.k8s.io/'$1'","kind":"ExecCredential",
         proxy = LyingProxy(server.url)
         process = subprocess.Popen([PROGRAM, "verify", "--kubeconfig", self.config_with_program(proxy.url, ["v1", ""]), "--kind", "configmaps", "--watch-timeout", "3s", "--output", "json", "-q"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and proxy.streams < 2:
-            time.sleep(0.01)
+        until(lambda: proxy.streams >= 2, process)
         with open(tokens, "w", encoding="utf-8") as file:
             file.write("token-2,ann,1\ntoken-3,ann,1\n")
         server.process.send_signal(signal.SIGHUP)
-        while process.poll() is None and self.runs_of_program() < 2:
-            time.sleep(0.01)
+        until(lambda: self.runs_of_program() >= 2, process, self.path("count"))
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=GUARD)
         proxy.close()
@@ -447,8 +451,7 @@ sed "s/SOON/$(date -u -d '2 seconds' +%Y-%m-%dT%H:%M:%SZ)/" answer-$n
         self.answers(("one.pem", "one.key", "SOON"), ("two.pem", "two.key", None))
         process = subprocess.Popen([PROGRAM, "record", "--kubeconfig", self.config_with_giver(proxy), "--kind", "namespaces", "-q", "--watch-timeout", "3s", "-o", self.path("log")],
                                    stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and proxy.peers.count("two") < 3:
-            time.sleep(0.01)
+        until(lambda: proxy.peers.count("two") >= 3, process)
         process.send_signal(signal.SIGTERM)
         said = process.communicate(timeout=GUARD)[1]
         proxy.close()
@@ -536,8 +539,7 @@ class Verifying(Case):
         proxy = LyingProxy(server.url, "cut")
         process = self.verify(proxy.url, "--kind", "configmaps")
         writer = Writer(server)
-        while proxy.told < 5 and process.poll() is None:
-            time.sleep(0.01)
+        until(lambda: proxy.told >= 5, process)
         proxy.lie = None
         writer.stop()
         process.send_signal(signal.SIGTERM)
@@ -554,19 +556,16 @@ class Verifying(Case):
         server = self.serve("--data-dir", data)
         proxy = LyingProxy(server.url)
         process = self.verify(proxy.url)
-        while proxy.streams < 2 and process.poll() is None:
-            time.sleep(0.01)
+        until(lambda: proxy.streams >= 2, process)
         writer = Writer(server)
         for _ in range(3):
             count = writer.count
-            while writer.count < count + 40 and process.poll() is None:
-                time.sleep(0.01)
+            until(lambda: writer.count >= count + 40, process)
             server.kill()
             again = Server("--data-dir", data, listen=server.url.split("//")[1])
             server.process, server.reader = again.process, again.reader
         count = writer.count
-        while writer.count < count + 40 and process.poll() is None:
-            time.sleep(0.01)
+        until(lambda: writer.count >= count + 40, process)
         writer.stop()
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=GUARD)
@@ -575,10 +574,11 @@ class Verifying(Case):
         self.assertEqual(json.loads(out.splitlines()[-1])["result"], "ok")
 
     def assert_nothing_left(self, server):
-        deadline = time.monotonic() + GUARD  # a namespace may go in its own time
-        while self.left_behind(server) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertEqual(self.left_behind(server), [])
+        while True:  # a namespace may go in its own time
+            _, namespaces = server.request("GET", "/api/v1/namespaces")
+            if not self.left_behind(server):
+                return
+            server.await_change("/api/v1/namespaces", namespaces["metadata"]["resourceVersion"])
 
     def left_behind(self, server):
         code, namespaces = server.request("GET", "/api/v1/namespaces")
@@ -616,13 +616,9 @@ class Verifying(Case):
         server = self.serve("--data-dir", data)
         proxy = LyingProxy(server.url)
         process = self.verify(proxy.url, "--kind", "configmaps", "--kind", "namespaces", "--drive")
-        revision = 0
         for kills in range(4):  # it is driven before each, and behind the last
-            wanted = revision + 60
-            while revision < wanted and process.poll() is None:
-                time.sleep(0.02)
-                code, answer = server.request("GET", "/api/v1/configmaps?limit=1")
-                revision = int(answer["metadata"]["resourceVersion"]) if code == 200 else revision
+            wanted = (server.revision() if kills else 0) + 60
+            until(lambda: server.revision() >= wanted, process)
             if kills == 3:
                 break
             server.kill()

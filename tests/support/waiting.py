@@ -1,0 +1,65 @@
+"""Waiting for what becomes true without looking again and again: until() looks when something has happened that may have made it true."""
+import ctypes
+import os
+import select
+import time
+
+GUARD = 600  # seconds; ends what hangs, measures nothing
+IN_MODIFY, IN_MOVED_TO, IN_CREATE = 0x2, 0x80, 0x100
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Changes:
+    """For threads of the test: who has changed something says so. One waits at a time."""
+
+    def __init__(self):
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def tell(self):
+        os.eventfd_write(self.fd, 1)
+
+
+CHANGES = Changes()  # of everything that threads of the test count
+
+
+def watch_folder(path):
+    fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if fd < 0 or libc.inotify_add_watch(fd, os.path.dirname(os.path.abspath(path)).encode(), IN_MODIFY | IN_MOVED_TO | IN_CREATE) < 0:
+        raise OSError(ctypes.get_errno(), "inotify")
+    return fd
+
+
+def drain(fd):
+    try:
+        while os.read(fd, 1 << 16):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def until(check, process=None, file=None, guard=GUARD):
+    """What check() answers as soon as that is true; it is asked again after a change of CHANGES, or of file. None: process has ended (check was asked behind that
+    once more), or the guard has passed."""
+    poll = select.poll()
+    poll.register(CHANGES.fd, select.POLLIN)
+    folder = watch_folder(file) if file else None
+    end = os.pidfd_open(process.pid) if process and process.returncode is None else None
+    try:
+        for fd in (folder, end):
+            if fd is not None:
+                poll.register(fd, select.POLLIN)
+        deadline = time.monotonic() + guard
+        while True:
+            has_ended = process is not None and process.poll() is not None
+            result = check()
+            left = deadline - time.monotonic()
+            if result or has_ended or left <= 0:
+                return result or None
+            for fd, _ in poll.poll(left * 1000):
+                if fd != end:
+                    drain(fd)
+    finally:
+        for fd in (folder, end):
+            if fd is not None:
+                os.close(fd)
