@@ -1,5 +1,6 @@
 /* Query parameters. Validation mirrors k8s.io/apimachinery pkg/apis/meta/internalversion/validation, texts included. */
 #include "http_params.h"
+#include "http_parser.h"
 
 #include "http_route.h"
 #include "selector.h"

@@ -1,32 +1,9 @@
 /* Paths. The rule for `namespaces` mirrors kubernetes/apiserver pkg/endpoints/request/requestinfo.go: namespaces/{x}/status and .../finalize are
  * subresources of the namespace, any other third segment is a resource inside it. */
 #include "http_route.h"
+#include "http_parser.h"
 
 #define SEGMENTS_MAX 12
-
-static int hex_value(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-bool vdi_percent_decode(struct vd_bytes text, bool plus, char *buffer, size_t *ret_size)
-{
-	const char *from = text.data;
-	size_t	    size = 0;
-
-	for (size_t i = 0; i < text.size; i++) {
-		if (from[i] == '%') {
-			if (text.size - i < 3 || hex_value(from[i + 1]) < 0 || hex_value(from[i + 2]) < 0)
-				return false;
-			buffer[size++] = (char) (hex_value(from[i + 1]) * 16 + hex_value(from[i + 2]));
-			i += 2;
-		} else {
-			buffer[size++] = plus && from[i] == '+' ? ' ' : from[i];
-		}
-	}
-	*ret_size = size;
-	return true;
-}
 
 static bool is(struct vd_bytes segment, const char *word)
 {

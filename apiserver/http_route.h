@@ -37,7 +37,4 @@ struct vdi_route {
  * VDI_ROUTE_BAD: nothing that names a file-like path ever reaches a key. */
 void vdi_route_parse(struct vd_bytes path, struct vdi_route *ret_route);
 
-/* Decodes %XX (and '+' as a blank when plus) into buffer, which holds at least text.size bytes. False when an escape is broken. */
-bool vdi_percent_decode(struct vd_bytes text, bool plus, char *buffer, size_t *ret_size);
-
 #endif

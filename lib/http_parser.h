@@ -63,6 +63,8 @@ struct vdi_http_scan {
 VDI_MUST_USE vd_status vdi_http_scan(struct vdi_http_scan *scan, struct vd_bytes bytes, size_t *ret_size, struct vdi_http_refusal *ret_refusal);
 /* head_bytes: exactly what vdi_http_scan measured. VD_BAD_REQUEST with *ret_refusal. */
 VDI_MUST_USE vd_status vdi_http_head_parse(struct vd_bytes head_bytes, struct vdi_http_head *ret_head, struct vdi_http_refusal *ret_refusal);
+/* VDI_HTTP_OTHER: none that we know by name. */
+enum vdi_http_method vdi_http_method_of(struct vd_bytes text);
 /* The value of the header named so (whatever its case); false when absent or given twice. */
 bool vdi_http_header_get(const struct vdi_http_head *head, const char *name, struct vd_bytes *ret_value);
 
@@ -81,6 +83,8 @@ VDI_MUST_USE vd_status vdi_http_chunked_take(struct vdi_http_chunked *chunked, s
 
 /* Without blanks and tabs at its ends. */
 struct vd_bytes vdi_http_trim(struct vd_bytes text);
+/* Decodes %XX (and '+' as a blank when plus) into buffer, which holds at least text.size bytes. False when an escape is broken. */
+bool vdi_percent_decode(struct vd_bytes text, bool plus, char *buffer, size_t *ret_size);
 bool vdi_ascii_equal_fold(struct vd_bytes a, const char *b);
 
 #endif

@@ -29,6 +29,30 @@ bool vdi_ascii_equal_fold(struct vd_bytes a, const char *b)
 	return b[i] == 0;
 }
 
+static int hex_value(unsigned char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool vdi_percent_decode(struct vd_bytes text, bool plus, char *buffer, size_t *ret_size)
+{
+	const char *from = text.data;
+	size_t	    size = 0;
+
+	for (size_t i = 0; i < text.size; i++) {
+		if (from[i] == '%') {
+			if (text.size - i < 3 || hex_value(from[i + 1]) < 0 || hex_value(from[i + 2]) < 0)
+				return false;
+			buffer[size++] = (char) (hex_value(from[i + 1]) * 16 + hex_value(from[i + 2]));
+			i += 2;
+		} else {
+			buffer[size++] = plus && from[i] == '+' ? ' ' : from[i];
+		}
+	}
+	*ret_size = size;
+	return true;
+}
+
 static bool is_token(unsigned char c)
 {
 	static const char marks[] = "!#$%&'*+-.^_`|~";
@@ -101,7 +125,7 @@ struct vd_bytes vdi_http_trim(struct vd_bytes text)
 	return (struct vd_bytes) { from, (size_t) (end - from) };
 }
 
-static enum vdi_http_method method_of(struct vd_bytes text)
+enum vdi_http_method vdi_http_method_of(struct vd_bytes text)
 {
 	static const char *const names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS" };
 
@@ -163,7 +187,7 @@ static vd_status parse_request_line(struct vd_bytes line, struct vdi_http_head *
 	else if (!vd_bytes_equal(version, vd_bytes_of("HTTP/1.1")))
 		return refuse(refusal, 505, "HTTP version not supported");
 	head->keep_alive = !head->version_1_0;
-	head->method = method_of((struct vd_bytes) { from, (size_t) (first - from) });
+	head->method = vdi_http_method_of((struct vd_bytes) { from, (size_t) (first - from) });
 	return parse_target((struct vd_bytes) { first + 1, (size_t) (second - first - 1) }, head, refusal);
 }
 
@@ -283,11 +307,6 @@ enum { CHUNK_SIZE, CHUNK_EXTENSION, CHUNK_SIZE_LF, CHUNK_DATA, CHUNK_DATA_CR, CH
 
 #define CHUNK_LINE_MAX	256
 #define CHUNK_EXTRA_MAX 65536
-
-static int hex_value(unsigned char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /* One byte that is not body. */
 static vd_status chunk_step(struct vdi_http_chunked *chunked, unsigned char c, struct vdi_http_refusal *refusal)
