@@ -807,6 +807,8 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd, const struct vdi
 	connection->timer.fire = fire;
 	connection->received_at = vd_env_now(vdi_h2_hub_env(hub));
 	status = make_session(connection);
+	if (status == VD_OK && options->has_preface && nghttp2_session_mem_recv(connection->session, (const uint8_t *) NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN) < 0)
+		status = VD_NOMEM;
 	if (status == VD_OK)
 		status = introduce(connection, options);
 	if (status == VD_OK && options->tls)
@@ -818,6 +820,10 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd, const struct vdi
 		(void) vdi_h2_connection_free(connection);
 		return status;
 	}
+	if (options->link)
+		connection->link = options->link;
+	if (options->link && vdi_h2_link_has_more(options->link))
+		event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
 	if (!connection->is_connecting && !connection->is_shaking)
 		vdi_h2_connection_touch(connection);
 	if (options->settle_timeout.ns > 0)

@@ -51,6 +51,8 @@ struct vdi_h2_connection_options {
 	bool			  is_server;
 	struct vdi_h2_tls	 *tls; /* NULL: plain text; borrowed for the call */
 	const char		 *name; /* client with TLS: vdi_h2_link_new */
+	struct vdi_h2_link	 *link; /* server, instead of tls: the handshake is done; the connection's from VD_OK on */
+	bool			  has_preface; /* server: it was read already */
 	uint32_t		  stream_window;     /* that we offer; 0: 64 KiB - 1 */
 	uint32_t		  connection_window; /* likewise */
 	uint32_t		  streams_max;	     /* server: that the peer may have open; 0: no bound */

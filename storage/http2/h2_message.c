@@ -186,6 +186,19 @@ static void uncount(struct vdi_h2_outgoing *outgoing)
 	atomic_fetch_sub_explicit(&outgoing->unsent->bytes, cost, memory_order_acq_rel);
 }
 
+vd_status vdi_h2_outgoing_new_plain(struct vd_bytes bytes, struct vdi_h2_outgoing **ret_outgoing)
+{
+	struct vdi_h2_outgoing *outgoing = vdi_alloc(sizeof *outgoing + bytes.size);
+
+	if (outgoing == NULL)
+		return VD_NOMEM;
+	*outgoing = (struct vdi_h2_outgoing) { .head_size = bytes.size, .size = bytes.size };
+	if (bytes.size)
+		memcpy(outgoing->head, bytes.data, bytes.size);
+	*ret_outgoing = outgoing;
+	return VD_OK;
+}
+
 struct vdi_h2_outgoing *vdi_h2_outgoing_free(struct vdi_h2_outgoing *outgoing)
 {
 	if (outgoing && outgoing->unsent)

@@ -75,6 +75,8 @@ struct vdi_h2_outgoing {
 VDI_MUST_USE vd_status vdi_h2_outgoing_new(struct vd_bytes head, struct vdi_rpc_blob *blob, struct vdi_h2_outgoing **ret_outgoing);
 /* Counts it until it is freed. Answers what there was before. Once. */
 size_t vdi_h2_outgoing_count(struct vdi_h2_outgoing *outgoing, struct vdi_h2_unsent *unsent);
+/* The bytes alone, without gRPC's five. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_h2_outgoing_new_plain(struct vd_bytes bytes, struct vdi_h2_outgoing **ret_outgoing);
 /* NULL is fine; returns NULL. */
 struct vdi_h2_outgoing *vdi_h2_outgoing_free(struct vdi_h2_outgoing *outgoing);
 

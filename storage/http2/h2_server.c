@@ -19,6 +19,8 @@
 #define SEND_BYTES_DEFAULT (4u << 20)
 #define MEMORY_DEFAULT	   ((size_t) 1 << 30)
 #define UNSENT_DEFAULT	   ((size_t) 1 << 30)
+#define SETTLE_TIMEOUT	   VD_SECONDS(20)
+#define IDLE_TIMEOUT	   VD_SECONDS(300)
 
 /* ---- The end ---- */
 
@@ -142,6 +144,7 @@ static void run_turn(void *arg)
 	struct vdi_rpc_server_call *call;
 	struct vdi_rpc_server_call *next;
 	struct vdi_h2_arrival	   *arrivals;
+	struct vdi_h2_http	   *answered;
 
 	vdi_lock_acquire(&loop->lock);
 	call = loop->kicked;
@@ -149,8 +152,11 @@ static void run_turn(void *arg)
 	loop->kicked_last = &loop->kicked;
 	arrivals = loop->arrivals;
 	loop->arrivals = NULL;
+	answered = loop->answered;
+	loop->answered = NULL;
 	vdi_lock_release(&loop->lock);
 	open_arrivals(loop, arrivals);
+	vdi_h2_server_http_deliver(answered);
 	for (; call; call = next) {
 		next = call->kicked_next; /* nobody else looks at it until it is not kicked any more */
 		vdi_h2_server_call_run(call);
@@ -242,7 +248,7 @@ static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_serv
 {
 	VDI_TRY(vdi_h2_unsent_init(server));
 	if (options->tls)
-		VDI_TRY(vdi_h2_tls_new_server(options->tls, &server->tls, reterr));
+		VDI_TRY(vdi_h2_tls_new_server(options->tls, options->http != NULL, &server->tls, reterr));
 	VDI_TRY(vdi_h2_accept_listen(server, options, reterr));
 	VDI_TRY(make_loops(server, choose_loops(options->threads)));
 	VDI_TRY(vdi_h2_accept_start(server));
@@ -259,6 +265,7 @@ vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_serv
 	server->env = env;
 	server->handlers = options->handlers;
 	server->arg = options->arg;
+	server->http = options->http;
 	server->receive_size_max = options->receive_size_max ? options->receive_size_max : SIZE_MAX;
 	server->send_bytes_max = options->send_bytes_max ? options->send_bytes_max : SEND_BYTES_DEFAULT;
 	server->memory_max = options->memory_max ? options->memory_max : MEMORY_DEFAULT;
@@ -267,6 +274,8 @@ vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_serv
 	server->ping_interval_min = options->ping_interval_min;
 	server->keepalive_time = options->keepalive_time;
 	server->keepalive_timeout = options->keepalive_timeout;
+	server->settle_timeout = options->settle_timeout.ns ? options->settle_timeout : SETTLE_TIMEOUT;
+	server->idle_timeout = options->idle_timeout.ns ? options->idle_timeout : IDLE_TIMEOUT;
 	server->stream_methods = options->stream_methods;
 	server->stream_method_count = options->stream_method_count;
 	vdi_lock_init(&server->lock, VDI_LOCK_RPC_SERVER);

@@ -34,6 +34,7 @@ struct vdi_rpc_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connecti
 	call->loop = connection->loop;
 	call->connection = connection;
 	call->stream_id = stream_id;
+	call->may_be_http = connection->is_tls && server->http;
 	call->peer = connection->peer;
 	atomic_fetch_add_explicit(&call->peer->references, 1, memory_order_relaxed);
 	call->text = call->room;
@@ -501,13 +502,15 @@ static bool take_header(struct vdi_rpc_server_call *call, struct vd_bytes name, 
 		return append_text(call, value.data, value.size) && append_text(call, "", 1);
 	}
 	if (is_named(name, ":method")) {
+		call->http_method = (uint8_t) vdi_http_method_of(value);
 		if (!is_named(value, "POST"))
 			refuse_with(call, 405, VDI_RPC_INTERNAL, "Received a HEADERS frame with :method \"", value, "\" which should be POST");
 		return true;
 	}
 	if (is_named(name, "content-type")) {
 		call->has_content_type = true;
-		if (!is_grpc(value))
+		call->is_grpc = is_grpc(value);
+		if (!call->is_grpc)
 			refuse_with(call, 415, VDI_RPC_INVALID_ARGUMENT, "invalid gRPC request content-type \"", value, "\"");
 		return true;
 	}
@@ -530,7 +533,49 @@ static bool take_header(struct vdi_rpc_server_call *call, struct vd_bytes name, 
 
 bool vdi_h2_server_call_header(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
 {
-	return call->is_refused || take_header(call, name, value);
+	return (call->is_refused && !call->may_be_http) || take_header(call, name, value);
+}
+
+/* ---- Plain HTTP ---- */
+
+/* Over TLS etcd's port answers whatever is no call as it answers HTTP/1.x; without TLS HTTP/2 is for calls only. */
+static bool is_plain_http(const struct vdi_rpc_server_call *call)
+{
+	return call->may_be_http && !call->is_grpc && call->has_method && !call->loop->is_told;
+}
+
+/* Nothing is read of it, and of the service's handlers none but http hears of it. */
+static void begin_http(struct vdi_rpc_server_call *call)
+{
+	const char *text = call->text + call->method_at;
+	const char *mark = strchr(text, '?');
+	size_t	    size = mark ? (size_t) (mark - text) : strlen(text);
+
+	call->is_refused = true;
+	call->pins++; /* the request's */
+	if (vdi_h2_server_http_begin(call->loop, NULL, call, (enum vdi_http_method) call->http_method, (struct vd_bytes) { text, size }, vd_bytes_of(mark ? mark + 1 : "")))
+		return;
+	call->pins--;
+	reset(call, NGHTTP2_INTERNAL_ERROR);
+}
+
+void vdi_h2_server_call_answer(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http)
+{
+	struct vdi_rpc_server *server = call->server;
+	size_t		       cost = http->body.size;
+
+	if (call->connection) {
+		call->outbox.end = NULL; /* no trailers */
+		call->outbox.sent = NULL;
+		call->outbox.is_ending = true;
+		call->has_headers = true;
+		call->charged += cost;
+		if (atomic_fetch_add_explicit(&server->memory_used, cost, memory_order_relaxed) + cost > server->memory_max || !vdi_h2_server_http_submit(call, http))
+			reset(call, NGHTTP2_INTERNAL_ERROR);
+		vdi_h2_connection_touch(call->connection->connection);
+	}
+	vdi_lock_acquire(&call->lock);
+	unpin_locked(call);
 }
 
 /* ---- Life ---- */
@@ -559,6 +604,10 @@ void vdi_h2_server_call_begin(struct vdi_rpc_server_call *call)
 {
 	struct vdi_rpc_server *server = call->server;
 
+	if (is_plain_http(call)) {
+		begin_http(call);
+		return;
+	}
 	check_begin(call);
 	if (call->is_refused) {
 		end_refused(call);

@@ -1,4 +1,4 @@
-/* One connection as the server has it: what nghttp2 says of its streams goes to their calls.
+/* One connection as the server has it: what it speaks, and then what nghttp2 says of its streams, which goes to their calls; or its requests of HTTP/1.x, one at a time.
  *
  * Draining is HTTP/2's graceful way: first GOAWAY with the highest stream id there is, so that the peer stops opening streams, and a ping; when its answer is there, every stream that the
  * peer had opened before is known, and GOAWAY with the last one of them follows. Streams in between are served as ever. The connection ends with its last stream.
@@ -14,7 +14,7 @@
 #include "h2_server_state.h"
 
 #define CUT_AFTER	  VD_MS(200)
-#define SETTLE_TIMEOUT	  VD_SECONDS(20)
+#define WRITE_TIMEOUT	  VD_SECONDS(60) /* of an answer of HTTP/1.x */
 #define CONNECTION_WINDOW (1u << 20)
 #define STREAM_WINDOW	  65535
 #define LAST_STREAM_ID	  0x7fffffff
@@ -184,7 +184,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	/* nghttp2 would let a ping overtake GOAWAY. */
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == LAST_STREAM_ID)
 		return nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, drain_ping);
-	if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+	if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	call = call_of(session, frame->hd.stream_id);
 	if (call)
@@ -242,31 +242,112 @@ static const struct vdi_h2_side side = {
 	.ended = on_ended,
 };
 
+/* ---- HTTP/1.x ---- */
+
+static void on_older_request(void *arg, const struct vdi_http_head *head)
+{
+	struct vdi_h2_server_connection *connection = arg;
+
+	if (connection->loop->server->http == NULL || !vdi_h2_server_http_begin(connection->loop, connection, NULL, head->method, head->path, head->query))
+		vdi_h1_connection_abort(connection->older);
+}
+
+static void on_older_ended(void *arg)
+{
+	struct vdi_h2_server_connection *connection = arg;
+
+	if (connection->http)
+		connection->http->connection = NULL;
+	(void) vdi_h1_connection_free(connection->older);
+	free_connection(connection);
+}
+
+static const struct vdi_h1_side older_side = { .request = on_older_request, .ended = on_older_ended };
+
+void vdi_h2_server_connection_answer(struct vdi_h2_server_connection *connection, const struct vdi_rpc_http *http)
+{
+	connection->http = NULL;
+	vdi_h1_connection_answer(connection->older, http->code, vdi_buffer_bytes(&http->headers), vdi_buffer_bytes(&http->body), http->closes);
+}
+
 /* ---- Life ---- */
 
 static void fire_cut(struct vdi_h2_timer *timer)
 {
 	struct vdi_h2_server_connection *connection = VDI_CONTAINER_OF(timer, struct vdi_h2_server_connection, cut);
 
-	vdi_h2_connection_abort(connection->connection, "the server is closing");
+	if (connection->connection)
+		vdi_h2_connection_abort(connection->connection, "the server is closing");
+	else
+		vdi_h1_connection_abort(connection->older);
 }
 
-static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop *loop, const struct vdi_h2_arrival *arrival)
+static vd_status become_http2(struct vdi_h2_server_connection *connection, const struct vdi_h2_opened *opened)
 {
-	struct vdi_rpc_server		*server = loop->server;
+	struct vdi_rpc_server		*server = connection->loop->server;
 	struct vdi_h2_connection_options options = {
 		.side = &side,
+		.arg = connection,
 		.is_server = true,
-		.tls = server->tls,
+		.link = opened->link,
+		.has_preface = opened->size > 0,
 		.stream_window = STREAM_WINDOW,
 		.connection_window = CONNECTION_WINDOW,
 		.streams_max = server->streams_max,
-		.settle_timeout = SETTLE_TIMEOUT,
+		.settle_timeout = server->settle_timeout,
 		.keepalive_time = server->keepalive_time,
 		.keepalive_timeout = server->keepalive_timeout,
 		.keepalive_without_streams = true,
 		.ping_interval_min = server->ping_interval_min,
 	};
+
+	return vdi_h2_connection_new(connection->loop->hub, opened->fd, &options, &connection->connection);
+}
+
+static vd_status become_older(struct vdi_h2_server_connection *connection, const struct vdi_h2_opened *opened)
+{
+	struct vdi_rpc_server *server = connection->loop->server;
+	struct vdi_h1_options  options = {
+		 .side = &older_side,
+		 .arg = connection,
+		 .fd = opened->fd,
+		 .link = opened->link,
+		 .first = { opened->bytes, opened->size },
+		 .head_timeout = server->settle_timeout,
+		 .idle_timeout = server->idle_timeout,
+		 .write_timeout = WRITE_TIMEOUT,
+		 .memory_used = &server->memory_used,
+		 .memory_max = server->memory_max,
+	};
+
+	VDI_TRY(vdi_h1_connection_new(connection->loop->hub, &options, &connection->older));
+	if (connection->loop->is_drained)
+		vdi_h1_connection_drain(connection->older);
+	return VD_OK;
+}
+
+static void on_opened(void *arg, const struct vdi_h2_opened *opened)
+{
+	struct vdi_h2_server_connection *connection = arg;
+	vd_status			 status = VD_CLOSED;
+
+	connection->opening = vdi_h2_opening_free(connection->opening);
+	if (opened->as == VDI_H2_OPENED_HTTP2)
+		status = become_http2(connection, opened);
+	else if (opened->as == VDI_H2_OPENED_OTHER)
+		status = become_older(connection, opened);
+	if (status == VD_OK)
+		return;
+	if (opened->as != VDI_H2_OPENED_NOTHING) {
+		(void) vdi_h2_link_free(opened->link);
+		(void) close(opened->fd);
+	}
+	free_connection(connection);
+}
+
+static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop *loop, const struct vdi_h2_arrival *arrival)
+{
+	struct vdi_h2_opening_options	 options = { .fd = arrival->fd, .tls = loop->server->tls, .timeout = loop->server->settle_timeout, .opened = on_opened };
 	struct vdi_h2_server_connection *connection = VDI_NEW(struct vdi_h2_server_connection);
 	char				 address[INET6_ADDRSTRLEN + 16];
 
@@ -274,10 +355,11 @@ static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop
 		return NULL;
 	write_address(arrival, address, sizeof address);
 	connection->loop = loop;
+	connection->is_tls = loop->server->tls != NULL;
 	connection->cut.fire = fire_cut;
 	connection->peer = new_peer(address, "");
 	options.arg = connection;
-	if (connection->peer == NULL || vdi_h2_connection_new(loop->hub, arrival->fd, &options, &connection->connection) != VD_OK) {
+	if (connection->peer == NULL || vdi_h2_opening_new(loop->hub, &options, &connection->opening) != VD_OK) {
 		(void) vdi_h2_peer_unref(connection->peer);
 		vdi_free(connection);
 		return NULL;
@@ -307,16 +389,19 @@ void vdi_h2_server_connection_open(struct vdi_h2_server_loop *loop, const struct
 
 void vdi_h2_server_connection_rest(struct vdi_h2_server_connection *connection)
 {
-	if (connection->calls == NULL && (connection->is_drained || connection->is_closing))
+	if (connection->connection && connection->calls == NULL && (connection->is_drained || connection->is_closing))
 		vdi_h2_connection_close(connection->connection, CUT_AFTER);
 }
 
 void vdi_h2_server_connection_drain(struct vdi_h2_server_connection *connection)
 {
-	nghttp2_session *session = vdi_h2_connection_session(connection->connection);
+	nghttp2_session *session;
 
+	if (connection->older)
+		vdi_h1_connection_drain(connection->older);
 	if (!connection->is_ready)
 		return; /* when it is */
+	session = vdi_h2_connection_session(connection->connection);
 	if (nghttp2_submit_shutdown_notice(session) != 0)
 		vdi_h2_connection_abort(connection->connection, "out of memory");
 	else
@@ -327,6 +412,11 @@ void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection)
 {
 	struct vdi_rpc_server_call *call = connection->calls;
 
+	if (connection->opening) {
+		connection->opening = vdi_h2_opening_free(connection->opening);
+		free_connection(connection);
+		return;
+	}
 	connection->is_closing = true;
 	if (connection->is_ready)
 		end_drain(connection);

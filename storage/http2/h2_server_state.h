@@ -12,9 +12,11 @@
 #include <event2/event_struct.h>
 #include <sys/socket.h>
 
+#include "h1_connection.h"
 #include "h2_connection.h"
 #include "h2_hub.h"
 #include "h2_message.h"
+#include "h2_opening.h"
 #include "h2_tls.h"
 #include "lock.h"
 #include "metrics.h"
@@ -52,6 +54,7 @@ struct vdi_h2_server_loop {
 	struct vdi_rpc_server_call  *kicked;
 	struct vdi_rpc_server_call **kicked_last;
 	struct vdi_h2_arrival	    *arrivals;
+	struct vdi_h2_http	    *answered; /* requests of plain HTTP */
 
 	/* The loop's thread. */
 	struct vdi_h2_server_connection *connections;
@@ -61,18 +64,33 @@ struct vdi_h2_server_loop {
 	bool				 is_told;    /* all calls were ended because of closing, new ones are refused */
 };
 
+/* First it is opening, then one of the others; when it ends, none. */
 struct vdi_h2_server_connection {
 	struct vdi_h2_server_loop	*loop;
+	struct vdi_h2_opening		*opening;
 	struct vdi_h2_connection	*connection;
+	struct vdi_h1_connection	*older; /* it speaks HTTP/1.x */
+	struct vdi_h2_http		*http;	/* with older: the request that is being answered */
 	struct vdi_h2_peer		*peer;
 	struct vdi_h2_server_connection *next;
 	struct vdi_h2_server_connection *previous;
 	struct vdi_rpc_server_call	*calls; /* whose stream is open */
 	struct vdi_h2_timer		 cut;	/* when it closes */
+	bool				 is_tls;
 	bool				 is_ready;
 	bool				 has_peer_name; /* peer is complete */
 	bool				 is_drained; /* the peer was told of the last stream that counts */
 	bool				 is_closing;
+};
+
+/* A request of plain HTTP, from its head until its answer is with the connection. One of the server's calls. */
+struct vdi_h2_http {
+	struct vdi_rpc_http		 base; /* first: what the service sees */
+	struct vdi_h2_server_loop	*loop;
+	struct vdi_h2_http		*next;	     /* answered; under the loop's lock */
+	struct vdi_h2_server_connection *connection; /* of HTTP/1.x; NULL: gone. The loop's thread */
+	struct vdi_rpc_server_call	*call;	     /* of HTTP/2, a pin; or NULL */
+	char				 text[];
 };
 
 struct vdi_rpc_server_call {
@@ -101,6 +119,9 @@ struct vdi_rpc_server_call {
 	size_t				 charged; /* of the server's memory */
 	int32_t				 stream_id;
 	uint16_t			 http_status; /* of an answer that is none of gRPC's; 0: 200 */
+	uint8_t				 http_method; /* enum vdi_http_method */
+	bool				 may_be_http; /* plain HTTP is answered here: what refuses a call may still be a request */
+	bool				 is_grpc; /* by its content-type */
 	bool				 has_method;
 	bool				 has_content_type;
 	bool				 is_refused;	 /* not told to the service */
@@ -153,6 +174,7 @@ struct vdi_rpc_server {
 	const struct vd_env			   *env;
 	const struct vdi_rpc_server_handlers	   *handlers;
 	void					   *arg;
+	void (*http)(void *arg, struct vdi_rpc_http *http); /* or NULL */
 	struct vdi_h2_tls			   *tls; /* NULL: plain text */
 	size_t					    receive_size_max;
 	size_t					    send_bytes_max;
@@ -162,6 +184,8 @@ struct vdi_rpc_server {
 	vd_dur					    ping_interval_min;
 	vd_dur					    keepalive_time;
 	vd_dur					    keepalive_timeout;
+	vd_dur					    settle_timeout;
+	vd_dur					    idle_timeout;
 	const char *const			   *stream_methods;
 	size_t					    stream_method_count;
 	struct vdi_h2_listener			   *listeners;
@@ -219,6 +243,8 @@ void vdi_h2_server_connection_drain(struct vdi_h2_server_connection *connection)
 void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection);
 /* A stream of it has ended. */
 void vdi_h2_server_connection_rest(struct vdi_h2_server_connection *connection);
+/* The answer to its request of HTTP/1.x. */
+void vdi_h2_server_connection_answer(struct vdi_h2_server_connection *connection, const struct vdi_rpc_http *http);
 struct vdi_h2_peer *vdi_h2_peer_unref(struct vdi_h2_peer *peer);
 
 /* ---- h2_server_call.c; all on the loop's thread ---- */
@@ -243,6 +269,19 @@ bool vdi_h2_server_call_look(struct vdi_rpc_server_call *call, bool has_room);
 void vdi_h2_server_call_cut(struct vdi_rpc_server_call *call);
 /* Ends it as the closing of the server does: what has not begun to leave is dropped. */
 void vdi_h2_server_call_shut_down(struct vdi_rpc_server_call *call);
+
+/* The answer to a request of plain HTTP; drops that one's pin. */
+void vdi_h2_server_call_answer(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http);
+
+/* ---- h2_server_http.c ---- */
+
+/* The request is known: the service is told of it. connection: of HTTP/1.x; call: of HTTP/2; one of them. path and query are copied. False: no memory, nothing happened. */
+VDI_MUST_USE bool vdi_h2_server_http_begin(struct vdi_h2_server_loop *loop, struct vdi_h2_server_connection *connection, struct vdi_rpc_server_call *call,
+					   enum vdi_http_method method, struct vd_bytes path, struct vd_bytes query);
+/* Headers and body of an answer, on the call's open stream. False: no memory. */
+VDI_MUST_USE bool vdi_h2_server_http_submit(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http);
+/* Hands out a list of answered ones to their connections. The loop's thread. */
+void vdi_h2_server_http_deliver(struct vdi_h2_http *answered);
 
 /* ---- h2_server_header.c ---- */
 

@@ -20,11 +20,14 @@
 struct vdi_h2_tls {
 	SSL_CTX *context;
 	bool	 is_server;
+	bool	 takes_http1;
 };
 
 struct vdi_h2_link {
 	SSL *ssl;
 	bool is_server;
+	bool takes_http1;
+	bool is_http2;
 	bool is_up;
 	bool is_broken;
 	char why[200];
@@ -34,6 +37,7 @@ struct vdi_h2_link {
 /* ---- Contexts ---- */
 
 static const unsigned char protocols[] = "\x02h2";
+static const unsigned char older_protocols[] = "\x08http/1.1";
 
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *size, const unsigned char *offered, unsigned offered_size, void *arg)
 {
@@ -41,6 +45,19 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *s
 	(void) arg;
 	return SSL_select_next_proto((unsigned char **) (uintptr_t) out, size, protocols, sizeof protocols - 1, offered, offered_size) == OPENSSL_NPN_NEGOTIATED
 		       ? SSL_TLSEXT_ERR_OK
+		       : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/* As Go's server that names h2 only: who offers http/1.1 instead is served as if ALPN had not been spoken of. */
+static int choose_or_pass(SSL *ssl, const unsigned char **out, unsigned char *size, const unsigned char *offered, unsigned offered_size, void *arg)
+{
+	unsigned char *ignored;
+	unsigned char  ignored_size;
+
+	if (choose_protocol(ssl, out, size, offered, offered_size, arg) == SSL_TLSEXT_ERR_OK)
+		return SSL_TLSEXT_ERR_OK;
+	return SSL_select_next_proto(&ignored, &ignored_size, older_protocols, sizeof older_protocols - 1, offered, offered_size) == OPENSSL_NPN_NEGOTIATED
+		       ? SSL_TLSEXT_ERR_NOACK
 		       : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
@@ -149,7 +166,7 @@ vd_status vdi_h2_tls_new_client(const struct vdi_rpc_tls *tls, struct vdi_h2_tls
 	return status;
 }
 
-vd_status vdi_h2_tls_new_server(const struct vdi_rpc_server_tls *tls, struct vdi_h2_tls **ret_tls, struct vd_error *reterr)
+vd_status vdi_h2_tls_new_server(const struct vdi_rpc_server_tls *tls, bool takes_http1, struct vdi_h2_tls **ret_tls, struct vd_error *reterr)
 {
 	struct vdi_rpc_pems pems;
 	struct vdi_h2_tls  *made;
@@ -162,7 +179,8 @@ vd_status vdi_h2_tls_new_server(const struct vdi_rpc_server_tls *tls, struct vdi
 	VDI_TRY(vdi_rpc_pems_read(tls->client_ca_path, tls->cert_path, tls->key_path, &pems, reterr));
 	status = make_context(true, &pems, &made, reterr);
 	if (status == VD_OK) {
-		SSL_CTX_set_alpn_select_cb(made->context, choose_protocol, NULL);
+		made->takes_http1 = takes_http1;
+		SSL_CTX_set_alpn_select_cb(made->context, takes_http1 ? choose_or_pass : choose_protocol, NULL);
 		if (pems.ca)
 			SSL_CTX_set_verify(made->context, SSL_VERIFY_PEER | (tls->require_client_cert ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
 		if (pems.ca && !name_authorities(made->context, pems.ca)) {
@@ -212,6 +230,7 @@ vd_status vdi_h2_link_new(struct vdi_h2_tls *tls, int fd, const char *name, stru
 	if (name)
 		memcpy(link->name, name, name_size);
 	link->is_server = tls->is_server;
+	link->takes_http1 = tls->takes_http1;
 	link->ssl = SSL_new(tls->context);
 	if (link->ssl == NULL || (!tls->is_server && !expect_name(link->ssl, link->name)) || (bio = vdi_tls_socket_new(fd)) == NULL) {
 		ERR_clear_error();
@@ -308,13 +327,19 @@ vd_status vdi_h2_link_shake(struct vdi_h2_link *link, bool *ret_wants_write)
 		return VD_IO;
 	}
 	SSL_get0_alpn_selected(link->ssl, &protocol, &size);
-	if (size != 2 || memcmp(protocol, "h2", 2) != 0) {
+	link->is_http2 = size == 2 && memcmp(protocol, "h2", 2) == 0;
+	if (!link->is_http2 && !link->takes_http1) {
 		link->is_broken = true;
 		(void) snprintf(link->why, sizeof link->why, "the %s does not offer HTTP/2 (ALPN)", link->is_server ? "client" : "server");
 		return VD_IO;
 	}
 	link->is_up = true;
 	return VD_OK;
+}
+
+bool vdi_h2_link_is_http2(const struct vdi_h2_link *link)
+{
+	return link->is_http2;
 }
 
 /* -1 with errno; 0: the end. */

@@ -15,6 +15,8 @@
 #ifndef VDI_RPC_SERVER_H
 #define VDI_RPC_SERVER_H
 
+#include "buffer.h"
+#include "http_parser.h"
 #include "rpc_client.h"
 
 struct vdi_rpc_server;
@@ -39,6 +41,26 @@ struct vdi_rpc_server_tls {
 };
 
 #define VDI_RPC_STREAMS_PER_QUEUE 500
+
+/* A plain HTTP request that came to an address for calls, without its body (passed over). The transport's but for what the service does with it:
+ *
+ *   http handler -> the service fills the second part -> answer
+ *
+ * answer: any thread, exactly once, inside the handler or later; nothing of it may be touched then. The transport adds Date, Content-Length and Connection, and leaves out the body where
+ * the method was HEAD. Who asked may be gone by then. The server's close waits for it as for a call. */
+struct vdi_rpc_http {
+	/* The request. */
+	enum vdi_http_method method;
+	struct vd_bytes	     path; /* before '?', still encoded; from HTTP/1.x strict (http_parser.h), from HTTP/2 anything */
+	struct vd_bytes	     query;
+	bool		     is_tls;
+	/* The answer: the handler finds 200 and empty buffers with their bounds. A buffer that failed is answered as 503. */
+	int		  code;
+	struct vdi_buffer headers; /* lines: "Name: value\r\n" */
+	struct vdi_buffer body;
+	bool		  closes; /* the connection, of HTTP/1.x */
+	void (*answer)(struct vdi_rpc_http *http);
+};
 
 struct vdi_rpc_server_options {
 	const char *const		*listen; /* addr:port (port 0 chooses), or unix:/path */
@@ -66,7 +88,13 @@ struct vdi_rpc_server_options {
 	vd_dur				 keepalive_time; /* 2 h */
 	vd_dur				 keepalive_timeout; /* 20 s */
 	const struct vdi_rpc_server_handlers *handlers; /* lent for ever */
-	void				*arg; /* of accepted */
+	void				*arg; /* of accepted, and of http */
+	/* NULL: the addresses are for calls only. Else they answer HTTP/1.x too, and HTTP/2 over TLS that is no call: the first bytes decide, or ALPN. On a thread of the
+	 * transport; must not block. With gRPC's core nothing of the kind ever comes. */
+	void (*http)(void *arg, struct vdi_rpc_http *http);
+	/* Of our own HTTP/2 only: for TLS and the first bytes, for SETTINGS, for a request's head from its first byte on (0: 20 s); between requests of HTTP/1.x (0: 5 min). */
+	vd_dur settle_timeout;
+	vd_dur idle_timeout;
 };
 
 /* Listens and serves when it returns VD_OK. VD_INVALID_ARGUMENT names the address or the file, VD_IO (an address is in use, no thread), VD_NOMEM. */
