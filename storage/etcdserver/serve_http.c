@@ -1,118 +1,120 @@
-/* evhttp with small limits: what comes in is a line and some headers, what goes out was made in memory. */
+/* As etcd's server/etcdserver/api/etcdhttp and the mux of Go's net/http in front of it: paths are cleaned by a redirect, each handler looks at the method by itself, and what is no
+ * answer of a handler is an error text. Bodies and headers are those of etcd 3.7, but that checks come in one order. */
 #include "serve_http.h"
 
-#include <event2/buffer.h>
-#include <event2/event.h>
-#include <event2/http.h>
-#include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 
-#include "actor_loop.h"
 #include "buffer.h"
 #include "env.h"
 #include "metrics.h"
 #include "serve_state.h"
 #include "serve_watches.h"
-#include "wait.h"
 
-#define REQUEST_BYTES_MAX 16384
-#define IDLE_SECONDS 60
+#define PATH_SIZE_MAX 1024 /* all that is served is shorter */
 
-struct vdi_serve_http {
-	struct vdi_etcdserver *server;
-	struct vdi_loop	      *loop;
-	struct vd_actor	      *stopper; /* on the loop: what belongs to its thread ends there */
-	struct evhttp	      *http;
-	struct vdi_wait	       stopped;
-	char		       address[64];
-};
+static const char plain_text[] = "text/plain; charset=utf-8";
 
 /* ---- Answers ---- */
 
-static void reply(struct evhttp_request *request, int code, const char *reason, const char *type, struct vdi_buffer *body)
+static void add_type(struct vdi_rpc_http *http, const char *type)
 {
-	struct evbuffer *out = evhttp_request_get_output_buffer(request);
-	struct vd_bytes	 bytes = vdi_buffer_bytes(body);
+	vdi_buffer_printf(&http->headers, "Content-Type: %s\r\n", type);
+}
 
-	if (vdi_buffer_status(body) != VD_OK || (bytes.size && evbuffer_add(out, bytes.data, bytes.size) != 0)) {
-		evhttp_send_reply(request, 503, "Service Unavailable", NULL);
-	} else {
-		(void) evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
-		evhttp_send_reply(request, code, reason, NULL);
-	}
-	vdi_buffer_fini(body);
+static void add_nosniff(struct vdi_rpc_http *http)
+{
+	vdi_buffer_append_text(&http->headers, "X-Content-Type-Options: nosniff\r\n");
+}
+
+/* http.Error */
+static void fail(struct vdi_rpc_http *http, int code, const char *text)
+{
+	http->code = code;
+	add_type(http, plain_text);
+	add_nosniff(http);
+	vdi_buffer_printf(&http->body, "%s\n", text);
 }
 
 /* False: answered, only GET is known. */
-static bool is_get(struct evhttp_request *request)
+static bool is_get(struct vdi_rpc_http *http)
 {
-	struct vdi_buffer body;
-
-	if (evhttp_request_get_command(request) == EVHTTP_REQ_GET)
+	if (http->method == VDI_HTTP_GET)
 		return true;
-	vdi_buffer_init(&body, 256);
-	vdi_buffer_append_text(&body, "Method Not Allowed\n");
-	(void) evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", "GET");
-	reply(request, 405, "Method Not Allowed", "text/plain; charset=utf-8", &body);
+	vdi_buffer_append_text(&http->headers, "Allow: GET\r\n");
+	fail(http, 405, "Method Not Allowed");
 	return false;
 }
 
-static void on_version(struct evhttp_request *request, void *arg)
-{
-	struct vdi_buffer body;
+/* ---- The query ---- */
 
-	(void) arg;
-	if (!is_get(request))
-		return;
-	vdi_buffer_init(&body, 1024);
-	vdi_buffer_append_text(&body, "{\"etcdserver\":\"" VDI_ETCD_VERSION "\",\"etcdcluster\":\"" VDI_ETCD_CLUSTER_VERSION
-				      ".0\",\"storage\":\"" VDI_ETCD_STORAGE_VERSION "\"}");
-	reply(request, 200, "OK", "application/json", &body);
+/* Decoded, it is that text. */
+static bool is_text(struct vd_bytes encoded, const char *text)
+{
+	char   room[64];
+	size_t size;
+
+	return encoded.size <= sizeof room && vdi_percent_decode(encoded, true, room, &size) && size == strlen(text) && memcmp(room, text, size) == 0;
 }
 
-/* A key without a value is there too ("?verbose"); what is asked for needs no unescaping. */
-static bool query_has(struct evhttp_request *request, const char *key, const char *value)
+/* value NULL: whatever it is, and "?verbose" without one. A pair with a semicolon is none, as in Go. */
+static bool query_has(const struct vdi_rpc_http *http, const char *key, const char *value)
 {
-	const char *at = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
-	size_t	    key_size = strlen(key);
+	const char *at = http->query.data;
+	const char *end = at ? at + http->query.size : at;
 
-	while (at && *at) {
-		size_t size = strcspn(at, "&");
-		size_t name_size = VDI_MIN(strcspn(at, "="), size);
+	while (at < end) {
+		const char *mark = memchr(at, '&', (size_t) (end - at));
+		const char *pair_end = mark ? mark : end;
+		const char *equals = memchr(at, '=', (size_t) (pair_end - at));
+		const char *name_end = equals ? equals : pair_end;
 
-		if (name_size == key_size && memcmp(at, key, key_size) == 0 &&
-		    (value == NULL || (size == name_size + 1 + strlen(value) && memcmp(at + name_size + 1, value, strlen(value)) == 0)))
+		if (memchr(at, ';', (size_t) (pair_end - at)) == NULL && is_text((struct vd_bytes) { at, (size_t) (name_end - at) }, key) &&
+		    (value == NULL || (equals && is_text((struct vd_bytes) { equals + 1, (size_t) (pair_end - equals - 1) }, value))))
 			return true;
-		at += size + (at[size] == '&');
+		at = pair_end + 1;
 	}
 	return false;
 }
 
-static bool alarm_is_active(struct vdi_etcdserver *server, enum vdi_alarm kind)
+/* ---- version and health ---- */
+
+static void answer_version(struct vdi_etcdserver *server, struct vdi_rpc_http *http)
 {
-	return vdi_serve_state_alarms(server->state, kind, NULL, 0) > 0;
+	(void) server;
+	if (!is_get(http))
+		return;
+	add_type(http, "application/json");
+	vdi_buffer_append_text(&http->body, "{\"etcdserver\":\"" VDI_ETCD_VERSION "\",\"etcdcluster\":\"" VDI_ETCD_CLUSTER_VERSION
+					    ".0\",\"storage\":\"" VDI_ETCD_STORAGE_VERSION "\"}");
 }
 
-static void on_health(struct evhttp_request *request, void *arg)
+static bool alarm_is_active(const struct vdi_etcdserver *server, enum vdi_alarm kind)
 {
-	struct vdi_serve_http *http = arg;
-	struct vd_store_status store;
-	const char	      *reason = "";
-	struct vdi_buffer      body;
+	return atomic_load_explicit(&server->alarms, memory_order_relaxed) & 1u << kind;
+}
 
-	if (!is_get(request))
+/* serializable=true or not: one member reads the same either way. */
+static void answer_health(struct vdi_etcdserver *server, struct vdi_rpc_http *http)
+{
+	struct vd_store_status store;
+	const char	      *reason = NULL;
+	char		       text[96];
+
+	if (!is_get(http))
 		return;
-	if (alarm_is_active(http->server, VDI_ALARM_NOSPACE) && !query_has(request, "exclude", "NOSPACE"))
+	if (alarm_is_active(server, VDI_ALARM_NOSPACE) && !query_has(http, "exclude", "NOSPACE"))
 		reason = "ALARM NOSPACE";
-	else if (alarm_is_active(http->server, VDI_ALARM_CORRUPT) && !query_has(request, "exclude", "CORRUPT"))
+	else if (alarm_is_active(server, VDI_ALARM_CORRUPT) && !query_has(http, "exclude", "CORRUPT"))
 		reason = "ALARM CORRUPT";
-	else if (vd_store_status_get(http->server->store, &store) != VD_OK)
+	else if (vd_store_status_get(server->store, &store) != VD_OK)
 		reason = "RANGE ERROR:etcdserver: server stopped";
-	vdi_buffer_init(&body, 1024);
-	vdi_buffer_printf(&body, "{\"health\":\"%s\",\"reason\":\"%s\"}%s", *reason ? "false" : "true", reason, *reason ? "\n" : "");
-	reply(request, *reason ? 503 : 200, *reason ? "Service Unavailable" : "OK", "text/plain; charset=utf-8", &body); /* upstream says so of JSON */
+	(void) snprintf(text, sizeof text, "{\"health\":\"%s\",\"reason\":\"%s\"}", reason ? "false" : "true", reason ? reason : "");
+	if (reason) {
+		fail(http, 503, text);
+		return;
+	}
+	add_type(http, plain_text);
+	vdi_buffer_append_text(&http->body, text);
 }
 
 /* ---- livez and readyz ---- */
@@ -146,31 +148,37 @@ static const struct check ready_checks[] = { { "data_corruption", check_corrupti
 					     { "non_learner", check_nothing },
 					     { NULL, NULL } };
 
-static void run_checks(struct vdi_serve_http *http, struct evhttp_request *request, const struct check *checks, const char *only)
+static void run_checks(struct vdi_etcdserver *server, struct vdi_rpc_http *http, const struct check *checks, const char *only)
 {
-	struct vdi_buffer body;
 	struct vdi_buffer lines;
-	bool		  failed = false;
+	bool		  has_failed = false;
 
+	if (!is_get(http))
+		return;
 	vdi_buffer_init(&lines, 4096);
 	for (const struct check *check = checks; check->name; check++) {
 		const char *reason;
 
-		if ((*only && strcmp(only, check->name) != 0) || query_has(request, "exclude", check->name))
+		if (only ? strcmp(only, check->name) != 0 : query_has(http, "exclude", check->name))
 			continue;
-		reason = check->run(http->server);
-		failed = failed || reason;
+		reason = check->run(server);
+		has_failed = has_failed || reason;
 		if (reason)
 			vdi_buffer_printf(&lines, "[-]%s failed: %s\n", check->name, reason);
 		else
 			vdi_buffer_printf(&lines, "[+]%s ok\n", check->name);
 	}
-	vdi_buffer_init(&body, 8192);
-	if (failed || query_has(request, "verbose", NULL))
-		vdi_buffer_append(&body, vdi_buffer_bytes(&lines));
-	vdi_buffer_append_text(&body, failed ? "\n" : "ok\n"); /* Go ends what went wrong with one more */
+	if (has_failed) {
+		vdi_buffer_append_char(&lines, 0);
+		fail(http, 503, lines.data ? lines.data : "");
+	} else {
+		add_type(http, plain_text);
+		add_nosniff(http);
+		if (query_has(http, "verbose", NULL))
+			vdi_buffer_append(&http->body, vdi_buffer_bytes(&lines));
+		vdi_buffer_append_text(&http->body, "ok\n");
+	}
 	vdi_buffer_fini(&lines);
-	reply(request, failed ? 503 : 200, failed ? "Service Unavailable" : "OK", "text/plain; charset=utf-8", &body);
 }
 
 static bool has_check(const struct check *checks, const char *name)
@@ -188,9 +196,8 @@ static void metric(struct vdi_buffer *body, const char *name, const char *kind, 
 	vdi_buffer_printf(body, "# TYPE %s %s\n%s %lld\n", name, kind, name, (long long) value);
 }
 
-static void append_server_metrics(struct vdi_serve_http *http, struct vdi_buffer *body)
+static void append_server_metrics(struct vdi_etcdserver *server, struct vdi_buffer *body)
 {
-	struct vdi_etcdserver	     *server = http->server;
 	int64_t			      quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
 	struct vdi_serve_watch_counts watches;
 	struct vd_store_status	      store = { 0 };
@@ -217,160 +224,213 @@ static void append_server_metrics(struct vdi_serve_http *http, struct vdi_buffer
 	metric(body, "etcd_server_watch_events_sent_total", "counter", watches.events);
 }
 
-static void on_metrics(struct evhttp_request *request, void *arg)
+/* Any method: so is the handler of Prometheus' library. */
+static void answer_metrics(struct vdi_etcdserver *server, struct vdi_rpc_http *http)
 {
-	struct vdi_serve_http *http = arg;
-	struct vdi_buffer      body;
+	add_type(http, "text/plain; version=0.0.4; charset=utf-8");
+	if (vdi_metrics_render(vdi_env_metrics(server->env), &http->body) == VD_OK)
+		append_server_metrics(server, &http->body);
+}
 
-	if (!is_get(request))
+/* ---- Paths ---- */
+
+/* Go's path.Clean of an absolute path, but that the slash at its end stays. In place; answers the new size. */
+static size_t clean(char *path, size_t size)
+{
+	bool   has_slash = path[size - 1] == '/';
+	size_t used = 0;
+
+	for (size_t at = 0; at < size;) {
+		const char *slash;
+		size_t	    part;
+
+		while (at < size && path[at] == '/')
+			at++;
+		slash = memchr(path + at, '/', size - at);
+		part = (slash ? (size_t) (slash - path) : size) - at;
+		if (part == 2 && memcmp(path + at, "..", 2) == 0) {
+			while (used && path[used - 1] != '/')
+				used--;
+			used -= used > 0;
+		} else if (part && !(part == 1 && path[at] == '.')) {
+			path[used++] = '/';
+			memmove(path + used, path + at, part);
+			used += part;
+		}
+		at += part;
+	}
+	if (used == 0 || has_slash)
+		path[used++] = '/';
+	return used;
+}
+
+static void append_encoded(struct vdi_buffer *out, struct vd_bytes path)
+{
+	const unsigned char *at = path.data;
+
+	for (size_t i = 0; i < path.size; i++) {
+		bool is_letter = (at[i] >= 'A' && at[i] <= 'Z') || (at[i] >= 'a' && at[i] <= 'z') || (at[i] >= '0' && at[i] <= '9');
+
+		if (is_letter || (at[i] && strchr("-_.~$&+,/:;=@", at[i])))
+			vdi_buffer_append_char(out, (char) at[i]);
+		else
+			vdi_buffer_printf(out, "%%%02X", at[i]);
+	}
+}
+
+static void append_html(struct vdi_buffer *out, struct vd_bytes text)
+{
+	const char *at = text.data;
+
+	for (size_t i = 0; i < text.size; i++) {
+		if (at[i] == '&')
+			vdi_buffer_append_text(out, "&amp;");
+		else if (at[i] == '"')
+			vdi_buffer_append_text(out, "&#34;");
+		else if (at[i] == '\'')
+			vdi_buffer_append_text(out, "&#39;");
+		else if (at[i] == '<')
+			vdi_buffer_append_text(out, "&lt;");
+		else if (at[i] == '>')
+			vdi_buffer_append_text(out, "&gt;");
+		else
+			vdi_buffer_append_char(out, at[i]);
+	}
+}
+
+static bool has_control(struct vd_bytes text)
+{
+	const unsigned char *at = text.data;
+
+	for (size_t i = 0; i < text.size; i++)
+		if (at[i] < 0x20 || at[i] == 0x7F)
+			return true;
+	return false;
+}
+
+static void redirect(struct vdi_rpc_http *http, struct vd_bytes path)
+{
+	struct vdi_buffer location;
+
+	vdi_buffer_init(&location, 3 * PATH_SIZE_MAX + 1024);
+	append_encoded(&location, path);
+	if (http->query.size && !has_control(http->query)) {
+		vdi_buffer_append_char(&location, '?');
+		vdi_buffer_append(&location, http->query);
+	}
+	if (vdi_buffer_status(&location) != VD_OK) {
+		fail(http, 404, "404 page not found");
+		vdi_buffer_fini(&location);
 		return;
-	vdi_buffer_init(&body, 64u << 20);
-	if (vdi_metrics_render(vdi_env_metrics(http->server->env), &body) == VD_OK)
-		append_server_metrics(http, &body);
-	reply(request, 200, "OK", "text/plain; version=0.0.4; charset=utf-8", &body);
+	}
+	http->code = 307;
+	if (http->method == VDI_HTTP_GET || http->method == VDI_HTTP_HEAD)
+		add_type(http, "text/html; charset=utf-8");
+	vdi_buffer_append_text(&http->headers, "Location: ");
+	vdi_buffer_append(&http->headers, vdi_buffer_bytes(&location));
+	vdi_buffer_append_text(&http->headers, "\r\n");
+	if (http->method == VDI_HTTP_GET) {
+		vdi_buffer_append_text(&http->body, "<a href=\"");
+		append_html(&http->body, vdi_buffer_bytes(&location));
+		vdi_buffer_append_text(&http->body, "\">Temporary Redirect</a>.\n\n");
+	}
+	vdi_buffer_fini(&location);
 }
 
-static void on_other(struct evhttp_request *request, void *arg)
+static void route(struct vdi_etcdserver *server, struct vdi_rpc_http *http, const char *path)
 {
-	const char	 *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
-	struct vdi_buffer body;
+	if (strcmp(path, "/health") == 0)
+		answer_health(server, http);
+	else if (strcmp(path, "/version") == 0)
+		answer_version(server, http);
+	else if (strcmp(path, "/metrics") == 0)
+		answer_metrics(server, http);
+	else if (strcmp(path, "/livez") == 0)
+		run_checks(server, http, live_checks, NULL);
+	else if (strcmp(path, "/readyz") == 0)
+		run_checks(server, http, ready_checks, NULL);
+	else if (strncmp(path, "/livez/", 7) == 0 && has_check(live_checks, path + 7))
+		run_checks(server, http, live_checks, path + 7);
+	else if (strncmp(path, "/readyz/", 8) == 0 && has_check(ready_checks, path + 8))
+		run_checks(server, http, ready_checks, path + 8);
+	else
+		fail(http, 404, "404 page not found");
+}
 
-	if (!is_get(request))
+static bool is_well_encoded(struct vd_bytes path)
+{
+	const char *at = path.data;
+	char	    room[3];
+	size_t	    size;
+
+	for (size_t i = 0; i < path.size; i++)
+		if (at[i] == '%' && !vdi_percent_decode((struct vd_bytes) { at + i, VDI_MIN(path.size - i, sizeof room) }, false, room, &size))
+			return false;
+	return path.size && at[0] == '/';
+}
+
+/* The mux looks at parts between slashes as they were sent and compares them decoded: a slash that was encoded is in nobody's name. */
+static bool decode(struct vd_bytes path, char *text, size_t size)
+{
+	const char *at = path.data;
+	size_t	    used;
+
+	for (size_t i = 0; i + 2 < path.size; i++)
+		if (at[i] == '%' && at[i + 1] == '2' && (at[i + 2] == 'f' || at[i + 2] == 'F'))
+			return false;
+	if (path.size >= size || !vdi_percent_decode(path, false, text, &used) || memchr(text, 0, used))
+		return false;
+	text[used] = 0;
+	return true;
+}
+
+/* What Go's server says before any handler. */
+static void fail_malformed(struct vdi_rpc_http *http)
+{
+	http->code = 400;
+	http->closes = true;
+	add_type(http, plain_text);
+	vdi_buffer_append_text(&http->body, "400 Bad Request");
+}
+
+static void find(struct vdi_etcdserver *server, struct vdi_rpc_http *http)
+{
+	char   path[PATH_SIZE_MAX], text[PATH_SIZE_MAX];
+	size_t size = http->path.size;
+
+	if (size >= sizeof path) {
+		fail(http, 404, "404 page not found");
 		return;
-	if (path && strncmp(path, "/livez/", 7) == 0 && has_check(live_checks, path + 7)) {
-		run_checks(arg, request, live_checks, path + 7);
+	}
+	memcpy(path, http->path.data, size);
+	size = clean(path, size);
+	if (size != http->path.size)
+		redirect(http, (struct vd_bytes) { path, size });
+	else if (decode(http->path, text, sizeof text))
+		route(server, http, text);
+	else
+		fail(http, 404, "404 page not found");
+}
+
+void vdi_serve_http_fill(struct vdi_etcdserver *server, bool with_cors, struct vdi_rpc_http *http)
+{
+	if (http->method == VDI_HTTP_OPTIONS && vd_bytes_equal(http->path, vd_bytes_of("*")))
+		return;
+	if (!is_well_encoded(http->path)) {
+		fail_malformed(http);
 		return;
 	}
-	if (path && strncmp(path, "/readyz/", 8) == 0 && has_check(ready_checks, path + 8)) {
-		run_checks(arg, request, ready_checks, path + 8);
-		return;
-	}
-	vdi_buffer_init(&body, 256);
-	vdi_buffer_append_text(&body, "404 page not found\n");
-	reply(request, 404, "Not Found", "text/plain; charset=utf-8", &body);
+	if (with_cors)
+		vdi_buffer_append_text(&http->headers, "Access-Control-Allow-Headers: accept, content-type, authorization\r\n"
+						       "Access-Control-Allow-Methods: POST, GET, OPTIONS, PUT, DELETE\r\n"
+						       "Access-Control-Allow-Origin: *\r\n");
+	if (!with_cors || http->method != VDI_HTTP_OPTIONS)
+		find(server, http);
 }
 
-static void on_livez(struct evhttp_request *request, void *arg)
+bool vdi_serve_http_is_slow(const struct vdi_rpc_http *http)
 {
-	if (is_get(request))
-		run_checks(arg, request, live_checks, "");
-}
+	char text[32];
 
-static void on_readyz(struct evhttp_request *request, void *arg)
-{
-	if (is_get(request))
-		run_checks(arg, request, ready_checks, "");
-}
-
-/* ---- Life ---- */
-
-static vd_status bind_address(struct vdi_serve_http *http, const char *listen, struct vd_error *reterr)
-{
-	struct evhttp_bound_socket *socket;
-	struct sockaddr_storage	    bound;
-	socklen_t		    size = sizeof bound;
-	const char		   *colon = strrchr(listen, ':');
-	char			    host[48];
-	char			   *end;
-	unsigned long		    port = colon ? strtoul(colon + 1, &end, 10) : 0;
-	size_t			    host_size = colon ? (size_t) (colon - listen) : 0;
-
-	if (colon == NULL || colon[1] == 0 || *end || port > 65535 || host_size == 0 || host_size >= sizeof host)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "\"%s\" is no address: ADDR:PORT is wanted", listen);
-	memcpy(host, listen, host_size);
-	host[host_size] = 0;
-	if (host[0] == '[' && host_size > 2 && host[host_size - 1] == ']') {
-		memmove(host, host + 1, host_size - 2);
-		host[host_size - 2] = 0;
-	}
-	socket = evhttp_bind_socket_with_handle(http->http, host, (uint16_t) port);
-	if (socket == NULL || getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *) &bound, &size) != 0)
-		return vd_error_set(reterr, VD_IO, "cannot listen on %s", listen);
-	port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *) &bound)->sin6_port : ((struct sockaddr_in *) &bound)->sin_port);
-	(void) snprintf(http->address, sizeof http->address, "%.*s:%lu", (int) host_size, listen, port);
-	return VD_OK;
-}
-
-static void set_routes(struct vdi_serve_http *http)
-{
-	(void) evhttp_set_cb(http->http, "/version", on_version, http);
-	(void) evhttp_set_cb(http->http, "/health", on_health, http);
-	(void) evhttp_set_cb(http->http, "/metrics", on_metrics, http);
-	(void) evhttp_set_cb(http->http, "/livez", on_livez, http);
-	(void) evhttp_set_cb(http->http, "/readyz", on_readyz, http);
-	evhttp_set_gencb(http->http, on_other, http);
-	evhttp_set_max_headers_size(http->http, REQUEST_BYTES_MAX);
-	evhttp_set_max_body_size(http->http, REQUEST_BYTES_MAX);
-	evhttp_set_timeout(http->http, IDLE_SECONDS);
-	evhttp_set_allowed_methods(http->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE);
-}
-
-static void stop(void *arg)
-{
-	struct vdi_serve_http *http = arg;
-
-	evhttp_free(http->http);
-	http->http = NULL;
-	vdi_wait_signal(&http->stopped);
-}
-
-static vd_status make_stopper(struct vdi_serve_http *http)
-{
-	struct vd_actor_options options = { .name = "etcd http", .run = stop, .arg = http };
-
-	return vd_runner_actor_new(vdi_loop_runner(http->loop), &options, &http->stopper);
-}
-
-vd_status vdi_serve_http_new(struct vdi_etcdserver *server, const char *listen, struct vdi_serve_http **ret_http, struct vd_error *reterr)
-{
-	struct vdi_serve_http *http = VDI_NEW(struct vdi_serve_http);
-	vd_status	       status;
-
-	if (http == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
-	http->server = server;
-	status = vdi_loop_new(server->env, &http->loop);
-	if (status == VD_OK) {
-		http->http = evhttp_new(vdi_loop_base(http->loop));
-		status = http->http ? VD_OK : VD_NOMEM;
-	}
-	if (status == VD_OK)
-		status = make_stopper(http);
-	if (status == VD_OK) {
-		set_routes(http);
-		status = bind_address(http, listen, reterr);
-	} else {
-		(void) vd_error_set(reterr, status, "etcd: http cannot start");
-	}
-	if (status == VD_OK)
-		status = vdi_loop_start_thread(http->loop, "etcd http");
-	if (status == VD_OK) {
-		*ret_http = http;
-		return VD_OK;
-	}
-	if (http->http)
-		evhttp_free(http->http);
-	vdi_wait_for_actor_close(server->env, http->stopper);
-	(void) vdi_loop_free(http->loop);
-	vdi_free(http);
-	return status;
-}
-
-const char *vdi_serve_http_address(const struct vdi_serve_http *http)
-{
-	return http->address;
-}
-
-struct vdi_serve_http *vdi_serve_http_free(struct vdi_serve_http *http)
-{
-	if (http == NULL)
-		return NULL;
-	vdi_wait_init(&http->stopped, http->server->env);
-	vd_actor_wake(http->stopper);
-	vdi_wait_wait(&http->stopped);
-	vdi_wait_fini(&http->stopped);
-	vdi_wait_for_actor_close(http->server->env, http->stopper);
-	(void) vdi_loop_free(http->loop);
-	vdi_free(http);
-	return NULL;
+	return is_well_encoded(http->path) && decode(http->path, text, sizeof text) && strcmp(text, "/metrics") == 0;
 }

@@ -1,6 +1,8 @@
 /* See the header: each function of struct vdi_serve_call_ops is one of rpc_server.h. */
 #include "serve_rpc.h"
 
+#include "env.h"
+#include "serve_http.h"
 #include "serve_watches.h"
 #include "wait.h"
 
@@ -9,9 +11,21 @@
 /* What a client that does not read costs, with the message that did not fit: of a thousand such it is some 300 MiB. */
 #define SEND_BYTES_MAX ((size_t) 256 << 10)
 
+/* A request of plain HTTP that the worker will answer. */
+struct slow_http {
+	struct slow_http    *next;
+	struct vdi_rpc_http *http;
+};
+
 struct vdi_serve_rpc {
 	struct vdi_etcdserver *server;
 	struct vdi_rpc_server *transport;
+	struct vd_actor	      *worker; /* renders metrics, off the transport's threads */
+	struct vdi_lock	       lock;   /* "queue" */
+
+	/* Under the lock. */
+	struct slow_http  *first;
+	struct slow_http **last;
 };
 
 struct rpc_call {
@@ -118,9 +132,61 @@ static void on_ended(void *call_arg, struct vdi_rpc_server_call *transport, bool
 		vdi_rpc_server_call_free(transport);
 }
 
+/* ---- Plain HTTP ---- */
+
+static void run_worker(void *arg)
+{
+	struct vdi_serve_rpc *rpc = arg;
+	struct slow_http     *slow;
+	bool		      has_more;
+
+	vdi_lock_acquire(&rpc->lock);
+	slow = rpc->first;
+	if (slow)
+		rpc->first = slow->next;
+	has_more = rpc->first != NULL;
+	if (!has_more)
+		rpc->last = &rpc->first;
+	vdi_lock_release(&rpc->lock);
+	if (has_more)
+		vd_actor_wake(rpc->worker);
+	if (slow == NULL)
+		return;
+	vdi_serve_http_fill(rpc->server, true, slow->http);
+	slow->http->answer(slow->http);
+	vdi_free(slow);
+}
+
+static void on_http(void *arg, struct vdi_rpc_http *http)
+{
+	struct vdi_serve_rpc *rpc = arg;
+	struct slow_http     *slow = vdi_serve_http_is_slow(http) ? VDI_NEW(struct slow_http) : NULL;
+
+	if (slow == NULL) { /* without memory it is done here, and fails */
+		vdi_serve_http_fill(rpc->server, true, http);
+		http->answer(http);
+		return;
+	}
+	slow->http = http;
+	vdi_lock_acquire(&rpc->lock);
+	*rpc->last = slow;
+	rpc->last = &slow->next;
+	vdi_lock_release(&rpc->lock);
+	vd_actor_wake(rpc->worker);
+}
+
 static const struct vdi_rpc_server_handlers handlers = { on_accepted, on_message, on_writable, on_ended };
 
 /* ---- Life ---- */
+
+/* All requests were answered. */
+static void free_rpc(struct vdi_serve_rpc *rpc)
+{
+	vdi_wait_for_actor_close(rpc->server->env, rpc->worker);
+	VDI_CHECK(rpc->first == NULL);
+	vdi_lock_fini(&rpc->lock);
+	vdi_free(rpc);
+}
 
 vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serve_rpc_options *options, struct vdi_serve_rpc **ret_rpc,
 			    struct vd_error *reterr)
@@ -144,19 +210,27 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 		.keepalive_time = options->keepalive_time.ns ? options->keepalive_time : VD_SECONDS(7200),
 		.keepalive_timeout = options->keepalive_timeout.ns ? options->keepalive_timeout : VD_SECONDS(20),
 		.handlers = &handlers,
+		.http = options->without_http ? NULL : on_http,
 	};
-	struct vdi_serve_rpc *rpc = VDI_NEW(struct vdi_serve_rpc);
-	vd_status	      status;
+	struct vdi_serve_rpc   *rpc = VDI_NEW(struct vdi_serve_rpc);
+	struct vd_actor_options worker = { .name = "etcd metrics", .run = run_worker, .arg = rpc };
+	vd_status		status;
 
 	if (rpc == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
 	rpc->server = server;
+	rpc->last = &rpc->first;
+	vdi_lock_init(&rpc->lock, VDI_LOCK_QUEUE);
 	transport.arg = rpc;
-	status = vdi_rpc_server_new(server->env, &transport, &rpc->transport, reterr);
+	status = vd_actor_new(server->env, &worker, &rpc->worker);
+	if (status == VD_OK)
+		status = vdi_rpc_server_new(server->env, &transport, &rpc->transport, reterr);
+	else
+		(void) vd_error_set(reterr, status, "etcd: no memory");
 	if (status == VD_OK)
 		*ret_rpc = rpc;
 	else
-		vdi_free(rpc);
+		free_rpc(rpc);
 	return status;
 }
 
@@ -201,6 +275,6 @@ struct vdi_serve_rpc *vdi_serve_rpc_close(struct vdi_serve_rpc *rpc)
 	vdi_rpc_server_close(rpc->transport, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);
 	vdi_wait_fini(&wait);
-	vdi_free(rpc);
+	free_rpc(rpc);
 	return NULL;
 }

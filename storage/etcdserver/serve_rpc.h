@@ -1,4 +1,5 @@
-/* An etcd server on the network: the core (etcdserver.h) behind a transport for remote calls (rpc_server.h). */
+/* An etcd server on the network: the core (etcdserver.h) behind a transport for remote calls (rpc_server.h); and on the same addresses its HTTP endpoints (serve_http.h), where the
+ * transport has them. */
 #ifndef VDI_SERVE_RPC_H
 #define VDI_SERVE_RPC_H
 
@@ -10,6 +11,7 @@ struct vdi_serve_rpc_options {
 	const char *const		*listen; /* addr:port or unix:/path; port 0 chooses */
 	size_t				 listen_count;
 	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
+	bool				 without_http; /* remote calls only */
 	unsigned			 streams_max; /* of one connection; 0: no bound */
 	size_t				 send_bytes_max; /* unsent bytes of one call; 0: the transport's default */
 	size_t				 unsent_bytes_max; /* of all calls together; 0: 1 GiB */

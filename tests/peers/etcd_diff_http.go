@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// scriptedHTTP compares the endpoints of health and version (E-153): a real etcd has them on its client port, vedette on one of its own.
+// scriptedHTTP compares the endpoints of health and version (E-153): those of a real etcd's client port with those of vedette's port of their own (its client port: etcd_http.go).
 func (d *diff) scriptedHTTP(real, ours string) {
 	ask := func(method, endpoint, target string) string {
 		request, err := http.NewRequest(method, "http://"+endpoint+target, nil)

@@ -73,7 +73,7 @@ func runEtcdPort(args []string) int {
 	}
 	check("nothing")
 
-	// Bytes that are no HTTP/2, before and after its preface.
+	// Bytes that are no HTTP/2, or are HTTP/1.x, before and after the preface.
 	garbage := make([]byte, 1<<20)
 	_, _ = rand.Read(garbage)
 	var settings bytes.Buffer
@@ -95,6 +95,32 @@ func runEtcdPort(args []string) int {
 		_, _ = io.Copy(io.Discard, connection)
 		connection.Close()
 		check(name)
+	}
+
+	// Requests of HTTP/1.x that are answered, malformed, without end, or never complete, and many that nobody reads an answer of.
+	for name, bytes := range map[string][]byte{
+		"10000 requests in one piece":  []byte(strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 10000)),
+		"a head of 1 MiB":              []byte("GET /health HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 1<<20) + "\r\n\r\n"),
+		"a first line of 1 MiB":        []byte("GET /" + strings.Repeat("a", 1<<20)),
+		"a head without its end":       []byte("GET /health HTTP/1.1\r\nHost: x\r\n"),
+		"a body of 1 GiB":              append([]byte("POST /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n"), garbage...),
+		"chunks that are none":         append([]byte("POST /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"), garbage...),
+		"garbage behind a request":     append([]byte("GET /health HTTP/1.1\r\nHost: x\r\n\r\n"), garbage...),
+		"the preface behind a request": []byte("GET /health HTTP/1.1\r\nHost: x\r\n\r\n" + http2.ClientPreface),
+	} {
+		var unread []net.Conn
+		for i := 0; i < 20; i++ {
+			if connection, err := net.Dial("tcp", server.url); err == nil {
+				_ = connection.SetDeadline(time.Now().Add(500 * time.Millisecond))
+				_, _ = connection.Write(bytes)
+				unread = append(unread, connection)
+			}
+		}
+		check(name)
+		for _, connection := range unread {
+			connection.Close()
+		}
+		check(name + ", closed")
 	}
 
 	// Connections that say nothing.

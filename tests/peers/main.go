@@ -33,6 +33,7 @@ var subcommands = map[string]subcommand{
 	"control":           {"one command to what runs around us: kill, restart, pause members; faults of the network", runControl},
 	"etcd-fake":         {"a gRPC server that the command beside it plays: any order of answers; and servers that are none", runFakeEtcd},
 	"etcd-diff":         {"the same operations to a real etcd and to vedette etcd: every field of every answer compared", runEtcdDiff},
+	"etcd-http":         {"HTTP on the client URL of a real etcd and of vedette etcd: status, headers and bodies compared", runEtcdHTTP},
 	"etcd-crash":        {"kill -9 of vedette etcd under clientv3 writers and watchers: nothing acknowledged is lost, watches miss nothing", runEtcdCrash},
 	"etcd-port":         {"bad input on the port of vedette etcd: answered or cut, memory bounded, others unharmed", runEtcdPort},
 	"etcd-own":          {"vedette etcd with watchers far behind, compacting itself, defragmented under load, killed with leases, bounded, pinged, ended", runEtcdOwn},

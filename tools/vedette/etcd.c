@@ -15,7 +15,7 @@
 #include "command_line.h"
 #include "command_process.h"
 #include "etcd_port.h"
-#include "serve_http.h"
+#include "serve_http_port.h"
 #include "serve_rpc.h"
 #include "snapshot_restore.h"
 #include "units.h"
@@ -32,6 +32,7 @@ struct etcd {
 	const char *http_listen;
 	const char *restore;
 	const char *listen_metrics_urls;
+	const char *listen_client_http_urls;
 	const char *quota;
 	const char *compaction_mode;
 	const char *compaction_retention;
@@ -172,7 +173,7 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 	if (etcd->data_dir == NULL)
 		etcd->data_dir = "./default.etcd";
 	if (etcd->http_listen == NULL)
-		etcd->http_listen = etcd->listen_metrics_urls;
+		etcd->http_listen = etcd->listen_metrics_urls ? etcd->listen_metrics_urls : etcd->listen_client_http_urls;
 	if (etcd->http_listen && (etcd->http_listen = vdi_etcd_address_of_url(etcd->http_listen, false)) == NULL)
 		return vdi_command_mistake(command, "health, version and metrics are served without TLS: --http-listen takes ADDR:PORT or http://ADDR:PORT, one of them");
 	result = read_addresses(command, etcd);
@@ -238,7 +239,7 @@ static const char *find_exposed(const struct etcd *etcd, const struct vdi_etcdse
 	return etcd->http_listen && !vdi_etcd_is_loopback(etcd->http_listen) ? etcd->http_listen : NULL;
 }
 
-static void say_ready(const struct etcd *etcd, struct vdi_serve_rpc *rpc, struct vdi_serve_http *http)
+static void say_ready(const struct etcd *etcd, struct vdi_serve_rpc *rpc, struct vdi_serve_http_port *http)
 {
 	char   line[512];
 	size_t size = (size_t) snprintf(line, sizeof line, "vedette: ready");
@@ -246,7 +247,7 @@ static void say_ready(const struct etcd *etcd, struct vdi_serve_rpc *rpc, struct
 	for (size_t i = 0; i < etcd->listen_count && size < sizeof line; i++)
 		size += (size_t) snprintf(line + size, sizeof line - size, " etcd %s", vdi_serve_rpc_address(rpc, i));
 	if (http && size < sizeof line)
-		(void) snprintf(line + size, sizeof line - size, " http %s", vdi_serve_http_address(http));
+		(void) snprintf(line + size, sizeof line - size, " http %s", vdi_serve_http_port_address(http));
 	(void) fprintf(stderr, "%s\n", line);
 	(void) fflush(stderr);
 }
@@ -261,18 +262,19 @@ static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdser
 						 .listen_count = etcd->listen_count,
 						 .tls = etcd->is_tls ? &tls : NULL,
 						 .unsent_bytes_max = (size_t) etcd->unsent_bytes_max,
+						 .without_http = etcd->listen_client_http_urls != NULL,
 						 .streams_max = etcd->streams_max,
 						 .ping_interval_min = etcd->ping_interval_min,
 						 .keepalive_time = etcd->keepalive_interval,
 						 .keepalive_timeout = etcd->keepalive_timeout };
 	struct vdi_auto_compaction *compaction = NULL;
-	struct vdi_serve_http	   *http = NULL;
+	struct vdi_serve_http_port *http = NULL;
 	struct vdi_serve_rpc	   *rpc = NULL;
 	struct vd_error		    error = { .code = VD_OK };
 	int			    result = VDI_EXIT_OK;
 
 	if (etcd->http_listen)
-		error.code = vdi_serve_http_new(server, etcd->http_listen, &http, &error);
+		error.code = vdi_serve_http_port_new(server, etcd->http_listen, &http, &error);
 	if (error.code == VD_OK && (etcd->compaction.period.ns || etcd->compaction.revisions))
 		error.code = vdi_auto_compaction_new(env, &etcd->compaction, &compaction);
 	if (error.code == VD_OK)
@@ -290,7 +292,7 @@ static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdser
 	}
 	(void) vdi_serve_rpc_close(rpc);
 	(void) vdi_auto_compaction_free(compaction);
-	(void) vdi_serve_http_free(http);
+	(void) vdi_serve_http_port_free(http);
 	return result;
 }
 
@@ -374,9 +376,9 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./default.etcd)", &etcd.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &etcd.memory },
 		{ 0, "restore", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from a snapshot of an etcd or of ours", &etcd.restore },
-		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve /health, /version, /metrics, /livez and /readyz there", &etcd.http_listen },
+		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve /health, /version, /metrics, /livez and /readyz there too, without TLS", &etcd.http_listen },
 		{ 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URL", "the same as --http-listen, as etcd writes it", &etcd.listen_metrics_urls },
-		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URL", "the same", &etcd.listen_metrics_urls },
+		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URL", "the same, and no longer where clients are", &etcd.listen_client_http_urls },
 		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve other machines although nothing asks who they are", &etcd.insecure_no_auth },
 		{ 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
 		{ 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS", "the same as --listen, as etcd writes it", &etcd.listen_client_urls },
