@@ -303,7 +303,9 @@ static void make_answer(struct vdi_h1_connection *connection, int code, struct v
 	vdi_h1_date(vd_env_wall(vdi_h2_hub_env(connection->hub)), date);
 	vdi_buffer_printf(out, "HTTP/1.%d %d %s\r\n", connection->is_version_1_0 ? 0 : 1, code, vdi_h1_reason(code));
 	vdi_buffer_append(out, headers);
-	vdi_buffer_printf(out, "Date: %s\r\nContent-Length: %zu\r\n", date, body.size);
+	vdi_buffer_printf(out, "Date: %s\r\n", date);
+	if (body.size || !connection->is_head) /* else it is not known what GET would have brought */
+		vdi_buffer_printf(out, "Content-Length: %zu\r\n", body.size);
 	if (!connection->keeps && !connection->is_version_1_0)
 		vdi_buffer_append_text(out, "Connection: close\r\n");
 	else if (connection->keeps && connection->is_version_1_0)

@@ -125,7 +125,8 @@ static bool submit(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *
 	fields[count++] = field(":status", code);
 	count = take_lines(lines, fields, count);
 	fields[count++] = field("date", date);
-	fields[count++] = field("content-length", length);
+	if (body.size || http->method != VDI_HTTP_HEAD)
+		fields[count++] = field("content-length", length);
 	if (http->method == VDI_HTTP_HEAD)
 		body.size = 0;
 	if (body.size) {

@@ -137,7 +137,7 @@ var httpPaths = []string{
 	"/readyz/non_learner?verbose", "/readyz/nothing", "/readyz/data_corruption/x",
 	"/version", "/version?x", "/version/", "/%76ersion", "/vers%69on", "/livez%2fserializable_read", "/", "/nothing", "/nothing%20here", "/Health",
 	"//health", "/x/../health", "/x/../health?a=b&c", "/./version", "/health/.", "/..", "//", "/x//y/?q", "/a%20b//c", "/%41//b", "//version?<>&\"'", "/x/..//../y/",
-	"http://elsewhere/version", "/%zz", "/%", "/health%", "/%00", "/health?%zz", "/health?exclude=%zz",
+	"http://elsewhere/version", "/%00", "/health?%zz", "/health?exclude=%zz",
 }
 
 func (d *httpDiff) paths(rule string) {
@@ -218,6 +218,8 @@ func (d *httpDiff) malformed() {
 		"POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: -3\r\n\r\n",
 		"PRI * HTTP/1.1\r\nHost: x\r\n\r\n",
 		"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /% HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /health% HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
 		"GET /version HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 2<<20) + "\r\n\r\n",
 	}
 	if d.sides[0].tls == nil {
