@@ -77,6 +77,9 @@ struct vd_informer {
 	bool				 was_filled;
 	vd_rev				 revision; /* last one seen; 0: the whole state is needed */
 	vd_mono				 reopen_at;
+
+	struct vdi_ready_waiter ready_waiter;
+	atomic_bool		is_cache_ready; /* it was not when the watch was to be opened, and is now */
 };
 
 static void free_registrations(struct vd_informer_registration *registration)
@@ -554,6 +557,32 @@ static void take_events(struct vd_informer *informer)
 	}
 }
 
+static void cache_ready(void *arg)
+{
+	struct vd_informer *informer = arg;
+
+	atomic_store(&informer->is_cache_ready, true);
+	vd_actor_wake(informer->actor);
+}
+
+/* A cache that fills wakes the informer when it is full; everything else that stands in the way takes its time. */
+static void try_open(struct vd_informer *informer, vd_mono now)
+{
+	vd_status status;
+
+	if (atomic_exchange(&informer->is_cache_ready, false))
+		informer->reopen_at = now;
+	if (now.ns < informer->reopen_at.ns)
+		return;
+	status = open_watch(informer);
+	if (status == VD_OK)
+		return;
+	informer->reopen_at = vd_mono_add(now, REOPEN_DELAY);
+	vdi_ready_forget(&informer->cacher->ready, &informer->ready_waiter);
+	if (status == VD_NOT_READY && !vdi_ready_listen(&informer->cacher->ready, &informer->ready_waiter))
+		cache_ready(informer);
+}
+
 static void informer_gone(void *arg)
 {
 	struct vd_informer *informer = arg;
@@ -592,13 +621,14 @@ static void run(void *arg)
 	}
 	vdi_lock_release(&informer->lock);
 	if (is_closed) {
+		vdi_ready_forget(&informer->cacher->ready, &informer->ready_waiter);
 		if (!is_open) /* else its end wakes us */
 			vd_actor_close(informer->actor, informer_gone, informer);
 		return;
 	}
 	now = vd_env_now(informer->env);
-	if (!is_open && now.ns >= informer->reopen_at.ns && open_watch(informer) != VD_OK)
-		informer->reopen_at = vd_mono_add(now, REOPEN_DELAY);
+	if (!is_open)
+		try_open(informer, now);
 	if (informer->reopen_at.ns > now.ns)
 		due.ns = VDI_MIN(due.ns, informer->reopen_at.ns);
 	vd_actor_set_timer(informer->actor, due);
@@ -651,6 +681,7 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 	informer->cacher = vdi_cacher_ref(cacher);
 	informer->runner = options->runner ? options->runner : vdi_env_runner(cacher->env);
 	informer->options = watch;
+	informer->ready_waiter = (struct vdi_ready_waiter) { .told = cache_ready, .arg = informer };
 	vdi_lock_init(&informer->lock, VDI_LOCK_CACHE_WATCHER);
 	vdi_btree_init(&informer->objects, &vdi_object_btree_ops);
 	vdi_btree_init(&informer->seen, &vdi_object_btree_ops);

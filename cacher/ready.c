@@ -1,4 +1,4 @@
-/* How: a state under a lock, and a list of blocked callers that each have a struct vdi_wait on their stack. */
+/* How: a state under a lock, and a list of those who wait: actors to be woken, and blocked callers that each have a struct vdi_wait on their stack. */
 #include "ready.h"
 
 #include <math.h>
@@ -37,12 +37,12 @@ static void set_state(struct vdi_ready *ready, enum vdi_ready_state state, const
 			ready->waiters = NULL;
 		}
 	}
-	/* A waiter's node is gone once it is signalled; those not yet signalled wait for this lock before they leave. */
+	/* A waiter's node may be gone once it is told; those not yet told wait for this lock before they leave. */
 	while (waiters) {
 		struct vdi_ready_waiter *waiter = waiters;
 
 		waiters = waiter->next;
-		vdi_wait_signal(waiter->wait);
+		waiter->told(waiter->arg);
 	}
 	vdi_lock_release(&ready->lock);
 }
@@ -101,40 +101,46 @@ vd_status vdi_ready_check(struct vdi_ready *ready, uint64_t *ret_generation, str
 	return status;
 }
 
-/* true: it was still in the list. */
-static bool remove_waiter_locked(struct vdi_ready *ready, struct vdi_ready_waiter *waiter)
+bool vdi_ready_listen(struct vdi_ready *ready, struct vdi_ready_waiter *waiter)
 {
+	bool is_pending;
+
+	vdi_lock_acquire(&ready->lock);
+	is_pending = ready->state == VDI_READY_PENDING;
+	if (is_pending) {
+		waiter->next = ready->waiters;
+		ready->waiters = waiter;
+	}
+	vdi_lock_release(&ready->lock);
+	return is_pending;
+}
+
+void vdi_ready_forget(struct vdi_ready *ready, struct vdi_ready_waiter *waiter)
+{
+	vdi_lock_acquire(&ready->lock);
 	for (struct vdi_ready_waiter **place = &ready->waiters; *place; place = &(*place)->next)
 		if (*place == waiter) {
 			*place = waiter->next;
-			return true;
+			break;
 		}
-	return false;
+	vdi_lock_release(&ready->lock);
 }
 
 vd_status vdi_ready_wait(struct vdi_ready *ready, vd_mono due, struct vd_error *reterr)
 {
 	struct vdi_wait		wait;
-	struct vdi_ready_waiter waiter = { .wait = &wait };
+	struct vdi_ready_waiter waiter = { .told = vdi_wait_signal_arg, .arg = &wait };
 	vd_status		status;
 
 	for (;;) {
 		bool in_time;
 
-		vdi_lock_acquire(&ready->lock);
-		status = check_locked(ready, NULL, reterr);
-		if (status != VD_NOT_READY) {
-			vdi_lock_release(&ready->lock);
+		status = vdi_ready_check(ready, NULL, reterr);
+		if (status != VD_NOT_READY)
 			return status;
-		}
 		vdi_wait_init(&wait, ready->env);
-		waiter.next = ready->waiters;
-		ready->waiters = &waiter;
-		vdi_lock_release(&ready->lock);
-		in_time = vdi_wait_until(&wait, due);
-		vdi_lock_acquire(&ready->lock);
-		remove_waiter_locked(ready, &waiter);
-		vdi_lock_release(&ready->lock);
+		in_time = !vdi_ready_listen(ready, &waiter) || vdi_wait_until(&wait, due);
+		vdi_ready_forget(ready, &waiter);
 		vdi_wait_fini(&wait);
 		if (!in_time)
 			return vdi_ready_check(ready, NULL, reterr);

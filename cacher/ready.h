@@ -1,6 +1,6 @@
 /* The ready state of a cacher: pending, ready, stopped, and the generation (R-510..R-514, kubernetes/apiserver pkg/storage/cacher/ready.go).
  *
- * Any thread; own lock (VDI_LOCK_READY). Waiters are told outside of it.
+ * Any thread; own lock (VDI_LOCK_READY). Who waits is told under it.
  */
 #ifndef VDI_READY_H
 #define VDI_READY_H
@@ -12,7 +12,8 @@
 enum vdi_ready_state { VDI_READY_PENDING, VDI_READY_READY, VDI_READY_STOPPED };
 
 struct vdi_ready_waiter {
-	struct vdi_wait		*wait;
+	void (*told)(void *arg); /* must not block nor call back */
+	void			*arg;
 	struct vdi_ready_waiter *next;
 };
 
@@ -39,6 +40,10 @@ void vdi_ready_stop(struct vdi_ready *ready);
 VDI_MUST_USE vd_status vdi_ready_check(struct vdi_ready *ready, uint64_t *ret_generation, struct vd_error *reterr);
 /* Blocks until ready or stopped or due. */
 VDI_MUST_USE vd_status vdi_ready_wait(struct vdi_ready *ready, vd_mono due, struct vd_error *reterr);
+/* told(arg) follows once, when it is ready or stopped. false: it is now, and nothing follows. */
+VDI_MUST_USE bool vdi_ready_listen(struct vdi_ready *ready, struct vdi_ready_waiter *waiter);
+/* No told() after it returned; whoever was told, or never listened, may forget too. */
+void vdi_ready_forget(struct vdi_ready *ready, struct vdi_ready_waiter *waiter);
 /* clamp(e^(0.06 s), 1, 30), whole part. */
 uint32_t vdi_ready_retry_after_s(vd_dur in_state);
 

@@ -129,6 +129,34 @@ static void r351_a_relist_tells_the_difference(void **state)
 	}
 }
 
+static bool is_synced(void *arg)
+{
+	return ((struct seen *) arg)->synced > 0;
+}
+
+/* One that is there before its cache is does not sit out the second after which a watch is opened again; nor does it miss the end of such a cache. */
+static void an_informer_of_a_cache_that_fills(void **state)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct cacher_fixture	   f;
+		struct seen		   seen = { 0 };
+		struct vd_informer_handler handler = handler_of(&seen);
+		struct vd_informer	  *informer;
+		struct vd_error		   error;
+
+		cacher_fixture_setup(&f, seed);
+		put_pod(&f, "ns", "a", "web", NULL);
+		cacher_fixture_settle(&f);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		assert_status(vd_cacher_new(f.env, f.store, &f.options, &f.cacher, &error), VD_OK);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		if (seed % 4)
+			assert_true(vdi_sim_run_until(f.env, is_synced, &seen, VD_MS(500)));
+		vd_informer_close_wait(informer);
+		cacher_fixture_teardown(&f);
+	}
+}
+
 static const char *taken(struct seen *seen)
 {
 	static char text[4096];
@@ -690,6 +718,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r350_r352_handlers_see_every_change_in_order),
+		cmocka_unit_test(an_informer_of_a_cache_that_fills),
 		cmocka_unit_test(r351_a_relist_tells_the_difference),
 		cmocka_unit_test(r354_handlers_added_late),
 		cmocka_unit_test(r354_a_handler_may_remove_itself),

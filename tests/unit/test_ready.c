@@ -37,6 +37,37 @@ static void t148_r512_states_and_words(void **state)
 	vd_env_free(env);
 }
 
+static void count(void *arg)
+{
+	++*(unsigned *) arg;
+}
+
+static void who_listens_is_told_once(void **state)
+{
+	unsigned		told[3] = { 0 };
+	struct vdi_ready_waiter waiters[] = { { .told = count, .arg = &told[0] }, { .told = count, .arg = &told[1] }, { .told = count, .arg = &told[2] } };
+	struct vd_env	       *env;
+	struct vdi_ready	ready;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	vdi_ready_init(&ready, env);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(vdi_ready_listen(&ready, &waiters[i]));
+	vdi_ready_forget(&ready, &waiters[1]);
+	vdi_ready_set_pending(&ready, "not yet");
+	assert_int_equal(told[0] + told[1] + told[2], 0);
+	vdi_ready_set_ready(&ready);
+	assert_false(vdi_ready_listen(&ready, &waiters[1]));
+	vdi_ready_forget(&ready, &waiters[0]);
+	vdi_ready_set_pending(&ready, NULL);
+	assert_true(vdi_ready_listen(&ready, &waiters[1]));
+	vdi_ready_stop(&ready);
+	assert_false(vdi_ready_listen(&ready, &waiters[0]));
+	assert_true(told[0] == 1 && told[1] == 1 && told[2] == 1);
+	vdi_ready_fini(&ready);
+	vd_env_free(env);
+}
+
 static void t137_r514_retry_after(void **state)
 {
 	static const uint32_t table[][2] = { { 0, 1 }, { 14, 2 }, { 20, 3 }, { 30, 6 }, { 40, 11 }, { 50, 20 }, { 57, 30 }, { 100000, 30 } };
@@ -47,7 +78,7 @@ static void t137_r514_retry_after(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(t148_r512_states_and_words), cmocka_unit_test(t137_r514_retry_after) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(t148_r512_states_and_words), cmocka_unit_test(who_listens_is_told_once), cmocka_unit_test(t137_r514_retry_after) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
