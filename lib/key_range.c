@@ -29,6 +29,17 @@ bool vdi_key_range_is_empty(const struct vdi_key_range *range)
 	return !range->single && !range->unbounded && vd_bytes_compare(range->from, range->to) >= 0;
 }
 
+bool vdi_key_range_has_prefix(const struct vdi_key_range *range, struct vd_bytes prefix)
+{
+	size_t size = VDI_MIN(prefix.size, range->from.size);
+	int    order = size ? memcmp(prefix.data, range->from.data, size) : 0;
+
+	if (range->single)
+		return order == 0 && prefix.size <= range->from.size;
+	/* The last key of the prefix lies behind all that only begin as it does; the first one is the prefix itself. */
+	return order >= 0 && (range->unbounded || vd_bytes_compare(prefix, range->to) < 0);
+}
+
 bool vdi_key_range_overlaps(const struct vdi_key_range *a, const struct vdi_key_range *b)
 {
 	if (vdi_key_range_is_empty(a) || vdi_key_range_is_empty(b))

@@ -30,6 +30,8 @@ struct vdi_key_range vdi_key_range_from_prefix(struct vd_bytes prefix, void *buf
 bool vdi_key_range_contains(const struct vdi_key_range *range, struct vd_bytes key);
 /* No key can be in it (to <= from). */
 bool vdi_key_range_is_empty(const struct vdi_key_range *range);
+/* Whether a key that starts with prefix could be in it. */
+bool vdi_key_range_has_prefix(const struct vdi_key_range *range, struct vd_bytes prefix);
 /* Whether some key could be in both. */
 bool vdi_key_range_overlaps(const struct vdi_key_range *a, const struct vdi_key_range *b);
 

@@ -95,6 +95,21 @@ static struct vdi_mvcc_log_chunk *new_pending_chunk(struct vdi_mvcc_log *log, si
 	return chunk;
 }
 
+/* Before the event is visible, so whoever sees it sees a prefix that holds for it too. */
+static void share_prefix(struct vdi_mvcc_log_chunk *chunk, uint32_t used, const struct vd_kv *kv)
+{
+	const struct vd_kv *first = used ? chunk->events[0].kv : kv;
+	uint32_t	    size = used ? atomic_load_explicit(&chunk->prefix_size, memory_order_relaxed) : kv->key_size;
+
+	if (used && kv->key_size >= size && memcmp(first->data, kv->data, size) == 0)
+		return;
+	size = VDI_MIN(size, kv->key_size);
+	for (uint32_t i = 0; i < size; i++)
+		if (first->data[i] != kv->data[i])
+			size = i;
+	atomic_store_explicit(&chunk->prefix_size, size, memory_order_relaxed);
+}
+
 static size_t revision_run(const struct vd_store_event *events, size_t count)
 {
 	size_t run = 1;
@@ -172,8 +187,10 @@ vd_status vdi_mvcc_log_prepare(struct vdi_mvcc_log *log, const struct vd_store_e
 		memcpy(&chunk->events[used], &events[i], run * sizeof events[0]);
 		if (used == 0)
 			chunk->first_revision = events[i].kv->mod_rev;
-		for (size_t j = i; j < i + run; j++)
+		for (size_t j = i; j < i + run; j++) {
 			chunk->pending_bytes += event_size_bytes(&events[j]);
+			share_prefix(chunk, used + (uint32_t) (j - i), events[j].kv);
+		}
 		chunk->pending += (uint32_t) run;
 		chunk->newest = now;
 		i += run;
@@ -461,6 +478,12 @@ vd_status vdi_mvcc_log_run(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor 
 	*ret_events = &cursor->chunk->events[cursor->position];
 	*ret_count = count - cursor->position;
 	return VD_OK;
+}
+
+struct vd_bytes vdi_mvcc_log_run_prefix(const struct vdi_mvcc_log_cursor *cursor)
+{
+	/* Behind the count that the run was made of, which the writer stored later. */
+	return (struct vd_bytes) { cursor->chunk->events[0].kv->data, atomic_load_explicit(&cursor->chunk->prefix_size, memory_order_relaxed) };
 }
 
 void vdi_mvcc_log_cursor_fini(struct vdi_mvcc_log_cursor *cursor)

@@ -25,6 +25,7 @@ struct vdi_mvcc_log_chunk {
 	uint32_t	 capacity;
 	uint64_t	 first_index; /* of events[0] in the history of this process */
 	vd_rev		 first_revision;
+	_Atomic uint32_t prefix_size; /* so many bytes the keys of all events have in common, those behind count included */
 
 	/* Writer only. */
 	uint32_t	      pending; /* events written behind count, not yet visible */
@@ -102,6 +103,8 @@ VDI_MUST_USE vd_status vdi_mvcc_log_seek_index(struct vdi_mvcc_log *log, uint64_
  * next chunk when this one is over. The caller moves cursor->position. VD_AGAIN: nothing yet; VD_EXPIRED: dropped in between. */
 VDI_MUST_USE vd_status vdi_mvcc_log_run(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor *cursor, const struct vd_store_event **ret_events,
 				   uint32_t *ret_count);
+/* What the keys of all events of the run that vdi_mvcc_log_run gave begin with. Lent as they are. */
+struct vd_bytes vdi_mvcc_log_run_prefix(const struct vdi_mvcc_log_cursor *cursor);
 /* Index of the event the cursor stands on. */
 static inline uint64_t vdi_mvcc_log_cursor_index(const struct vdi_mvcc_log_cursor *cursor)
 {

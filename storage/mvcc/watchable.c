@@ -378,6 +378,12 @@ static vd_status place_cursor(struct vdi_mvcc_log *log, struct vdi_watch *watch)
 	return vdi_mvcc_log_seek(log, watch->position, &watch->cursor);
 }
 
+/* Most runs of a long history are of one kind of object, and most watches are of another one. */
+static bool may_want_some(const struct vdi_watch *watch)
+{
+	return vdi_key_range_has_prefix(&watch->group->range, vdi_mvcc_log_run_prefix(&watch->cursor));
+}
+
 /* Walks whole revisions up to target. VD_OK: there is a batch, or the budget is used up; VD_AGAIN: seen everything up to target. */
 static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev target, size_t event_count_max, size_t *budget)
 {
@@ -390,6 +396,12 @@ static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev 
 	VDI_TRY(place_cursor(log, watch));
 	for (;;) {
 		VDI_TRY(vdi_mvcc_log_run(log, &watch->cursor, &events, &count));
+		if (!may_want_some(watch)) {
+			revision = events[count - 1].kv->mod_rev;
+			watch->position = revision;
+			watch->cursor.position += count;
+			continue;
+		}
 		for (uint32_t i = 0; i < count; i++, watch->cursor.position++) {
 			const struct vd_store_event *event = &events[i];
 

@@ -120,6 +120,35 @@ static void overlap_agrees_with_contains(void **state)
 	}
 }
 
+static void a_range_may_have_keys_of_a_prefix(void **state)
+{
+	static const char *const words[] = { "", "a", "ab", "aba", "abb", "b", "ba", "bab", "\xff", "\xff\xff" };
+	const size_t		 count = VDI_ARRAY_SIZE(words);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j <= count + 1; j++) {
+			/* Of all ranges: to the key j, to the end, or one key alone. */
+			struct vdi_key_range range = { .from = vd_bytes_of(words[i]), .unbounded = j == count, .single = j > count };
+
+			if (j < count)
+				range.to = vd_bytes_of(words[j]);
+			for (size_t k = 0; k < count; k++) {
+				struct vd_bytes prefix = vd_bytes_of(words[k]);
+				bool		has = false;
+
+				for (size_t key = 0; key < count; key++)
+					has |= vd_bytes_has_prefix(vd_bytes_of(words[key]), prefix) && vdi_key_range_contains(&range, vd_bytes_of(words[key]));
+				assert_true(vdi_key_range_has_prefix(&range, prefix) || !has);
+			}
+		}
+	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/a/"), .to = vd_bytes_of("/a0") }, vd_bytes_of("/b/")));
+	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/a/x")));
+	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/b0")));
+	assert_true(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/")));
+	assert_true(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/b/x")));
+	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b"), .single = true }, vd_bytes_of("/b/")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +159,7 @@ int main(void)
 		cmocka_unit_test(prefix_end_increments_and_cuts),
 		cmocka_unit_test(prefix_range_holds_what_starts_with_it),
 		cmocka_unit_test(overlap_agrees_with_contains),
+		cmocka_unit_test(a_range_may_have_keys_of_a_prefix),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -455,7 +455,7 @@ static void a_long_search_goes_in_steps(void **state)
 
 	(void) state;
 	for (int i = 0; i < 100; i++) {
-		snprintf(keys[i], sizeof keys[i], "k%d", i);
+		snprintf(keys[i], sizeof keys[i], "%c%d", i ? 'k' : 'z', i); /* nothing in common, so nothing is passed over at once */
 		ops[i] = (struct vd_op) { .kind = VD_OP_PUT, .key = K(keys[i]) };
 	}
 	for (int i = 0; i < 2 * VDI_WATCH_SCAN_MAX / 100 + 2; i++) {
@@ -476,6 +476,42 @@ static void a_long_search_goes_in_steps(void **state)
 	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
 	assert_int_equal(woken, 2);
 	vd_store_watch_close(watch);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+/* As long as all keys of a chunk begin in another way than those of the watch. */
+static void what_is_of_another_kind_is_passed_over_at_once(void **state)
+{
+	struct vd_env		     *env = new_env();
+	struct vd_store		     *store = new_store(env, NULL);
+	int			      woken[2] = { 0 };
+	struct vd_store_watch_request request = { .key = K("/w/"), .range_end = K("/w0"), .start_revision = 2, .ready = ready, .ready_arg = &woken[0] };
+	struct vd_store_watch	     *watch, *late;
+	struct vd_store_batch	      batch;
+	char			      key[16];
+
+	(void) state;
+	for (int i = 0; i < 2 * VDI_WATCH_SCAN_MAX; i++) {
+		snprintf(key, sizeof key, "/pods/%d", i % 50);
+		put(store, key, "1");
+	}
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	assert_int_equal(woken[0], 0); /* it is not to come again: it has seen everything */
+	put(store, "/w/1", "1");
+	put(store, "/pods/1", "1");
+	put(store, "/w/2", "1");
+	assert_int_equal(woken[0], 1);
+	request.ready_arg = &woken[1];
+	assert_status(vd_store_watch_open(store, &request, &late, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_OK);
+	assert_int_equal(batch.event_count, 2);
+	assert_status(vd_store_watch_next(late, 10, &batch, NULL), VD_OK);
+	assert_int_equal(batch.event_count, 2);
+	assert_string_equal(batch.events[0].kv->data, "/w/11");
+	vd_store_watch_close(watch);
+	vd_store_watch_close(late);
 	vd_store_close_wait(store);
 	vd_env_free(env);
 }
@@ -957,6 +993,7 @@ int main(void)
 		cmocka_unit_test(history_is_bounded_by_bytes),
 		cmocka_unit_test(history_without_a_window_stays),
 		cmocka_unit_test(a_long_search_goes_in_steps),
+		cmocka_unit_test(what_is_of_another_kind_is_passed_over_at_once),
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),
 		cmocka_unit_test(metrics_move),
