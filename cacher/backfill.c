@@ -1,10 +1,14 @@
 /* How: the same watchChan that feeds the cache, opened at an old revision; a progress request tells when it has reached L even if nothing happened just before.
- * An etcd answers none while the watch is behind (E-317), so it is asked until it does. */
+ * An etcd answers none while the watch is behind (E-317), so it is asked until it does.
+ *
+ * The newest state of an object was decoded for the list already: the history shares that object. */
 #include "backfill.h"
 
 #include "cacher.h"
+#include "hash.h"
 
 #define TAKE_MAX 64
+#define AHEAD 12 /* objects asked for in advance */
 
 /* With a predicate watchChan decodes the state before each change, which nobody else can tell here. */
 static bool want_all(void *arg, const struct vd_object *object)
@@ -12,10 +16,77 @@ static bool want_all(void *arg, const struct vd_object *object)
 	return true;
 }
 
+/* ---- What was listed ---- */
+
+/* As long as the stream of the past is open, which may be longer than the cacher waits for it. Nothing in it changes. */
+struct vdi_backfill_listed {
+	struct vd_cacher	 *cacher;
+	struct vdi_btree_snapshot objects;
+	struct vdi_hash		  by_record; /* those whose record is the store's own, untranslated */
+};
+
+static uint64_t hash_of(const struct vd_kv *kv)
+{
+	return ((uint64_t) (uintptr_t) kv * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+}
+
+static bool is_of_record(const void *object, const void *kv)
+{
+	return vd_object_kv(object) == kv;
+}
+
+static void listed_free(void *arg)
+{
+	struct vdi_backfill_listed *listed = arg;
+	struct vd_cacher	   *cacher = listed->cacher;
+
+	vdi_btree_snapshot_release(&listed->objects);
+	vdi_hash_fini(&listed->by_record);
+	vdi_free(listed);
+	vdi_reflector_stream_closed(cacher);
+}
+
+/* Without memory for the table everything is decoded again. */
+static struct vdi_backfill_listed *listed_new(struct vd_cacher *cacher)
+{
+	struct vdi_backfill_listed *listed = VDI_NEW(struct vdi_backfill_listed);
+	const struct vdi_reflector *reflector = &cacher->reflector;
+	size_t			    count = reflector->loading_count;
+
+	if (listed == NULL)
+		return NULL;
+	listed->cacher = cacher;
+	vdi_btree_snapshot(&cacher->reflector.pending, &listed->objects);
+	vdi_hash_init(&listed->by_record, is_of_record, 0);
+	/* Only objects that the snapshot keeps: all of them, unless the list named some twice. */
+	if (listed->objects.count != count || count == 0 || vdi_hash_reserve(&listed->by_record, count) != VD_OK)
+		return listed;
+	for (size_t i = 0; i < count; i++) {
+		const struct vd_kv *kv = vd_object_kv(reflector->loading[i]);
+
+		if (i + AHEAD < count)
+			__builtin_prefetch(reflector->loading[i + AHEAD]);
+		if (vdi_hash_put(&listed->by_record, hash_of(kv), kv, reflector->loading[i], NULL) != VD_OK)
+			break;
+	}
+	return listed;
+}
+
+static struct vd_object *find_listed(void *arg, const struct vd_kv *kv)
+{
+	const struct vdi_backfill_listed *listed = arg;
+	struct vd_object		 *object = vdi_hash_get(&listed->by_record, hash_of(kv), kv);
+
+	return object ? vd_object_ref(object) : NULL;
+}
+
+/* ---- */
+
 bool vdi_backfill_begin(struct vd_cacher *cacher)
 {
 	struct vdi_reflector	    *reflector = &cacher->reflector;
 	struct vd_store_status	     store = { 0 };
+	struct vdi_backfill_listed  *listed;
 	vd_rev			     span;
 	struct vdi_watchchan_options options = {
 		.resource = cacher->options.resource,
@@ -24,6 +95,7 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 		.recursive = true,
 		.progress = true,
 		.predicate = want_all,
+		.decoded = find_listed,
 		.ready = vdi_reflector_wake,
 		.ready_arg = cacher,
 	};
@@ -39,11 +111,17 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 	options.revision = VDI_MAX(VDI_MAX(store.history ? VDI_MAX(store.history, store.kept) : store.compacted, 1), reflector->pending_revision - span);
 	if (options.revision >= reflector->pending_revision || !vdi_cacher_call_begin(cacher))
 		return false;
-	if (vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {
+	listed = listed_new(cacher);
+	options.decoded_arg = listed;
+	if (listed == NULL || vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {
 		reflector->backfill = NULL;
-		vdi_cacher_call_end(cacher);
+		if (listed)
+			listed_free(listed);
+		else
+			vdi_cacher_call_end(cacher);
 		return false;
 	}
+	reflector->backfill_listed = listed;
 	vdi_watch_cache_backfill_begin(&cacher->watch_cache, options.revision);
 	reflector->backfill_ask_at = (vd_mono) { 0 };
 	reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
@@ -57,7 +135,7 @@ void vdi_backfill_stop(struct vd_cacher *cacher)
 
 	cacher->reflector.backfill = NULL;
 	if (backfill)
-		vdi_watchchan_close(backfill, vdi_reflector_stream_closed, cacher);
+		vdi_watchchan_close(backfill, listed_free, cacher->reflector.backfill_listed);
 }
 
 static void finish(struct vd_cacher *cacher, bool is_complete)
@@ -67,17 +145,6 @@ static void finish(struct vd_cacher *cacher, bool is_complete)
 }
 
 enum verdict { GOES_ON, COMPLETE, FAILED };
-
-/* The newest state of an object was decoded for the list already: the history shares that header. */
-static void share_object(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
-{
-	struct vd_object *listed = vdi_btree_snapshot_get(&cacher->reflector.pending.live, vd_object_key(event->object));
-
-	if (listed && vd_object_kv(listed) == vd_object_kv(event->object)) {
-		vd_object_unref(event->object);
-		event->object = vd_object_ref(listed);
-	}
-}
 
 static enum verdict take(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 {
@@ -97,8 +164,6 @@ static enum verdict take(struct vd_cacher *cacher, struct vdi_watchchan_event *e
 	}
 	if (event->revision > until)
 		return COMPLETE;
-	if (event->object && event->type != VD_WATCH_DELETED)
-		share_object(cacher, event);
 	return vdi_watch_cache_backfill(&cacher->watch_cache, event) == VD_OK ? GOES_ON : FAILED;
 }
 

@@ -173,7 +173,7 @@ void vdi_object_index_drop(struct vdi_object_index *index)
 	index->asked = 0;
 }
 
-static void give_up(struct vdi_object_index *index)
+void vdi_object_index_give_up(struct vdi_object_index *index)
 {
 	vdi_object_index_clear(index);
 	index->is_usable = false;
@@ -198,9 +198,9 @@ void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *o
 	has = value_of(index, object, &value);
 	/* An equal value: put replaces the object in place. */
 	if (had && !(has && vd_bytes_equal(old_value, value)) && !remove_object(index, old_value, vd_object_key(old_object)))
-		give_up(index);
+		vdi_object_index_give_up(index);
 	else if (has && !add_object(index, object, value))
-		give_up(index);
+		vdi_object_index_give_up(index);
 }
 
 /* Each step waits for what the one before it asked for, of all objects together. A posting that shares its bucket with another is found by the change itself. */
@@ -326,14 +326,14 @@ void vdi_object_index_build(struct vdi_object_index *index, const struct vdi_btr
 	if (objects->count == 0)
 		return;
 	if (!loading_init(&loading, (size_t) objects->count)) {
-		give_up(index);
+		vdi_object_index_give_up(index);
 		return;
 	}
 	ok = find_postings(index, objects, &loading);
 	if (ok)
 		sort_by_posting(index, &loading);
 	if (!load_postings(index, &loading, ok))
-		give_up(index);
+		vdi_object_index_give_up(index);
 	loading_fini(&loading);
 }
 

@@ -53,6 +53,8 @@ static inline bool vdi_object_index_is_wanted(const struct vdi_object_index *ind
 }
 /* Drops it: unusable. */
 void vdi_object_index_drop(struct vdi_object_index *index);
+/* Unusable for now; it is wanted as before. */
+void vdi_object_index_give_up(struct vdi_object_index *index);
 /* Builds it from scratch; unusable when out of memory. */
 void vdi_object_index_build(struct vdi_object_index *index, const struct vdi_btree_snapshot *objects);
 /* The objects with that value; an empty snapshot when there are none. The caller releases it. false: unusable, scan instead. */

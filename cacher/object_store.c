@@ -143,9 +143,14 @@ static void rebuild_lost_indexes(struct vdi_object_store *store)
 			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
 }
 
+int64_t vdi_object_store_size_of(const struct vd_object *object)
+{
+	return (int64_t) vd_object_json_size(object, vd_object_revision(object));
+}
+
 static int64_t size_of(const struct vd_object *object)
 {
-	return object ? (int64_t) vd_object_json_size(object, vd_object_revision(object)) : 0;
+	return object ? vdi_object_store_size_of(object) : 0;
 }
 
 static int64_t size_of_all(struct vdi_btree *objects)
@@ -216,19 +221,47 @@ void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_s
 	vdi_btree_fini(&undone);
 }
 
-void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects)
+void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects, int64_t bytes)
 {
 	struct vdi_btree old = store->objects;
 
 	while (store->retained_count)
 		drop_retained(store, store->retained_count - 1);
 	store->objects = *objects;
-	store->bytes = size_of_all(&store->objects);
+	store->bytes = bytes >= 0 ? bytes : size_of_all(&store->objects);
 	*objects = old;
 	vdi_btree_clear(objects);
-	for (size_t i = 0; i < place_count(store); i++)
-		if (vdi_object_index_is_wanted(&store->indexes[i]))
-			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
+	for (size_t i = 0; i < place_count(store); i++) {
+		struct vdi_object_index *index = &store->indexes[i];
+
+		if (!vdi_object_index_is_wanted(index))
+			continue;
+		if (i < store->index_count)
+			vdi_object_index_give_up(index);
+		else
+			vdi_object_index_build(index, vdi_btree_view(&store->objects));
+	}
+}
+
+bool vdi_object_store_index_begin(const struct vdi_object_store *store, size_t index, struct vdi_object_index *ret_fresh)
+{
+	const struct vdi_object_index *lost = &store->indexes[index];
+
+	VDI_CHECK(index < store->index_count);
+	*ret_fresh = (struct vdi_object_index) { .label_key = lost->label_key, .field_index = lost->field_index };
+	return is_lost(lost);
+}
+
+void vdi_object_store_index_end(struct vdi_object_store *store, size_t index, struct vdi_object_index *fresh)
+{
+	struct vdi_object_index *place = &store->indexes[index];
+
+	vdi_object_index_clear(place);
+	vdi_free(place->buckets);
+	place->buckets = fresh->buckets;
+	place->bucket_count = fresh->bucket_count;
+	place->posting_count = fresh->posting_count;
+	place->is_usable = fresh->is_usable;
 }
 
 void vdi_object_store_snapshot(const struct vdi_object_store *store, struct vdi_btree_snapshot *ret_snapshot)

@@ -59,8 +59,15 @@ VDI_MUST_USE vd_status vdi_object_store_change(struct vdi_object_store *store, s
 					       struct vd_object **ret_old_object);
 /* Takes the changes that events (NULL: none) stand for back, of which before shows the state in front of. Cannot fail; takes over before. */
 void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_snapshot *before, struct vdi_event *const *events, size_t count);
-/* Takes over the whole content of objects (left empty) and builds the indexes; retained snapshots are dropped. */
-void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects);
+/* Serialized. */
+int64_t vdi_object_store_size_of(const struct vd_object *object);
+/* Takes over the whole content of objects (left empty), of so many bytes together (-1: they are counted); retained snapshots are dropped. Declared indexes cannot be used until they are built anew. */
+void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects, int64_t bytes);
+/* In two steps, so that lists need not wait: whether that declared index is to be built, which the caller then does in *ret_fresh from a snapshot of what is there,
+ * and nothing may change until it is given back. */
+VDI_MUST_USE bool vdi_object_store_index_begin(const struct vdi_object_store *store, size_t index, struct vdi_object_index *ret_fresh);
+/* Takes over fresh. */
+void vdi_object_store_index_end(struct vdi_object_store *store, size_t index, struct vdi_object_index *fresh);
 
 /* The caller releases it. */
 void vdi_object_store_snapshot(const struct vdi_object_store *store, struct vdi_btree_snapshot *ret_snapshot);

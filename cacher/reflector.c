@@ -34,6 +34,7 @@ static void drop_loading(struct vdi_reflector *reflector)
 	vdi_free(reflector->loading);
 	reflector->loading = NULL;
 	reflector->loading_count = reflector->loading_capacity = 0;
+	reflector->loading_bytes = 0;
 }
 
 void vdi_reflector_fini(struct vdi_reflector *reflector)
@@ -215,6 +216,7 @@ static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 	struct vdi_btree      objects;
+	bool		      is_backfilling;
 	vd_status	      status;
 
 	vdi_btree_init(&objects, &vdi_object_btree_ops);
@@ -229,10 +231,12 @@ static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
 		start_over(cacher, "out of memory");
 		return;
 	}
-	drop_loading(reflector);
 	reflector->pending = objects;
 	reflector->pending_revision = revision;
-	if (vdi_backfill_begin(cacher))
+	reflector->pending_bytes = objects.live.count == reflector->loading_count ? reflector->loading_bytes : -1;
+	is_backfilling = vdi_backfill_begin(cacher);
+	drop_loading(reflector);
+	if (is_backfilling)
 		reflector->phase = VDI_REFLECTOR_BACKFILLING;
 	else
 		vdi_reflector_fill(cacher, false);
@@ -243,7 +247,7 @@ void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history)
 	struct vdi_reflector *reflector = &cacher->reflector;
 	vd_rev		      revision = reflector->pending_revision;
 
-	vdi_watch_cache_replace(&cacher->watch_cache, &reflector->pending, revision, keep_history);
+	vdi_watch_cache_replace(&cacher->watch_cache, &reflector->pending, reflector->pending_bytes, revision, keep_history);
 	vdi_btree_fini(&reflector->pending);
 	reflector->phase = VDI_REFLECTOR_WATCHING;
 	reflector->backoff = VDI_BACKOFF_FIRST;
@@ -251,26 +255,38 @@ void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history)
 	vdi_metric_observe_duration(cacher->metrics.initialization_duration, vd_mono_since(vd_env_now(cacher->env), reflector->started));
 	vdi_metric_set(cacher->metrics.revision, revision % INT64_C(1000000000000000));
 	vdi_ready_set_ready(&cacher->ready);
+	vdi_watch_cache_build_indexes(&cacher->watch_cache);
+}
+
+/* Its size is taken while it is at hand: later every object would have to come from memory once more. */
+static bool load(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	void		     *loading = reflector->loading;
+
+	if (!vdi_grow(&loading, &reflector->loading_capacity, reflector->loading_count + 1, sizeof *reflector->loading))
+		return false;
+	reflector->loading = loading;
+	reflector->loading[reflector->loading_count++] = event->object;
+	reflector->loading_bytes += vdi_object_store_size_of(event->object);
+	event->object = NULL;
+	return true;
 }
 
 /* false: the stream is gone. */
 static bool take_initial(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
-	void		     *loading = reflector->loading;
 
 	if (event->type == VD_WATCH_BOOKMARK) {
 		if (event->initial_events_end)
 			finish_listing(cacher, event->revision);
 		return reflector->watchchan != NULL;
 	}
-	if (!vdi_grow(&loading, &reflector->loading_capacity, reflector->loading_count + 1, sizeof *reflector->loading)) {
+	if (!load(cacher, event)) {
 		start_over(cacher, "out of memory");
 		return false;
 	}
-	reflector->loading = loading;
-	reflector->loading[reflector->loading_count++] = event->object;
-	event->object = NULL;
 	return true;
 }
 
@@ -454,18 +470,12 @@ static bool consume_listing(struct vd_cacher *cacher)
 	size_t		      i;
 
 	for (i = 0; i < reflector->event_count; i++) {
-		struct vdi_watchchan_event *event = &reflector->events[i];
-		void			   *loading = reflector->loading;
-
-		if (event->type > VD_WATCH_DELETED)
+		if (reflector->events[i].type > VD_WATCH_DELETED)
 			break;
-		if (!vdi_grow(&loading, &reflector->loading_capacity, reflector->loading_count + 1, sizeof *reflector->loading)) {
+		if (!load(cacher, &reflector->events[i])) {
 			start_over(cacher, "out of memory");
 			return false;
 		}
-		reflector->loading = loading;
-		reflector->loading[reflector->loading_count++] = event->object;
-		event->object = NULL;
 	}
 	drop_events(reflector, i);
 	return true;

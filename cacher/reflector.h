@@ -34,11 +34,14 @@ struct vdi_reflector {
 	struct vd_object **loading;
 	size_t		   loading_count;
 	size_t		   loading_capacity;
+	int64_t		   loading_bytes; /* serialized */
 
 	/* BACKFILLING: the state that waits for its history (backfill.h). */
 	struct vdi_watchchan *backfill;
+	struct vdi_backfill_listed *backfill_listed; /* the backfill's own, until its stream is gone */
 	struct vdi_btree      pending;
 	vd_rev		      pending_revision;
+	int64_t		      pending_bytes; /* of the objects, serialized; -1: not known */
 	vd_mono		      backfill_ask_at; /* for progress */
 	vd_mono		      backfill_due;
 

@@ -34,17 +34,36 @@ static void publish_locked(struct vdi_watch_cache *cache, vd_rev revision)
 	atomic_store_explicit(&cache->revision, revision, memory_order_release);
 }
 
-void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *objects, vd_rev revision, bool keep_history)
+void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *objects, int64_t bytes, vd_rev revision, bool keep_history)
 {
 	vdi_lock_acquire(&cache->lock);
 	if (!keep_history)
 		vdi_history_reset(&cache->history, revision);
-	vdi_object_store_replace(&cache->store, objects);
+	vdi_object_store_replace(&cache->store, objects, bytes);
 	cache->matched_revision = revision;
 	cache->is_inconsistent = false;
 	atomic_store_explicit(&cache->matched_position, cache->history.end, memory_order_release);
 	publish_locked(cache, revision);
 	vdi_lock_release(&cache->lock);
+}
+
+void vdi_watch_cache_build_indexes(struct vdi_watch_cache *cache)
+{
+	struct vdi_btree_snapshot objects;
+	struct vdi_object_index	  fresh;
+
+	vdi_lock_acquire(&cache->lock);
+	vdi_object_store_snapshot(&cache->store, &objects);
+	for (size_t i = 0; i < cache->store.index_count; i++) {
+		if (!vdi_object_store_index_begin(&cache->store, i, &fresh))
+			continue;
+		vdi_lock_release(&cache->lock);
+		vdi_object_index_build(&fresh, &objects);
+		vdi_lock_acquire(&cache->lock);
+		vdi_object_store_index_end(&cache->store, i, &fresh);
+	}
+	vdi_lock_release(&cache->lock);
+	vdi_btree_snapshot_release(&objects);
 }
 
 void vdi_watch_cache_backfill_begin(struct vdi_watch_cache *cache, vd_rev floor)

@@ -57,8 +57,10 @@ static inline vd_rev vdi_watch_cache_revision(const struct vdi_watch_cache *cach
 
 /* ---- The cacher's actor ---- */
 
-/* A new generation. Takes over the content of objects. keep_history: it was backfilled up to here; else it starts over at revision. */
-void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *objects, vd_rev revision, bool keep_history);
+/* A new generation (R-436). Takes over the content of objects, which are so many bytes (-1: they are counted). keep_history: it was backfilled up to here; else it starts over at revision. Its indexes are built
+ * by the next call, while it is read already. */
+void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *objects, int64_t bytes, vd_rev revision, bool keep_history);
+void vdi_watch_cache_build_indexes(struct vdi_watch_cache *cache);
 /* Before the fill: the history starts at floor, and takes events for nothing but itself. VD_NOMEM. */
 void		       vdi_watch_cache_backfill_begin(struct vdi_watch_cache *cache, vd_rev floor);
 VDI_MUST_USE vd_status vdi_watch_cache_backfill(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *event);

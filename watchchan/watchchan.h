@@ -36,6 +36,9 @@ struct vdi_watchchan_options {
 	/* NULL: everything. Says whether an object passes; R-219 does the rest. Any thread. */
 	bool (*predicate)(void *arg, const struct vd_object *object);
 	void *predicate_arg;
+	/* The object that was made of this very record before, with a reference for the caller; NULL: there is none. Any thread. May be NULL. */
+	struct vd_object *(*decoded)(void *arg, const struct vd_kv *kv);
+	void *decoded_arg;
 	/* An undecodable object was skipped (skip_undecodable); lent. May be NULL. */
 	void (*undecodable)(void *arg, struct vd_kv *kv, bool is_delete, const struct vd_error *error);
 	void *undecodable_arg;

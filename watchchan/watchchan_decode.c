@@ -22,8 +22,14 @@ static vd_status undecodable(struct vd_error *error, vd_status status, vd_rev re
 
 static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *error)
 {
-	vd_status status = vd_object_new(watchchan->options.codec, kv, ret_object, error);
+	struct vd_object *decoded = watchchan->options.decoded ? watchchan->options.decoded(watchchan->options.decoded_arg, kv) : NULL;
+	vd_status	  status;
 
+	if (decoded) {
+		*ret_object = decoded;
+		return VD_OK;
+	}
+	status = vd_object_new(watchchan->options.codec, kv, ret_object, error);
 	return status == VD_OK ? VD_OK : undecodable(error, status, kv->mod_rev);
 }
 

@@ -47,6 +47,30 @@ static void the_history_begins_where_the_stores_does(void **state)
 	}
 }
 
+/* What was decoded for the list is not decoded again, nor kept twice. */
+static void the_history_shares_the_listed_objects(void **state)
+{
+	struct cacher_fixture	f;
+	struct vdi_watch_cache *cache;
+	const struct vdi_event *first, *second, *last;
+
+	cacher_fixture_init(&f, 3);
+	put_pod(&f, "ns", "x", "a", NULL);
+	put_pod(&f, "ns", "y", "a", NULL);
+	put_pod(&f, "ns", "x", "b", NULL);
+	cacher_fixture_open(&f, NULL);
+	cache = &f.cacher->watch_cache;
+	first = vdi_history_at(&cache->history, cache->history.start);
+	last = vdi_history_at(&cache->history, cache->history.end - 1);
+	assert_int_equal(cache->history.end - cache->history.start, 3);
+	assert_ptr_equal(last->object, vdi_object_store_get(&cache->store, vd_object_key(last->object)));
+	assert_ptr_not_equal(first->object, last->object);
+	assert_ptr_not_equal(first->object, vdi_object_store_get(&cache->store, vd_object_key(first->object)));
+	second = vdi_history_at(&cache->history, cache->history.start + 1);
+	assert_int_equal(cache->store.bytes, vdi_object_store_size_of(second->object) + vdi_object_store_size_of(last->object));
+	cacher_fixture_teardown(&f);
+}
+
 /* An etcd tells the past slowly: a bounded piece of it is asked for. */
 static void a_remote_store_is_asked_for_a_bounded_past(void **state)
 {
@@ -207,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_history_begins_where_the_stores_does),
+		cmocka_unit_test(the_history_shares_the_listed_objects),
 		cmocka_unit_test(a_remote_store_is_asked_for_a_bounded_past),
 		cmocka_unit_test(what_the_store_keeps_in_memory_is_asked_for),
 		cmocka_unit_test(a_silent_store_delays_the_start_by_five_seconds_only),

@@ -122,6 +122,7 @@ static void r447_few_snapshots_are_kept_and_the_nearest_newer_one_is_found(void 
 static void r447_a_replace_drops_snapshots_and_builds_indexes(void **state)
 {
 	struct vdi_object_store store;
+	struct vdi_object_index index;
 	struct vdi_btree	fresh;
 	struct vd_object       *object = pod_new(codec, "ns", "new", "web", "web", 9);
 
@@ -131,10 +132,15 @@ static void r447_a_replace_drops_snapshots_and_builds_indexes(void **state)
 	vdi_btree_init(&fresh, &vdi_object_btree_ops);
 	assert_status(vdi_btree_put(&fresh, object, NULL), VD_OK);
 	vd_object_unref(object);
-	vdi_object_store_replace(&store, &fresh);
+	vdi_object_store_replace(&store, &fresh, -1);
 	assert_int_equal(vdi_btree_count(&fresh), 0);
 	assert_int_equal(store.retained_count, 0);
+	assert_false(store.indexes[0].is_usable);
+	assert_true(vdi_object_store_index_begin(&store, 0, &index));
+	vdi_object_index_build(&index, vdi_btree_view(&store.objects));
+	vdi_object_store_index_end(&store, 0, &index);
 	assert_string_equal(indexed(&store, 0, "web"), "ns/new");
+	assert_false(vdi_object_store_index_begin(&store, 0, &index));
 	vdi_btree_fini(&fresh);
 	vdi_object_store_fini(&store);
 }

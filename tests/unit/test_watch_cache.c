@@ -344,7 +344,7 @@ static void r436_a_new_generation_starts_its_history_over(void **state)
 	object = pod_new(world.codec, "ns", "y", NULL, NULL, 6);
 	assert_status(vdi_btree_put(&objects, object, NULL), VD_OK);
 	vd_object_unref(object);
-	vdi_watch_cache_replace(&world.cache, &objects, 8, false);
+	vdi_watch_cache_replace(&world.cache, &objects, -1, 8, false);
 	vdi_btree_fini(&objects);
 	assert_int_equal(vdi_watch_cache_revision(&world.cache), 8);
 	assert_string_equal(pod_names(vdi_btree_view(&world.cache.store.objects)), "ns/y");
