@@ -2,6 +2,7 @@
  * and forth between the processors. The sums are read when the program is quiet. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base.h"
 
@@ -137,6 +138,11 @@ void vdi_alloc_ahead(void)
 
 	if (block)
 		allocator.release(allocator.arg, block);
+}
+
+void vdi_pages_forget(void *map, size_t size)
+{
+	(void) madvise(map, size, MADV_DONTNEED); /* else they stay, which harms nobody */
 }
 
 void *vdi_calloc(size_t count, size_t size)

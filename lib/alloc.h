@@ -20,6 +20,9 @@ void  vdi_free(void *memory);					     /* NULL is fine */
  * of every thread but the first by one page at a time, with a system call each; after a block of that size it has them at once. Cannot fail. */
 #define VDI_ALLOC_AHEAD ((size_t) 96 << 10)
 void vdi_alloc_ahead(void);
+/* Pages of a file that some library has mapped, to read: they count as memory of this process no longer, and come back when somebody looks at them, who may do so
+ * meanwhile. Cannot fail. */
+void vdi_pages_forget(void *map, size_t size);
 
 #define VDI_NEW(type) ((type *) vdi_calloc(1, sizeof(type)))
 

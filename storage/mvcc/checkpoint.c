@@ -205,6 +205,29 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 	return status;
 }
 
+/* Walks over many records leave the file in the map, which would count as memory of ours; the kernel's cache has it, and nothing reads it again soon. LMDB does not
+ * say where its map is; but a page begins with its number (checkpoint_verify.c), and a reader is given values where they lie. */
+static void forget_pages(const struct vdi_checkpoint *checkpoint)
+{
+	MDB_val	    key = { 4, (void *) "meta" };
+	MDB_val	    value;
+	MDB_txn	   *txn;
+	MDB_envinfo info;
+	MDB_stat    stat;
+	uintptr_t   page;
+	uint64_t    number;
+
+	if (mdb_env_info(checkpoint->env, &info) || mdb_env_stat(checkpoint->env, &stat) || mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn))
+		return;
+	if (mdb_get(txn, checkpoint->meta_dbi, &key, &value) == 0) {
+		page = (uintptr_t) value.mv_data & ~((uintptr_t) stat.ms_psize - 1);
+		memcpy(&number, (const void *) page, sizeof number);
+		if (number >= 2 && number <= info.me_last_pgno && value.mv_size < stat.ms_psize / 4)
+			vdi_pages_forget((void *) (page - number * stat.ms_psize), info.me_mapsize);
+	}
+	mdb_txn_abort(txn);
+}
+
 /* A record as it lies in the table. */
 static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes key, struct vd_bytes value, struct vdi_record *ret_record,
 			     uint64_t *ret_checksum, struct vd_error *reterr)
@@ -466,6 +489,7 @@ vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd
 		return lmdb_fail(checkpoint, error, "read", reterr);
 	status = walk_records(checkpoint, txn, from, to, each, arg, reterr);
 	mdb_txn_abort(txn);
+	forget_pages(checkpoint);
 	return status;
 }
 
@@ -655,6 +679,7 @@ vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_err
 	if (error)
 		return give_up(checkpoint, error, reterr);
 	checkpoint->meta = checkpoint->next;
+	forget_pages(checkpoint);
 	return VD_OK;
 }
 

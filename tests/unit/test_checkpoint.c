@@ -243,6 +243,71 @@ static void room_is_made_for_what_is_announced(void **state)
 	world_fini(&world);
 }
 
+/* KiB of the mapped checkpoint that count as memory of this process. */
+static long resident_kib(const char *path)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	char  line[512];
+	bool  is_here = false;
+	unsigned long from, to;
+	long  kib = 0, part;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			is_here = strstr(line, path) != NULL;
+		else if (is_here && sscanf(line, "Rss: %ld", &part) == 1)
+			kib += part;
+	}
+	fclose(file);
+	return kib;
+}
+
+struct walked {
+	const char *path;
+	unsigned    count;
+	long	    kib; /* the most on the way */
+};
+
+static vd_status note_record(void *arg, const struct vdi_record *record)
+{
+	struct walked *seen = arg;
+
+	if (++seen->count % 50 == 0)
+		seen->kib = VDI_MAX(seen->kib, resident_kib(seen->path));
+	return record->value.size == 30000 ? VD_OK : VD_CORRUPT;
+}
+
+static void what_was_walked_through_does_not_stay_in_memory(void **state)
+{
+	struct walked	       seen = { 0 };
+	struct vdi_checkpoint *checkpoint;
+	struct vdi_dir	      *dir;
+	struct world	       world;
+	char		       path[128];
+
+	(void) state;
+	world_init(&world, 96);
+	snprintf(path, sizeof path, "%s/%s", world.path, VDI_CHECKPOINT_NAME);
+	seen.path = path;
+	assert_status(world_open(&world), VD_OK);
+	for (vd_rev revision = 2; revision < 202; revision++)
+		put_sized(world.persist, revision, 30000);
+	settle(&world);
+	world_close(&world);
+	assert_status(vdi_dir_open(vdi_disk_os(), world.path, &dir, NULL), VD_OK);
+	assert_status(vdi_checkpoint_open(dir, true, NULL, &checkpoint, NULL), VD_OK);
+	for (unsigned i = 1; i <= 2; i++) {
+		assert_status(vdi_checkpoint_walk(checkpoint, 0, 1000, note_record, &seen, NULL), VD_OK);
+		assert_int_equal(seen.count, i * 200);
+		assert_true(seen.kib > 3000);
+		assert_true(resident_kib(path) < 1000);
+	}
+	vdi_checkpoint_close(checkpoint);
+	vdi_dir_close(dir);
+	world_fini(&world);
+}
+
 /* ---- Damage ---- */
 
 static void flip(const char *path, int64_t offset, uint8_t bits)
@@ -729,6 +794,7 @@ int main(void)
 		cmocka_unit_test(e1018_one_large_write_is_checkpointed_at_once),
 		cmocka_unit_test(e1018_a_steady_stream_is_taken_in_large_groups),
 		cmocka_unit_test(room_is_made_for_what_is_announced),
+		cmocka_unit_test(what_was_walked_through_does_not_stay_in_memory),
 		cmocka_unit_test(a_node_at_an_odd_place_is_named),
 		cmocka_unit_test(damage_of_any_page_byte_is_found_or_means_nothing),
 		cmocka_unit_test(a_cut_checkpoint_is_named_and_never_mapped),
