@@ -11,6 +11,7 @@
  *                                                    `- none:             delete it
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "env.h"
 #include "garbage_state.h"
@@ -508,12 +509,35 @@ static void released(struct vdi_control_return *back)
 	call_done(back);
 }
 
+static int order_owners(const void *a, const void *b)
+{
+	return vd_bytes_compare(((const struct owner *) a)->uid, ((const struct owner *) b)->uid);
+}
+
+/* An owner that is named twice was looked for twice, under two names perhaps, and may have begun to go in between: it is there if it was there once. References are taken out by
+ * uid, so otherwise the one that holds would go with the other. */
+static void agree_on_owners(struct vdi_garbage_work *work)
+{
+	size_t end;
+
+	qsort(work->owners, work->owner_count, sizeof *work->owners, order_owners);
+	for (size_t i = 0; i < work->owner_count; i = end) {
+		bool is_solid = false;
+
+		for (end = i; end < work->owner_count && vd_bytes_equal(work->owners[end].uid, work->owners[i].uid); end++)
+			is_solid |= work->owners[end].class == OWNER_SOLID;
+		for (size_t j = i; is_solid && j < end; j++)
+			work->owners[j].class = OWNER_SOLID;
+	}
+}
+
 static void decide(struct vdi_garbage_work *work)
 {
 	struct vdi_node *finalizers = vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("finalizers"));
 	size_t		 counts[3] = { 0 };
 	bool		 any, blocking, waiting;
 
+	agree_on_owners(work);
 	for (size_t i = 0; i < work->owner_count; i++)
 		counts[work->owners[i].class]++;
 	if (counts[OWNER_SOLID]) {

@@ -558,6 +558,27 @@ static void dependents_of_what_went_before_the_start_go(void **state)
 	expect_gone(NS "/before/pods", "p0-0");
 }
 
+/* References are taken out by uid. One that does not hold, though its uid is that of an owner that is there, takes nothing along. */
+static void an_owner_that_is_named_twice_holds_as_long_as_it_is_there(void **state)
+{
+	char  owner[64], other[64], uid[64], owners[1024];
+	char *text;
+
+	(void) state;
+	make_namespace("twice");
+	make(CM("twice"), "owner", "", owner);
+	make(CM("twice"), "other", "", other);
+	(void) snprintf(owners, sizeof owners, "%s,%s,%s", owned_by("v1", "ConfigMap", "owner", owner, false), owned_by("v1", "ConfigMap", "nobody", owner, false),
+			owned_by("v1", "ConfigMap", "other", other, false));
+	make(CM("twice"), "owned", owners, uid);
+	expect("DELETE", CM("twice") "/other", "", 200, "");
+	text = watch_until(CM("twice"), "owned", 0, "\"type\":\"MODIFIED\"");
+	assert_non_null(strstr(strstr(text, "\"type\":\"MODIFIED\""), owner));
+	free(text);
+	expect("DELETE", CM("twice") "/owner", "", 200, "");
+	expect_gone(CM("twice"), "owned");
+}
+
 /* A pod whose node is not there goes when its grace period is over; one whose node is there waits for it. */
 static void r667_pods_of_absent_nodes_go(void **state)
 {
@@ -697,6 +718,7 @@ int main(void)
 		cmocka_unit_test(a_circle_ends),
 		cmocka_unit_test(dependents_of_what_went_before_the_start_go),
 		cmocka_unit_test(r667_pods_of_absent_nodes_go),
+		cmocka_unit_test(an_owner_that_is_named_twice_holds_as_long_as_it_is_there),
 		cmocka_unit_test(r667_the_collector_against_a_model),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
