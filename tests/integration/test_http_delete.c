@@ -561,8 +561,9 @@ static void dependents_of_what_went_before_the_start_go(void **state)
 /* References are taken out by uid. One that does not hold, though its uid is that of an owner that is there, takes nothing along. */
 static void an_owner_that_is_named_twice_holds_as_long_as_it_is_there(void **state)
 {
-	char  owner[64], other[64], uid[64], owners[1024];
-	char *text;
+	char	  owner[64], other[64], uid[64], owners[1024];
+	char	 *text;
+	long long revision;
 
 	(void) state;
 	make_namespace("twice");
@@ -571,8 +572,9 @@ static void an_owner_that_is_named_twice_holds_as_long_as_it_is_there(void **sta
 	(void) snprintf(owners, sizeof owners, "%s,%s,%s", owned_by("v1", "ConfigMap", "owner", owner, false), owned_by("v1", "ConfigMap", "nobody", owner, false),
 			owned_by("v1", "ConfigMap", "other", other, false));
 	make(CM("twice"), "owned", owners, uid);
+	revision = present_revision(CM("twice"));
 	expect("DELETE", CM("twice") "/other", "", 200, "");
-	text = watch_until(CM("twice"), "owned", 0, "\"type\":\"MODIFIED\"");
+	text = watch_until(CM("twice"), "owned", revision, "\"type\":\"MODIFIED\"");
 	assert_non_null(strstr(strstr(text, "\"type\":\"MODIFIED\""), owner));
 	free(text);
 	expect("DELETE", CM("twice") "/owner", "", 200, "");
