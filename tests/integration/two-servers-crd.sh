@@ -17,6 +17,7 @@ trap cleanup EXIT
 fail() {
 	echo "two-servers-crd.sh: $*" >&2
 	tail -n 5 "$scratch"/*.log >&2 || true
+	for file in "$scratch"/watch.*; do cut -c 1-300 "$file" 2>/dev/null | sed "s,^,${file##*/}: ," >&2 || true; done
 	exit 1
 }
 # until_true COMMAND...: a guard of minutes, not an expectation
