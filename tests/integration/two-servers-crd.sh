@@ -3,7 +3,8 @@
 # Two `vedette serve --etcd` on one etcd, and CustomResourceDefinitions: what is defined through one is served by both; the conditions are written once and then at
 # rest, also where names are in conflict, over a restart, and for as long as both look; objects go through either; a deletion through one ends the watches of both
 # when they have told everything, also if the one that was asked dies over it.
-set -eu
+# pipefail: jq -e of Debian 12 is content with an answer that is empty
+set -euo pipefail
 
 vedette=$1
 scratch=$(mktemp -d)
@@ -30,7 +31,9 @@ until_true() {
 }
 ready_line() { grep -q '^vedette: ready' "$scratch/$1.log"; }
 start() {
-	"$vedette" serve --etcd "$ETCD_ENDPOINTS" --listen 127.0.0.1:0 2>"$scratch/$1.log" &
+	# here, not by the server's shell, which may come to it after ready_line has read what the server before said: an address where nobody is
+	: >"$scratch/$1.log"
+	"$vedette" serve --etcd "$ETCD_ENDPOINTS" --listen 127.0.0.1:0 2>>"$scratch/$1.log" &
 	pid[$1]=$!
 	until_true ready_line "$1"
 	url[$1]=$(sed -n 's/^vedette: ready //p' "$scratch/$1.log")
@@ -69,10 +72,14 @@ put() {
 }
 list() { curl -sf "$(objects "$1" "$2")" | jq -c '[.metadata.resourceVersion, (.items[] | .metadata.name + "@" + .metadata.resourceVersion)]'; }
 # lists differ only where one was asked before the other's progress was heard of
-same_lists() { [ "$(list a "$1")" = "$(list b "$1")" ]; }
+same_lists() {
+	local one other
+	one=$(list a "$1") && other=$(list b "$1") && [ "$one" = "$other" ]
+}
 # watch SERVER PLURAL FILE
 watch() {
-	curl -sN "$(objects "$1" "$2")?watch=true" >"$3" &
+	: >"$3"
+	curl -sN "$(objects "$1" "$2")?watch=true" >>"$3" &
 	watches+=($!)
 }
 has() { [ "$(grep -c "\"type\":\"$2\"" "$1" || true)" -ge "$3" ]; }
@@ -132,7 +139,8 @@ for server in a b; do
 	served $server godgets
 done
 watches=()
-"$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get --prefix /registry/two.example.com/gadgets/ --keys-only | grep -q . && fail "objects are left in etcd"
+left=$("$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get --prefix /registry/two.example.com/gadgets/ --keys-only)
+[ -z "$left" ] || fail "objects are left in etcd: $left"
 
 # It comes again, through the other; and goes while the one that was asked dies: the other brings it to its end.
 define b gizmos Gizmo

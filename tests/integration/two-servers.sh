@@ -2,7 +2,8 @@
 # Usage: two-servers.sh VEDETTE, under with-etcd.sh
 # Two `vedette serve --etcd` on one etcd: they serve the same revisions; a client that moves from one to the other resumes its watch where it was, without a list;
 # a compaction disturbs neither; after kill -9 of etcd both serve what etcd holds, and say until then that they are not ready.
-set -eu
+# pipefail: jq -e of Debian 12 is content with an answer that is empty
+set -euo pipefail
 
 vedette=$1
 scratch=$(mktemp -d)
@@ -40,7 +41,8 @@ put() { curl -sf -X POST -H 'Content-Type: application/json' "$1$maps" -d "{\"me
 list() { curl -sf "$1$maps" | jq -r '.metadata.resourceVersion + " " + ([.items[] | .metadata.name + "@" + .metadata.resourceVersion] | join(" "))'; }
 # watch_into SERVER REVISION FILE
 watch_into() {
-	curl -sN "$1$maps?watch=true&allowWatchBookmarks=false&resourceVersion=$2" >"$3" &
+	: >"$3"
+	curl -sN "$1$maps?watch=true&allowWatchBookmarks=false&resourceVersion=$2" >>"$3" &
 	pids+=($!)
 }
 lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
