@@ -96,7 +96,7 @@ section("The embedded store, 1 KB values", "In process, with fsync. No peer has 
 for writers, goal, name in ((1, 5000, "1 blocking writer"), (64, 60000, "64 blocking writers"), (256, 150000, "256 blocking writers")):
     row("durable puts, " + name, "mvcc", "durable-put:%d" % writers, "a second", goal, at_least=True, yard=sync)
 row("durable puts, 256 in flight", "mvcc", "durable-put:256-flight", "a second", 250000, at_least=True, yard=sync)
-row("durable put to event of the store, p50", "mvcc", "durable-latency", "us", 300, yard=sync)
+row("durable put to event of the store, p50", "mvcc", "durable-latency:put to event", "us", 300, yard=sync)
 row("a watch one million revisions behind, alone", "mvcc", "catch-up:alone", "events a second", 1000000, at_least=True)
 row("the same while a writer writes", "mvcc", "catch-up:writing", "events a second", 1000000, at_least=True)
 row("p99 of puts beside that watch", "mvcc", "put-p99:beside", "us")

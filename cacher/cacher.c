@@ -334,7 +334,7 @@ static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options 
 	cacher->key_prefix_size = strlen(options->key_prefix);
 	VDI_TRY(vdi_watch_cache_init(&cacher->watch_cache, cacher->env, options->history_bytes, options->history_window,
 				     VDI_MIN(options->codec->field_count, (size_t) VD_FIELDS_MAX), options->index_labels));
-	vdi_object_store_on_demand(&cacher->watch_cache.store, cacher->trigger_index);
+	vdi_object_store_on_demand(&cacher->watch_cache.store);
 	vdi_resource_label(options->resource, cacher->options.group, resource);
 	VDI_TRY(vdi_cacher_metrics_init(&cacher->metrics, cacher->env, cacher->options.group, resource, &cacher->watch_cache.store, cacher->codec));
 	VDI_TRY(vdi_storage_metrics_new(cacher->env, cacher->options.group, resource, &cacher->storage_metrics));

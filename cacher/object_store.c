@@ -25,6 +25,8 @@ vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_cou
 	store->indexes = vdi_calloc(count + VDI_DEMAND_LABELS_MAX, sizeof *store->indexes);
 	if (store->indexes == NULL)
 		return VD_NOMEM;
+	for (size_t i = 0; i < VDI_DEMAND_LABELS_MAX; i++)
+		store->indexes[count + i].is_on_demand = true; /* a free place: nobody has asked for it */
 	for (size_t i = 0; status == VD_OK && i < field_count; i++)
 		status = vdi_object_index_init(&store->indexes[store->index_count++], NULL, i);
 	for (size_t i = 0; status == VD_OK && index_labels && index_labels[i]; i++)
@@ -34,12 +36,12 @@ vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_cou
 	return status;
 }
 
-void vdi_object_store_on_demand(struct vdi_object_store *store, int always_field)
+void vdi_object_store_on_demand(struct vdi_object_store *store)
 {
 	for (size_t i = 0; i < store->index_count; i++) {
 		struct vdi_object_index *index = &store->indexes[i];
 
-		index->is_on_demand = index->label_key == NULL && (int) index->field_index != always_field;
+		index->is_on_demand = index->label_key == NULL;
 		if (index->is_on_demand)
 			vdi_object_index_drop(index);
 	}

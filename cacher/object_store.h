@@ -41,8 +41,8 @@ struct vdi_object_store {
 /* The first field_count of the codec's declared fields get an index, and the labels of index_labels. index_labels: NULL-terminated or NULL. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels);
 void		       vdi_object_store_fini(struct vdi_object_store *store);
-/* From now on, before there are objects: field indexes are kept on demand, but for that field's; -1: for all. Labels get indexes on demand too. */
-void vdi_object_store_on_demand(struct vdi_object_store *store, int always_field);
+/* From now on, before there are objects: field indexes are kept on demand. Labels get indexes on demand too. */
+void vdi_object_store_on_demand(struct vdi_object_store *store);
 /* A list of candidate_count objects could use that index. Returns whether it can be used now; builds it when it has been asked for often enough. */
 bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t candidate_count);
 /* The same for a label without a declared index. Lent; NULL: there is none yet, or no place for one. */

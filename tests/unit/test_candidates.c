@@ -190,7 +190,7 @@ static void r443_labels_and_fields_are_indexed_when_lists_ask(void **state)
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	assert_status(vdi_watch_cache_init(&cache, env, 1 << 20, VD_SECONDS(75), 1, NULL), VD_OK);
-	vdi_object_store_on_demand(&cache.store, -1);
+	vdi_object_store_on_demand(&cache.store);
 	for (unsigned i = 0; i < 1200; i++) {
 		char		  name[8], app[8];
 		struct vd_object *object, *old;
@@ -219,6 +219,37 @@ static void r443_labels_and_fields_are_indexed_when_lists_ask(void **state)
 	vd_env_free(env);
 }
 
+/* Not from the start, not after a list of the store, not when lost indexes are built again: each index costs each change. */
+static void nothing_is_indexed_that_nobody_asks_for(void **state)
+{
+	struct vdi_watch_cache cache;
+	struct vd_codec	      *pods = pod_codec_new();
+	struct vdi_btree       objects;
+	struct vd_object      *object = pod_new(pods, "n1", "p1", "a1", "h1", 1), *old;
+	struct vd_env	      *env;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_watch_cache_init(&cache, env, 1 << 20, VD_SECONDS(75), 1, NULL), VD_OK);
+	vdi_object_store_on_demand(&cache.store);
+	vdi_btree_init(&objects, &vdi_object_btree_ops);
+	assert_status(vdi_btree_put(&objects, object, NULL), VD_OK);
+	vdi_watch_cache_replace(&cache, &objects, -1, 1, false);
+	vdi_watch_cache_build_indexes(&cache);
+	for (unsigned i = 0; i < 2500; i++) {
+		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old), VD_OK);
+		vd_object_unref(old);
+	}
+	for (size_t i = 0; i < cache.store.index_count + VDI_DEMAND_LABELS_MAX; i++) {
+		assert_false(cache.store.indexes[i].is_usable);
+		assert_int_equal(cache.store.indexes[i].posting_count, 0);
+	}
+	vd_object_unref(object);
+	vdi_btree_fini(&objects);
+	vdi_watch_cache_fini(&cache);
+	vd_codec_free(pods);
+	vd_env_free(env);
+}
+
 static void r449_an_older_state_is_walked_by_its_keys(void **state)
 {
 	struct world		  world;
@@ -241,6 +272,7 @@ int main(void)
 		cmocka_unit_test(r525_the_key_of_a_scope),
 		cmocka_unit_test(r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken),
 		cmocka_unit_test(r443_labels_and_fields_are_indexed_when_lists_ask),
+		cmocka_unit_test(nothing_is_indexed_that_nobody_asks_for),
 		cmocka_unit_test(r449_an_older_state_is_walked_by_its_keys),
 	};
 

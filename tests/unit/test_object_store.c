@@ -245,7 +245,7 @@ static void r442_an_index_on_demand_comes_and_goes(void **state)
 	unsigned		 changes = 0;
 
 	assert_status(vdi_object_store_init(&store, 1, labels), VD_OK);
-	vdi_object_store_on_demand(&store, -1);
+	vdi_object_store_on_demand(&store);
 	assert_true(vdi_object_store_ask(&store, 1, 1000000)); /* that of the label is always there */
 	put_many(&store, 0, 1500);
 	assert_false(vdi_object_store_ask(&store, 0, 10)); /* so few are scanned */
@@ -265,10 +265,6 @@ static void r442_an_index_on_demand_comes_and_goes(void **state)
 	assert_false(vdi_object_store_ask(&store, 0, 1500)); /* from the beginning */
 	assert_true(vdi_object_store_ask(&store, 0, 1500));
 	vdi_object_store_fini(&store);
-	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
-	vdi_object_store_on_demand(&store, 0);
-	assert_true(store.indexes[0].is_usable);
-	vdi_object_store_fini(&store);
 }
 
 /* Labels without a declared index get one the same way, a few at a time; what lists still use is not driven out. */
@@ -280,7 +276,7 @@ static void r442_labels_that_lists_ask_for_get_an_index(void **state)
 
 	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
 	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500)); /* only where indexes are kept on demand */
-	vdi_object_store_on_demand(&store, -1);
+	vdi_object_store_on_demand(&store);
 	put_many(&store, 0, 1500);
 	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1000));
 	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500));
@@ -311,7 +307,7 @@ static void an_index_on_demand_that_could_not_be_built_comes_back(void **state)
 	unsigned		changes = 0;
 
 	assert_status(vdi_object_store_init(&store, 1, NULL), VD_OK);
-	vdi_object_store_on_demand(&store, -1);
+	vdi_object_store_on_demand(&store);
 	put_many(&store, 0, 1500);
 	assert_false(vdi_object_store_ask(&store, 0, 1500));
 	(void) vdi_alloc_fail_nth(1, 1);
