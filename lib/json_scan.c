@@ -662,6 +662,25 @@ static uint8_t type_of(uint8_t first)
 static const uint8_t *object_unbounded(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth);
 static const uint8_t *object_bounded(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth);
 
+/* The member resourceVersion, from its key to before p, with the comma that goes when it is cut: the one behind it, else the one before it. */
+static __attribute__((noinline)) struct vdi_json_slice resource_version_member(struct scan *scan, const uint8_t *key, const uint8_t *p)
+{
+	const uint8_t *from = key - 1;
+	const uint8_t *next = space_rest(scan, p);
+
+	if (next < scan->end && *next == ',') {
+		p = space_rest(scan, next + 1);
+	} else {
+		const uint8_t *before = from - 1;
+
+		while (is_space(*before)) /* the bracket is there at least */
+			before--;
+		if (*before == ',')
+			from = before;
+	}
+	return (struct vdi_json_slice) { (uint32_t) (from - scan->start), (uint32_t) (p - from) };
+}
+
 /* Walks the object at p, which is node `number` of the plan. depth: brackets open around it. The recursion is as deep as the plan. */
 ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth, const bool bounded)
 {
@@ -669,8 +688,6 @@ ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, ui
 	struct vdi_json_object	   *object = scan->object;
 	const size_t		    seen_first = scan->seen_count;
 	struct cursor		    local = scan->cursor;
-	const uint8_t		   *comma = NULL;   /* the one before this member */
-	const uint8_t		   *cut_from = NULL; /* resourceVersion: the start of what is cut, once its end is known */
 
 	if (UNLIKELY(depth >= scan->depth_max))
 		return fail(scan, p, "too many levels");
@@ -680,27 +697,28 @@ ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, ui
 	if (PEEK(p) == '}')
 		goto close;
 	for (;;) {
-		const uint8_t	     *key = p + 1;
-		const uint8_t	     *member_start = p;
-		size_t		      key_length;
-		bool		      key_escaped = false;
-		uint16_t	      child;
-		struct vdi_json_value value;
+		const uint8_t	      *key = p + 1;
+		size_t		       key_length;
+		bool		       escaped = false;
+		uint16_t	       child;
+		struct vdi_json_value *value, unknown;
 
 		if (UNLIKELY(PEEK(p) != '"'))
 			return fail(scan, p, "a key was expected");
-		p = string_end(scan, &local, key, &key_escaped);
+		p = string_end(scan, &local, key, &escaped);
 		if (UNLIKELY(p == NULL))
 			return NULL;
 		key_length = (size_t) (p - key);
-		if (LIKELY(!key_escaped))
+		if (LIKELY(!escaped))
 			child = child_find(scan, node, key, key_length);
 		else if (node->strict)
 			return fail(scan, key - 1, "a key with a backslash is not allowed here");
 		else
 			child = child_find_escaped(scan, node, key, key_length);
+		value = &unknown;
 		if (child != VDI_JSON_NODE_NONE) {
-			if (UNLIKELY(object->values[child].type != VDI_JSON_ABSENT))
+			value = &object->values[child];
+			if (UNLIKELY(value->type != VDI_JSON_ABSENT))
 				return fail(scan, key - 1, "a key appears twice");
 			if (UNLIKELY(number == VDI_JSON_LABELS) && !key_remember(scan, seen_first, key, key_length))
 				return NULL;
@@ -712,56 +730,40 @@ ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, ui
 			return fail(scan, p, "`:` was expected");
 		p = space_skip(scan, p + 1, bounded);
 
-		value.offset = (uint32_t) (p - scan->start);
-		value.type = type_of(PEEK(p));
-		value.escaped = false;
-		if (value.type == VDI_JSON_STRING) {
-			value.offset++;
-			p = string_end(scan, &local, p + 1, &value.escaped);
+		if (LIKELY(PEEK(p) == '"')) {
+			const uint8_t *text = p + 1;
+
+			escaped = false;
+			p = string_end(scan, &local, text, &escaped);
 			if (UNLIKELY(p == NULL))
 				return NULL;
-			value.length = (uint32_t) (p - scan->start) - value.offset;
+			*value = (struct vdi_json_value) { (uint32_t) (text - scan->start), (uint32_t) (p - text), VDI_JSON_STRING, escaped };
 			p++;
 		} else {
-			if (value.type == VDI_JSON_OBJECT && child != VDI_JSON_NODE_NONE && scan->nodes[child].inner) {
-				scan->cursor = local;
+			const uint8_t *text = p;
+			uint8_t	       type = type_of(PEEK(p));
+
+			scan->cursor = local;
+			if (type == VDI_JSON_OBJECT && child != VDI_JSON_NODE_NONE && scan->nodes[child].inner)
 				p = bounded ? object_bounded(scan, p, child, depth + 1) : object_unbounded(scan, p, child, depth + 1);
-				local = scan->cursor;
-			} else {
-				scan->cursor = local;
+			else
 				p = bounded ? value_bounded(scan, p, depth + 1) : value_unbounded(scan, p, depth + 1);
-				local = scan->cursor;
-			}
+			local = scan->cursor;
 			if (UNLIKELY(p == NULL))
 				return NULL;
-			value.length = (uint32_t) (p - scan->start) - value.offset;
+			*value = (struct vdi_json_value) { (uint32_t) (text - scan->start), (uint32_t) (p - text), type, false };
+			if (child == VDI_JSON_METADATA && type == VDI_JSON_OBJECT)
+				object->metadata_insert = value->offset + 1;
 		}
-		if (child != VDI_JSON_NODE_NONE) {
-			object->values[child] = value;
-			if (child == VDI_JSON_METADATA && value.type == VDI_JSON_OBJECT)
-				object->metadata_insert = value.offset + 1;
-		}
-		if (number == VDI_JSON_LABELS && UNLIKELY(!label_append(scan, key, key_length, value)))
+		if (number == VDI_JSON_LABELS && UNLIKELY(!label_append(scan, key, key_length, *value)))
 			return NULL;
-		if (child == VDI_JSON_RESOURCE_VERSION) {
-			const uint8_t *from = comma ? comma : member_start;
-
-			object->resource_version_member =
-				(struct vdi_json_slice) { (uint32_t) (from - scan->start), (uint32_t) (p - from) };
-			cut_from = member_start;
-		}
+		if (UNLIKELY(child == VDI_JSON_RESOURCE_VERSION))
+			object->resource_version_member = resource_version_member(scan, key, p);
 
 		p = space_skip(scan, p, bounded);
 		if (UNLIKELY(PEEK(p) != ','))
 			break;
-		comma = p;
 		p = space_skip(scan, p + 1, bounded);
-		if (cut_from) {
-			/* Not the last member: cut it with the comma behind it. */
-			object->resource_version_member =
-				(struct vdi_json_slice) { (uint32_t) (cut_from - scan->start), (uint32_t) (p - cut_from) };
-			cut_from = NULL;
-		}
 	}
 	if (UNLIKELY(PEEK(p) != '}'))
 		return fail(scan, p, "`,` or `}` was expected");
