@@ -39,8 +39,10 @@ static void node_init(struct vdi_json_node *node, char *key, size_t length)
 	node->key_length = (uint16_t) length;
 	node->next = VDI_JSON_NODE_NONE;
 	memcpy(node->key16, key, VDI_MIN(length, sizeof node->key16));
-	if (length < sizeof node->key16)
+	if (length < sizeof node->key16) {
 		node->key16[length] = '"';
+		node->behind16 = (uint16_t) (0xffffu << (length + 1));
+	}
 	for (size_t i = 0; i < VDI_JSON_BUCKETS; i++)
 		node->buckets[i] = VDI_JSON_NODE_NONE;
 }

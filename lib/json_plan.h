@@ -12,6 +12,7 @@
 /* Node numbers below VDI_JSON_MEMBER_COUNT are enum vdi_json_member. Each node has one value in struct vdi_json_object. */
 struct vdi_json_node {
 	char	 key16[16]; /* the first bytes of the key, the closing quote after it, zeroes */
+	uint16_t behind16;  /* a bit for each of these zeroes; 0 when the key is longer */
 	uint16_t key_length;
 	uint16_t next;			    /* in the same bucket of the parent; VDI_JSON_NODE_NONE ends */
 	bool	 strict;		    /* refuse repeated and escaped keys among all members */

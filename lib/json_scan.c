@@ -318,7 +318,8 @@ static __attribute__((noinline)) struct cursor string_rest(struct scan *scan, co
 ALWAYS_INLINE const uint8_t *string_end(struct scan *scan, struct cursor *cursor, const uint8_t *p, bool *escaped)
 {
 	const uint8_t *mark = cursor_next(scan, cursor);
-	bool	       special = false;
+	const uint8_t *rest_end;
+	bool	       rest_escaped = false;
 
 	if (UNLIKELY(mark != p - 1)) /* a line end before the string is marked too */
 		mark = cursor_next(scan, cursor);
@@ -328,9 +329,9 @@ ALWAYS_INLINE const uint8_t *string_end(struct scan *scan, struct cursor *cursor
 			return mark;
 		p = mark == &scan->nothing ? scan->end : mark; /* all before it is plain, and may have left the window */
 	}
-	*cursor = string_rest(scan, p, &mark, &special);
-	*escaped |= special;
-	return mark;
+	*cursor = string_rest(scan, p, &rest_end, &rest_escaped);
+	*escaped |= rest_escaped;
+	return rest_end;
 }
 
 static inline bool is_space(uint8_t character)
@@ -550,27 +551,25 @@ ALWAYS_INLINE uint16_t child_find(const struct scan *scan, const struct vdi_json
 {
 	uint16_t child = node->buckets[vdi_json_bucket((const char *) key, length)];
 
-	for (; child != VDI_JSON_NODE_NONE; child = scan->nodes[child].next) {
-		const struct vdi_json_node *candidate = &scan->nodes[child];
-
-		if (candidate->key_length != length)
-			continue;
 #if WITH_SSE2
-		if (length < 16 && scan->end - key >= 16) {
-			/* Key and closing quote in one compare; what follows the quote does not matter. */
-			__m128i	 have = _mm_loadu_si128((const __m128i *) (const void *) key);
-			__m128i	 want = _mm_loadu_si128((const __m128i *) (const void *) candidate->key16);
-			unsigned mask = (unsigned) _mm_movemask_epi8(_mm_cmpeq_epi8(have, want));
+	if (LIKELY(length < 16) && LIKELY(scan->end - key >= 16)) {
+		/* Key and closing quote in one compare; what follows the quote does not matter. */
+		const __m128i have = _mm_loadu_si128((const __m128i *) (const void *) key);
 
-			if ((mask | ~0u << length) == ~0u)
-				return child;
-			continue;
+		for (; child != VDI_JSON_NODE_NONE; child = scan->nodes[child].next) {
+			const struct vdi_json_node *candidate = &scan->nodes[child];
+			__m128i			    want = _mm_loadu_si128((const __m128i *) (const void *) candidate->key16);
+
+			if (((unsigned) _mm_movemask_epi8(_mm_cmpeq_epi8(have, want)) | candidate->behind16) == 0xffff && candidate->key_length == length)
+				break;
 		}
-#endif
-		if (memcmp(candidate->key, key, length) == 0)
-			return child;
+		return child;
 	}
-	return VDI_JSON_NODE_NONE;
+#endif
+	for (; child != VDI_JSON_NODE_NONE; child = scan->nodes[child].next)
+		if (scan->nodes[child].key_length == length && memcmp(scan->nodes[child].key, key, length) == 0)
+			break;
+	return child;
 }
 
 /* The child for a key with escapes in an object where such keys are allowed. */
