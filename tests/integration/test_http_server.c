@@ -219,42 +219,40 @@ static void r661_bad_bodies_are_refused(void **state)
 	expect("GET", CM "/dry", "", "", 404, "NotFound");
 }
 
+/* warning: a part of the answer's head; NULL: nothing is warned of. */
+static void expect_warning(const char *method, const char *path, const char *headers, const char *body, int code, const char *warning)
+{
+	struct answer answer = request(method, path, headers, body);
+
+	assert_int_equal(answer.code, code);
+	if (warning)
+		assert_non_null(strstr(answer.head, warning));
+	else
+		assert_null(strstr(answer.head, "Warning:"));
+	free_answer(&answer);
+}
+
 static void r612_fields_are_checked_against_the_kind(void **state)
 {
 	static const char unknown[] = "{\"metadata\":{\"name\":\"fields\",\"lables\":{}},\"datum\":{\"x\":\"1\"}}";
-	struct answer	  answer;
 
 	(void) state;
 	expect("POST", CM "?fieldValidation=Strict&dryRun=All", JSON, unknown, 400,
 	       "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding error: unknown field \\\"metadata.lables\\\", "
 	       "unknown field \\\"datum\\\"");
-	answer = request("POST", CM "?dryRun=All", JSON, unknown); /* Warn is the default */
-	assert_int_equal(answer.code, 201);
-	assert_non_null(strstr(answer.head, "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\n"));
-	assert_non_null(strstr(answer.head, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n"));
-	free_answer(&answer);
-	answer = request("POST", CM "?dryRun=All&fieldValidation=Ignore", JSON, unknown);
-	assert_int_equal(answer.code, 201);
-	assert_null(strstr(answer.head, "Warning:"));
-	free_answer(&answer);
+	/* Warn is the default */
+	expect_warning("POST", CM "?dryRun=All", JSON, unknown, 201, "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\n");
+	expect_warning("POST", CM "?dryRun=All", JSON, unknown, 201, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
+	expect_warning("POST", CM "?dryRun=All&fieldValidation=Ignore", JSON, unknown, 201, NULL);
 	/* what could end the header does not */
-	answer = request("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"a\\r\\nX: y\\\"\":1}");
-	assert_int_equal(answer.code, 201);
-	assert_non_null(strstr(answer.head, "unknown field \\\"a??X: y?\\\"\"\r\n"));
-	free_answer(&answer);
+	expect_warning("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"a\\r\\nX: y\\\"\":1}", 201, "unknown field \\\"a??X: y?\\\"\"\r\n");
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"data\":{\"x\":1}}", 400,
 	       "cannot be handled as a ConfigMap: data.x: is not a string");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"fields\"}}", 201, "fields");
 	expect("PATCH", CM "/fields", HTTP_MERGE, "{\"data\":{\"x\":1}}", 422, "data.x: is not a string");
 	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"datum\":1}", 422, "strict decoding error: unknown field \\\"datum\\\"");
-	answer = request("PATCH", CM "/fields?dryRun=All", HTTP_MERGE, "{\"datum\":1}"); /* Warn is the default */
-	assert_int_equal(answer.code, 200);
-	assert_non_null(strstr(answer.head, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n"));
-	free_answer(&answer);
-	answer = request("PATCH", CM "/fields?fieldValidation=Ignore", HTTP_MERGE, "{\"datum\":1}");
-	assert_int_equal(answer.code, 200);
-	assert_null(strstr(answer.head, "Warning:"));
-	free_answer(&answer);
+	expect_warning("PATCH", CM "/fields?dryRun=All", HTTP_MERGE, "{\"datum\":1}", 200, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
+	expect_warning("PATCH", CM "/fields?fieldValidation=Ignore", HTTP_MERGE, "{\"datum\":1}", 200, NULL);
 	/* what was stored so may stay */
 	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"data\":{\"x\":\"1\"}}", 200, "\"x\":\"1\"");
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"nulls\",\"labels\":{\"a\":null}}}", 201, "\"labels\":{\"a\":\"\"}");
