@@ -7,8 +7,17 @@
 
 struct vd_kv *vdi_kv_alloc(uint32_t key_size, uint32_t value_size)
 {
-	struct vd_kv *kv = vdi_alloc(VDI_MAX(sizeof *kv, offsetof(struct vd_kv, data) + key_size + value_size));
+	static __thread size_t ahead;
+	size_t		       size = VDI_MAX(sizeof(struct vd_kv), offsetof(struct vd_kv, data) + key_size + value_size);
+	struct vd_kv	      *kv;
 
+	/* Records are what a store's memory grows by, on the threads of those who write. */
+	ahead += size;
+	if (ahead >= VDI_ALLOC_AHEAD) {
+		ahead = 0;
+		vdi_alloc_ahead();
+	}
+	kv = vdi_alloc(size);
 	if (kv == NULL)
 		return NULL;
 	memset(kv, 0, offsetof(struct vd_kv, data));
