@@ -1,30 +1,113 @@
-/* A flag under a mutex. The signal is given under the lock and the flag is read under it, so that the waiter may destroy everything as soon
- * as it sees the flag. */
+/* How: one word of memory on which the waiter sleeps (a futex). Under a mutex it woke to find the mutex held by the one who signalled, and slept a second time; here it is
+ * got up once and runs into nothing, and where the signal comes before the waiter neither makes a system call.
+ *
+ * Once the word says DONE the waiter may destroy everything, so the signal touches nothing after it: the wake names an address and does not read there. If something else
+ * lies there by then, its sleeper wakes without a cause, as any sleeper on a futex may at any time (glibc's semaphores do the same). */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "wait.h"
 #include "actor_sim.h"
 #include "env.h"
 
+enum { WAIT_OPEN, WAIT_SLEEPING, WAIT_DONE };
+
+/* So many waiters at most hang on one: whom the scheduler forgets keeps no more than these from going on. */
+#define ROUND_WAITS_MAX 32
+
+static __thread struct vdi_wait_round *current_round;
+
 void vdi_wait_init(struct vdi_wait *wait, const struct vd_env *env)
 {
-	wait->env = env;
-	vdi_lock_init(&wait->lock, VDI_LOCK_WAIT);
-	vdi_condition_init(&wait->changed);
-	wait->is_done = false;
+	*wait = (struct vdi_wait) { .env = env };
+	atomic_init(&wait->state, WAIT_OPEN);
+}
+
+void vdi_wait_init_chained(struct vdi_wait *wait, const struct vd_env *env)
+{
+	vdi_wait_init(wait, env);
+	wait->is_chained = true;
 }
 
 void vdi_wait_fini(struct vdi_wait *wait)
 {
-	vdi_condition_fini(&wait->changed);
-	vdi_lock_fini(&wait->lock);
+	wait->env = NULL; /* who waits all the same does not get far */
+}
+
+static void signal_one(struct vdi_wait *wait)
+{
+	_Atomic uint32_t *word = &wait->state;
+	uint32_t	  before = atomic_exchange_explicit(word, WAIT_DONE, memory_order_acq_rel);
+
+	VDI_CHECK(before != WAIT_DONE);
+	if (before == WAIT_SLEEPING)
+		(void) syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void signal_with_rest(struct vdi_wait *wait, unsigned rest_count)
+{
+	wait->rest = wait->next;
+	wait->rest_count = rest_count;
+	signal_one(wait);
+}
+
+/* The first of each half; the waiters of these two do the same for the rest of their halves. */
+static void signal_list(struct vdi_wait *first, unsigned count)
+{
+	unsigned	 half = (count + 1) / 2;
+	struct vdi_wait *second = first;
+
+	if (count == 0)
+		return;
+	for (unsigned i = 0; i < half; i++)
+		second = second->next;
+	signal_with_rest(first, half - 1);
+	if (count > half)
+		signal_with_rest(second, count - half - 1);
+}
+
+static void flush(struct vdi_wait_round *round)
+{
+	struct vdi_wait *first = round->first;
+	unsigned	 count = round->count;
+
+	round->first = NULL;
+	round->count = 0;
+	signal_list(first, count);
 }
 
 void vdi_wait_signal(struct vdi_wait *wait)
 {
-	vdi_lock_acquire(&wait->lock);
-	VDI_CHECK(!wait->is_done);
-	wait->is_done = true;
-	vdi_condition_signal(&wait->changed);
-	vdi_lock_release(&wait->lock);
+	struct vdi_wait_round *round = current_round;
+
+	if (round == NULL || !wait->is_chained) {
+		signal_one(wait);
+		return;
+	}
+	if (round->first)
+		round->last->next = wait;
+	else
+		round->first = wait;
+	round->last = wait;
+	if (++round->count == ROUND_WAITS_MAX)
+		flush(round);
+}
+
+void vdi_wait_round_begin(struct vdi_wait_round *round)
+{
+	*round = (struct vdi_wait_round) { .outer = current_round };
+	current_round = round;
+}
+
+void vdi_wait_round_end(struct vdi_wait_round *round)
+{
+	VDI_CHECK(current_round == round);
+	current_round = round->outer;
+	flush(round);
 }
 
 void vdi_wait_signal_arg(void *wait)
@@ -34,12 +117,7 @@ void vdi_wait_signal_arg(void *wait)
 
 bool vdi_wait_is_done(struct vdi_wait *wait)
 {
-	bool is_done;
-
-	vdi_lock_acquire(&wait->lock);
-	is_done = wait->is_done;
-	vdi_lock_release(&wait->lock);
-	return is_done;
+	return atomic_load_explicit(&wait->state, memory_order_acquire) == WAIT_DONE;
 }
 
 static bool is_done_arg(void *wait)
@@ -47,23 +125,49 @@ static bool is_done_arg(void *wait)
 	return vdi_wait_is_done(wait);
 }
 
+/* Until the word has changed, due has passed, or for no reason. False: due has passed. */
+static bool sleep_on(_Atomic uint32_t *word, vd_mono due)
+{
+	struct timespec at = { .tv_sec = VDI_MAX(due.ns, 0) / 1000000000, .tv_nsec = VDI_MAX(due.ns, 0) % 1000000000 };
+	long		error = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, WAIT_SLEEPING, due.ns == VD_NEVER.ns ? NULL : &at, NULL,
+					FUTEX_BITSET_MATCH_ANY);
+
+	VDI_CHECK(error == 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT);
+	return error == 0 || errno != ETIMEDOUT;
+}
+
+static void wait_in_sim(struct vdi_wait *wait, vd_mono due)
+{
+	vd_dur limit = { due.ns == VD_NEVER.ns ? INT64_MAX : VDI_MAX(due.ns - vd_env_now(wait->env).ns, 0) };
+
+	/* The env is const for those who only use it; whoever waits on a simulated one is its driver. */
+	(void) vdi_sim_run_until((struct vd_env *) wait->env, is_done_arg, wait, limit);
+}
+
+static void wait_asleep(struct vdi_wait *wait, vd_mono due)
+{
+	uint32_t open = WAIT_OPEN;
+	bool	 is_early = true;
+
+	(void) atomic_compare_exchange_strong_explicit(&wait->state, &open, WAIT_SLEEPING, memory_order_relaxed, memory_order_relaxed);
+	while (!vdi_wait_is_done(wait) && is_early)
+		is_early = sleep_on(&wait->state, due);
+}
+
 bool vdi_wait_until(struct vdi_wait *wait, vd_mono due)
 {
-	bool is_done;
+	unsigned count;
 
-	if (vdi_env_sim(wait->env)) {
-		vd_dur limit = { due.ns == VD_NEVER.ns ? INT64_MAX : VDI_MAX(due.ns - vd_env_now(wait->env).ns, 0) };
-
-		/* The env is const for those who only use it; whoever waits on a simulated one is its driver. */
-		return vdi_sim_run_until((struct vd_env *) wait->env, is_done_arg, wait, limit);
-	}
-	vdi_lock_acquire(&wait->lock);
-	while (!wait->is_done)
-		if (!vdi_condition_wait_until(&wait->changed, &wait->lock, due))
-			break;
-	is_done = wait->is_done;
-	vdi_lock_release(&wait->lock);
-	return is_done;
+	if (vdi_env_sim(wait->env))
+		wait_in_sim(wait, due);
+	else
+		wait_asleep(wait, due);
+	if (!vdi_wait_is_done(wait))
+		return false;
+	count = wait->rest_count;
+	wait->rest_count = 0;
+	signal_list(wait->rest, count);
+	return true;
 }
 
 void vdi_wait_wait(struct vdi_wait *wait)

@@ -7,24 +7,43 @@
 #ifndef VDI_WAIT_H
 #define VDI_WAIT_H
 
-#include "lock.h"
+#include <stdatomic.h>
+
+#include "base.h"
 
 struct vdi_wait {
 	const struct vd_env *env;
-	struct vdi_lock	     lock;
-	struct vdi_condition changed;
+	bool		     is_chained; /* fixed */
+	_Atomic uint32_t     state;	 /* whether it is done, or a thread sleeps on it */
 
-	/* Under lock. */
-	bool is_done;
+	/* The thread that signals, before it does; then the waiter. */
+	struct vdi_wait *next; /* of those signalled together */
+	struct vdi_wait *rest; /* those whom this one's waiter signals in turn */
+	unsigned	 rest_count;
 };
 
 void vdi_wait_init(struct vdi_wait *wait, const struct vd_env *env);
+/* For a waiter who goes straight to vdi_wait_wait once the work is under way, without a limit: a round may have it get up others. */
+void vdi_wait_init_chained(struct vdi_wait *wait, const struct vd_env *env);
 /* After a wait that returned true, or when it is certain that no signal will come. */
 void vdi_wait_fini(struct vdi_wait *wait);
 /* Once. The waiter may be gone when this returns. */
 void vdi_wait_signal(struct vdi_wait *wait);
 /* Matches the done callbacks of vd_actor_close and its like. */
 void vdi_wait_signal_arg(void *wait);
+
+/* Getting a thread up costs more than most of the work whose end it hears of. Between begin and end of a round, signals of this thread to chained waits are kept together, at
+ * most until the end: it gets up a few of them, and they get up the others. Other waits are signalled at once. Rounds of a thread nest. */
+struct vdi_wait_round {
+	struct vdi_wait_round *outer;
+	struct vdi_wait	      *first;
+	struct vdi_wait	      *last;
+	unsigned	       count;
+};
+
+void vdi_wait_round_begin(struct vdi_wait_round *round);
+void vdi_wait_round_end(struct vdi_wait_round *round);
+
 /* Returns when signalled. In the simulator, a check fails when nothing is left that could ever signal. */
 void vdi_wait_wait(struct vdi_wait *wait);
 /* False when due has passed without a signal; the signal may still come later. */

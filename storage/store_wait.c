@@ -75,7 +75,7 @@ static vd_status write_one(struct vd_store *store, const struct vd_op *op, struc
 
 	if (store == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "write: the store is missing");
-	vdi_wait_init(&waiter->wait, store->env);
+	vdi_wait_init_chained(&waiter->wait, store->env);
 	return waiter_end(waiter, vd_store_txn(store, &request, got_txn, waiter), reterr);
 }
 

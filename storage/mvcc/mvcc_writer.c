@@ -4,6 +4,7 @@
 #include "mvcc_store.h"
 #include "env.h"
 #include "store.h"
+#include "wait.h"
 
 static void writer_run(void *arg);
 
@@ -419,8 +420,9 @@ static void count_submission(struct vdi_mvcc_metrics *metrics, const struct vdi_
 	}
 }
 
-/* Cannot fail. Afterwards the working state is the published one. */
-static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, struct vdi_mvcc_log_chunk **ret_dropped)
+/* Cannot fail. Afterwards the working state is the published one. *ret_old: a reference to the one before. */
+static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, struct vdi_mvcc_state **ret_old,
+		    struct vdi_mvcc_log_chunk **ret_dropped)
 {
 	struct vdi_group *group = &writer->group;
 	struct vdi_mvcc	 *mvcc = writer->mvcc;
@@ -435,7 +437,7 @@ static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, str
 	vdi_mvcc_log_commit(&mvcc->log, state);
 	if (mvcc->persist)
 		atomic_store_explicit(&mvcc->size_bytes, vdi_persist_size_bytes(mvcc->persist), memory_order_relaxed);
-	vdi_mvcc_state_unref(group->state);
+	*ret_old = group->state;
 	group->state = vdi_mvcc_state_ref(state);
 	vdi_mvcc_publish(mvcc, state);
 	if (group->event_count)
@@ -521,10 +523,12 @@ static void answer_compaction(struct vdi_compact_waiter *waiter)
 static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dropped)
 {
 	struct vdi_compactor *compactor = &writer->mvcc->compactor;
+	struct vdi_wait_round round;
 	unsigned	      count = 0;
 
 	if (dropped)
 		vdi_compactor_add(compactor, dropped, NULL);
+	vdi_wait_round_begin(&round);
 	while (!STAILQ_EMPTY(&writer->taken)) {
 		struct vdi_submission *submission = STAILQ_FIRST(&writer->taken);
 
@@ -538,6 +542,7 @@ static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dro
 			answer(submission);
 		}
 	}
+	vdi_wait_round_end(&round);
 	vdi_lock_acquire(&writer->queue_lock);
 	writer->in_flight -= count;
 	vdi_lock_release(&writer->queue_lock);
@@ -581,6 +586,7 @@ static void writer_run(void *arg)
 	struct vdi_mvcc		  *mvcc = writer->mvcc;
 	struct vdi_mvcc_log_chunk *dropped = NULL;
 	struct vdi_mvcc_state	  *state = NULL;
+	struct vdi_mvcc_state	  *old = NULL;
 	vd_mono			   now = vd_env_now(mvcc->env);
 	vd_mono			   due;
 	bool			   appended = false;
@@ -597,10 +603,12 @@ static void writer_run(void *arg)
 		fail_all(writer, status);
 		failed = true;
 	} else if (state) {
-		publish(writer, state, &dropped);
+		publish(writer, state, &old, &dropped);
 		vdi_metric_observe_duration(mvcc->metrics.commit_duration, vd_mono_since(vd_env_now(mvcc->env), now));
 	}
 	answer_all(writer, dropped);
+	/* Its nodes that no other state shares go: work in proportion to the group, for which no answer waits. */
+	vdi_mvcc_state_unref(old);
 	tick(writer, now);
 	if (closing) {
 		vdi_watchable_close(&mvcc->watchable);
