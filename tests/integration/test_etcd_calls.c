@@ -3,6 +3,7 @@
  * have a test of their own. */
 #include "control.h"
 #include "etcd_client_fixture.h"
+#include "lock.h"
 #include "vdtest.h"
 
 #define PATIENCE VD_SECONDS(60)
