@@ -187,8 +187,7 @@ def run_alone(program):
 
     def run(options, case):
         case = in_one.get(case.split(":")[0], case)
-        return renamed(lines_of([bench_of(program), "--rounds", str(options.rounds), "--seed", str(options.seed), "--scale", str(options.scale)] +
-                                ([case.split(":")[0]] if case else [])))
+        return by_turns(options, [("vedette", lambda number: renamed(lines_of([bench_of(program)] + one_round(options, number) + ([case.split(":")[0]] if case else []))))])
     return run
 
 
