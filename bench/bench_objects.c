@@ -123,7 +123,7 @@ static void bench_one_list(struct world *world, const char *name, const struct v
 static void bench_scale(size_t count)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-	unsigned	       lists = (unsigned) (count < 1000000 ? 1000000 / count : 1);
+	unsigned	       lists = (unsigned) VDI_MAX((size_t) 1000000 / count, (size_t) 10);
 	struct world	       world;
 	int64_t		       before, cpu, wall;
 	char		       parameters[128];
