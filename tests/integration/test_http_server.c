@@ -241,8 +241,8 @@ static void r612_fields_are_checked_against_the_kind(void **state)
 	       "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding error: unknown field \\\"metadata.lables\\\", "
 	       "unknown field \\\"datum\\\"");
 	/* Warn is the default */
-	expect_warning("POST", CM "?dryRun=All", JSON, unknown, 201, "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\n");
-	expect_warning("POST", CM "?dryRun=All", JSON, unknown, 201, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
+	expect_warning("POST", CM "?dryRun=All", JSON, unknown, 201,
+		       "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
 	expect_warning("POST", CM "?dryRun=All&fieldValidation=Ignore", JSON, unknown, 201, NULL);
 	/* what could end the header does not */
 	expect_warning("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"a\\r\\nX: y\\\"\":1}", 201, "unknown field \\\"a??X: y?\\\"\"\r\n");
