@@ -261,11 +261,6 @@ static vd_status take_record(struct vdi_checkpoint *checkpoint, struct vdi_check
 	uint64_t	  checksum = 0;
 
 	VDI_TRY(read_record(checkpoint, key, value, &record, &checksum, reterr));
-	part->ahead += value.size;
-	if (part->ahead >= VDI_ALLOC_AHEAD) {
-		part->ahead = 0;
-		vdi_alloc_ahead();
-	}
 	if ((part->count == part->capacity &&
 	     !vdi_grow((void **) &part->records, &part->capacity, VDI_MAX(part->count + 1, 64), sizeof part->records[0])) ||
 	    vdi_record_kv(&record, &kv) != VD_OK)

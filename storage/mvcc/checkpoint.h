@@ -50,7 +50,6 @@ struct vdi_checkpoint_content {
 		size_t	count;
 		size_t	capacity;
 		uint64_t digest;
-		size_t	ahead; /* bytes of records since memory was asked for in advance */
 	} parts[VDI_PARALLEL_MAX];
 };
 
