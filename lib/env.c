@@ -6,6 +6,7 @@
 #include "disk.h"
 #include "actor_threads.h"
 #include "env.h"
+#include "lock.h"
 #include "metrics.h"
 #include "thread.h"
 
@@ -134,6 +135,7 @@ vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *
 
 void vd_actor_wake(struct vd_actor *actor)
 {
+	vdi_lock_stall_here();
 	actor->ops->actor_wake(actor);
 }
 

@@ -2,7 +2,7 @@
  * holds; checking a new lock against its top is enough, because the stack itself is in order.
  *
  * What follows the release of a lock and still needs what the lock protected is a race that is nearly never lost: the other thread would have to do all its work
- * in between. So builds without NDEBUG can be told to stand still there, now and then. */
+ * in between. So builds without NDEBUG can be told to stand still there, now and then, and wherever else that may be: before the wake of an actor. */
 #include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -37,10 +37,6 @@ static void note_release(const struct vdi_lock *lock)
 static void check_innermost(const struct vdi_lock *lock)
 {
 	(void) lock;
-}
-
-static void maybe_stall(void)
-{
 }
 
 void vdi_lock_stall(unsigned one_in)
@@ -102,7 +98,7 @@ static unsigned stalls(void)
 }
 
 /* Where nothing is held: a stall with a lock only makes the others wait. */
-static void maybe_stall(void)
+void vdi_lock_stall_here(void)
 {
 	static __thread uint32_t chance;
 	unsigned		 one_in = stalls();
@@ -142,7 +138,7 @@ void vdi_lock_release(struct vdi_lock *lock)
 {
 	note_release(lock);
 	VDI_CHECK(pthread_mutex_unlock(&lock->mutex) == 0);
-	maybe_stall();
+	vdi_lock_stall_here();
 }
 
 void vdi_lock_assert_held(const struct vdi_lock *lock)

@@ -70,6 +70,14 @@ void vdi_lock_assert_held(const struct vdi_lock *lock);
 /* Without NDEBUG: from now on one release in so many (0: none) is followed by a stall of the thread of up to 2 ms, where it holds no other lock. For tests of what
  * happens after a release; VEDETTE_LOCK_STALLS says it for a whole process. */
 void vdi_lock_stall(unsigned one_in);
+/* Such a stall, for other places where what comes next needs somebody who may be gone. */
+#ifdef NDEBUG
+static inline void vdi_lock_stall_here(void)
+{
+}
+#else
+void vdi_lock_stall_here(void);
+#endif
 /* The text of the list. */
 const char *vdi_lock_name(enum vdi_lock_name name);
 /* Writes the names of the locks that this thread holds, outermost first and separated by blanks, into text; for the panic path. */

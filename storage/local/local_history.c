@@ -350,10 +350,12 @@ static void local_close(struct vd_store *store, void (*done)(void *arg), void *a
 {
 	struct vdi_local_history *history = history_of(store);
 
+	vdi_lock_acquire(&history->lock);
 	history->closed = done;
 	history->closed_arg = arg;
-	atomic_store(&history->is_closing, true);
-	vd_actor_wake(history->recorder.actor);
+	history->is_closing = true;
+	vd_actor_wake(history->recorder.actor); /* under the lock: a run that has seen is_closing takes everything with it */
+	vdi_lock_release(&history->lock);
 }
 
 static const struct vd_store_ops ops = {

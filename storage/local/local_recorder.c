@@ -337,6 +337,16 @@ static void finish(struct vdi_local_history *history)
 	vd_actor_close(recorder->actor, gone, history);
 }
 
+static bool is_closing(struct vdi_local_history *history)
+{
+	bool closing;
+
+	vdi_lock_acquire(&history->lock);
+	closing = history->is_closing;
+	vdi_lock_release(&history->lock);
+	return closing;
+}
+
 void vdi_local_recorder_run(void *arg)
 {
 	struct vdi_local_history  *history = arg;
@@ -346,7 +356,7 @@ void vdi_local_recorder_run(void *arg)
 	bool			   more = false;
 	vd_status		   status;
 
-	if (atomic_load(&history->is_closing)) {
+	if (is_closing(history)) {
 		finish(history);
 		return;
 	}

@@ -71,12 +71,11 @@ struct vdi_local_history {
 	_Atomic int64_t past_used_ns; /* mono */
 	_Atomic vd_rev	past_floor;   /* 0: no past in memory */
 	atomic_bool	is_recording;
-	atomic_bool	is_closing;
 
 	/* Under lock. */
 	struct vdi_lock	 lock;
 	struct vdi_past *past; /* NULL: nothing, or let go */
-
+	bool		 is_closing;
 	void (*closed)(void *arg);
 	void *closed_arg;
 };

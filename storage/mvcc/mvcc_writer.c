@@ -1,6 +1,8 @@
 /* See the header. What can fail in a turn fails before the sync; after it there is only publish, which allocates nothing. */
 #include "mvcc_writer.h"
 
+#include <sched.h>
+
 #include "mvcc_store.h"
 #include "env.h"
 #include "store.h"
@@ -33,17 +35,34 @@ vd_status vdi_writer_start(struct vdi_writer *writer)
 	return vd_actor_new(writer->mvcc->env, &options, &writer->actor);
 }
 
+/* A run that has seen is_closing takes the actor with it. So wakes happen under the lock under which it is seen, or are announced there: whoever wakes for a submission
+ * does so without the lock, for which many others wait. */
+static void wake_locked(struct vdi_writer *writer)
+{
+	vdi_lock_assert_held(&writer->queue_lock);
+	vd_actor_wake(writer->actor);
+}
+
 void vdi_writer_wake(struct vdi_writer *writer)
 {
-	vd_actor_wake(writer->actor);
+	vdi_lock_acquire(&writer->queue_lock);
+	if (!writer->is_closing)
+		wake_locked(writer);
+	vdi_lock_release(&writer->queue_lock);
 }
 
 void vdi_writer_close(struct vdi_writer *writer)
 {
 	vdi_lock_acquire(&writer->queue_lock);
 	writer->is_closing = true;
+	wake_locked(writer);
 	vdi_lock_release(&writer->queue_lock);
-	vdi_writer_wake(writer);
+}
+
+static void wait_for_wakers(struct vdi_writer *writer)
+{
+	while (atomic_load_explicit(&writer->wakers, memory_order_acquire))
+		sched_yield();
 }
 
 vd_status vdi_writer_submit(struct vdi_writer *writer, struct vdi_submission *submission)
@@ -62,9 +81,13 @@ vd_status vdi_writer_submit(struct vdi_writer *writer, struct vdi_submission *su
 		STAILQ_INSERT_TAIL(&writer->queue, submission, node);
 		writer->in_flight++;
 	}
-	vdi_lock_release(&writer->queue_lock);
 	if (was_empty)
-		vdi_writer_wake(writer);
+		atomic_fetch_add_explicit(&writer->wakers, 1, memory_order_relaxed);
+	vdi_lock_release(&writer->queue_lock);
+	if (was_empty) {
+		vd_actor_wake(writer->actor);
+		atomic_fetch_sub_explicit(&writer->wakers, 1, memory_order_release);
+	}
 	return status;
 }
 
@@ -612,6 +635,7 @@ static void writer_run(void *arg)
 	tick(writer, now);
 	if (closing) {
 		vdi_watchable_close(&mvcc->watchable);
+		wait_for_wakers(writer);
 		vd_actor_close(writer->actor, vdi_mvcc_writer_ended, mvcc);
 		return;
 	}

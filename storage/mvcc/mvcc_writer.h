@@ -10,6 +10,7 @@
 #ifndef VDI_MVCC_WRITER_H
 #define VDI_MVCC_WRITER_H
 
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "compact.h"
@@ -81,6 +82,7 @@ struct vdi_writer {
 	struct vdi_mvcc *mvcc;
 
 	struct vdi_lock queue_lock; /* "queue" */
+	atomic_uint	wakers;	    /* on their way to wake the actor, which stays until they have */
 
 	/* Under queue_lock. */
 	struct vdi_submission_list queue;
