@@ -61,6 +61,12 @@ struct vdi_etcd_watch_partial {
 	struct vdi_etcd_wire_events events;
 };
 
+/* Of a watch that was created while an answer about progress may have been on its way that does not speak for it (etcd_watch_dispatch.c). */
+struct vdi_etcd_watch_doubt {
+	uint64_t requests; /* for progress, sent on the connection before its create */
+	vd_rev	 revision; /* of the server when it was created; 0: it did not say */
+};
+
 /*   WAITING --create sent--> CREATING --Created--> ESTABLISHED --buffer full--> PARKED
  *     ^ ^                       |   \                 |    \                      | |
  *     | \______stream lost______/    closed           |     \                     | |
@@ -132,6 +138,7 @@ struct vd_etcd_watch {
 	vd_rev				 next_revision;	 /* E-280..E-284: where it would be created again; 0: now */
 	vd_rev				 floor_revision; /* events below are not its: asked for, or delivered */
 	struct vdi_etcd_watch_partial	*partial;
+	struct vdi_etcd_watch_doubt	*doubt; /* NULL: answers about progress that come from now on speak for it */
 
 	char text[]; /* key, range_end */
 };

@@ -7,6 +7,14 @@
  *   fragment           gathered until the last one; the resume position waits for that
  *   else               events, or progress of one watch
  *
+ * Progress of all is the answer to a request, and speaks for the watches that stood at the server when it was given. The server answers requests in order, but an answer
+ * about progress goes out with the events, and "created" may overtake these. So a watch that was created after a request may be told of progress beyond events of
+ * its own that are still to come; who is cut off then would resume behind them. Such an answer is known by one of these:
+ *   - it names no revision after that at which the watch was created: answers given later do not name an earlier one;
+ *   - the watch has heard nothing else yet: its own messages go the same way as those answers, and begin after it was created;
+ *   - so many answers have not come yet as requests were sent before the create.
+ * A watch that was created ahead of the server's revision has no such events. docs/decisions/progress-of-all.md.
+ *
  * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into the watch's buffer. */
 #include "etcd_call.h"
 #include "etcd_watch_stream.h"
@@ -85,6 +93,18 @@ static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, stru
 	return VD_OK;
 }
 
+/* Whether it may have events already that are on their way. */
+static void note_created(struct vd_etcd_watch *watch, vd_rev revision)
+{
+	if (watch->doubt == NULL)
+		return;
+	watch->doubt->revision = revision;
+	if (watch->next_revision == 0 || (revision > 0 && watch->next_revision > revision)) {
+		vdi_free(watch->doubt);
+		watch->doubt = NULL;
+	}
+}
+
 static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vdi_etcd_wire_watch_response *response)
 {
 	struct vdi_etcd_watch_batch *batch = NULL;
@@ -101,6 +121,7 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 		return VD_NOMEM;
 	}
 	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_ESTABLISHED);
+	note_created(watch, response->header.revision);
 	if (watch->next_revision == 0)
 		watch->next_revision = response->header.revision; /* E-281 */
 	if (batch == NULL)
@@ -174,10 +195,34 @@ static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 
 static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header)
 {
-	if (watch->partial || header->revision == 0)
-		return; /* of a response that is not complete, nothing can be said */
+	if (watch->partial || header->revision == 0 || header->revision + 1 < watch->next_revision)
+		return; /* of a response that is not complete, nothing can be said; nor by an answer from before what was delivered, or asked for */
 	advance(watch, header->revision + 1); /* E-282, E-283 */
 	vdi_etcd_watch_put_progress(watch, header);
+}
+
+static bool speaks_for(const struct vdi_etcd_watch_stream *stream, const struct vd_etcd_watch *watch, const struct vd_etcd_header *header)
+{
+	const struct vdi_etcd_watch_doubt *doubt = watch->doubt;
+
+	return doubt == NULL || stream->progress_answered > doubt->requests || (doubt->revision > 0 && header->revision > doubt->revision);
+}
+
+/* Whom it did not speak for hears the next answer. */
+static void take_progress_of_all(struct vdi_etcd_watch_stream *stream, const struct vd_etcd_header *header)
+{
+	struct vd_etcd_watch *watch;
+
+	if (stream->progress_answered < stream->progress_sent)
+		stream->progress_answered++;
+	TAILQ_FOREACH (watch, &stream->established, stream_node) {
+		if (!speaks_for(stream, watch, header)) {
+			stream->wants_progress = true;
+			continue;
+		}
+		vdi_etcd_watch_stream_trust(stream, watch);
+		take_progress(watch, header);
+	}
 }
 
 /* Appends what was decoded; a revision may lie on both sides of the cut. */
@@ -237,6 +282,7 @@ static vd_status finish_gathered(struct vdi_etcd_watch_stream *stream, struct vd
 static vd_status handle_response(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vdi_etcd_wire_watch_response *response,
 				 struct vdi_etcd_wire_events *events)
 {
+	vdi_etcd_watch_stream_trust(stream, watch);
 	if (events->count == 0 && !response->fragment) {
 		take_progress(watch, &response->header);
 		return VD_OK;
@@ -279,8 +325,7 @@ static vd_status handle(struct vdi_etcd_watch_stream *stream, const struct vdi_e
 		return handle_canceled(stream, response, events);
 	if (response->watch_id == NO_WATCH_ID) {
 		if (events->count == 0)
-			TAILQ_FOREACH (watch, &stream->established, stream_node)
-				take_progress(watch, &response->header);
+			take_progress_of_all(stream, &response->header);
 		return VD_OK;
 	}
 	watch = find_watch(stream, response->watch_id);

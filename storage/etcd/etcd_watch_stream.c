@@ -171,6 +171,20 @@ static void drop_partial(struct vd_etcd_watch *watch)
 	watch->partial = NULL;
 }
 
+static void drop_doubt(struct vd_etcd_watch *watch)
+{
+	vdi_free(watch->doubt);
+	watch->doubt = NULL;
+}
+
+void vdi_etcd_watch_stream_trust(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
+{
+	if (watch->doubt == NULL)
+		return;
+	stream->progress_answered = VDI_MAX(stream->progress_answered, watch->doubt->requests);
+	drop_doubt(watch);
+}
+
 static void unlink_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	unsigned state = watch->sm.state;
@@ -202,6 +216,7 @@ static void discount(struct vdi_etcd_watch_stream *stream)
 static void remove_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	unlink_watch(stream, watch);
+	drop_doubt(watch);
 	if (!vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED))
 		discount(stream);
 	vdi_sm_move(&watch->sm, VDI_ETCD_WATCH_ENDED);
@@ -354,6 +369,7 @@ static void open_connection(struct vdi_etcd_watch_stream *stream)
 	vd_status status;
 
 	vdi_etcd_watch_inbox_reset(stream);
+	stream->progress_sent = stream->progress_answered = 0;
 	stream->is_due = false;
 	status = vdi_etcd_stream_open(stream->set->client, &request, &vdi_etcd_watch_inbox_handlers, stream, &stream->rpc);
 	if (status == VD_OK) {
@@ -437,6 +453,19 @@ vd_status vdi_etcd_watch_stream_cancel_id(struct vdi_etcd_watch_stream *stream, 
 	return send_request(stream);
 }
 
+/* Whether answers are on their way, or may be. */
+static vd_status note_doubt(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
+{
+	drop_doubt(watch); /* of an earlier connection */
+	if (stream->progress_sent == stream->progress_answered)
+		return VD_OK;
+	watch->doubt = VDI_NEW(struct vdi_etcd_watch_doubt);
+	if (watch->doubt == NULL)
+		return VD_NOMEM;
+	watch->doubt->requests = stream->progress_sent;
+	return VD_OK;
+}
+
 static vd_status send_create(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	struct vdi_etcd_wire_watch_create create = {
@@ -451,6 +480,7 @@ static vd_status send_create(struct vdi_etcd_watch_stream *stream, struct vd_etc
 	};
 
 	VDI_TRY(vdi_etcd_wire_watch_create_encode(&create, &stream->set->request));
+	VDI_TRY(note_doubt(stream, watch));
 	VDI_TRY(send_request(stream));
 	watch->floor_revision = VDI_MAX(watch->floor_revision, watch->next_revision);
 	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_CREATING);
@@ -477,7 +507,9 @@ static vd_status send_progress(struct vdi_etcd_watch_stream *stream)
 	stream->wants_progress = false;
 	stream->progress_delay = 0;
 	VDI_TRY(vdi_etcd_wire_watch_progress_encode(&stream->set->request));
-	return send_request(stream);
+	VDI_TRY(send_request(stream));
+	stream->progress_sent++;
+	return VD_OK;
 }
 
 bool vdi_etcd_watch_stream_is_needed(struct vdi_etcd_watch_stream *stream)

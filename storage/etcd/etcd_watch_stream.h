@@ -87,6 +87,8 @@ struct vdi_etcd_watch_stream {
 	bool			   has_created;	   /* on this connection */
 	int64_t			   created_id;	   /* the last one */
 	bool			   is_serial;	   /* the server was seen answering out of order */
+	uint64_t		   progress_sent;     /* requests on this connection */
+	uint64_t		   progress_answered; /* of these so many have their answer, or get none */
 	bool			   wants_progress;
 	unsigned		   progress_delay; /* creates answered since it is wanted */
 
@@ -132,6 +134,8 @@ bool vdi_etcd_watch_stream_is_needed(struct vdi_etcd_watch_stream *stream);
 VDI_MUST_USE vd_status vdi_etcd_watch_stream_cancel_id(struct vdi_etcd_watch_stream *stream, int64_t id);
 /* Ends it for its reader, takes it out of everything, drops the set's reference. An abandoned one has no reader. */
 void vdi_etcd_watch_stream_end_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vd_etcd_error *error);
+/* It speaks for itself: no answer can come any more that was given before the watch stood at the server. */
+void vdi_etcd_watch_stream_trust(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch);
 /* Into another list and state; drops what it has of a response. */
 void vdi_etcd_watch_stream_move(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, enum vdi_etcd_watch_state state);
 

@@ -42,6 +42,9 @@
 static struct vd_env  *env;
 static struct vd_etcd *client;
 static struct vdi_lock print_lock;
+static struct vdi_lock close_lock; /* a run that has seen `closing` takes the actor with it */
+static struct vdi_condition all_gone;
+static unsigned	       watch_count; /* not gone; under close_lock */
 static bool	       quiet;
 static atomic_ullong   event_count;
 
@@ -101,7 +104,7 @@ struct witness_watch {
 	int		      id;
 	struct vd_actor	     *actor;
 	struct vd_etcd_watch *watch; /* the actor's */
-	atomic_bool	      closing;
+	bool		      closing; /* under close_lock */
 	atomic_bool	      held;
 	atomic_bool	      gone;
 };
@@ -155,7 +158,37 @@ static void watch_gone(void *arg)
 		line_true(&line, "closed");
 		line_end(&line);
 	}
-	atomic_store(&watch->gone, true);
+	vdi_lock_acquire(&close_lock);
+	atomic_store(&watch->gone, true); /* the slot may be used again */
+	if (--watch_count == 0)
+		vdi_condition_signal(&all_gone);
+	vdi_lock_release(&close_lock);
+}
+
+static bool is_closing(const struct witness_watch *watch)
+{
+	bool closing;
+
+	vdi_lock_acquire(&close_lock);
+	closing = watch->closing;
+	vdi_lock_release(&close_lock);
+	return closing;
+}
+
+static void watch_ask_to_close(struct witness_watch *watch)
+{
+	vdi_lock_acquire(&close_lock);
+	watch->closing = true;
+	vd_actor_wake(watch->actor);
+	vdi_lock_release(&close_lock);
+}
+
+static void watches_await_gone(void)
+{
+	vdi_lock_acquire(&close_lock);
+	while (watch_count)
+		vdi_condition_wait(&all_gone, &close_lock);
+	vdi_lock_release(&close_lock);
 }
 
 static void watch_run(void *arg)
@@ -166,7 +199,7 @@ static void watch_run(void *arg)
 	struct vdi_buffer	       line;
 	vd_status		       status = VD_OK;
 
-	for (int i = 0; i < 100 && watch->watch != NULL && !atomic_load(&watch->held) && !atomic_load(&watch->closing); i++) {
+	for (int i = 0; i < 100 && watch->watch != NULL && !atomic_load(&watch->held) && !is_closing(watch); i++) {
 		status = vd_etcd_watch_next(watch->watch, &response, &error);
 		if (status == VD_AGAIN)
 			return;
@@ -184,7 +217,7 @@ static void watch_run(void *arg)
 		watch->watch = NULL;
 		return;
 	}
-	if (atomic_load(&watch->closing)) {
+	if (is_closing(watch)) {
 		vd_etcd_watch_close(watch->watch);
 		watch->watch = NULL;
 		vd_actor_close(watch->actor, watch_gone, watch);
@@ -220,6 +253,9 @@ static void watch_open(int id, vd_rev revision, const char *flags, const char *k
 	status = vd_actor_new(env, &actor_options, &watch->actor);
 	if (status != VD_OK)
 		die("open", status, NULL);
+	vdi_lock_acquire(&close_lock);
+	watch_count++;
+	vdi_lock_release(&close_lock);
 	/* From the shell, \0 stands for the end of everything. */
 	request.range_end = end == NULL ? VD_BYTES_NONE : strcmp(end, "\\0") == 0 ? (struct vd_bytes){ "", 1 } : vd_bytes_of(end);
 	if (strcmp(key, "\\0") == 0)
@@ -265,7 +301,7 @@ struct writer {
 	char		 key[128];
 	char		 value[64];
 	const char	*what;
-	atomic_bool	 waiting; /* for an answer */
+	bool		 waiting; /* for an answer; under writing.lock */
 	vd_mono		 due;	  /* of the next operation; the actor's */
 };
 
@@ -275,10 +311,12 @@ static struct {
 	int		    key_count;
 	vd_dur		    interval;
 	char		    prefix[64];
-	atomic_bool	    stopping;
-	struct vdi_lock	    lock;
 	struct vdi_condition changed;
-	int		    busy; /* under lock: writers that may write again */
+
+	/* Under lock; a run that has seen `stopping` takes its actor with it. */
+	struct vdi_lock lock;
+	bool		stopping;
+	int		busy; /* writers that may write again */
 } writing;
 
 static void writer_tell(struct writer *writer, const struct vd_etcd_error *error, vd_rev revision, const char *extra)
@@ -301,8 +339,10 @@ static void writer_tell(struct writer *writer, const struct vd_etcd_error *error
 	}
 	if (revision > 0)
 		writer->known = revision;
-	atomic_store(&writer->waiting, false);
+	vdi_lock_acquire(&writing.lock);
+	writer->waiting = false;
 	vd_actor_wake(writer->actor);
+	vdi_lock_release(&writing.lock);
 }
 
 static void writer_op_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result)
@@ -368,17 +408,27 @@ static void writer_gone(void *arg)
 	vdi_lock_release(&writing.lock);
 }
 
+static void writer_look(const struct writer *writer, bool *ret_waiting, bool *ret_stopping)
+{
+	vdi_lock_acquire(&writing.lock);
+	*ret_waiting = writer->waiting;
+	*ret_stopping = writing.stopping;
+	vdi_lock_release(&writing.lock);
+}
+
 /* Runs at its pace, with one call under way at a time. */
 static void writer_run(void *arg)
 {
 	struct writer	    *writer = arg;
 	vd_mono		     now = vd_env_now(env);
 	struct vd_etcd_error error = { 0 };
+	bool		     waiting, stopping;
 	vd_status	     status;
 
-	if (atomic_load(&writer->waiting))
+	writer_look(writer, &waiting, &stopping);
+	if (waiting)
 		return;
-	if (atomic_load(&writing.stopping)) {
+	if (stopping) {
 		vd_actor_close(writer->actor, writer_gone, writer);
 		return;
 	}
@@ -387,7 +437,9 @@ static void writer_run(void *arg)
 		return;
 	}
 	writer->due = (vd_mono){ now.ns + writing.interval.ns };
-	atomic_store(&writer->waiting, true);
+	vdi_lock_acquire(&writing.lock);
+	writer->waiting = true;
+	vdi_lock_release(&writing.lock);
 	status = writer_write(writer);
 	if (status != VD_OK) {
 		error.error.code = status;
@@ -402,8 +454,10 @@ static void writers_start(int count, int64_t interval_ms, int key_count, uint64_
 	writing.key_count = key_count;
 	writing.interval = (vd_dur){ interval_ms * 1000000 };
 	snprintf(writing.prefix, sizeof(writing.prefix), "%s", prefix);
-	atomic_store(&writing.stopping, false);
+	vdi_lock_acquire(&writing.lock);
+	writing.stopping = false;
 	writing.busy = writing.count = count;
+	vdi_lock_release(&writing.lock);
 	for (int i = 0; i < count; i++) {
 		struct writer		     *writer = VDI_NEW(struct writer);
 		const struct vd_actor_options options = { .name = "witness_writer", .run = writer_run, .arg = writer };
@@ -422,10 +476,10 @@ static void writers_stop(void)
 {
 	struct vdi_buffer line;
 
-	atomic_store(&writing.stopping, true);
+	vdi_lock_acquire(&writing.lock);
+	writing.stopping = true;
 	for (int i = 0; i < writing.count; i++)
 		vd_actor_wake(writing.writers[i]->actor);
-	vdi_lock_acquire(&writing.lock);
 	while (writing.busy > 0)
 		vdi_condition_wait(&writing.changed, &writing.lock);
 	vdi_lock_release(&writing.lock);
@@ -538,8 +592,7 @@ static void obey(char *line)
 	if (strcmp(words[0], "open") == 0 && count >= 5 && atoi(words[1]) >= 0 && atoi(words[1]) < WATCH_COUNT_MAX) {
 		watch_open(atoi(words[1]), strtoll(words[2], NULL, 10), words[3], words[4], words[5]);
 	} else if (strcmp(words[0], "close") == 0) {
-		atomic_store(&watch_named(words[1])->closing, true);
-		vd_actor_wake(watch_named(words[1])->actor);
+		watch_ask_to_close(watch_named(words[1]));
 	} else if (strcmp(words[0], "progress") == 0) {
 		status = vd_etcd_request_progress(client, NULL, NULL);
 	} else if (strcmp(words[0], "hold") == 0 || strcmp(words[0], "flow") == 0) {
@@ -577,11 +630,11 @@ static void close_everything(void)
 	for (int i = 0; i < WATCH_COUNT_MAX; i++) {
 		if (watches[i] == NULL || atomic_load(&watches[i]->gone))
 			continue;
-		atomic_store(&watches[i]->closing, true);
-		vd_actor_wake(watches[i]->actor);
+		watch_ask_to_close(watches[i]);
 	}
+	watches_await_gone();
 	client = vd_etcd_close_wait(client);
-	env = vd_env_free(env); /* the actors of the watches have ended */
+	env = vd_env_free(env);
 	for (int i = 0; i < WATCH_COUNT_MAX; i++)
 		vdi_free(watches[i]);
 }
@@ -622,7 +675,9 @@ int main(int argc, char **argv)
 	/* A call to a member that is frozen must end some time. */
 	options.call_timeout = (vd_dur){ INT64_C(5) * 1000000000 };
 	vdi_lock_init(&print_lock, VDI_LOCK_LEAF);
-	vdi_lock_init(&writing.lock, VDI_LOCK_LEAF);
+	vdi_lock_init(&close_lock, VDI_LOCK_CONTROLLER);
+	vdi_condition_init(&all_gone);
+	vdi_lock_init(&writing.lock, VDI_LOCK_CONTROLLER);
 	vdi_condition_init(&writing.changed);
 	status = vd_env_new_threads(NULL, &env);
 	if (status != VD_OK)
@@ -636,6 +691,8 @@ int main(int argc, char **argv)
 	close_everything();
 	vdi_condition_fini(&writing.changed);
 	vdi_lock_fini(&writing.lock);
+	vdi_condition_fini(&all_gone);
+	vdi_lock_fini(&close_lock);
 	vdi_lock_fini(&print_lock);
 	return 0;
 }

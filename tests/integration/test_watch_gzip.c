@@ -412,6 +412,7 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	char			 name[16];
 
 	options.client_bytes_max = LIMIT;
+	options.write_timeout = VD_SECONDS(3600); /* however slow this machine is */
 	world = http_fixture_open(&options);
 	for (int i = 0; i < OBJECTS; i++) {
 		snprintf(name, sizeof name, "c%03d", i);

@@ -563,6 +563,131 @@ static void e285_progress_ahead_of_its_events_loses_none_of_them(void **state)
 	teardown(&t);
 }
 
+/* Progress was asked for, and then a watch on "l" was opened from revision: created as id 2 at h10, before the answer came. */
+static void open_late(struct table *t, struct watch_reader *late, vd_rev revision, vd_rev header)
+{
+	setup(t, 3);
+	assert_status(vd_etcd_watch_progress(t->reader.watch), VD_OK);
+	watch_expect(t->stream, WATCH_PROGRESS);
+	watch_reader_open(&t->world, late, "l", revision);
+	watch_expect(t->stream, WATCH_CREATE);
+	watch_created(t->stream, 2, header);
+	watch_world_run(&t->world);
+}
+
+static void close_late(struct table *t, struct watch_reader *late)
+{
+	watch_reader_close(late);
+	teardown(t);
+}
+
+static void e245_an_answer_from_before_a_watch_does_not_speak_for_it(void **state)
+{
+	struct table	    t;
+	struct watch_reader late;
+
+	open_late(&t, &late, 4, 10);
+	watch_progress(t.stream, -1, 10);
+	watch_reader_expect(&t.world, &t.reader, "~10");
+	watch_reader_expect(&t.world, &late, "");
+	/* It is asked for again. */
+	watch_expect(t.stream, WATCH_PROGRESS);
+	watch_progress(t.stream, -1, 10);
+	watch_reader_expect(&t.world, &t.reader, "~10");
+	watch_reader_expect(&t.world, &late, "~10");
+	watch_expect_nothing(&t.world, t.stream);
+	close_late(&t, &late);
+}
+
+static void e284_an_answer_from_before_a_watch_does_not_move_it(void **state)
+{
+	struct table	    t;
+	struct watch_reader late;
+
+	open_late(&t, &late, 4, 10);
+	watch_progress(t.stream, -1, 10);
+	watch_world_run(&t.world);
+	rpc_script_cut(t.world.script, 0);
+	t.stream = watch_world_stream(&t.world);
+	for (int64_t id = 0; id < 3; id++) {
+		struct watch_request request = watch_expect(t.stream, WATCH_CREATE);
+
+		if (strcmp(request.key, "l") == 0)
+			assert_int_equal(request.start_revision, 4);
+		watch_created(t.stream, id, 50);
+	}
+	close_late(&t, &late);
+}
+
+static void e245_an_answer_of_a_later_revision_speaks_for_all(void **state)
+{
+	struct table	    t;
+	struct watch_reader late;
+
+	open_late(&t, &late, 4, 10);
+	watch_progress(t.stream, -1, 11);
+	watch_reader_expect(&t.world, &late, "~11");
+	watch_expect_nothing(&t.world, t.stream);
+	/* So the request from before it got no answer, and none is waited for. */
+	watch_reader_close(&late);
+	watch_expect(t.stream, WATCH_CANCEL);
+	watch_reader_open(&t.world, &late, "l", 4);
+	watch_expect(t.stream, WATCH_CREATE);
+	watch_created(t.stream, 3, 11);
+	watch_progress(t.stream, -1, 11);
+	watch_reader_expect(&t.world, &late, "~11");
+	close_late(&t, &late);
+}
+
+static void e245_a_watch_that_has_heard_of_its_own_hears_all(void **state)
+{
+	struct table	    t;
+	struct watch_reader late;
+
+	open_late(&t, &late, 4, 10);
+	watch_put(t.stream, 2, "l", 7);
+	watch_progress(t.stream, -1, 10);
+	watch_reader_expect(&t.world, &late, "7 ~10");
+	watch_expect_nothing(&t.world, t.stream);
+	close_late(&t, &late);
+}
+
+static void e245_a_watch_that_starts_ahead_has_nothing_to_miss(void **state)
+{
+	static const vd_rev starts[] = { 0, 11 };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(starts); i++) {
+		struct table	    t;
+		struct watch_reader late;
+
+		open_late(&t, &late, starts[i], 10);
+		watch_progress(t.stream, -1, 8); /* older than where it starts: nothing to tell */
+		watch_reader_expect(&t.world, &late, "");
+		watch_progress(t.stream, -1, 10);
+		watch_reader_expect(&t.world, &late, "~10");
+		watch_expect_nothing(&t.world, t.stream);
+		close_late(&t, &late);
+	}
+}
+
+/* Servers drop requests while a watch is behind: whose answer one is, is not known then. */
+static void e245_requests_without_an_answer_are_made_up_for(void **state)
+{
+	struct table	    t;
+	struct watch_reader late;
+
+	open_late(&t, &late, 4, 0); /* a header without a revision */
+	assert_status(vd_etcd_watch_progress(late.watch), VD_OK);
+	watch_expect(t.stream, WATCH_PROGRESS);
+	watch_progress(t.stream, -1, 10);
+	watch_reader_expect(&t.world, &late, "");
+	watch_expect(t.stream, WATCH_PROGRESS);
+	watch_progress(t.stream, -1, 10);
+	watch_reader_expect(&t.world, &late, "~10");
+	watch_expect_nothing(&t.world, t.stream);
+	close_late(&t, &late);
+}
+
 static void an_answer_that_is_no_message_breaks_the_connection(void **state)
 {
 	struct table t;
@@ -732,6 +857,12 @@ int main(void)
 		cmocka_unit_test(e284_a_compacted_position_ends_the_watch),
 		cmocka_unit_test(e285_what_was_delivered_is_not_delivered_again),
 		cmocka_unit_test(e285_progress_ahead_of_its_events_loses_none_of_them),
+		cmocka_unit_test(e245_an_answer_from_before_a_watch_does_not_speak_for_it),
+		cmocka_unit_test(e284_an_answer_from_before_a_watch_does_not_move_it),
+		cmocka_unit_test(e245_an_answer_of_a_later_revision_speaks_for_all),
+		cmocka_unit_test(e245_a_watch_that_has_heard_of_its_own_hears_all),
+		cmocka_unit_test(e245_a_watch_that_starts_ahead_has_nothing_to_miss),
+		cmocka_unit_test(e245_requests_without_an_answer_are_made_up_for),
 		cmocka_unit_test(an_answer_that_is_no_message_breaks_the_connection),
 		cmocka_unit_test(an_empty_answer_is_nothing),
 		cmocka_unit_test(e1101_golden_1_canceled_beside_a_sibling),
