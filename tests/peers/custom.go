@@ -611,6 +611,12 @@ func (t *customTest) run(ctx context.Context, steps, rounds int) error {
 			t.written[key] = []customEvent{{"ADDED", last.revision}}
 		}
 	}
+	// A list at resourceVersion 0 may be of any time. One that is not brings the cache where the writes are.
+	for _, version := range []string{"v1", "v2"} {
+		if _, err := t.dynamic.Resource(customResource(version)).Namespace(customNamespace).List(ctx, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
 	if err := t.listen(ctx); err != nil {
 		return err
 	}
