@@ -97,7 +97,8 @@ VD_API VD_MUST_USE vd_status vd_actor_new(const struct vd_env *env, const struct
 /* The same on a given runner, such as one event loop's. */
 VD_API VD_MUST_USE vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_actor_options *options,
 						 struct vd_actor **ret_actor);
-/* Any thread, the handler included; never blocks, never runs the handler inside the call. */
+/* Any thread, the handler included; never blocks, never runs the handler inside the call. Not after vd_actor_close: where the handler closes its own actor because
+ * a flag says so, set the flag and wake under one lock, and read it under that lock. Locks may be held. */
 VD_API void vd_actor_wake(struct vd_actor *actor);
 /* Replaces the one timer of the actor; VD_NEVER clears it. Any thread that may call wake; best from the handler itself. The run that
  * a timer causes does not clear anything else; the handler looks at its own deadlines. */
