@@ -19,6 +19,9 @@ import time
 import urllib.parse
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from waiting import until  # noqa: E402
+
 HANG = 600  # seconds; ends what hangs, measures nothing
 MODE, VEDETTE, PROGRAM = sys.argv[1:4]
 FULL = os.environ.get("VEDETTE_TEST_SIZE", "small") != "small"
@@ -42,7 +45,16 @@ def stop(child, how=signal.SIGTERM):
     return child.returncode
 
 
+def wait_for_file(what, condition, child, path):
+    """What the condition answers, which is about the file."""
+    result = until(condition, child, path, HANG)
+    if not result:
+        sys.exit("%s: it did not happen: %s" % (what, open(child.errors, encoding="utf-8").read()[-2000:]))
+    return result
+
+
 def wait_for(what, condition, child=None):
+    """The same for what only a server knows, which is asked again and again."""
     deadline = time.monotonic() + HANG
     while True:
         result = condition()
@@ -61,7 +73,7 @@ def ready_line(child):
             if line.startswith("vedette: ready "):
                 return line.split()[2:]
         return None
-    return wait_for("ready", find, child)
+    return wait_for_file("ready", find, child, child.errors)
 
 
 # ---- What clients see ----
@@ -162,7 +174,7 @@ class Recording:
 
     def begin(self):
         self.child = start("record", *self.arguments)
-        wait_for("the recorded state", self.has_state, self.child)
+        wait_for_file("the recorded state", self.has_state, self.child, LOG)
 
     def has_state(self):
         text = subprocess.run(["zstd", "-dc", LOG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout

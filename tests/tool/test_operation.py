@@ -17,6 +17,9 @@ import unittest
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from waiting import until  # noqa: E402
+
 PROGRAM = sys.argv[1]
 GUARD = 600
 TOKENS = "s3cret-of-ann,ann,17,\"dev,ops\"\ns3cret-of-bob,bob,18\n"
@@ -212,8 +215,7 @@ class Audit(Operation):
         path = self.place("audit")
         server = self.server("--audit-log", path)
         with urllib.request.urlopen(server.url + "/api/v1/pods?watch=true", timeout=GUARD) as watch:
-            while not os.path.getsize(path):
-                time.sleep(0.01)
+            until(lambda: os.path.getsize(path), server.process, path)
             started = json.loads(lines_of(path)[0])
             self.assertEqual((started["stage"], started["verb"], started["responseStatus"]["code"]), ("ResponseStarted", "watch", 200))
             self.assertEqual(server.end(), 0)
@@ -281,8 +283,7 @@ class Access(Operation):
         access, audit = self.place("access"), self.place("audit")
         server = self.server("--access-log", access, "--audit-log", audit)
         server.request("GET", "/version?first")
-        while not (os.path.getsize(access) and os.path.getsize(audit)):
-            time.sleep(0.01)
+        until(lambda: os.path.getsize(access) and os.path.getsize(audit), server.process, access)
         for path in access, audit:
             os.rename(path, path + ".1")
         server.signal(signal.SIGHUP)

@@ -11,10 +11,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from waiting import until  # noqa: E402
 
 PROGRAM, LOG = sys.argv[1:3]
 GUARD = 500  # seconds; ends what hangs, measures nothing
@@ -328,8 +330,7 @@ class Shipped(unittest.TestCase):
             url = player.stderr.readline().split()[2]
             recorder = subprocess.Popen([PROGRAM, "record", "--server", url, "--watch-timeout", "3s", "-q", "-o", recording, "--until", str(last),
                                          *(word for kind in self.KINDS for word in ("--kind", kind))], stderr=subprocess.PIPE, text=True)
-            while recorder.poll() is None and not (os.path.exists(recording) and self.has_state(recording)):
-                time.sleep(0.05)
+            until(lambda: os.path.exists(recording) and self.has_state(recording), recorder, recording)
             player.send_signal(signal.SIGUSR1)
             said = recorder.communicate(timeout=GUARD)[1]
             self.results[log] = (recorder.returncode, said)
