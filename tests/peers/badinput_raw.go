@@ -104,7 +104,7 @@ func (b *badInput) framing() {
 		}
 		go func() { _, _ = conn.Write([]byte(bytes)) }()
 		if what != "only line ends" {
-			b.report.check(conn.closedWithin(10*time.Second), "H-601", "%s: the connection stays open", what)
+			b.report.check(conn.closedWithin(time.Minute), "H-601", "%s: the connection stays open", what)
 		}
 		conn.Close()
 	}

@@ -90,7 +90,7 @@ func (c *etcdCrash) start() bool {
 	var err error
 	for attempt := 0; attempt < 3; attempt++ {
 		if c.server, err = startServer(c.program, "etcd", "--listen", c.listen, "--data-dir", c.directory); err == nil {
-			if _, err = c.server.awaitReady(20 * time.Second); err == nil {
+			if _, err = c.server.awaitReady(2 * time.Minute); err == nil {
 				return true
 			}
 			c.server.kill()
