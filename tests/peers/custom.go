@@ -355,6 +355,16 @@ func (t *customTest) mapping() {
 	t.report.check(err == nil && resource == customResource("v2"), "restmapper", "its short name: %v %v", resource, err)
 }
 
+// freshen brings the cache where the writes are: the lists of informers, at resourceVersion 0, may be of any time.
+func (t *customTest) freshen(ctx context.Context) error {
+	for _, version := range []string{"v1", "v2"} {
+		if _, err := t.dynamic.Resource(customResource(version)).Namespace(customNamespace).List(ctx, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // listen adds informers on both versions to the factories, which run.
 func (t *customTest) listen(ctx context.Context) error {
 	for _, version := range []string{"v1", "v2"} {
@@ -611,9 +621,8 @@ func (t *customTest) run(ctx context.Context, steps, rounds int) error {
 			t.written[key] = []customEvent{{"ADDED", last.revision}}
 		}
 	}
-	// A list at resourceVersion 0 may be of any time. One that is not brings the cache where the writes are.
-	for _, version := range []string{"v1", "v2"} {
-		if _, err := t.dynamic.Resource(customResource(version)).Namespace(customNamespace).List(ctx, metav1.ListOptions{}); err != nil {
+	if !t.watchList {
+		if err := t.freshen(ctx); err != nil {
 			return err
 		}
 	}
