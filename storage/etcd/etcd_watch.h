@@ -153,6 +153,12 @@ static inline struct vd_bytes vdi_etcd_watch_range_end(const struct vd_etcd_watc
 	return (struct vd_bytes) { watch->text + watch->key_size, watch->range_end_size };
 }
 
+static inline void vdi_etcd_watch_drop_doubt(struct vd_etcd_watch *watch)
+{
+	vdi_free(watch->doubt);
+	watch->doubt = NULL;
+}
+
 void vdi_etcd_watch_unref(struct vd_etcd_watch *watch);
 
 extern const struct vdi_sm_table vdi_etcd_watch_table;

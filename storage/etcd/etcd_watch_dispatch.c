@@ -9,10 +9,10 @@
  *
  * Progress of all is the answer to a request, and speaks for the watches that stood at the server when it was given. The server answers requests in order, but an answer
  * about progress goes out with the events, and "created" may overtake these. So a watch that was created after a request may be told of progress beyond events of
- * its own that are still to come; who is cut off then would resume behind them. Such an answer is known by one of these:
- *   - it names no revision after that at which the watch was created: answers given later do not name an earlier one;
+ * its own that are still to come; who is cut off then would resume behind them. An answer may be such a one only as long as all of this holds:
+ *   - it names no revision after that at which the watch was created: an answer from before cannot;
  *   - the watch has heard nothing else yet: its own messages go the same way as those answers, and begin after it was created;
- *   - so many answers have not come yet as requests were sent before the create.
+ *   - no more answers have come, this one included, than requests were sent before the create.
  * A watch that was created ahead of the server's revision has no such events. docs/decisions/progress-of-all.md.
  *
  * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into the watch's buffer. */
@@ -99,10 +99,8 @@ static void note_created(struct vd_etcd_watch *watch, vd_rev revision)
 	if (watch->doubt == NULL)
 		return;
 	watch->doubt->revision = revision;
-	if (watch->next_revision == 0 || (revision > 0 && watch->next_revision > revision)) {
-		vdi_free(watch->doubt);
-		watch->doubt = NULL;
-	}
+	if (watch->next_revision == 0 || (revision > 0 && watch->next_revision > revision))
+		vdi_etcd_watch_drop_doubt(watch);
 }
 
 static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vdi_etcd_wire_watch_response *response)

@@ -171,18 +171,12 @@ static void drop_partial(struct vd_etcd_watch *watch)
 	watch->partial = NULL;
 }
 
-static void drop_doubt(struct vd_etcd_watch *watch)
-{
-	vdi_free(watch->doubt);
-	watch->doubt = NULL;
-}
-
 void vdi_etcd_watch_stream_trust(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	if (watch->doubt == NULL)
 		return;
 	stream->progress_answered = VDI_MAX(stream->progress_answered, watch->doubt->requests);
-	drop_doubt(watch);
+	vdi_etcd_watch_drop_doubt(watch);
 }
 
 static void unlink_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
@@ -216,7 +210,7 @@ static void discount(struct vdi_etcd_watch_stream *stream)
 static void remove_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	unlink_watch(stream, watch);
-	drop_doubt(watch);
+	vdi_etcd_watch_drop_doubt(watch);
 	if (!vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED))
 		discount(stream);
 	vdi_sm_move(&watch->sm, VDI_ETCD_WATCH_ENDED);
@@ -456,7 +450,7 @@ vd_status vdi_etcd_watch_stream_cancel_id(struct vdi_etcd_watch_stream *stream, 
 /* Whether answers are on their way, or may be. */
 static vd_status note_doubt(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
-	drop_doubt(watch); /* of an earlier connection */
+	vdi_etcd_watch_drop_doubt(watch); /* of an earlier connection */
 	if (stream->progress_sent == stream->progress_answered)
 		return VD_OK;
 	watch->doubt = VDI_NEW(struct vdi_etcd_watch_doubt);

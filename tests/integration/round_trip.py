@@ -70,7 +70,7 @@ def wait_for(what, condition, child=None):
 def ready_line(child):
     def find():
         for line in open(child.errors, encoding="utf-8"):
-            if line.startswith("vedette: ready "):
+            if line.startswith("vedette: ready ") and line.endswith("\n"):
                 return line.split()[2:]
         return None
     return wait_for_file("ready", find, child, child.errors)
