@@ -1,8 +1,9 @@
 #!/bin/bash
 # Usage: build-peers.sh SOURCE-DIR OUTPUT [PACKAGE]
 # Builds the Go program in SOURCE-DIR (or in the folder PACKAGE of that module) into OUTPUT, unless OUTPUT was built from exactly these
-# sources. A file "ldflags" there holds flags for the linker. Exit 77 with the reason when it cannot be built here (no Go, or no way to
-# fetch the modules).
+# sources. A file "ldflags" there holds flags for the linker. Programs that were built once are kept in $VEDETTE_PEERS_CACHE (default:
+# vedette/peers in the user's cache folder), so that a new clone does not build them again. Exit 77 with the reason when the program cannot
+# be built here (no Go, or no way to fetch the modules).
 set -eu
 
 source=$1
@@ -12,14 +13,22 @@ hash=$(cd "$source" && cat go.mod go.sum "$package"/*.go ./ldflags 2>/dev/null |
 if [ -x "$output" ] && [ "$(cat "$output.hash" 2>/dev/null)" = "$hash" ]; then
 	exit 0
 fi
-go=$("$(dirname "$0")/find-go.sh") || exit $?
 mkdir -p "$(dirname "$output")"
+cache=${VEDETTE_PEERS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/vedette/peers}
+name=$(realpath "$source/$package")
+name=$(basename "$name")-$(uname -m)
 export GOTOOLCHAIN="${GOTOOLCHAIN:-auto}" GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 (
 	flock 9		# several tests may want it at once
 	if [ -x "$output" ] && [ "$(cat "$output.hash" 2>/dev/null)" = "$hash" ]; then
 		exit 0
 	fi
+	if cp "$cache/$name-$hash" "$output.new" 2>/dev/null; then
+		mv "$output.new" "$output"
+		echo "$hash" >"$output.hash"
+		exit 0
+	fi
+	go=$("$(dirname "$0")/find-go.sh") || exit $?
 	if ! (cd "$source" && "$go" mod download) >"$output.log" 2>&1; then
 		echo "skipped: the Go modules of $source are not here and cannot be fetched:" >&2
 		tail -3 "$output.log" >&2
@@ -31,4 +40,11 @@ export GOTOOLCHAIN="${GOTOOLCHAIN:-auto}" GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 		exit 1
 	fi
 	echo "$hash" >"$output.hash"
+	# One of each program is kept. Failing to keep it is no failure: it is built again next time.
+	if mkdir -p "$cache" 2>/dev/null && cp "$output" "$cache/.$name.$$" 2>/dev/null; then
+		rm -f "$cache/$name"-*
+		mv "$cache/.$name.$$" "$cache/$name-$hash"
+	else
+		rm -f "$cache/.$name.$$"
+	fi
 ) 9>"$output.lock"

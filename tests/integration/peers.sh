@@ -152,7 +152,7 @@ kubectl-etcd | kubectl-etcd-34 | informer-etcd | informer-etcd-34 | informer-pod
 		"$here/run-with-server.sh" "$vedette" "$resources" "${client[@]}"
 	;;
 kube-share)
-	# kube-apiserver itself is built by hand only: docs/HACKING.md. Without it this test counts as skipped.
+	# tools/check builds kube-apiserver; docs/HACKING.md says how to build it by hand. Without it this test counts as skipped.
 	need_etcd
 	kubectl=$(command -v kubectl || true)
 	if [ -x "$build/kube-apiserver" ] && [ -z "$kubectl" ]; then
