@@ -3,7 +3,12 @@
 
 #include "table.h"
 
-#define FOR_EACH(child, list) for (const struct vdi_node *child = (list) ? (list)->first : NULL; child; child = child->next)
+static const struct vdi_node *first_of(const struct vdi_node *list)
+{
+	return list ? list->first : NULL;
+}
+
+#define FOR_EACH(child, list) for (const struct vdi_node *child = first_of(list); child; child = child->next)
 
 static const struct vdi_node *find(const struct vdi_cell_context *context, const char *path)
 {

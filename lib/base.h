@@ -17,8 +17,15 @@
 #define VDI_MUST_USE VD_MUST_USE
 #define VDI_ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define VDI_CONTAINER_OF(pointer, type, member) ((type *) ((char *) (pointer) - offsetof(type, member)))
-#define VDI_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define VDI_MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Each argument is evaluated once, so that it may be a call, even a recursive one. */
+#define VDI_MIN(a, b)			  VDI_PICK_(a, <, b, __COUNTER__)
+#define VDI_MAX(a, b)			  VDI_PICK_(a, >, b, __COUNTER__)
+#define VDI_PICK_(a, order, b, number)	  VDI_PICK_NAMED_(a, order, b, number)
+#define VDI_PICK_NAMED_(a, order, b, number)                                                                                     \
+	__extension__({                                                                                                          \
+		__typeof__(1 ? (a) : (b)) vdi_pick_a_##number = (a), vdi_pick_b_##number = (b);                                  \
+		vdi_pick_a_##number order vdi_pick_b_##number ? vdi_pick_a_##number : vdi_pick_b_##number;                       \
+	})
 
 /* Returns from the calling function with the status unless it is VD_OK. */
 #define VDI_TRY(expression)                                                                                                      \

@@ -29,11 +29,11 @@ static double shown(const struct cacher_fixture *f, const char *start)
 #define POD "{group=\"\",resource=\"pods\"}"
 #define POD_AND(labels) "{group=\"\",resource=\"pods\"," labels "}"
 #define OPERATION(name) "{operation=\"" name "\",group=\"\",resource=\"pods\"}"
-#define assert_shown(f, line, expected)                                                                                          \
-	do {                                                                                                                     \
-		if (shown(f, line) != (double) (expected))                                                                       \
-			fail_msg("%s is %g, not %g", line, shown(f, line), (double) (expected));                                 \
-	} while (0)
+static void assert_shown(struct cacher_fixture *f, const char *line, double expected)
+{
+	if (shown(f, line) != expected)
+		fail_msg("%s is %g, not %g", line, shown(f, line), expected);
+}
 
 static vd_status list(struct cacher_fixture *f, const struct vd_list_options *options)
 {

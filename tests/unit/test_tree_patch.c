@@ -128,6 +128,31 @@ static void r654_a_patch_cannot_grow_out_of_bounds(void **state)
 	vdi_out_fini(&out);
 }
 
+static unsigned chain_length(unsigned depth)
+{
+	return depth ? VDI_MAX(1, chain_length(depth - 1) + 1) : 0;
+}
+
+/* Measuring a value of n levels takes n steps, not 2^n: without that this test never ends. */
+static void r654_depth_is_measured_in_one_walk(void **state)
+{
+	struct vdi_out patch = VDI_OUT_INIT, out = VDI_OUT_INIT;
+	unsigned       evaluations = 0;
+
+	assert_int_equal(VDI_MAX(++evaluations, 1), 1);
+	assert_int_equal(VDI_MIN(++evaluations, 7), 2);
+	assert_int_equal(chain_length(60), 60);
+	vdi_out_raw(&patch, "[{\"op\":\"add\",\"path\":\"/a\",\"value\":");
+	for (int i = 0; i < 58; i++)
+		vdi_out_raw(&patch, "[");
+	for (int i = 0; i < 58; i++)
+		vdi_out_raw(&patch, "]");
+	vdi_out_printf(&patch, "}]%c", 0);
+	assert_status(apply(OPERATIONS, "{}", patch.data, &out), VD_OK);
+	vdi_out_fini(&patch);
+	vdi_out_fini(&out);
+}
+
 static void strict_json_only(void **state)
 {
 	static const char *const bad[] = { "", "{", "{\"a\":1,}", "[1,]", "01", "1.", "+1", "nul", "\"\x01\"", "\"\\x\"", "\"\\ud800\"", "{\"a\":1,\"a\":2}",
@@ -148,6 +173,7 @@ int main(void)
 		cmocka_unit_test(h341_h342_patches_do_what_upstream_does),
 		cmocka_unit_test(out_of_memory_is_an_answer),
 		cmocka_unit_test(r654_a_patch_cannot_grow_out_of_bounds),
+		cmocka_unit_test(r654_depth_is_measured_in_one_walk),
 		cmocka_unit_test(strict_json_only),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
