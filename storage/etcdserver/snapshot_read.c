@@ -35,6 +35,7 @@ static vd_status read_meta(void *arg, struct vd_bytes key, struct vd_bytes value
 vd_status vdi_snapshot_init(struct vdi_snapshot *snapshot, struct vd_bytes bytes, struct vd_error *reterr)
 {
 	snapshot->compacted = -1;
+	snapshot->revision = 0;
 	VDI_TRY(check_digest(&bytes, reterr));
 	VDI_TRY(vdi_bolt_file_init(bytes, &snapshot->file, reterr));
 	return vdi_bolt_each(&snapshot->file, "meta", read_meta, snapshot, reterr);
@@ -82,10 +83,10 @@ static bool decode_record(struct vd_bytes bytes, struct record *record)
 }
 
 struct reading {
-	const struct vdi_snapshot *snapshot;
-	vdi_snapshot_each_fn	   each;
-	void			  *arg;
-	struct vd_error		  *reterr;
+	struct vdi_snapshot *snapshot;
+	vdi_snapshot_each_fn each;
+	void		    *arg;
+	struct vd_error	    *reterr;
 };
 
 static vd_status give(struct reading *reading, const struct record *record, vd_rev revision, uint64_t sub, bool is_delete)
@@ -120,18 +121,21 @@ static vd_status read_record(void *arg, struct vd_bytes key, struct vd_bytes val
 	vd_rev		     revision;
 	uint64_t	     sub;
 
-	if ((key.size != 17 && !is_delete) || bytes[8] != '_' || !decode_record(value, &record))
+	if ((key.size != 17 && !is_delete) || bytes[8] != '_' || (value.size && !decode_record(value, &record)))
 		return vd_error_set(reading->reterr, VD_CORRUPT, "a record in the snapshot cannot be read");
 	revision = (vd_rev) vdi_big_endian(bytes);
 	sub = vdi_big_endian(bytes + 9);
-	if (revision < 1 || sub > UINT32_MAX || (!is_delete && (record.create_rev < 1 || record.create_rev > revision || record.version < 1)))
-		return vd_error_set(reading->reterr, VD_CORRUPT, "a record at revision %lld makes no sense", (long long) revision);
-	if (is_delete && revision <= reading->snapshot->compacted)
+	if (value.size == 0 && !is_delete && revision >= 1) {
+		reading->snapshot->revision = VDI_MAX(reading->snapshot->revision, revision);
 		return VD_OK;
+	}
+	if (value.size == 0 || revision < 1 || sub > UINT32_MAX || (!is_delete && (record.create_rev < 1 || record.create_rev > revision || record.version < 1)))
+		return vd_error_set(reading->reterr, VD_CORRUPT, "a record at revision %lld makes no sense", (long long) revision);
+	reading->snapshot->revision = VDI_MAX(reading->snapshot->revision, revision);
 	return give(reading, &record, revision, sub, is_delete);
 }
 
-vd_status vdi_snapshot_each(const struct vdi_snapshot *snapshot, vdi_snapshot_each_fn each, void *arg, struct vd_error *reterr)
+vd_status vdi_snapshot_each(struct vdi_snapshot *snapshot, vdi_snapshot_each_fn each, void *arg, struct vd_error *reterr)
 {
 	struct reading reading = { snapshot, each, arg, reterr };
 

@@ -14,6 +14,7 @@ struct restore {
 	struct vd_error		  *reterr;
 	struct vdi_snapshot_report report;
 	struct vdi_buffer	   auth;
+	vd_rev			   last; /* of the records of keys */
 
 	/* Of the revision being gathered. */
 	struct vdi_import_change *changes;
@@ -71,7 +72,7 @@ static vd_status gather(void *arg, bool is_delete, struct vd_kv *kv)
 		return vd_error_set(restore->reterr, VD_NOMEM, "no memory");
 	restore->changes[restore->count++] = (struct vdi_import_change) { is_delete, vd_kv_ref(kv) };
 	restore->report.records++;
-	restore->report.revision = kv->mod_rev;
+	restore->last = kv->mod_rev;
 	return VD_OK;
 }
 
@@ -117,6 +118,14 @@ static vd_status read_role(void *arg, struct vd_bytes key, struct vd_bytes value
 
 /* ---- All of it ---- */
 
+/* Where an etcd stands that starts on this file: at its newest record or its compaction, whichever is newer. No record of a key may be there (E-409). */
+static vd_status compact(struct restore *restore)
+{
+	vd_rev compacted = restore->report.revision > restore->last ? restore->report.revision : restore->report.compacted;
+
+	return compacted > 0 ? vdi_mvcc_import_compact(restore->import, compacted, restore->reterr) : VD_OK;
+}
+
 static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
 {
 	struct restore *restore = arg;
@@ -127,8 +136,8 @@ static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error 
 	VDI_TRY(vdi_snapshot_each(&restore->snapshot, gather, restore, reterr));
 	if (restore->count)
 		VDI_TRY(import_gathered(restore));
-	if (restore->report.compacted > 0 && restore->report.revision > 0)
-		VDI_TRY(vdi_mvcc_import_compact(import, VDI_MIN(restore->report.compacted, restore->report.revision), reterr));
+	restore->report.revision = VDI_MAX(restore->snapshot.revision, restore->report.compacted);
+	VDI_TRY(compact(restore));
 	VDI_TRY(vdi_bolt_each(&restore->snapshot.file, "auth", read_auth, restore, reterr));
 	VDI_TRY(vdi_bolt_each(&restore->snapshot.file, "authUsers", read_user, restore, reterr));
 	VDI_TRY(vdi_bolt_each(&restore->snapshot.file, "authRoles", read_role, restore, reterr));
@@ -144,7 +153,7 @@ vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_op
 	vd_status		 status;
 
 	VDI_TRY(vdi_snapshot_init(&restore.snapshot, bytes, reterr));
-	restore.report.compacted = restore.snapshot.compacted;
+	restore.report.compacted = importer.compacted = restore.snapshot.compacted;
 	vdi_buffer_init(&restore.auth, AUTH_SIZE_MAX);
 	status = vdi_mvcc_open_importing(env, options, NULL, &importer, ret_store, reterr);
 	if (status == VD_OK) {

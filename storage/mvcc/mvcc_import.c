@@ -73,6 +73,8 @@ static vd_status take(struct vdi_mvcc_import *import, const struct vdi_import_ch
 	if (live && live->mod_rev == kv->mod_rev && !import->importer->is_exact)
 		return invalid_key(reterr, "one key twice in a transaction", kv);
 	if (change->is_delete) {
+		if (live == NULL && import->importer->is_exact && kv->mod_rev <= import->importer->compacted)
+			return VD_OK;
 		if (live == NULL)
 			return invalid_key(reterr, "a delete of a key that does not exist", kv);
 		if (!import->importer->is_exact)
@@ -145,6 +147,8 @@ vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revisi
 
 vd_status vdi_mvcc_import_compact(struct vdi_mvcc_import *import, vd_rev revision, struct vd_error *reterr)
 {
+	if (import->importer->is_exact)
+		import->last = import->group->revision = VDI_MAX(import->group->revision, revision);
 	if (revision > VDI_MAX(import->last, import->group->revision))
 		return vd_error_set(reterr, VD_INVALID, "compaction at %lld, beyond the last revision %lld", (long long) revision, (long long) import->last);
 	import->compacted = VDI_MAX(import->compacted, VDI_MIN(revision, import->group->revision));
@@ -275,7 +279,7 @@ vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_impor
 	VDI_TRY(importer->run(importer->arg, &import, reterr));
 	if (vdi_mvcc_load_flush(mvcc, import.now) != VD_OK)
 		return no_memory(reterr);
-	if (mvcc->persist && (import.change_count || import.group->lease_change_count))
+	if (mvcc->persist && (import.change_count || import.group->lease_change_count || import.compacted > 0))
 		VDI_TRY(write_journal(&import, reterr));
 	import.group->lease_change_count = 0;
 	drop_compacted(&import);

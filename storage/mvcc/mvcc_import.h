@@ -27,7 +27,7 @@ VDI_MUST_USE vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import *import, co
  * is not known: the store counts as compacted there. Sorts changes. */
 VDI_MUST_USE vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revision, struct vdi_import_change *changes, size_t count,
 						struct vd_error *reterr);
-/* Older revisions are compacted. VD_INVALID: beyond the last revision. */
+/* Older revisions are compacted. Beyond the last revision: with an exact importer the store then stands at that revision, as an etcd does; else VD_INVALID. */
 VDI_MUST_USE vd_status vdi_mvcc_import_compact(struct vdi_mvcc_import *import, vd_rev revision, struct vd_error *reterr);
 
 /* A lease, before the keys that hang on it; its time begins now. For importers that are exact. VD_INVALID: the id is 0 or there already. */
@@ -42,6 +42,8 @@ struct vdi_mvcc_importer {
 	/* Records of another store of this kind: their places within a transaction (sub) and their leases are kept, and one transaction may write a key more than
 	 * once. */
 	bool is_exact;
+	/* Exact only: up to this revision a delete of a key that does not exist is passed over, because compaction may have removed the key's records. */
+	vd_rev compacted;
 };
 
 /* As vdi_mvcc_open_tuned. VD_EXISTS: the store is not empty. */

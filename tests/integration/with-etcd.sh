@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: with-etcd.sh BUILD-DIR SOURCE-DIR [FLAG...] -- COMMAND [ARG...]
 #        with-etcd.sh BUILD-DIR SOURCE-DIR --fake [FLAG...] -- COMMAND [ARG...]     the server that the command plays itself: `peers etcd-fake`
-# Builds tests/peers (SOURCE-DIR) and etcd 3.7 with its etcdctl into BUILD-DIR when needed, starts an etcd and runs COMMAND with it: see
+# Builds tests/peers (SOURCE-DIR) and etcd 3.7 with its etcdctl and etcdutl into BUILD-DIR when needed, starts an etcd and runs COMMAND with it: see
 # `peers etcd-run` and docs/HACKING.md for the flags and for what COMMAND finds in its environment. Exits as COMMAND did; 77 with the reason
 # when something is missing.
 set -eu
@@ -20,6 +20,7 @@ case " $* " in
 *)
 	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcd" etcd || exit $?
 	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcdctl" etcdctl || exit $?
+	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcdutl" etcdutl || exit $?
 	;;
 esac
 exec "$build/peers" etcd-run "$@"

@@ -42,20 +42,22 @@ static struct live live_of(const struct vd_kv *kv)
 	return (struct live) { vdi_hash_bytes(vd_kv_key(kv), SEED), vdi_hash_bytes(vd_kv_key(kv), ~(uint64_t) SEED), kv->mod_rev };
 }
 
-/* A compaction that was asked for and not finished leaves records that are superseded. */
+/* A compaction that was scheduled and has not finished leaves records that are superseded, or deleted by a tombstone. */
 static vd_status note_live(void *arg, bool is_delete, struct vd_kv *kv)
 {
 	struct reading *reading = arg;
 	struct live	key = live_of(kv), *live;
 	vd_status	status;
 
-	if (kv->mod_rev > reading->snapshot.compacted || is_delete)
+	if (kv->mod_rev > reading->snapshot.compacted)
 		return VD_OK;
 	live = vdi_hash_get(&reading->live, key.hash, &key);
 	if (live) {
-		live->revision = kv->mod_rev;
+		live->revision = is_delete ? 0 : kv->mod_rev;
 		return VD_OK;
 	}
+	if (is_delete)
+		return VD_OK;
 	live = VDI_NEW(struct live);
 	if (live == NULL)
 		return VD_NOMEM;
@@ -80,7 +82,7 @@ static vd_status take(void *arg, bool is_delete, struct vd_kv *kv)
 	if (reading->in_snapshot && kv->mod_rev <= reading->snapshot.compacted) {
 		struct live key = live_of(kv), *live = vdi_hash_get(&reading->live, key.hash, &key);
 
-		if (live == NULL || live->revision != kv->mod_rev) {
+		if (is_delete || live == NULL || live->revision != kv->mod_rev) {
 			reading->totals->skipped++;
 			return VD_OK;
 		}
