@@ -9,6 +9,7 @@
 #include "env.h"
 #include "key_range.h"
 #include "object.h"
+#include "store.h"
 
 #define FNV_OFFSET UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME UINT64_C(0x100000001b3)
@@ -38,6 +39,7 @@ void vdi_consistency_init(struct vdi_consistency *check, const struct vd_env *en
 void vdi_consistency_fini(struct vdi_consistency *check)
 {
 	vdi_btree_snapshot_release(&check->snapshot);
+	check->last = vd_kv_unref(check->last);
 }
 
 /* ---- Comparing; inside the call ---- */
@@ -144,20 +146,19 @@ static void page_came(void *arg, vd_status status, const struct vd_range_result 
 	struct vd_cacher       *cacher = arg;
 	struct vdi_consistency *check = &cacher->consistency;
 
+	struct vd_error		wrong;
+
 	vdi_storage_metrics_request(cacher->storage_metrics, VDI_OPERATION_LIST, check->issued, status);
+	if (status == VD_OK) {
+		status = vdi_store_check_page(result, &wrong);
+		error = &wrong;
+	}
 	for (size_t i = 0; status == VD_OK && i < result->kv_count; i++)
 		status = compare_item(cacher, result->kvs[i]);
-	check->more = status == VD_OK && result->more && result->kv_count > 0;
+	check->more = status == VD_OK && result->more;
 	if (check->more) {
-		struct vd_bytes last = vd_kv_key(result->kvs[result->kv_count - 1]);
-
-		if (last.size > VDI_STORAGE_KEY_MAX) {
-			status = VD_INTERNAL;
-		} else {
-			memcpy(check->next, last.data, last.size);
-			check->next[last.size] = 0;
-			check->next_size = last.size + 1;
-		}
+		vd_kv_unref(check->last);
+		check->last = vd_kv_ref(result->kvs[result->kv_count - 1]);
 	} else if (status == VD_OK) {
 		skip_cached(cacher, NULL);
 	}
@@ -177,11 +178,12 @@ static void read_page(struct vd_cacher *cacher)
 	struct vd_bytes		prefix = vdi_cacher_prefix(cacher);
 	char			end[VDI_STORAGE_KEY_MAX];
 	struct vd_range_request request = { .key = prefix, .revision = check->revision, .limit = VDI_CONSISTENCY_PAGE };
+	char			next[VD_KEY_SIZE_MAX + 1];
 	vd_status		status;
 
 	request.range_end = vdi_bytes_prefix_end(prefix, end);
-	if (check->next_size)
-		request.key = (struct vd_bytes) { check->next, check->next_size };
+	if (check->last)
+		request.key = vdi_bytes_next_key(vd_kv_key(check->last), VD_KEY_SIZE_MAX, next);
 	atomic_store_explicit(&check->answered, false, memory_order_relaxed);
 	if (!vdi_cacher_call_begin(cacher))
 		return;
@@ -204,7 +206,7 @@ static void begin(struct vd_cacher *cacher)
 	check->is_running = true;
 	check->cache_digest = check->store_digest = FNV_OFFSET;
 	check->differs = false;
-	check->next_size = 0;
+	check->last = vd_kv_unref(check->last);
 	check->difference[0] = 0;
 	vdi_btree_cursor_init(&check->cursor, &check->snapshot);
 	(void) vdi_btree_cursor_range(&check->cursor, &all);

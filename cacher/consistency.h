@@ -42,8 +42,7 @@ struct vdi_consistency {
 	bool			  more;
 	vd_status		  status;
 	char			  difference[VD_ERROR_MESSAGE_SIZE];
-	char			  next[VDI_STORAGE_KEY_MAX + 1];
-	size_t			  next_size;
+	struct vd_kv		 *last; /* of the page before; owned; NULL: none */
 	atomic_bool		  answered;
 };
 

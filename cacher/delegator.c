@@ -4,6 +4,7 @@
 
 #include "cache_list.h"
 #include "continue_token.h"
+#include "key_range.h"
 #include "wait.h"
 
 /* ---- Get ---- */
@@ -196,12 +197,13 @@ struct list_call {
 	struct vd_list	       *page; /* from the store: what was gathered so far */
 	vd_rev			page_revision;
 	int64_t			page_size;
+	int64_t			page_keys; /* keys up to the last one that the list takes in */
 	bool			page_more;
 	bool			is_single;
 	bool			reads_store;
 	bool			fell_back;
 	struct vd_error		error;
-	char		       *start; /* of a continued list; owned */
+	char		       *start; /* first key of the next page from the store, or of a continued list; owned; NULL: that of the scope */
 	size_t			start_size;
 	size_t			scope_size;
 	char			scope[VDI_STORAGE_KEY_MAX]; /* the key, or the prefix of all keys */
@@ -261,7 +263,17 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 
 /* ---- From the store, page by page at one revision (R-156) ---- */
 
-static void read_page(struct list_call *call, struct vd_bytes start);
+static void read_page(struct list_call *call);
+
+/* a list is never partial without saying so, unless the resource leaves out what cannot be decoded. One key has nothing else to show. */
+static vd_status check_decoded(struct list_call *call, const struct vdi_storage_page *page, const struct vd_error *error)
+{
+	if (page->undecodable_count == 0 || (call->cacher->options.skip_undecodable && !call->is_single))
+		return VD_OK;
+	vd_error_set(&call->error, VD_UNDECODABLE, "failed to read one or more %s from the storage: %s", call->cacher->options.resource,
+		     error ? error->message : "");
+	return VD_UNDECODABLE;
+}
 
 static vd_status take_page(struct list_call *call, const struct vdi_storage_page *page, bool *ret_full)
 {
@@ -271,6 +283,7 @@ static vd_status take_page(struct list_call *call, const struct vdi_storage_page
 	call->fetched += page->object_count;
 	for (size_t i = 0; i < page->object_count; i++) {
 		call->evaluated++;
+		call->page_keys++;
 		if (page->objects[i] == NULL || !vdi_predicate_matches(call->predicate, page->objects[i]))
 			continue;
 		VDI_TRY(vdi_list_append(call->page, page->objects[i]));
@@ -291,7 +304,7 @@ static void finish_pages(struct list_call *call)
 	list->revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
 	if (call->page_more) {
 		if (vdi_predicate_takes_all_of_scope(call->predicate))
-			list->remaining = list->candidate_count - call->plan.store_limit;
+			list->remaining = list->candidate_count - call->page_keys;
 		status = vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), scope_of(call), list->revision,
 							 &list->continue_token, &call->error);
 	}
@@ -303,10 +316,27 @@ static void finish_pages(struct list_call *call)
 	answer(call, VD_OK, list, NULL);
 }
 
+/* Goes on behind the last key that was read, whether its object could be decoded or not. */
+static void read_on(struct list_call *call, struct vd_bytes last_key)
+{
+	char	       *before = call->start; /* the store may look at it until its call returns */
+	struct vd_bytes next;
+
+	call->start = vdi_alloc(VD_KEY_SIZE_MAX + 1);
+	if (call->start) {
+		next = vdi_bytes_next_key(last_key, VD_KEY_SIZE_MAX, call->start);
+		call->start_size = next.size;
+		call->page_size = VDI_MIN(call->page_size * 2, (int64_t) 10000);
+		read_page(call);
+	} else {
+		answer(call, VD_NOMEM, NULL, NULL);
+	}
+	vdi_free(before);
+}
+
 static void page_came(void *arg, vd_status status, const struct vdi_storage_page *page, const struct vd_error *error)
 {
 	struct list_call *call = arg;
-	char		  next[VDI_STORAGE_KEY_MAX + 1];
 	bool		  is_full = false;
 
 	if (status != VD_OK) {
@@ -321,63 +351,30 @@ static void page_came(void *arg, vd_status status, const struct vdi_storage_page
 		answer(call, VD_TOO_LARGE_REVISION, NULL, &call->error);
 		return;
 	}
-	if (take_page(call, page, &is_full) != VD_OK) {
-		answer(call, VD_NOMEM, NULL, NULL);
-		return;
-	}
-	if (is_full || !page->more || page->object_count == 0 || page->objects[page->object_count - 1] == NULL) {
+	status = check_decoded(call, page, error);
+	if (status == VD_OK)
+		status = take_page(call, page, &is_full);
+	if (status != VD_OK)
+		answer(call, status, NULL, status == VD_UNDECODABLE ? &call->error : NULL);
+	else if (is_full || !page->more)
 		finish_pages(call);
-		return;
-	}
-	{
-		struct vd_bytes last = vd_object_key(page->objects[page->object_count - 1]);
-
-		if (last.size > VDI_STORAGE_KEY_MAX) {
-			answer(call, VD_INTERNAL, NULL, NULL);
-			return;
-		}
-		memcpy(next, last.data, last.size);
-		next[last.size] = 0;
-		call->page_size = VDI_MIN(call->page_size * 2, (int64_t) 10000);
-		read_page(call, (struct vd_bytes) { next, last.size + 1 });
-	}
+	else
+		read_on(call, page->last_key);
 }
 
-static void read_page(struct list_call *call, struct vd_bytes start)
+/* The first page that is not of an exact revision sets that of the next ones. */
+static void read_page(struct list_call *call)
 {
 	vd_rev	  revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
-	vd_status status = vdi_storage_page(call->cacher->storage, scope_of(call), start, revision, call->page_size, page_came, call);
+	vd_status status = vdi_storage_page(call->cacher->storage, scope_of(call), (struct vd_bytes) { call->start, call->start_size }, revision,
+					    call->page_size, page_came, call);
 
 	if (status != VD_OK)
 		answer(call, status, NULL, NULL);
 }
 
-static void single_came(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
-{
-	struct list_call *call = arg;
-
-	if (status != VD_OK && status != VD_NOT_FOUND) {
-		answer(call, status, NULL, error);
-		return;
-	}
-	call->fetched += status == VD_OK;
-	call->evaluated += status == VD_OK;
-	if (status == VD_OK && vdi_predicate_matches(call->predicate, object)) {
-		status = vdi_list_append(call->page, object);
-		if (status != VD_OK) {
-			answer(call, status, NULL, NULL);
-			return;
-		}
-	}
-	call->page->candidate_count = (int64_t) call->page->object_count;
-	call->page_revision = revision;
-	finish_pages(call);
-}
-
 static void list_from_store(struct list_call *call)
 {
-	vd_status status;
-
 	call->reads_store = true;
 	call->store_started = vd_env_now(call->cacher->env);
 	call->page = VDI_NEW(struct vd_list);
@@ -387,14 +384,7 @@ static void list_from_store(struct list_call *call)
 	}
 	call->page->remaining = -1;
 	call->page_size = call->plan.store_limit > 0 ? VDI_MIN(call->plan.store_limit, (int64_t) 10000) : 10000;
-	/* An exact read of one key goes as a range of its own length. */
-	if (call->is_single && !call->plan.is_exact) {
-		status = vdi_storage_get(call->cacher->storage, scope_of(call), call->plan.revision, single_came, call);
-		if (status != VD_OK)
-			answer(call, status, NULL, NULL);
-		return;
-	}
-	read_page(call, (struct vd_bytes) { call->start, call->start_size });
+	read_page(call);
 }
 
 /* ---- From the cache ---- */

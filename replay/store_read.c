@@ -2,6 +2,7 @@
 #include "store_read.h"
 
 #include "key_range.h"
+#include "store.h"
 
 vd_status vdi_store_interval_init(struct vdi_store_interval *interval, struct vd_bytes prefix)
 {
@@ -35,7 +36,9 @@ void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const st
 {
 	page->status = status;
 	page->error = error ? *error : (struct vd_error) { .code = status };
-	if (status != VD_OK)
+	if (status == VD_OK)
+		page->status = vdi_store_check_page(result, &page->error);
+	if (page->status != VD_OK)
 		return;
 	if (!vdi_grow((void **) &page->kvs, &page->capacity, result->kv_count, sizeof *page->kvs)) {
 		page->status = VD_NOMEM;

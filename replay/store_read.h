@@ -31,7 +31,7 @@ struct vdi_store_page {
 /* Asks for the page of revision (0: the newest) behind last (NULL: the first). As vd_store_range. */
 VDI_MUST_USE vd_status vdi_store_page_ask(struct vd_store *store, const struct vdi_store_interval *interval, const struct vd_kv *last, vd_rev revision, vd_range_fn done,
 					  void *arg);
-/* For done: keeps what it was given. */
+/* For done: keeps what it was given. An answer that contradicts itself becomes a failure. */
 void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const struct vd_range_result *result, const struct vd_error *error);
 /* Ready for another. Copes with a zeroed one. */
 void vdi_store_page_drop(struct vdi_store_page *page);

@@ -50,16 +50,20 @@ VDI_MUST_USE vd_status vdi_storage_update(struct vdi_storage *storage, struct vd
 VDI_MUST_USE vd_status vdi_storage_delete(struct vdi_storage *storage, struct vd_bytes key, const struct vd_preconditions *preconditions,
 					  struct vd_object *suggestion, vd_validate_fn validate, vd_object_fn done, void *arg);
 
-/* One page of the resource at one revision, undecoded objects reported: objects[i] NULL and errors counted when skip is allowed. */
+/* One page of the resource at one revision. An object that cannot be decoded is NULL and counted; the callback's error then says why of the first one, with
+ * VD_OK as its status (R-161). */
 struct vdi_storage_page {
-	vd_rev		   revision; /* read at */
+	vd_rev		   revision; /* of the store when it answered */
 	struct vd_object **objects;  /* lent */
 	size_t		   object_count;
+	size_t		   undecodable_count;
+	struct vd_bytes	   last_key; /* that was read, decodable or not; lent; empty: no key was read */
 	int64_t		   count;    /* keys from start to the end of the prefix */
-	bool		   more;
+	bool		   more;     /* never without a key */
 };
 typedef void (*vdi_storage_page_fn)(void *arg, vd_status status, const struct vdi_storage_page *page, const struct vd_error *error);
-/* Keys with prefix, from start (inclusive; empty: the prefix) on, at revision (0: current), at most limit (0: all). */
+/* Keys with prefix, from start (inclusive; empty: the prefix) on, at revision (0: current), at most limit (0: all). A prefix that does not end with '/' is one
+ * key. */
 VDI_MUST_USE vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, struct vd_bytes start, vd_rev revision, int64_t limit,
 					vdi_storage_page_fn done, void *arg);
 

@@ -1,6 +1,7 @@
 /* Reads of more than one key: pages, counts, the current revision. Each is one range of the store. */
 #include "key_range.h"
 #include "storage_state.h"
+#include "store.h"
 
 struct read_call {
 	struct vdi_storage  *storage;
@@ -8,6 +9,7 @@ struct read_call {
 	vdi_storage_count_fn count_done;
 	vd_done_fn	     revision_done;
 	vd_mono		     issued;
+	bool		     is_single; /* a page of one key */
 	void		    *arg;
 };
 
@@ -27,8 +29,14 @@ static void answer_page(struct read_call *call, const struct vd_range_result *re
 {
 	struct vdi_storage_page page = { .revision = result->revision, .object_count = result->kv_count, .count = result->count, .more = result->more };
 	struct vd_error		error = { 0 }, first_error = { 0 };
-	vd_status		status = VD_OK;
+	vd_status		status = vdi_store_check_page(result, &error);
 
+	if (status != VD_OK) {
+		call->page_done(call->arg, status, NULL, &error);
+		return;
+	}
+	if (result->kv_count)
+		page.last_key = vd_kv_key(result->kvs[result->kv_count - 1]);
 	page.objects = vdi_calloc(result->kv_count ? result->kv_count : 1, sizeof *page.objects);
 	if (page.objects == NULL) {
 		vd_error_set(&error, VD_NOMEM, "out of memory for a page of %zu objects", result->kv_count);
@@ -37,8 +45,10 @@ static void answer_page(struct read_call *call, const struct vd_range_result *re
 	}
 	for (size_t i = 0; i < result->kv_count && status != VD_NOMEM; i++) {
 		status = vd_object_new(call->storage->codec, result->kvs[i], &page.objects[i], &error);
-		if (status != VD_OK && status != VD_NOMEM)
+		if (status != VD_OK && status != VD_NOMEM) {
 			vdi_storage_metrics_undecodable(call->storage->metrics);
+			page.undecodable_count++;
+		}
 		if (status != VD_OK && first_error.code == VD_OK)
 			first_error = error;
 	}
@@ -54,7 +64,8 @@ static void answer_page(struct read_call *call, const struct vd_range_result *re
 static void count_answer(const struct read_call *call, vd_status status)
 {
 	vdi_storage_metrics_request(call->storage->metrics,
-				    call->page_done    ? VDI_OPERATION_LIST
+				    call->is_single    ? VDI_OPERATION_GET
+				    : call->page_done  ? VDI_OPERATION_LIST
 				    : call->count_done ? VDI_OPERATION_LIST_WITH_COUNT
 						       : VDI_OPERATION_CURRENT_REVISION,
 				    call->issued, status);
@@ -98,10 +109,12 @@ vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, 
 
 	if (prefix.size == 0 || prefix.size > sizeof end)
 		return VD_INVALID_ARGUMENT;
-	request.range_end = vdi_bytes_prefix_end(prefix, end);
 	call = read_call_new(storage, arg);
 	if (call == NULL)
 		return VD_NOMEM;
+	call->is_single = ((const char *) prefix.data)[prefix.size - 1] != '/';
+	if (!call->is_single)
+		request.range_end = vdi_bytes_prefix_end(prefix, end);
 	call->page_done = done;
 	return read_issue(call, &request);
 }

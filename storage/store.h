@@ -26,6 +26,8 @@ VDI_MUST_USE vd_status vdi_store_check_range(const struct vd_range_request *requ
 VDI_MUST_USE vd_status vdi_store_check_txn(const struct vd_txn_request *request, struct vd_error *reterr);
 /* E-451: VD_DUPLICATE_KEY. The request has passed vdi_store_check_txn. */
 VDI_MUST_USE vd_status vdi_store_check_duplicates(const struct vd_txn_request *request, struct vd_error *reterr);
+/* VD_INTERNAL for an answer that says that there is more and has no key: whoever reads on behind its last key could only stop early, or begin again. */
+VDI_MUST_USE vd_status vdi_store_check_page(const struct vd_range_result *result, struct vd_error *reterr);
 /* E-311: an empty interval or a negative start. */
 VDI_MUST_USE vd_status vdi_store_check_watch(const struct vd_store_watch_request *request, struct vd_error *reterr);
 

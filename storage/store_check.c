@@ -30,6 +30,13 @@ vd_status vdi_store_check_range(const struct vd_range_request *request, struct v
 	return check_bytes(request->range_end, VD_KEY_SIZE_MAX, "range end", reterr);
 }
 
+vd_status vdi_store_check_page(const struct vd_range_result *result, struct vd_error *reterr)
+{
+	if (result->more && result->kv_count == 0)
+		return vd_error_set(reterr, VD_INTERNAL, "no results were found, but the store indicated there were more values remaining");
+	return VD_OK;
+}
+
 static vd_status check_compare(const struct vd_compare *compare, struct vd_error *reterr)
 {
 	VDI_TRY(check_key(compare->key, "compare", reterr));

@@ -1,6 +1,7 @@
 /* The initial state: which revision to start from (R-202, R-206), then the prefix in one long read where the store has that (R-208), else in pages pinned
  * to the first page's revision (R-207). */
 #include "key_range.h"
+#include "store.h"
 #include "watchchan_state.h"
 
 static bool wants_initial(const struct vdi_watchchan *watchchan)
@@ -24,8 +25,14 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 {
 	struct vdi_watchchan *watchchan = arg;
 	struct vd_kv	    **kvs = NULL;
+	struct vd_error	      wrong;
 
 	count_read(watchchan, status);
+	/* The one that asks for a revision looks at no key. */
+	if (status == VD_OK && watchchan->phase == VDI_PHASE_SYNCING) {
+		status = vdi_store_check_page(result, &wrong);
+		error = &wrong;
+	}
 	if (status == VD_OK && result->kv_count && watchchan->phase == VDI_PHASE_SYNCING) {
 		kvs = vdi_calloc(result->kv_count, sizeof(struct vd_kv *));
 		if (kvs == NULL)
@@ -269,6 +276,20 @@ static bool next_part(struct vdi_watchchan *watchchan, bool *ret_moved)
 	return false;
 }
 
+/* More: without a limit a long read has no end before the last key. */
+static void end_stream(struct vdi_watchchan *watchchan, bool more)
+{
+	struct vd_error error = { 0 };
+
+	vdi_watchchan_sync_close(watchchan);
+	if (more) {
+		vd_error_set(&error, VD_INTERNAL, "the store ended a long read and indicated there were more values remaining");
+		vdi_watchchan_push_error(watchchan, VD_INTERNAL, &error);
+	} else {
+		end_sync(watchchan);
+	}
+}
+
 static bool sync_streamed(struct vdi_watchchan *watchchan)
 {
 	const struct vd_range_result *range = &watchchan->part.range;
@@ -282,10 +303,8 @@ static bool sync_streamed(struct vdi_watchchan *watchchan)
 	if (watchchan->page_next == range->kv_count && !vdi_slots_full(watchchan)) {
 		watchchan->has_part = false;
 		watchchan->page_next = 0;
-		if (watchchan->part.last) {
-			vdi_watchchan_sync_close(watchchan);
-			end_sync(watchchan);
-		}
+		if (watchchan->part.last)
+			end_stream(watchchan, range->more);
 	}
 	return true;
 }

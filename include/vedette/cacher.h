@@ -115,6 +115,9 @@ VD_API VD_MUST_USE vd_status vd_cacher_list(struct vd_cacher *cacher, const stru
 VD_API VD_MUST_USE vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_options *options, struct vd_list **ret_list,
 						 struct vd_error *reterr);
 
+/* An object that cannot be decoded is left out of lists with skip_undecodable, also from the store; without it, or as the only key of a list from the
+ * store: VD_UNDECODABLE. */
+
 /* The next object that the selectors want, lent until the list is freed; NULL at the end. */
 VD_API struct vd_object *vd_list_next(struct vd_list *list);
 VD_API vd_rev		 vd_list_revision(const struct vd_list *list);

@@ -151,6 +151,7 @@ static vd_status part_stream_next(struct vd_store_stream *base, struct vd_store_
 	if (stream->status != VD_OK)
 		return vd_error_set(reterr, stream->status, "%s", vd_status_sentence(stream->status));
 	*ret_part = (struct vd_store_part) { .range = { .revision = stream->revision, .kvs = stream->kvs, .kv_count = stream->kv_count }, .last = !stream->more };
+	ret_part->range.more = ret_part->last && store->options.is_cut;
 	stream->lent = stream->kvs;
 	stream->lent_count = stream->kv_count;
 	stream->kvs = NULL;

@@ -13,6 +13,7 @@ struct part_options {
 	bool	  is_remote;   /* it says so */
 	uint64_t  id;	       /* and that it is this one */
 	bool	  is_refused;  /* the open answers VD_UNSUPPORTED */
+	bool	  is_cut;      /* the last part says that there is more */
 	size_t	  fail_after;  /* parts, then the end is fail_with; with VD_OK it never fails */
 	vd_status fail_with;
 };

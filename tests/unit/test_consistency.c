@@ -287,6 +287,38 @@ static void r5a2_errors_change_nothing(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+static const struct vd_store_ops *honest;
+
+static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	struct vd_range_result result = { .revision = 9, .count = 5, .more = true };
+
+	if (request->range_end.size == 0)
+		return honest->range(store, request, done, arg);
+	done(arg, VD_OK, &result, NULL);
+	return VD_OK;
+}
+
+/* Neither does a store that contradicts itself: it has not shown all it has. */
+static void r157_more_but_no_keys_is_an_error(void **state)
+{
+	struct cacher_fixture f;
+	struct vd_store_ops   liar;
+
+	cacher_fixture_setup(&f, 9);
+	put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	honest = f.store->ops;
+	liar = *honest;
+	liar.range = more_without_keys;
+	f.store->ops = &liar;
+	pass(&f, PERIOD * 3 / 2 + 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 1);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 0);
+	f.store->ops = honest;
+	cacher_fixture_teardown(&f);
+}
+
 /* An object that nobody can decode is left out of the cache on purpose. */
 static void r5a1_what_cannot_be_decoded_is_no_difference(void **state)
 {
@@ -373,6 +405,7 @@ int main(void)
 		cmocka_unit_test(r5a2_a_relist_repairs),
 		cmocka_unit_test(r5a2_or_stops_the_program),
 		cmocka_unit_test(r5a2_errors_change_nothing),
+		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
 		cmocka_unit_test(r5a1_what_cannot_be_decoded_is_no_difference),
 		cmocka_unit_test(r5a0_it_may_end_in_the_middle),
 		cmocka_unit_test(r5a2_torture),

@@ -197,6 +197,47 @@ static void r208_r226_a_broken_read_is_the_last_event(void **state)
 	}
 }
 
+static const struct vd_store_ops *honest;
+
+static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	struct vd_range_result result = { .revision = 9, .count = COUNT, .more = true };
+
+	(void) store;
+	(void) request;
+	done(arg, VD_OK, &result, NULL);
+	return VD_OK;
+}
+
+/* An initial state that is not whole has no end bookmark: in pages, and in one long read. */
+static void r157_more_but_no_keys_is_an_error(void **state)
+{
+	for (unsigned long_read = 0; long_read < 2; long_read++) {
+		struct part_options	   options = { .part_len = 100, .is_refused = !long_read, .is_cut = true };
+		struct world		   world = world_new(1, &options);
+		struct vdi_watchchan_event event;
+		struct vd_store_ops	   liar;
+		unsigned		   count = 0;
+
+		honest = world.store->ops;
+		liar = *honest;
+		liar.range = more_without_keys;
+		world.store->ops = &liar;
+		assert_status(open_watch(&world, true), VD_OK);
+		while (next(&world, &event) == VD_OK && event.type == VD_WATCH_ADDED) {
+			vdi_watchchan_event_fini(&event);
+			count++;
+		}
+		assert_int_equal(count, long_read ? COUNT : 0);
+		assert_int_equal(event.type, VD_WATCH_ERROR);
+		assert_status(event.error->code, VD_INTERNAL);
+		assert_non_null(strstr(event.error->message, "more values remaining"));
+		assert_status(next(&world, &event), VD_CLOSED);
+		world.store->ops = honest;
+		world_free(&world);
+	}
+}
+
 static void r228_closing_in_the_middle_leaves_nothing(void **state)
 {
 	for (int seen = 0; seen < 40; seen += 3)
@@ -266,6 +307,7 @@ int main(void)
 		cmocka_unit_test(r208_r158_without_long_reads_there_are_pages),
 		cmocka_unit_test(r208_one_key_is_read_by_itself),
 		cmocka_unit_test(r208_r226_a_broken_read_is_the_last_event),
+		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
 		cmocka_unit_test(r228_closing_in_the_middle_leaves_nothing),
 		cmocka_unit_test(torture_a_long_read),
 	};

@@ -1,0 +1,333 @@
+/* Lists of a resource some of whose objects cannot be decoded: from every source, with the others first, last, everywhere and at every border of a page. */
+#include "cacher.h"
+#include "cacher_fixture.h"
+#include "env.h"
+#include "rand.h"
+
+enum source {
+	CACHE,	     /* the newest state, which the cache has */
+	STORE,	     /* the newest state, and the store cannot prove its progress */
+	OLD_EXACT,   /* an exact revision that the cache does not have */
+	FILLING,     /* the cache is not ready */
+	OLD_TOKEN,   /* the first page is from the cache, which has forgotten its revision then */
+	SOURCES
+};
+
+#define KEYS_MAX 14
+
+struct world {
+	struct cacher_fixture	   f;
+	enum source		   source;
+	const struct vd_store_ops *ops; /* of the real store */
+	struct vd_store_ops	   changed;
+	vd_rev			   revision; /* of the state that is listed */
+};
+
+/* The stores of one test at a time. */
+static const struct vd_store_ops *real;
+
+static vd_status status_without_progress(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	vd_status status = real->status(store, ret_status);
+
+	ret_status->progress = false;
+	return status;
+}
+
+static vd_status no_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+{
+	return vd_error_set(reterr, VD_UNAVAILABLE, "no watches today");
+}
+
+static void put_junk(struct cacher_fixture *f, const char *name)
+{
+	char key[64];
+
+	snprintf(key, sizeof key, "/registry/pods/a/%s", name);
+	assert_status(vd_store_put_wait(f->store, vd_bytes_of(key), vd_bytes_of("junk"), NULL, NULL), VD_OK);
+}
+
+/* Keys p00, p01, ...; bit i of junk: that one cannot be decoded. */
+static void world_open(struct world *world, enum source source, uint64_t seed, unsigned count, unsigned junk)
+{
+	char name[16];
+
+	memset(world, 0, sizeof *world);
+	world->source = source;
+	cacher_fixture_init(&world->f, seed);
+	world->f.options.skip_undecodable = true;
+	world->f.options.no_backfill = source == OLD_EXACT;
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof name, "p%02u", i);
+		if (junk >> i & 1)
+			put_junk(&world->f, name);
+		else
+			(void) put_pod(&world->f, "a", name, i % 2 ? "odd" : "even", NULL);
+	}
+	world->revision = put_pod(&world->f, "b", "last", "last", NULL);
+	if (source == OLD_EXACT) /* the next revisions put an end to the state that is listed */
+		for (unsigned i = 0; i < count; i++) {
+			snprintf(name, sizeof name, "p%02u", i);
+			(void) delete_pod(&world->f, "a", name);
+		}
+	real = world->ops = world->f.store->ops;
+	world->changed = *real;
+	if (source == STORE)
+		world->changed.status = status_without_progress;
+	if (source == FILLING)
+		world->changed.watch = no_watch;
+	world->f.store->ops = &world->changed;
+	if (source == FILLING)
+		assert_status(vd_cacher_new(world->f.env, world->f.store, &world->f.options, &world->f.cacher, NULL), VD_OK);
+	else
+		cacher_fixture_open(&world->f, NULL);
+}
+
+static void world_close(struct world *world)
+{
+	world->f.cacher = vd_cacher_close_wait(world->f.cacher);
+	world->f.store->ops = world->ops;
+	cacher_fixture_teardown(&world->f);
+}
+
+static void forget_the_past(struct world *world)
+{
+	struct vdi_watch_cache *cache = &world->f.cacher->watch_cache;
+
+	(void) put_pod(&world->f, "b", "later", NULL, NULL);
+	cacher_fixture_settle(&world->f);
+	vdi_lock_acquire(&cache->lock);
+	(void) vdi_history_trim(&cache->history, INT64_MAX);
+	vdi_object_store_forget(&cache->store, INT64_MAX);
+	vdi_lock_release(&cache->lock);
+}
+
+/* All pages; every one is full but the last one, no object is missing and none comes twice. */
+static void check_pages(struct world *world, unsigned count, unsigned junk, int64_t limit, const char *app)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	char		       label[16], token[512] = "", expected[16];
+	unsigned	       at = 0;
+	bool		       seen_last = false;
+
+	snprintf(label, sizeof label, "%s%s", app ? "app=" : "", app ? app : "");
+	options.limit = limit;
+	options.label_selector = vd_bytes_of(label);
+	if (world->source == OLD_EXACT) {
+		options.match = VD_MATCH_EXACT;
+		options.revision = world->revision;
+	}
+	for (unsigned page = 0; page == 0 || token[0]; page++) {
+		struct vd_list	 *list = NULL;
+		struct vd_object *object;
+		struct vd_error	  error = { 0 };
+		int64_t		  seen = 0;
+
+		assert_true(page <= count + 1);
+		options.continue_token = vd_bytes_of(token);
+		if (vd_cacher_list_wait(world->f.cacher, &options, &list, &error) != VD_OK)
+			fail_msg("source %d, keys %u, junk %x, limit %lld: %s", world->source, count, junk, (long long) limit, error.message);
+		options.match = VD_MATCH_UNSET;
+		options.revision = VD_REVISION_UNSET;
+		assert_int_equal(vd_list_revision(list), world->revision);
+		for (; (object = vd_list_next(list)); seen++) {
+			while (at < count && (junk >> at & 1 || (app && strcmp(app, at % 2 ? "odd" : "even") != 0)))
+				at++;
+			snprintf(expected, sizeof expected, "p%02u", at);
+			if (at == count)
+				snprintf(expected, sizeof expected, "last");
+			if (!vd_bytes_equal(vd_object_name(object), vd_bytes_of(expected)))
+				fail_msg("source %d, keys %u, junk %x, limit %lld: %.*s instead of %s", world->source, count, junk, (long long) limit,
+					 (int) vd_object_name(object).size, (const char *) vd_object_name(object).data, expected);
+			seen_last |= at == count;
+			at += at < count;
+		}
+		snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+		if (token[0]) {
+			assert_int_equal(seen, limit);
+			if (app == NULL)
+				assert_true(vd_list_remaining(list) > 0 && vd_list_remaining(list) <= count + 1 - at);
+		}
+		vd_list_free(list);
+		if (page == 0 && world->source == OLD_TOKEN)
+			forget_the_past(world);
+	}
+	while (at < count && (junk >> at & 1 || (app && strcmp(app, at % 2 ? "odd" : "even") != 0)))
+		at++;
+	if (at != count || seen_last == (app != NULL))
+		fail_msg("source %d, keys %u, junk %x, limit %lld: the list ends at %u", world->source, count, junk, (long long) limit, at);
+}
+
+static void check_all_limits(enum source source, unsigned count, unsigned junk)
+{
+	/* A cache that is being filled answers nothing but pages without selectors. */
+	bool	     is_filling = source == FILLING, is_open = false;
+	struct world world;
+
+	for (int64_t limit = is_filling; limit <= (int64_t) count + 2; limit++)
+		for (unsigned selected = 0; selected < 2 - (unsigned) is_filling; selected++) {
+			if (!is_open)
+				world_open(&world, source, junk + 1, count, junk);
+			is_open = source != OLD_TOKEN; /* it has forgotten the past: the next one needs another world */
+			check_pages(&world, count, junk, limit, selected ? "odd" : NULL);
+			if (!is_open)
+				world_close(&world);
+		}
+	if (is_open)
+		world_close(&world);
+}
+
+/* Every set of undecodable ones among four objects: none, first, middle, last, all. rules, O-20 */
+static void o20_r156_every_place_of_a_page_from_every_source(void **state)
+{
+	for (int source = 0; source < SOURCES; source++)
+		for (unsigned junk = 0; junk < 16; junk++)
+			check_all_limits((enum source) source, 4, junk);
+}
+
+static void o20_r156_random_places(void **state)
+{
+	struct vdi_rand rand;
+
+	vdi_rand_init(&rand, 7);
+	for (unsigned round = 0; round < 10; round++)
+		for (int source = 0; source < SOURCES; source++)
+			check_all_limits((enum source) source, KEYS_MAX, (unsigned) (vdi_rand_next(&rand) & vdi_rand_next(&rand)) % (1u << KEYS_MAX));
+}
+
+/* Without a limit the store is read 10,000 keys at a time. */
+static void o20_r156_the_ten_thousandth_key(void **state)
+{
+	static const struct {
+		unsigned from, to;
+	} junk[] = { { 9999, 9999 }, { 9998, 10001 }, { 0, 9999 }, { 10000, 10000 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(junk); i++) {
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct vd_list	      *list = NULL;
+		struct world	       world;
+		char		       key[64], value[96];
+		unsigned	       seen = 0;
+
+		cacher_fixture_init(&world.f, i + 1);
+		world.f.options.skip_undecodable = true;
+		for (unsigned n = 0; n < 10005; n++) {
+			snprintf(key, sizeof key, "/registry/pods/a/p%05u", n);
+			snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"p%05u\",\"namespace\":\"a\"}}", n);
+			assert_status(vd_store_put_wait(world.f.store, vd_bytes_of(key), vd_bytes_of(n >= junk[i].from && n <= junk[i].to ? "junk" : value), NULL, NULL),
+				      VD_OK);
+		}
+		real = world.ops = world.f.store->ops;
+		world.changed = *real;
+		world.changed.status = status_without_progress;
+		world.f.store->ops = &world.changed;
+		cacher_fixture_open(&world.f, NULL);
+		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, NULL), VD_OK);
+		for (struct vd_object *object; (object = vd_list_next(list)); seen++) {
+			unsigned number = seen < junk[i].from ? seen : seen + junk[i].to - junk[i].from + 1;
+
+			snprintf(key, sizeof key, "p%05u", number);
+			assert_true(vd_bytes_equal(vd_object_name(object), vd_bytes_of(key)));
+		}
+		assert_int_equal(seen, 10005 - (junk[i].to - junk[i].from + 1));
+		assert_int_equal(vd_list_continue(list).size, 0);
+		vd_list_free(list);
+		world_close(&world);
+	}
+}
+
+/* Who does not leave them out gets an error, and no list without them. */
+static void r161_or_the_list_fails(void **state)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *list = NULL;
+	struct vd_error	       error;
+	struct world	       world;
+
+	world_open(&world, FILLING, 1, 3, 4);
+	world.f.cacher = vd_cacher_close_wait(world.f.cacher);
+	world.f.options.skip_undecodable = false;
+	assert_status(vd_cacher_new(world.f.env, world.f.store, &world.f.options, &world.f.cacher, NULL), VD_OK);
+	options.limit = 2; /* p00 and p01 */
+	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_OK);
+	vd_list_free(list);
+	options.limit = 3;
+	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_UNDECODABLE);
+	assert_non_null(strstr(error.message, "failed to read one or more pods from the storage: "));
+	world_close(&world);
+}
+
+/* rules: R-152 */
+static void r152_one_key_has_no_pages_and_no_siblings(void **state)
+{
+	for (unsigned exact = 0; exact < 2; exact++) {
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct vd_list	      *list = NULL;
+		struct vd_error	       error;
+		struct world	       world;
+
+		world_open(&world, exact ? CACHE : STORE, 1, 3, 4);
+		(void) put_pod(&world.f, "a", "p000", NULL, NULL); /* names that begin with another one */
+		put_junk(&world.f, "p001");
+		cacher_fixture_settle(&world.f);
+		options.namespace_name = vd_bytes_of("a");
+		options.name = vd_bytes_of("p00");
+		options.limit = 1;
+		if (exact) {
+			options.match = VD_MATCH_EXACT;
+			options.revision = vd_cacher_revision(world.f.cacher);
+		}
+		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_OK);
+		assert_int_equal(vd_list_candidate_count(list), 1);
+		assert_true(vd_bytes_equal(vd_object_name(vd_list_next(list)), vd_bytes_of("p00")));
+		assert_null(vd_list_next(list));
+		assert_int_equal(vd_list_continue(list).size, 0);
+		assert_int_equal(vd_list_remaining(list), -1);
+		vd_list_free(list);
+		/* It cannot be shown, and it is not absent. */
+		options.name = vd_bytes_of("p02");
+		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_UNDECODABLE);
+		world_close(&world);
+	}
+}
+
+static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	static unsigned	       asked;
+	struct vd_range_result result = { .revision = 9, .count = 5, .more = asked++ < 10 };
+
+	if (request->range_end.size == 0)
+		return real->range(store, request, done, arg);
+	done(arg, VD_OK, &result, NULL);
+	return VD_OK;
+}
+
+static void r157_more_but_no_keys_is_an_error(void **state)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *list = NULL;
+	struct vd_error	       error;
+	struct world	       world;
+
+	world_open(&world, STORE, 1, 3, 0);
+	world.changed.range = more_without_keys;
+	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_INTERNAL);
+	assert_string_equal(error.message, "no results were found, but the store indicated there were more values remaining");
+	options.limit = 2;
+	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_INTERNAL);
+	world_close(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(o20_r156_every_place_of_a_page_from_every_source),
+		cmocka_unit_test(o20_r156_random_places),
+		cmocka_unit_test(o20_r156_the_ten_thousandth_key),
+		cmocka_unit_test(r161_or_the_list_fails),
+		cmocka_unit_test(r152_one_key_has_no_pages_and_no_siblings),
+		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
