@@ -107,32 +107,10 @@ static void close_socket(struct vdi_h2_connection *connection)
 	connection->fd = -1;
 }
 
-/* Streams that are open, in the order of nghttp2's tree of priorities, which the peer may have made deep. */
-static void close_streams(struct vdi_h2_connection *connection)
-{
-	nghttp2_stream *root = nghttp2_session_get_root_stream(connection->session);
-	nghttp2_stream *at = nghttp2_stream_get_first_child(root);
-
-	while (at && at != root) {
-		int32_t		id = nghttp2_stream_get_stream_id(at);
-		nghttp2_stream *next = nghttp2_stream_get_first_child(at);
-
-		if (id > 0 && nghttp2_session_get_stream_user_data(connection->session, id) && connection->side->stream_closed)
-			(void) connection->side->stream_closed(connection->session, id, NGHTTP2_INTERNAL_ERROR, connection);
-		while (next == NULL && at != root) {
-			next = nghttp2_stream_get_next_sibling(at);
-			if (next == NULL)
-				at = nghttp2_stream_get_parent(at);
-		}
-		at = next;
-	}
-}
-
 static void finish(struct vdi_h2_connection *connection)
 {
 	vdi_h2_timer_set(connection->hub, &connection->timer, VD_NEVER);
 	close_socket(connection);
-	close_streams(connection);
 	connection->side->ended(connection->arg, connection->why);
 }
 
@@ -292,6 +270,13 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	else if (frame->hd.type == NGHTTP2_GOAWAY)
 		note_goaway(connection, &frame->goaway);
 	return connection->side->frame ? connection->side->frame(session, frame, user_data) : 0;
+}
+
+static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user_data)
+{
+	struct vdi_h2_connection *connection = user_data;
+
+	return connection->side->frame_begin ? connection->side->frame_begin(session, head, user_data) : 0;
 }
 
 static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -702,6 +687,7 @@ static vd_status new_callbacks(nghttp2_session_callbacks **ret_callbacks)
 	nghttp2_session_callbacks_set_send_data_callback(callbacks, send_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_headers_begin);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
@@ -723,6 +709,10 @@ static vd_status new_options(nghttp2_option **ret_option)
 	nghttp2_option_set_max_reserved_remote_streams(option, 0);
 	nghttp2_option_set_max_send_header_block_length(option, VDI_H2_HEADERS_SIZE_MAX);
 	nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
+#ifdef VDI_H2_HAS_GLITCH_LIMIT
+	/* DATA that was on its way when its stream was reset counts, too: as much as a connection's window holds, and more. */
+	nghttp2_option_set_glitch_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
+#endif
 	*ret_option = option;
 	return VD_OK;
 }

@@ -33,15 +33,15 @@ struct vdi_h2_side {
 	void (*ready)(void *arg);
 	/* A whole frame, PING and SETTINGS too (answered already). */
 	nghttp2_on_frame_recv_callback	    frame;
+	nghttp2_on_begin_frame_callback	    frame_begin; /* its head came, before nghttp2 judges it */
 	nghttp2_on_begin_headers_callback   headers_begin;
 	nghttp2_on_header_callback	    header;
 	nghttp2_on_data_chunk_recv_callback data;
 	nghttp2_on_stream_close_callback    stream_closed;
 	nghttp2_on_frame_send_callback	    frame_sent;
 	nghttp2_on_frame_not_send_callback  frame_not_sent;
-	/* Exactly once; the last. Each stream that was open and has user data got its stream_closed before (error_code NGHTTP2_INTERNAL_ERROR; nghttp2 may then be asked with
-	 * nghttp2_session_get_stream_user_data only, and vdi_h2_connection_is_over). why: in few words, NUL-terminated, lent; "" after vdi_h2_connection_close. Not inside another
-	 * callback. What was submitted and never opened (client: more than the peer takes at once) is the side's own business. */
+	/* Exactly once; the last. The side ends the streams that are still open, from its own list: stream_closed is not called for them, and nghttp2 has no list of them (its tree of
+	 * priorities is empty since 1.65). why: in few words, NUL-terminated, lent; "" after vdi_h2_connection_close. Not inside another callback. */
 	void (*ended)(void *arg, const char *why);
 };
 
@@ -75,7 +75,7 @@ void vdi_h2_connection_close(struct vdi_h2_connection *connection, vd_dur timeou
 /* Sends nothing any more. `ended` follows at the end of the turn. why is copied; the first one counts. */
 void vdi_h2_connection_abort(struct vdi_h2_connection *connection, const char *why);
 
-/* It ends: in the stream_closed of what was still open then, and in ended. */
+/* It ends: `ended` is due, or is being called. */
 bool vdi_h2_connection_is_over(const struct vdi_h2_connection *connection);
 /* The first SETTINGS came, neither side sent GOAWAY, and it is not closing. */
 bool vdi_h2_connection_is_ready(const struct vdi_h2_connection *connection);

@@ -100,6 +100,31 @@ static void on_ready(void *arg)
 		vdi_h2_server_connection_drain(connection);
 }
 
+static bool was_reset(const struct vdi_h2_server_connection *connection, int32_t stream_id)
+{
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(connection->resets); i++) {
+		if (connection->resets[i] == stream_id)
+			return true;
+	}
+	return false;
+}
+
+/* RFC 9113, 5.1.1: a new stream has a higher number than all before, or the connection ends. nghttp2 ignores HEADERS with a lower one, because they may be trailers that crossed our
+ * RST_STREAM; so the streams that were reset here last are known. After GOAWAY streams are ignored without a trace, and so are their trailers. */
+static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user_data)
+{
+	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
+
+	if (head->type != NGHTTP2_HEADERS)
+		return 0;
+	if (head->stream_id > connection->highest_id)
+		connection->highest_id = head->stream_id;
+	else if (nghttp2_session_get_stream_remote_close(session, head->stream_id) < 0 && !was_reset(connection, head->stream_id) &&
+		 vdi_h2_connection_is_ready(connection->connection))
+		return nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+	return 0;
+}
+
 static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
 	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
@@ -178,9 +203,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
-	struct vdi_rpc_server_call *call;
+	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
+	struct vdi_rpc_server_call	*call;
 
-	(void) user_data;
+	if (frame->hd.type == NGHTTP2_RST_STREAM)
+		connection->resets[connection->reset_next++ % VDI_ARRAY_SIZE(connection->resets)] = frame->hd.stream_id;
 	/* nghttp2 would let a ping overtake GOAWAY. */
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == LAST_STREAM_ID)
 		return nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, drain_ping);
@@ -226,7 +253,8 @@ static void on_ended(void *arg, const char *why)
 	struct vdi_h2_server_connection *connection = arg;
 
 	(void) why; /* of one client; what it asked for has its own end */
-	VDI_CHECK(connection->calls == NULL);
+	while (connection->calls)
+		vdi_h2_server_call_stream_closed(connection->calls);
 	(void) vdi_h2_connection_free(connection->connection);
 	free_connection(connection);
 }
@@ -234,6 +262,7 @@ static void on_ended(void *arg, const char *why)
 static const struct vdi_h2_side side = {
 	.ready = on_ready,
 	.frame = on_frame,
+	.frame_begin = on_frame_begin,
 	.headers_begin = on_headers_begin,
 	.header = on_header,
 	.data = on_data,

@@ -76,6 +76,9 @@ struct vdi_h2_server_connection {
 	struct vdi_h2_server_connection *previous;
 	struct vdi_rpc_server_call	*calls; /* whose stream is open */
 	struct vdi_h2_timer		 cut;	/* when it closes */
+	int32_t				 highest_id; /* of all streams that the peer has opened */
+	int32_t				 resets[64]; /* the streams that were reset last, by us */
+	unsigned			 reset_next;
 	bool				 is_tls;
 	bool				 is_ready;
 	bool				 has_peer_name; /* peer is complete */
