@@ -6,6 +6,7 @@
 #include "deletion.h"
 #include "http_request.h"
 #include "kind_cache.h"
+#include "loopback.h"
 #include "protobuf.h"
 #include "validate.h"
 
@@ -21,26 +22,6 @@ static void fail_method(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
-/* The name in a Host header, without its port. */
-static bool is_loopback_name(struct vd_bytes host)
-{
-	const char *at = host.data;
-	const char *colon;
-
-	if (host.size == 0)
-		return true;
-	if (at[0] == '[') {
-		const char *end = memchr(at, ']', host.size);
-
-		host.size = end ? (size_t) (end - at) + 1 : host.size;
-		return vd_bytes_equal(host, vd_bytes_of("[::1]"));
-	}
-	colon = memchr(at, ':', host.size);
-	if (colon)
-		host.size = (size_t) (colon - at);
-	return vdi_ascii_equal_fold(host, "localhost") || vd_bytes_has_prefix(host, vd_bytes_of("127."));
-}
-
 /* A web page must not be able to speak for the user: neither by a name that resolves to 127.0.0.1 (rebinding), where nobody is authenticated, nor by a request
  * that a browser sends for another site, perhaps with the user's certificate. A server that listens elsewhere for everybody has any name. */
 static bool is_from_elsewhere(const struct vdi_request *request)
@@ -48,7 +29,7 @@ static bool is_from_elsewhere(const struct vdi_request *request)
 	struct vd_bytes host = VD_BYTES_NONE, site;
 
 	if (!request->loop->security->authenticates && !request->server->options.insecure_no_auth &&
-	    vdi_http_header_get(&request->head, "Host", &host) && !is_loopback_name(host))
+	    vdi_http_header_get(&request->head, "Host", &host) && host.size && !vdi_loopback_has_host(host))
 		return true;
 	return vdi_http_header_get(&request->head, "Sec-Fetch-Site", &site) && !vd_bytes_equal(site, vd_bytes_of("same-origin")) &&
 	       !vd_bytes_equal(site, vd_bytes_of("none"));

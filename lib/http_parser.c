@@ -2,7 +2,7 @@
  *
  * The head is first searched for its end (byte by byte, remembering the place, so that a client that sends slowly costs nothing twice), then taken
  * apart in one go from contiguous memory. Whatever two readers could understand differently is refused: bare CR or LF, control bytes, folded
- * lines, blanks around a header name, repeated Host or Content-Length, Content-Length next to Transfer-Encoding, unknown codings.
+ * lines, blanks around a header name, repeated Host, Authorization or Content-Length, Content-Length next to Transfer-Encoding, unknown codings.
  */
 #include "http_parser.h"
 
@@ -224,7 +224,13 @@ static void parse_connection(struct vd_bytes value, struct vdi_http_head *head)
 	}
 }
 
-static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, unsigned *host_count, struct vdi_http_refusal *refusal)
+/* Headers that may not be repeated: which of two hosts or identities counts would be a guess. */
+struct once {
+	unsigned hosts;
+	unsigned authorizations;
+};
+
+static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, struct once *once, struct vdi_http_refusal *refusal)
 {
 	const char	       *from = line.data;
 	const char	       *colon = memchr(from, ':', line.size);
@@ -242,7 +248,9 @@ static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, 
 	header->value = vdi_http_trim((struct vd_bytes) { colon + 1, line.size - (size_t) (colon + 1 - from) });
 
 	if (vdi_ascii_equal_fold(header->name, "host")) {
-		(*host_count)++;
+		once->hosts++;
+	} else if (vdi_ascii_equal_fold(header->name, "authorization")) {
+		once->authorizations++;
 	} else if (vdi_ascii_equal_fold(header->name, "content-length")) {
 		if (head->content_length >= 0)
 			return refuse(refusal, 400, "more than one Content-Length");
@@ -265,7 +273,7 @@ static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, 
 
 vd_status vdi_http_head_parse(struct vd_bytes head_bytes, struct vdi_http_head *ret_head, struct vdi_http_refusal *ret_refusal)
 {
-	unsigned host_count = 0;
+	struct once once = { 0 };
 
 	memset(ret_head, 0, offsetof(struct vdi_http_head, headers));
 	ret_head->header_count = 0;
@@ -276,10 +284,12 @@ vd_status vdi_http_head_parse(struct vd_bytes head_bytes, struct vdi_http_head *
 
 		if (line.size == 0)
 			break;
-		VDI_TRY(parse_header(line, ret_head, &host_count, ret_refusal));
+		VDI_TRY(parse_header(line, ret_head, &once, ret_refusal));
 	}
-	if (host_count > 1 || (host_count == 0 && !ret_head->version_1_0))
+	if (once.hosts > 1 || (once.hosts == 0 && !ret_head->version_1_0))
 		return refuse(ret_refusal, 400, "a request needs exactly one Host header");
+	if (once.authorizations > 1)
+		return refuse(ret_refusal, 400, "more than one Authorization header");
 	if (ret_head->chunked && ret_head->content_length >= 0)
 		return refuse(ret_refusal, 400, "Content-Length together with Transfer-Encoding");
 	if (ret_head->content_length > VDI_HTTP_BODY_MAX)

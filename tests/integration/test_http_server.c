@@ -572,6 +572,39 @@ static void only_loopback_is_served_without_authentication(void **state)
 	assert_non_null(strstr(error.message, "entry 0"));
 }
 
+static void expect_code(int code, const char *text)
+{
+	struct client client = open_client();
+	struct answer answer;
+
+	send_text(&client, text);
+	answer = read_answer(&client);
+	if (answer.code != code)
+		fail_msg("%s is answered with %d, not %d", text, answer.code, code);
+	free_answer(&answer);
+	close_client(&client);
+}
+
+/* A name that resolves to this machine may belong to anybody (DNS rebinding). */
+static void only_hosts_of_this_machine_are_served_without_authentication(void **state)
+{
+	static const char *const hosts[][2] = { { "127.0.0.1:8080", "200" }, { "localhost", "200" }, { "[::1]:1", "200" }, { "127.evil.example", "403" }, { "127.evil.example:8080", "403" },
+						{ "localhost.evil.example", "403" } };
+	char			 text[200];
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(hosts); i++) {
+		(void) snprintf(text, sizeof text, "GET /version HTTP/1.1\r\nHost: %s\r\n\r\n", hosts[i][0]);
+		expect_code(atoi(hosts[i][1]), text);
+	}
+}
+
+static void two_identities_are_none(void **state)
+{
+	(void) state;
+	expect_code(400, "GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n");
+}
+
 /* rules: R-636 */
 static void draining_ends_watches_cleanly(void **state)
 {
@@ -782,6 +815,8 @@ int main(void)
 		cmocka_unit_test(the_dump_is_valid_under_load),
 		cmocka_unit_test(a_server_on_a_path_serves_one_kind_read_only),
 		cmocka_unit_test(only_loopback_is_served_without_authentication),
+		cmocka_unit_test(only_hosts_of_this_machine_are_served_without_authentication),
+		cmocka_unit_test(two_identities_are_none),
 		cmocka_unit_test(draining_ends_watches_cleanly),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

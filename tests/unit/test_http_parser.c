@@ -40,6 +40,7 @@ static void h604_refuses_what_two_readers_could_understand_differently(void **st
 	} rows[] = {
 		{ "GET / HTTP/1.1\r\n\r\n", 400 },						   /* no Host */
 		{ "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400 },
+		{ "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nauthorization: Bearer a\r\n\r\n", 400 },
 		{ "GET / HTTP/1.1\nHost: a\n\n", 400 },						   /* bare LF */
 		{ "GET / HTTP/1.1\rX\r\nHost: a\r\n\r\n", 400 },				   /* bare CR */
 		{ "GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400 },					   /* blank before the colon */

@@ -1,5 +1,6 @@
 /* See the header. */
 #include "etcd_port.h"
+#include "loopback.h"
 
 bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct vdi_etcd_port_options *options, int *ret_exit)
 {
@@ -20,7 +21,7 @@ bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct
 
 bool vdi_etcd_is_loopback(const char *address)
 {
-	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0 || strncmp(address, "localhost:", 10) == 0 || strncmp(address, "unix:", 5) == 0;
+	return strncmp(address, "unix:", 5) == 0 || vdi_loopback_has_host(vd_bytes_of(address));
 }
 
 const char *vdi_etcd_address_of_url(const char *url, bool is_tls)
