@@ -222,23 +222,20 @@ static void update_gauges(struct vd_cacher *cacher)
 	cacher->decreases_seen = history->decreases;
 }
 
-/* R-455: what the store no longer keeps need not be kept here; the two share the bytes of old versions, so only together do they free them. An empty
- * history asks for no timer. */
+/* R-455: what the store no longer keeps need not be kept here; the two share the bytes of old versions, so only together do they free them. Who has nothing of
+ * the past asks for no timer. */
 static vd_mono follow_compaction(struct vd_cacher *cacher)
 {
 	struct vdi_watch_cache *cache = &cacher->watch_cache;
 	vd_mono			now = vd_env_now(cacher->env);
 	struct vd_store_status	status;
 
-	if (cache->history.start == cache->history.end) /* only this actor changes it */
+	if (!vdi_watch_cache_has_past(cache))
 		return VD_NEVER;
 	if (cacher->compaction_poll.ns <= now.ns) {
 		cacher->compaction_poll = vd_mono_add(now, VDI_COMPACTION_POLL);
-		if (vd_store_status_get(cacher->store, &status) == VD_OK && (status.kept > 0 || status.compacted > 0)) {
-			vdi_lock_acquire(&cache->lock);
-			(void) vdi_history_trim(&cache->history, status.kept > 0 ? status.kept : status.compacted);
-			vdi_lock_release(&cache->lock);
-		}
+		if (vd_store_status_get(cacher->store, &status) == VD_OK && (status.kept > 0 || status.compacted > 0))
+			vdi_watch_cache_compact(cache, VDI_MAX(status.compacted, 0), status.kept > 0 ? status.kept : status.compacted);
 	}
 	return cacher->compaction_poll;
 }

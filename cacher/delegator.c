@@ -424,8 +424,8 @@ static void snapshot_list(struct list_call *call)
 		vdi_lock_acquire(&cache->lock);
 		revision = vdi_watch_cache_revision(cache);
 		/* The next pages ask for exactly this state. */
-		if (call->plan.limit > 0 && !cache->is_inconsistent)
-			vdi_object_store_retain(&cache->store, vdi_btree_view(&cache->store.objects), revision, cache->history.end);
+		if (call->plan.limit > 0)
+			vdi_watch_cache_retain_newest_locked(cache);
 		vdi_candidates_newest_locked(cache, call->predicate, scope_of(call), call->is_single, start, &candidates);
 		vdi_lock_release(&cache->lock);
 	}
@@ -555,7 +555,8 @@ vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options 
 	has_progress = vd_store_status_get(cacher->store, &store) == VD_OK && store.progress;
 	is_ready = vdi_ready_check(&cacher->ready, NULL, &call->error) == VD_OK;
 	if (vdi_list_source_of(&call->plan, vdi_watch_cache_revision(&cacher->watch_cache), has_progress,
-			       call->plan.is_exact && vdi_watch_cache_has_revision(&cacher->watch_cache, call->plan.revision)) == VDI_LIST_FROM_STORE ||
+			       call->plan.is_exact && call->plan.revision >= store.compacted &&
+				       vdi_watch_cache_has_revision(&cacher->watch_cache, call->plan.revision)) == VDI_LIST_FROM_STORE ||
 	    (!is_ready && call->predicate->is_empty && call->plan.store_limit > 0)) {
 		list_from_store(call);
 	} else if (!is_ready) {

@@ -104,7 +104,7 @@ void vdi_history_reset(struct vdi_history *history, vd_rev list_revision)
 	/* One position is left out: who stands at the end of the old generation finds that it is gone, and not the first event of the new one. */
 	history->start = ++history->end;
 	history->list_revision = list_revision;
-	history->evicted_revision = 0;
+	history->evicted_revision = history->trimmed_revision = 0;
 }
 
 /* Keeps the newest events; false leaves everything as it was. */
@@ -164,6 +164,8 @@ size_t vdi_history_trim(struct vdi_history *history, vd_rev revision)
 
 	for (; history->start < history->end && vdi_history_at(history, history->start)->revision < revision; count++)
 		evict_oldest(history);
+	if (count)
+		history->trimmed_revision = history->evicted_revision;
 	return count;
 }
 
@@ -189,7 +191,7 @@ vd_rev vdi_history_floor(const struct vdi_history *history)
 
 	if (history->evicted_revision == 0)
 		return history->list_revision;
-	if (history->start == history->end)
+	if (history->start == history->end || history->trimmed_revision == history->evicted_revision)
 		return history->evicted_revision;
 	oldest = vdi_history_at(history, history->start)->revision;
 	return VDI_MAX(oldest - 1, history->evicted_revision);

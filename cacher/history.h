@@ -58,6 +58,7 @@ struct vdi_history {
 	int64_t		   bytes;
 	vd_rev		   list_revision;    /* 0: never filled */
 	vd_rev		   evicted_revision; /* newest one evicted since the fill; 0: none */
+	vd_rev		   trimmed_revision; /* newest one that a compaction of the store evicted; 0: none */
 	uint64_t	   increases;
 	uint64_t	   decreases;
 };
@@ -74,7 +75,8 @@ void vdi_history_reset(struct vdi_history *history, vd_rev list_revision);
  * decrease. */
 void vdi_history_append(struct vdi_history *history, struct vdi_event *event);
 
-/* The store has compacted: events older than revision go, whatever window and budget say. Returns how many went. */
+/* The store has compacted: events older than revision go, whatever window and budget say (R-455). A watch may start at revision - 1 all the same (R-230). Returns
+ * how many went. */
 size_t vdi_history_trim(struct vdi_history *history, vd_rev revision);
 
 /* Lent while the lock is held; position must be in [start, end). */
@@ -84,7 +86,7 @@ static inline struct vdi_event *vdi_history_at(const struct vdi_history *history
 }
 /* The first position whose revision is greater; end if there is none. */
 uint64_t vdi_history_after(const struct vdi_history *history, vd_rev revision);
-/* The oldest revision from which a watch may go on ("events after this one"); what R-483 calls oldest - 1. */
+/* The oldest revision from which a watch may go on ("events after this one"); what R-483 calls oldest - 1, but after a trim the newest revision that went. */
 vd_rev vdi_history_floor(const struct vdi_history *history);
 /* VD_EXPIRED with the words of R-483; VD_INTERNAL before the first fill. */
 VDI_MUST_USE vd_status vdi_history_check(const struct vdi_history *history, vd_rev revision, struct vd_error *reterr);

@@ -42,6 +42,7 @@ void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *ob
 	vdi_object_store_replace(&cache->store, objects, bytes);
 	cache->matched_revision = revision;
 	cache->is_inconsistent = false;
+	cache->compacted = 0;
 	atomic_store_explicit(&cache->matched_position, cache->history.end, memory_order_release);
 	publish_locked(cache, revision);
 	vdi_lock_release(&cache->lock);
@@ -217,6 +218,25 @@ void vdi_watch_cache_mark_consistent(struct vdi_watch_cache *cache, bool is_cons
 	vdi_lock_release(&cache->lock);
 }
 
+void vdi_watch_cache_compact(struct vdi_watch_cache *cache, vd_rev revision, vd_rev kept)
+{
+	vdi_lock_acquire(&cache->lock);
+	cache->compacted = VDI_MAX(cache->compacted, revision);
+	(void) vdi_history_trim(&cache->history, kept);
+	vdi_object_store_forget(&cache->store, cache->compacted);
+	vdi_lock_release(&cache->lock);
+}
+
+bool vdi_watch_cache_has_past(struct vdi_watch_cache *cache)
+{
+	bool has;
+
+	vdi_lock_acquire(&cache->lock);
+	has = cache->history.start != cache->history.end || cache->store.retained_count > 0;
+	vdi_lock_release(&cache->lock);
+	return has;
+}
+
 /* ---- Waiting for a revision ---- */
 
 bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter *waiter)
@@ -346,7 +366,7 @@ static const struct vdi_retained_snapshot *find_exact_locked(const struct vdi_wa
 
 static bool has_revision_locked(const struct vdi_watch_cache *cache, vd_rev revision)
 {
-	if (cache->is_inconsistent)
+	if (cache->is_inconsistent || revision < cache->compacted)
 		return false;
 	return revision >= vdi_history_floor(&cache->history) || find_exact_locked(cache, revision) != NULL;
 }
@@ -359,6 +379,20 @@ bool vdi_watch_cache_has_revision(struct vdi_watch_cache *cache, vd_rev revision
 	has = has_revision_locked(cache, revision);
 	vdi_lock_release(&cache->lock);
 	return has;
+}
+
+/* The first one gives the actor something to drop after a compaction; it may have had nothing to wait for. */
+static void retain_locked(struct vdi_watch_cache *cache, const struct vdi_btree_snapshot *snapshot, vd_rev revision, uint64_t position)
+{
+	if (cache->store.retained_count == 0 && cache->actor)
+		vd_actor_wake(cache->actor);
+	vdi_object_store_retain(&cache->store, snapshot, revision, position);
+}
+
+void vdi_watch_cache_retain_newest_locked(struct vdi_watch_cache *cache)
+{
+	if (!cache->is_inconsistent)
+		retain_locked(cache, vdi_btree_view(&cache->store.objects), vdi_watch_cache_revision(cache), cache->history.end);
 }
 
 /* Takes events [to, from) back, newest first. */
@@ -396,15 +430,15 @@ vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revi
 
 	vdi_btree_init(&objects, &vdi_object_btree_ops);
 	vdi_lock_acquire(&cache->lock);
-	nearest = cache->is_inconsistent ? NULL : find_exact_locked(cache, revision);
+	if (!has_revision_locked(cache, revision)) {
+		vdi_lock_release(&cache->lock);
+		return too_old(reterr, revision);
+	}
+	nearest = find_exact_locked(cache, revision);
 	if (nearest) {
 		vdi_btree_snapshot_ref(&nearest->snapshot, ret_snapshot);
 		vdi_lock_release(&cache->lock);
 		return VD_OK;
-	}
-	if (!has_revision_locked(cache, revision)) {
-		vdi_lock_release(&cache->lock);
-		return too_old(reterr, revision);
 	}
 	to = vdi_history_after(&cache->history, revision);
 	nearest = vdi_object_store_nearest(&cache->store, to);
@@ -421,8 +455,8 @@ vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revi
 	}
 	vdi_lock_acquire(&cache->lock);
 	/* Not across a new generation: there the history starts over behind our positions. */
-	if (!cache->is_inconsistent && to >= cache->history.start && revision >= vdi_history_floor(&cache->history))
-		vdi_object_store_retain(&cache->store, &objects.live, revision, to);
+	if (to >= cache->history.start && revision >= vdi_history_floor(&cache->history) && has_revision_locked(cache, revision))
+		retain_locked(cache, &objects.live, revision, to);
 	vdi_lock_release(&cache->lock);
 	*ret_snapshot = objects.live;
 	return VD_OK;

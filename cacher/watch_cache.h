@@ -41,6 +41,7 @@ struct vdi_watch_cache {
 	struct vdi_fresh_waiter *waiters_last;
 	vd_rev			 waiters_revision_min; /* of all waiters; INT64_MAX when none waits */
 	uint64_t		 waits;
+	vd_rev			 compacted; /* no state of an older revision is given out; 0: none was compacted in this generation */
 	bool			 is_stopped;
 	bool			 is_inconsistent; /* exact revisions are not given out */
 };
@@ -77,6 +78,11 @@ VDI_MUST_USE vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, cons
 					     struct vdi_applied *applied);
 /* Whether the cache was found equal to the store (R-5A2): if not, retained snapshots go and no exact revision is given out until it is again. Any thread. */
 void vdi_watch_cache_mark_consistent(struct vdi_watch_cache *cache, bool is_consistent);
+/* R-455: the store was compacted at revision. Events go that are older than kept, which may be less where something else keeps them; retained snapshots that are older
+ * than revision go, and no such state is given out any more (R-230). */
+void vdi_watch_cache_compact(struct vdi_watch_cache *cache, vd_rev revision, vd_rev kept);
+/* Whether there is something that a compaction could take away. */
+bool vdi_watch_cache_has_past(struct vdi_watch_cache *cache);
 /* Nothing happened up to revision. */
 void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision);
 /* Calls those who waited for what is now published, and those whose time is over. Returns when the next one is due. */
@@ -96,6 +102,8 @@ vd_status vdi_too_large_revision(struct vd_error *reterr, vd_rev requested, vd_r
  * above the published one. The snapshot stays around for the next page. */
 VDI_MUST_USE vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revision, struct vdi_btree_snapshot *ret_snapshot,
 						   struct vd_error *reterr);
+/* Keeps the newest state (another reference to a snapshot that was just taken of it) for exact reads of the revision that is published now. */
+void vdi_watch_cache_retain_newest_locked(struct vdi_watch_cache *cache);
 /* Whether that would work now. */
 bool vdi_watch_cache_has_revision(struct vdi_watch_cache *cache, vd_rev revision);
 

@@ -79,6 +79,30 @@ static void r455_what_the_store_compacted_goes(void **state)
 	vdi_history_fini(&history);
 }
 
+/* A watch may start at the revision before a compaction, however far behind it the next event is; what the ring has no room for is R-483's. */
+static void r230_a_trim_leaves_no_gap_behind_it(void **state)
+{
+	struct vdi_history history = make(1 << 20);
+	struct vd_error	   error;
+
+	vdi_history_reset(&history, 1);
+	append(&history, 10, 0, 0);
+	append(&history, 12, 0, 0);
+	append(&history, 30, 0, 0);
+	append(&history, 40, 0, 0);
+	assert_int_equal(vdi_history_trim(&history, 20), 2);
+	assert_status(vdi_history_check(&history, 19, &error), VD_OK);
+	assert_status(vdi_history_check(&history, 12, &error), VD_OK);
+	assert_status(vdi_history_check(&history, 11, &error), VD_EXPIRED);
+	assert_int_equal(vdi_history_at(&history, vdi_history_after(&history, 19))->revision, 30);
+	for (int i = 0; i < VDI_HISTORY_CAPACITY_MIN - 1; i++)
+		append(&history, 50 + i, 5000, 0);
+	assert_int_equal(vdi_history_at(&history, history.start)->revision, 40);
+	assert_status(vdi_history_check(&history, 38, &error), VD_EXPIRED);
+	assert_status(vdi_history_check(&history, 39, &error), VD_OK);
+	vdi_history_fini(&history);
+}
+
 /* rules: R-401 */
 static void t165_r402_capacity_follows_the_window(void **state)
 {
@@ -209,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t162_r483_from_where_a_watch_may_go_on),
 		cmocka_unit_test(r455_what_the_store_compacted_goes),
+		cmocka_unit_test(r230_a_trim_leaves_no_gap_behind_it),
 		cmocka_unit_test(t165_r402_capacity_follows_the_window),
 		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),
 		cmocka_unit_test(r404_upper_bound_of_the_capacity),

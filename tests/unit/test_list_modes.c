@@ -5,6 +5,9 @@
 #include "continue_token.h"
 #include "delegator.h"
 #include "env.h"
+#if VDI_ETCD
+#include "etcd_loop.h"
+#endif
 
 /* ---- The model ---- */
 
@@ -183,6 +186,8 @@ static uint64_t lists_of_store(const struct cacher_fixture *f)
 
 enum world { WHOLE_HISTORY, NO_HISTORY, NO_PROGRESS, WORLDS };
 
+static vd_rev compacted; /* no list is older */
+
 static bool is_exact(const struct question *q, bool recursive)
 {
 	return q->match == VD_MATCH_EXACT || (q->match == VD_MATCH_UNSET && q->limit > 0 && q->revision > 0 && recursive);
@@ -288,6 +293,11 @@ static void ask(struct cacher_fixture *f, const struct question *q, enum world w
 		assert_int_equal(vd_mono_since(vd_env_now(f->env), started).ns >= VD_SECONDS(3).ns, !from_store);
 		return;
 	}
+	if (is_exact(q, recursive) && q->revision < compacted) {
+		if (status != VD_EXPIRED)
+			fail_at(q, status, &error);
+		return;
+	}
 	if (status != VD_OK)
 		fail_at(q, status, &error);
 	if (lists_of_store(f) - before != from_store)
@@ -323,6 +333,7 @@ static vd_status status_without_progress(struct vd_store *store, struct vd_store
 static void fill(struct cacher_fixture *f)
 {
 	state_count = 0;
+	compacted = 0;
 	put(f, "a", "x", "web", "n1");
 	put(f, "a", "y", "db", "n1");
 	put(f, "ab", "x", "web", NULL);
@@ -350,7 +361,8 @@ static void ask_everything(struct cacher_fixture *f, enum world world)
 	static const int64_t limits[] = { 0, 1, 2, 3, 100 };
 	vd_rev		     last = states[state_count - 1].revision;
 	/* The last but one is where nothing of ours happened. */
-	vd_rev revisions[] = { VD_REVISION_UNSET, VD_REVISION_ANY, states[3].revision, states[6].revision, states[7].revision, last - 1, last, last + 1 };
+	vd_rev revisions[] = { VD_REVISION_UNSET,  VD_REVISION_ANY,	states[3].revision, states[5].revision, states[6].revision,
+			       states[7].revision, last - 1, last,	last + 1 };
 
 	for (size_t a = 0; a < VDI_ARRAY_SIZE(scopes); a++)
 		for (size_t b = 0; b < VDI_ARRAY_SIZE(selectors); b++)
@@ -361,9 +373,43 @@ static void ask_everything(struct cacher_fixture *f, enum world world)
 								      (enum vd_revision_match) match, limits[c] };
 
 						/* A wait of 3 s each: not so often that the store compacts meanwhile. */
-						if (revisions[d] <= last || b == 0)
+						if (revisions[d] <= last || (b == 0 && c == 0))
 							ask(f, &q, world);
 					}
+}
+
+static void note_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	(void) arg;
+	(void) revision;
+	(void) error;
+	assert_status(status, VD_OK);
+}
+
+/* Everything once more when the store was compacted between two revisions that are asked for: at once, and when the cache has dropped what it need not keep. */
+static void ask_everything_compacted(struct cacher_fixture *f, enum world world)
+{
+	struct question	      first = { "", "", "", "", states[5].revision, VD_MATCH_EXACT, 2 };
+	struct vd_list_options options = options_of(&first);
+	struct vd_list	      *list, *next = NULL;
+	struct vd_error	       error;
+	char		       token[512];
+
+	ask_everything(f, world); /* states are retained */
+	assert_status(vd_cacher_list_wait(f->cacher, &options, &list, &error), VD_OK);
+	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+	vd_list_free(list);
+	compacted = states[6].revision;
+	assert_status(vd_store_compact(f->store, compacted, false, note_compacted, NULL), VD_OK);
+	cacher_fixture_settle(f);
+	options = options_of(&(struct question) { "", "", "", "", VD_REVISION_UNSET, VD_MATCH_UNSET, 2 });
+	options.continue_token = vd_bytes_of(token);
+	assert_status(vd_cacher_list_wait(f->cacher, &options, &next, &error), VD_EXPIRED);
+	ask_everything(f, world);
+	vdi_sim_advance(f->env, VD_SECONDS(16));
+	ask_everything(f, world);
+	for (size_t i = 0; i < f->cacher->watch_cache.store.retained_count; i++)
+		assert_true(f->cacher->watch_cache.store.retained[i].revision >= compacted);
 }
 
 /* rules: R-127, R-150, R-151, R-152, R-155, R-156, R-160, R-471, R-472, R-473, R-474, R-475, R-476, R-479, R-584, R-585, R-586, T-018, T-019, T-020, T-021, T-024,
@@ -407,12 +453,89 @@ static void t018_r586_every_cell_when_the_store_cannot_prove_progress(void **sta
 	cacher_fixture_teardown(&f);
 }
 
+/* rules, T-018, T-038 */
+static void t018_r230_every_cell_after_a_compaction(void **state)
+{
+	for (int world = WHOLE_HISTORY; world <= NO_HISTORY; world++) {
+		struct cacher_fixture f;
+
+		cacher_fixture_init(&f, 4);
+		f.options.no_backfill = world == NO_HISTORY;
+		fill(&f);
+		cacher_fixture_open(&f, NULL);
+		ask_everything_compacted(&f, (enum world) world);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* A cache in which nothing happens drops a retained state too. */
+static void r455_a_retained_state_does_not_outlive_a_compaction(void **state)
+{
+	struct cacher_fixture  f;
+	struct question	       page = { "", "", "", "", VD_REVISION_UNSET, VD_MATCH_UNSET, 1 };
+	struct vd_list_options options = options_of(&page);
+	struct vd_list	      *list;
+	struct vd_error	       error;
+
+	cacher_fixture_init(&f, 5);
+	f.options.no_backfill = true;
+	fill(&f);
+	cacher_fixture_open(&f, NULL);
+	assert_false(vdi_watch_cache_has_past(&f.cacher->watch_cache));
+	vdi_sim_advance(f.env, VD_SECONDS(60)); /* nothing to wait for */
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_OK);
+	vd_list_free(list);
+	assert_int_equal(f.cacher->watch_cache.store.retained_count, 1);
+	for (unsigned i = 0; i < 3; i++)
+		put_other(&f);
+	compacted = states[state_count - 1].revision;
+	assert_status(vd_store_compact(f.store, compacted, false, note_compacted, NULL), VD_OK);
+	vdi_sim_advance(f.env, VD_SECONDS(16));
+	assert_int_equal(f.cacher->watch_cache.store.retained_count, 0);
+	cacher_fixture_teardown(&f);
+}
+
+#if VDI_ETCD
+/* Over etcd's protocol; another server compacts, as kube-apiservers do. */
+static void t018_r172_every_cell_after_a_compaction_over_etcd(void **state)
+{
+	struct cacher_fixture f;
+	struct etcd_loop      loop;
+	char		      text[32];
+
+	cacher_fixture_init(&f, 6);
+	(void) vd_store_close_wait(f.store);
+	etcd_loop_open(&loop, f.env, 6, VD_SECONDS(600));
+	f.store = etcd_loop_store(&loop);
+	fill(&f);
+	cacher_fixture_open(&f, NULL);
+	ask_everything_compacted(&f, WHOLE_HISTORY);
+	/* Somebody else's compaction. */
+	compacted = states[7].revision;
+	snprintf(text, sizeof text, "%lld", (long long) compacted);
+	assert_status(vd_store_put_wait(loop.mvcc, vd_bytes_of("compact_rev_key"), vd_bytes_of(text), NULL, NULL), VD_OK);
+	assert_status(vd_store_compact(loop.mvcc, compacted, false, note_compacted, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	ask(&f, &(struct question) { "", "", "", "", states[6].revision, VD_MATCH_EXACT, 0 }, WHOLE_HISTORY);
+	ask(&f, &(struct question) { "", "", "", "", states[7].revision, VD_MATCH_EXACT, 0 }, WHOLE_HISTORY);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	f.store = vd_store_close_wait(f.store);
+	etcd_loop_close(&loop);
+	cacher_fixture_teardown(&f);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t018_r151_every_cell_with_the_whole_history),
 		cmocka_unit_test(t018_r584_every_cell_without_a_history),
 		cmocka_unit_test(t018_r586_every_cell_when_the_store_cannot_prove_progress),
+		cmocka_unit_test(t018_r230_every_cell_after_a_compaction),
+		cmocka_unit_test(r455_a_retained_state_does_not_outlive_a_compaction),
+#if VDI_ETCD
+		cmocka_unit_test(t018_r172_every_cell_after_a_compaction_over_etcd),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,6 +232,55 @@ static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 	world_fini(&world);
 }
 
+static void assert_revision_given(struct world *world, vd_rev revision, bool is_given)
+{
+	struct vdi_btree_snapshot snapshot;
+	vd_status		  status = vdi_watch_cache_snapshot_at(&world->cache, revision, &snapshot, NULL);
+
+	assert_status(status, is_given ? VD_OK : VD_EXPIRED);
+	if (status == VD_OK)
+		vdi_btree_snapshot_release(&snapshot);
+	assert_int_equal(vdi_watch_cache_has_revision(&world->cache, revision), is_given);
+}
+
+/* A watch may start at C - 1, a state is given out from C on; what was retained before goes. rules: R-447 */
+static void r455_r230_no_state_is_older_than_the_compaction(void **state)
+{
+	struct world world;
+
+	world_init(&world, NULL);
+	assert_false(vdi_watch_cache_has_past(&world.cache));
+	for (vd_rev revision = 10; revision <= 60; revision += 10) {
+		struct vdi_watchchan_event event = put_event(&world, revision, "x", "a");
+		size_t			   taken, made;
+
+		assert_status(apply(&world, &event, 1, &taken, &made), VD_OK);
+		vdi_watchchan_event_fini(&event);
+	}
+	assert_true(vdi_watch_cache_has_past(&world.cache));
+	for (vd_rev revision = 1; revision <= 60; revision++)
+		assert_revision_given(&world, revision, true);
+	/* Something else keeps what watches need. */
+	vdi_watch_cache_compact(&world.cache, 25, 1);
+	assert_status(vdi_history_check(&world.cache.history, 1, NULL), VD_OK);
+	assert_revision_given(&world, 24, false);
+	assert_revision_given(&world, 25, true);
+	vdi_watch_cache_compact(&world.cache, 35, 35);
+	assert_status(vdi_history_check(&world.cache.history, 34, NULL), VD_OK);
+	for (vd_rev revision = 1; revision <= 60; revision++)
+		assert_revision_given(&world, revision, revision >= 35);
+	for (size_t i = 0; i < world.cache.store.retained_count; i++)
+		assert_true(world.cache.store.retained[i].revision >= 35);
+	/* A status that is older changes nothing. */
+	vdi_watch_cache_compact(&world.cache, 25, 25);
+	assert_revision_given(&world, 34, false);
+	/* Snapshots alone are a past too. */
+	assert_true(world.cache.store.retained_count > 0);
+	vdi_watch_cache_compact(&world.cache, 1000, 1000);
+	assert_false(vdi_watch_cache_has_past(&world.cache));
+	world_fini(&world);
+}
+
 static void torture_an_exact_read(void **state)
 {
 	struct world world;
@@ -360,6 +409,7 @@ int main(void)
 		cmocka_unit_test(t160_r433_the_previous_object_is_the_caches_own),
 		cmocka_unit_test(e459_torture_a_revision_is_applied_whole_or_not_at_all),
 		cmocka_unit_test(t173_r448_every_revision_of_the_history_can_be_rebuilt),
+		cmocka_unit_test(r455_r230_no_state_is_older_than_the_compaction),
 		cmocka_unit_test(torture_an_exact_read),
 		cmocka_unit_test(t163_r460_fresh_waiters),
 		cmocka_unit_test(r436_a_new_generation_starts_its_history_over),
