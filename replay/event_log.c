@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include <zstd.h>
 
 #include "base64.h"
@@ -37,11 +38,16 @@ enum member {
 	MEMBER_PROGRESS,
 	MEMBER_DISCONNECT,
 	MEMBER_ERROR,
+	MEMBER_CHECKSUMS,
+	MEMBER_RECORDS,
+	MEMBER_END,
+	MEMBER_SUM,
 	MEMBER_COUNT
 };
 static const char *const member_names[MEMBER_COUNT] = {
 	"vedetteLog", "rev",	  "type",	 "key",	    "value",	"valueBase64", "time",	"createRev", "version",
 	"lease",      "commit",	  "snapshot",	 "snapshotEnd", "compact", "progress", "disconnect", "error",
+	"checksums",  "records",  "end",	 "sum",
 };
 
 struct scratch {
@@ -65,6 +71,11 @@ struct vdi_event_log {
 	uint64_t       line;
 	uint64_t       offset; /* of text, behind that line */
 	bool	 at_end, torn;
+	bool	 in_frame; /* the compressed text read last ends within a frame */
+	bool	 is_sealed;
+	uint64_t sum;	   /* over all lines read so far */
+	uint64_t sum_line; /* the last line that had one */
+	uint64_t records;  /* since the last line that counts them */
 };
 
 static vd_status broken(struct vdi_event_log *log, struct vd_error *reterr, const char *why)
@@ -124,6 +135,7 @@ static vd_status read_packed(struct vdi_event_log *log, size_t *ret_size, struct
 			return vd_error_set(reterr, VD_BAD_REQUEST, "%s: damaged compression after line %llu: %s", log->path,
 					    (unsigned long long) log->line, ZSTD_getErrorName(result));
 		log->packed_at = in.pos;
+		log->in_frame = result != 0;
 	}
 	*ret_size = out.pos;
 	return VD_OK;
@@ -169,7 +181,7 @@ static vd_status next_line(struct vdi_event_log *log, struct vd_bytes *ret_line,
 			return VD_OK;
 		}
 		if (log->at_end) {
-			log->torn = unread > 0;
+			log->torn = unread > 0 || log->in_frame;
 			return VD_CLOSED;
 		}
 		searched = unread;
@@ -304,6 +316,20 @@ static vd_status change_of(struct vdi_event_log *log, struct vd_bytes line, stru
 	return VD_OK;
 }
 
+/* The further members of a line that closes records, or the log. */
+static vd_status counts_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+{
+	int64_t records = 0;
+
+	record->is_end = record->kind == VDI_LOG_PROGRESS && vdi_json_field(&log->object, MEMBER_END)->type == VDI_JSON_TRUE;
+	if (record->kind != VDI_LOG_COMMIT && record->kind != VDI_LOG_SNAPSHOT_END)
+		return VD_OK;
+	VDI_TRY(number_of(log, line, MEMBER_RECORDS, 0, &records, reterr));
+	record->is_counted = has(log, MEMBER_RECORDS);
+	record->records = (uint64_t) records;
+	return VD_OK;
+}
+
 static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
 {
 	static const struct {
@@ -317,7 +343,8 @@ static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(marks); i++)
 		if (has(log, marks[i].member)) {
 			record->kind = marks[i].kind;
-			return number_of(log, line, marks[i].member, 1, &record->revision, reterr);
+			VDI_TRY(number_of(log, line, marks[i].member, 1, &record->revision, reterr));
+			return counts_of(log, line, record, reterr);
 		}
 	if (has(log, MEMBER_DISCONNECT)) {
 		record->kind = VDI_LOG_DISCONNECT;
@@ -328,6 +355,84 @@ static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct
 		return string_of(log, line, MEMBER_ERROR, &log->text_scratch, &record->text, reterr);
 	}
 	return broken(log, reterr, "the line is none of: rev, commit, snapshot, snapshotEnd, compact, progress, disconnect, error");
+}
+
+/* ---- Checksums ---- */
+
+uint64_t vdi_event_log_sum_add(uint64_t sum, struct vd_bytes line)
+{
+	return XXH64(line.data, line.size, sum);
+}
+
+/* Reads the checksum at the end of a line. False: there is none. */
+static bool split_sum(struct vd_bytes line, struct vd_bytes *ret_summed, uint64_t *ret_sum)
+{
+	const char *tail;
+	uint64_t    sum = 0;
+
+	if (line.size < VDI_EVENT_LOG_SUM_SIZE)
+		return false;
+	tail = (const char *) line.data + line.size - VDI_EVENT_LOG_SUM_SIZE;
+	if (memcmp(tail, VDI_EVENT_LOG_SUM_NAME, sizeof VDI_EVENT_LOG_SUM_NAME - 1) != 0 || memcmp(tail + VDI_EVENT_LOG_SUM_SIZE - 2, "\"}", 2) != 0)
+		return false;
+	tail += sizeof VDI_EVENT_LOG_SUM_NAME - 1;
+	for (size_t i = 0; i < 16; i++) {
+		bool is_digit = tail[i] >= '0' && tail[i] <= '9';
+
+		if (!is_digit && (tail[i] < 'a' || tail[i] > 'f'))
+			return false;
+		sum = sum << 4 | (uint64_t) (is_digit ? tail[i] - '0' : tail[i] - 'a' + 10);
+	}
+	*ret_summed = (struct vd_bytes) { line.data, line.size - VDI_EVENT_LOG_SUM_SIZE };
+	*ret_sum = sum;
+	return true;
+}
+
+static vd_status disagrees(struct vdi_event_log *log, struct vd_error *reterr, const char *why)
+{
+	return vd_error_set(reterr, VD_BAD_REQUEST, "%s:%llu: %s: lines %llu to %llu are not as they were written", log->path, (unsigned long long) log->line, why,
+			    (unsigned long long) log->sum_line + 1, (unsigned long long) log->line);
+}
+
+/* Adds the line just read to the sum, or compares it with the sum at its end. */
+static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record *record, struct vd_error *reterr)
+{
+	bool		is_change = record->kind == VDI_LOG_PUT || record->kind == VDI_LOG_DELETE;
+	struct vd_bytes summed;
+	uint64_t	sum;
+
+	if (is_change && !log->is_sealed)
+		return VD_OK;
+	if (is_change || !split_sum(log->last, &summed, &sum)) {
+		if (!log->is_sealed)
+			return VD_OK;
+		log->sum = vdi_event_log_sum_add(log->sum, log->last);
+		return is_change || record->kind == VDI_LOG_SNAPSHOT ? VD_OK : disagrees(log, reterr, "the line has no checksum at its end");
+	}
+	if (!log->is_sealed)
+		return broken(log, reterr, "the line has a checksum, but the first line of the log does not name the kind of its checksums");
+	log->sum = vdi_event_log_sum_add(log->sum, summed);
+	if (log->sum != sum)
+		return disagrees(log, reterr, "the checksum does not agree");
+	log->sum_line = log->line;
+	return VD_OK;
+}
+
+/* Compares the number of records that a line closes with those that were read. */
+static vd_status count_records(struct vdi_event_log *log, const struct vdi_log_record *record, struct vd_error *reterr)
+{
+	char why[96];
+
+	if (record->kind == VDI_LOG_PUT || record->kind == VDI_LOG_DELETE) {
+		log->records++;
+		return VD_OK;
+	}
+	if (record->is_counted && record->records != log->records) {
+		snprintf(why, sizeof why, "the line closes %llu records, but there are %llu", (unsigned long long) record->records, (unsigned long long) log->records);
+		return broken(log, reterr, why);
+	}
+	log->records = 0;
+	return VD_OK;
 }
 
 static vd_status scan(struct vdi_event_log *log, struct vd_bytes line, struct vd_error *reterr)
@@ -358,10 +463,15 @@ static __attribute__((noinline)) vd_status read_members(struct vdi_event_log *lo
 
 vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
 {
+	struct vdi_log_record record;
+
 	VDI_TRY(next_line(log, &log->last, reterr));
-	if (!vdi_plain_line_split(log->last, ret_record))
-		return read_members(log, log->last, ret_record, reterr);
-	ret_record->line = log->line;
+	if (!vdi_plain_line_split(log->last, &record))
+		VDI_TRY(read_members(log, log->last, &record, reterr));
+	record.line = log->line;
+	VDI_TRY(count_records(log, &record, reterr));
+	VDI_TRY(add_line(log, &record, reterr));
+	*ret_record = record;
 	return VD_OK;
 }
 
@@ -383,6 +493,21 @@ vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *r
 	return VD_OK;
 }
 
+bool vdi_event_log_is_sealed(const struct vdi_event_log *log)
+{
+	return log->is_sealed;
+}
+
+uint64_t vdi_event_log_sum(const struct vdi_event_log *log)
+{
+	return log->sum;
+}
+
+uint64_t vdi_event_log_line(const struct vdi_event_log *log)
+{
+	return log->line;
+}
+
 uint64_t vdi_event_log_offset(const struct vdi_event_log *log)
 {
 	return log->offset;
@@ -395,14 +520,14 @@ bool vdi_event_log_is_torn(const struct vdi_event_log *log)
 
 struct vd_bytes vdi_event_log_torn_text(const struct vdi_event_log *log)
 {
-	return log->torn ? (struct vd_bytes) { log->text + log->at, log->size - log->at } : VD_BYTES_NONE;
+	return log->torn && log->size > log->at ? (struct vd_bytes) { log->text + log->at, log->size - log->at } : VD_BYTES_NONE;
 }
 
 /* ---- Life ---- */
 
 static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
 {
-	struct vd_bytes line;
+	struct vd_bytes line, checksums = VD_BYTES_NONE;
 	int64_t		version = 0;
 	vd_status	status = next_line(log, &line, reterr);
 
@@ -416,6 +541,11 @@ static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
 	if (version > VDI_EVENT_LOG_VERSION)
 		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has format %lld, this program knows %d", log->path, (long long) version,
 				    VDI_EVENT_LOG_VERSION);
+	VDI_TRY(string_of(log, line, MEMBER_CHECKSUMS, &log->text_scratch, &checksums, reterr));
+	log->is_sealed = has(log, MEMBER_CHECKSUMS);
+	if (log->is_sealed && !vd_bytes_equal(checksums, vd_bytes_of(VDI_EVENT_LOG_CHECKSUMS)))
+		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has checksums that this program does not know; it knows " VDI_EVENT_LOG_CHECKSUMS, log->path);
+	log->sum = vdi_event_log_sum_add(0, line);
 	return VD_OK;
 }
 

@@ -7,6 +7,14 @@
  *   {"commit":12}                                                   closes the transaction of revision 12
  *   {"compact":10} {"progress":13} {"disconnect":true} {"error":"..."}
  *
+ * A log that a program wrote says so in its first line, {"vedetteLog":1,"checksums":"xxh64"}. In such a log every line but the records and "snapshot" ends with a
+ * checksum over all text since the first byte, and commit and snapshotEnd count the records that they close:
+ *
+ *   {"commit":12,"records":2,"sum":"0123456789abcdef"}
+ *
+ * The writer closes such a log with {"progress":R,"end":true,"sum":"..."}. A line that disagrees with its log ends reading, and the message names both places.
+ * The sum of a line is XXH64 over the line up to ,"sum": seeded by the sum before; each line without a sum is added in the same way (whole, without its newline).
+ *
  * All records with one rev are one transaction. In a log that holds commit lines, a transaction at the end without its commit is torn and
  * dropped; so is a last line without its newline. In a log without any, a transaction ends where the next rev begins. Unknown members are
  * allowed. The file may be compressed by zstd; this is recognized by its first bytes.
@@ -22,6 +30,10 @@
 
 #define VDI_EVENT_LOG_VERSION  1
 #define VDI_EVENT_LOG_LINE_MAX ((size_t) 64 << 20)
+#define VDI_EVENT_LOG_CHECKSUMS "xxh64"
+/* The end of a line with a checksum: ,"sum":"0123456789abcdef"} */
+#define VDI_EVENT_LOG_SUM_NAME ",\"sum\":\""
+#define VDI_EVENT_LOG_SUM_SIZE ((size_t) (sizeof VDI_EVENT_LOG_SUM_NAME - 1 + 16 + 2))
 
 enum vdi_log_kind {
 	VDI_LOG_PUT,
@@ -47,6 +59,9 @@ struct vdi_log_record {
 	struct vd_bytes	  time; /* RFC 3339 as written, or empty */
 	struct vd_bytes	  text; /* of FAILURE */
 	uint64_t	  line;
+	bool		  is_end;     /* PROGRESS: the writer closed the log here */
+	bool		  is_counted; /* COMMIT, SNAPSHOT_END: the line states how many records it closes */
+	uint64_t	  records;    /* that number */
 	bool		  is_unchecked; /* the value; see vdi_event_log_next_unchecked */
 };
 
@@ -60,9 +75,17 @@ VDI_MUST_USE vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_
  * at most VDI_JSON_DEPTH_MAX - 1 deep. Who has not found that it is must ask vdi_event_log_check before the next call: it says what vdi_event_log_next would have said. */
 VDI_MUST_USE vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_event_log_check(struct vdi_event_log *log, struct vdi_log_record *record, struct vd_error *reterr);
+/* True: the log has checksums. */
+bool vdi_event_log_is_sealed(const struct vdi_event_log *log);
+/* Sum over all lines read so far: the seed of the next line. */
+uint64_t vdi_event_log_sum(const struct vdi_event_log *log);
+/* Adds a line without its newline to the sum of the lines before it. */
+uint64_t vdi_event_log_sum_add(uint64_t sum, struct vd_bytes line);
+/* Number of the line read last. */
+uint64_t vdi_event_log_line(const struct vdi_event_log *log);
 /* Bytes of text up to behind the line that was read last (the header, after the open). */
 uint64_t	      vdi_event_log_offset(const struct vdi_event_log *log);
-/* Whether the file ended in a torn line, which was not returned. */
+/* After the end: the file ends in a torn line, which was not returned, or in the middle of a compressed frame. */
 bool		      vdi_event_log_is_torn(const struct vdi_event_log *log);
 /* That line, after the end was reached; empty when there is none. Lent until the log is closed. */
 struct vd_bytes	      vdi_event_log_torn_text(const struct vdi_event_log *log);

@@ -12,6 +12,7 @@ struct load {
 	struct vdi_log_steps *steps;
 	vdi_log_load_fn	      progress;
 	void		     *progress_arg;
+	bool		      strict;
 	uint64_t	      said;
 
 	struct vdi_import_change *changes; /* of the step at work, in the import's words */
@@ -63,6 +64,7 @@ static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error 
 	struct load	   *load = arg;
 	struct vdi_log_step step;
 	struct vd_error	    error = { 0 };
+	char		    text[VDI_LOG_TAIL_SIZE];
 	vd_status	    status;
 
 	while ((status = vdi_log_steps_next(load->steps, &step, reterr)) == VD_OK) {
@@ -77,8 +79,12 @@ static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error 
 		say_read(load);
 	}
 	load->report.records = vdi_log_steps_records(load->steps);
-	load->report.was_torn = vdi_log_steps_was_torn(load->steps);
-	return status == VD_CLOSED ? VD_OK : status;
+	if (status != VD_CLOSED)
+		return status;
+	load->report.tail = vdi_log_steps_tail(load->steps);
+	if (load->strict && vdi_log_tail_say(&load->report.tail, text))
+		return vdi_log_steps_broken(load->steps, load->report.tail.line, text, reterr);
+	return VD_OK;
 }
 
 static void say_written(void *arg, uint64_t done, uint64_t all)
@@ -90,10 +96,10 @@ static void say_written(void *arg, uint64_t done, uint64_t all)
 }
 
 vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-			    const char *path, vdi_log_load_fn progress, void *progress_arg, struct vd_store **ret_store,
+			    const char *path, bool strict, vdi_log_load_fn progress, void *progress_arg, struct vd_store **ret_store,
 			    struct vdi_log_load_report *ret_report, struct vd_error *reterr)
 {
-	struct load		 load = { .progress = progress, .progress_arg = progress_arg };
+	struct load		 load = { .strict = strict, .progress = progress, .progress_arg = progress_arg };
 	struct vdi_mvcc_importer importer = { run, say_written, &load };
 	vd_status		 status;
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "codec_json.h"
+#include "key_sort.h"
 
 struct vdi_log_steps {
 	char		     *path;
@@ -28,8 +29,10 @@ struct vdi_log_steps {
 	struct vdi_log_step mark;
 	char		   *text; /* of a failure */
 
-	bool	 in_snapshot, has_commits, at_end, was_torn;
-	uint64_t records;
+	bool		    in_snapshot, has_commits, at_end, is_closed;
+	uint64_t	    records;
+	uint64_t	    whole; /* offset of the text behind the last whole step */
+	struct vdi_log_tail tail;
 };
 
 vd_status vdi_log_steps_broken(const struct vdi_log_steps *steps, uint64_t line, const char *why, struct vd_error *reterr)
@@ -51,11 +54,55 @@ static void drop(struct vdi_log_steps *steps, size_t count)
 	steps->count -= count;
 }
 
-/* The gathered ones become the step. waiting: so many at the end are of the next one. */
-static vd_status give(struct vdi_log_steps *steps, enum vdi_log_step_kind kind, vd_rev revision, size_t waiting, struct vdi_log_step *ret_step)
+/* ---- A step ---- */
+
+static struct vd_bytes key_of(const void *change)
 {
+	return vd_kv_key(((const struct vdi_log_change *) change)->kv);
+}
+
+static vd_status key_is_twice(const struct vdi_log_steps *steps, const struct vdi_log_change *again, struct vd_error *reterr)
+{
+	struct vd_bytes key = key_of(again);
+	uint64_t	line = steps->line + (uint32_t) (again->line - (uint32_t) steps->line);
+	char		why[160];
+
+	snprintf(why, sizeof why, "key %.*s%s occurs twice in one transaction or snapshot", (int) VDI_MIN(key.size, (size_t) 100), (const char *) key.data, key.size > 100 ? "..." : "");
+	return vdi_log_steps_broken(steps, line, why, reterr);
+}
+
+/* Each key once. Keys of most steps ascend, which costs one comparison each; others are sorted. */
+static vd_status check_keys(struct vdi_log_steps *steps, size_t count, struct vd_error *reterr)
+{
+	struct vdi_key_sort_item *items;
+	vd_status		  status = VD_OK;
+	size_t			  ascending = 1;
+
+	while (ascending < count && vd_bytes_compare(key_of(&steps->changes[ascending - 1]), key_of(&steps->changes[ascending])) < 0)
+		ascending++;
+	if (ascending >= count)
+		return VD_OK;
+	items = vdi_calloc(count, 2 * sizeof *items);
+	if (items == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		items[i].value = &steps->changes[i];
+	vdi_key_sort(items, items + count, count, key_of);
+	for (size_t i = 1; i < count && status == VD_OK; i++)
+		if (vd_bytes_equal(key_of(items[i - 1].value), key_of(items[i].value)))
+			status = key_is_twice(steps, items[i].value, reterr);
+	vdi_free(items);
+	return status;
+}
+
+/* The gathered changes become the step. waiting: that many at the end belong to the next one. */
+static vd_status give(struct vdi_log_steps *steps, enum vdi_log_step_kind kind, vd_rev revision, size_t waiting, struct vdi_log_step *ret_step,
+		      struct vd_error *reterr)
+{
+	VDI_TRY(check_keys(steps, steps->count - waiting, reterr));
 	steps->given = steps->count - waiting;
 	steps->records += steps->given;
+	steps->whole = vdi_event_log_offset(steps->log);
 	*ret_step = (struct vdi_log_step) { .kind = kind, .revision = revision, .changes = steps->changes, .count = steps->given,
 					    .bytes = steps->bytes, .time = steps->time, .text = "", .line = steps->line };
 	steps->revision = 0;
@@ -112,6 +159,7 @@ static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record
 	steps->ahead = NULL;
 	/* Member by member: as a whole it would be read back from the stack, behind all stores into the value (measured: a twentieth of a replay). */
 	steps->changes[steps->count].is_delete = record->kind == VDI_LOG_DELETE;
+	steps->changes[steps->count].line = (uint32_t) record->line;
 	steps->changes[steps->count].kv = kv;
 	steps->count++;
 	return VD_OK;
@@ -146,9 +194,9 @@ static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_r
 }
 
 /* The record that waited begins the next transaction. */
-static vd_status complete_before(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step)
+static vd_status complete_before(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
-	vd_status status = give(steps, VDI_STEP_TXN, steps->revision, 1, ret_step);
+	vd_status status = give(steps, VDI_STEP_TXN, steps->revision, 1, ret_step, reterr);
 
 	begin(steps, record->revision, record->line);
 	count_in(steps, record);
@@ -188,7 +236,7 @@ static vd_status take_mark(struct vdi_log_steps *steps, const struct vdi_log_rec
 	VDI_TRY(mark_of(steps, record, reterr));
 	if (steps->revision) {
 		steps->mark_waits = true;
-		return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step);
+		return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr);
 	}
 	*ret_step = steps->mark;
 	return VD_OK;
@@ -212,19 +260,27 @@ static bool torn_line_is_of_another(const struct vdi_log_steps *steps)
 
 static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
+	struct vdi_log_tail *tail = &steps->tail;
+
 	steps->at_end = true;
-	steps->was_torn = vdi_event_log_is_torn(steps->log);
+	tail->is_torn = vdi_event_log_is_torn(steps->log);
+	tail->bytes = vdi_event_log_torn_text(steps->log).size;
+	tail->line = vdi_event_log_line(steps->log) + 1;
 	if (steps->in_snapshot)
 		return vdi_log_steps_broken(steps, steps->line, "the log ends within a snapshot", reterr);
+	/* In a log with commit lines the last transaction is torn. In one without, it may be torn if the last line is. */
+	if (steps->revision && (steps->has_commits || (tail->is_torn && !torn_line_is_of_another(steps)))) {
+		tail->is_torn = true;
+		tail->line = steps->line;
+		tail->records = steps->count;
+		tail->bytes += vdi_event_log_offset(steps->log) - steps->whole;
+		drop(steps, steps->count);
+		steps->revision = 0;
+	}
+	tail->is_unclosed = vdi_event_log_is_sealed(steps->log) && !steps->is_closed;
 	if (steps->revision == 0)
 		return VD_CLOSED;
-	/* In a log with commit lines the last transaction is torn; so it may be in one without, when the last line is. */
-	if (steps->has_commits || (steps->was_torn && !torn_line_is_of_another(steps))) {
-		steps->was_torn = true;
-		drop(steps, steps->count);
-		return VD_CLOSED;
-	}
-	return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step);
+	return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr);
 }
 
 /* ---- Steps ---- */
@@ -232,31 +288,33 @@ static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_
 /* VD_AGAIN: gathered, nothing is complete yet. */
 static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
-	bool complete;
+	vd_status status;
+	bool	  complete;
 
+	steps->is_closed = record->is_end;
+	if (record->is_end)
+		return settle(steps, record, reterr) == VD_OK ? VD_AGAIN : VD_BAD_REQUEST;
 	switch (record->kind) {
 	case VDI_LOG_PUT:
 	case VDI_LOG_DELETE:
 		VDI_TRY(take_change(steps, record, &complete, reterr));
-		return complete ? complete_before(steps, record, ret_step) : VD_AGAIN;
+		return complete ? complete_before(steps, record, ret_step, reterr) : VD_AGAIN;
 	case VDI_LOG_COMMIT:
 		steps->has_commits = true;
 		if (steps->in_snapshot || (steps->revision && steps->revision != record->revision))
 			return vdi_log_steps_broken(steps, record->line, "the commit is of another revision than the records before it", reterr);
-		return steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step) : VD_AGAIN;
+		return steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr) : VD_AGAIN;
 	case VDI_LOG_SNAPSHOT:
 		VDI_TRY(settle(steps, record, reterr));
 		steps->in_snapshot = true;
-		if (steps->revision)
-			return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step);
+		status = steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr) : VD_AGAIN;
 		begin(steps, 0, record->line);
-		return VD_AGAIN;
+		return status;
 	case VDI_LOG_SNAPSHOT_END:
 		if (!steps->in_snapshot)
 			return vdi_log_steps_broken(steps, record->line, "a snapshot ends that did not begin", reterr);
 		steps->in_snapshot = false;
-		steps->line = record->line;
-		return give(steps, VDI_STEP_SNAPSHOT, record->revision, 0, ret_step);
+		return give(steps, VDI_STEP_SNAPSHOT, record->revision, 0, ret_step, reterr);
 	default:
 		return take_mark(steps, record, ret_step, reterr);
 	}
@@ -294,9 +352,20 @@ void vdi_log_steps_prepare(struct vdi_log_steps *steps, vdi_codec_of_fn codec_of
 	steps->codec_of_arg = arg;
 }
 
-bool vdi_log_steps_was_torn(const struct vdi_log_steps *steps)
+struct vdi_log_tail vdi_log_steps_tail(const struct vdi_log_steps *steps)
 {
-	return steps->was_torn;
+	return steps->tail;
+}
+
+bool vdi_log_tail_say(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SIZE])
+{
+	if (tail->is_torn)
+		snprintf(text, VDI_LOG_TAIL_SIZE, "the log is torn at line %llu: %llu whole records and %llu bytes at its end were left out", (unsigned long long) tail->line,
+			 (unsigned long long) tail->records, (unsigned long long) tail->bytes);
+	else if (tail->is_unclosed)
+		snprintf(text, VDI_LOG_TAIL_SIZE, "the log ends before line %llu without a closing line: its writer was stopped hard, or lines at its end are missing",
+			 (unsigned long long) tail->line);
+	return tail->is_torn || tail->is_unclosed;
 }
 
 uint64_t vdi_log_steps_records(const struct vdi_log_steps *steps)

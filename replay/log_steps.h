@@ -1,6 +1,8 @@
 /* An event log as its steps: whole transactions, snapshots, and the marks between them. What makes a transaction complete, and what is torn at the
  * end, is decided here and nowhere else.
  *
+ * A key that occurs twice in a transaction or snapshot is an error.
+ *
  * Memory: the largest transaction or snapshot. One thread at a time; reads the file, so it may block.
  */
 #ifndef VDI_LOG_STEPS_H
@@ -20,6 +22,7 @@ enum vdi_log_step_kind {
 /* mod_rev, create_rev and version are set as recorded, 0 where they were not; lease is 0. */
 struct vdi_log_change {
 	bool	      is_delete;
+	uint32_t      line; /* the lower half of its line's number */
 	struct vd_kv *kv; /* a reference of the step's; whoever takes it over sets it to NULL */
 };
 
@@ -47,8 +50,20 @@ typedef const struct vd_codec *(*vdi_codec_of_fn)(void *arg, struct vd_bytes key
 void vdi_log_steps_prepare(struct vdi_log_steps *steps, vdi_codec_of_fn codec_of, void *arg);
 /* VD_OK; VD_CLOSED at the end. VD_BAD_REQUEST names file and line; nothing can be read after it. */
 VDI_MUST_USE vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr);
-/* After the end: something there was torn and dropped. */
-bool vdi_log_steps_was_torn(const struct vdi_log_steps *steps);
+/* The end of a log, once it was reached. */
+struct vdi_log_tail {
+	bool	 is_torn;	/* an incomplete transaction or line was left out */
+	bool	 is_unclosed;	/* the log has checksums, and its writer did not close it: later transactions may be missing */
+	uint64_t line;		/* where the part that was left out begins */
+	uint64_t records;	/* whole records that were left out */
+	uint64_t bytes;		/* of text that was left out; 0 if only compressed bytes are missing */
+};
+/* Describes the end in a sentence for the user. False: nothing is missing. */
+#define VDI_LOG_TAIL_SIZE 256
+bool vdi_log_tail_say(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SIZE]);
+
+/* After the end. */
+struct vdi_log_tail vdi_log_steps_tail(const struct vdi_log_steps *steps);
 /* Puts and deletes of the steps given so far. */
 uint64_t vdi_log_steps_records(const struct vdi_log_steps *steps);
 /* VD_BAD_REQUEST with file and line before why, which may be reterr's own message. */

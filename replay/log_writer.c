@@ -42,7 +42,14 @@ struct vdi_log_writer {
 	struct frame	 *frames;
 	size_t		  frame_count, frame_capacity;
 	struct vdi_log_writer_totals totals;
-	uint64_t		     open_records;
+	uint64_t		     open_records; /* not settled yet */
+	uint64_t		     records;	   /* since the last line that counts them */
+
+	bool	 is_sealed; /* the log has checksums */
+	bool	 strict;
+	uint64_t sum;	      /* over all lines so far */
+	uint64_t settled_sum; /* over those that are settled */
+	vd_rev	 last; /* the newest revision of a line */
 };
 
 /* ---- To the file ---- */
@@ -118,11 +125,49 @@ static vd_status settle(struct vdi_log_writer *writer, struct vd_error *reterr)
 	writer->totals.bytes += writer->open.size;
 	writer->totals.records += writer->open_records;
 	writer->open_records = 0;
+	writer->settled_sum = writer->sum;
 	vdi_buffer_clear(&writer->open);
 	return writer->ready.size >= (writer->is_packed ? FRAME_SIZE : WRITE_SIZE) ? write_ready(writer, reterr) : VD_OK;
 }
 
 /* ---- Lines ---- */
+
+static struct vd_bytes line_from(const struct vdi_log_writer *writer, size_t start)
+{
+	return (struct vd_bytes) { writer->open.data + start, writer->open.size - start };
+}
+
+/* Ends the line of a change, which began at start. */
+static void end_change(struct vdi_log_writer *writer, size_t start)
+{
+	vdi_buffer_append_char(&writer->open, '}');
+	if (vdi_buffer_status(&writer->open) == VD_OK)
+		writer->sum = vdi_event_log_sum_add(writer->sum, line_from(writer, start));
+	vdi_buffer_append_char(&writer->open, '\n');
+	writer->open_records++;
+	writer->records++;
+}
+
+/* Ends any other line, with its checksum. The transaction or snapshot is complete. */
+static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev revision, struct vd_error *reterr)
+{
+	if (writer->is_sealed && vdi_buffer_status(&writer->open) == VD_OK) {
+		writer->sum = vdi_event_log_sum_add(writer->sum, line_from(writer, start));
+		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SUM_NAME "%016llx\"", (unsigned long long) writer->sum);
+	}
+	vdi_buffer_append_text(&writer->open, "}\n");
+	writer->last = VDI_MAX(writer->last, revision);
+	return settle(writer, reterr);
+}
+
+/* The same for a line that closes records. */
+static vd_status end_records(struct vdi_log_writer *writer, size_t start, vd_rev revision, struct vd_error *reterr)
+{
+	if (writer->is_sealed)
+		vdi_buffer_printf(&writer->open, ",\"records\":%llu", (unsigned long long) writer->records);
+	writer->records = 0;
+	return end_line(writer, start, revision, reterr);
+}
 
 void vdi_log_time_format(vd_wall wall, char text[VDI_LOG_TIME_SIZE])
 {
@@ -214,6 +259,7 @@ static void append_value(struct vdi_log_writer *writer, struct vd_bytes value)
 vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete, const struct vd_kv *kv, vd_wall wall, struct vd_error *reterr)
 {
 	struct vdi_buffer *open = &writer->open;
+	size_t		   start = open->size;
 	char		   text[VDI_LOG_TIME_SIZE];
 
 	vdi_buffer_printf(open, "{\"rev\":%lld,\"type\":\"%s\",\"key\":", (long long) kv->mod_rev, is_delete ? "DELETE" : "PUT");
@@ -231,8 +277,7 @@ vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete, c
 			vdi_buffer_printf(open, ",\"lease\":%lld", (long long) kv->lease);
 		append_value(writer, vd_kv_value(kv));
 	}
-	vdi_buffer_append_text(open, "}\n");
-	writer->open_records++;
+	end_change(writer, start);
 	if (vdi_buffer_status(open) != VD_OK)
 		return no_memory(writer, reterr);
 	return writer->in_snapshot ? settle(writer, reterr) : VD_OK;
@@ -240,43 +285,50 @@ vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete, c
 
 vd_status vdi_log_writer_commit(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
 {
-	vdi_buffer_printf(&writer->open, "{\"commit\":%lld}\n", (long long) revision);
+	size_t start = writer->open.size;
+
+	vdi_buffer_printf(&writer->open, "{\"commit\":%lld", (long long) revision);
 	writer->totals.transactions++;
-	return settle(writer, reterr);
+	return end_records(writer, start, revision, reterr);
 }
 
 vd_status vdi_log_writer_snapshot_begin(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
 {
-	vdi_buffer_printf(&writer->open, "{\"snapshot\":%lld}\n", (long long) revision);
+	size_t start = writer->open.size;
+
+	vdi_buffer_printf(&writer->open, "{\"snapshot\":%lld", (long long) revision);
 	writer->in_snapshot = true;
-	return settle(writer, reterr);
+	return end_line(writer, start, 0, reterr);
 }
 
 vd_status vdi_log_writer_snapshot_end(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
 {
-	vdi_buffer_printf(&writer->open, "{\"snapshotEnd\":%lld}\n", (long long) revision);
+	size_t start = writer->open.size;
+
+	vdi_buffer_printf(&writer->open, "{\"snapshotEnd\":%lld", (long long) revision);
 	writer->in_snapshot = false;
-	return settle(writer, reterr);
+	return end_records(writer, start, revision, reterr);
 }
 
 vd_status vdi_log_writer_mark(struct vdi_log_writer *writer, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
 {
+	size_t start = writer->open.size;
+
 	switch (kind) {
 	case VDI_LOG_COMPACT:
-		vdi_buffer_printf(&writer->open, "{\"compact\":%lld}\n", (long long) revision);
+		vdi_buffer_printf(&writer->open, "{\"compact\":%lld", (long long) revision);
 		break;
 	case VDI_LOG_PROGRESS:
-		vdi_buffer_printf(&writer->open, "{\"progress\":%lld}\n", (long long) revision);
+		vdi_buffer_printf(&writer->open, "{\"progress\":%lld", (long long) revision);
 		break;
 	case VDI_LOG_FAILURE:
 		vdi_buffer_append_text(&writer->open, "{\"error\":");
 		vdi_buffer_append_json_string(&writer->open, vd_bytes_of(text));
-		vdi_buffer_append_text(&writer->open, "}\n");
 		break;
 	default:
-		vdi_buffer_append_text(&writer->open, "{\"disconnect\":true}\n");
+		vdi_buffer_append_text(&writer->open, "{\"disconnect\":true");
 	}
-	return settle(writer, reterr);
+	return end_line(writer, start, kind == VDI_LOG_PROGRESS ? revision : 0, reterr);
 }
 
 vd_status vdi_log_writer_flush(struct vdi_log_writer *writer, struct vd_error *reterr)
@@ -330,6 +382,19 @@ static bool is_skippable(const char *frame)
 	return (bytes[0] & 0xf0) == 0x50 && bytes[1] == 0x2a && bytes[2] == 0x4d && bytes[3] == 0x18;
 }
 
+/* Cuts the file off at size: the part behind it is incomplete. */
+static vd_status cut(struct vdi_log_writer *writer, off_t size, struct vd_error *reterr)
+{
+	struct stat stat;
+
+	if (fstat(writer->fd, &stat) != 0)
+		return io_error(writer, "read", reterr);
+	if (stat.st_size > size && writer->strict)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "%s: the last %lld bytes are an incomplete transaction", writer->path, (long long) (stat.st_size - size));
+	writer->totals.cut = (uint64_t) (stat.st_size - size);
+	return ftruncate(writer->fd, size) == 0 && lseek(writer->fd, size, SEEK_SET) >= 0 ? VD_OK : io_error(writer, "cut", reterr);
+}
+
 /* Where the last whole frame ends; what is behind it (an index, a torn frame) is cut off. Frames are read one at a time. */
 static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
@@ -337,6 +402,7 @@ static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *rete
 	off_t	    at = 0;
 	size_t	    size = 0, capacity = 0, packed;
 	char	   *data = NULL;
+	bool	    is_whole = false;
 	vd_status   status = VD_OK;
 
 	if (fstat(writer->fd, &stat) != 0)
@@ -361,8 +427,10 @@ static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *rete
 				break;
 			continue;
 		}
-		if (is_skippable(data))
+		if (is_skippable(data)) {
+			is_whole = true;
 			break;
+		}
 		if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1, sizeof *writer->frames)) {
 			status = no_memory(writer, reterr);
 			break;
@@ -372,19 +440,23 @@ static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *rete
 		size = 0;
 	}
 	vdi_free(data);
-	if (status == VD_OK && (ftruncate(writer->fd, at) != 0 || lseek(writer->fd, at, SEEK_SET) < 0))
-		status = io_error(writer, "cut", reterr);
-	return status;
+	if (status == VD_OK && is_whole) /* the index is no loss */
+		return ftruncate(writer->fd, at) == 0 && lseek(writer->fd, at, SEEK_SET) >= 0 ? VD_OK : io_error(writer, "cut", reterr);
+	return status == VD_OK ? cut(writer, at, reterr) : status;
 }
 
 static vd_status write_header(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
 {
-	vdi_buffer_printf(&writer->open, "{\"vedetteLog\":%d", VDI_EVENT_LOG_VERSION);
+	vdi_buffer_printf(&writer->open, "{\"vedetteLog\":%d,\"checksums\":\"" VDI_EVENT_LOG_CHECKSUMS "\"", VDI_EVENT_LOG_VERSION);
 	if (source) {
 		vdi_buffer_append_text(&writer->open, ",\"source\":");
 		vdi_buffer_append_json_string(&writer->open, vd_bytes_of(source));
 	}
-	vdi_buffer_append_text(&writer->open, "}\n");
+	vdi_buffer_append_char(&writer->open, '}');
+	if (vdi_buffer_status(&writer->open) == VD_OK)
+		writer->sum = vdi_event_log_sum_add(0, line_from(writer, 0));
+	vdi_buffer_append_char(&writer->open, '\n');
+	writer->is_sealed = true;
 	VDI_TRY(settle(writer, reterr));
 	return vdi_log_writer_flush(writer, reterr);
 }
@@ -392,6 +464,8 @@ static vd_status write_header(struct vdi_log_writer *writer, const char *source,
 struct found {
 	vd_rev	 last;
 	uint64_t size; /* of the text up to where the log is whole */
+	uint64_t sum;  /* over that text */
+	bool	 is_sealed;
 	bool	 in_snapshot;
 	bool	 is_whole;
 };
@@ -404,7 +478,9 @@ static vd_status find_end(struct vdi_log_writer *writer, struct found *ret_found
 	vd_status	      status;
 
 	VDI_TRY(vdi_event_log_open(writer->path, &log, reterr));
+	found.is_sealed = vdi_event_log_is_sealed(log);
 	found.size = vdi_event_log_offset(log);
+	found.sum = vdi_event_log_sum(log);
 	while ((status = vdi_event_log_next(log, &record, reterr)) == VD_OK) {
 		bool is_change = record.kind == VDI_LOG_PUT || record.kind == VDI_LOG_DELETE;
 
@@ -416,6 +492,7 @@ static vd_status find_end(struct vdi_log_writer *writer, struct found *ret_found
 		if (!found.is_whole)
 			continue;
 		found.size = vdi_event_log_offset(log);
+		found.sum = vdi_event_log_sum(log);
 		if (record.kind == VDI_LOG_COMMIT || record.kind == VDI_LOG_SNAPSHOT_END)
 			found.last = VDI_MAX(found.last, record.revision);
 	}
@@ -437,8 +514,11 @@ static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_re
 	VDI_TRY(find_end(writer, &found, reterr));
 	if (writer->is_packed && found.in_snapshot)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "%s ends within its snapshot: record it anew", writer->path);
-	if (!writer->is_packed && (ftruncate(writer->fd, (off_t) found.size) != 0 || lseek(writer->fd, (off_t) found.size, SEEK_SET) < 0))
-		return io_error(writer, "cut", reterr);
+	if (!writer->is_packed)
+		VDI_TRY(cut(writer, (off_t) found.size, reterr));
+	writer->is_sealed = found.is_sealed;
+	writer->sum = writer->settled_sum = found.sum;
+	writer->last = found.last;
 	if (ret_last)
 		*ret_last = found.last;
 	return VD_OK;
@@ -504,6 +584,7 @@ vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options, stru
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	}
 	writer->fd = -1;
+	writer->strict = options->strict;
 	writer->is_packed = length > 4 && strcmp(options->path + length - 4, ".zst") == 0;
 	vdi_buffer_init(&writer->open, TRANSACTION_SIZE_MAX);
 	vdi_buffer_init(&writer->ready, 2 * TRANSACTION_SIZE_MAX);
@@ -517,6 +598,18 @@ vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options, stru
 	return VD_OK;
 }
 
+/* The closing line. Changes that were not committed are dropped. */
+static vd_status close_log(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	if (!writer->is_sealed || writer->last == 0 || writer->in_snapshot)
+		return VD_OK;
+	vdi_buffer_clear(&writer->open);
+	writer->open_records = 0;
+	writer->sum = writer->settled_sum;
+	vdi_buffer_printf(&writer->open, "{\"progress\":%lld,\"end\":true", (long long) writer->last);
+	return end_line(writer, 0, 0, reterr);
+}
+
 vd_status vdi_log_writer_close(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	vd_status status = VD_OK;
@@ -524,7 +617,9 @@ vd_status vdi_log_writer_close(struct vdi_log_writer *writer, struct vd_error *r
 	if (writer == NULL)
 		return VD_OK;
 	if (!writer->has_failed) {
-		status = write_ready(writer, reterr);
+		status = close_log(writer, reterr);
+		if (status == VD_OK)
+			status = write_ready(writer, reterr);
 		if (status == VD_OK && writer->is_packed)
 			status = write_index(writer, reterr);
 		if (status == VD_OK)

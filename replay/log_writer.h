@@ -3,6 +3,8 @@
  * Changes are gathered until their transaction is committed; only whole transactions reach the file, each with its commit line. A path that ends in ".zst" is compressed:
  * frames of about a megabyte of text, each ending with a transaction, and at the end the index of zstd's seekable format, so that tools can jump.
  *
+ * Logs have checksums (event_log.h), and a closing line when they are closed; a log without checksums that is resumed stays without.
+ *
  * After any error the log on disk ends with what was flushed before; only close is of use then. One thread at a time; may block in writes.
  */
 #ifndef VDI_LOG_WRITER_H
@@ -14,7 +16,8 @@ struct vdi_log_writer;
 
 struct vdi_log_writer_options {
 	const char	  *path;
-	bool		   resume;	 /* go on with a log that is there; what is torn at its end is cut off */
+	bool		   resume;	 /* go on with a log that is there; an incomplete transaction at its end is cut off */
+	bool		   strict;	 /* with resume: such a log is refused instead (VD_BAD_REQUEST) */
 	const char	  *source;	 /* for the first line: where the log comes from; may be NULL */
 	const char *const *redact;	 /* dotted paths into values (".data"): what is there keeps its type and loses its content */
 	size_t		   redact_count;
@@ -43,6 +46,7 @@ vd_status vdi_log_writer_close(struct vdi_log_writer *writer, struct vd_error *r
 
 struct vdi_log_writer_totals {
 	uint64_t records, transactions, bytes; /* bytes of text */
+	uint64_t cut;			       /* bytes that resume cut off the end of the file */
 };
 void vdi_log_writer_totals_get(const struct vdi_log_writer *writer, struct vdi_log_writer_totals *ret_totals);
 

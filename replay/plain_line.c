@@ -65,8 +65,21 @@ static bool take_value(struct rest *rest, struct vd_bytes *ret_value)
 
 static bool read_commit(struct rest *rest, struct vdi_log_record *record)
 {
+	int64_t		records;
+	struct vd_bytes sum;
+
 	record->kind = VDI_LOG_COMMIT;
-	return take_number(rest, &record->revision) && TAKE(rest, "}") && rest->at == rest->end;
+	if (!take_number(rest, &record->revision))
+		return false;
+	if (TAKE(rest, ",\"records\":")) {
+		if (!take_number(rest, &records))
+			return false;
+		record->is_counted = true;
+		record->records = (uint64_t) records;
+	}
+	if (TAKE(rest, VDI_EVENT_LOG_SUM_NAME) && !take_text(rest, &sum))
+		return false;
+	return TAKE(rest, "}") && rest->at == rest->end;
 }
 
 static bool read_change(struct rest *rest, struct vdi_log_record *record)

@@ -386,13 +386,29 @@ static void rest(struct vd_player *player)
 		compact(player, revision);
 }
 
+static vd_status take_tail_locked(struct vd_player *player, struct vd_error *reterr)
+{
+	struct vdi_log_tail tail = vdi_log_steps_tail(player->steps);
+	char		    text[VDI_LOG_TAIL_SIZE];
+
+	player->position.was_torn |= tail.is_torn;
+	player->position.was_unclosed |= tail.is_unclosed;
+	player->position.torn_line = tail.is_torn ? tail.line : 0;
+	player->position.torn_records = tail.records;
+	player->position.torn_bytes = tail.bytes;
+	return player->strict && vdi_log_tail_say(&tail, text) ? vdi_log_steps_broken(player->steps, tail.line, text, reterr) : VD_OK;
+}
+
 static void end_log(struct vd_player *player, const struct vd_error *error)
 {
+	struct vd_error torn = { 0 };
+
 	vdi_lock_acquire(&player->lock);
+	if (error == NULL && player->steps && take_tail_locked(player, &torn) != VD_OK) /* NULL: the log could not be opened again */
+		error = &torn;
 	if (error && player->error.code == VD_OK)
 		player->error = *error;
 	player->log_ended = true;
-	player->position.was_torn |= player->steps && vdi_log_steps_was_torn(player->steps); /* NULL: it could not be opened again */
 	look_at_the_end_locked(player);
 	vdi_lock_release(&player->lock);
 }
@@ -639,7 +655,7 @@ static vd_status run_import(void *arg, struct vdi_mvcc_import *import, struct vd
 	}
 	if (status != VD_CLOSED)
 		return status;
-	player->position.was_torn = vdi_log_steps_was_torn(player->steps);
+	VDI_TRY(take_tail_locked(player, reterr));
 	player->is_between = player->rounds_left && player->position.transactions;
 	player->log_ended = player->position.ended = !player->is_between;
 	return VD_OK;
@@ -715,6 +731,7 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	player->store.env = player->env = env;
 	player->references = 1;
 	player->writable = options->writable;
+	player->strict = options->strict;
 	player->lead_max = options->lead_max;
 	player->lead_bytes_max = VDI_PLAYER_LEAD_BYTES_MAX;
 	if (options->history_bytes)

@@ -82,6 +82,7 @@ struct vd_player {
 	struct vd_actor	    *actor;
 	struct vd_actor	    *clock;
 	bool		     writable;
+	bool		     strict;
 	uint32_t	     lead_max;
 	uint64_t	     lead_bytes_max;
 	uint64_t	     seed;

@@ -72,7 +72,7 @@ static vd_status add(struct vd_player *player, bool is_delete, struct vd_kv *kv,
 	}
 	kv->mod_rev = revision;
 	kv->create_rev = kv->version = kv->lease = 0;
-	player->reset[player->reset_count++] = (struct vdi_log_change) { is_delete, kv };
+	player->reset[player->reset_count++] = (struct vdi_log_change) { .is_delete = is_delete, .kv = kv };
 	return VD_OK;
 }
 

@@ -32,6 +32,7 @@ struct vd_player_options {
 	uint32_t    lead_max;	    /* transactions that the player may be ahead of the slowest open watch; default 4096 */
 	uint64_t    rounds;	    /* how often the log is played: at its end what it began with comes back, as one transaction, and it goes on from there at
 				     * later revisions. Default 1; 0: for ever */
+	bool	    strict;	    /* a log that is torn at its end, or that its writer did not close, ends with VD_BAD_REQUEST. Default: position tells */
 };
 #define VD_PLAYER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
@@ -80,7 +81,10 @@ struct vd_player_position {
 	bool	 resting;	/* paused, and everything that was asked for (step, seek) is applied */
 	bool	 ended;		/* nothing is left, or error says why nothing more comes */
 	uint64_t rounds;	/* that were begun */
-	bool	 was_torn;	/* an incomplete transaction at the end was left out */
+	bool	 was_torn;	/* an incomplete transaction or line at the end was left out */
+	bool	 was_unclosed;	/* the log has checksums and no closing line: its writer was stopped hard, or lines at its end are missing */
+	uint64_t torn_line;	/* where the part that was left out begins */
+	uint64_t torn_records, torn_bytes; /* whole records, and bytes of text, that were left out */
 	uint64_t disconnects, compactions, errors, delays, refusals, lost_answers, too_large; /* injected, or played from the log */
 };
 VD_API void vd_player_position_get(const struct vd_player *player, struct vd_player_position *ret_position);

@@ -228,6 +228,56 @@ class Mistakes(unittest.TestCase):
         self.assertIn("No such file", replay("--watch", "pods", log="/nowhere").stderr)
 
 
+class Changed(unittest.TestCase):
+    """A recorded log that was changed is refused; one that was cut off is replayed with a warning, or refused with --strict."""
+
+    def setUp(self):
+        log = os.path.join(os.path.dirname(LOG), "logs", "rolling-update.ndjson.zst")
+        self.text = subprocess.run(["zstd", "-dc", log], stdout=subprocess.PIPE, check=True).stdout
+        self.lines = self.text.splitlines(keepends=True)
+
+    def replay(self, data, *options):
+        with tempfile.NamedTemporaryFile(suffix=".ndjson") as file:
+            file.write(data)
+            file.flush()
+            return replay("--watch", "pods", "--quiet", *options, log=file.name)
+
+    def load(self, data, *options):
+        with tempfile.NamedTemporaryFile(suffix=".ndjson") as file:
+            file.write(data)
+            file.flush()
+            return subprocess.run([PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0", "--load", file.name, *options], capture_output=True, text=True, timeout=GUARD)
+
+    def test_a_line_less_or_twice(self):
+        self.assertEqual(self.replay(self.text, "--strict").returncode, 0)
+        for number in range(0, len(self.lines) - 1, max(1, len(self.lines) // 25)):
+            for lines_of_it in (0, 2):
+                done = self.replay(b"".join(self.lines[:number] + self.lines[number:number + 1] * lines_of_it + self.lines[number + 1:]))
+                self.assertEqual(done.returncode, 1, (number, lines_of_it))
+                if number:
+                    self.assertRegex(done.stderr, r":\d+: ")
+
+    def test_a_bit(self):
+        for at in range(0, len(self.text), max(1, len(self.text) // 60)):
+            done = self.replay(self.text[:at] + bytes([self.text[at] ^ 1 << at % 8]) + self.text[at + 1:], "--strict")
+            self.assertEqual(done.returncode, 1, at)
+        self.assertEqual(self.load(self.text[:500] + bytes([self.text[500] ^ 1]) + self.text[501:]).returncode, 1)
+
+    def test_an_end_that_is_missing(self):
+        done = self.replay(b"".join(self.lines[:-1]))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("has no closing line", done.stderr)
+        self.assertEqual(self.replay(b"".join(self.lines[:-1]), "--strict").returncode, 1)
+        cut = b"".join(self.lines[:-2]) + self.lines[-2][:9]
+        done = self.replay(cut)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("is torn at line %d: 1 whole records and %d bytes" % (len(self.lines) - 2, len(self.lines[-3]) + 9), done.stderr)
+        self.assertEqual(self.replay(cut, "--strict").returncode, 1)
+        done = self.load(cut, "--strict")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("torn", done.stderr)
+
+
 class Serving(unittest.TestCase):
     def start(self, *arguments):
         process = subprocess.Popen([PROGRAM, "replay", LOG, "--listen", "127.0.0.1:0", *arguments], stderr=subprocess.PIPE, text=True)

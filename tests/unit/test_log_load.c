@@ -26,6 +26,7 @@ struct world {
 	struct vd_store	      *store;
 	struct vd_error	       error;
 	struct vdi_log_load_report report;
+	bool		       strict;
 };
 
 static void world_init(struct world *world, bool durable)
@@ -64,7 +65,7 @@ static vd_status load(struct world *world, const char *text)
 {
 	write_log(text);
 	world->error.message[0] = 0;
-	return vdi_log_load_open(world->env, &world->options, &tuning, path, NULL, NULL, &world->store, &world->report, &world->error);
+	return vdi_log_load_open(world->env, &world->options, &tuning, path, world->strict, NULL, NULL, &world->store, &world->report, &world->error);
 }
 
 static vd_status open_store(struct world *world)
@@ -155,7 +156,7 @@ static void revisions(struct world *world)
 					 COMMIT(12) PUT(20, "a", "4") COMMIT(20));
 	assert_int_equal(world->report.records, 6);
 	assert_int_equal(world->report.revision, 20);
-	assert_false(world->report.was_torn);
+	assert_false(world->report.tail.is_torn);
 	BOTH(world, {
 		assert_stands(world, 20, -1, 3);
 		assert_key(world, "a", "20 20 1 4");
@@ -224,6 +225,23 @@ static void compaction(struct world *world)
 	});
 }
 
+/* Nothing of a log is loaded that is incomplete, if the caller asks for that. */
+static void strict_refuses_an_incomplete_log(void **state)
+{
+	static const char *const sealed = "{\"vedetteLog\":1,\"checksums\":\"xxh64\"}\n";
+	struct world		 world;
+
+	(void) state;
+	world_init(&world, true);
+	world.strict = true;
+	assert_status(load(&world, HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "b", "1")), VD_BAD_REQUEST);
+	assert_non_null(strstr(world.error.message, ":4: the log is torn at line 4: 1 whole records and 43 bytes"));
+	assert_status(load(&world, sealed), VD_BAD_REQUEST);
+	assert_non_null(strstr(world.error.message, "without a closing line"));
+	assert_loads(&world, HEAD PUT(5, "a", "1") COMMIT(5));
+	world_fini(&world);
+}
+
 static void compaction_of_the_log_is_done(void **state)
 {
 	(void) state;
@@ -254,7 +272,7 @@ static void a_torn_tail_is_dropped(void **state)
 
 		world_init(&world, true);
 		assert_loads(&world, cases[i].text);
-		assert_int_equal(world.report.was_torn, cases[i].was_torn);
+		assert_int_equal(world.report.tail.is_torn, cases[i].was_torn);
 		BOTH(&world, assert_stands(&world, cases[i].revision, -1, cases[i].revision == 1 ? 0 : cases[i].revision - 4));
 		world_fini(&world);
 	}
@@ -271,15 +289,15 @@ static void a_broken_line_is_named_and_nothing_is_loaded(void **state)
 		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(5, "b", "1") COMMIT(5), ":4: revision 5 does not follow 5" },
 		{ HEAD PUT(5, "a", "1") COMMIT(6), ":3: the commit is of another revision" },
 		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "a", "1") PUT(7, "a", "1") COMMIT(7), ":5: a new revision begins" },
-		{ HEAD PUT(5, "a", "1") PUT(5, "a", "2") COMMIT(5), ":2: one key twice in a transaction: a at revision 5" },
+		{ HEAD PUT(5, "a", "1") PUT(5, "a", "2") COMMIT(5), ":3: key a occurs twice" },
 		{ HEAD PUT(5, "a", "1") COMMIT(5) DELETE(6, "zz") COMMIT(6), ":4: a delete of a key that does not exist: zz" },
 		{ HEAD "{\"rev\":5,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"createRev\":6}\n", ":2: a create revision above" },
-		{ HEAD "{\"snapshot\":5}\n" PUT(6, "a", "1") "{\"snapshotEnd\":5}\n", ":4: not part of a snapshot: a" },
-		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "1") PUT(4, "a", "1") "{\"snapshotEnd\":5}\n", ":5: one key twice in a snapshot" },
+		{ HEAD "{\"snapshot\":5}\n" PUT(6, "a", "1") "{\"snapshotEnd\":5}\n", ":3: not part of a snapshot: a" },
+		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "1") PUT(4, "a", "1") "{\"snapshotEnd\":5}\n", ":4: key a occurs twice" },
 		{ HEAD "{\"snapshot\":5}\n" DELETE(3, "a"), ":3: a DELETE within a snapshot" },
 		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "1"), ":3: the log ends within a snapshot" },
 		{ HEAD "{\"snapshotEnd\":5}\n", ":2: a snapshot ends" },
-		{ HEAD PUT(5, "a", "1") "{\"snapshot\":5}\n{\"snapshotEnd\":5}\n", ":4: a snapshot must come before" },
+		{ HEAD PUT(5, "a", "1") "{\"snapshot\":5}\n{\"snapshotEnd\":5}\n", ":3: a snapshot must come before" },
 		{ HEAD PUT(5, "a", "1") COMMIT(5) "{\"compact\":6}\n", ":4: compaction at 6" },
 	};
 
@@ -315,7 +333,7 @@ static void a_store_that_is_not_empty_is_refused(void **state)
 	assert_key(&world, "b", "absent");
 	world_close(&world);
 	assert_int_equal(unlink(path), 0);
-	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, NULL, NULL, &world.store, NULL, &world.error), VD_NOT_FOUND);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, NULL, &world.error), VD_NOT_FOUND);
 	world_fini(&world);
 }
 
@@ -332,7 +350,7 @@ static void many_revisions(void **state)
 		fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":%d}\n", 10 + 2 * i, i % 777, i);
 	fclose(file);
 	world_init(&world, true);
-	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, NULL, NULL, &world.store, &world.report, &world.error), VD_OK);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, &world.report, &world.error), VD_OK);
 	BOTH(&world, {
 		assert_stands(&world, 10 + 2 * 19999, -1, 777);
 		for (int i = 0; i < 777; i++) {
@@ -403,7 +421,7 @@ static void every_allocation_may_fail(void **state)
 		world_init(&world, false);
 		write_log(small);
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_log_load_open(world.env, &world.options, &tuning, path, NULL, NULL, &world.store, &world.report, &world.error);
+		status = vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, &world.report, &world.error);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
@@ -420,6 +438,7 @@ int main(void)
 		cmocka_unit_test(a_snapshot_comes_in_any_order_and_hides_what_was_before),
 		cmocka_unit_test(compaction_of_the_log_is_done),
 		cmocka_unit_test(a_torn_tail_is_dropped),
+		cmocka_unit_test(strict_refuses_an_incomplete_log),
 		cmocka_unit_test(a_broken_line_is_named_and_nothing_is_loaded),
 		cmocka_unit_test(a_store_that_is_not_empty_is_refused),
 		cmocka_unit_test(many_revisions),

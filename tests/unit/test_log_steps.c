@@ -43,7 +43,7 @@ static const char *steps_text(const char *log)
 						  (int) step.changes[i].kv->key_size, step.changes[i].kv->data, (long long) step.changes[i].kv->mod_rev);
 	}
 	size += (size_t) snprintf(text + size, sizeof text - size, "; %s%s", status == VD_CLOSED ? "end" : error.message + strlen(path),
-				  vdi_log_steps_was_torn(steps) ? " torn" : "");
+				  vdi_log_steps_tail(steps).is_torn ? " torn" : vdi_log_steps_tail(steps).is_unclosed ? " unclosed" : "");
 	vdi_log_steps_close(steps);
 	unlink(path);
 	return text;

@@ -95,19 +95,183 @@ static void lines(void **state)
 	assert_int_equal(totals.records, 5);
 	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
 	assert_string_equal(file_text(),
-			    "{\"vedetteLog\":1,\"source\":\"a \\\"test\\\"\"}\n"
-			    "{\"snapshot\":9}\n"
+			    "{\"vedetteLog\":1,\"checksums\":\"xxh64\",\"source\":\"a \\\"test\\\"\"}\n"
+			    "{\"snapshot\":9,\"sum\":\"d27f9af617cf258c\"}\n"
 			    "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a/\\\"b\\\"\",\"createRev\":3,\"version\":2,\"lease\":-5,\"value\":{\"x\":1.50}}\n"
-			    "{\"snapshotEnd\":9}\n"
+			    "{\"snapshotEnd\":9,\"records\":1,\"sum\":\"06e85157d93da3b0\"}\n"
 			    "{\"rev\":10,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\",\"value\":17}\n"
 			    "{\"rev\":10,\"type\":\"DELETE\",\"key\":\"b\",\"time\":\"1970-01-01T00:00:00.001Z\"}\n"
-			    "{\"commit\":10}\n"
+			    "{\"commit\":10,\"records\":2,\"sum\":\"121c6f199222f29d\"}\n"
 			    "{\"rev\":11,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"azhz\"}\n"
 			    "{\"rev\":11,\"type\":\"PUT\",\"key\":\"c\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"\"}\n"
-			    "{\"commit\":11}\n"
-			    "{\"compact\":8}\n{\"progress\":12}\n{\"disconnect\":true}\n{\"error\":\"no \\\"way\\\"\"}\n");
+			    "{\"commit\":11,\"records\":2,\"sum\":\"1a687d97253336e1\"}\n"
+			    "{\"compact\":8,\"sum\":\"69b6fe0943500f53\"}\n{\"progress\":12,\"sum\":\"68c8ceaeaf73d563\"}\n"
+			    "{\"disconnect\":true,\"sum\":\"130ed572ce66bd26\"}\n{\"error\":\"no \\\"way\\\"\",\"sum\":\"7cf33dc08dd17751\"}\n"
+			    "{\"progress\":12,\"end\":true,\"sum\":\"aa09148220b32fd3\"}\n");
 	assert_int_equal(stat(path, &stat_of), 0);
 	assert_int_equal(stat_of.st_mode & 0777, 0600); /* there may be secrets in it */
+	unlink(path);
+}
+
+/* A log of every kind of line. */
+static void write_all_kinds(void)
+{
+	struct vdi_log_writer *writer = open_writer(false, NULL);
+
+	assert_status(vdi_log_writer_snapshot_begin(writer, 9, NULL), VD_OK);
+	change(writer, 7, "a", "{\"x\":1}");
+	change(writer, 8, "b", "2");
+	assert_status(vdi_log_writer_snapshot_end(writer, 9, NULL), VD_OK);
+	for (vd_rev revision = 10; revision < 14; revision++) {
+		change(writer, revision, "a", "17");
+		change(writer, revision, "b", revision % 2 ? "k8s" : NULL);
+		assert_status(vdi_log_writer_commit(writer, revision, NULL), VD_OK);
+	}
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_COMPACT, 8, NULL, NULL), VD_OK);
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_PROGRESS, 20, NULL, NULL), VD_OK);
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_DISCONNECT, 0, NULL, NULL), VD_OK);
+	assert_status(vdi_log_writer_mark(writer, VDI_LOG_FAILURE, 0, "lost", NULL), VD_OK);
+	change(writer, 21, "c", "1");
+	assert_status(vdi_log_writer_commit(writer, 21, NULL), VD_OK);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+}
+
+/* Reads a log of this text. VD_CLOSED: complete; VD_AGAIN: complete as far as it goes, but its end is missing. */
+static vd_status read_text(const char *text, size_t size, struct vd_error *ret_error)
+{
+	struct vdi_log_steps *steps;
+	struct vdi_log_step   step;
+	struct vdi_log_tail   tail;
+	FILE		     *file = fopen(path, "w");
+	vd_status	      status;
+
+	assert_int_equal(fwrite(text, 1, size, file), size);
+	fclose(file);
+	status = vdi_log_steps_open(path, &steps, ret_error);
+	if (status != VD_OK)
+		return status;
+	while ((status = vdi_log_steps_next(steps, &step, ret_error)) == VD_OK)
+		;
+	tail = vdi_log_steps_tail(steps);
+	vdi_log_steps_close(steps);
+	return status == VD_CLOSED && (tail.is_torn || tail.is_unclosed) ? VD_AGAIN : status;
+}
+
+static size_t line_end(const char *text, size_t at)
+{
+	return (size_t) (strchr(text + at, '\n') + 1 - text);
+}
+
+/* Whatever is changed in a written log, reading notices: a line removed, doubled or out of order, any bit, any cut. */
+static void a_changed_log_is_refused(void **state)
+{
+	struct vd_error error;
+	char		text[4096], other[8192];
+	size_t		size, end, next;
+
+	(void) state;
+	new_path(".ndjson");
+	unlink(path);
+	write_all_kinds();
+	strcpy(text, file_text());
+	size = strlen(text);
+	assert_status(read_text(text, size, &error), VD_CLOSED);
+	for (size_t at = 0; at < size; at = end) {
+		end = line_end(text, at);
+		memcpy(other, text, at);
+		memcpy(other + at, text + end, size - end);
+		if (read_text(other, size - (end - at), &error) != (end == size ? VD_AGAIN : VD_BAD_REQUEST))
+			fail_msg("without %.*s", (int) (end - at), text + at);
+		if (end != size)
+			assert_non_null(strchr(error.message + strlen(path), at == 0 ? ' ' : ':'));
+		memcpy(other, text, end);
+		memcpy(other + end, text + at, size - at);
+		if (read_text(other, size + (end - at), &error) != VD_BAD_REQUEST)
+			fail_msg("twice: %.*s", (int) (end - at), text + at);
+		if (end == size)
+			break;
+		next = line_end(text, end);
+		memcpy(other, text, at);
+		memcpy(other + at, text + end, next - end);
+		memcpy(other + at + (next - end), text + at, end - at);
+		memcpy(other + next, text + next, size - next);
+		if (read_text(other, size, &error) == VD_CLOSED)
+			fail_msg("out of order: %.*s", (int) (next - at), text + at);
+	}
+	for (size_t i = 0; i < size * 8; i++) {
+		memcpy(other, text, size);
+		other[i / 8] = (char) (other[i / 8] ^ 1 << i % 8);
+		if (read_text(other, size, &error) == VD_CLOSED)
+			fail_msg("bit %zu of byte %zu", i % 8, i / 8);
+	}
+	for (size_t cut = 0; cut < size; cut++)
+		if (read_text(text, cut, &error) == VD_CLOSED)
+			fail_msg("cut to %zu bytes", cut);
+	unlink(path);
+}
+
+static void resume_refuses_a_changed_log(void **state)
+{
+	struct vdi_log_writer_options options = { .path = path, .resume = true };
+	struct vdi_log_writer_totals  totals;
+	struct vdi_log_writer	     *writer;
+	struct vd_error		      error = { 0 };
+	char			      text[4096], *at;
+	FILE			     *file;
+
+	(void) state;
+	new_path(".ndjson");
+	unlink(path);
+	write_all_kinds();
+	strcpy(text, file_text());
+	at = strstr(text, "k8s") ? strstr(text, "k8s") : strstr(text, "azhz");
+	at[0] = at[0] == 'a' ? 'b' : 'l';
+	assert_status(read_text(text, strlen(text), &error), VD_BAD_REQUEST);
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_BAD_REQUEST);
+	assert_non_null(strstr(error.message, "the checksum does not agree: lines 9 to 11 are not as they were written"));
+	/* A torn tail is cut off, unless the caller is strict. */
+	unlink(path);
+	write_all_kinds();
+	file = fopen(path, "a");
+	assert_true(fputs("{\"rev\":22,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"com", file) > 0);
+	fclose(file);
+	options.strict = true;
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_BAD_REQUEST);
+	options.strict = false;
+	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_OK);
+	vdi_log_writer_totals_get(writer, &totals);
+	assert_int_equal(totals.cut, 42);
+	change(writer, 22, "z", "1");
+	assert_status(vdi_log_writer_commit(writer, 22, NULL), VD_OK);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	strcpy(text, file_text());
+	assert_status(read_text(text, strlen(text), &error), VD_CLOSED);
+	unlink(path);
+}
+
+/* Logs written by hand have no checksums, and stay so. */
+static void a_log_without_checksums_is_resumed_without(void **state)
+{
+	struct vdi_log_writer *writer;
+	struct vd_error	       error;
+	const char	      *text = "{\"vedetteLog\":1}\n{\"rev\":2,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":2}\n";
+
+	(void) state;
+	new_path(".ndjson");
+	assert_status(read_text(text, strlen(text), &error), VD_CLOSED);
+	writer = open_writer(true, NULL);
+	change(writer, 3, "z", "1");
+	assert_status(vdi_log_writer_commit(writer, 3, NULL), VD_OK);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_non_null(strstr(file_text(), "\n{\"commit\":3}\n"));
+	/* A checksum that the first line does not announce: that line was changed. */
+	text = "{\"vedetteLog\":1}\n{\"commit\":2,\"sum\":\"0123456789abcdef\"}\n";
+	assert_status(read_text(text, strlen(text), &error), VD_BAD_REQUEST);
+	text = "{\"vedetteLog\":1}\n{\"rev\":2,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":2,\"records\":2}\n";
+	assert_status(read_text(text, strlen(text), &error), VD_BAD_REQUEST);
+	assert_non_null(strstr(error.message, ":3: the line closes 2 records, but there are 1"));
+	text = "{\"vedetteLog\":1,\"checksums\":\"sha3\"}\n";
+	assert_status(read_text(text, strlen(text), &error), VD_NEWER_FORMAT);
 	unlink(path);
 }
 
@@ -229,7 +393,7 @@ static void a_torn_snapshot_is_begun_again(void **state)
 	writer = open_writer(true, &last);
 	assert_int_equal(last, 0);
 	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
-	assert_string_equal(file_text(), "{\"vedetteLog\":1,\"source\":\"a \\\"test\\\"\"}\n");
+	assert_string_equal(file_text(), "{\"vedetteLog\":1,\"checksums\":\"xxh64\",\"source\":\"a \\\"test\\\"\"}\n");
 	unlink(path);
 }
 
@@ -349,7 +513,7 @@ static void the_index_leads_to_every_frame(void **state)
 		free(text);
 	}
 	assert_int_equal(at, (size_t) (table - 8 - file));
-	assert_int_equal(lines_read, 1 + 2 * 1500);
+	assert_int_equal(lines_read, 1 + 2 * 1500 + 1);
 	free(file);
 	unlink(path);
 }
@@ -358,6 +522,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines),
+		cmocka_unit_test(a_changed_log_is_refused),
+		cmocka_unit_test(resume_refuses_a_changed_log),
+		cmocka_unit_test(a_log_without_checksums_is_resumed_without),
 		cmocka_unit_test(the_index_leads_to_every_frame),
 		cmocka_unit_test(redaction_keeps_types_and_loses_content),
 		cmocka_unit_test(after_a_cut_anywhere_it_is_written_on),

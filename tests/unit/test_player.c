@@ -674,7 +674,7 @@ static void a_broken_line_ends_the_log_with_its_number(void **state)
 	write_log("{\"snapshot\":10}\n{\"rev\":11,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"snapshotEnd\":10}\n");
 	options.path = path;
 	assert_status(vd_player_open(env, &options, &player, &error), VD_BAD_REQUEST);
-	assert_non_null(strstr(error.message, ":4: not part of a snapshot"));
+	assert_non_null(strstr(error.message, ":3: not part of a snapshot"));
 	unlink(path);
 	assert_status(vd_player_open(env, &options, &player, &error), VD_NOT_FOUND);
 	options.speed = -1;

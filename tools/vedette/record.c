@@ -26,7 +26,7 @@ struct record {
 	char			  key_prefix[VDI_ETCD_KEY_PREFIX_MAX];
 	struct vdi_texts	  redact;
 	int64_t			  until;
-	bool			  resume, relist, quiet;
+	bool			  resume, relist, quiet, strict;
 
 	struct vd_env	      *env;
 	struct vd_store	      *store;
@@ -77,15 +77,20 @@ static void wait_for_the_end(const struct record *record, const sigset_t *signal
 
 static vd_status open_log(struct record *record, struct vd_error *error)
 {
-	struct vdi_log_writer_options options = { .path = record->output, .resume = record->resume, 
+	struct vdi_log_writer_options options = { .path = record->output, .resume = record->resume, .strict = record->strict,
 						  .source = record->etcd.urls		       ? record->etcd.endpoints[0] :
 							    record->kube.http.server ? record->kube.http.server :
 										       vdi_import_settings_source(&record->import),
 						  .redact = record->redact.items, .redact_count = record->redact.count };
-	vd_status		      status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
+	struct vdi_log_writer_totals totals = { 0 };
+	vd_status		     status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
 
 	if (status == VD_EXISTS)
 		return vd_error_set(error, VD_EXISTS, "%s is there already: --resume goes on with it", record->output);
+	if (status == VD_OK)
+		vdi_log_writer_totals_get(record->writer, &totals);
+	if (totals.cut)
+		(void) fprintf(stderr, "vedette record: warning: cut %llu bytes of an incomplete transaction off the end of %s\n", (unsigned long long) totals.cut, record->output);
 	return status;
 }
 
@@ -156,8 +161,8 @@ static int import(struct record *record)
 
 static int check_import(const struct record *record)
 {
-	if (record->resume || record->relist || record->until)
-		return vdi_command_mistake(record->command, "--resume, --relist and --until go with a server, not with a file");
+	if (record->resume || record->relist || record->until || record->strict)
+		return vdi_command_mistake(record->command, "--resume, --strict, --relist and --until go with a server, not with a file");
 	if (record->import.watch && strcmp(record->import.watch, "-") == 0)
 		return vdi_command_mistake(record->command, "--from-watch reads its file twice: it cannot be standard input");
 	return VDI_EXIT_OK;
@@ -177,7 +182,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		VDI_KUBE_OPTION_TABLE(&record.kube),
 		VDI_IMPORT_OPTION_TABLE(&record.import),
 		{ 'o', "output", VDI_OPTION_TEXT, "FILE", "the log; compressed when the name ends in .zst", &record.output },
-		{ 0, "resume", VDI_OPTION_FLAG, NULL, "go on with a log that is there", &record.resume },
+		{ 0, "resume", VDI_OPTION_FLAG, NULL, "go on with a log that is there; an incomplete transaction at its end is cut off, with a warning", &record.resume },
+		{ 0, "strict", VDI_OPTION_FLAG, NULL, "with --resume: fail if the log ends in an incomplete transaction", &record.strict },
 		{ 0, "relist", VDI_OPTION_FLAG, NULL, "when what comes next is compacted: go on from a new list instead of ending; the log says where", &record.relist },
 		{ 0, "redact", VDI_OPTION_TEXTS, "PATH", "empty what is at this path of every value, such as .data (may be repeated)", &record.redact },
 		{ 0, "until", VDI_OPTION_NUMBER, "REV", "end when this revision is recorded", &record.until },

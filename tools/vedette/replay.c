@@ -37,7 +37,7 @@ struct replay {
 	const char		 *expect_path, *listen, *resources_path, *faults, *speed_text;
 	int64_t			  seed, start_revision, until_revision, history_bytes, rounds;
 	unsigned		  threads;
-	bool			  resume, read_only, quiet, paused;
+	bool			  resume, read_only, quiet, paused, strict;
 	double			  speed;
 	struct vdi_log_settings	  log;
 
@@ -70,6 +70,7 @@ static void player_options(const struct replay *replay, struct vd_player_options
 	options.seed = (uint64_t) replay->seed;
 	options.faults = replay->faults;
 	options.rounds = (uint64_t) replay->rounds;
+	options.strict = replay->strict;
 	if (replay->history_bytes)
 		options.history_bytes = replay->history_bytes;
 	*ret_options = options;
@@ -284,6 +285,15 @@ static void run_to_the_end(struct replay *replay)
 	}
 }
 
+static void warn_of_tail(const struct replay *replay, const struct vd_player_position *position)
+{
+	if (position->was_torn)
+		(void) fprintf(stderr, "vedette replay: warning: %s is torn at line %llu: %llu whole records and %llu bytes at its end were left out\n", replay->path,
+			       (unsigned long long) position->torn_line, (unsigned long long) position->torn_records, (unsigned long long) position->torn_bytes);
+	else if (position->was_unclosed)
+		(void) fprintf(stderr, "vedette replay: warning: %s has no closing line: its writer was stopped hard, or lines at its end are missing\n", replay->path);
+}
+
 static int finish(struct replay *replay)
 {
 	struct vd_player_position position;
@@ -298,8 +308,7 @@ static int finish(struct replay *replay)
 		return fail(&error);
 	if (fflush(stdout) != 0 || replay->output_failed)
 		return vdi_command_failed(replay->command, "cannot write the output: %s", strerror(errno));
-	if (position.was_torn)
-		(void) fprintf(stderr, "vedette replay: an incomplete transaction at the end of %s was left out\n", replay->path);
+	warn_of_tail(replay, &position);
 	if (replay->expect == NULL)
 		return VDI_EXIT_OK;
 	if (!vdi_replay_expect_finish(replay->expect, &equal))
@@ -410,7 +419,8 @@ static void toggle_pause(struct vd_player *player)
 
 static int serve_player(struct replay *replay, const sigset_t *signals)
 {
-	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct vd_server_options  options = VD_SERVER_OPTIONS_INIT;
+	struct vd_player_position position;
 	struct vdi_fault_plan	 faults;
 	struct vd_server	*server;
 	struct vd_error		 error = { 0 };
@@ -443,6 +453,8 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 		error.code = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(0), &error);
 		if (error.code != VD_OK && error.code != VD_TIMEOUT)
 			result = fail(&error);
+		vd_player_position_get(replay->player, &position);
+		warn_of_tail(replay, &position);
 	} else {
 		result = fail(&error);
 	}
@@ -502,6 +514,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	struct replay  replay = { .command = command, .specs = { specs, 0, WATCHES_MAX }, .log = { "warning", "text" }, .rounds = 1 };
 	const struct vdi_option table[] = {
 		{ 0, "watch", VDI_OPTION_TEXTS, "SPEC", "print what this watch sees: 'pods?namespace=a&labelSelector=x%3Dy&resourceVersion=5'", &replay.specs },
+		{ 0, "strict", VDI_OPTION_FLAG, NULL, "fail if the log is torn at its end or was not closed by its writer (default: a warning)", &replay.strict },
 		{ 0, "resume", VDI_OPTION_FLAG, NULL, "open a watch that has ended again, as clients do", &replay.resume },
 		{ 0, "expect", VDI_OPTION_TEXT, "FILE", "compare with these lines instead of printing; the first difference is shown", &replay.expect_path },
 		{ 0, "quiet", VDI_OPTION_FLAG, NULL, "print nothing", &replay.quiet },

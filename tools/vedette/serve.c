@@ -31,6 +31,7 @@ struct serve {
 	const char *data_dir;
 	const char *resources;
 	const char *load;
+	bool	    strict; /* of the log */
 	int64_t	    history_bytes;
 	vd_dur	    history_window;
 	vd_dur	    consistency_interval;
@@ -114,6 +115,7 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 {
 	const struct vd_env	  *env = serve->env;
 	struct vdi_log_load_report report;
+	char			   text[VDI_LOG_TAIL_SIZE];
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
 	if (serve->etcd.urls)
@@ -124,9 +126,10 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	if (serve->load == NULL)
 		return vd_store_open_mvcc(env, &options, ret_store, error);
 	serve->said = vd_env_now(env);
-	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->load, say_progress, serve, ret_store, &report, error));
-	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld%s\n", serve->load, (unsigned long long) report.records,
-		       (long long) report.revision, report.was_torn ? "; a torn transaction at its end was dropped" : "");
+	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->load, serve->strict, say_progress, serve, ret_store, &report, error));
+	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld\n", serve->load, (unsigned long long) report.records, (long long) report.revision);
+	if (vdi_log_tail_say(&report.tail, text))
+		(void) fprintf(stderr, "vedette serve: warning: %s: %s\n", serve->load, text);
 	return VD_OK;
 }
 
@@ -408,6 +411,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data); with --etcd: where its history is kept for the next start", &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
 		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
+		{ 0, "strict", VDI_OPTION_FLAG, NULL, "with --load: fail if the log is torn at its end or was not closed by its writer (default: a warning)", &serve.strict },
 		VDI_ETCD_PORT_OPTION_TABLE(&serve.port),
 		VDI_ETCD_OPTION_TABLE(&serve.etcd),
 		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION", "how often etcd is compacted, by whichever server comes first; 0: never (default 5m)",
@@ -452,6 +456,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	if (serve.etcd.urls && (serve.memory || serve.load))
 		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with neither --memory nor --load");
+	if (serve.strict && serve.load == NULL)
+		return vdi_command_mistake(command, "--strict goes with --load");
 	if (serve.port.listen)
 		share_tls(&serve);
 	if (!vdi_etcd_port_options_check(command, &serve.port, &result))
