@@ -2,7 +2,8 @@
  *
  * The lock is flock() on the file LOCK: it belongs to the open file, so it dies with the process however that ends, and it also keeps out a
  * second opener inside the same process. The holder writes its process id into the file for the message that others get; the number
- * decides nothing. Every call that a signal can interrupt is repeated; short writes are continued.
+ * decides nothing. A LOCK that is a link, or has a second name, is refused: writing the process id would change a file that is elsewhere.
+ * Every call that a signal can interrupt is repeated; short writes are continued.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +16,11 @@
 #include <unistd.h>
 
 #include "disk.h"
+#include "env.h"
+
+#define DIR_MODE  0700
+#define FILE_MODE 0600
+#define OTHERS	  077
 
 struct os_dir {
 	struct vdi_dir base;
@@ -57,15 +63,49 @@ static vd_status file_fail(struct vd_error *reterr, int error, const char *verb,
 	return fail(reterr, error, verb, file->dir->path, file->name);
 }
 
+/* A directory that everybody may write to, like /tmp, is shared on purpose. */
+static void narrow_dir(struct os_dir *dir)
+{
+	struct stat facts;
+
+	if (fstat(dir->fd, &facts) != 0 || (facts.st_mode & 07777) == DIR_MODE)
+		return;
+	if (facts.st_mode & OTHERS)
+		dir->base.mode_found = facts.st_mode & 07777;
+	dir->base.is_shared = (facts.st_mode & S_ISVTX || fchmod(dir->fd, DIR_MODE) != 0) && dir->base.mode_found;
+}
+
+/* Best effort: the directory keeps others out already. */
+static void narrow_file(int fd)
+{
+	struct stat facts;
+
+	if (fstat(fd, &facts) == 0 && (facts.st_mode & 07777) != FILE_MODE)
+		(void) !fchmod(fd, FILE_MODE);
+}
+
+static vd_status open_lock(struct os_dir *dir, struct vd_error *reterr)
+{
+	struct stat facts;
+
+	dir->lock_fd = openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
+	if (dir->lock_fd < 0 && errno == ELOOP)
+		return vd_error_set(reterr, VD_IO, "%s/LOCK is a link: remove it", dir->base.path);
+	if (dir->lock_fd < 0 || fstat(dir->lock_fd, &facts) != 0)
+		return fail(reterr, errno, "open", dir->base.path, "LOCK");
+	if (!S_ISREG(facts.st_mode) || facts.st_nlink > 1)
+		return vd_error_set(reterr, VD_IO, "%s/LOCK is no file of its own (a second name, or no regular file): remove it", dir->base.path);
+	narrow_file(dir->lock_fd);
+	return VD_OK;
+}
+
 static vd_status take_lock(struct os_dir *dir, struct vd_error *reterr)
 {
 	char	text[32];
 	ssize_t size;
 	int	error;
 
-	dir->lock_fd = openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (dir->lock_fd < 0)
-		return fail(reterr, errno, "open", dir->base.path, "LOCK");
+	VDI_TRY(open_lock(dir, reterr));
 	while (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0) {
 		error = errno;
 		if (error == EINTR)
@@ -126,13 +166,15 @@ static vd_status os_dir_open(struct vdi_disk *disk, const char *path, struct vdi
 	dir->base.path = vdi_strdup(path);
 	if (dir->base.path == NULL)
 		status = vd_error_set(reterr, VD_NOMEM, "out of memory");
-	else if (mkdir(path, 0755) == 0)
+	else if (mkdir(path, DIR_MODE) == 0)
 		status = sync_parent(path, reterr);
 	else if (errno != EEXIST)
 		status = fail(reterr, errno, "create", path, NULL);
 	if (status == VD_OK) {
 		dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		status = dir->fd < 0 ? fail(reterr, errno, "open", path, NULL) : take_lock(dir, reterr);
+		if (status == VD_OK)
+			narrow_dir(dir);
 	}
 	if (status != VD_OK) {
 		os_dir_close(&dir->base);
@@ -159,7 +201,7 @@ static vd_status os_dir_list(struct vdi_dir *base, vdi_dir_list_fn each, void *a
 				status = fail(reterr, errno, "list", base->path, NULL);
 			break;
 		}
-		if (fstatat(dirfd(stream), entry->d_name, &info, 0) != 0) {
+		if (fstatat(dirfd(stream), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
 			if (errno != ENOENT)
 				status = fail(reterr, errno, "examine", base->path, entry->d_name);
 		} else if (S_ISREG(info.st_mode)) {
@@ -217,13 +259,14 @@ static vd_status os_file_open(struct vdi_dir *base, const char *name, enum vdi_f
 	file->base.dir = base;
 	strcpy(file->base.name, name);
 	do
-		file->fd = openat(dir->fd, name, flags[mode] | O_CLOEXEC, 0644);
+		file->fd = openat(dir->fd, name, flags[mode] | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
 	while (file->fd < 0 && errno == EINTR);
 	if (file->fd < 0) {
 		error = errno;
 		vdi_free(file);
 		return fail(reterr, error, mode == VDI_FILE_CREATE ? "create" : "open", base->path, name);
 	}
+	narrow_file(file->fd);
 	*ret_file = &file->base;
 	return VD_OK;
 }
@@ -350,4 +393,13 @@ struct vdi_disk *vdi_disk_os(void)
 	static struct vdi_disk disk = { &os_ops };
 
 	return &disk;
+}
+
+void vdi_dir_warn(const struct vdi_dir *dir, const struct vd_env *env)
+{
+	if (dir->is_shared)
+		vdi_log(env, VD_LOG_WARNING, "disk", "%s has mode %04o, so others than its owner can use it, and that cannot be changed: use a directory of its own", dir->path,
+			dir->mode_found);
+	else if (dir->mode_found)
+		vdi_log(env, VD_LOG_WARNING, "disk", "%s had mode %04o, so others than its owner could use it: it has mode 0700 now", dir->path, dir->mode_found);
 }

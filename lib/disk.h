@@ -8,6 +8,9 @@
  * write is durable after vdi_file_sync of its file, a name (created, renamed, removed) after vdi_dir_sync; before that any subset may survive
  * a crash, in any order, cut at sector borders.
  *
+ * What is stored is for its owner alone: directories have mode 0700 and files 0600, whatever the umask. A wider mode that is found (of the directory when it is opened, of a file when
+ * that is opened) is narrowed. No file is reached through a link.
+ *
  * All functions may block. Different threads may use one directory, and different files, at the same time; one file has one user at a time,
  * except that reads may run beside anything (the simulated disk: one thread). Errors: VD_NO_SPACE (disk or disk quota full), VD_NOMEM,
  * VD_NOT_FOUND, VD_EXISTS, VD_IO for the rest; the message names the file.
@@ -25,6 +28,8 @@ struct vdi_disk {
 struct vdi_dir {
 	const struct vdi_disk_ops *ops;
 	char			  *path;
+	unsigned		   mode_found; /* when others could use the directory until it was opened; else 0 */
+	bool			   is_shared;  /* and they still can: it could not be narrowed */
 };
 struct vdi_file {
 	const struct vdi_disk_ops *ops;
@@ -68,6 +73,8 @@ VDI_MUST_USE static inline vd_status vdi_dir_open(struct vdi_disk *disk, const c
 {
 	return disk->ops->dir_open(disk, path, ret_dir, reterr);
 }
+/* Logs a warning when others could use the directory before. After opening it. */
+void vdi_dir_warn(const struct vdi_dir *dir, const struct vd_env *env);
 /* NULL is fine. Returns NULL. */
 static inline struct vdi_dir *vdi_dir_close(struct vdi_dir *dir)
 {

@@ -21,6 +21,14 @@ struct change {
 	uint8_t *data;
 };
 
+#define DIR_MODE  0700
+#define FILE_MODE 0600
+
+struct modes {
+	unsigned now;
+	unsigned durable;
+};
+
 struct inode {
 	struct inode  *next;
 	struct content now;
@@ -28,6 +36,7 @@ struct inode {
 	struct change *changes;
 	size_t	       change_count;
 	size_t	       change_capacity;
+	struct modes   modes;
 };
 
 struct name {
@@ -56,6 +65,7 @@ struct disk_sim {
 	struct name_change *changes;
 	size_t		    change_count;
 	size_t		    change_capacity;
+	struct modes	    modes; /* of the directory */
 	bool		    is_locked;
 	bool		    is_off; /* the power is gone */
 	int64_t		    capacity_bytes;
@@ -268,6 +278,8 @@ static vd_status sim_dir_open(struct vdi_disk *base, const char *path, struct vd
 	}
 	dir->base.ops = base->ops;
 	dir->disk = disk;
+	dir->base.mode_found = disk->modes.now & 077 ? disk->modes.now : 0;
+	disk->modes.now = DIR_MODE;
 	disk->is_locked = true;
 	*ret_dir = &dir->base;
 	return VD_OK;
@@ -364,6 +376,7 @@ static vd_status create_file(struct disk_sim *disk, const char *name, struct ino
 		return VD_NOMEM;
 	inode->next = disk->inodes;
 	disk->inodes = inode;
+	inode->modes = (struct modes) { FILE_MODE, FILE_MODE };
 	if (!set_size(&inode->now, 0) || !set_size(&inode->durable, 0))
 		return VD_NOMEM;
 	*ret_inode = inode;
@@ -395,6 +408,7 @@ static vd_status sim_file_open(struct vdi_dir *base, const char *text, enum vdi_
 	strcpy(file->base.name, text);
 	file->disk = disk;
 	file->inode = inode;
+	inode->modes.now = FILE_MODE;
 	*ret_file = &file->base;
 	return VD_OK;
 }
@@ -514,6 +528,7 @@ vd_status vdi_disk_sim_new(uint64_t seed, struct vdi_disk **ret_disk)
 		return VD_NOMEM;
 	disk->base.ops = &sim_ops;
 	disk->capacity_bytes = INT64_MAX;
+	disk->modes = (struct modes) { DIR_MODE, DIR_MODE };
 	vdi_rand_init(&disk->rand, seed);
 	*ret_disk = &disk->base;
 	return VD_OK;
@@ -566,6 +581,14 @@ void vdi_disk_sim_set_capacity(struct vdi_disk *base, int64_t bytes)
 	sim_of(base)->capacity_bytes = bytes;
 }
 
+/* Nothing syncs them. */
+static void crash_modes(struct disk_sim *disk, struct modes *modes)
+{
+	if (modes->now != modes->durable && vdi_rand_once_in(&disk->rand, 2))
+		modes->durable = modes->now;
+	modes->now = modes->durable;
+}
+
 void vdi_disk_sim_crash(struct vdi_disk *base)
 {
 	struct disk_sim *disk = sim_of(base);
@@ -582,7 +605,9 @@ void vdi_disk_sim_crash(struct vdi_disk *base)
 		drop_changes(inode);
 		VDI_CHECK(set_size(&inode->now, inode->durable.size));
 		memcpy(inode->now.bytes, inode->durable.bytes, (size_t) inode->durable.size);
+		crash_modes(disk, &inode->modes);
 	}
+	crash_modes(disk, &disk->modes);
 	disk->is_off = false;
 	disk->fault_at = 0;
 	disk->is_fault_delivered = false;
@@ -624,4 +649,22 @@ void vdi_disk_sim_cut(struct vdi_disk *disk, const char *text, int64_t size)
 	struct inode *inode = find_name(&sim_of(disk)->now, text)->inode;
 
 	VDI_CHECK(inode->change_count == 0 && set_size(&inode->now, size) && set_size(&inode->durable, size));
+}
+
+static struct modes *modes_of(struct disk_sim *disk, const char *text)
+{
+	struct name *name = text ? find_name(&disk->now, text) : NULL;
+
+	VDI_CHECK(text == NULL || name);
+	return name ? &name->inode->modes : &disk->modes;
+}
+
+unsigned vdi_disk_sim_mode(struct vdi_disk *disk, const char *name)
+{
+	return modes_of(sim_of(disk), name)->now;
+}
+
+void vdi_disk_sim_set_mode(struct vdi_disk *disk, const char *name, unsigned mode)
+{
+	*modes_of(sim_of(disk), name) = (struct modes) { mode, mode };
 }

@@ -2,7 +2,7 @@
  *
  * Every write, size change and directory change is pending until its file or directory is synced. vdi_disk_sim_crash() applies a subset of what is
  * pending, drawn from a seed: each write whole, in part (any of its 512-byte sectors) or not at all; each name change or not. Files and
- * directories that were open stay valid only to be closed. Used from one thread.
+ * directories that were open stay valid only to be closed. A mode that was narrowed may be the old one again, too. Used from one thread.
  *
  * Operations that change or sync something are counted from 1 in the order they come; faults name the operation they hit.
  */
@@ -45,5 +45,8 @@ const uint8_t *vdi_disk_sim_durable(struct vdi_disk *disk, const char *name, int
 /* Turns bits of one byte, durably. */
 void vdi_disk_sim_flip(struct vdi_disk *disk, const char *name, int64_t offset, uint8_t bits);
 void vdi_disk_sim_cut(struct vdi_disk *disk, const char *name, int64_t size);
+/* Mode bits, of the directory when name is NULL. A file must exist. Durable when set. */
+unsigned vdi_disk_sim_mode(struct vdi_disk *disk, const char *name);
+void	 vdi_disk_sim_set_mode(struct vdi_disk *disk, const char *name, unsigned mode);
 
 #endif

@@ -59,6 +59,18 @@ static bool is_stdout(const struct vdi_line_log *log)
 	return strcmp(log->path, "-") == 0;
 }
 
+/* Made before by somebody else, perhaps: logrotate, an older version. */
+static void narrow(const struct vdi_line_log *log, int fd, mode_t mode)
+{
+	if ((mode & 077) == 0)
+		return;
+	if (fchmod(fd, 0600) == 0)
+		vdi_log(log->env, VD_LOG_WARNING, "log", "%s %s had mode %04o, so others than its owner could use it: it has mode 0600 now", log->options.name, log->path, mode & 07777);
+	else
+		vdi_log(log->env, VD_LOG_WARNING, "log", "%s %s has mode %04o, so others than its owner can use it, and that cannot be changed: %s", log->options.name, log->path,
+			mode & 07777, strerror(errno));
+}
+
 /* Not a FIFO that nobody reads: opening it would block for ever. */
 static int open_file(struct vdi_line_log *log)
 {
@@ -74,8 +86,9 @@ static int open_file(struct vdi_line_log *log)
 	flags = fd >= 0 ? fcntl(fd, F_GETFL) : -1;
 	if (flags >= 0)
 		(void) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-	if (fd >= 0)
-		log->is_file = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+	log->is_file = fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+	if (log->is_file)
+		narrow(log, fd, facts.st_mode);
 	return fd;
 }
 

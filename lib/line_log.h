@@ -22,7 +22,7 @@ struct vdi_line_log_options {
 
 #define VDI_LINE_LOG_PENDING_MAX ((size_t) 16 << 20)
 
-/* Opens the file, or makes it, readable by its owner only. Blocks for the disk. VD_IO: it cannot be opened; the message says which and why. VD_NOMEM, VD_FULL. */
+/* Opens the file, or makes it, readable by its owner only: a wider mode of a file that exists is narrowed, with a warning. Blocks for the disk. VD_IO: it cannot be opened; the message says which and why. VD_NOMEM, VD_FULL. */
 VDI_MUST_USE vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_options *options, struct vdi_line_log **ret_log,
 					 struct vd_error *reterr);
 /* Any thread; never blocks. line is copied, without its newline, and must hold none. Afterwards it is taken, or counted as lost. NULL is fine. */

@@ -266,6 +266,7 @@ static vd_status open_file(struct vdi_serve_state *state, struct vd_error *reter
 
 	if (server->options.state_path) {
 		VDI_TRY(vdi_dir_open(disk ? disk : vdi_disk_os(), server->options.state_path, &state->dir, reterr));
+		vdi_dir_warn(state->dir, server->env);
 		status = read_file(state, reterr);
 	}
 	if (status == VD_NOT_FOUND) {

@@ -404,8 +404,10 @@ static vd_status open_all(struct vdi_local_history *history, const struct vdi_lo
 	result = vd_store_status_get(history->inner, &status);
 	if (result == VD_OK)
 		result = vdi_dir_open(vdi_env_disk(history->env), options->data_dir, &history->recorder.dir, reterr);
-	if (result == VD_OK)
+	if (result == VD_OK) {
+		vdi_dir_warn(history->recorder.dir, history->env);
 		result = read_files(history, options, &status, past, &lost, reterr);
+	}
 	if (result == VD_OK)
 		result = adopt(history, past, &status, &lost, reterr);
 	vdi_past_unref(past);

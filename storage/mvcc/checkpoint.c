@@ -137,7 +137,7 @@ static vd_status open_env(struct vdi_checkpoint *checkpoint, const char *name, b
 	if (error == 0)
 		error = mdb_env_set_mapsize(checkpoint->env, (size_t) checkpoint->map_size);
 	if (error == 0)
-		error = mdb_env_open(checkpoint->env, path, flags, 0644);
+		error = mdb_env_open(checkpoint->env, path, flags, 0600);
 	vdi_free(path);
 	return error ? lmdb_fail(checkpoint, error, "open", reterr) : VD_OK;
 }

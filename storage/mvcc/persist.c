@@ -157,6 +157,7 @@ static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_op
 	bool			      is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
 
 	VDI_TRY(vdi_dir_open(vdi_env_disk(persist->env), options->data_dir, &persist->dir, reterr));
+	vdi_dir_warn(persist->dir, persist->env);
 	VDI_TRY(check_mark(persist, options->data_dir, reterr));
 	content.part_count = tuning->part_count ? tuning->part_count : vdi_parallel_width(persist->env);
 	if (!is_journal_only)

@@ -152,6 +152,48 @@ static void e406_checkpoint_and_journal_give_back_what_compaction_keeps(void **s
 	}
 }
 
+static unsigned private_count;
+static void expect_private(const char *path)
+{
+	struct stat facts;
+
+	assert_int_equal(stat(path, &facts), 0);
+	if ((facts.st_mode & 0777) != 0600)
+		fail_msg("%s has mode %03o", path, facts.st_mode & 0777);
+	private_count++;
+}
+
+static void make_public(const char *path)
+{
+	assert_int_equal(chmod(path, 0644), 0);
+}
+
+/* LOCK, journal and checkpoint, with any umask and also when an older version made them readable. */
+static void files_of_the_store_are_its_owners_alone(void **state)
+{
+	struct world world;
+	struct stat  facts;
+	mode_t	     before = umask(0);
+
+	(void) state;
+	world_init(&world, 7);
+	for (int round = 0; round < 3; round++) {
+		assert_status(world_open(&world), VD_OK);
+		world_write(&world, 40);
+		settle(&world);
+		world_close(&world);
+		private_count = 0;
+		each_file(&world, expect_private);
+		assert_true(private_count >= 3);
+		assert_int_equal(stat(world.path, &facts), 0);
+		assert_int_equal(facts.st_mode & 07777, 0700);
+		each_file(&world, make_public);
+		assert_int_equal(chmod(world.path, 0755), 0);
+	}
+	world_fini(&world);
+	(void) umask(before);
+}
+
 static void e1018_checkpointed_journal_files_go_and_space_is_bounded(void **state)
 {
 	struct world world;
@@ -789,6 +831,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e406_checkpoint_and_journal_give_back_what_compaction_keeps),
+		cmocka_unit_test(files_of_the_store_are_its_owners_alone),
 		cmocka_unit_test(e1018_checkpointed_journal_files_go_and_space_is_bounded),
 		cmocka_unit_test(e1018_a_lot_is_checkpointed_at_once),
 		cmocka_unit_test(e1018_one_large_write_is_checkpointed_at_once),

@@ -1,7 +1,11 @@
 /* Unit tests of lib/disk.c and lib/disk_sim.c: one suite for both, then what only the simulated one can do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "disk_sim.h"
+#include "env.h"
 #include "vdtest.h"
 
 static char os_path[64];
@@ -148,12 +152,199 @@ static void a_failed_sync_forgets_what_was_pending(void **state)
 	vdi_disk_sim_free(disk);
 }
 
+/* ---- Who may read it ---- */
+
+static const char *path_of(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof path, "%s%s%s", os_path, name ? "/" : "", name ? name : "");
+	return path;
+}
+
+static unsigned os_mode(const char *name)
+{
+	struct stat facts;
+
+	assert_int_equal(stat(path_of(name), &facts), 0);
+	return facts.st_mode & 07777;
+}
+
+static void remove_all(void)
+{
+	static const char *const names[] = { "LOCK", "a", "b" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
+		(void) unlink(path_of(names[i]));
+	(void) rmdir(os_path);
+}
+
+static void make_file(struct vdi_disk *disk, const char *name, enum vdi_file_mode mode, unsigned *ret_mode_found)
+{
+	struct vdi_dir	*dir;
+	struct vdi_file *file;
+
+	assert_status(vdi_dir_open(disk, os_path, &dir, NULL), VD_OK);
+	assert_status(vdi_file_open(dir, name, mode, &file, NULL), VD_OK);
+	*ret_mode_found = dir->mode_found;
+	assert_false(dir->is_shared);
+	vdi_file_close(file);
+	vdi_dir_close(dir);
+}
+
+static void only_the_owner_may_read_whatever_the_umask(void **state)
+{
+	static const mode_t masks[] = { 0, 022, 0077, 0177 };
+	struct vdi_disk	   *disk;
+	unsigned	    found;
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(masks); i++) {
+		mode_t before = umask(masks[i]);
+
+		make_file(vdi_disk_os(), "a", VDI_FILE_CREATE, &found);
+		(void) umask(before);
+		assert_int_equal(found, 0);
+		assert_int_equal(os_mode(NULL), 0700);
+		assert_int_equal(os_mode("a"), 0600);
+		assert_int_equal(os_mode("LOCK"), 0600);
+		remove_all();
+	}
+	assert_status(vdi_disk_sim_new(1, &disk), VD_OK);
+	make_file(disk, "a", VDI_FILE_CREATE, &found);
+	assert_int_equal(vdi_disk_sim_mode(disk, NULL), 0700);
+	assert_int_equal(vdi_disk_sim_mode(disk, "a"), 0600);
+	vdi_disk_sim_free(disk);
+}
+
+static void what_others_could_read_is_narrowed(void **state)
+{
+	struct vdi_disk *disk;
+	unsigned	 found;
+
+	(void) state;
+	make_file(vdi_disk_os(), "a", VDI_FILE_CREATE, &found);
+	make_file(vdi_disk_os(), "b", VDI_FILE_CREATE, &found);
+	assert_int_equal(chmod(os_path, 0755), 0);
+	assert_int_equal(chmod(path_of("LOCK"), 0644), 0);
+	assert_int_equal(chmod(path_of("a"), 0644), 0);
+	assert_int_equal(chmod(path_of("b"), 0666), 0);
+	make_file(vdi_disk_os(), "a", VDI_FILE_READ, &found);
+	assert_int_equal(found, 0755);
+	assert_int_equal(os_mode(NULL), 0700);
+	assert_int_equal(os_mode("LOCK"), 0600);
+	assert_int_equal(os_mode("a"), 0600);
+	make_file(vdi_disk_os(), "b", VDI_FILE_WRITE, &found);
+	assert_int_equal(found, 0);
+	assert_int_equal(os_mode("b"), 0600);
+	remove_all();
+	assert_status(vdi_disk_sim_new(1, &disk), VD_OK);
+	make_file(disk, "a", VDI_FILE_CREATE, &found);
+	vdi_disk_sim_set_mode(disk, NULL, 0755);
+	vdi_disk_sim_set_mode(disk, "a", 0644);
+	make_file(disk, "a", VDI_FILE_READ, &found);
+	assert_int_equal(found, 0755);
+	assert_int_equal(vdi_disk_sim_mode(disk, NULL), 0700);
+	assert_int_equal(vdi_disk_sim_mode(disk, "a"), 0600);
+	vdi_disk_sim_free(disk);
+}
+
+static unsigned warnings;
+
+static void count_warning(void *arg, const struct vd_log_record *record)
+{
+	(void) arg;
+	warnings += record->level == VD_LOG_WARNING;
+}
+
+/* A directory like /tmp keeps its mode; the warning says so. */
+static void a_shared_directory_stays_and_is_warned_about(void **state)
+{
+	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	     *env;
+	struct vdi_dir	     *dir;
+
+	(void) state;
+	options.log = count_warning;
+	assert_status(vd_env_new_threads(&options, &env), VD_OK);
+	assert_int_equal(mkdir(os_path, 0755), 0);
+	assert_int_equal(chmod(os_path, 01777), 0);
+	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, NULL), VD_OK);
+	assert_true(dir->is_shared);
+	assert_int_equal(os_mode(NULL), 01777);
+	vdi_dir_warn(dir, env);
+	assert_int_equal(warnings, 1);
+	vdi_dir_close(dir);
+	assert_int_equal(chmod(os_path, 0750), 0);
+	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, NULL), VD_OK);
+	vdi_dir_warn(dir, env);
+	assert_int_equal(warnings, 2);
+	vdi_dir_close(dir);
+	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, NULL), VD_OK);
+	vdi_dir_warn(dir, env);
+	assert_int_equal(warnings, 2);
+	vdi_dir_close(dir);
+	remove_all();
+	vd_env_free(env);
+}
+
+static void expect_untouched(const char *victim)
+{
+	char text[16] = "";
+	int  fd = open(victim, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, text, sizeof text), 7);
+	assert_string_equal(text, "victim\n");
+	close(fd);
+}
+
+/* Whoever may write to the directory could have a file elsewhere emptied, or one of ours read from elsewhere. */
+static void links_are_not_followed(void **state)
+{
+	char		 victim[80];
+	struct vdi_dir	*dir;
+	struct vdi_file *file;
+	struct vd_error	 error;
+	int		 fd;
+
+	(void) state;
+	snprintf(victim, sizeof victim, "%s-victim", os_path);
+	fd = open(victim, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(write(fd, "victim\n", 7), 7);
+	close(fd);
+	assert_int_equal(mkdir(os_path, 0700), 0);
+	assert_int_equal(symlink(victim, path_of("LOCK")), 0);
+	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, &error), VD_IO);
+	assert_non_null(strstr(error.message, "LOCK is a link"));
+	expect_untouched(victim);
+	assert_int_equal(unlink(path_of("LOCK")), 0);
+	assert_int_equal(link(victim, path_of("LOCK")), 0);
+	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, &error), VD_IO);
+	expect_untouched(victim);
+	assert_int_equal(unlink(path_of("LOCK")), 0);
+	assert_int_equal(mkfifo(path_of("LOCK"), 0600), 0);
+	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, &error), VD_IO);
+	assert_int_equal(unlink(path_of("LOCK")), 0);
+	assert_int_equal(symlink(victim, path_of("a")), 0);
+	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, NULL), VD_OK);
+	assert_status(vdi_file_open(dir, "a", VDI_FILE_WRITE, &file, NULL), VD_IO);
+	assert_status(vdi_file_open(dir, "a", VDI_FILE_READ, &file, NULL), VD_IO);
+	vdi_dir_close(dir);
+	remove_all();
+	assert_int_equal(unlink(victim), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_keep_the_contract),
 		cmocka_unit_test(a_crash_keeps_what_was_synced_and_some_of_the_rest),
 		cmocka_unit_test(a_failed_sync_forgets_what_was_pending),
+		cmocka_unit_test(only_the_owner_may_read_whatever_the_umask),
+		cmocka_unit_test(what_others_could_read_is_narrowed),
+		cmocka_unit_test(a_shared_directory_stays_and_is_warned_about),
+		cmocka_unit_test(links_are_not_followed),
 	};
 
 	snprintf(os_path, sizeof os_path, "/tmp/vedette-test-disk-%ld", (long) getpid());

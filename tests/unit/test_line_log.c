@@ -168,6 +168,37 @@ static void a_renamed_file_is_opened_anew(void **state)
 	assert_string_equal(text, "new\n");
 }
 
+static unsigned mode_of(const char *path)
+{
+	struct stat facts;
+
+	assert_int_equal(stat(path, &facts), 0);
+	return facts.st_mode & 07777;
+}
+
+/* Made by an older version, or by logrotate. */
+static void a_file_that_others_could_read_is_narrowed_with_a_warning(void **state)
+{
+	int fd = open(world.path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	(void) state;
+	assert_int_equal(fchmod(fd, 0644), 0);
+	assert_status(open_log(world.path, 0, NULL), VD_OK);
+	assert_int_equal(mode_of(world.path), 0600);
+	assert_int_equal(world.warnings, 1);
+	assert_non_null(strstr(world.last, "0644"));
+	assert_int_equal(rename(world.path, world.other), 0);
+	assert_int_equal(close(fd), 0);
+	fd = open(world.path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(fchmod(fd, 0640), 0);
+	assert_int_equal(close(fd), 0);
+	vdi_line_log_reopen(world.log);
+	put("new");
+	close_log();
+	assert_int_equal(mode_of(world.path), 0600);
+	assert_int_equal(world.warnings, 2);
+}
+
 static void a_file_that_cannot_be_opened_anew_is_kept(void **state)
 {
 	char text[64];
@@ -307,6 +338,7 @@ int main(void)
 		TEST(lines_come_in_order_behind_what_was_there),
 		TEST(lines_of_threads_stay_whole),
 		TEST(a_renamed_file_is_opened_anew),
+		TEST(a_file_that_others_could_read_is_narrowed_with_a_warning),
 		TEST(a_file_that_cannot_be_opened_anew_is_kept),
 		TEST(a_full_disk_is_said_once_and_counted),
 		TEST(a_line_that_was_torn_is_cut_off),
