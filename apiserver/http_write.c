@@ -8,6 +8,7 @@
 #include "cacher.h"
 #include "field_check.h"
 #include "http_write.h"
+#include "json_number.h"
 #include "protobuf.h"
 #include "stored_version.h"
 
@@ -95,14 +96,34 @@ bool vdi_write_is_json(struct vdi_request *request)
 	return false;
 }
 
+/* Refuses a number that no Go client can decode: every list with this object would be unreadable to it. Upstream refuses it where it decodes the body. */
+static bool check_numbers(struct vdi_request *request)
+{
+	static const char     why[] = "json: cannot unmarshal number %.*s into Go value of type float64";
+	struct vdi_http_status *status = &request->status;
+	char		      message[160];
+	struct vd_bytes	      number;
+
+	if (!vdi_json_has_unfit_number((struct vd_bytes) { request->body, request->body_size }, NULL, &number))
+		return true;
+	(void) snprintf(message, sizeof message, why, (int) VDI_MIN(number.size, (size_t) 60), (const char *) number.data);
+	if (request->head.method == VDI_HTTP_PATCH)
+		vdi_http_status_set(status, 400, "BadRequest", "error decoding patch: %s", message);
+	else
+		vdi_http_status_set(status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: %s", request->resource->kind, request->resource->version,
+				    request->resource->kind, message);
+	vdi_request_fail(request, status);
+	return false;
+}
+
 /* A body in any of the types that a whole object may come in, as JSON. False after an answer. */
 static bool take_body(struct vdi_request *request)
 {
 	struct vd_bytes type;
 
 	if (vdi_http_header_get(&request->head, "Content-Type", &type) && vdi_media_type_is(type, VDI_K8S_PROTO_TYPE))
-		return vdi_protobuf_take_body(request);
-	return vdi_write_is_json(request);
+		return vdi_protobuf_take_body(request) && check_numbers(request);
+	return vdi_write_is_json(request) && check_numbers(request);
 }
 
 /* A Scale, or the object itself. */
@@ -476,7 +497,7 @@ void vdi_handle_patch(struct vdi_request *request)
 		refuse_type(request);
 		return;
 	}
-	if (vdi_write_begin(request, "PatchOptions") == NULL)
+	if (!check_numbers(request) || vdi_write_begin(request, "PatchOptions") == NULL)
 		return;
 	request->write->edit.patch = patch;
 	try_update(request);
