@@ -128,6 +128,12 @@ static vd_status check_types(struct vdi_tree *tree, const struct vdi_node *root,
 	return VD_OK;
 }
 
+/* A condition that is given and empty is one that no object meets; the cacher takes empty for none, so it gets a text that nothing has. */
+static struct vd_bytes condition_of(const struct vdi_node *node)
+{
+	return vdi_tree_is(node, VDI_NODE_STRING) && node->text.size == 0 ? vd_bytes_of(" ") : vdi_tree_string_of(node);
+}
+
 static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
 {
 	const struct vdi_node *dry_run;
@@ -153,8 +159,8 @@ static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct 
 			vdi_http_status_invalid(status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
 			return VD_INVALID;
 		}
-	return take(options, vdi_tree_string_of(vdi_tree_find(tree, root, "preconditions.uid")),
-		    vdi_tree_string_of(vdi_tree_find(tree, root, "preconditions.resourceVersion")), dry_run && dry_run->count > 0);
+	return take(options, condition_of(vdi_tree_find(tree, root, "preconditions.uid")),
+		    condition_of(vdi_tree_find(tree, root, "preconditions.resourceVersion")), dry_run && dry_run->count > 0);
 }
 
 /* As JSON, with the same rules. */

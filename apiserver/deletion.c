@@ -97,7 +97,7 @@ bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *
 	return vdi_tree_int_of(vdi_tree_find(tree, old_root, "metadata.deletionGracePeriodSeconds"), 0) == 0;
 }
 
-static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_http_status *status)
+static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_faults *faults)
 {
 	const struct vdi_node *list = vdi_tree_get(tree, metadata, key("finalizers"));
 	const struct vdi_node *old_list = vdi_tree_get(tree, old_metadata, key("finalizers"));
@@ -112,11 +112,11 @@ static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *
 						  name.size ? (const char *) name.data : "");
 	}
 	if (size)
-		vdi_http_status_cause(status, "FieldValueForbidden", "metadata.finalizers",
-				      "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}", found);
+		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key("metadata.finalizers"), VD_BYTES_NONE,
+			       "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}", found);
 }
 
-void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_http_status *status)
+void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_faults *faults)
 {
 	struct vd_bytes	       given = vdi_tree_string_of(vdi_tree_get(tree, metadata, key("deletionTimestamp")));
 	const struct vdi_node *grace = vdi_tree_get(tree, metadata, key("deletionGracePeriodSeconds"));
@@ -124,14 +124,12 @@ void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *
 	bool		       is_marked = vdi_tree_string_of(vdi_tree_get(tree, old_metadata, key("deletionTimestamp"))).size > 0;
 
 	if (is_marked)
-		refuse_new_finalizers(tree, metadata, old_metadata, status);
+		refuse_new_finalizers(tree, metadata, old_metadata, faults);
 	/* One that is there is kept whatever is sent. */
 	if (!is_marked && given.size)
-		vdi_http_status_cause(status, "FieldValueInvalid", "metadata.deletionTimestamp", "Invalid value: \"%.*s\": field is immutable",
-				      (int) VDI_MIN(given.size, (size_t) 40), (const char *) given.data);
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, key("metadata.deletionTimestamp"), given, "field is immutable");
 	if (grace && grace->kind != VDI_NODE_NULL && !vdi_tree_equal(tree, grace, old_grace))
-		vdi_http_status_cause(status, "FieldValueInvalid", "metadata.deletionGracePeriodSeconds", "Invalid value: %.*s: field is immutable",
-				      (int) VDI_MIN(grace->text.size, (size_t) 40), grace->text.size ? (const char *) grace->text.data : "");
+		vdi_faults_add_node(faults, VDI_FAULT_INVALID, key("metadata.deletionGracePeriodSeconds"), grace, "field is immutable");
 }
 
 /* ---- Marks ---- */

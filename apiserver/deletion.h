@@ -8,6 +8,7 @@
 #define VDI_DELETION_H
 
 #include "delete_options.h"
+#include "faults.h"
 #include "resources.h"
 #include "tree.h"
 
@@ -34,8 +35,8 @@ VDI_MUST_USE vd_status vdi_deletion_plan(const struct vdi_resource *resource, co
 /* Whether the change from old_root to root takes away the last thing that kept a marked object. Both belong to tree. */
 bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old_root);
 
-/* Adds a cause to status for what an update may not do to an object that is being deleted: new finalizers, another deletionTimestamp. */
-void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_http_status *status);
+/* Adds a fault for each thing that an update may not do to an object that is being deleted: new finalizers, another deletionTimestamp. */
+void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_faults *faults);
 
 bool vdi_deletion_is_namespace(const struct vdi_resource *resource);
 /* default, kube-system, kube-public (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */

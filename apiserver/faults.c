@@ -187,6 +187,16 @@ static struct vd_bytes message_of(const struct vdi_faults *faults, const struct 
 	return (struct vd_bytes) { faults->text.data + fault->message_at, fault->message_size };
 }
 
+struct vd_bytes vdi_faults_field(const struct vdi_faults *faults, size_t i)
+{
+	return field_of(faults, &faults->items[i]);
+}
+
+struct vd_bytes vdi_faults_text(const struct vdi_faults *faults, size_t i)
+{
+	return message_of(faults, &faults->items[i]);
+}
+
 /* By "<field>: <message>". */
 static int compare(const void *a, const void *b, void *arg)
 {
@@ -265,8 +275,9 @@ vd_status vdi_faults_refuse(struct vdi_faults *faults, struct vdi_http_status *s
 {
 	vdi_out_reset(&faults->document);
 	vdi_out_reset(&faults->causes);
-	vdi_out_printf(&faults->document, "%s%s%s \"%.*s\" is invalid: ", kind, *group ? "." : "", group, (int) name.size,
-		       name.size ? (const char *) name.data : "");
+	vdi_out_printf(&faults->document, "%s%s%s ", kind, *group ? "." : "", group);
+	vdi_faults_write_quoted(&faults->document, name);
+	vdi_out_raw(&faults->document, " is invalid: ");
 	write_message(faults, &faults->document);
 	write_causes(faults, &faults->causes);
 	if (faults->failed || faults->document.failed || faults->causes.failed) {

@@ -55,6 +55,10 @@ void vdi_faults_add_text(struct vdi_faults *faults, enum vdi_fault_kind kind, st
 void vdi_faults_add_node(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field, const struct vdi_node *value, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
+/* The parts of fault number i, which is below kept: lent until faults change. */
+struct vd_bytes vdi_faults_field(const struct vdi_faults *faults, size_t i);
+struct vd_bytes vdi_faults_text(const struct vdi_faults *faults, size_t i);
+
 /* As Go's strconv.Quote, for what can be in JSON. */
 void vdi_faults_write_quoted(struct vdi_out *out, struct vd_bytes text);
 

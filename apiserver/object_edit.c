@@ -6,12 +6,16 @@
 
 #include <stdio.h>
 
+#include "config_data.h"
 #include "crd.h"
 #include "deletion.h"
+#include "json_number.h"
 #include "object_schema.h"
 #include "tree_patch.h"
 #include "table.h"
 #include "validate.h"
+
+#define GENERATED_MAX 63 /* of a generated name, whatever its kind: k8s.io/apiserver pkg/storage/names */
 
 struct edit_state {
 	const struct vdi_edit  *edit;
@@ -50,6 +54,23 @@ static vd_status parse(struct edit_state *state, struct vd_bytes text, struct vd
 	vdi_http_status_set(state->status, 400, "BadRequest", "the object provided is unrecognized (must be of type %s): %s",
 			    state->edit->resource->kind, status == VD_OK ? "the body must be a JSON object" : error.message);
 	return VD_INVALID;
+}
+
+/* Upstream stores a custom kind's numbers as Go values, and so 1.0 and 1e2 as 1 and 100. A typed reader needs that: it refuses 1.0 for an integer. */
+static bool write_whole_numbers(struct vdi_tree *tree, struct vdi_node *node)
+{
+	char   text[VDI_JSON_WHOLE_SIZE];
+	size_t size = node->kind == VDI_NODE_NUMBER ? vdi_json_number_whole(node->text, text) : 0;
+
+	for (struct vdi_node *child = node->first; child; child = child->next)
+		if (!write_whole_numbers(tree, child))
+			return false;
+	return size == 0 || vdi_tree_take_text(tree, (struct vd_bytes) { text, size }, &node->text);
+}
+
+static vd_status normalize_numbers(struct edit_state *state, struct vdi_node *root)
+{
+	return state->edit->resource->built_in || write_whole_numbers(state->tree, root) ? VD_OK : no_memory(state);
 }
 
 static vd_status set_text(struct edit_state *state, struct vdi_node *object, const char *name, struct vd_bytes text)
@@ -166,19 +187,47 @@ static vd_status take_metadata(struct edit_state *state, struct vdi_node *root, 
 	return *ret_metadata ? VD_OK : no_memory(state);
 }
 
-/* old_metadata NULL: it is new. */
-static vd_status validate(struct edit_state *state, const struct vdi_node *root, const struct vdi_node *old_metadata)
+/* The controller of a Job labels its pods with the Job's name. */
+static void check_job(struct edit_state *state, const struct vdi_node *root, struct vdi_faults *faults)
 {
-	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-	vdi_validate_metadata(state->tree, root, vdi_deletion_is_namespace(state->edit->resource), state->status);
-	if (old_metadata)
-		vdi_deletion_validate_update(state->tree, vdi_tree_get(state->tree, root, key("metadata")), old_metadata, state->status);
-	if (state->status->cause_count == 0) {
-		state->status->code = 0;
+	const struct vdi_resource *resource = state->edit->resource;
+
+	if (!resource->built_in || strcmp(resource->plural, "jobs") != 0 || vdi_tree_is(vdi_tree_find(state->tree, root, "spec.manualSelector"), VDI_NODE_TRUE))
+		return;
+	for (int i = 0; i < 2; i++) /* job-name, batch.kubernetes.io/job-name */
+		vdi_validate_label_of(faults, "spec.template.labels", text_at(state, root, "metadata.name"));
+}
+
+static vd_status validate_config_data(struct edit_state *state, const struct vdi_node *root, const struct vdi_node *old_root, struct vdi_faults *faults)
+{
+	const struct vdi_resource *resource = state->edit->resource;
+	struct vdi_node		  *old = old_root ? vdi_tree_copy(state->tree, old_root) : NULL;
+
+	if ((old_root && old == NULL) || (old && vdi_config_data_prepare(resource, state->tree, old) != VD_OK) ||
+	    vdi_config_data_validate(resource, state->tree, root, old, faults) != VD_OK)
+		return no_memory(state);
+	return VD_OK;
+}
+
+/* old_root NULL: it is new. */
+static vd_status validate(struct edit_state *state, const struct vdi_node *root, const struct vdi_node *old_root)
+{
+	const struct vdi_resource *resource = state->edit->resource;
+	struct vdi_faults	  *faults = &state->edited->faults;
+
+	vdi_faults_reset(faults);
+	vdi_validate_metadata(state->tree, root, resource->name_rule, faults);
+	if (old_root)
+		vdi_deletion_validate_update(state->tree, vdi_tree_get(state->tree, root, key("metadata")), vdi_tree_get(state->tree, old_root, key("metadata")), faults);
+	else
+		check_job(state, root, faults);
+	if (vdi_config_data_is(resource))
+		VDI_TRY(validate_config_data(state, root, old_root, faults));
+	if (faults->failed)
+		return no_memory(state);
+	if (faults->count == 0)
 		return VD_OK;
-	}
-	vdi_http_status_invalid(state->status, state->edit->resource->group, state->edit->resource->kind, text_at(state, root, "metadata.name"));
-	return VD_INVALID;
+	return vdi_faults_refuse(faults, state->status, resource->group, resource->kind, text_at(state, root, "metadata.name"));
 }
 
 /* Objects of several versions are stored in one. */
@@ -219,7 +268,7 @@ static vd_status choose_name(struct edit_state *state, struct vdi_node *metadata
 		(void) snprintf(edited->name, sizeof edited->name, "%.*s", size, name.size ? (const char *) name.data : "");
 		return VD_OK;
 	}
-	size = snprintf(edited->name, sizeof edited->name, "%.*s", (int) VDI_MIN(base.size, (size_t) 248), (const char *) base.data);
+	size = snprintf(edited->name, sizeof edited->name, "%.*s", (int) VDI_MIN(base.size, (size_t) GENERATED_MAX - 5), (const char *) base.data);
 	for (int i = 0; i < 5; i++, random /= sizeof letters - 1)
 		edited->name[size++] = letters[random % (sizeof letters - 1)];
 	edited->name[size] = 0;
@@ -273,11 +322,20 @@ static vd_status hold_namespace(struct edit_state *state, struct vdi_node *root)
 	return VD_OK;
 }
 
-/* The few defaults without which a kind reads strangely. */
-static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata)
+static vd_status label_namespace(struct edit_state *state, struct vdi_node *metadata)
+{
+	struct vd_bytes	 name = text_at(state, metadata, "name");
+	struct vdi_node *labels = name.size ? vdi_tree_object_at(state->tree, metadata, "labels") : NULL;
+
+	if (name.size == 0)
+		return VD_OK;
+	return labels ? set_text(state, labels, "kubernetes.io/metadata.name", name) : no_memory(state);
+}
+
+/* What a valid new object gets. */
+static vd_status begin_life(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata)
 {
 	const struct vdi_resource *resource = state->edit->resource;
-	struct vdi_node		  *spec = vdi_tree_get(state->tree, root, key("spec"));
 	struct vdi_node		  *object;
 
 	if (resource->initial_phase) {
@@ -287,18 +345,30 @@ static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, s
 		if (text_at(state, object, "phase").size == 0)
 			VDI_TRY(set_text(state, object, "phase", key(resource->initial_phase)));
 	}
+	if (!resource->built_in || !vdi_deletion_is_namespace(resource))
+		return VD_OK;
+	VDI_TRY(label_namespace(state, metadata));
+	return hold_namespace(state, root);
+}
+
+/* Whatever writes an object sets these, because Go's decoder does. */
+static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata)
+{
+	const struct vdi_resource *resource = state->edit->resource;
+	struct vdi_node		  *spec = vdi_tree_get(state->tree, root, key("spec")), *replicas;
+
 	if (!resource->built_in)
 		return VD_OK;
-	if (vdi_deletion_is_namespace(resource)) {
-		VDI_TRY(hold_namespace(state, root));
-		object = vdi_tree_object_at(state->tree, metadata, "labels");
-		return object ? set_text(state, object, "kubernetes.io/metadata.name", text_at(state, metadata, "name")) : no_memory(state);
-	}
+	if (vdi_config_data_prepare(resource, state->tree, root) != VD_OK)
+		return no_memory(state);
+	if (vdi_deletion_is_namespace(resource)) /* a generated name is none to Go's decoder */
+		return state->edited->generated ? VD_OK : label_namespace(state, metadata);
 	if (!vdi_tree_is(spec, VDI_NODE_OBJECT))
 		return VD_OK;
 	if (strcmp(resource->plural, "services") == 0 && text_at(state, spec, "type").size == 0)
 		return set_text(state, spec, "type", key("ClusterIP"));
-	if (resource->has_scale && vdi_tree_get(state->tree, spec, key("replicas")) == NULL &&
+	replicas = vdi_tree_get(state->tree, spec, key("replicas"));
+	if (resource->has_scale && (replicas == NULL || replicas->kind == VDI_NODE_NULL) &&
 	    !vdi_tree_set(state->tree, spec, key("replicas"), vdi_tree_new_int(state->tree, 1)))
 		return no_memory(state);
 	return VD_OK;
@@ -311,16 +381,18 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 	struct vdi_node		  *root, *metadata;
 
 	VDI_TRY(parse(state, state->edit->body, &root));
+	VDI_TRY(normalize_numbers(state, root));
 	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
 	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, VD_BYTES_NONE, edited, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(choose_name(state, metadata, edited));
+	VDI_TRY(set_defaults(state, root, metadata));
 	VDI_TRY(validate(state, root, NULL));
 	VDI_TRY(set_system_fields(state, metadata));
 	if (resource->has_status && !resource->keeps_status)
 		(void) vdi_tree_remove(state->tree, root, key("status"));
-	VDI_TRY(set_defaults(state, root, metadata));
+	VDI_TRY(begin_life(state, root, metadata));
 	VDI_TRY(vdi_object_obey(state->edit, state->tree, root, NULL, edited, state->status));
 	VDI_TRY(check_definition(state, root, NULL));
 	VDI_TRY(set_stored_version(state, root));
@@ -371,8 +443,10 @@ static vd_status wanted(struct edit_state *state, struct vd_bytes present, struc
 	struct vdi_node *patch;
 	vd_status	 status;
 
-	if (state->edit->patch == VDI_PATCH_NONE)
-		return parse(state, state->edit->body, ret_root);
+	if (state->edit->patch == VDI_PATCH_NONE) {
+		VDI_TRY(parse(state, state->edit->body, ret_root));
+		return normalize_numbers(state, *ret_root);
+	}
 	VDI_TRY(parse(state, present, ret_root));
 	status = vdi_tree_parse(state->tree, state->edit->body, &patch, &error);
 	if (status == VD_OK && state->edit->patch == VDI_PATCH_OPERATIONS)
@@ -384,7 +458,7 @@ static vd_status wanted(struct edit_state *state, struct vd_bytes present, struc
 	else if (status == VD_OK)
 		status = vdi_patch_strategic(state->tree, *ret_root, patch, &error);
 	VDI_TRY(patch_fault(state, status, &error));
-	return (*ret_root)->kind == VDI_NODE_OBJECT ? VD_OK : bad(state, "the patched object is not an object");
+	return (*ret_root)->kind == VDI_NODE_OBJECT ? normalize_numbers(state, *ret_root) : bad(state, "the patched object is not an object");
 }
 
 /* Upstream's strategies let Kubernetes' own kinds be replaced whatever their version is, but neither custom ones nor definitions (AllowUnconditionalUpdate). */
@@ -531,7 +605,8 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(check_identity(state, metadata, old_metadata));
 	VDI_TRY(check_spec_finalizers(state, root));
-	VDI_TRY(validate(state, root, old_metadata));
+	VDI_TRY(set_defaults(state, root, metadata));
+	VDI_TRY(validate(state, root, old_root));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kept); i++)
 		VDI_TRY(keep(state, metadata, old_metadata, kept[i]));
 	(void) vdi_tree_remove(state->tree, metadata, key("selfLink"));
@@ -576,13 +651,19 @@ static vd_status bad_scale(struct edit_state *state, const char *why)
 	return VD_INVALID;
 }
 
-/* What a typed decoder would refuse, except that nothing is scaled to zero because its number is missing. */
+/* Refuses what a typed decoder would refuse. An absent number is 0, because Go's encoder omits a zero: `kubectl scale --replicas=0` sends {"spec":{}}. */
 static vd_status check_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node **ret_replicas)
 {
 	const struct vdi_node *spec = vdi_tree_get(state->tree, sent, key("spec"));
 	struct vdi_node	      *replicas = vdi_tree_find(state->tree, sent, "spec.replicas");
 	struct vd_bytes	       kind = text_at(state, sent, "kind"), version = text_at(state, sent, "apiVersion");
-	int64_t		       number = vdi_tree_int_of(replicas, INT64_MIN);
+	int64_t		       number;
+
+	if (replicas == NULL || replicas->kind == VDI_NODE_NULL)
+		replicas = vdi_tree_new_int(state->tree, 0);
+	if (replicas == NULL)
+		return no_memory(state);
+	number = vdi_tree_int_of(replicas, INT64_MIN);
 
 	if ((kind.size && !vd_bytes_equal(kind, key("Scale"))) || (version.size && !vd_bytes_equal(version, key("autoscaling/v1")))) {
 		vdi_http_status_set(state->status, 400, "BadRequest", "%.*s in version \"%.*s\" cannot be handled as a Scale", (int) VDI_MIN(kind.size, (size_t) 200),
@@ -593,16 +674,12 @@ static vd_status check_scale(struct edit_state *state, struct vdi_node *sent, st
 	if (spec && spec->kind != VDI_NODE_OBJECT && spec->kind != VDI_NODE_NULL)
 		return bad_scale(state, "spec must be an object");
 	*ret_replicas = replicas;
-	if (replicas && replicas->kind != VDI_NODE_NULL && (number < INT32_MIN || number > INT32_MAX))
+	if (number < INT32_MIN || number > INT32_MAX)
 		return bad_scale(state, "spec.replicas must be an integer of 32 bits");
 	if (number >= 0)
 		return VD_OK;
 	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-	if (number == INT64_MIN)
-		vdi_http_status_cause(state->status, "FieldValueRequired", "spec.replicas", "Required value");
-	else
-		vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas", "Invalid value: %lld: must be greater than or equal to 0",
-				      (long long) number);
+	vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas", "Invalid value: %lld: must be greater than or equal to 0", (long long) number);
 	vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
 	return VD_INVALID;
 }

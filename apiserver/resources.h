@@ -50,6 +50,14 @@ enum vdi_cell {
 	VDI_CELL_EVENT_SOURCE,
 };
 
+/* How the objects of a kind may be named. resources_builtin.c has the rule of each kind; custom kinds have the first one. */
+enum vdi_name_rule {
+	VDI_NAME_SUBDOMAIN,    /* DNS-1123 subdomain, at most 253 characters */
+	VDI_NAME_LABEL,	       /* DNS-1123 label, at most 63 characters */
+	VDI_NAME_CRON_JOB,     /* a subdomain of at most 52 characters: its jobs' names have 11 more */
+	VDI_NAME_PATH_SEGMENT, /* whatever a path can hold; here at most 253 bytes, upstream has no bound */
+};
+
 #define VDI_RESOURCE_WORDS_MAX	 16 /* short names, categories */
 #define VDI_RESOURCE_COLUMNS_MAX 64 /* of a CustomResourceDefinition */
 
@@ -81,6 +89,7 @@ struct vdi_resource {
 	size_t			    column_count;
 	int64_t			    history_bytes; /* 0: default */
 	int64_t			    ttl_s;	   /* of new objects; 0: none */
+	enum vdi_name_rule	    name_rule;
 	bool			    namespaced;
 	bool			    built_in;	   /* strategic merge patches are understood */
 	bool			    has_status;	   /* a status subresource */

@@ -1,7 +1,8 @@
 /* The built-in kinds: names, storage prefixes, selectable fields and columns, as users of kubectl know them.
  *
  * Mirrors kubernetes pkg/printers/internalversion/printers.go (columns), pkg/apis/core/v1/conversion.go (field labels) and the storage prefixes
- * of pkg/registry, of which three are old names: minions, services/specs, services/endpoints.
+ * of pkg/registry, of which three are old names: minions, services/specs, services/endpoints. Names of objects: a DNS subdomain, where no name_rule says otherwise
+ * (pkg/apis, Validate<Kind>Name).
  */
 #include "resources.h"
 
@@ -65,7 +66,7 @@ static const struct vdi_column config_map_columns[] = {
 };
 static const struct vdi_column secret_columns[] = {
 	NAME_COLUMN,
-	COLUMN("Type", "string", 0, VDI_CELL_PATH, ".type"),
+	COLUMN("Type", "string", 0, VDI_CELL_DEFAULT, ".type|Opaque"),
 	COLUMN("Data", "string", 0, VDI_CELL_COUNT, ".data"),
 	AGE_COLUMN,
 };
@@ -205,7 +206,7 @@ static const struct vd_field_spec service_fields[] = {
 	{ "spec.clusterIP", ".spec.clusterIP", NULL },
 	{ "spec.type", ".spec.type", NULL },
 };
-static const struct vd_field_spec secret_fields[] = { { "type", ".type", NULL } };
+static const struct vd_field_spec secret_fields[] = { { "type", ".type", "Opaque" } };
 static const struct vd_field_spec event_fields[] = {
 	{ "involvedObject.kind", ".involvedObject.kind", NULL },
 	{ "involvedObject.namespace", ".involvedObject.namespace", NULL },
@@ -232,9 +233,9 @@ const struct vdi_resource vdi_resources_built_in[] = {
 	{ KIND("", "ConfigMap", "configmaps", "configmap", "configmaps"), .short_names = { "cm" }, .namespaced = true, COLUMNS(config_map_columns) },
 	{ KIND("", "Endpoints", "endpoints", "endpoints", "services/endpoints"), .short_names = { "ep" }, .namespaced = true,
 	  COLUMNS(endpoints_columns) },
-	{ KIND("", "Event", "events", "event", "events"), .short_names = { "ev" }, .namespaced = true, .ttl_s = 3600, COLUMNS(event_columns),
+	{ KIND("", "Event", "events", "event", "events"), .short_names = { "ev" }, .namespaced = true, .name_rule = VDI_NAME_PATH_SEGMENT, .ttl_s = 3600, COLUMNS(event_columns),
 	  FIELDS(event_fields) },
-	{ KIND("", "Namespace", "namespaces", "namespace", "namespaces"), .short_names = { "ns" }, .has_status = true, .initial_phase = "Active",
+	{ KIND("", "Namespace", "namespaces", "namespace", "namespaces"), .short_names = { "ns" }, .name_rule = VDI_NAME_LABEL, .has_status = true, .initial_phase = "Active",
 	  COLUMNS(namespace_columns), FIELDS(namespace_fields) },
 	{ KIND("", "Node", "nodes", "node", "minions"), .short_names = { "no" }, .has_status = true, .keeps_status = true, COLUMNS(node_columns),
 	  FIELDS(node_fields) },
@@ -248,7 +249,7 @@ const struct vdi_resource vdi_resources_built_in[] = {
 	{ KIND("", "ServiceAccount", "serviceaccounts", "serviceaccount", "serviceaccounts"), .short_names = { "sa" }, .namespaced = true,
 	  COLUMNS(service_account_columns) },
 	{ KIND("", "Service", "services", "service", "services/specs"), .short_names = { "svc" }, .categories = { "all" }, .namespaced = true,
-	  .has_status = true, COLUMNS(service_columns), FIELDS(service_fields) },
+	  .name_rule = VDI_NAME_LABEL, .has_status = true, COLUMNS(service_columns), FIELDS(service_fields) },
 	{ KIND("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", "customresourcedefinition",
 	       "apiextensions.k8s.io/customresourcedefinitions"),
 	  .short_names = { "crd", "crds" }, .categories = { "api-extensions" }, .has_status = true, .has_generation = true, COLUMNS(crd_columns) },
@@ -259,9 +260,9 @@ const struct vdi_resource vdi_resources_built_in[] = {
 	{ KIND("apps", "ReplicaSet", "replicasets", "replicaset", "replicasets"), .short_names = { "rs" }, .categories = { "all" },
 	  .namespaced = true, .has_status = true, .has_generation = true, .has_scale = true, COLUMNS(replica_set_columns), FIELDS(replica_set_fields) },
 	{ KIND("apps", "StatefulSet", "statefulsets", "statefulset", "statefulsets"), .short_names = { "sts" }, .categories = { "all" },
-	  .namespaced = true, .has_status = true, .has_generation = true, .has_scale = true, COLUMNS(stateful_set_columns) },
+	  .namespaced = true, .name_rule = VDI_NAME_LABEL, .has_status = true, .has_generation = true, .has_scale = true, COLUMNS(stateful_set_columns) },
 	{ KIND("batch", "CronJob", "cronjobs", "cronjob", "cronjobs"), .short_names = { "cj" }, .categories = { "all" }, .namespaced = true,
-	  .has_status = true, .has_generation = true, COLUMNS(cron_job_columns) },
+	  .name_rule = VDI_NAME_CRON_JOB, .has_status = true, .has_generation = true, COLUMNS(cron_job_columns) },
 	{ KIND("batch", "Job", "jobs", "job", "jobs"), .categories = { "all" }, .namespaced = true, .has_status = true, .has_generation = true,
 	  COLUMNS(job_columns), FIELDS(job_fields) },
 	{ KIND("coordination.k8s.io", "Lease", "leases", "lease", "leases"), .namespaced = true, COLUMNS(lease_columns) },

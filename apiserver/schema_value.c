@@ -381,7 +381,7 @@ static void check_metadata(struct vdi_schema_judge *judge, const struct vdi_node
 {
 	const struct vdi_node *metadata = vdi_tree_get(judge->tree, value, vd_bytes_of("metadata"));
 	const struct vdi_node *name = metadata ? vdi_tree_get(judge->tree, metadata, vd_bytes_of("name")) : NULL;
-	struct vdi_http_status status;
+	struct vdi_faults      faults = { 0 };
 	const char	      *why = vdi_tree_is(name, VDI_NODE_STRING) ? vdi_validate_path_segment(name->text) : NULL;
 
 	if (metadata == NULL || metadata->kind == VDI_NODE_NULL)
@@ -392,16 +392,21 @@ static void check_metadata(struct vdi_schema_judge *judge, const struct vdi_node
 	}
 	if (why)
 		fault_at(judge, "metadata.name", VDI_FAULT_INVALID, name, why);
-	vdi_http_status_set(&status, 422, "Invalid", "%s", "");
-	vdi_validate_metadata(judge->tree, value, false, &status);
-	for (size_t i = 0; i < status.cause_count; i++) {
-		const struct vdi_status_cause *cause = &status.causes[i];
-		const char		      *rest = strstr(cause->message, ": ");
+	vdi_validate_metadata(judge->tree, value, VDI_NAME_PATH_SEGMENT, &faults);
+	if (faults.failed)
+		judge->status = VD_NOMEM;
+	for (size_t i = 0; i < faults.kept && judge->status == VD_OK; i++) {
+		struct vd_bytes field = vdi_faults_field(&faults, i), message = vdi_faults_text(&faults, i);
+		char		place[128], text[512];
+		const char     *rest;
 
-		if (strcmp(cause->field, "metadata.name") == 0)
-			continue;
-		fault_at(judge, cause->field, VDI_FAULT_FORBIDDEN, NULL, rest ? rest + 2 : cause->message);
+		(void) snprintf(place, sizeof place, "%.*s", (int) field.size, (const char *) field.data);
+		(void) snprintf(text, sizeof text, "%.*s", (int) message.size, (const char *) message.data);
+		rest = strstr(text, ": ");
+		if (strcmp(place, "metadata.name") != 0 && strcmp(place, "metadata.generateName") != 0)
+			fault_at(judge, place, VDI_FAULT_FORBIDDEN, NULL, rest ? rest + 2 : text);
 	}
+	vdi_faults_fini(&faults);
 }
 
 static void check_resource(struct vdi_schema_judge *judge, const struct vdi_node *value)

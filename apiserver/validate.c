@@ -42,36 +42,69 @@ static bool is_dns_subdomain(const char *at, size_t size)
 	return false;
 }
 
+static const char *subdomain_shape(struct vd_bytes text)
+{
+	if (is_dns_subdomain(text.data, text.size))
+		return NULL;
+	return "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
+	       "with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+	       "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+}
+
+static const char *dns_label_shape(struct vd_bytes text)
+{
+	if (is_dns_label(text.data, text.size))
+		return NULL;
+	if (is_dns_subdomain(text.data, text.size))
+		return "must not contain dots";
+	return "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
+	       "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+}
+
 const char *vdi_validate_subdomain(struct vd_bytes text)
 {
-	if (text.size > 253)
-		return "must be no more than 253 bytes";
-	if (!is_dns_subdomain(text.data, text.size))
-		return "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
-		       "with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-		       "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-	return NULL;
+	return text.size > 253 ? "must be no more than 253 characters" : subdomain_shape(text);
 }
 
 const char *vdi_validate_dns_label(struct vd_bytes text)
 {
-	if (text.size > 63)
-		return "must be no more than 63 bytes";
-	if (!is_dns_label(text.data, text.size))
-		return "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
-		       "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-	return NULL;
+	return text.size > 63 ? "must be no more than 63 characters" : dns_label_shape(text);
 }
 
 const char *vdi_validate_path_segment(struct vd_bytes text)
 {
-	if (vd_bytes_equal(text, vd_bytes_of(".")) || vd_bytes_equal(text, vd_bytes_of("..")))
-		return "may not be '.' or '..'";
+	if (vd_bytes_equal(text, vd_bytes_of(".")))
+		return "may not be '.'";
+	if (vd_bytes_equal(text, vd_bytes_of("..")))
+		return "may not be '..'";
 	if (text.size && memchr(text.data, '/', text.size))
 		return "may not contain '/'";
 	if (text.size && memchr(text.data, '%', text.size))
 		return "may not contain '%'";
 	return NULL;
+}
+
+static size_t put_why(const char *why, const char **ret_why, size_t count)
+{
+	if (why)
+		ret_why[count++] = why;
+	return count;
+}
+
+size_t vdi_validate_name(enum vdi_name_rule rule, struct vd_bytes name, const char *ret_why[VDI_NAME_FAULTS_MAX])
+{
+	const char *too_long = "must be no more than 253 characters";
+	size_t	    count;
+
+	if (rule == VDI_NAME_LABEL) {
+		count = put_why(name.size > 63 ? "must be no more than 63 characters" : NULL, ret_why, 0);
+		return put_why(dns_label_shape(name), ret_why, count);
+	}
+	count = put_why(name.size > 253 ? too_long : NULL, ret_why, 0);
+	if (rule == VDI_NAME_PATH_SEGMENT)
+		return put_why(vdi_validate_path_segment(name), ret_why, count);
+	count = put_why(subdomain_shape(name), ret_why, count);
+	return put_why(rule == VDI_NAME_CRON_JOB && name.size > 52 ? "must be no more than 52 characters" : NULL, ret_why, count);
 }
 
 /* [A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])? */
@@ -112,15 +145,28 @@ const char *vdi_validate_qualified_name(struct vd_bytes text)
 	return NULL;
 }
 
+static const char *label_value_shape(struct vd_bytes text)
+{
+	if (text.size == 0 || is_name_part(text.data, text.size))
+		return NULL;
+	return "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+	       "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+	       "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+}
+
 const char *vdi_validate_label_value(struct vd_bytes text)
 {
-	if (text.size > 63)
-		return "must be no more than 63 bytes";
-	if (text.size && !is_name_part(text.data, text.size))
-		return "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-		       "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-		       "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-	return NULL;
+	return text.size > 63 ? "must be no more than 63 bytes" : label_value_shape(text);
+}
+
+void vdi_validate_label_of(struct vdi_faults *faults, const char *field, struct vd_bytes value)
+{
+	const char *why = label_value_shape(value);
+
+	if (value.size > 63)
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value, "must be no more than 63 bytes");
+	if (why)
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value, "%s", why);
 }
 
 const char *vdi_validate_finalizer(struct vd_bytes text)
@@ -136,44 +182,45 @@ const char *vdi_validate_finalizer(struct vd_bytes text)
 	return "name is neither a standard finalizer name nor is it fully qualified";
 }
 
-static void invalid(struct vdi_http_status *status, const char *field, struct vd_bytes value, const char *why)
+static void invalid(struct vdi_faults *faults, const char *field, struct vd_bytes value, const char *why)
 {
-	struct vdi_out quoted = VDI_OUT_INIT;
+	vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value, "%s", why);
+}
 
-	value.size = VDI_MIN(value.size, (size_t) 80);
-	vdi_out_string(&quoted, value);
-	vdi_http_status_cause(status, "FieldValueInvalid", field, "Invalid value: %.*s: %s", (int) quoted.size, quoted.size ? quoted.data : "",
-			      why);
-	vdi_out_fini(&quoted);
+static void wrong_type(struct vdi_faults *faults, const char *field, const char *why)
+{
+	vdi_faults_add(faults, VDI_FAULT_TYPE_INVALID, vd_bytes_of(field), VD_BYTES_NONE, "%s", why);
+}
+
+static bool is_given(const struct vdi_node *node)
+{
+	return node && node->kind != VDI_NODE_NULL;
 }
 
 /* False: not a map of strings. */
-static bool check_map(const struct vdi_node *map, const char *field, struct vdi_http_status *status)
+static bool check_map(const struct vdi_node *map, const char *field, struct vdi_faults *faults)
 {
-	if (map == NULL || map->kind == VDI_NODE_NULL)
+	bool is_map = vdi_tree_is(map, VDI_NODE_OBJECT);
+
+	if (!is_given(map))
 		return false;
-	if (map->kind != VDI_NODE_OBJECT) {
-		vdi_http_status_cause(status, "FieldValueTypeInvalid", field, "Invalid value: must be a map of strings");
-		return false;
-	}
-	for (const struct vdi_node *member = map->first; member; member = member->next)
-		if (member->kind != VDI_NODE_STRING) {
-			vdi_http_status_cause(status, "FieldValueTypeInvalid", field, "Invalid value: must be a map of strings");
-			return false;
-		}
-	return true;
+	for (const struct vdi_node *member = map->first; member && is_map; member = member->next)
+		is_map = member->kind == VDI_NODE_STRING;
+	if (!is_map)
+		wrong_type(faults, field, "must be a map of strings");
+	return is_map;
 }
 
 /* What may not own: apimachinery pkg/api/validation/objectmeta.go. */
-static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, struct vdi_http_status *status)
+static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, struct vdi_faults *faults)
 {
 	static const char *const members[] = { "apiVersion", "kind", "name", "uid" };
 	size_t			 controllers = 0;
 
-	if (owners == NULL || owners->kind == VDI_NODE_NULL)
+	if (!is_given(owners))
 		return;
 	if (owners->kind != VDI_NODE_ARRAY) {
-		vdi_http_status_cause(status, "FieldValueTypeInvalid", "metadata.ownerReferences", "Invalid value: must be a list");
+		wrong_type(faults, "metadata.ownerReferences", "must be a list");
 		return;
 	}
 	for (const struct vdi_node *owner = owners->first; owner; owner = owner->next) {
@@ -182,71 +229,106 @@ static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, s
 
 			(void) snprintf(field, sizeof field, "metadata.ownerReferences.%s", members[i]);
 			if (vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of(members[i]))).size == 0)
-				invalid(status, field, VD_BYTES_NONE, "must not be empty");
+				invalid(faults, field, VD_BYTES_NONE, i == 0 ? "version must not be empty" : "must not be empty");
 		}
 		if (vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("apiVersion"))), vd_bytes_of("v1")) &&
 		    vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("kind"))), vd_bytes_of("Event")))
-			vdi_http_status_cause(status, "FieldValueInvalid", "metadata.ownerReferences",
-					      "Invalid value: /v1, Kind=Event is disallowed from being an owner");
+			vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of("metadata.ownerReferences"), owner,
+					    "/v1, Kind=Event is disallowed from being an owner");
 		controllers += vdi_tree_is(vdi_tree_get(tree, owner, vd_bytes_of("controller")), VDI_NODE_TRUE);
 	}
 	if (controllers > 1)
-		vdi_http_status_cause(status, "FieldValueInvalid", "metadata.ownerReferences",
-				      "Invalid value: Only one reference can have Controller set to true");
+		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of("metadata.ownerReferences"), owners,
+				    "Only one reference can have Controller set to true");
 }
 
-/* The garbage collector's finalizers contradict each other. */
-static void check_finalizers(const struct vdi_node *finalizers, struct vdi_http_status *status)
+static void check_finalizers(const struct vdi_node *finalizers, struct vdi_faults *faults)
 {
-	bool orphan = false, foreground = false;
+	const char *field = "metadata.finalizers", *why;
+	bool	    orphan = false, foreground = false;
 
+	if (is_given(finalizers) && finalizers->kind != VDI_NODE_ARRAY)
+		wrong_type(faults, field, "must be a list of strings");
 	for (const struct vdi_node *finalizer = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL; finalizer;
 	     finalizer = finalizer->next) {
+		if (finalizer->kind != VDI_NODE_STRING)
+			invalid(faults, field, finalizer->text, "must be a string");
+		else if ((why = vdi_validate_qualified_name(finalizer->text)))
+			invalid(faults, field, finalizer->text, why);
 		orphan |= vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("orphan"));
 		foreground |= vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("foregroundDeletion"));
 	}
-	if (orphan && foreground)
-		vdi_http_status_cause(status, "FieldValueInvalid", "metadata.finalizers",
-				      "Invalid value: finalizer orphan and foregroundDeletion cannot be both set");
+	if (orphan && foreground) /* they contradict each other */
+		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of(field), finalizers, "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
-void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, bool is_namespace, struct vdi_http_status *status)
+/* The end of a prefix is hidden as upstream does: the random letters come behind the dash. */
+static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix, struct vdi_faults *faults)
 {
-	const struct vdi_node *name_node = vdi_tree_find(tree, object, "metadata.name");
+	const char *why[VDI_NAME_FAULTS_MAX], *text = prefix.data;
+	char	    masked[256];
+	size_t	    count;
+
+	if (prefix.size == 0)
+		return;
+	if (rule == VDI_NAME_PATH_SEGMENT) { /* dots are fine in front of letters, and too long a prefix is cut */
+		why[0] = prefix.data ? vdi_validate_path_segment(prefix) : NULL;
+		if (why[0] && text[0] != '.')
+			invalid(faults, "metadata.generateName", prefix, why[0]);
+		return;
+	}
+	if (prefix.size > 1 && prefix.size <= sizeof masked && text[prefix.size - 1] == '-') {
+		memcpy(masked, text, prefix.size - 2);
+		masked[prefix.size - 2] = 'a';
+		count = vdi_validate_name(rule, (struct vd_bytes) { masked, prefix.size - 1 }, why);
+	} else {
+		count = vdi_validate_name(rule, prefix, why);
+	}
+	for (size_t i = 0; i < count; i++)
+		invalid(faults, "metadata.generateName", prefix, why[i]);
+}
+
+static void check_names(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule, struct vdi_faults *faults)
+{
+	struct vd_bytes name = vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.name"));
+	const char     *why[VDI_NAME_FAULTS_MAX];
+	size_t		count;
+
+	/* The bound of a CronJob is checked apart from its prefix. */
+	check_generate_name(rule == VDI_NAME_CRON_JOB ? VDI_NAME_SUBDOMAIN : rule, vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.generateName")), faults);
+	if (name.size == 0) {
+		vdi_faults_add(faults, VDI_FAULT_REQUIRED, vd_bytes_of("metadata.name"), VD_BYTES_NONE, "name or generateName is required");
+		return;
+	}
+	count = vdi_validate_name(rule, name, why);
+	for (size_t i = 0; i < count; i++)
+		invalid(faults, "metadata.name", name, why[i]);
+}
+
+void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule, struct vdi_faults *faults)
+{
 	const struct vdi_node *labels = vdi_tree_find(tree, object, "metadata.labels");
 	const struct vdi_node *annotations = vdi_tree_find(tree, object, "metadata.annotations");
-	const struct vdi_node *finalizers = vdi_tree_find(tree, object, "metadata.finalizers");
-	struct vd_bytes	       name = vdi_tree_string_of(name_node);
-	const char	      *why = is_namespace ? vdi_validate_dns_label(name) : vdi_validate_subdomain(name);
+	const char	      *why;
 	size_t		       size = 0;
 
-	if (name.size == 0)
-		vdi_http_status_cause(status, "FieldValueRequired", "metadata.name", "Required value: name or generateName is required");
-	else if (why)
-		invalid(status, "metadata.name", name, why);
-	if (check_map(labels, "metadata.labels", status)) {
+	check_names(tree, object, rule, faults);
+	if (check_map(labels, "metadata.labels", faults)) {
 		for (const struct vdi_node *label = labels->first; label; label = label->next) {
 			if ((why = vdi_validate_qualified_name(label->key)))
-				invalid(status, "metadata.labels", label->key, why);
-			if ((why = vdi_validate_label_value(label->text)))
-				invalid(status, "metadata.labels", label->text, why);
+				invalid(faults, "metadata.labels", label->key, why);
+			vdi_validate_label_of(faults, "metadata.labels", label->text);
 		}
 	}
-	if (check_map(annotations, "metadata.annotations", status)) {
+	if (check_map(annotations, "metadata.annotations", faults)) {
 		for (const struct vdi_node *annotation = annotations->first; annotation; annotation = annotation->next) {
 			size += annotation->key.size + annotation->text.size;
 			if ((why = vdi_validate_qualified_name(annotation->key)))
-				invalid(status, "metadata.annotations", annotation->key, why);
+				invalid(faults, "metadata.annotations", annotation->key, why);
 		}
 		if (size > ANNOTATIONS_MAX)
-			vdi_http_status_cause(status, "FieldValueTooLong", "metadata.annotations", "Too long: may not be more than 262144 bytes");
+			vdi_faults_add(faults, VDI_FAULT_TOO_LONG, vd_bytes_of("metadata.annotations"), VD_BYTES_NONE, "may not be more than 262144 bytes");
 	}
-	if (finalizers && finalizers->kind != VDI_NODE_NULL && finalizers->kind != VDI_NODE_ARRAY)
-		vdi_http_status_cause(status, "FieldValueTypeInvalid", "metadata.finalizers", "Invalid value: must be a list of strings");
-	for (const struct vdi_node *finalizer = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL; finalizer;
-	     finalizer = finalizer->next)
-		if (finalizer->kind != VDI_NODE_STRING || (why = vdi_validate_qualified_name(finalizer->text)))
-			invalid(status, "metadata.finalizers", finalizer->text, finalizer->kind == VDI_NODE_STRING ? why : "must be a string");
-	check_finalizers(finalizers, status);
-	check_owners(tree, vdi_tree_find(tree, object, "metadata.ownerReferences"), status);
+	check_owners(tree, vdi_tree_find(tree, object, "metadata.ownerReferences"), faults);
+	check_finalizers(vdi_tree_find(tree, object, "metadata.finalizers"), faults);
 }

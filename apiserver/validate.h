@@ -2,8 +2,11 @@
 #ifndef VDI_VALIDATE_H
 #define VDI_VALIDATE_H
 
-#include "http_status.h"
+#include "faults.h"
+#include "resources.h"
 #include "tree.h"
+
+#define VDI_NAME_FAULTS_MAX 3
 
 /* Each returns NULL when text is fine, else upstream's sentence. */
 const char *vdi_validate_subdomain(struct vd_bytes text);   /* DNS-1123 subdomain: most names */
@@ -13,7 +16,13 @@ const char *vdi_validate_qualified_name(struct vd_bytes text); /* label and anno
 const char *vdi_validate_label_value(struct vd_bytes text);
 const char *vdi_validate_finalizer(struct vd_bytes text); /* of a namespace's spec: a standard one, or somebody's qualified name */
 
-/* Adds a cause to status for each fault of the object's metadata (name, labels, annotations, finalizers). */
-void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, bool is_namespace, struct vdi_http_status *status);
+/* Writes upstream's sentence for each fault of a name, in upstream's order. Returns their number. */
+size_t vdi_validate_name(enum vdi_name_rule rule, struct vd_bytes name, const char *ret_why[VDI_NAME_FAULTS_MAX]);
+
+/* Adds the faults of a label's value, in upstream's words and order. */
+void vdi_validate_label_of(struct vdi_faults *faults, const char *field, struct vd_bytes value);
+
+/* Adds the faults of the object's metadata (names, labels, annotations, owners, finalizers). */
+void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule, struct vdi_faults *faults);
 
 #endif

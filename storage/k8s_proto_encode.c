@@ -394,6 +394,17 @@ static vd_status put_string(struct encoder *encoder, unsigned number)
 	return VD_OK;
 }
 
+/* Go's decoder passes over the ends of lines, which are escaped in JSON. */
+static struct vd_bytes unfold(struct vd_bytes text, char *room)
+{
+	size_t size = vdi_json_unescape(text, room), kept = 0;
+
+	for (size_t i = 0; i < size; i++)
+		if (room[i] != '\n' && room[i] != '\r')
+			room[kept++] = room[i];
+	return (struct vd_bytes) { room, kept };
+}
+
 static vd_status put_base64(struct encoder *encoder, unsigned number)
 {
 	struct vd_bytes text;
@@ -401,12 +412,14 @@ static vd_status put_base64(struct encoder *encoder, unsigned number)
 	size_t		mark, size = 0;
 	char	       *room;
 
-	if (!take_string(encoder, &text, &escaped) || escaped)
+	if (!take_string(encoder, &text, &escaped))
 		return wrong(encoder, "is not base64 text");
 	mark = vdi_k8s_proto_begin(encoder->out, number);
-	room = vdi_buffer_reserve(encoder->out, VDI_BASE64_DECODED_MAX(text.size));
+	room = vdi_buffer_reserve(encoder->out, VDI_BASE64_DECODED_MAX(text.size) + (escaped ? text.size : 0));
 	if (room == NULL)
 		return VD_OK; /* the buffer tells */
+	if (escaped)
+		text = unfold(text, room + VDI_BASE64_DECODED_MAX(text.size));
 	if (vdi_base64_decode(VDI_BASE64_STANDARD, text, room, &size, NULL) != VD_OK)
 		return wrong(encoder, "is not base64 text");
 	vdi_buffer_commit(encoder->out, size);

@@ -41,6 +41,14 @@ static void r614_options_are_taken_from_the_body(void **state)
 	assert_false(options.has_grace);
 	assert_int_equal(options.uid.size, 0);
 	vdi_delete_options_fini(&options);
+
+	/* An empty condition is none that an object meets: to Go it is a pointer to "". */
+	assert_status(parse("{\"preconditions\":{\"uid\":\"\",\"resourceVersion\":\"\"}}", &options, &status), VD_OK);
+	assert_true(options.uid.size > 0 && options.revision.size > 0);
+	vdi_delete_options_fini(&options);
+	assert_status(parse("{\"preconditions\":{}}", &options, &status), VD_OK);
+	assert_int_equal(options.uid.size + options.revision.size, 0);
+	vdi_delete_options_fini(&options);
 }
 
 /* rules. A dry run or a condition in another form than the one that is known is refused: it must not become a deletion. */

@@ -207,15 +207,16 @@ static void what_an_update_may_not_do_to_a_marked_object(void **state)
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_tree	       tree = VDI_TREE_INIT;
-		struct vdi_http_status status = { .code = 0 };
+		struct vdi_faults      faults = { 0 };
 		struct vdi_node	      *metadata, *old;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].old), &old, NULL), VD_OK);
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].new), &metadata, NULL), VD_OK);
-		vdi_deletion_validate_update(&tree, metadata, old, &status);
-		assert_int_equal(status.cause_count, rows[i].message != NULL);
+		vdi_deletion_validate_update(&tree, metadata, old, &faults);
+		assert_int_equal(faults.count, rows[i].message != NULL);
 		if (rows[i].message)
-			assert_string_equal(status.causes[0].message, rows[i].message);
+			assert_true(vd_bytes_equal(vdi_faults_text(&faults, 0), vd_bytes_of(rows[i].message)));
+		vdi_faults_fini(&faults);
 		vdi_tree_fini(&tree);
 	}
 }

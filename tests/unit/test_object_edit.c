@@ -109,14 +109,46 @@ static void h347_a_scale_is_a_number_that_there_can_be(void **state)
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\"," SCALE ",\"spec\":{\"replicas\":0}}", 0, "\"replicas\":0" },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2}}", 422,
 		  "Scale.autoscaling \"a\" is invalid: spec.replicas: Invalid value: -2: must be greater than or equal to 0" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE "}", 422, "spec.replicas: Required value" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":null}", 422, "spec.replicas: Required value" },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":\"3\"}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":1.5}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":2147483648}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":[]}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"," SCALE ",\"spec\":{\"replicas\":1}}", 400,
 		  "Pod in version \"v1\" cannot be handled as a Scale" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+/* rules: H-347. Go's encoder omits a zero, so an absent number scales to zero, whatever brings it. */
+static void h347_a_scale_without_a_number_is_zero(void **state)
+{
+	static const struct row rows[] = {
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\"," SCALE ",\"spec\":{},\"status\":{\"replicas\":1}}", 0,
+		  "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE "}", 0, "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":null}}", 0, "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":null}", 0, "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_OPERATIONS, "[{\"op\":\"remove\",\"path\":\"/spec/replicas\"}]", 0, "\"spec\":{\"replicas\":0}" },
+		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}", 0, "\"spec\":{\"replicas\":0}" },
+		/* A patch that does not mention the number leaves it. */
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":{}}", 0, "\"spec\":{\"replicas\":1}" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+/* As upstream, which stores the numbers of custom kinds as Go values; Kubernetes' own are checked by their types before. */
+static void a_custom_kinds_whole_numbers_are_stored_as_such(void **state)
+{
+#define WIDGET_IS(what) "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"x\":" what "}}"
+	static const struct row rows[] = {
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_IS("[1.0,1e2,-0,{\"y\":2.50e1}]"), 0, "\"spec\":{\"x\":[1,100,0,{\"y\":25}]}" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_IS("[1.5,1e-3,18446744073709551616,\"1.0\"]"), 0, "[1.5,1e-3,18446744073709551616,\"1.0\"]" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"x\":1.0}}", 0, "\"x\":1}" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"add\",\"path\":\"/spec/x\",\"value\":1e1}]", 0, "\"x\":10}" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -232,6 +264,8 @@ int main(void)
 		cmocka_unit_test(r661_the_object_that_is_written_says_which_it_is),
 		cmocka_unit_test(r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version),
 		cmocka_unit_test(h347_a_scale_is_a_number_that_there_can_be),
+		cmocka_unit_test(h347_a_scale_without_a_number_is_zero),
+		cmocka_unit_test(a_custom_kinds_whole_numbers_are_stored_as_such),
 		cmocka_unit_test(h348_a_status_comes_in_an_object_of_the_kind),
 		cmocka_unit_test(r667_what_holds_a_namespace_is_somebodys),
 		cmocka_unit_test(h101_the_longest_sentence_is_not_cut),

@@ -1,0 +1,164 @@
+/* Unit tests of apiserver/validate.c: names by the rule of each kind, and the metadata of all. The sentences are a kube-apiserver's (1.36), taken down beside it. */
+#include "vdtest.h"
+
+#include "validate.h"
+
+#define SUBDOMAIN                                                                                                                            \
+	"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "       \
+	"alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+#define LABEL                                                                                                                                \
+	"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric "   \
+	"character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+#define MAX(count) "must be no more than " #count " characters"
+#define VALUE                                                                                                                                \
+	"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "        \
+	"alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+
+struct row {
+	const char *name; /* with a size, its first letter is repeated in front of the rest until the size is reached */
+	size_t	    size; /* 0: as it is */
+	const char *why[2];
+};
+
+static void check(enum vdi_name_rule rule, const struct row *row)
+{
+	char	    text[512];
+	const char *why[VDI_NAME_FAULTS_MAX], *end = row->name + 1;
+	size_t	    size = strlen(row->name), wanted = 0, count;
+
+	if (row->size) {
+		size = row->size;
+		memset(text, row->name[0], size);
+		memcpy(text + size - strlen(end), end, strlen(end));
+	} else {
+		memcpy(text, row->name, size);
+	}
+	while (wanted < 2 && row->why[wanted])
+		wanted++;
+	count = vdi_validate_name(rule, (struct vd_bytes) { text, size }, why);
+	if (count != wanted)
+		fail_msg("rule %d: %.*s: %zu faults, %s", (int) rule, (int) size, text, count, count ? why[0] : "");
+	for (size_t i = 0; i < count; i++)
+		assert_string_equal(why[i], row->why[i]);
+}
+
+static void most_names_are_subdomains(void **state)
+{
+	static const struct row rows[] = {
+		{ "a" }, { "0" }, { "ok-name" }, { "a.b" }, { "0.0" }, { "1a.b-c.d" }, { "a", 63 }, { "a", 64 }, { "a", 253 }, { "a.b", 66 },
+		{ "a", 254, { MAX(253) } }, { "A", 254, { MAX(253), SUBDOMAIN } }, { "A", 0, { SUBDOMAIN } }, { "a_b", 0, { SUBDOMAIN } }, { "-a", 0, { SUBDOMAIN } },
+		{ "a-", 0, { SUBDOMAIN } }, { "a.", 0, { SUBDOMAIN } }, { ".a", 0, { SUBDOMAIN } }, { "a..b", 0, { SUBDOMAIN } }, { "a.-b", 0, { SUBDOMAIN } },
+		{ "a/b", 0, { SUBDOMAIN } }, { "a b", 0, { SUBDOMAIN } }, { "\xc3\xa4", 0, { SUBDOMAIN } }, { "..", 0, { SUBDOMAIN } }, { "system:x", 0, { SUBDOMAIN } },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(VDI_NAME_SUBDOMAIN, &rows[i]);
+}
+
+static void services_namespaces_and_stateful_sets_are_labels(void **state)
+{
+	static const struct row rows[] = {
+		{ "a" }, { "0" }, { "1a" }, { "ok-name" }, { "a", 63 }, { "a", 64, { MAX(63) } }, { "a.b", 0, { "must not contain dots" } }, { "0.0", 0, { "must not contain dots" } },
+		{ "a.b", 66, { MAX(63), "must not contain dots" } }, { "a-", 101, { MAX(63), LABEL } }, { "A", 0, { LABEL } }, { "a..b", 0, { LABEL } }, { "a.", 0, { LABEL } },
+		{ "-a", 0, { LABEL } }, { "a_b", 0, { LABEL } },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(VDI_NAME_LABEL, &rows[i]);
+}
+
+static void the_other_kinds_have_rules_of_their_own(void **state)
+{
+	static const struct row cron_jobs[] = {
+		{ "a", 52 }, { "a.b" }, { "a", 53, { MAX(52) } }, { "A", 0, { SUBDOMAIN } }, { "A", 60, { SUBDOMAIN, MAX(52) } }, { "a", 254, { MAX(253), MAX(52) } },
+	};
+	static const struct row events[] = {
+		{ "A b:\n\"" }, { "a..b" }, { "-" }, { "\xc3\xa4" }, { "a", 253 }, { ".", 0, { "may not be '.'" } }, { "..", 0, { "may not be '..'" } },
+		{ "a/b", 0, { "may not contain '/'" } }, { "a%b", 0, { "may not contain '%'" } }, { "a", 254, { MAX(253) } },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cron_jobs); i++)
+		check(VDI_NAME_CRON_JOB, &cron_jobs[i]);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(events); i++)
+		check(VDI_NAME_PATH_SEGMENT, &events[i]);
+}
+
+/* Each kind of the discovery with a name that tells its rule from the others. */
+static void every_kind_has_its_rule(void **state)
+{
+	static const struct {
+		const char	  *plural;
+		enum vdi_name_rule rule;
+	} others[] = { { "services", VDI_NAME_LABEL }, { "namespaces", VDI_NAME_LABEL }, { "statefulsets", VDI_NAME_LABEL }, { "cronjobs", VDI_NAME_CRON_JOB },
+		       { "events", VDI_NAME_PATH_SEGMENT } };
+	size_t found = 0;
+
+	for (size_t i = 0; i < vdi_resources_built_in_count; i++) {
+		enum vdi_name_rule rule = VDI_NAME_SUBDOMAIN;
+
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(others); k++)
+			if (strcmp(others[k].plural, vdi_resources_built_in[i].plural) == 0) {
+				rule = others[k].rule;
+				found++;
+			}
+		if (vdi_resources_built_in[i].name_rule != rule)
+			fail_msg("%s", vdi_resources_built_in[i].plural);
+	}
+	assert_int_equal(found, VDI_ARRAY_SIZE(others));
+}
+
+static void metadata_is_checked(void **state)
+{
+	static const struct {
+		enum vdi_name_rule rule;
+		const char	  *object, *faults;
+	} rows[] = {
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"a.b/c\":\"\"},\"annotations\":{\"x\":\"any \\n\"},\"finalizers\":[\"a/b\"]}}", "" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{}}", "metadata.name: Required value: name or generateName is required" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"g-x\",\"generateName\":\"g-\"}}", "" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"g.x\",\"generateName\":\"g.\"}}", "metadata.generateName: Invalid value: \"g.\": " SUBDOMAIN },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"-x\",\"generateName\":\"-\"}}",
+		  "[metadata.generateName: Invalid value: \"-\": " SUBDOMAIN ", metadata.name: Invalid value: \"-x\": " SUBDOMAIN "]" },
+		{ VDI_NAME_LABEL, "{\"metadata\":{\"name\":\"g.x\",\"generateName\":\"g.\"}}",
+		  "[metadata.generateName: Invalid value: \"g.\": " LABEL ", metadata.name: Invalid value: \"g.x\": must not contain dots]" },
+		{ VDI_NAME_PATH_SEGMENT, "{\"metadata\":{\"name\":\".x\",\"generateName\":\".\"}}", "" },
+		{ VDI_NAME_PATH_SEGMENT, "{\"metadata\":{\"name\":\"x\",\"generateName\":\"a/\"}}", "metadata.generateName: Invalid value: \"a/\": may not contain '/'" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"k\":\"-\"}}}", "metadata.labels: Invalid value: \"-\": " VALUE },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"k\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-\"}}}",
+		  "[metadata.labels: Invalid value: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-\": must be no more than 63 bytes, "
+		  "metadata.labels: Invalid value: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-\": " VALUE "]" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[{\"kind\":\"K\",\"name\":\"n\",\"uid\":\"u\"}]}}",
+		  "metadata.ownerReferences.apiVersion: Invalid value: \"\": version must not be empty" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"orphan\",\"foregroundDeletion\"]}}",
+		  "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	  tree = VDI_TREE_INIT;
+		struct vdi_faults faults = { 0 };
+		struct vdi_node	 *root;
+		struct vd_bytes	  got = VD_BYTES_NONE;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].object), &root, NULL), VD_OK);
+		vdi_validate_metadata(&tree, root, rows[i].rule, &faults);
+		if (faults.count)
+			got = vdi_faults_message(&faults);
+		if (!vd_bytes_equal(got, vd_bytes_of(rows[i].faults)))
+			fail_msg("%s: %.*s", rows[i].object, (int) got.size, got.size ? (const char *) got.data : "");
+		vdi_faults_fini(&faults);
+		vdi_tree_fini(&tree);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(most_names_are_subdomains),
+		cmocka_unit_test(services_namespaces_and_stateful_sets_are_labels),
+		cmocka_unit_test(the_other_kinds_have_rules_of_their_own),
+		cmocka_unit_test(every_kind_has_its_rule),
+		cmocka_unit_test(metadata_is_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
