@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "json_number.h"
 #include "log_steps.h"
 #include "mvcc_import.h"
 
@@ -20,12 +21,27 @@ struct load {
 	struct vdi_log_load_report report;
 };
 
+/* The store will be served to Go clients, to which a list with such a number is unreadable. Values of other encodings hold no text of numbers. */
+static vd_status check_numbers(const struct load *load, const struct vdi_log_change *change, struct vd_error *reterr)
+{
+	struct vd_bytes value = change->is_delete ? VD_BYTES_NONE : vd_kv_value(change->kv), number;
+	char		why[160];
+
+	if (value.size == 0 || *(const char *) value.data != '{' || !vdi_json_has_unfit_number(value, NULL, &number))
+		return VD_OK;
+	(void) snprintf(why, sizeof why, "the number %.*s fits neither int64 nor float64: no Go client could read the value", (int) VDI_MIN(number.size, (size_t) 40),
+			(const char *) number.data);
+	return vdi_log_steps_broken(load->steps, change->line, why, reterr);
+}
+
 static vd_status changes_of(struct load *load, const struct vdi_log_step *step, struct vd_error *reterr)
 {
 	if (!vdi_grow((void **) &load->changes, &load->capacity, step->count, sizeof *load->changes))
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	for (size_t i = 0; i < step->count; i++)
+	for (size_t i = 0; i < step->count; i++) {
+		VDI_TRY(check_numbers(load, &step->changes[i], reterr));
 		load->changes[i] = (struct vdi_import_change) { step->changes[i].is_delete, step->changes[i].kv };
+	}
 	return VD_OK;
 }
 

@@ -23,7 +23,8 @@ struct vdi_log_load_report {
 typedef void (*vdi_log_load_fn)(void *arg, uint64_t records, uint64_t all);
 
 /* As vd_store_open_mvcc, filled from the log at path ("-": standard input). Blocks until all of it is durable. VD_EXISTS: the store holds something already.
- * strict: a log that is torn at its end, or that its writer did not close, is VD_BAD_REQUEST. Further errors: as vdi_event_log_open and _next; VD_BAD_REQUEST names file and line. After any error nothing of the log can be seen in the store.
+ * strict: a log that is torn at its end, or that its writer did not close, is VD_BAD_REQUEST. Further errors: as vdi_event_log_open and _next; VD_BAD_REQUEST names file and line, also of a
+ * JSON object with a number that no Go client could read (json_number.h). After any error nothing of the log can be seen in the store.
  * tuning, progress and ret_report may be NULL. */
 VDI_MUST_USE vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
 					 const char *path, bool strict, vdi_log_load_fn progress, void *progress_arg, struct vd_store **ret_store, struct vdi_log_load_report *ret_report,

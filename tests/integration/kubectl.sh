@@ -325,6 +325,15 @@ succeeds "describe deployment" k describe deployment made -n $ns
 matches "describe deployment" '^Replicas: +1 desired' "$out"
 succeeds "scale deployment" k scale deployment made -n $ns --replicas=4
 same "after scale" 4 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
+succeeds "scale to zero" k scale deployment made -n $ns --replicas=0
+same "scale to zero" "deployment.apps/made scaled" "$out"
+same "after scale to zero" 0 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
+succeeds "scale back from zero" k scale deployment made -n $ns --current-replicas=0 --replicas=2
+same "after scale back from zero" 2 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
+# As a typed client does it: Go leaves a zero out.
+k get --raw "/apis/apps/v1/namespaces/$ns/deployments/made/scale" | jq -c 'del(.spec.replicas)' >zero.json
+succeeds "a scale without a number" k replace --raw "/apis/apps/v1/namespaces/$ns/deployments/made/scale" -f zero.json
+same "after a scale without a number" 0 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
 succeeds "edit" env KUBE_EDITOR="sed -i 's/b: two/b: edited/'" timeout 300 "$kubectl" --server "$SERVER" edit configmap made -n $ns
 same "edit" "configmap/made edited" "$out"
 same "after edit" edited "$(k get cm made -n $ns -o 'jsonpath={.data.b}')"
@@ -353,6 +362,84 @@ same "auth whoami" "system:anonymous" "$out"
 succeeds "delete them" k delete configmap,secret,deployment made -n $ns
 succeeds "delete namespace" k delete namespace $ns-made
 matches "delete namespace" "^namespace \"$ns-made\" deleted" "$out"
+
+# --- secrets: types, stringData, immutability
+succeeds "create secret tls" k create -n $ns -f - <<EOF
+{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s-tls"},"type":"kubernetes.io/tls","stringData":{"tls.crt":"c","tls.key":"k"}}
+EOF
+refuses "create secret tls without its key" k create -n $ns -f - <<EOF
+{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s-bad"},"type":"kubernetes.io/tls","stringData":{"tls.crt":"c"}}
+EOF
+matches "create secret tls without its key" 'Secret "s-bad" is invalid: data\[tls.key\]: Required value' "$out"
+succeeds "apply a secret" k apply -n $ns -f - <<EOF
+{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s-plain"},"data":{"a":"eA=="},"stringData":{"b":"y"}}
+EOF
+succeeds "create secret generic" k create secret generic s-typed -n $ns --type=example.com/my --from-literal=a=1 --from-literal=b=2 --from-literal=c=3
+same "what a secret holds" '{"data":{"a":"eA==","b":"eQ=="},"type":"Opaque"}' \
+	"$(k get secret s-plain -n $ns -o json | jq -cS '{data,type} + (if .stringData then {stringData} else {} end)')"
+same "secrets" 's-plain Opaque 2
+s-tls kubernetes.io/tls 2
+s-typed example.com/my 3' "$(k get secrets -n $ns --no-headers | awk '{ print $1, $2, $3 }')"
+matches "header of secrets" '^NAME +TYPE +DATA +AGE$' "$(k get secrets -n $ns | head -1)"
+same "secrets by type" secret/s-plain "$(k get secrets -n $ns --field-selector type=Opaque -o name)"
+same "secrets of other types" 'secret/s-tls
+secret/s-typed' "$(k get secrets -n $ns --field-selector 'type!=Opaque' -o name)"
+succeeds "describe secret" k describe secret s-plain -n $ns
+matches "describe secret" '^Type: +Opaque$' "$out"
+matches "describe secret" '^b: +1 bytes$' "$out"
+succeeds "apply it again" k apply -n $ns -f - <<EOF
+{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s-plain"},"data":{"a":"eA=="},"stringData":{"b":"z"}}
+EOF
+same "after apply" '{"a":"eA==","b":"eg=="}' "$(k get secret s-plain -n $ns -o json | jq -cS .data)"
+refuses "another type" k patch secret s-plain -n $ns -p '{"type":"x/y"}'
+matches "another type" 'Secret "s-plain" is invalid: type: Invalid value: "x/y": field is immutable' "$out"
+succeeds "create m-plain" k create configmap m-plain -n $ns --from-literal=a=x
+for kind in secret configmap; do
+	object=s-plain title=Secret
+	[ $kind = secret ] || object=m-plain title=ConfigMap
+	succeeds "make $kind immutable" k patch $kind $object -n $ns --type=merge -p '{"immutable":true}'
+	for type in merge strategic; do
+		refuses "$type: data of an immutable $kind" k patch $kind $object -n $ns --type=$type -p '{"data":{"new":"eA=="}}'
+		matches "$type: data of an immutable $kind" "$title \"$object\" is invalid: data: Forbidden: field is immutable when .immutable. is set" "$out"
+		refuses "$type: immutable of an immutable $kind" k patch $kind $object -n $ns --type=$type -p '{"immutable":null}'
+		matches "$type: immutable of an immutable $kind" "$title \"$object\" is invalid: immutable: Forbidden: field is immutable when .immutable. is set" "$out"
+	done
+	refuses "json: immutable of an immutable $kind" k patch $kind $object -n $ns --type=json -p '[{"op":"replace","path":"/immutable","value":false}]'
+	matches "json: immutable of an immutable $kind" 'immutable: Forbidden' "$out"
+	k get $kind $object -n $ns -o json | jq 'del(.data,.immutable)' >mutated.json
+	refuses "replace of an immutable $kind" k replace -f mutated.json
+	matches "replace of an immutable $kind" 'immutable: Forbidden: .*data: Forbidden' "$(printf %s "$out" | tr '\n' ' ')"
+	succeeds "label of an immutable $kind" k label $kind $object -n $ns fixed=yes
+done
+succeeds "delete secrets" k delete secret s-plain s-tls s-typed -n $ns
+succeeds "delete m-plain" k delete configmap m-plain -n $ns
+
+# --- names: each kind has its rule
+long=$(printf 'a%.0s' $(seq 64))
+refuses "service a.b" k create service clusterip a.b -n $ns --tcp=80
+matches "service a.b" 'Service "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots' "$out"
+refuses "service of 64 letters" k create service clusterip "$long" -n $ns --tcp=80
+matches "service of 64 letters" 'must be no more than 63 characters' "$out"
+succeeds "service of 63 letters" k create service clusterip "${long%a}" -n $ns --tcp=80
+succeeds "configmap of 66 characters" k create configmap "$long.b" -n $ns
+refuses "namespace a.b" k create namespace a.b
+matches "namespace a.b" 'Namespace "a.b" is invalid: .*must not contain dots' "$out"
+refuses "cronjob of 53 letters" k create cronjob "${long%aaaaaaaaaaa}" -n $ns --image=x --schedule='* * * * *'
+matches "cronjob of 53 letters" 'must be no more than 52 characters' "$out"
+succeeds "delete them" k delete service/"${long%a}" configmap/"$long.b" -n $ns
+
+# --- numbers that a Go client cannot read
+refuses "a number above float64" k create --raw "/apis/example.com/v1/namespaces/$ns/widgets" -f - <<EOF
+{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w-number","namespace":"$ns"},"spec":{"size":1e400}}
+EOF
+matches "a number above float64" 'cannot unmarshal number 1e400 into Go value of type float64' "$out"
+succeeds "a whole number as a fraction" k create --raw "/apis/example.com/v1/namespaces/$ns/widgets" -f - <<EOF
+{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w-number","namespace":"$ns"},"spec":{"size":1.0}}
+EOF
+same "a whole number as a fraction" '{"size":1}' "$(k get --raw "/apis/example.com/v1/namespaces/$ns/widgets/w-number" | jq -c .spec)"
+refuses "a patch with such a number" k patch widget w-number -n $ns --type=merge -p '{"spec":{"size":-1e309}}'
+matches "a patch with such a number" 'number -1e309' "$out"
+succeeds "delete it" k delete widget w-number -n $ns
 
 # --- watch
 : >watch.out

@@ -299,6 +299,8 @@ static void a_broken_line_is_named_and_nothing_is_loaded(void **state)
 		{ HEAD "{\"snapshotEnd\":5}\n", ":2: a snapshot ends" },
 		{ HEAD PUT(5, "a", "1") "{\"snapshot\":5}\n{\"snapshotEnd\":5}\n", ":3: a snapshot must come before" },
 		{ HEAD PUT(5, "a", "1") COMMIT(5) "{\"compact\":6}\n", ":4: compaction at 6" },
+		{ HEAD PUT(5, "a", "1") PUT(5, "b", "{\"x\":[1e5,-1e400]}") COMMIT(5), ":3: the number -1e400 fits neither int64 nor float64" },
+		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "{}") PUT(4, "b", "{\"x\":1e400}") "{\"snapshotEnd\":5}\n", ":4: the number 1e400" },
 	};
 
 	(void) state;
