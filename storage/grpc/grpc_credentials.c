@@ -31,6 +31,8 @@ vd_status vdi_grpc_credentials_server(const struct vdi_rpc_server_tls *tls, grpc
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a TLS server needs a certificate and its key");
 	if (tls->require_client_cert && tls->client_ca_path == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "client certificates cannot be required without a CA for them");
+	if (tls->min_version || tls->max_version || tls->cipher_suites || tls->allowed_hostnames || tls->crl_path)
+		return vd_error_set(reterr, VD_UNSUPPORTED, "TLS versions, cipher suites, host names and revoked certificates of clients cannot be chosen with gRPC's core");
 	VDI_TRY(vdi_rpc_pems_read(tls->client_ca_path, tls->cert_path, tls->key_path, &pems, reterr));
 	pair.cert_chain = pems.cert;
 	pair.private_key = pems.key;

@@ -14,24 +14,27 @@
 #include <openssl/x509v3.h>
 
 #include "h2_tls.h"
+#include "h2_tls_limits.h"
 #include "rpc_pems.h"
 #include "tls_socket.h"
 
 struct vdi_h2_tls {
-	SSL_CTX *context;
-	bool	 is_server;
-	bool	 takes_http1;
+	SSL_CTX	   *context;
+	bool	    is_server;
+	bool	    takes_http1;
+	const char *crl_path; /* of a server; NULL: none */
 };
 
 struct vdi_h2_link {
-	SSL *ssl;
-	bool is_server;
-	bool takes_http1;
-	bool is_http2;
-	bool is_up;
-	bool is_broken;
-	char why[200];
-	char name[]; /* that the certificate must be for */
+	SSL	   *ssl;
+	const char *crl_path;
+	bool	    is_server;
+	bool	    takes_http1;
+	bool	    is_http2;
+	bool	    is_up;
+	bool	    is_broken;
+	char	    why[200];
+	char	    name[]; /* that the certificate must be for */
 };
 
 /* ---- Contexts ---- */
@@ -180,14 +183,17 @@ vd_status vdi_h2_tls_new_server(const struct vdi_rpc_server_tls *tls, bool takes
 	status = make_context(true, &pems, &made, reterr);
 	if (status == VD_OK) {
 		made->takes_http1 = takes_http1;
+		made->crl_path = tls->crl_path;
 		SSL_CTX_set_alpn_select_cb(made->context, takes_http1 ? choose_or_pass : choose_protocol, NULL);
 		if (pems.ca)
 			SSL_CTX_set_verify(made->context, SSL_VERIFY_PEER | (tls->require_client_cert ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
-		if (pems.ca && !name_authorities(made->context, pems.ca)) {
-			made = vdi_h2_tls_free(made);
+		status = vdi_h2_tls_limits_set(made->context, tls, reterr);
+		if (status == VD_OK && pems.ca && !name_authorities(made->context, pems.ca))
 			status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-		} else
+		if (status == VD_OK)
 			*ret_tls = made;
+		else
+			(void) vdi_h2_tls_free(made);
 		ERR_clear_error();
 	}
 	vdi_rpc_pems_fini(&pems);
@@ -231,6 +237,7 @@ vd_status vdi_h2_link_new(struct vdi_h2_tls *tls, int fd, const char *name, stru
 		memcpy(link->name, name, name_size);
 	link->is_server = tls->is_server;
 	link->takes_http1 = tls->takes_http1;
+	link->crl_path = tls->crl_path;
 	link->ssl = SSL_new(tls->context);
 	if (link->ssl == NULL || (!tls->is_server && !expect_name(link->ssl, link->name)) || (bio = vdi_tls_socket_new(fd)) == NULL) {
 		ERR_clear_error();
@@ -324,6 +331,11 @@ vd_status vdi_h2_link_shake(struct vdi_h2_link *link, bool *ret_wants_write)
 	if (result != 1) {
 		note_failure(link, error, system_error);
 		ERR_clear_error();
+		return VD_IO;
+	}
+	if (link->crl_path && !vdi_h2_tls_limits_allow(link->ssl, link->crl_path)) {
+		link->is_broken = true;
+		(void) snprintf(link->why, sizeof link->why, "the client's certificate is revoked, or the revocation list cannot be read");
 		return VD_IO;
 	}
 	SSL_get0_alpn_selected(link->ssl, &protocol, &size);

@@ -16,7 +16,7 @@ struct vdi_h2_link;
 VDI_MUST_USE vd_status vdi_h2_tls_new_client(const struct vdi_rpc_tls *tls, struct vdi_h2_tls **ret_tls, struct vd_error *reterr);
 /* takes_http1: clients that speak no ALPN, or offer http/1.1 without h2, are shaken hands with, too (without a protocol agreed on, as Go's server does). */
 VDI_MUST_USE vd_status vdi_h2_tls_new_server(const struct vdi_rpc_server_tls *tls, bool takes_http1, struct vdi_h2_tls **ret_tls, struct vd_error *reterr);
-/* Links may outlive it. NULL is fine; returns NULL. */
+/* Links may outlive it, those of a server only without a crl_path. NULL is fine; returns NULL. */
 struct vdi_h2_tls *vdi_h2_tls_free(struct vdi_h2_tls *tls);
 
 /* One connection's. fd is borrowed. name (client only): the host name or the address in numbers that the server's certificate must be for. VD_NOMEM. */

@@ -24,6 +24,18 @@ bool rpc_certs_make(struct rpc_certs *certs)
 	       run(certs, "-keyout stranger.key -out stranger.pem -subj /CN=mallory -addext subjectAltName=DNS:localhost");
 }
 
+bool rpc_certs_revoke(const struct rpc_certs *certs, const char *certificate, const char *out)
+{
+	char command[1024];
+
+	snprintf(command, sizeof command,
+		 "cd %s && rm -f index && : >index && printf '[ca]\ndefault_ca=d\n[d]\ndatabase=index\ndefault_md=sha256\ndefault_crl_days=30\n' >ca.cnf && "
+		 "{ [ -z '%s' ] || openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -revoke '%s'; } >/dev/null 2>&1 && "
+		 "openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -gencrl -out %s >/dev/null 2>&1",
+		 certs->directory, certificate ? certificate : "", certificate ? certificate : "", out);
+	return system(command) == 0;
+}
+
 const char *rpc_certs_path(const struct rpc_certs *certs, const char *name)
 {
 	static char	paths[8][128];
