@@ -21,6 +21,7 @@ struct vdi_serve_rpc {
 	struct vdi_etcdserver *server;
 	struct vdi_rpc_server *transport;
 	struct vd_actor	      *worker; /* renders metrics, off the transport's threads */
+	bool		       without_calls;
 	struct vdi_lock	       lock;   /* "queue" */
 
 	/* Under the lock. */
@@ -89,9 +90,13 @@ static const struct vdi_serve_call_ops ops = {
 static void on_accepted(void *arg, struct vdi_rpc_server_call *transport, const char *method)
 {
 	struct vdi_serve_rpc *rpc = arg;
-	struct rpc_call	     *call = VDI_NEW(struct rpc_call);
+	struct rpc_call	     *call = rpc->without_calls ? NULL : VDI_NEW(struct rpc_call);
 
 	vdi_rpc_server_call_set_arg(transport, call);
+	if (rpc->without_calls) {
+		vdi_rpc_server_finish(transport, VDI_RPC_UNIMPLEMENTED, "this address is for health and metrics");
+		return;
+	}
 	if (call == NULL) {
 		vdi_rpc_server_finish(transport, VDI_RPC_RESOURCE_EXHAUSTED, vd_status_sentence(VD_NOMEM));
 		return;
@@ -219,6 +224,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 	if (rpc == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
 	rpc->server = server;
+	rpc->without_calls = options->without_calls;
 	rpc->last = &rpc->first;
 	vdi_lock_init(&rpc->lock, VDI_LOCK_QUEUE);
 	transport.arg = rpc;

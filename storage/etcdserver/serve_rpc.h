@@ -12,6 +12,7 @@ struct vdi_serve_rpc_options {
 	size_t				 listen_count;
 	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
 	bool				 without_http; /* remote calls only */
+	bool				 without_calls; /* HTTP endpoints only: each call is answered UNIMPLEMENTED */
 	unsigned			 streams_max; /* of one connection; 0: no bound */
 	size_t				 send_bytes_max; /* unsent bytes of one call; 0: the transport's default */
 	size_t				 unsent_bytes_max; /* of all calls together; 0: 1 GiB */

@@ -25,9 +25,9 @@ static void common_init(struct common *common, struct vdi_log_settings *log)
 	memset(common, 0, sizeof *common);
 	common->log = log;
 	common->options[0] = (struct vdi_option) { 0, "log-level", VDI_OPTION_CHOICE, "LEVEL", "error, warning, info or debug (default info)",
-						   &log->level, "error|warning|info|debug", NULL };
+						   &log->level, "error|warning|info|debug|warn|panic|fatal", NULL };
 	common->options[1] = (struct vdi_option) { 0, "log-format", VDI_OPTION_CHOICE, "FORMAT", "text or json (default text)", &log->format,
-						   "text|json", NULL };
+						   "text|json|console", NULL };
 	common->options[2] = (struct vdi_option) { 'h', "help", VDI_OPTION_FLAG, NULL, "show this help", &common->help, NULL, NULL };
 	common->options[3] = (struct vdi_option) { 0, "version", VDI_OPTION_FLAG, NULL, "show the version", &common->version, NULL, NULL };
 }
@@ -104,7 +104,21 @@ static bool is_choice(const char *choices, const char *text)
 	return false;
 }
 
-/* False: the mistake was said. */
+/* As Go's strconv.ParseBool. */
+static bool read_bool(const char *text, bool *ret_value)
+{
+	static const char *const words[][6] = { { "0", "f", "F", "false", "False", "FALSE" }, { "1", "t", "T", "true", "True", "TRUE" } };
+
+	for (size_t value = 0; value < VDI_ARRAY_SIZE(words); value++)
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(words[value]); i++)
+			if (strcmp(text, words[value][i]) == 0) {
+				*ret_value = value == 1;
+				return true;
+			}
+	return false;
+}
+
+/* text NULL: a flag without a value. False: the mistake was said. */
 static bool assign(const struct vdi_command *command, const struct vdi_option *option, const char *text)
 {
 	char	 *end;
@@ -114,7 +128,10 @@ static bool assign(const struct vdi_command *command, const struct vdi_option *o
 		*option->given = true;
 	switch (option->kind) {
 	case VDI_OPTION_FLAG:
-		*(bool *) option->target = true;
+		if (!read_bool(text ? text : "true", option->target)) {
+			(void) vdi_command_mistake(command, "--%s must be true or false, not \"%s\"", option->name, text);
+			return false;
+		}
 		return true;
 	case VDI_OPTION_TEXT:
 		*(const char **) option->target = text;
@@ -206,9 +223,6 @@ static bool take(struct parser *parser, const struct vdi_option *option, const c
 			return false;
 		}
 		value = parser->argv[++parser->at];
-	} else if (option->kind == VDI_OPTION_FLAG && value) {
-		(void) vdi_command_mistake(parser->command, "--%s takes no value", option->name);
-		return false;
 	}
 	return assign(parser->command, option, value);
 }
@@ -282,8 +296,13 @@ bool vdi_command_parse(const struct vdi_command *command, const struct vdi_optio
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 
+/* Other names of the same: Go's loggers have more levels. */
 enum vd_log_level vdi_command_log_level(const struct vdi_log_settings *log)
 {
+	if (strcmp(log->level, "warn") == 0)
+		return VD_LOG_WARNING;
+	if (strcmp(log->level, "panic") == 0 || strcmp(log->level, "fatal") == 0)
+		return VD_LOG_ERROR;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(level_names); i++)
 		if (strcmp(log->level, level_names[i]) == 0)
 			return (enum vd_log_level) i;

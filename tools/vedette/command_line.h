@@ -11,7 +11,7 @@
 enum vdi_exit { VDI_EXIT_OK = 0, VDI_EXIT_FAILED = 1, VDI_EXIT_USAGE = 2 };
 
 enum vdi_option_kind {
-	VDI_OPTION_FLAG,   /* bool */
+	VDI_OPTION_FLAG,   /* bool: "--name" is true; "--name=false" and whatever Go's strconv.ParseBool knows */
 	VDI_OPTION_TEXT,   /* const char * */
 	VDI_OPTION_NUMBER, /* int64_t, not negative */
 	VDI_OPTION_CHOICE, /* const char *, one of choices */

@@ -1,5 +1,7 @@
-/* vedette etcd: the embedded store behind etcd's protocol. Takes etcd's own flags where a user of one member would type them; those that mean nothing here
- * (peers, snapshots of a log, elections) are accepted and have no effect. */
+/* vedette etcd: the embedded store behind etcd's protocol. Takes the command line, environment and configuration file of an etcd (etcd_arguments.h); options that mean nothing to one
+ * member (peers, snapshots of a log, elections) are accepted with a warning.
+ *
+ * Listeners are of four kinds: calls in plain text, calls over TLS, and each of these for health and metrics alone. A transport has one kind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include "auto_compaction.h"
 #include "command_line.h"
 #include "command_process.h"
+#include "etcd_arguments.h"
 #include "etcd_port.h"
 #include "serve_http_port.h"
 #include "serve_rpc.h"
@@ -22,11 +25,19 @@
 
 #define URLS_MAX 16
 
+struct listeners {
+	struct vdi_etcd_listen parsed[URLS_MAX];
+	const char	      *addresses[URLS_MAX];
+	size_t		       count;
+};
+
 struct etcd {
 	const char *listen;
 	const char *listen_client_urls;
 	const char *advertise_client_urls;
 	const char *listen_peer_urls;
+	const char *initial_advertise_peer_urls;
+	const char *initial_cluster;
 	const char *name;
 	const char *data_dir;
 	const char *http_listen;
@@ -39,6 +50,13 @@ struct etcd {
 	const char *cert_file;
 	const char *key_file;
 	const char *trusted_ca_file;
+	const char *client_crl_file;
+	const char *allowed_hostnames;
+	const char *cipher_suites;
+	const char *tls_min_version;
+	const char *tls_max_version;
+	const char *auth_token;
+	const char *metrics;
 	vd_dur	    progress_interval;
 	int64_t	    request_bytes_max;
 	int64_t	    unsent_bytes_max;
@@ -51,21 +69,22 @@ struct etcd {
 	vd_dur	    keepalive_timeout;
 	bool	    memory;
 	bool	    client_cert_auth;
+	bool	    auto_tls;
 	bool	    insecure_no_auth;
 	bool	    no_sync;
 
 	/* Made of the texts above. */
-	char	   *texts[4]; /* owned: the lists below point into them */
-	const char *listen_addresses[URLS_MAX];
-	size_t	    listen_count;
+	char	   *texts[2]; /* owned: the lists of URLs below point into them */
+	struct listeners calls[2]; /* plain, TLS */
+	struct listeners http[2];
 	const char *client_urls[URLS_MAX];
 	size_t	    client_url_count;
 	const char *peer_urls[URLS_MAX];
 	size_t	    peer_url_count;
 	int64_t	    quota_bytes;
 	struct vdi_auto_compaction_options compaction;
-	bool	    is_tls;
-	char	    made_url[128];
+	char	    made_url[320];
+	char	    default_dir[256];
 	char	   *state_path;
 	void	   *restored_auth; /* of a snapshot */
 	size_t	    restored_auth_size;
@@ -96,23 +115,64 @@ static bool split(const char *text, char **kept, const char **parts, size_t *ret
 	return *ret_count > 0;
 }
 
+/* Adds the addresses of a list of URLs to the listeners of their kind. */
+static int add_listeners(const struct vdi_command *command, const struct etcd *etcd, const char *option, const char *urls, struct listeners listeners[2])
+{
+	char   url[320];
+	size_t size;
+
+	for (const char *at = urls; *at; at += size + (at[size] == ',')) {
+		struct vdi_etcd_listen parsed;
+		struct listeners      *to;
+		const char	      *mistake;
+
+		size = strcspn(at, ",");
+		(void) snprintf(url, sizeof url, "%.*s", (int) VDI_MIN(size, sizeof url - 1), at);
+		mistake = vdi_etcd_listen_parse(url, etcd->cert_file != NULL, &parsed);
+		if (mistake)
+			return vdi_command_mistake(command, "--%s: \"%s\": %s", option, url, mistake);
+		to = &listeners[parsed.is_tls];
+		if (to->count == URLS_MAX)
+			return vdi_command_mistake(command, "--%s: more than %d addresses", option, URLS_MAX);
+		to->parsed[to->count] = parsed;
+		to->addresses[to->count] = to->parsed[to->count].address;
+		to->count++;
+	}
+	return VDI_EXIT_OK;
+}
+
 static int read_addresses(const struct vdi_command *command, struct etcd *etcd)
 {
-	const char *text = etcd->listen ? etcd->listen : etcd->listen_client_urls ? etcd->listen_client_urls : "127.0.0.1:2379";
+	const char *peer_urls = etcd->initial_advertise_peer_urls ? etcd->initial_advertise_peer_urls : etcd->listen_peer_urls ? etcd->listen_peer_urls : "http://localhost:2380";
+	const char *urls = etcd->listen ? etcd->listen : etcd->listen_client_urls ? etcd->listen_client_urls : "127.0.0.1:2379";
+	int	    result = add_listeners(command, etcd, etcd->listen ? "listen" : "listen-client-urls", urls, etcd->calls);
 
-	if (!split(text, &etcd->texts[0], etcd->listen_addresses, &etcd->listen_count))
-		return vdi_command_mistake(command, "where to listen is no list of addresses: \"%s\"", text);
-	for (size_t i = 0; i < etcd->listen_count; i++) {
-		const char *address = vdi_etcd_address_of_url(etcd->listen_addresses[i], etcd->is_tls);
-
-		if (address == NULL)
-			return vdi_command_mistake(command, "\"%s\": https needs --cert-file and --key-file, http must not have them", etcd->listen_addresses[i]);
-		etcd->listen_addresses[i] = address;
-	}
-	if (etcd->advertise_client_urls && !split(etcd->advertise_client_urls, &etcd->texts[1], etcd->client_urls, &etcd->client_url_count))
+	if (result == VDI_EXIT_OK && etcd->http_listen)
+		result = add_listeners(command, etcd, "http-listen", etcd->http_listen, etcd->http);
+	if (result == VDI_EXIT_OK && etcd->listen_metrics_urls)
+		result = add_listeners(command, etcd, "listen-metrics-urls", etcd->listen_metrics_urls, etcd->http);
+	if (result == VDI_EXIT_OK && etcd->listen_client_http_urls)
+		result = add_listeners(command, etcd, "listen-client-http-urls", etcd->listen_client_http_urls, etcd->http);
+	if (result != VDI_EXIT_OK)
+		return result;
+	if (etcd->calls[0].count + etcd->calls[1].count == 0)
+		return vdi_command_mistake(command, "where to listen is no list of addresses: \"%s\"", urls);
+	if (etcd->advertise_client_urls && !split(etcd->advertise_client_urls, &etcd->texts[0], etcd->client_urls, &etcd->client_url_count))
 		return vdi_command_mistake(command, "--advertise-client-urls is no list of URLs");
-	if (!split(etcd->listen_peer_urls ? etcd->listen_peer_urls : "http://localhost:2380", &etcd->texts[2], etcd->peer_urls, &etcd->peer_url_count))
-		return vdi_command_mistake(command, "--listen-peer-urls is no list of URLs");
+	if (!split(peer_urls, &etcd->texts[1], etcd->peer_urls, &etcd->peer_url_count))
+		return vdi_command_mistake(command, "--%s is no list of URLs", etcd->initial_advertise_peer_urls ? "initial-advertise-peer-urls" : "listen-peer-urls");
+	return VDI_EXIT_OK;
+}
+
+/* "a=http://x,a=http://y" is one member, with another name in it a cluster: an empty store of its own is not what was meant. */
+static int check_cluster(const struct vdi_command *command, const struct etcd *etcd)
+{
+	const char *first = etcd->initial_cluster;
+	size_t	    size = first ? strcspn(first, "=") : 0;
+
+	for (const char *at = first; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (strncmp(at, first, size + 1) != 0)
+			return vdi_command_mistake(command, "--initial-cluster names several members, and this is always one alone: \"%s\"", first);
 	return VDI_EXIT_OK;
 }
 
@@ -159,6 +219,8 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
 	if (!etcd->cert_file != !etcd->key_file)
 		return vdi_command_mistake(command, "--cert-file and --key-file belong together");
+	if (etcd->auto_tls && !etcd->cert_file)
+		return vdi_command_mistake(command, "--auto-tls is not supported: --cert-file and --key-file name a certificate");
 	if (etcd->client_cert_auth && !(etcd->cert_file && etcd->trusted_ca_file))
 		return vdi_command_mistake(command, "--client-cert-auth needs --cert-file, --key-file and --trusted-ca-file");
 	if (etcd->txn_ops_max > 128 || etcd->txn_ops_max < 1)
@@ -169,14 +231,13 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 		return vdi_command_mistake(command, "--max-request-bytes must be from 1KiB to 64MiB");
 	if (etcd->unsent_bytes_max < (1 << 20))
 		return vdi_command_mistake(command, "--max-unsent-bytes must be 1MiB at least");
-	etcd->is_tls = etcd->cert_file != NULL;
-	if (etcd->data_dir == NULL)
-		etcd->data_dir = "./default.etcd";
-	if (etcd->http_listen == NULL)
-		etcd->http_listen = etcd->listen_metrics_urls ? etcd->listen_metrics_urls : etcd->listen_client_http_urls;
-	if (etcd->http_listen && (etcd->http_listen = vdi_etcd_address_of_url(etcd->http_listen, false)) == NULL)
-		return vdi_command_mistake(command, "health, version and metrics are served without TLS: --http-listen takes ADDR:PORT or http://ADDR:PORT, one of them");
-	result = read_addresses(command, etcd);
+	if (etcd->data_dir == NULL) {
+		(void) snprintf(etcd->default_dir, sizeof etcd->default_dir, "./%s.etcd", etcd->name);
+		etcd->data_dir = etcd->default_dir;
+	}
+	result = check_cluster(command, etcd);
+	if (result == VDI_EXIT_OK)
+		result = read_addresses(command, etcd);
 	if (result == VDI_EXIT_OK)
 		result = read_quota(command, etcd);
 	return result == VDI_EXIT_OK ? read_compaction(command, etcd) : result;
@@ -223,76 +284,121 @@ static vd_status open_store(struct etcd *etcd, const struct vd_env *env, struct 
 	return vd_store_open_mvcc(env, &options, ret_store, error);
 }
 
-static bool is_guarded(const struct etcd *etcd, const struct vdi_etcdserver *server)
-{
-	return (etcd->is_tls && etcd->client_cert_auth) || vdi_auth_is_enabled(server->auth);
-}
-
 /* Nothing is served beyond this machine without authentication, unless that was asked for. */
 static const char *find_exposed(const struct etcd *etcd, const struct vdi_etcdserver *server)
 {
-	if (etcd->insecure_no_auth)
-		return NULL;
-	for (size_t i = 0; i < etcd->listen_count; i++)
-		if (!vdi_etcd_is_loopback(etcd->listen_addresses[i]) && !is_guarded(etcd, server))
-			return etcd->listen_addresses[i];
-	return etcd->http_listen && !vdi_etcd_is_loopback(etcd->http_listen) ? etcd->http_listen : NULL;
+	for (int is_tls = 0; is_tls < 2; is_tls++) {
+		bool is_guarded = is_tls && etcd->client_cert_auth;
+
+		for (size_t i = 0; i < etcd->calls[is_tls].count && !is_guarded && !vdi_auth_is_enabled(server->auth); i++)
+			if (!vdi_etcd_is_loopback(etcd->calls[is_tls].addresses[i]))
+				return etcd->calls[is_tls].addresses[i];
+		for (size_t i = 0; i < etcd->http[is_tls].count && !is_guarded; i++)
+			if (!vdi_etcd_is_loopback(etcd->http[is_tls].addresses[i]))
+				return etcd->http[is_tls].addresses[i];
+	}
+	return NULL;
 }
 
-static void say_ready(const struct etcd *etcd, struct vdi_serve_rpc *rpc, struct vdi_serve_http_port *http)
+/* ---- Ports ---- */
+
+struct ports {
+	struct vdi_serve_rpc	   *calls[2]; /* plain, TLS; NULL: none */
+	struct vdi_serve_rpc	   *https;
+	struct vdi_serve_http_port *http[URLS_MAX];
+};
+
+static void say_ready(const struct etcd *etcd, const struct ports *ports)
 {
-	char   line[512];
+	char   line[2048];
 	size_t size = (size_t) snprintf(line, sizeof line, "vedette: ready");
 
-	for (size_t i = 0; i < etcd->listen_count && size < sizeof line; i++)
-		size += (size_t) snprintf(line + size, sizeof line - size, " etcd %s", vdi_serve_rpc_address(rpc, i));
-	if (http && size < sizeof line)
-		(void) snprintf(line + size, sizeof line - size, " http %s", vdi_serve_http_port_address(http));
+	for (int is_tls = 0; is_tls < 2; is_tls++)
+		for (size_t i = 0; i < etcd->calls[is_tls].count && size < sizeof line; i++)
+			size += (size_t) snprintf(line + size, sizeof line - size, " etcd %s", vdi_serve_rpc_address(ports->calls[is_tls], i));
+	for (size_t i = 0; i < etcd->http[0].count && size < sizeof line; i++)
+		size += (size_t) snprintf(line + size, sizeof line - size, " http %s", vdi_serve_http_port_address(ports->http[i]));
+	for (size_t i = 0; i < etcd->http[1].count && size < sizeof line; i++)
+		size += (size_t) snprintf(line + size, sizeof line - size, " https %s", vdi_serve_rpc_address(ports->https, i));
 	(void) fprintf(stderr, "%s\n", line);
 	(void) fflush(stderr);
 }
 
-static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdserver *server, const sigset_t *signals)
+static vd_status open_ports(const struct etcd *etcd, struct vdi_etcdserver *server, struct ports *ports, struct vd_error *reterr)
 {
 	struct vdi_rpc_server_tls tls = { .cert_path = etcd->cert_file,
 					  .key_path = etcd->key_file,
 					  .client_ca_path = etcd->trusted_ca_file,
-					  .require_client_cert = etcd->client_cert_auth };
-	struct vdi_serve_rpc_options options = { .listen = etcd->listen_addresses,
-						 .listen_count = etcd->listen_count,
-						 .tls = etcd->is_tls ? &tls : NULL,
-						 .unsent_bytes_max = (size_t) etcd->unsent_bytes_max,
-						 .without_http = etcd->listen_client_http_urls != NULL,
+					  .require_client_cert = etcd->client_cert_auth,
+					  .min_version = etcd->tls_min_version,
+					  .max_version = etcd->tls_max_version,
+					  .cipher_suites = etcd->cipher_suites,
+					  .allowed_hostnames = etcd->allowed_hostnames,
+					  .crl_path = etcd->client_crl_file };
+	struct vdi_serve_rpc_options options = { .unsent_bytes_max = (size_t) etcd->unsent_bytes_max,
 						 .streams_max = etcd->streams_max,
 						 .ping_interval_min = etcd->ping_interval_min,
 						 .keepalive_time = etcd->keepalive_interval,
 						 .keepalive_timeout = etcd->keepalive_timeout };
+
+	for (size_t i = 0; i < etcd->http[0].count; i++)
+		VDI_TRY(vdi_serve_http_port_new(server, etcd->http[0].addresses[i], &ports->http[i], reterr));
+	if (etcd->http[1].count && VDI_RPC_IS_GRPC)
+		return vd_error_set(reterr, VD_UNSUPPORTED, "health and metrics over https: this program was built with gRPC's core, which does not serve them");
+	if (etcd->http[1].count) {
+		options.listen = etcd->http[1].addresses;
+		options.listen_count = etcd->http[1].count;
+		options.tls = &tls;
+		options.without_calls = true;
+		VDI_TRY(vdi_serve_rpc_new(server, &options, &ports->https, reterr));
+		options.without_calls = false;
+	}
+	options.without_http = etcd->listen_client_http_urls != NULL;
+	for (int is_tls = 0; is_tls < 2; is_tls++) {
+		options.listen = etcd->calls[is_tls].addresses;
+		options.listen_count = etcd->calls[is_tls].count;
+		options.tls = is_tls ? &tls : NULL;
+		if (options.listen_count)
+			VDI_TRY(vdi_serve_rpc_new(server, &options, &ports->calls[is_tls], reterr));
+	}
+	return VD_OK;
+}
+
+static void close_ports(struct ports *ports)
+{
+	(void) vdi_serve_rpc_close(ports->calls[0]);
+	(void) vdi_serve_rpc_close(ports->calls[1]);
+	(void) vdi_serve_rpc_close(ports->https);
+	for (size_t i = 0; i < URLS_MAX; i++)
+		(void) vdi_serve_http_port_free(ports->http[i]);
+}
+
+static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdserver *server, const sigset_t *signals)
+{
 	struct vdi_auto_compaction *compaction = NULL;
-	struct vdi_serve_http_port *http = NULL;
-	struct vdi_serve_rpc	   *rpc = NULL;
+	struct ports		    ports = { 0 };
 	struct vd_error		    error = { .code = VD_OK };
 	int			    result = VDI_EXIT_OK;
 
-	if (etcd->http_listen)
-		error.code = vdi_serve_http_port_new(server, etcd->http_listen, &http, &error);
-	if (error.code == VD_OK && (etcd->compaction.period.ns || etcd->compaction.revisions))
+	if (etcd->compaction.period.ns || etcd->compaction.revisions)
 		error.code = vdi_auto_compaction_new(env, &etcd->compaction, &compaction);
 	if (error.code == VD_OK)
-		error.code = vdi_serve_rpc_new(server, &options, &rpc, &error);
+		error.code = open_ports(etcd, server, &ports, &error);
 	if (error.code == VD_OK) {
 		if (etcd->client_url_count == 0) {
+			int first = ports.calls[0] == NULL;
+
 			/* What others are told to connect to is where we really listen. */
-			(void) snprintf(etcd->made_url, sizeof etcd->made_url, "%s://%s", etcd->is_tls ? "https" : "http", vdi_serve_rpc_address(rpc, 0));
+			vdi_etcd_listen_url(vdi_serve_rpc_address(ports.calls[first], 0), first, etcd->made_url, sizeof etcd->made_url);
 			vdi_etcdserver_set_client_url(server, etcd->made_url);
 		}
-		say_ready(etcd, rpc, http);
+		say_ready(etcd, &ports);
 		vdi_command_wait_for_signal(signals);
 	} else {
 		result = fail("", &error);
 	}
-	(void) vdi_serve_rpc_close(rpc);
+	close_ports(&ports);
 	(void) vdi_auto_compaction_free(compaction);
-	(void) vdi_serve_http_port_free(http);
 	return result;
 }
 
@@ -325,7 +431,7 @@ static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_
 		error.code = vdi_auth_restore(server->auth, (struct vd_bytes) { etcd->restored_auth, etcd->restored_auth_size });
 	if (error.code != VD_OK) {
 		result = fail("", &error);
-	} else if ((exposed = find_exposed(etcd, server)) != NULL) {
+	} else if (!etcd->insecure_no_auth && (exposed = find_exposed(etcd, server)) != NULL) {
 		(void) fprintf(stderr,
 			       "vedette etcd: %s can be reached from other machines, and nothing asks who they are: use --client-cert-auth, enable authentication, "
 			       "or say --insecure-no-auth\n",
@@ -367,24 +473,23 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 			     .keepalive_interval = VD_SECONDS(7200),
 			     .keepalive_timeout = VD_SECONDS(20) };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
+	struct vdi_etcd_arguments arguments;
 	const char	       *ignored;
-	bool			ignored_flag;
 	size_t			operand_count;
 	int			result;
 	const struct vdi_option table[] = {
 		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:2379)", &etcd.listen },
-		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./default.etcd)", &etcd.data_dir },
+		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./NAME.etcd)", &etcd.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &etcd.memory },
 		{ 0, "restore", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from a snapshot of an etcd or of ours", &etcd.restore },
-		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve /health, /version, /metrics, /livez and /readyz there too, without TLS", &etcd.http_listen },
-		{ 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URL", "the same as --http-listen, as etcd writes it", &etcd.listen_metrics_urls },
-		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URL", "the same, and no longer where clients are", &etcd.listen_client_http_urls },
+		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve /health, /version, /metrics, /livez and /readyz there too", &etcd.http_listen },
+		{ 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URLS", "the same as --http-listen, as etcd writes it: http or https", &etcd.listen_metrics_urls },
+		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URLS", "the same, and no longer where clients are", &etcd.listen_client_http_urls },
 		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve other machines although nothing asks who they are", &etcd.insecure_no_auth },
 		{ 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
-		{ 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS", "the same as --listen, as etcd writes it", &etcd.listen_client_urls },
+		{ 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS", "the same as --listen, as etcd writes it: http, https, unix or unixs", &etcd.listen_client_urls },
 		{ 0, "advertise-client-urls", VDI_OPTION_TEXT, "URLS", "what clients are told (default: where it listens)", &etcd.advertise_client_urls },
 		{ 0, "watch-progress-notify-interval", VDI_OPTION_DURATION, "DURATION", "of progress for idle watches (default 10m)", &etcd.progress_interval },
-		{ 0, "experimental-watch-progress-notify-interval", VDI_OPTION_DURATION, "DURATION", "the same, by its older name", &etcd.progress_interval },
 		{ 0, "quota-backend-bytes", VDI_OPTION_TEXT, "SIZE", "writes are refused beyond it (default 2GiB; -1: no quota)", &etcd.quota },
 		{ 0, "max-request-bytes", VDI_OPTION_BYTES, "SIZE", "of one request (default 1.5MiB)", &etcd.request_bytes_max },
 		{ 0, "max-unsent-bytes", VDI_OPTION_BYTES, "SIZE", "of all answers and events that clients have not read (default 1GiB)", &etcd.unsent_bytes_max },
@@ -396,6 +501,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "cert-file", VDI_OPTION_TEXT, "FILE", "certificate of the server (PEM): serves TLS", &etcd.cert_file },
 		{ 0, "key-file", VDI_OPTION_TEXT, "FILE", "and its key", &etcd.key_file },
 		{ 0, "trusted-ca-file", VDI_OPTION_TEXT, "FILE", "whose client certificates are believed", &etcd.trusted_ca_file },
+		{ 0, "client-crl-file", VDI_OPTION_TEXT, "FILE", "revoked client certificates (PEM or DER); read for each connection", &etcd.client_crl_file },
+		{ 0, "client-cert-allowed-hostname", VDI_OPTION_TEXT, "NAMES", "client certificates must be valid for one of these host names", &etcd.allowed_hostnames },
+		{ 0, "cipher-suites", VDI_OPTION_TEXT, "NAMES", "of TLS 1.2, by IANA's names (default: ECDHE with AES-GCM or ChaCha20)", &etcd.cipher_suites },
+		{ 0, "tls-min-version", VDI_OPTION_CHOICE, "VERSION", "TLS1.2 or TLS1.3 (default TLS1.2)", &etcd.tls_min_version, "TLS1.2|TLS1.3" },
+		{ 0, "tls-max-version", VDI_OPTION_CHOICE, "VERSION", "TLS1.2 or TLS1.3 (default TLS1.3)", &etcd.tls_max_version, "TLS1.2|TLS1.3" },
+		{ 0, "auto-tls", VDI_OPTION_FLAG, NULL, "refused: a certificate must be given", &etcd.auto_tls },
 		{ 0, "client-cert-auth", VDI_OPTION_FLAG, NULL, "clients must show a certificate; its common name is their user", &etcd.client_cert_auth },
 		{ 0, "bcrypt-cost", VDI_OPTION_COUNT, "N", "of password hashes (default 10)", &etcd.bcrypt_cost },
 		{ 0, "auth-token-ttl", VDI_OPTION_COUNT, "SECONDS", "life of an unused token (default 300)", &etcd.token_ttl_s },
@@ -404,22 +515,20 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "grpc-keepalive-timeout", VDI_OPTION_DURATION, "DURATION", "until a silent connection is closed (default 20s)", &etcd.keepalive_timeout },
 		{ 0, "unsafe-no-fsync", VDI_OPTION_FLAG, NULL, "acknowledged is not durable: for tests and measurements only", &etcd.no_sync },
 		{ 0, "listen-peer-urls", VDI_OPTION_TEXT, "URLS", "shown in the list of members; there are no peers", &etcd.listen_peer_urls },
-		/* Accepted from command lines made for etcd. */
-		{ 0, "initial-advertise-peer-urls", VDI_OPTION_TEXT, "URLS", "no effect", &ignored },
-		{ 0, "initial-cluster", VDI_OPTION_TEXT, "TEXT", "no effect", &ignored },
-		{ 0, "initial-cluster-token", VDI_OPTION_TEXT, "TEXT", "no effect", &ignored },
-		{ 0, "initial-cluster-state", VDI_OPTION_TEXT, "TEXT", "no effect", &ignored },
-		{ 0, "snapshot-count", VDI_OPTION_TEXT, "N", "no effect", &ignored },
-		{ 0, "heartbeat-interval", VDI_OPTION_TEXT, "MS", "no effect", &ignored },
-		{ 0, "election-timeout", VDI_OPTION_TEXT, "MS", "no effect", &ignored },
-		{ 0, "auth-token", VDI_OPTION_CHOICE, "KIND", "simple", &ignored, "simple" },
-		{ 0, "logger", VDI_OPTION_TEXT, "NAME", "no effect", &ignored },
-		{ 0, "log-outputs", VDI_OPTION_TEXT, "NAMES", "no effect", &ignored },
-		{ 0, "strict-reconfig-check", VDI_OPTION_FLAG, NULL, "no effect", &ignored_flag },
+		{ 0, "initial-advertise-peer-urls", VDI_OPTION_TEXT, "URLS", "shown in the list of members instead", &etcd.initial_advertise_peer_urls },
+		{ 0, "initial-cluster", VDI_OPTION_TEXT, "NAME=URL", "refused if it names several members", &etcd.initial_cluster },
+		{ 0, "auth-token", VDI_OPTION_CHOICE, "KIND", "kind of tokens (simple)", &etcd.auth_token, "simple" },
+		{ 0, "metrics", VDI_OPTION_CHOICE, "LEVEL", "basic or extensive: the same here (default basic)", &etcd.metrics, "basic|extensive" },
+		{ 0, "config-file", VDI_OPTION_TEXT, "FILE", "YAML as for etcd; etcd's options beside it and ETCD_... do not count then", &ignored },
 	};
 
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
+	if (!vdi_etcd_arguments_init(command, table, VDI_ARRAY_SIZE(table), argc, argv, environ, &arguments, &result))
 		return result;
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), (int) arguments.argc, arguments.argv, NULL, 0, &operand_count, &log, &result)) {
+		vdi_etcd_arguments_fini(&arguments);
+		return result;
+	}
+	vdi_etcd_arguments_warn(&arguments, &log);
 	result = read_options(command, &etcd);
 	if (result == VDI_EXIT_OK && !etcd.memory) {
 		size_t size = strlen(etcd.data_dir) + sizeof "/etcd";
@@ -436,6 +545,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	vdi_free(etcd.restored_auth);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(etcd.texts); i++)
 		vdi_free(etcd.texts[i]);
+	vdi_etcd_arguments_fini(&arguments);
 	return result;
 }
 

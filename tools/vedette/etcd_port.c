@@ -1,10 +1,14 @@
 /* See the header. */
 #include "etcd_port.h"
+
+#include <stdio.h>
 #include "loopback.h"
 
 bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct vdi_etcd_port_options *options, int *ret_exit)
 {
-	bool has_more = options->cert_file || options->key_file || options->trusted_ca_file || options->client_cert_auth;
+	bool		       has_more = options->cert_file || options->key_file || options->trusted_ca_file || options->client_cert_auth;
+	struct vdi_etcd_listen listen;
+	const char	      *mistake = options->listen ? vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen) : NULL;
 
 	*ret_exit = VDI_EXIT_OK;
 	if (options->listen == NULL && has_more)
@@ -13,9 +17,8 @@ bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct
 		*ret_exit = vdi_command_mistake(command, "--etcd-listen-cert-file and --etcd-listen-key-file belong together");
 	else if (options->client_cert_auth && !(options->cert_file && options->trusted_ca_file))
 		*ret_exit = vdi_command_mistake(command, "--etcd-listen-client-cert-auth needs --etcd-listen-cert-file, -key-file and -trusted-ca-file");
-	else if (options->listen && vdi_etcd_address_of_url(options->listen, options->cert_file != NULL) == NULL)
-		*ret_exit = vdi_command_mistake(command, "--etcd-listen \"%s\": https needs --etcd-listen-cert-file and -key-file, http must not have them",
-						options->listen);
+	else if (mistake)
+		*ret_exit = vdi_command_mistake(command, "--etcd-listen \"%s\": %s", options->listen, mistake);
 	return *ret_exit == VDI_EXIT_OK;
 }
 
@@ -24,20 +27,41 @@ bool vdi_etcd_is_loopback(const char *address)
 	return strncmp(address, "unix:", 5) == 0 || vdi_loopback_has_host(vd_bytes_of(address));
 }
 
-const char *vdi_etcd_address_of_url(const char *url, bool is_tls)
+const char *vdi_etcd_listen_parse(const char *url, bool has_certificate, struct vdi_etcd_listen *ret_listen)
 {
-	if (strncmp(url, "http://", 7) == 0)
-		return is_tls ? NULL : url + 7;
-	if (strncmp(url, "https://", 8) == 0)
-		return is_tls ? url + 8 : NULL;
-	if (strncmp(url, "unix://", 7) == 0 || strncmp(url, "unix:", 5) == 0)
-		return url;
-	return strstr(url, "://") ? NULL : url;
+	static const struct {
+		const char *scheme;
+		const char *prefix; /* of the address */
+		bool	    is_tls;
+	} schemes[] = { { "http://", "", false }, { "https://", "", true }, { "unixs:", "unix:", true }, { "unix:", "unix:", false } };
+	const char *rest = url, *prefix = "";
+
+	ret_listen->is_tls = has_certificate;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(schemes); i++)
+		if (strncmp(url, schemes[i].scheme, strlen(schemes[i].scheme)) == 0) {
+			ret_listen->is_tls = schemes[i].is_tls;
+			prefix = schemes[i].prefix;
+			rest = url + strlen(schemes[i].scheme);
+			break;
+		}
+	if (strstr(rest, "://"))
+		return "the scheme must be http, https, unix or unixs";
+	if (ret_listen->is_tls && !has_certificate)
+		return "https and unixs need a certificate and its key";
+	if (*rest == 0 || (size_t) snprintf(ret_listen->address, sizeof ret_listen->address, "%s%s", prefix, rest) >= sizeof ret_listen->address)
+		return "it is empty or too long";
+	return NULL;
+}
+
+void vdi_etcd_listen_url(const char *address, bool is_tls, char *ret_url, size_t size)
+{
+	if (strncmp(address, "unix:", 5) == 0)
+		(void) snprintf(ret_url, size, "%s://%s", is_tls ? "unixs" : "unix", address + 5 + (strncmp(address + 5, "//", 2) == 0 ? 2 : 0));
+	else
+		(void) snprintf(ret_url, size, "%s://%s", is_tls ? "https" : "http", address);
 }
 
 #if VDI_ETCD
-
-#include <stdio.h>
 
 #include "auth.h"
 #include "serve_rpc.h"
@@ -46,7 +70,7 @@ struct vdi_etcd_port {
 	struct vdi_etcdserver *server;
 	struct vdi_serve_rpc  *rpc;
 	char		      *state_path;
-	char		       url[128];
+	char		       url[320];
 };
 
 static vd_status open_server(const struct vd_env *env, struct vd_store *store, bool client_cert_auth, const char *data_dir, struct vdi_etcd_port *port,
@@ -66,42 +90,44 @@ static vd_status open_server(const struct vd_env *env, struct vd_store *store, b
 	return vdi_etcdserver_new(env, &options, &port->server, reterr);
 }
 
-static vd_status check_exposure(const struct vdi_etcd_port_options *options, const char *address, const struct vdi_etcd_port *port, struct vd_error *reterr)
+static vd_status check_exposure(const struct vdi_etcd_port_options *options, const struct vdi_etcd_listen *listen, const struct vdi_etcd_port *port, struct vd_error *reterr)
 {
-	if (options->insecure_no_auth || vdi_etcd_is_loopback(address) || (options->cert_file && options->client_cert_auth) ||
+	if (options->insecure_no_auth || vdi_etcd_is_loopback(listen->address) || (listen->is_tls && options->client_cert_auth) ||
 	    vdi_auth_is_enabled(port->server->auth))
 		return VD_OK;
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 			    "--etcd-listen %s can be reached from other machines, and nothing asks who they are: use --etcd-listen-client-cert-auth, enable "
 			    "authentication, or say --insecure-no-auth",
-			    address);
+			    listen->address);
 }
 
 vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store, const struct vdi_etcd_port_options *options, const char *data_dir,
 			     struct vdi_etcd_port **ret_port, struct vd_error *reterr)
 {
-	bool			     is_tls = options->cert_file != NULL;
-	const char		    *address = vdi_etcd_address_of_url(options->listen, is_tls);
+	struct vdi_etcd_listen	     listen;
+	const char		    *mistake = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
+	const char		    *address = listen.address;
 	struct vdi_rpc_server_tls    tls = { .cert_path = options->cert_file,
 					     .key_path = options->key_file,
 					     .client_ca_path = options->trusted_ca_file,
 					     .require_client_cert = options->client_cert_auth };
-	struct vdi_serve_rpc_options rpc = { .listen = &address, .listen_count = 1, .tls = is_tls ? &tls : NULL };
+	struct vdi_serve_rpc_options rpc = { .listen = &address, .listen_count = 1, .tls = listen.is_tls ? &tls : NULL };
 	struct vdi_etcd_port	    *port = VDI_NEW(struct vdi_etcd_port);
 	vd_status		     status;
 
 	if (port == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "no memory");
+	VDI_CHECK(mistake == NULL); /* vdi_etcd_port_options_check */
 	status = open_server(env, store, options->client_cert_auth, data_dir, port, reterr);
 	if (status == VD_OK)
-		status = check_exposure(options, address, port, reterr);
+		status = check_exposure(options, &listen, port, reterr);
 	if (status == VD_OK)
 		status = vdi_serve_rpc_new(port->server, &rpc, &port->rpc, reterr);
 	if (status != VD_OK) {
 		(void) vdi_etcd_port_close(port);
 		return status;
 	}
-	(void) snprintf(port->url, sizeof port->url, "%s://%s", is_tls ? "https" : "http", vdi_serve_rpc_address(port->rpc, 0));
+	vdi_etcd_listen_url(vdi_serve_rpc_address(port->rpc, 0), listen.is_tls, port->url, sizeof port->url);
 	vdi_etcdserver_set_client_url(port->server, port->url);
 	*ret_port = port;
 	return VD_OK;

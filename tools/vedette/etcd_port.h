@@ -43,7 +43,14 @@ struct vdi_etcd_port *vdi_etcd_port_close(struct vdi_etcd_port *port);
 
 /* Nobody on another machine can reach it. */
 bool vdi_etcd_is_loopback(const char *address);
-/* "http://127.0.0.1:2379" -> "127.0.0.1:2379"; NULL: the scheme does not fit. */
-const char *vdi_etcd_address_of_url(const char *url, bool is_tls);
+/* An address to listen on: "127.0.0.1:2379", "unix:/path". */
+struct vdi_etcd_listen {
+	bool is_tls;
+	char address[288];
+};
+/* http: and unix: are plain, https: and unixs: are TLS, as in etcd; an address without a scheme is TLS if there is a certificate. NULL, or what is wrong with it. */
+VDI_MUST_USE const char *vdi_etcd_listen_parse(const char *url, bool has_certificate, struct vdi_etcd_listen *ret_listen);
+/* As a client writes it: "https://127.0.0.1:2379", "unixs:///path". */
+void vdi_etcd_listen_url(const char *address, bool is_tls, char *ret_url, size_t size);
 
 #endif

@@ -1,126 +1,11 @@
-/* See the header. The YAML becomes a tree of jansson's, in which everything that is no mapping or sequence is a string; bounded in depth and size. */
+/* See the header. */
 #include "kubeconfig_read.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#if VDI_YAML
-#include <yaml.h>
-#endif
 
 #include "base64.h"
-
-#define FILE_SIZE_MAX ((size_t) 4 << 20)
-#define DEPTH_MAX 16
-/* Mappings, sequences and texts together. An alias counts as often as it stands somewhere: a few lines of aliases of aliases would be billions. */
-#define NODES_MAX 100000
-
-static vd_status read_file(const char *path, size_t size_max, char **ret_text, size_t *ret_size, struct vd_error *reterr)
-{
-	FILE  *file = fopen(path, "re");
-	char  *text;
-	size_t size;
-
-	if (file == NULL)
-		return vd_error_set(reterr, VD_NOT_FOUND, "cannot open %s", path);
-	text = vdi_alloc(size_max + 1);
-	if (text == NULL) {
-		(void) fclose(file);
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	}
-	size = fread(text, 1, size_max + 1, file);
-	if (ferror(file) || size > size_max) {
-		(void) vd_error_set(reterr, VD_IO, "%s %s", path, ferror(file) ? "cannot be read" : "is too large");
-		(void) fclose(file);
-		vdi_free(text);
-		return VD_IO;
-	}
-	(void) fclose(file);
-	text[size] = 0;
-	*ret_text = text;
-	*ret_size = size;
-	return VD_OK;
-}
-
-/* ---- YAML ---- */
-
-#if VDI_YAML
-struct growing {
-	yaml_document_t *document;
-	size_t		 nodes;
-};
-
-static json_t *tree_of(struct growing *growing, int number, unsigned depth);
-
-static bool fill_mapping(struct growing *growing, yaml_node_t *node, unsigned depth, json_t *object)
-{
-	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
-		yaml_node_t *key = yaml_document_get_node(growing->document, pair->key);
-
-		if (key == NULL || key->type != YAML_SCALAR_NODE ||
-		    json_object_set_new(object, (const char *) key->data.scalar.value, tree_of(growing, pair->value, depth + 1)) != 0)
-			return false;
-	}
-	return true;
-}
-
-static bool fill_sequence(struct growing *growing, yaml_node_t *node, unsigned depth, json_t *array)
-{
-	for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++)
-		if (json_array_append_new(array, tree_of(growing, *item, depth + 1)) != 0)
-			return false;
-	return true;
-}
-
-/* NULL, which jansson's functions answer with a failure: too deep, too much, no text, no memory. */
-static json_t *tree_of(struct growing *growing, int number, unsigned depth)
-{
-	yaml_node_t *node = yaml_document_get_node(growing->document, number);
-	json_t	    *tree;
-	bool	     is_good;
-
-	if (node == NULL || depth > DEPTH_MAX || ++growing->nodes > NODES_MAX)
-		return NULL;
-	if (node->type == YAML_SCALAR_NODE)
-		return json_stringn((const char *) node->data.scalar.value, node->data.scalar.length);
-	tree = node->type == YAML_MAPPING_NODE ? json_object() : json_array();
-	is_good = node->type == YAML_MAPPING_NODE ? fill_mapping(growing, node, depth, tree) : fill_sequence(growing, node, depth, tree);
-	if (is_good)
-		return tree;
-	json_decref(tree);
-	return NULL;
-}
-
-static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree, struct vd_error *reterr)
-{
-	yaml_parser_t	parser;
-	yaml_document_t document;
-	struct growing	growing = { &document, 0 };
-	vd_status	status = VD_OK;
-
-	if (!yaml_parser_initialize(&parser))
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	yaml_parser_set_input_string(&parser, (const unsigned char *) text, size);
-	if (yaml_parser_load(&parser, &document)) {
-		*ret_tree = tree_of(&growing, 1, 0);
-		if (*ret_tree == NULL)
-			status = vd_error_set(reterr, VD_BAD_REQUEST, "%s is no kubeconfig", path);
-		yaml_document_delete(&document);
-	} else {
-		status = vd_error_set(reterr, VD_BAD_REQUEST, "%s, line %zu: %s", path, parser.problem_mark.line + 1, parser.problem ? parser.problem : "no YAML");
-	}
-	yaml_parser_delete(&parser);
-	return status;
-}
-#else
-static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree, struct vd_error *reterr)
-{
-	*ret_tree = json_loadb(text, size, 0, NULL);
-	if (*ret_tree)
-		return VD_OK;
-	return vd_error_set(reterr, VD_UNSUPPORTED, "%s is no JSON, and this program was built without libyaml", path);
-}
-#endif
+#include "yaml_tree.h"
 
 /* ---- The parts ---- */
 
@@ -219,7 +104,7 @@ static vd_status take_token_file(const struct reading *reading, const char *text
 	vd_status status;
 
 	VDI_TRY(take_path(reading, text, &path));
-	status = read_file(path, 65536, &token, &size, reading->reterr);
+	status = vdi_yaml_read_file(path, 65536, &token, &size, reading->reterr);
 	vdi_free(path);
 	if (status != VD_OK)
 		return status;
@@ -334,15 +219,10 @@ vd_status vdi_kubeconfig_read(const char *path, const char *context, struct vdi_
 {
 	struct vdi_kubeconfig config = { 0 };
 	struct reading	      reading = { .path = path, .config = &config, .reterr = reterr };
-	char		     *text;
-	size_t		      size;
 	vd_status	      status;
 
-	VDI_TRY(read_file(path, FILE_SIZE_MAX, &text, &size, reterr));
-	status = parse(path, text, size, &reading.tree, reterr);
-	vdi_free(text);
-	if (status == VD_OK)
-		status = take_context(&reading, context);
+	VDI_TRY(vdi_yaml_tree_read(path, &reading.tree, reterr));
+	status = take_context(&reading, context);
 	json_decref(reading.tree);
 	if (status == VD_OK)
 		*ret_config = config;
