@@ -24,6 +24,7 @@ struct vdi_auth {
 	atomic_bool	       is_enabled;
 	_Atomic uint64_t       revision;
 	uint64_t	       seed;
+	char		       no_hash[VDI_AUTH_HASH_SIZE]; /* salt and cost without a hash */
 
 	struct vdi_lock lock; /* "leaf" */
 
@@ -34,6 +35,15 @@ struct vdi_auth {
 };
 
 /* ---- Life ---- */
+
+/* What bcrypt begins with: its cost, and salt. */
+static vd_status make_setting(unsigned cost, char ret_setting[VDI_AUTH_HASH_SIZE])
+{
+	char salt[16];
+
+	VDI_TRY(vdi_rand_secret_os(salt, sizeof salt));
+	return crypt_gensalt_rn("$2b$", cost, salt, sizeof salt, ret_setting, VDI_AUTH_HASH_SIZE) ? VD_OK : VD_INVALID_ARGUMENT;
+}
 
 static bool token_equals(const void *entry, const void *key)
 {
@@ -54,6 +64,12 @@ vd_status vdi_auth_new(struct vdi_etcdserver *server, struct vdi_auth **ret_auth
 		return vd_error_set(reterr, status, "etcd: users and roles cannot be read");
 	}
 	auth->server = server;
+	status = make_setting(server->options.bcrypt_cost, auth->no_hash);
+	if (status != VD_OK) {
+		vdi_auth_data_free(auth->data);
+		vdi_free(auth);
+		return vd_error_set(reterr, status, "etcd: passwords cannot be hashed at cost %u", server->options.bcrypt_cost);
+	}
 	auth->seed = vd_env_random(server->env);
 	vdi_lock_init(&auth->lock, VDI_LOCK_LEAF);
 	vdi_hash_init(&auth->tokens, token_equals, TOKENS_MAX);
@@ -63,31 +79,36 @@ vd_status vdi_auth_new(struct vdi_etcdserver *server, struct vdi_auth **ret_auth
 	return VD_OK;
 }
 
-static struct token *remove_token(struct vdi_auth *auth, struct token *token)
+static void remove_token(struct vdi_auth *auth, struct token *token)
 {
 	struct vd_bytes text = vd_bytes_of(token->text);
 
 	(void) vdi_hash_remove(&auth->tokens, vdi_hash_bytes(text, auth->seed), &text);
 	vdi_free(token);
-	return NULL;
 }
 
-/* Of one user, of all, or those that have expired. Removing ends a walk over the table, so it begins anew. */
+static bool is_forgotten(const struct token *token, const struct vd_bytes *user, vd_mono now)
+{
+	return token->expires.ns <= now.ns || (user && (user->data == NULL || vd_bytes_equal(*user, (struct vd_bytes) { token->user, token->user_size })));
+}
+
+/* Of one user, of all, or those that have expired. Removing ends a walk over the table, so many are removed after each. */
 static void forget_tokens_locked(struct vdi_auth *auth, const struct vd_bytes *user, vd_mono now)
 {
-	struct token *found;
+	struct token *found[1000];
+	size_t	      count;
 
 	do {
 		size_t	      position = 0;
 		struct token *token;
 
-		found = NULL;
-		while (found == NULL && (token = vdi_hash_next(&auth->tokens, &position)) != NULL)
-			if (token->expires.ns <= now.ns || (user && (user->data == NULL || vd_bytes_equal(*user, (struct vd_bytes) { token->user, token->user_size }))))
-				found = token;
-		if (found)
-			remove_token(auth, found);
-	} while (found);
+		count = 0;
+		while (count < VDI_ARRAY_SIZE(found) && (token = vdi_hash_next(&auth->tokens, &position)) != NULL)
+			if (is_forgotten(token, user, now))
+				found[count++] = token;
+		for (size_t i = 0; i < count; i++)
+			remove_token(auth, found[i]);
+	} while (count == VDI_ARRAY_SIZE(found));
 }
 
 struct vdi_auth *vdi_auth_free(struct vdi_auth *auth)
@@ -383,7 +404,7 @@ vd_status vdi_auth_restore(struct vdi_auth *auth, struct vd_bytes bytes)
 
 /* ---- Tokens ---- */
 
-vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, char ret_token[VDI_AUTH_TOKEN_SIZE])
+vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, uint64_t revision, char ret_token[VDI_AUTH_TOKEN_SIZE])
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	vd_mono		  now = vd_env_now(auth->server->env);
@@ -409,7 +430,8 @@ vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, char r
 		forget_tokens_locked(auth, NULL, now);
 		auth->purge_due = vd_mono_add(now, VD_SECONDS(10));
 	}
-	status = vdi_hash_put(&auth->tokens, vdi_hash_bytes(text, auth->seed), &text, token, NULL);
+	/* A change puts its data in place first and forgets tokens then, so none of before stays. */
+	status = auth->data->revision == revision ? vdi_hash_put(&auth->tokens, vdi_hash_bytes(text, auth->seed), &text, token, NULL) : VD_AGAIN;
 	vdi_lock_release(&auth->lock);
 	if (status != VD_OK)
 		vdi_free(token);
@@ -449,13 +471,15 @@ static vd_status crypt_password(struct vd_bytes password, const char *setting, c
 
 vd_status vdi_auth_hash_password(struct vdi_auth *auth, struct vd_bytes password, char ret_hash[VDI_AUTH_HASH_SIZE])
 {
-	char salt[16];
-	char setting[CRYPT_GENSALT_OUTPUT_SIZE];
+	char setting[VDI_AUTH_HASH_SIZE];
 
-	VDI_TRY(vdi_rand_secret_os(salt, sizeof salt));
-	if (crypt_gensalt_rn("$2b$", auth->server->options.bcrypt_cost, salt, sizeof salt, setting, sizeof setting) == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_TRY(make_setting(auth->server->options.bcrypt_cost, setting));
 	return crypt_password(password, setting, ret_hash);
+}
+
+const char *vdi_auth_no_hash(const struct vdi_auth *auth)
+{
+	return auth->no_hash;
 }
 
 vd_status vdi_auth_password_matches(struct vd_bytes password, const char *hash, bool *ret_matches)

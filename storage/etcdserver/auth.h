@@ -61,16 +61,18 @@ VDI_MUST_USE vd_status vdi_auth_encode(struct vdi_auth *auth, void **ret_bytes, 
 /* In the place of what is there, before anything is served: bytes as encode makes them. Blocks. VD_CORRUPT, VD_NOMEM, VD_IO. */
 VDI_MUST_USE vd_status vdi_auth_restore(struct vdi_auth *auth, struct vd_bytes bytes);
 
-/* Tokens. The token is NUL-terminated; VD_FULL, VD_NOMEM, VD_IO. */
+/* Tokens. The token is NUL-terminated; VD_AGAIN: the data has another revision by now; VD_FULL, VD_NOMEM, VD_IO. */
 #define VDI_AUTH_TOKEN_SIZE 48
-VDI_MUST_USE vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, char ret_token[VDI_AUTH_TOKEN_SIZE]);
+VDI_MUST_USE vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, uint64_t revision, char ret_token[VDI_AUTH_TOKEN_SIZE]);
 /* Of that user, or all (NULL data). */
 void vdi_auth_tokens_forget(struct vdi_auth *auth, struct vd_bytes user);
 
 /* bcrypt. Blocks for some 50 ms. VD_IO (no randomness), VD_NOMEM, VD_INVALID_ARGUMENT. */
 #define VDI_AUTH_HASH_SIZE 128
 VDI_MUST_USE vd_status vdi_auth_hash_password(struct vdi_auth *auth, struct vd_bytes password, char ret_hash[VDI_AUTH_HASH_SIZE]);
-/* VD_OK with *ret_matches, VD_NOMEM. */
+/* In place of a hash: no password matches, and finding that out takes as long as with a real one. Lent; VDI_AUTH_HASH_SIZE bytes. */
+const char *vdi_auth_no_hash(const struct vdi_auth *auth);
+/* VD_OK with *ret_matches, VD_NOMEM. Blocks likewise. */
 VDI_MUST_USE vd_status vdi_auth_password_matches(struct vd_bytes password, const char *hash, bool *ret_matches);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "auth.h"
 #include "env.h"
+#include "serve_logins.h"
 #include "serve_state.h"
 #include "serve_watches.h"
 #include "wait.h"
@@ -331,7 +332,10 @@ static void worker_run(void *arg)
 		vd_actor_wake(worker->actor);
 	if (call == NULL)
 		return;
-	call->work(call);
+	if (atomic_load_explicit(&call->server->is_stopping, memory_order_acquire))
+		vdi_serve_fail(call, VD_ETCD_STOPPED);
+	else
+		call->work(call);
 	vdi_serve_call_unref(call);
 }
 
@@ -433,6 +437,8 @@ vd_status vdi_etcdserver_new(const struct vd_env *env, const struct vdi_etcdserv
 	if (status == VD_OK)
 		status = vdi_auth_new(server, &server->auth, reterr);
 	if (status == VD_OK)
+		status = vdi_serve_logins_new(server, &server->logins);
+	if (status == VD_OK)
 		status = vdi_serve_watches_new(server, &server->watches);
 	if (status == VD_OK)
 		status = start_workers(server);
@@ -452,6 +458,7 @@ void vdi_etcdserver_set_client_url(struct vdi_etcdserver *server, const char *ur
 void vdi_etcdserver_stop(struct vdi_etcdserver *server)
 {
 	atomic_store_explicit(&server->is_stopping, true, memory_order_release);
+	vdi_serve_logins_stop(server->logins);
 	vdi_serve_watches_stop(server->watches);
 }
 
@@ -461,6 +468,7 @@ struct vdi_etcdserver *vdi_etcdserver_free(struct vdi_etcdserver *server)
 		return NULL;
 	stop_workers(server);
 	VDI_CHECK(atomic_load_explicit(&server->call_count, memory_order_acquire) == 0);
+	server->logins = vdi_serve_logins_free(server->logins);
 	server->watches = vdi_serve_watches_free(server->watches);
 	server->auth = vdi_auth_free(server->auth);
 	server->state = vdi_serve_state_close(server->state);

@@ -32,6 +32,7 @@
 
 struct vdi_serve_state;
 struct vdi_auth;
+struct vdi_serve_logins;
 struct vdi_serve_watches;
 
 struct vdi_etcdserver_options {
@@ -80,6 +81,7 @@ struct vdi_etcdserver {
 	uint64_t	     term;
 	struct vdi_serve_state	 *state;
 	struct vdi_auth		 *auth;
+	struct vdi_serve_logins	 *logins;
 	struct vdi_serve_watches *watches;
 	struct vdi_serve_worker	  workers[VDI_SERVE_WORKERS];
 
@@ -107,6 +109,8 @@ struct vdi_serve_call_ops {
 	const char *(*common_name)(struct vdi_serve_call *call);
 	/* The last reference has gone; never before ended. */
 	void (*free)(struct vdi_serve_call *call);
+	/* The client's address, "host:port"; NULL: all are one. */
+	const char *(*peer)(struct vdi_serve_call *call);
 };
 
 struct vdi_serve_range;

@@ -1,8 +1,11 @@
-/* The Auth service (E-116, E-167): changes go to the worker for slow work, one after the other; what only reads is answered at once. Mirrors etcd
+/* The Auth service (E-116, E-167): changes go to the worker for slow work, one after the other, logins to a queue of their own (serve_logins.h); what only reads is answered at once. Mirrors etcd
  * server/auth/store.go: which error comes first, what a change does to tokens, that nothing may be done that leaves an enabled store without root. */
 #include "auth.h"
 #include "env.h"
 #include "etcdserver.h"
+#include "serve_logins.h"
+
+#define LOGIN_ATTEMPTS 8
 
 /* The fields that any of the requests has. Numbers are those of the message; the same field means different things in different ones. */
 struct request {
@@ -419,48 +422,58 @@ static void write_token(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_bytes(out, 2, vd_bytes_of(answer->token));
 }
 
-/* The hash of the account, copied: checking takes long. False: it has none, or does not exist. */
-static bool copy_hash(struct vdi_auth *auth, struct vd_bytes name, char ret_hash[VDI_AUTH_HASH_SIZE], bool *ret_no_password)
+/* What a login begins with, copied: checking takes long. */
+struct account_facts {
+	char	 hash[VDI_AUTH_HASH_SIZE]; /* without an account or password: one that nothing matches, as costly as others, so that the time taken does not tell which users exist */
+	uint64_t revision;
+	bool	 no_password;
+};
+
+static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct account_facts *facts)
 {
 	const struct vdi_auth_data    *data = vdi_auth_look(auth);
 	const struct vdi_auth_account *account = vdi_auth_data_account(data, name);
-	bool			       has_hash = account && account->password.size && account->password.size < VDI_AUTH_HASH_SIZE;
 
-	*ret_no_password = account && account->no_password;
-	if (has_hash)
-		memcpy(ret_hash, account->password.data, account->password.size + 1);
+	facts->no_password = account && account->no_password;
+	facts->revision = data->revision;
+	if (account && account->password.size && account->password.size < VDI_AUTH_HASH_SIZE)
+		memcpy(facts->hash, account->password.data, account->password.size + 1);
+	else
+		memcpy(facts->hash, vdi_auth_no_hash(auth), sizeof facts->hash);
 	vdi_auth_look_end(auth);
-	return has_hash;
+}
+
+/* Of the users as they are while it runs: a password that was changed meanwhile is tried again. */
+static vd_status log_in(struct vdi_auth *auth, const struct request *request, bool *ret_no_password, bool *ret_matches, char token[VDI_AUTH_TOKEN_SIZE])
+{
+	struct account_facts facts;
+	vd_status	     status = VD_AGAIN;
+
+	for (int attempt = 0; status == VD_AGAIN && attempt < LOGIN_ATTEMPTS; attempt++) {
+		copy_account(auth, request->field[1], &facts);
+		*ret_no_password = facts.no_password;
+		VDI_TRY(vdi_auth_password_matches(request->field[2], facts.hash, ret_matches));
+		status = *ret_matches && !facts.no_password ? vdi_auth_token_new(auth, request->field[1], facts.revision, token) : VD_OK;
+	}
+	return status;
 }
 
 static void work_authenticate(struct vdi_serve_call *call)
 {
-	struct vdi_auth *auth = call->server->auth;
-	char		 hash[VDI_AUTH_HASH_SIZE];
-	char		 token[VDI_AUTH_TOKEN_SIZE];
-	bool		 matches = false;
-	bool		 no_password;
-	struct request	 request;
-	vd_status	 status = VD_OK;
+	char	       token[VDI_AUTH_TOKEN_SIZE];
+	bool	       matches = false;
+	bool	       no_password = false;
+	struct request request;
+	vd_status      status;
 
-	if (!decode(call->request.bytes, &request)) {
-		vdi_serve_fail_malformed(call);
-		return;
-	}
-	if (!vdi_auth_is_enabled(auth)) {
-		vdi_serve_fail(call, VD_ETCD_AUTH_NOT_ENABLED);
-		return;
-	}
-	if (copy_hash(auth, request.field[1], hash, &no_password) && !no_password)
-		status = vdi_auth_password_matches(request.field[2], hash, &matches);
-	if (no_password) {
-		call->ops->finish(call, VDI_RPC_UNKNOWN, "auth: authentication failed, password was given for no password user");
-		return;
-	}
-	if (status == VD_OK && matches)
-		status = vdi_auth_token_new(auth, request.field[1], token);
-	if (status != VD_OK) {
+	(void) decode(call->request.bytes, &request); /* begin has tried */
+	status = log_in(call->server->auth, &request, &no_password, &matches, token);
+	if (status == VD_AGAIN) {
+		vdi_serve_fail(call, VD_ETCD_AUTH_OLD_REVISION);
+	} else if (status != VD_OK) {
 		vdi_serve_fail_status(call, status);
+	} else if (no_password) {
+		call->ops->finish(call, VDI_RPC_UNKNOWN, "auth: authentication failed, password was given for no password user");
 	} else if (!matches) {
 		vdi_serve_fail(call, VD_ETCD_AUTH_FAILED);
 	} else {
@@ -469,7 +482,18 @@ static void work_authenticate(struct vdi_serve_call *call)
 		vdi_serve_reply(call, write_token, &answer);
 	}
 }
-SLOW(authenticate)
+
+static void authenticate_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	struct request request;
+
+	if (!decode(message, &request))
+		vdi_serve_fail_malformed(call);
+	else if (!vdi_auth_is_enabled(call->server->auth))
+		vdi_serve_fail(call, VD_ETCD_AUTH_NOT_ENABLED);
+	else
+		vdi_serve_logins_put(call->server->logins, call, work_authenticate);
+}
 
 /* ---- Reading ---- */
 

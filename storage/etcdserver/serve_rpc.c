@@ -69,6 +69,11 @@ static const char *call_common_name(struct vdi_serve_call *call)
 	return vdi_rpc_server_call_common_name(transport_of(call));
 }
 
+static const char *call_peer(struct vdi_serve_call *call)
+{
+	return vdi_rpc_server_call_peer(transport_of(call));
+}
+
 static void call_free(struct vdi_serve_call *call)
 {
 	vdi_rpc_server_call_free(transport_of(call));
@@ -83,6 +88,7 @@ static const struct vdi_serve_call_ops ops = {
 	.metadata = call_metadata,
 	.common_name = call_common_name,
 	.free = call_free,
+	.peer = call_peer,
 };
 
 /* ---- What the transport says ---- */

@@ -113,7 +113,12 @@ static void call_free(struct vdi_serve_call *base)
 	call_of(base)->is_freed = true;
 }
 
-static const struct vdi_serve_call_ops ops = { call_send, call_finish, call_answer, call_receive, call_metadata, call_common_name, call_free };
+static const char *call_peer(struct vdi_serve_call *base)
+{
+	return call_of(base)->peer ? call_of(base)->peer : "";
+}
+
+static const struct vdi_serve_call_ops ops = { call_send, call_finish, call_answer, call_receive, call_metadata, call_common_name, call_free, call_peer };
 
 /* ---- Calls ---- */
 
@@ -158,11 +163,19 @@ void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *byte
 
 void etcd_server_call_post(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
 {
+	etcd_server_call_post_as(call, fixture, NULL, NULL, method, request);
+}
+
+void etcd_server_call_post_as(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *peer, const char *token, const char *method,
+			      const ProtobufCMessage *request)
+{
 	size_t	 size = protobuf_c_message_get_packed_size(request);
 	uint8_t *copy = malloc(size + 1);
 
 	protobuf_c_message_pack(request, copy);
 	etcd_server_call_init(call, fixture);
+	call->peer = peer;
+	call->token = token;
 	vdi_etcdserver_accept(fixture->server, &call->base, method);
 	deliver(call, copy, size);
 }

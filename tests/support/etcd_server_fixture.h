@@ -26,6 +26,7 @@ struct etcd_server_call {
 	const char	     *client_version; /* likewise */
 	const char	     *has_leader; /* likewise */
 	const char	     *common_name;
+	const char	     *peer; /* NULL: "" */
 	size_t		      room; /* messages that are taken before send answers VD_FULL; SIZE_MAX: all */
 	vd_status	      failure; /* not VD_OK: what send answers, and takes nothing */
 
@@ -51,6 +52,9 @@ void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *byte
 void etcd_server_call_make_room(struct etcd_server_call *call, size_t room);
 /* Opens a call with its one request; nothing has run yet. */
 void etcd_server_call_post(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request);
+/* The same for a client at that address, with that token; either may be NULL. */
+void etcd_server_call_post_as(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *peer, const char *token, const char *method,
+			      const ProtobufCMessage *request);
 /* The transport ends it; its memory is given back. */
 void etcd_server_call_end(struct etcd_server_call *call);
 
