@@ -1,7 +1,8 @@
 /* How: a chained hash table; an account lives while a request or a watch of its client does. */
 #include "accounts.h"
 
-#include <xxhash.h>
+#include "hash.h"
+
 
 void vdi_accounts_init(struct vdi_accounts *accounts)
 {
@@ -29,7 +30,7 @@ static size_t write_key(char key[VDI_ACCOUNT_KEY_MAX], struct vd_bytes address, 
 
 static struct vdi_account **find_locked(struct vdi_accounts *accounts, const char *key, size_t size)
 {
-	struct vdi_account **place = &accounts->buckets[XXH3_64bits(key, size) % VDI_ACCOUNT_BUCKETS];
+	struct vdi_account **place = &accounts->buckets[vdi_hash_bytes((struct vd_bytes) { key, size }, vdi_hash_seed()) % VDI_ACCOUNT_BUCKETS];
 
 	while (*place && ((*place)->key_size != size || memcmp((*place)->key, key, size) != 0))
 		place = &(*place)->next;

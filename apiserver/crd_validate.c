@@ -6,11 +6,14 @@
 #include "validate.h"
 
 #define FIELD_MAX 256
+/* Steps that compiling the schemas of all versions may take together; one that is refused counts as VDI_SCHEMA_PATTERN_MAX. */
+#define SCHEMAS_WORK_MAX (VDI_SCHEMA_WORK_MAX + 8 * VDI_SCHEMA_PATTERN_MAX)
 
 struct check {
 	struct vdi_tree	  *tree;
 	struct vdi_faults *faults;
 	size_t		   rule_count;
+	uint64_t	   schemas_work; /* left */
 };
 
 static struct vdi_node *get(struct check *check, const struct vdi_node *object, const char *name)
@@ -339,6 +342,7 @@ static vd_status check_schema(struct check *check, const char *place, const stru
 	const struct vdi_node *schema = vdi_tree_find(check->tree, version, "schema.openAPIV3Schema");
 	struct vdi_schema     *compiled;
 	char		       buffer[FIELD_MAX];
+	uint64_t	       work = VDI_SCHEMA_PATTERN_MAX;
 	vd_status	       status;
 
 	if (!vdi_tree_is(schema, VDI_NODE_OBJECT)) {
@@ -346,11 +350,17 @@ static vd_status check_schema(struct check *check, const char *place, const stru
 		return VD_OK;
 	}
 	(void) field_of(buffer, place, "schema.openAPIV3Schema");
+	if (check->schemas_work == 0) {
+		vdi_faults_add(check->faults, VDI_FAULT_FORBIDDEN, vd_bytes_of(buffer), VD_BYTES_NONE, "the schemas of all versions take too many steps to compile together");
+		return VD_OK;
+	}
 	status = vdi_schema_compile(check->tree, schema, buffer, &compiled, check->faults);
 	if (status == VD_OK) {
 		check->rule_count += vdi_schema_rule_count(compiled);
+		work = vdi_schema_work(compiled);
 		(void) vdi_schema_free(compiled);
 	}
+	check->schemas_work -= VDI_MIN(check->schemas_work, work);
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
@@ -538,7 +548,7 @@ static void check_change(struct check *check, const struct vdi_node *spec, const
 
 vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults, size_t *ret_rule_count)
 {
-	struct check	       check = { tree, faults, 0 };
+	struct check	       check = { .tree = tree, .faults = faults, .schemas_work = SCHEMAS_WORK_MAX };
 	const struct vdi_node *spec = get(&check, root, "spec"), *names = get(&check, spec, "names");
 	struct vd_bytes	       name = vdi_tree_string_of(vdi_tree_find(tree, root, "metadata.name"));
 	struct vd_bytes	       plural = text(&check, names, "plural"), group = text(&check, spec, "group"), scope = text(&check, spec, "scope");

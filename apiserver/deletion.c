@@ -12,6 +12,7 @@
 #include "deletion.h"
 
 #include "crd.h"
+#include "hash.h"
 
 #include <stdio.h>
 
@@ -97,20 +98,30 @@ bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *
 	return vdi_tree_int_of(vdi_tree_find(tree, old_root, "metadata.deletionGracePeriodSeconds"), 0) == 0;
 }
 
+/* Out of memory: the set is smaller, and a finalizer that was there may be refused; the write fails soon in any case. */
+static void collect_texts(struct vdi_hash *texts, const struct vdi_node *list)
+{
+	vdi_hash_init(texts, vdi_hash_is_text, 0);
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
+		(void) !vdi_hash_put(texts, vdi_hash_bytes(item->text, vdi_hash_seed()), &item->text, (void *) (uintptr_t) &item->text, NULL);
+}
+
 static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_faults *faults)
 {
 	const struct vdi_node *list = vdi_tree_get(tree, metadata, key("finalizers"));
-	const struct vdi_node *old_list = vdi_tree_get(tree, old_metadata, key("finalizers"));
+	struct vdi_hash	       old;
 	char		       found[160];
 	size_t		       size = 0;
 
-	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next) {
+	collect_texts(&old, vdi_tree_get(tree, old_metadata, key("finalizers")));
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item && size < sizeof found; item = item->next) {
 		struct vd_bytes name = vdi_tree_string_of(item);
 
-		if (!vdi_deletion_has(old_list, name) && size < sizeof found)
+		if (vdi_hash_get(&old, vdi_hash_bytes(name, vdi_hash_seed()), &name) == NULL)
 			size += (size_t) snprintf(found + size, sizeof found - size, "%s\"%.*s\"", size ? ", " : "", (int) VDI_MIN(name.size, (size_t) 120),
 						  name.size ? (const char *) name.data : "");
 	}
+	vdi_hash_fini(&old);
 	if (size)
 		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key("metadata.finalizers"), VD_BYTES_NONE,
 			       "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}", found);

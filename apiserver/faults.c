@@ -169,7 +169,7 @@ void vdi_faults_add_node(struct vdi_faults *faults, enum vdi_fault_kind kind, st
 		else if (value->kind == VDI_NODE_STRING)
 			vdi_faults_write_quoted(&faults->text, (struct vd_bytes) { value->text.data, VDI_MIN(value->text.size, (size_t) VDI_FAULT_VALUE_SIZE + 4) });
 		else
-			vdi_tree_write(&faults->text, value);
+			vdi_tree_write_begin(&faults->text, value, from + VDI_FAULT_VALUE_SIZE + 4);
 		shorten(&faults->text, from);
 	}
 	va_start(arguments, format);

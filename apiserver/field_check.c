@@ -3,6 +3,7 @@
 #include "field_check.h"
 
 #include "crd.h"
+#include "hash.h"
 #include "json_scan.h"
 #include "k8s_proto.h"
 #include "schema.h"
@@ -124,20 +125,22 @@ bool vdi_field_check_knows(const struct vdi_resource *resource)
 	return message_of(resource) != NULL;
 }
 
-/* The paths of what was there, a line each, and who hears of the others. */
+/* The paths of what was there, and who hears of the others. */
 struct news {
-	struct vdi_out		   known;
+	struct vdi_hash		   known; /* texts */
+	struct vdi_tree		   memory;
+	bool			   failed;
 	struct vdi_unknown_fields *unknown;
 	size_t			   count;
 };
 
 static void note_known(void *arg, struct vd_bytes path)
 {
-	struct news *news = arg;
+	struct news	*news = arg;
+	struct vd_bytes *text = vdi_tree_take(&news->memory, sizeof *text);
 
-	vdi_out_raw(&news->known, "\n");
-	vdi_out_bytes(&news->known, path);
-	vdi_out_raw(&news->known, "\n");
+	news->failed |= text == NULL || !vdi_tree_take_text(&news->memory, path, text) ||
+			vdi_hash_put(&news->known, vdi_hash_bytes(path, vdi_hash_seed()), text, text, NULL) != VD_OK;
 }
 
 static void note_any(void *arg, struct vd_bytes path)
@@ -150,30 +153,26 @@ static void note_any(void *arg, struct vd_bytes path)
 
 static void note_new(void *arg, struct vd_bytes path)
 {
-	struct news   *news = arg;
-	struct vd_bytes known = vdi_out_slice(&news->known);
+	struct news *news = arg;
 
-	for (const char *at = known.data, *end = at + known.size; at < end;) {
-		const char *start = at + 1, *stop = memchr(start, '\n', (size_t) (end - start));
-
-		if (vd_bytes_equal((struct vd_bytes) { start, (size_t) (stop - start) }, path))
-			return;
-		at = stop + 1;
-	}
-	vdi_unknown_fields_note(news->unknown, path);
+	if (vdi_hash_get(&news->known, vdi_hash_bytes(path, vdi_hash_seed()), &path) == NULL)
+		vdi_unknown_fields_note(news->unknown, path);
 }
 
 /* Once more, with what current has. */
 static vd_status tell_new(const struct vdi_k8s_message *message, struct vd_bytes current, struct vd_bytes patched, struct vdi_unknown_fields *unknown)
 {
-	struct news news = { .known = VDI_OUT_INIT, .unknown = unknown };
-	vd_status   status = scan(message, current, note_known, &news, NULL);
+	struct news news = { .memory = VDI_TREE_INIT, .unknown = unknown };
+	vd_status   status;
 
+	vdi_hash_init(&news.known, vdi_hash_is_text, 0);
+	status = scan(message, current, note_known, &news, NULL);
 	if (status == VD_OK)
 		status = scan(message, patched, note_new, &news, NULL);
-	if (news.known.failed)
+	if (news.failed)
 		status = VD_NOMEM;
-	vdi_out_fini(&news.known);
+	vdi_hash_fini(&news.known);
+	vdi_tree_fini(&news.memory);
 	return status == VD_NOMEM || vdi_unknown_fields_failed(unknown) ? VD_NOMEM : VD_OK;
 }
 

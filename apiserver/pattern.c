@@ -24,6 +24,8 @@ struct vdi_pattern {
 struct builder {
 	const struct vdi_pattern_parts *parts;
 	struct vdi_pattern	       *pattern;
+	uint64_t			work; /* steps so far */
+	uint64_t			work_max;
 	struct vd_error		       *error;
 };
 
@@ -44,6 +46,16 @@ static vd_status new_step(struct builder *builder, enum step_kind kind, uint32_t
 		return no_memory(builder);
 	pattern->steps[pattern->step_count] = (struct step) { (uint8_t) kind, a, b, next };
 	*ret_step = (uint32_t) pattern->step_count++;
+	return VD_OK;
+}
+
+/* Counted where a part is visited: what builds nothing takes time too, and repetitions in each other multiply it. */
+static vd_status spend(struct builder *builder)
+{
+	if (++builder->work > VDI_PATTERN_WORK_MAX)
+		return vd_error_set(builder->error, VD_INVALID, "error parsing regexp: expression too large");
+	if (builder->work > builder->work_max)
+		return vd_error_set(builder->error, VD_TOO_BIG, "the patterns together are too large");
 	return VD_OK;
 }
 
@@ -79,6 +91,7 @@ static vd_status build(struct builder *builder, uint32_t index, uint32_t next, u
 	struct vdi_pattern_part part = builder->parts->items[index];
 	uint32_t    right;
 
+	VDI_TRY(spend(builder));
 	while (part.kind == VDI_PART_CAT) {
 		VDI_TRY(build(builder, part.b, next, &next));
 		part = builder->parts->items[part.a];
@@ -113,32 +126,30 @@ struct vdi_pattern *vdi_pattern_free(struct vdi_pattern *pattern)
 	return NULL;
 }
 
-static vd_status compile(struct vd_bytes text, struct vdi_pattern *pattern, struct vdi_pattern_parts *parts, struct vd_error *reterr)
+static vd_status compile(struct builder *builder, struct vd_bytes text, struct vdi_pattern_parts *parts)
 {
-	struct builder builder = { parts, pattern, reterr };
-	uint32_t       match;
+	struct vdi_pattern *pattern = builder->pattern;
+	uint32_t	    match;
 
-	VDI_TRY(vdi_pattern_read(text, parts, reterr));
-	VDI_TRY(new_step(&builder, STEP_MATCH, 0, 0, 0, &match));
-	VDI_TRY(build(&builder, parts->root, match, &pattern->first));
+	VDI_TRY(vdi_pattern_read(text, parts, builder->error));
+	builder->work = parts->count + parts->range_count;
+	VDI_TRY(new_step(builder, STEP_MATCH, 0, 0, 0, &match));
+	VDI_TRY(build(builder, parts->root, match, &pattern->first));
 	pattern->anchored = pattern->steps[pattern->first].kind == STEP_ASSERT && pattern->steps[pattern->first].a == VDI_ASSERT_TEXT_BEGIN;
 	return VD_OK;
 }
 
-size_t vdi_pattern_size(const struct vdi_pattern *pattern)
-{
-	return pattern->step_count;
-}
-
-vd_status vdi_pattern_compile(struct vd_bytes text, struct vdi_pattern **ret_pattern, struct vd_error *reterr)
+vd_status vdi_pattern_compile(struct vd_bytes text, uint64_t *work, struct vdi_pattern **ret_pattern, struct vd_error *reterr)
 {
 	struct vdi_pattern_parts parts = { 0 };
 	struct vdi_pattern	*pattern = VDI_NEW(struct vdi_pattern);
+	struct builder		 builder = { .parts = &parts, .pattern = pattern, .work_max = *work, .error = reterr };
 	vd_status		 status;
 
 	if (pattern == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-	status = compile(text, pattern, &parts, reterr);
+	status = compile(&builder, text, &parts);
+	*work -= VDI_MIN(*work, builder.work);
 	pattern->ranges = parts.ranges;
 	vdi_free(parts.items);
 	if (status == VD_OK)

@@ -14,7 +14,7 @@
 
 #define VDI_SCHEMA_NODES_MAX	100000 /* subschemas */
 #define VDI_SCHEMA_ENUM_MAX	10000  /* values of one enum */
-#define VDI_SCHEMA_STEPS_MAX	1000000 /* instructions of all its patterns */
+#define VDI_SCHEMA_PATTERN_MAX	1000000 /* steps that compiling all its patterns takes (pattern.h) */
 #define VDI_SCHEMA_LIST_KEYS_MAX 64
 #define VDI_SCHEMA_WORK_MAX	50000000 /* steps of one validation; each is tens of nanoseconds at most */
 #define VDI_SCHEMA_GROWTH_MAX	((size_t) 16 << 20) /* bytes that defaults add to one object */
@@ -30,6 +30,9 @@ VDI_MUST_USE vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vd
 const struct vdi_schema *vdi_schema_ref(const struct vdi_schema *schema);
 /* One use less; the last one frees it. NULL is fine; answers NULL. */
 struct vdi_schema *vdi_schema_free(struct vdi_schema *schema);
+
+/* Steps that compiling its patterns and validating its defaults took: at most VDI_SCHEMA_PATTERN_MAX + VDI_SCHEMA_WORK_MAX. */
+uint64_t vdi_schema_work(const struct vdi_schema *schema);
 
 /* How many x-kubernetes-validations it holds, which nobody evaluates here: a reason to warn whoever brings the schema. */
 size_t vdi_schema_rule_count(const struct vdi_schema *schema);

@@ -13,7 +13,7 @@ struct check {
 	struct vdi_out	   place;
 	struct vdi_out	   twin_place; /* of the structural node that a node inside of allOf and its likes speaks of */
 	size_t		   nodes;
-	size_t		   steps; /* of patterns */
+	uint64_t	   patterns; /* steps that are left for compiling them */
 	bool		   too_many;
 };
 
@@ -316,14 +316,17 @@ static void check_pattern(struct check *check, const struct vdi_node *source)
 	char		       detail[512];
 	vd_status	       status;
 
-	if (vdi_tree_string_of(pattern).size == 0 || check->steps > VDI_SCHEMA_STEPS_MAX)
+	if (vdi_tree_string_of(pattern).size == 0 || check->patterns == 0)
 		return;
-	status = vdi_pattern_compile(pattern->text, &compiled, &error);
+	status = vdi_pattern_compile(pattern->text, &check->patterns, &compiled, &error);
 	if (status == VD_OK) {
-		check->steps += vdi_pattern_size(compiled);
 		(void) vdi_pattern_free(compiled);
-		if (check->steps > VDI_SCHEMA_STEPS_MAX)
-			forbid(check, "pattern", "the patterns of a schema must not have more than 1000000 instructions together");
+		return;
+	}
+	if (status == VD_TOO_BIG) {
+		check->patterns = 0;
+		(void) snprintf(detail, sizeof detail, "the patterns of a schema must not take more than %d steps to compile together", VDI_SCHEMA_PATTERN_MAX);
+		forbid(check, "pattern", detail);
 		return;
 	}
 	if (status == VD_NOMEM)
@@ -335,8 +338,8 @@ static void check_pattern(struct check *check, const struct vdi_node *source)
 /* `anyOf: [{type: integer}, {type: string}]` and nothing else in them */
 static bool is_int_or_string_pair(struct check *check, const struct vdi_node *any_of)
 {
-	return any_of && any_of->count == 2 && any_of->first->count == 1 && any_of->last->count == 1 && is(text(check, any_of->first, "type"), "integer") &&
-	       is(text(check, any_of->last, "type"), "string");
+	return any_of && any_of->count == 2 && any_of->first->count == 1 && vdi_tree_last(any_of)->count == 1 && is(text(check, any_of->first, "type"), "integer") &&
+	       is(text(check, vdi_tree_last(any_of), "type"), "string");
 }
 
 static void check_metadata(struct check *check, const struct vdi_node *metadata, bool resource, enum level level)
@@ -577,7 +580,7 @@ bool vdi_schema_is_meta(struct vd_bytes key)
 
 vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source, const char *place, struct vdi_faults *faults)
 {
-	struct check   check = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT, .twin_place = VDI_OUT_INIT };
+	struct check   check = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT, .twin_place = VDI_OUT_INIT, .patterns = VDI_SCHEMA_PATTERN_MAX };
 	struct context context = { .level = LEVEL_ROOT };
 	bool	       failed;
 

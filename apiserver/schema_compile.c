@@ -12,6 +12,7 @@ struct compiler {
 	struct vdi_faults *faults;
 	struct vdi_out	   place;
 	uint64_t	   work; /* left for the defaults */
+	uint64_t	   patterns; /* the same for compiling them */
 };
 
 static struct vdi_node *member(struct compiler *compiler, const struct vdi_node *source, const char *key)
@@ -121,7 +122,7 @@ static vd_status take_pattern(struct compiler *compiler, struct vdi_schema_limit
 		return VD_OK;
 	if (!vdi_grow((void **) &schema->patterns, &schema->pattern_capacity, schema->pattern_count + 1, sizeof *schema->patterns))
 		return VD_NOMEM;
-	VDI_TRY(vdi_pattern_compile(limits->pattern_text, &pattern, NULL));
+	VDI_TRY(vdi_pattern_compile(limits->pattern_text, &compiler->patterns, &pattern, NULL));
 	limits->pattern = schema->patterns[schema->pattern_count++] = pattern;
 	return VD_OK;
 }
@@ -375,7 +376,7 @@ static vd_status compile(struct compiler *compiler, const struct vdi_node *sourc
 vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_api_v3_schema, const char *place, struct vdi_schema **ret_schema,
 			     struct vdi_faults *faults)
 {
-	struct compiler compiler = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT, .work = VDI_SCHEMA_WORK_MAX };
+	struct compiler compiler = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT, .work = VDI_SCHEMA_WORK_MAX, .patterns = VDI_SCHEMA_PATTERN_MAX };
 	size_t		count = faults->count;
 	vd_status	status;
 
@@ -387,6 +388,7 @@ vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_
 		return VD_NOMEM;
 	atomic_init(&compiler.schema->users, 1);
 	status = compile(&compiler, open_api_v3_schema, place);
+	compiler.schema->work = VDI_SCHEMA_PATTERN_MAX - compiler.patterns + (VDI_SCHEMA_WORK_MAX - compiler.work);
 	vdi_out_fini(&compiler.place);
 	if (status == VD_OK && faults->failed)
 		status = VD_NOMEM;
@@ -415,6 +417,11 @@ struct vdi_schema *vdi_schema_free(struct vdi_schema *schema)
 	vdi_tree_fini(&schema->memory);
 	vdi_free(schema);
 	return NULL;
+}
+
+uint64_t vdi_schema_work(const struct vdi_schema *schema)
+{
+	return schema->work;
 }
 
 size_t vdi_schema_rule_count(const struct vdi_schema *schema)

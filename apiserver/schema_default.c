@@ -21,25 +21,16 @@ static bool is_stray_null(const struct vdi_schema_node *node, const struct vdi_n
 /* Unlinks the children that keep says no to. The index of the object is made anew when it is next needed. */
 static void filter(struct vdi_node *object, bool (*keep)(void *arg, struct vdi_node *child), void *arg)
 {
-	struct vdi_node **link = &object->first, *last = NULL;
-	uint32_t	  count = 0;
+	uint32_t	 count = object->count;
+	struct vdi_node *next;
 
-	while (*link) {
-		struct vdi_node *child = *link;
-
-		if (keep(arg, child)) {
-			last = child;
-			count++;
-			link = &child->next;
-		} else {
-			*link = child->next;
-			child->next = NULL;
-		}
+	for (struct vdi_node *child = object->first; child; child = next) {
+		next = child->next;
+		if (!keep(arg, child))
+			vdi_tree_array_remove(object, child);
 	}
 	if (count != object->count)
 		object->index = NULL;
-	object->last = last;
-	object->count = count;
 }
 
 static bool drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value);
@@ -99,12 +90,7 @@ static vd_status replace_null(struct defaulter *defaulter, const struct vdi_sche
 	copy = copy_default(defaulter, node, &status);
 	if (copy == NULL)
 		return status;
-	value->first = copy->first;
-	value->last = copy->last;
-	value->index = copy->index;
-	value->text = copy->text;
-	value->count = copy->count;
-	value->kind = copy->kind;
+	vdi_tree_become(value, copy);
 	return VD_OK;
 }
 
@@ -225,6 +211,8 @@ struct pruner {
 	bool		 collects;
 };
 
+#define FOUND_PATH_MAX ((size_t) 1024) /* bytes of a path that are told */
+
 /* What the filter is at. */
 struct pruning {
 	struct pruner		     *pruner;
@@ -256,9 +244,9 @@ static void note(struct pruner *pruner, struct vd_bytes key)
 	if (!pruner->collects || pruner->count >= VDI_FAULTS_MAX)
 		return;
 	size = enter_key(pruner, key);
-	length = (uint32_t) pruner->path.size;
+	length = (uint32_t) VDI_MIN(pruner->path.size, FOUND_PATH_MAX);
 	vdi_out_bytes(&pruner->found, (struct vd_bytes) { &length, sizeof length });
-	vdi_out_bytes(&pruner->found, vdi_out_slice(&pruner->path));
+	vdi_out_bytes(&pruner->found, (struct vd_bytes) { pruner->path.data, length });
 	pruner->found.failed |= pruner->path.failed;
 	pruner->count++;
 	pruner->path.size = size;

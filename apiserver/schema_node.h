@@ -83,6 +83,7 @@ struct vdi_schema {
 	size_t			pattern_capacity;
 	size_t			node_count;
 	size_t			rule_count;
+	uint64_t		work; /* that its compilation took */
 	struct vd_bytes		text; /* as it came, minified */
 };
 

@@ -7,6 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "hash.h"
 #include "validate.h"
 
 /* ---- Numbers ---- */
@@ -135,7 +136,7 @@ bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema
 /* Equal values have equal hashes. */
 static uint64_t hash_value(struct vdi_schema_judge *judge, const struct vdi_node *value)
 {
-	uint64_t hash = value->kind;
+	uint64_t hash = vdi_hash_seed() + value->kind;
 
 	if (!spend(judge, 1 + value->text.size / 64))
 		return 0;

@@ -3,11 +3,11 @@
  * Mirrors k8s.io/apimachinery pkg/util/strategicpatch. Instead of Go's struct tags there is one table of field names; within Kubernetes' own kinds a
  * field name almost always means the same list, and the exceptions (ports) are told apart by what stands above them. Lists that are not in the table are
  * replaced whole, as upstream does for lists without a patch strategy.
+ *
+ * Elements are looked for one by one, so two long lists could cost the product of their lengths: each comparison is a step of the tree, and they are bounded for the
+ * whole patch.
  */
 #include "tree_patch.h"
-
-/* Elements of two lists compared with each other: what one request may cost. */
-#define PRODUCT_MAX 4000000
 
 struct list_rule {
 	const char *field;
@@ -58,7 +58,8 @@ static const struct list_rule *rule_of(struct vd_bytes field, struct vd_bytes pa
 
 struct strategic {
 	struct vdi_tree *tree;
-	struct vd_error	     *error;
+	struct vd_error *error;
+	uint64_t	 steps_end;
 };
 
 static vd_status no_memory(struct strategic *strategic)
@@ -84,6 +85,13 @@ static vd_status fresh(struct strategic *strategic, struct vdi_node *patch, stru
 	return *ret_value ? VD_OK : no_memory(strategic);
 }
 
+static vd_status check_steps(struct strategic *strategic)
+{
+	if (strategic->tree->steps > strategic->steps_end)
+		return vd_error_set(strategic->error, VD_TOO_BIG, "the lists of the patch, or those it is merged into, are too long");
+	return VD_OK;
+}
+
 static struct vdi_node *find_element(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *wanted)
 {
 	struct vd_bytes name = vd_bytes_of(key);
@@ -97,9 +105,9 @@ static struct vdi_node *find_element(struct strategic *strategic, struct vdi_nod
 	return NULL;
 }
 
-static struct vdi_node *find_plain(struct vdi_node *list, const struct vdi_node *wanted)
+static struct vdi_node *find_plain(struct strategic *strategic, struct vdi_node *list, const struct vdi_node *wanted)
 {
-	for (struct vdi_node *at = list->first; at; at = at->next)
+	for (struct vdi_node *at = list->first; at; at = at->next, strategic->tree->steps++)
 		if (at->kind == wanted->kind && vd_bytes_equal(at->text, wanted->text))
 			return at;
 	return NULL;
@@ -109,10 +117,8 @@ static vd_status merge_keyed(struct strategic *strategic, struct vdi_node *targe
 			     struct vd_bytes field)
 {
 	for (struct vdi_node *change = patch->first; change; change = change->next)
-		if (is(directive(strategic, change), "replace")) { /* the rest of the patch is the new list */
-			target->first = target->last = NULL;
-			target->count = 0;
-		}
+		if (is(directive(strategic, change), "replace")) /* the rest of the patch is the new list */
+			vdi_tree_clear(target);
 	for (struct vdi_node *change = patch->first; change; change = change->next) {
 		struct vdi_node *wanted = vdi_tree_get(strategic->tree, change, vd_bytes_of(key));
 		struct vdi_node *found;
@@ -123,6 +129,7 @@ static vd_status merge_keyed(struct strategic *strategic, struct vdi_node *targe
 		if (wanted == NULL)
 			return vd_error_set(strategic->error, VD_BAD_REQUEST, "map: does not contain declared merge key: %s", key);
 		found = find_element(strategic, target, key, wanted);
+		VDI_TRY(check_steps(strategic));
 		if (is(order, "delete")) {
 			if (found)
 				vdi_tree_array_remove(target, found);
@@ -142,8 +149,10 @@ static vd_status merge_plain(struct strategic *strategic, struct vdi_node *targe
 {
 	for (struct vdi_node *change = patch->first; change; change = change->next) {
 		struct vdi_node *value;
+		bool		 is_there = find_plain(strategic, target, change) != NULL;
 
-		if (find_plain(target, change))
+		VDI_TRY(check_steps(strategic));
+		if (is_there)
 			continue;
 		VDI_TRY(fresh(strategic, change, VD_BYTES_NONE, &value));
 		vdi_tree_append(target, value);
@@ -157,9 +166,26 @@ static struct vdi_node *ordered_element(struct strategic *strategic, struct vdi_
 	struct vdi_node *wanted;
 
 	if (key == NULL)
-		return find_plain(list, entry);
+		return find_plain(strategic, list, entry);
 	wanted = vdi_tree_get(strategic->tree, entry, vd_bytes_of(key));
 	return wanted ? find_element(strategic, list, key, wanted) : NULL;
+}
+
+/* The elements that order names, each once and in its order. */
+static vd_status find_ordered(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *order, struct vdi_node **ordered)
+{
+	size_t count = 0;
+
+	for (const struct vdi_node *entry = order->first; entry && count < list->count; entry = entry->next) {
+		struct vdi_node *found = ordered_element(strategic, list, key, entry);
+
+		VDI_TRY(check_steps(strategic));
+		if (found == NULL || found->is_marked)
+			continue;
+		found->is_marked = true;
+		ordered[count++] = found;
+	}
+	return VD_OK;
 }
 
 /* Listed elements take, in the listed order, the places that listed elements had; others stay. */
@@ -167,32 +193,21 @@ static vd_status reorder(struct strategic *strategic, struct vdi_node *list, con
 {
 	struct vdi_node **elements = vdi_calloc((size_t) list->count * 2 + 1, sizeof *elements);
 	struct vdi_node **ordered = elements + list->count;
-	size_t		  count = 0, ordered_count = 0, taken = 0;
+	size_t		  count = 0, taken = 0;
+	vd_status	  status;
 
 	if (elements == NULL)
 		return no_memory(strategic);
-	for (const struct vdi_node *entry = order->first; entry && ordered_count < list->count; entry = entry->next) {
-		struct vdi_node *found = ordered_element(strategic, list, key, entry);
-		bool		 again = found == NULL;
-
-		for (size_t i = 0; i < ordered_count && !again; i++)
-			again = ordered[i] == found;
-		if (!again)
-			ordered[ordered_count++] = found;
-	}
+	status = find_ordered(strategic, list, key, order, ordered);
 	for (struct vdi_node *at = list->first; at; at = at->next)
 		elements[count++] = at;
-	list->first = list->last = NULL;
-	list->count = 0;
-	for (size_t i = 0; i < count; i++) {
-		bool listed = false;
-
-		for (size_t j = 0; j < ordered_count && !listed; j++)
-			listed = ordered[j] == elements[i];
-		vdi_tree_append(list, listed ? ordered[taken++] : elements[i]);
-	}
+	vdi_tree_clear(list);
+	for (size_t i = 0; i < count; i++)
+		vdi_tree_append(list, elements[i]->is_marked ? ordered[taken++] : elements[i]);
+	for (size_t i = 0; i < taken; i++)
+		ordered[i]->is_marked = false;
 	vdi_free(elements);
-	return VD_OK;
+	return status;
 }
 
 /* `$deleteFromPrimitiveList/finalizers` -> "finalizers"; empty when field has not this prefix. */
@@ -205,14 +220,7 @@ static struct vd_bytes after(struct vd_bytes field, const char *prefix)
 	return (struct vd_bytes) { (const char *) field.data + size, field.size - size };
 }
 
-static vd_status check_product(struct strategic *strategic, const struct vdi_node *a, const struct vdi_node *b)
-{
-	if ((uint64_t) a->count * b->count > PRODUCT_MAX)
-		return vd_error_set(strategic->error, VD_TOO_BIG, "the lists of the patch are too long");
-	return VD_OK;
-}
-
-static void retain_keys(struct strategic *strategic, struct vdi_node *target, struct vdi_node *keys)
+static vd_status retain_keys(struct strategic *strategic, struct vdi_node *target, struct vdi_node *keys)
 {
 	struct vdi_node *next;
 
@@ -220,9 +228,11 @@ static void retain_keys(struct strategic *strategic, struct vdi_node *target, st
 		struct vdi_node wanted = { .kind = VDI_NODE_STRING, .text = member->key };
 
 		next = member->next;
-		if (find_plain(keys, &wanted) == NULL)
+		if (find_plain(strategic, keys, &wanted) == NULL)
 			(void) vdi_tree_remove(strategic->tree, target, member->key);
+		VDI_TRY(check_steps(strategic));
 	}
+	return VD_OK;
 }
 
 /* The directives of one object, before its members. */
@@ -232,18 +242,16 @@ static vd_status apply_directives(struct strategic *strategic, struct vdi_node *
 		struct vd_bytes	 field = after(change->key, "$deleteFromPrimitiveList/");
 		struct vdi_node *list = field.size ? vdi_tree_get(strategic->tree, target, field) : NULL;
 
-		if (is(change->key, "$retainKeys") && change->kind == VDI_NODE_ARRAY) {
-			VDI_TRY(check_product(strategic, target, change));
-			retain_keys(strategic, target, change);
-		}
+		if (is(change->key, "$retainKeys") && change->kind == VDI_NODE_ARRAY)
+			VDI_TRY(retain_keys(strategic, target, change));
 		if (!vdi_tree_is(list, VDI_NODE_ARRAY) || change->kind != VDI_NODE_ARRAY)
 			continue;
-		VDI_TRY(check_product(strategic, list, change));
 		for (struct vdi_node *gone = change->first; gone; gone = gone->next) {
-			struct vdi_node *found = find_plain(list, gone);
+			struct vdi_node *found = find_plain(strategic, list, gone);
 
 			if (found)
 				vdi_tree_array_remove(list, found);
+			VDI_TRY(check_steps(strategic));
 		}
 	}
 	return VD_OK;
@@ -258,8 +266,6 @@ static vd_status apply_orders(struct strategic *strategic, struct vdi_node *targ
 
 		if (!vdi_tree_is(list, VDI_NODE_ARRAY) || change->kind != VDI_NODE_ARRAY || rule == NULL)
 			continue;
-		VDI_TRY(check_product(strategic, list, change));
-		VDI_TRY(check_product(strategic, list, list));
 		VDI_TRY(reorder(strategic, list, rule->key, change));
 	}
 	return VD_OK;
@@ -287,8 +293,6 @@ static vd_status merge_member(struct strategic *strategic, struct vdi_node *targ
 				return no_memory(strategic);
 			member = vdi_tree_get(strategic->tree, target, change->key);
 		}
-		VDI_TRY(check_product(strategic, member, change));
-		VDI_TRY(check_product(strategic, change, change));
 		if (rule->key)
 			return merge_keyed(strategic, member, change, rule->key, change->key);
 		return merge_plain(strategic, member, change);
@@ -304,11 +308,8 @@ static vd_status merge(struct strategic *strategic, struct vdi_node *target, str
 	if (order.size && !is(order, "replace") && !is(order, "merge") && !is(order, "delete"))
 		return vd_error_set(strategic->error, VD_BAD_REQUEST, "Unknown patch type: %.*s", (int) VDI_MIN(order.size, (size_t) 64),
 				    (const char *) order.data);
-	if (is(order, "replace") || is(order, "delete")) {
-		target->first = target->last = NULL;
-		target->index = NULL;
-		target->count = 0;
-	}
+	if (is(order, "replace") || is(order, "delete"))
+		vdi_tree_clear(target);
 	if (is(order, "delete"))
 		return VD_OK;
 	VDI_TRY(apply_directives(strategic, target, patch));
@@ -321,9 +322,10 @@ static vd_status merge(struct strategic *strategic, struct vdi_node *target, str
 
 vd_status vdi_patch_strategic(struct vdi_tree *tree, struct vdi_node *target, struct vdi_node *patch, struct vd_error *reterr)
 {
-	struct strategic strategic = { tree, reterr };
+	struct strategic strategic = { tree, reterr, tree->steps + VDI_PATCH_STEPS_MAX };
 
 	if (patch->kind != VDI_NODE_OBJECT || target->kind != VDI_NODE_OBJECT)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a strategic merge patch must be an object");
-	return merge(&strategic, target, patch, VD_BYTES_NONE);
+	VDI_TRY(merge(&strategic, target, patch, VD_BYTES_NONE));
+	return vdi_patch_check_size(tree, target, reterr);
 }

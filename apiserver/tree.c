@@ -1,10 +1,12 @@
 /* The tree lies in an arena of blocks that double in size. Objects with many members get a hash index on first look-up, so that bodies made to have
- * hundreds of thousands of keys do not cost quadratic time.
+ * hundreds of thousands of keys do not cost quadratic time. The hash has a seed that clients do not know.
  */
 #include "tree.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#include "hash.h"
 
 #define INDEX_FROM 24
 
@@ -14,8 +16,8 @@ struct block {
 };
 
 struct vdi_tree_index {
+	uint64_t	 seed;
 	uint32_t	 mask;
-	uint32_t	 used;
 	struct vdi_node *slots[];
 };
 
@@ -104,6 +106,7 @@ struct vdi_node *vdi_tree_copy(struct vdi_tree *tree, const struct vdi_node *nod
 {
 	struct vdi_node *copy = vdi_tree_new(tree, node->kind);
 
+	tree->steps++;
 	if (copy == NULL || !vdi_tree_take_text(tree, node->text, &copy->text))
 		return NULL;
 	for (const struct vdi_node *child = node->first; child; child = child->next) {
@@ -118,19 +121,18 @@ struct vdi_node *vdi_tree_copy(struct vdi_tree *tree, const struct vdi_node *nod
 
 /* ---- Members ---- */
 
-static uint32_t hash_of(struct vd_bytes key)
+static uint32_t home_of(const struct vdi_tree_index *index, struct vd_bytes key)
 {
-	return (uint32_t) XXH3_64bits(key.data ? key.data : "", key.size);
+	return (uint32_t) XXH3_64bits_withSeed(key.data ? key.data : "", key.size, index->seed) & index->mask;
 }
 
-static void index_put(struct vdi_tree_index *index, struct vdi_node *member)
+static void index_put(struct vdi_tree *tree, struct vdi_tree_index *index, struct vdi_node *member)
 {
-	uint32_t at = hash_of(member->key) & index->mask;
+	uint32_t at = home_of(index, member->key);
 
-	while (index->slots[at])
+	for (tree->steps++; index->slots[at]; tree->steps++)
 		at = (at + 1) & index->mask;
 	index->slots[at] = member;
-	index->used++;
 }
 
 /* Out of memory only costs speed: the members are then compared one by one. */
@@ -145,10 +147,20 @@ static void build_index(struct vdi_tree *tree, struct vdi_node *object)
 	if (index == NULL)
 		return;
 	memset(index, 0, sizeof *index + capacity * sizeof index->slots[0]);
+	index->seed = vdi_hash_seed();
 	index->mask = capacity - 1;
 	for (struct vdi_node *member = object->first; member; member = member->next)
-		index_put(index, member);
+		index_put(tree, index, member);
 	object->index = index;
+}
+
+/* A member was appended. */
+static void index_note(struct vdi_tree *tree, struct vdi_node *object, struct vdi_node *member)
+{
+	if (object->index && object->count * 2 > object->index->mask)
+		object->index = NULL; /* too small: made anew when it is next needed */
+	else if (object->index)
+		index_put(tree, object->index, member);
 }
 
 static struct vdi_node *find_member(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key)
@@ -156,14 +168,15 @@ static struct vdi_node *find_member(struct vdi_tree *tree, struct vdi_node *obje
 	if (object->index == NULL && object->count >= INDEX_FROM)
 		build_index(tree, object);
 	if (object->index) {
-		uint32_t at = hash_of(key) & object->index->mask;
+		uint32_t at = home_of(object->index, key);
 
-		for (; object->index->slots[at]; at = (at + 1) & object->index->mask)
+		for (tree->steps++; object->index->slots[at]; tree->steps++, at = (at + 1) & object->index->mask)
 			if (vd_bytes_equal(object->index->slots[at]->key, key))
 				return object->index->slots[at];
 		return NULL;
 	}
-	for (struct vdi_node *member = object->first; member; member = member->next)
+	tree->steps++;
+	for (struct vdi_node *member = object->first; member; member = member->next, tree->steps++)
 		if (vd_bytes_equal(member->key, key))
 			return member;
 	return NULL;
@@ -211,13 +224,40 @@ int64_t vdi_tree_int_of(const struct vdi_node *node, int64_t fallback)
 
 void vdi_tree_append(struct vdi_node *array, struct vdi_node *value)
 {
-	value->next = NULL;
-	if (array->last)
-		array->last->next = value;
-	else
+	vdi_tree_array_insert(array, NULL, value);
+}
+
+void vdi_tree_array_insert(struct vdi_node *array, struct vdi_node *before, struct vdi_node *value)
+{
+	struct vdi_node *previous = before ? before->previous : vdi_tree_last(array); /* of the first: the last */
+
+	value->next = before;
+	value->previous = previous ? previous : value;
+	if (before)
+		before->previous = value;
+	else if (array->first)
+		array->first->previous = value;
+	if (array->first == before)
 		array->first = value;
-	array->last = value;
+	else
+		previous->next = value;
 	array->count++;
+}
+
+void vdi_tree_become(struct vdi_node *node, const struct vdi_node *value)
+{
+	node->first = value->first;
+	node->index = value->index;
+	node->text = value->text;
+	node->count = value->count;
+	node->kind = value->kind;
+}
+
+void vdi_tree_clear(struct vdi_node *parent)
+{
+	parent->first = NULL;
+	parent->index = NULL;
+	parent->count = 0;
 }
 
 bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key, struct vdi_node *value)
@@ -228,21 +268,13 @@ bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_byte
 		return false;
 	member = find_member(tree, object, key);
 	if (member) { /* the member's node stays where it is, and in the index */
-		member->first = value->first;
-		member->last = value->last;
-		member->index = value->index;
-		member->text = value->text;
-		member->count = value->count;
-		member->kind = value->kind;
+		vdi_tree_become(member, value);
 		return true;
 	}
 	if (!vdi_tree_take_text(tree, key, &value->key))
 		return false;
 	vdi_tree_append(object, value);
-	if (object->index && object->count * 2 > object->index->mask)
-		object->index = NULL;
-	else if (object->index)
-		index_put(object->index, value);
+	index_note(tree, object, value);
 	return true;
 }
 
@@ -260,38 +292,32 @@ struct vdi_node *vdi_tree_object_at(struct vdi_tree *tree, struct vdi_node *obje
 
 void vdi_tree_array_remove(struct vdi_node *array, struct vdi_node *child)
 {
-	struct vdi_node *previous = NULL;
-
-	for (struct vdi_node *at = array->first; at; previous = at, at = at->next) {
-		if (at != child)
-			continue;
-		if (previous)
-			previous->next = child->next;
-		else
-			array->first = child->next;
-		if (array->last == child)
-			array->last = previous;
-		child->next = NULL;
-		array->count--;
-		return;
-	}
+	if (array->first == child)
+		array->first = child->next;
+	else
+		child->previous->next = child->next;
+	if (child->next)
+		child->next->previous = child->previous;
+	else if (array->first)
+		array->first->previous = child->previous;
+	child->next = NULL;
+	child->previous = child;
+	array->count--;
 }
 
 /* Slots behind the hole are put in again, so that no look-up stops short. */
-static void index_remove(struct vdi_tree_index *index, const struct vdi_node *member)
+static void index_remove(struct vdi_tree *tree, struct vdi_tree_index *index, const struct vdi_node *member)
 {
-	uint32_t at = hash_of(member->key) & index->mask;
+	uint32_t at = home_of(index, member->key);
 
-	while (index->slots[at] != member)
+	for (; index->slots[at] != member; tree->steps++)
 		at = (at + 1) & index->mask;
 	index->slots[at] = NULL;
-	index->used--;
 	for (at = (at + 1) & index->mask; index->slots[at]; at = (at + 1) & index->mask) {
 		struct vdi_node *moved = index->slots[at];
 
 		index->slots[at] = NULL;
-		index->used--;
-		index_put(index, moved);
+		index_put(tree, index, moved);
 	}
 }
 
@@ -302,7 +328,7 @@ bool vdi_tree_remove(struct vdi_tree *tree, struct vdi_node *object, struct vd_b
 	if (member == NULL)
 		return false;
 	if (object->index)
-		index_remove(object->index, member);
+		index_remove(tree, object->index, member);
 	vdi_tree_array_remove(object, member);
 	return true;
 }
@@ -311,6 +337,7 @@ bool vdi_tree_equal(struct vdi_tree *tree, const struct vdi_node *a, const struc
 {
 	const struct vdi_node *x, *y;
 
+	tree->steps++;
 	if (a == NULL || b == NULL)
 		return a == b;
 	if (a->kind != b->kind || a->count != b->count || !vd_bytes_equal(a->text, b->text))
@@ -550,10 +577,7 @@ static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_n
 	VDI_TRY(read_value(reader, depth, &value));
 	value->key = key;
 	vdi_tree_append(object, value);
-	if (object->index && object->count * 2 > object->index->mask)
-		object->index = NULL;
-	else if (object->index)
-		index_put(object->index, value);
+	index_note(reader->tree, object, value);
 	return VD_OK;
 }
 
@@ -635,31 +659,58 @@ vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi
 
 /* ---- Writing ---- */
 
+struct vdi_tree_size vdi_tree_measure(struct vdi_tree *tree, const struct vdi_node *node)
+{
+	static const uint8_t words[] = { [VDI_NODE_NULL] = 4, [VDI_NODE_FALSE] = 5, [VDI_NODE_TRUE] = 4, [VDI_NODE_STRING] = 2 };
+	struct vdi_tree_size size = { node->text.size, 1 };
+
+	tree->steps++;
+	if (node->kind < VDI_NODE_ARRAY) {
+		size.bytes += words[node->kind];
+		return size;
+	}
+	size.bytes = 2 + (node->count ? node->count - 1 : 0);
+	for (const struct vdi_node *child = node->first; child; child = child->next) {
+		struct vdi_tree_size below = vdi_tree_measure(tree, child);
+
+		size.bytes += below.bytes + (node->kind == VDI_NODE_OBJECT ? child->key.size + 3 : 0);
+		size.depth = VDI_MAX(size.depth, below.depth + 1);
+	}
+	return size;
+}
+
 void vdi_tree_write(struct vdi_out *out, const struct vdi_node *node)
 {
+	vdi_tree_write_begin(out, node, SIZE_MAX);
+}
+
+void vdi_tree_write_begin(struct vdi_out *out, const struct vdi_node *node, size_t size_max)
+{
+	size_t left = size_max - VDI_MIN(out->size, size_max);
+
 	switch ((enum vdi_node_kind) node->kind) {
 	case VDI_NODE_NULL: vdi_out_raw(out, "null"); break;
 	case VDI_NODE_FALSE: vdi_out_raw(out, "false"); break;
 	case VDI_NODE_TRUE: vdi_out_raw(out, "true"); break;
 	case VDI_NODE_NUMBER: vdi_out_bytes(out, node->text); break;
-	case VDI_NODE_STRING: vdi_out_string(out, node->text); break;
+	case VDI_NODE_STRING: vdi_out_string(out, (struct vd_bytes) { node->text.data, VDI_MIN(node->text.size, left) }); break;
 	case VDI_NODE_ARRAY:
 		vdi_out_raw(out, "[");
-		for (const struct vdi_node *child = node->first; child; child = child->next) {
+		for (const struct vdi_node *child = node->first; child && out->size < size_max; child = child->next) {
 			if (child != node->first)
 				vdi_out_raw(out, ",");
-			vdi_tree_write(out, child);
+			vdi_tree_write_begin(out, child, size_max);
 		}
 		vdi_out_raw(out, "]");
 		break;
 	case VDI_NODE_OBJECT:
 		vdi_out_raw(out, "{");
-		for (const struct vdi_node *child = node->first; child; child = child->next) {
+		for (const struct vdi_node *child = node->first; child && out->size < size_max; child = child->next) {
 			if (child != node->first)
 				vdi_out_raw(out, ",");
 			vdi_out_string(out, child->key);
 			vdi_out_raw(out, ":");
-			vdi_tree_write(out, child);
+			vdi_tree_write_begin(out, child, size_max);
 		}
 		vdi_out_raw(out, "}");
 		break;

@@ -16,23 +16,25 @@ enum vdi_node_kind { VDI_NODE_NULL, VDI_NODE_FALSE, VDI_NODE_TRUE, VDI_NODE_NUMB
 struct vdi_tree_index;
 
 struct vdi_node {
-	struct vdi_node	      *next;  /* sibling */
-	struct vdi_node	      *first; /* child */
-	struct vdi_node	      *last;
+	struct vdi_node	      *next;	 /* sibling; NULL: the last one */
+	struct vdi_node	      *previous; /* sibling; of the first one: the last one */
+	struct vdi_node	      *first;	 /* child */
 	struct vdi_tree_index *index; /* of a large object */
 	struct vd_bytes	       key;   /* unescaped; of a member */
 	struct vd_bytes	       text;  /* unescaped string, or the number as written */
 	uint32_t	       count; /* children */
 	uint8_t		       kind;
+	bool		       is_marked; /* between two lines of a function that marks */
 };
 
 struct vdi_tree {
-	void *blocks; /* the arena; zero is an empty one */
-	char *at;
-	size_t left;
+	void	*blocks; /* the arena; zero is an empty one */
+	char	*at;
+	size_t	 left;
+	uint64_t steps; /* nodes visited by look-ups, copies, comparisons and measurements so far: what a caller bounds its work by */
 };
 
-#define VDI_TREE_INIT { 0, 0, 0 }
+#define VDI_TREE_INIT { 0, 0, 0, 0 }
 
 void vdi_tree_fini(struct vdi_tree *tree);
 
@@ -61,6 +63,10 @@ int64_t vdi_tree_int_of(const struct vdi_node *node, int64_t fallback);
 struct vdi_node *vdi_tree_new(struct vdi_tree *tree, enum vdi_node_kind kind);
 struct vdi_node *vdi_tree_new_string(struct vdi_tree *tree, struct vd_bytes text);
 struct vdi_node *vdi_tree_new_int(struct vdi_tree *tree, int64_t number);
+static inline struct vdi_node *vdi_tree_last(const struct vdi_node *parent)
+{
+	return parent->first ? parent->first->previous : NULL;
+}
 /* A deep copy, in tree. */
 struct vdi_node *vdi_tree_copy(struct vdi_tree *tree, const struct vdi_node *node);
 
@@ -71,13 +77,28 @@ struct vdi_node *vdi_tree_object_at(struct vdi_tree *tree, struct vdi_node *obje
 /* Whether it was there. */
 bool vdi_tree_remove(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key);
 void vdi_tree_append(struct vdi_node *array, struct vdi_node *value);
+/* Puts value in front of the element `before`; NULL: at the end. */
+void vdi_tree_array_insert(struct vdi_node *array, struct vdi_node *before, struct vdi_node *value);
 /* Takes child out of array. */
 void vdi_tree_array_remove(struct vdi_node *array, struct vdi_node *child);
+/* Removes all children. */
+void vdi_tree_clear(struct vdi_node *parent);
+/* Gives node the kind and content of value, and its children; key and place stay. value must not be in a parent and is used up. */
+void vdi_tree_become(struct vdi_node *node, const struct vdi_node *value);
 
 /* Deep equality; the order of members does not matter, numbers compare as text. */
 bool vdi_tree_equal(struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b);
 
+struct vdi_tree_size {
+	size_t	 bytes;	/* of the minified text, characters that vdi_tree_write escapes counted as one byte */
+	unsigned depth; /* levels; a scalar is 1 */
+};
+/* Takes a step for each node. */
+struct vdi_tree_size vdi_tree_measure(struct vdi_tree *tree, const struct vdi_node *node);
+
 /* Minified. */
 void vdi_tree_write(struct vdi_out *out, const struct vdi_node *node);
+/* The same, but ends in the middle soon after out has size_max bytes. */
+void vdi_tree_write_begin(struct vdi_out *out, const struct vdi_node *node, size_t size_max);
 
 #endif

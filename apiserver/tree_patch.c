@@ -1,18 +1,19 @@
 /* Merge patch and JSON Patch.
  *
- * A JSON Patch can copy the document into itself again and again; what it may build is bounded in depth (VDI_TREE_DEPTH_MAX) and in nodes copied, so that
- * neither memory nor the recursion of the writer can be driven out of bounds.
+ * A JSON Patch can copy the document into itself again and again, and address the elements of a long array ten thousand times. So three things are counted after each
+ * operation: the bytes of the document, which follow from what came and went; the bytes copied; and the steps of the tree, which bound the time. Nothing is
+ * measured twice but what is moved, and moves take steps.
  */
 #include "tree_patch.h"
 
-#define COPIED_NODES_MAX 1000000
-
 struct operations {
 	struct vdi_tree *tree;
-	struct vdi_node	     *root;
-	struct vd_error	     *error;
-	size_t		      index;
-	size_t		      copied;
+	struct vdi_node *root;
+	struct vd_error *error;
+	size_t		 index;
+	size_t		 bytes; /* of the document */
+	size_t		 copied;
+	uint64_t	 steps_end; /* of the tree: no operation begins after them */
 };
 
 static vd_status no_memory(struct vd_error *error)
@@ -22,15 +23,18 @@ static vd_status no_memory(struct vd_error *error)
 
 static bool merge_object(struct vdi_tree *tree, struct vdi_node *target, struct vdi_node *patch)
 {
-	for (struct vdi_node *change = patch->first; change; change = change->next) {
+	struct vdi_node *next;
+
+	for (struct vdi_node *change = patch->first; change; change = next) {
 		struct vdi_node *member = vdi_tree_get(tree, target, change->key);
 
+		next = change->next;
 		if (change->kind == VDI_NODE_NULL) {
 			(void) vdi_tree_remove(tree, target, change->key);
 			continue;
 		}
 		if (change->kind != VDI_NODE_OBJECT) {
-			if (!vdi_tree_set(tree, target, change->key, vdi_tree_copy(tree, change)))
+			if (!vdi_tree_set(tree, target, change->key, change))
 				return false;
 			continue;
 		}
@@ -45,6 +49,13 @@ static bool merge_object(struct vdi_tree *tree, struct vdi_node *target, struct 
 	return true;
 }
 
+vd_status vdi_patch_check_size(struct vdi_tree *tree, const struct vdi_node *target, struct vd_error *reterr)
+{
+	if (vdi_tree_measure(tree, target).bytes > VDI_PATCH_BYTES_MAX)
+		return vd_error_set(reterr, VD_TOO_BIG, "the patched object would have more than %zu bytes", VDI_PATCH_BYTES_MAX);
+	return VD_OK;
+}
+
 vd_status vdi_patch_merge(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch, struct vd_error *reterr)
 {
 	if (patch->kind != VDI_NODE_OBJECT) {
@@ -56,7 +67,7 @@ vd_status vdi_patch_merge(struct vdi_tree *tree, struct vdi_node **target, struc
 		if (*target == NULL)
 			return no_memory(reterr);
 	}
-	return merge_object(tree, *target, patch) ? VD_OK : no_memory(reterr);
+	return merge_object(tree, *target, patch) ? vdi_patch_check_size(tree, *target, reterr) : no_memory(reterr);
 }
 
 /* ---- JSON Patch ---- */
@@ -108,21 +119,30 @@ static int64_t index_of(struct vd_bytes segment)
 	return index;
 }
 
-static struct vdi_node *element(struct vdi_node *array, int64_t index)
+/* From the nearer end. Walking on after the last permitted step is refused by the next operation. */
+static struct vdi_node *element(struct operations *operations, struct vdi_node *array, int64_t index)
 {
 	struct vdi_node *child = array->first;
 
-	if (index < 0)
+	if (index < 0 || index >= (int64_t) array->count)
 		return NULL;
-	while (child && index-- > 0)
-		child = child->next;
+	if (index > array->count / 2) {
+		child = vdi_tree_last(array);
+		for (int64_t at = array->count - 1; at > index; at--)
+			child = child->previous;
+		operations->tree->steps += (uint64_t) (array->count - index);
+	} else {
+		for (int64_t at = 0; at < index; at++)
+			child = child->next;
+		operations->tree->steps += (uint64_t) index;
+	}
 	return child;
 }
 
 static struct vdi_node *child_of(struct operations *operations, struct vdi_node *parent, struct vd_bytes segment)
 {
 	if (vdi_tree_is(parent, VDI_NODE_ARRAY))
-		return element(parent, index_of(segment));
+		return element(operations, parent, index_of(segment));
 	return vdi_tree_get(operations->tree, parent, segment);
 }
 
@@ -167,55 +187,60 @@ static vd_status find(struct operations *operations, struct vd_bytes pointer, st
 	return *ret_node ? VD_OK : fault(operations, VD_INVALID, "the path does not exist");
 }
 
-static unsigned depth_of(const struct vdi_node *node)
+/* What node takes in its parent, with its key and a comma. */
+static size_t bytes_in(const struct vdi_node *parent, struct vd_bytes key, size_t bytes)
 {
-	unsigned depth = 0;
-
-	for (const struct vdi_node *child = node->first; child; child = child->next)
-		depth = VDI_MAX(depth, depth_of(child));
-	return depth + 1;
+	return bytes + 1 + (parent->kind == VDI_NODE_OBJECT ? key.size + 3 : 0);
 }
 
-static size_t nodes_of(const struct vdi_node *node)
+/* added bytes are about to come into the document, removed ones go. */
+static vd_status account(struct operations *operations, size_t added, size_t removed)
 {
-	size_t count = 1;
-
-	for (const struct vdi_node *child = node->first; child; child = child->next)
-		count += nodes_of(child);
-	return count;
+	operations->bytes += added;
+	operations->bytes -= VDI_MIN(removed, operations->bytes);
+	if (operations->bytes > VDI_PATCH_BYTES_MAX)
+		return vd_error_set(operations->error, VD_TOO_BIG, "operation %zu: the patched object would have more than %zu bytes", operations->index,
+				    VDI_PATCH_BYTES_MAX);
+	return VD_OK;
 }
 
+static size_t measure(struct operations *operations, const struct vdi_node *node)
+{
+	return vdi_tree_measure(operations->tree, node).bytes;
+}
+
+static vd_status replace_root(struct operations *operations, struct vdi_node *value)
+{
+	operations->bytes = 0;
+	operations->root = value;
+	return account(operations, measure(operations, value), 0);
+}
+
+/* value is in no parent. */
 static vd_status add(struct operations *operations, struct vd_bytes pointer, struct vdi_node *value)
 {
-	struct vdi_node *parent, *before;
-	char		 buffer[1024];
-	struct vd_bytes	 last;
-	unsigned	 depth;
-	int64_t		 index;
+	struct vdi_tree_size size = vdi_tree_measure(operations->tree, value);
+	struct vdi_node	    *parent, *old;
+	char		     buffer[1024];
+	struct vd_bytes	     last;
+	unsigned	     depth;
+	int64_t		     index;
 
 	VDI_TRY(walk(operations, pointer, &parent, buffer, &last, &depth));
-	if (depth + depth_of(value) > VDI_TREE_DEPTH_MAX)
+	if (depth + size.depth > VDI_TREE_DEPTH_MAX)
 		return fault(operations, VD_TOO_BIG, "nested too deeply");
-	if (depth == 0) {
-		operations->root = value;
-		return VD_OK;
-	}
-	if (parent->kind == VDI_NODE_OBJECT)
+	if (depth == 0)
+		return replace_root(operations, value);
+	if (parent->kind == VDI_NODE_OBJECT) {
+		old = vdi_tree_get(operations->tree, parent, last);
+		VDI_TRY(account(operations, bytes_in(parent, last, size.bytes), old ? bytes_in(parent, last, measure(operations, old)) : 0));
 		return vdi_tree_set(operations->tree, parent, last, value) ? VD_OK : no_memory(operations->error);
+	}
 	index = index_of(last);
 	if (index == -2 || index > (int64_t) parent->count)
 		return fault(operations, VD_INVALID, "the array index is out of range");
-	if (index == -1 || index == (int64_t) parent->count) {
-		vdi_tree_append(parent, value);
-		return VD_OK;
-	}
-	before = index ? element(parent, index - 1) : NULL;
-	value->next = before ? before->next : parent->first;
-	if (before)
-		before->next = value;
-	else
-		parent->first = value;
-	parent->count++;
+	VDI_TRY(account(operations, bytes_in(parent, last, size.bytes), 0));
+	vdi_tree_array_insert(parent, element(operations, parent, index), value);
 	return VD_OK;
 }
 
@@ -233,6 +258,7 @@ static vd_status take_out(struct operations *operations, struct vd_bytes pointer
 	child = child_of(operations, parent, last);
 	if (child == NULL)
 		return fault(operations, VD_INVALID, "the path does not exist");
+	VDI_TRY(account(operations, 0, bytes_in(parent, last, measure(operations, child))));
 	if (parent->kind == VDI_NODE_OBJECT)
 		(void) vdi_tree_remove(operations->tree, parent, last);
 	else
@@ -244,32 +270,28 @@ static vd_status take_out(struct operations *operations, struct vd_bytes pointer
 
 static vd_status replace(struct operations *operations, struct vd_bytes pointer, struct vdi_node *value)
 {
-	struct vdi_node *old, *next;
-	struct vd_bytes	 key;
-	unsigned	 depth = 0;
+	struct vdi_tree_size size = vdi_tree_measure(operations->tree, value);
+	struct vdi_node	    *old;
+	unsigned	     depth = 0;
 
 	VDI_TRY(find(operations, pointer, &old));
-	if (old == operations->root) {
-		operations->root = value;
-		return VD_OK;
-	}
+	if (old == operations->root)
+		return replace_root(operations, value);
 	for (size_t i = 0; i < pointer.size; i++)
 		depth += ((const char *) pointer.data)[i] == '/';
-	if (depth + depth_of(value) > VDI_TREE_DEPTH_MAX)
+	if (depth + size.depth > VDI_TREE_DEPTH_MAX)
 		return fault(operations, VD_TOO_BIG, "nested too deeply");
-	next = old->next;
-	key = old->key;
-	*old = *value;
-	old->next = next;
-	old->key = key;
+	VDI_TRY(account(operations, size.bytes, measure(operations, old)));
+	vdi_tree_become(old, value);
 	return VD_OK;
 }
 
 static vd_status copied(struct operations *operations, const struct vdi_node *node, struct vdi_node **ret_copy)
 {
-	operations->copied += nodes_of(node);
-	if (operations->copied > COPIED_NODES_MAX)
-		return fault(operations, VD_TOO_BIG, "the patch copies too much");
+	operations->copied += measure(operations, node);
+	if (operations->copied > VDI_PATCH_COPY_MAX)
+		return vd_error_set(operations->error, VD_TOO_BIG, "operation %zu: the patch copies %zu bytes, more than %zu", operations->index,
+				    operations->copied, VDI_PATCH_COPY_MAX);
 	*ret_copy = vdi_tree_copy(operations->tree, node);
 	return *ret_copy ? VD_OK : no_memory(operations->error);
 }
@@ -279,35 +301,41 @@ static bool is_inside(struct vd_bytes path, struct vd_bytes from)
 	return path.size > from.size && vd_bytes_has_prefix(path, from) && ((const char *) path.data)[from.size] == '/';
 }
 
-static vd_status apply(struct operations *operations, const struct vdi_node *operation)
+static vd_status transfer(struct operations *operations, struct vd_bytes from, struct vd_bytes path, bool is_copy)
+{
+	struct vdi_node *node;
+
+	if (!is_copy && is_inside(path, from))
+		return fault(operations, VD_INVALID, "a value cannot be moved into itself");
+	VDI_TRY(find(operations, from, &node));
+	if (is_copy)
+		VDI_TRY(copied(operations, node, &node));
+	else if (vd_bytes_equal(path, from))
+		return VD_OK;
+	else
+		VDI_TRY(take_out(operations, from, &node));
+	return add(operations, path, node);
+}
+
+static vd_status apply(struct operations *operations, struct vdi_node *operation)
 {
 	struct vdi_tree *tree = operations->tree;
-	struct vd_bytes	      name = vdi_tree_string_of(vdi_tree_get(tree, operation, vd_bytes_of("op")));
-	struct vdi_node	     *path_node = vdi_tree_get(tree, operation, vd_bytes_of("path"));
-	struct vdi_node	     *from_node = vdi_tree_get(tree, operation, vd_bytes_of("from"));
-	struct vdi_node	     *value = vdi_tree_get(tree, operation, vd_bytes_of("value"));
-	struct vd_bytes	      path = vdi_tree_string_of(path_node), from = vdi_tree_string_of(from_node);
-	struct vdi_node	     *node;
+	struct vd_bytes	 name = vdi_tree_string_of(vdi_tree_get(tree, operation, vd_bytes_of("op")));
+	struct vdi_node *path_node = vdi_tree_get(tree, operation, vd_bytes_of("path"));
+	struct vdi_node *from_node = vdi_tree_get(tree, operation, vd_bytes_of("from"));
+	struct vdi_node *value = vdi_tree_get(tree, operation, vd_bytes_of("value"));
+	struct vd_bytes	 path = vdi_tree_string_of(path_node), from = vdi_tree_string_of(from_node);
+	bool		 is_copy = vd_bytes_equal(name, vd_bytes_of("copy"));
+	struct vdi_node *node;
 
 	if (!vdi_tree_is(operation, VDI_NODE_OBJECT) || !vdi_tree_is(path_node, VDI_NODE_STRING))
 		return fault(operations, VD_BAD_REQUEST, "needs op and path");
 	if (vd_bytes_equal(name, vd_bytes_of("remove")))
 		return take_out(operations, path, NULL);
-	if (vd_bytes_equal(name, vd_bytes_of("move")) || vd_bytes_equal(name, vd_bytes_of("copy"))) {
+	if (is_copy || vd_bytes_equal(name, vd_bytes_of("move"))) {
 		if (!vdi_tree_is(from_node, VDI_NODE_STRING))
 			return fault(operations, VD_BAD_REQUEST, "needs from");
-		if (vd_bytes_equal(name, vd_bytes_of("copy"))) {
-			VDI_TRY(find(operations, from, &node));
-			VDI_TRY(copied(operations, node, &node));
-			return add(operations, path, node);
-		}
-		if (is_inside(path, from))
-			return fault(operations, VD_INVALID, "a value cannot be moved into itself");
-		VDI_TRY(find(operations, from, &node));
-		if (vd_bytes_equal(path, from))
-			return VD_OK;
-		VDI_TRY(take_out(operations, from, &node));
-		return add(operations, path, node);
+		return transfer(operations, from, path, is_copy);
 	}
 	if (value == NULL)
 		return fault(operations, VD_BAD_REQUEST, "unknown op, or value is missing");
@@ -315,8 +343,7 @@ static vd_status apply(struct operations *operations, const struct vdi_node *ope
 		VDI_TRY(find(operations, path, &node));
 		return vdi_tree_equal(tree, node, value) ? VD_OK : fault(operations, VD_INVALID, "testing value failed");
 	}
-	
-	VDI_TRY(copied(operations, value, &value));
+	(void) vdi_tree_remove(tree, operation, vd_bytes_of("value")); /* goes into the document as it is */
 	if (vd_bytes_equal(name, vd_bytes_of("add")))
 		return add(operations, path, value);
 	if (vd_bytes_equal(name, vd_bytes_of("replace")))
@@ -324,17 +351,21 @@ static vd_status apply(struct operations *operations, const struct vdi_node *ope
 	return fault(operations, VD_BAD_REQUEST, "unknown op");
 }
 
-vd_status vdi_patch_operations(struct vdi_tree *tree, struct vdi_node **target, const struct vdi_node *patch, struct vd_error *reterr)
+vd_status vdi_patch_operations(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch, struct vd_error *reterr)
 {
-	struct operations operations = { tree, *target, reterr, 0, 0 };
+	struct operations operations = { .tree = tree, .root = *target, .error = reterr, .steps_end = tree->steps + VDI_PATCH_STEPS_MAX };
 
 	if (patch->kind != VDI_NODE_ARRAY)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a JSON patch must be an array of operations");
 	if (patch->count > VDI_PATCH_OPERATIONS_MAX)
 		return vd_error_set(reterr, VD_TOO_BIG,
 				    "The allowed maximum operations in a JSON patch is %d, got %u", VDI_PATCH_OPERATIONS_MAX, patch->count);
-	for (const struct vdi_node *operation = patch->first; operation; operation = operation->next, operations.index++)
+	operations.bytes = measure(&operations, *target);
+	for (struct vdi_node *operation = patch->first; operation; operation = operation->next, operations.index++) {
 		VDI_TRY(apply(&operations, operation));
+		if (tree->steps > operations.steps_end)
+			return fault(&operations, VD_TOO_BIG, "the patch takes too many steps: fewer operations, or shorter arrays, are needed");
+	}
 	*target = operations.root;
 	return VD_OK;
 }

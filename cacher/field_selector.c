@@ -8,8 +8,8 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
+#include "hash.h"
 #include "selector.h"
 
 struct terms {
@@ -283,5 +283,5 @@ struct vd_bytes vdi_field_selector_text(const struct vdi_field_selector *selecto
 
 uint64_t vdi_field_selector_hash(const struct vdi_field_selector *selector)
 {
-	return selector ? XXH3_64bits(text_of(selector), selector->text_size) : XXH3_64bits("", 0);
+	return vdi_hash_bytes(selector ? (struct vd_bytes) { text_of(selector), selector->text_size } : vd_bytes_of(""), vdi_hash_seed());
 }

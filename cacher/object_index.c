@@ -5,7 +5,8 @@
  * whole (a fifth of the time that putting them one by one takes, which was a third of an initial sync). */
 #include "object_index.h"
 
-#include <xxhash.h>
+#include "hash.h"
+
 
 struct vdi_index_posting {
 	struct vdi_index_posting *next;
@@ -86,7 +87,7 @@ static bool value_of(const struct vdi_object_index *index, const struct vd_objec
 
 static uint64_t hash_of(struct vd_bytes value)
 {
-	return XXH3_64bits(value.size ? value.data : "", value.size);
+	return vdi_hash_bytes(value, vdi_hash_seed());
 }
 
 static struct vdi_index_posting **find_place(const struct vdi_object_index *index, struct vd_bytes value, uint64_t hash)

@@ -1,7 +1,8 @@
 /* How: requirements are looked at one by one against the object's own labels, fields by the index that their name was bound to. */
 #include "predicate.h"
 
-#include <xxhash.h>
+#include "hash.h"
+
 
 static int bind_field(const struct vd_codec *codec, struct vd_bytes name)
 {
@@ -44,9 +45,9 @@ static uint64_t hash_of(const struct vdi_predicate *predicate)
 	struct vd_bytes shards = vdi_shard_selector_text(vdi_predicate_shards(predicate));
 	uint64_t	hash = vdi_label_selector_hash(vdi_predicate_labels(predicate)) * 31 + vdi_field_selector_hash(vdi_predicate_fields(predicate));
 
-	hash = XXH3_64bits_withSeed(namespace_name.data, namespace_name.size, hash);
-	hash = XXH3_64bits_withSeed(name.data, name.size, hash);
-	return shards.size ? XXH3_64bits_withSeed(shards.data, shards.size, hash) : hash;
+	hash = vdi_hash_bytes(namespace_name, hash);
+	hash = vdi_hash_bytes(name, hash);
+	return shards.size ? vdi_hash_bytes(shards, hash) : hash;
 }
 
 /* What was parsed, to become part of a predicate. */

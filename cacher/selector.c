@@ -12,8 +12,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
+#include "hash.h"
 #include "json_text.h"
 #include "selector.h"
 
@@ -710,5 +710,5 @@ struct vd_bytes vdi_label_selector_text(const struct vdi_label_selector *selecto
 
 uint64_t vdi_label_selector_hash(const struct vdi_label_selector *selector)
 {
-	return selector ? XXH3_64bits(text_of(selector), selector->text_size) : XXH3_64bits("", 0);
+	return vdi_hash_bytes(selector ? (struct vd_bytes) { text_of(selector), selector->text_size } : vd_bytes_of(""), vdi_hash_seed());
 }

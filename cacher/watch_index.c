@@ -1,13 +1,14 @@
 /* How: two chained hash tables over the same groups, which remember 32 bits of their key and of the last visit. Counters per kind of key let an event skip the lookups that nobody is filed under. */
 #include "watch_index.h"
 
-#include <xxhash.h>
+#include "hash.h"
+
 
 enum { KEY_NAME = 1, KEY_LABEL, KEY_NAMESPACE, KEY_EVERYTHING, KEY_FIELD /* + index, last */ };
 
 static uint64_t hash_bytes(struct vd_bytes bytes, uint64_t seed)
 {
-	return XXH3_64bits_withSeed(bytes.size ? bytes.data : "", bytes.size, seed);
+	return vdi_hash_bytes(bytes, vdi_hash_seed() + seed);
 }
 
 static uint32_t key_hash(uint64_t kind, uint64_t namespace_hash, struct vd_bytes value, uint64_t label_hash)

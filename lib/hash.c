@@ -8,8 +8,14 @@
 #include <xxhash.h>
 
 #include "base.h"
+#include "rand.h"
 
 enum { CAPACITY_MIN = 8 };
+
+bool vdi_hash_is_text(const void *entry, const void *key)
+{
+	return vd_bytes_equal(*(const struct vd_bytes *) entry, *(const struct vd_bytes *) key);
+}
 
 void vdi_hash_init(struct vdi_hash *hash, vdi_hash_equal_fn equal, size_t count_max)
 {
@@ -28,6 +34,17 @@ void vdi_hash_clear(struct vdi_hash *hash)
 void vdi_hash_fini(struct vdi_hash *hash)
 {
 	vdi_hash_clear(hash);
+}
+
+uint64_t vdi_hash_seed(void)
+{
+	static _Atomic uint64_t process_seed;
+	uint64_t		seed = atomic_load_explicit(&process_seed, memory_order_relaxed), mine;
+
+	if (seed)
+		return seed;
+	mine = vdi_rand_seed_os();
+	return atomic_compare_exchange_strong(&process_seed, &seed, mine) ? mine : seed;
 }
 
 uint64_t vdi_hash_bytes(struct vd_bytes bytes, uint64_t seed)

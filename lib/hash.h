@@ -5,7 +5,9 @@
  * itself. 12 bytes a slot, between 3/8 and 3/4 of the slots in use while it grows; an empty table has no memory. Removal leaves
  * no trace, so a table that is used for ever stays as fast as a new one, and memory is given back when few entries remain.
  *
- * Keys that come from outside want a random seed, the same for the table's whole life, lest somebody makes them collide.
+ * Keys that come from outside need a random seed, the same for the table's whole life: without it a client can send keys that all collide, and make each look-up
+ * as slow as a list. vdi_hash_seed() is that seed where nothing depends on the order of the table; a table that is walked takes vd_env_random(), so that a
+ * simulation repeats.
  */
 #ifndef VDI_HASH_H
 #define VDI_HASH_H
@@ -18,6 +20,9 @@
 
 /* What key points at is between the caller and this function: for an index by bytes, a struct vd_bytes. */
 typedef bool (*vdi_hash_equal_fn)(const void *entry, const void *key);
+
+/* Of sets of texts: entry and key are struct vd_bytes. */
+bool vdi_hash_is_text(const void *entry, const void *key);
 
 #define VDI_HASH_COUNT_MAX ((size_t) 1 << 30)
 
@@ -36,6 +41,9 @@ void vdi_hash_init(struct vdi_hash *hash, vdi_hash_equal_fn equal, size_t count_
 void vdi_hash_fini(struct vdi_hash *hash);
 /* As after init. */
 void vdi_hash_clear(struct vdi_hash *hash);
+
+/* A seed that no client knows: drawn once by each process, the same ever after; never 0. Any thread. */
+uint64_t vdi_hash_seed(void);
 
 /* XXH3, 64 bits. */
 uint64_t vdi_hash_bytes(struct vd_bytes bytes, uint64_t seed);

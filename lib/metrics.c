@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
+#include "hash.h"
 #include "lock.h"
 #include "metrics.h"
 
@@ -208,7 +208,7 @@ static void insert_locked(struct vdi_metrics *registry, struct vdi_metric *metri
 
 static vd_status get_locked(struct vdi_metrics *registry, enum vdi_metric_id id, struct vd_bytes labels, struct vdi_metric **ret_metric)
 {
-	uint64_t	   hash = XXH3_64bits_withSeed(labels.data, labels.size, id);
+	uint64_t	   hash = vdi_hash_bytes(labels, vdi_hash_seed() + id);
 	struct vdi_metric *metric = find_locked(registry, id, labels.data, hash);
 
 	if (metric == NULL) {

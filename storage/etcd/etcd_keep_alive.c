@@ -93,7 +93,7 @@ static void unref_locked(struct keeper *keeper)
 
 static uint64_t hash_of(int64_t id)
 {
-	return vdi_hash_bytes((struct vd_bytes) { &id, sizeof id }, 0);
+	return vdi_hash_bytes((struct vd_bytes) { &id, sizeof id }, vdi_hash_seed());
 }
 
 static bool is_id(const void *entry, const void *key)

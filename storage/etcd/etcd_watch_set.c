@@ -24,7 +24,7 @@ static bool stream_has_key(const void *entry, const void *key)
 
 static uint64_t key_hash(struct vd_bytes key)
 {
-	return vdi_hash_bytes(key, 0);
+	return vdi_hash_bytes(key, vdi_hash_seed());
 }
 
 static void close_part(struct vdi_etcd_part *part, void (*done)(void *arg), void *arg)

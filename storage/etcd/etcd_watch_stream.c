@@ -98,7 +98,7 @@ static bool is_id(const void *entry, const void *key)
 
 uint64_t vdi_etcd_watch_id_hash(int64_t id)
 {
-	return vdi_hash_bytes((struct vd_bytes) { &id, sizeof id }, 0);
+	return vdi_hash_bytes((struct vd_bytes) { &id, sizeof id }, vdi_hash_seed());
 }
 
 vd_status vdi_etcd_watch_stream_new(struct vdi_etcd_watch_set *set, struct vd_bytes key, struct vdi_etcd_watch_stream **ret_stream)
@@ -281,7 +281,7 @@ static bool forget(struct vdi_etcd_watch_stream *stream)
 
 	vdi_lock_acquire(&set->lock);
 	if (!stream->is_forgotten && stream->joining == 0 && (!stream->is_kept || set->is_closing)) {
-		vdi_hash_remove(&set->by_metadata, vdi_hash_bytes(stream->key, 0), &stream->key);
+		vdi_hash_remove(&set->by_metadata, vdi_hash_bytes(stream->key, vdi_hash_seed()), &stream->key);
 		stream->is_forgotten = true;
 	}
 	is_forgotten = stream->is_forgotten;

@@ -312,6 +312,7 @@ static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stre
 	TAILQ_INIT(&stream->ready);
 	TAILQ_INIT(&stream->active);
 	vdi_hash_init(&stream->watchers, vdi_serve_watcher_equals, 0);
+	stream->seed = vd_env_random(server->env);
 	stream->tick_interval = (vd_dur) { interval.ns + (int64_t) vd_env_random_below(server->env, (uint64_t) (interval.ns / 10) + 1) };
 	stream->tick_due = VD_NEVER;
 	vdi_serve_watches_add(server->watches, &stream->link);

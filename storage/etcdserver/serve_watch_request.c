@@ -11,7 +11,7 @@
 
 struct vdi_serve_watcher *vdi_watch_stream_find(struct vdi_watch_stream *stream, int64_t id)
 {
-	return vdi_hash_get(&stream->watchers, vdi_serve_watcher_hash(id), &id);
+	return vdi_hash_get(&stream->watchers, vdi_serve_watcher_hash(stream, id), &id);
 }
 
 /* ---- Progress of the stream ---- */
@@ -168,11 +168,11 @@ static vd_status new_watcher(struct vdi_watch_stream *stream, const struct creat
 	watcher->range_end_size = request->range_end.size;
 	memcpy(watcher->text, key.data, key.size);
 	memcpy(watcher->text + key.size, request->range_end.data, request->range_end.size);
-	status = vdi_hash_put(&stream->watchers, vdi_serve_watcher_hash(id), &id, watcher, NULL);
+	status = vdi_hash_put(&stream->watchers, vdi_serve_watcher_hash(stream, id), &id, watcher, NULL);
 	if (status == VD_OK) {
 		status = vdi_serve_watcher_open(watcher, request->start_revision);
 		if (status != VD_OK)
-			(void) vdi_hash_remove(&stream->watchers, vdi_serve_watcher_hash(id), &id);
+			(void) vdi_hash_remove(&stream->watchers, vdi_serve_watcher_hash(stream, id), &id);
 	}
 	if (status != VD_OK) {
 		vdi_free(watcher);

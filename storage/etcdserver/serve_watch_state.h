@@ -65,6 +65,7 @@ struct vdi_watch_stream {
 
 	/* Actor only. */
 	struct vdi_hash	     watchers; /* by id */
+	uint64_t	     seed;     /* of their hashes: clients choose the ids. Of the env, because the table is walked */
 	struct vdi_serve_watcher_list  active;
 	int64_t		     next_id;
 	struct vdi_rpc_blob *control;	 /* did not fit */
@@ -113,7 +114,7 @@ struct vdi_serve_watcher *vdi_watch_stream_find(struct vdi_watch_stream *stream,
 /* ---- Watchers ---- */
 
 bool	 vdi_serve_watcher_equals(const void *entry, const void *key);
-uint64_t vdi_serve_watcher_hash(int64_t id);
+uint64_t vdi_serve_watcher_hash(const struct vdi_watch_stream *stream, int64_t id);
 /* It may have something: it is looked at in its turn. */
 void vdi_serve_watcher_activate(struct vdi_serve_watcher *watcher);
 void vdi_serve_watcher_set_live(struct vdi_serve_watcher *watcher, bool live);

@@ -14,9 +14,9 @@ bool vdi_serve_watcher_equals(const void *entry, const void *key)
 	return ((const struct vdi_serve_watcher *) entry)->id == *(const int64_t *) key;
 }
 
-uint64_t vdi_serve_watcher_hash(int64_t id)
+uint64_t vdi_serve_watcher_hash(const struct vdi_watch_stream *stream, int64_t id)
 {
-	return (uint64_t) id * 0x9e3779b97f4a7c15u;
+	return vdi_hash_bytes((struct vd_bytes) { &id, sizeof id }, stream->seed);
 }
 
 void vdi_serve_watcher_activate(struct vdi_serve_watcher *watcher)
@@ -99,7 +99,7 @@ void vdi_serve_watcher_free(struct vdi_serve_watcher *watcher)
 	struct vdi_watch_stream *stream = watcher->stream;
 
 	retire(watcher);
-	(void) vdi_hash_remove(&stream->watchers, vdi_serve_watcher_hash(watcher->id), &watcher->id);
+	(void) vdi_hash_remove(&stream->watchers, vdi_serve_watcher_hash(stream, watcher->id), &watcher->id);
 	vdi_serve_watches_count(stream->server->watches, -1, 0, 0);
 	vdi_free(watcher);
 }

@@ -49,7 +49,7 @@ struct vdi_past *vdi_past_unref(struct vdi_past *past)
 
 struct vd_kv *vdi_past_latest(const struct vdi_past *past, struct vd_bytes key)
 {
-	return vdi_hash_get(&past->latest, vdi_hash_bytes(key, 0), &key);
+	return vdi_hash_get(&past->latest, vdi_hash_bytes(key, vdi_hash_seed()), &key);
 }
 
 static vd_status remember(struct vdi_past *past, struct vd_kv *kv)
@@ -57,7 +57,7 @@ static vd_status remember(struct vdi_past *past, struct vd_kv *kv)
 	struct vd_bytes key = vd_kv_key(kv);
 	void	       *replaced = NULL;
 
-	VDI_TRY(vdi_hash_put(&past->latest, vdi_hash_bytes(key, 0), &key, kv, &replaced));
+	VDI_TRY(vdi_hash_put(&past->latest, vdi_hash_bytes(key, vdi_hash_seed()), &key, kv, &replaced));
 	vd_kv_ref(kv);
 	vd_kv_unref(replaced);
 	return VD_OK;

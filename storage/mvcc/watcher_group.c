@@ -1,7 +1,9 @@
-/* See the header. The treap's shape depends on the ranges alone (the priority is their hash), so it is balanced without randomness. */
+/* See the header. The treap's shape depends on the ranges alone (the priority is their hash), and on a seed that nobody knows
+ * outside, so it is balanced whatever ranges a client chooses. Its order is that of the ranges, whatever the seed. */
 #include "watcher_group.h"
 
-#include <xxhash.h>
+#include "hash.h"
+
 
 static int compare_ends(const struct vdi_key_range *a, const struct vdi_key_range *b)
 {
@@ -23,11 +25,11 @@ static int compare_groups(const struct vdi_watcher_group *a, const struct vdi_wa
 
 static uint64_t hash_of(const struct vdi_key_range *range, bool no_put, bool no_delete)
 {
-	uint64_t seed = 4u * range->unbounded + 2u * no_put + no_delete;
+	uint64_t seed = vdi_hash_seed() + 4u * range->unbounded + 2u * no_put + no_delete;
 
 	if (!range->single && !range->unbounded)
-		seed ^= XXH3_64bits(range->to.data, range->to.size);
-	return XXH3_64bits_withSeed(range->from.data, range->from.size, seed);
+		seed = vdi_hash_bytes(range->to, seed);
+	return vdi_hash_bytes(range->from, seed);
 }
 
 static vd_status new_group(const struct vdi_key_range *range, bool no_put, bool no_delete, uint64_t hash, struct vdi_watcher_group **ret_group)

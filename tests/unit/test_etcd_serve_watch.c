@@ -4,6 +4,7 @@
 #include "actor_sim.h"
 #include "env.h"
 #include "rand.h"
+#include "serve_watch_state.h"
 #include "serve_watches.h"
 #include "vdtest.h"
 
@@ -1039,9 +1040,27 @@ static void torture_watch(void **state)
 	assert_true(done);
 }
 
+/* Clients choose the ids of their watches: no choice makes a stream's table a list. */
+static void chosen_ids_do_not_collide(void **state)
+{
+	struct vdi_watch_stream stream = { .seed = 7 };
+	static bool		seen[8192];
+	unsigned		distinct = 0;
+
+	(void) state;
+	for (int64_t i = 0; i < 4096; i++) {
+		bool *one = &seen[vdi_serve_watcher_hash(&stream, i << 32) % 8192];
+
+		distinct += !*one;
+		*one = true;
+	}
+	assert_in_range(distinct, 2500, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chosen_ids_do_not_collide),
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		CASE(e1101_watch_transcript),
 		CASE(e313_a_creation_that_fails_concerns_nobody_else),

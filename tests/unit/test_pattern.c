@@ -5,6 +5,13 @@
 
 #define PLENTY 100000000
 
+static vd_status compile_pattern(struct vd_bytes text, struct vdi_pattern **ret_pattern, struct vd_error *reterr)
+{
+	uint64_t work = PLENTY;
+
+	return vdi_pattern_compile(text, &work, ret_pattern, reterr);
+}
+
 static bool matches(const char *pattern_text, const char *text)
 {
 	struct vdi_pattern *pattern;
@@ -12,7 +19,7 @@ static bool matches(const char *pattern_text, const char *text)
 	uint64_t	    work = PLENTY;
 	bool		    found = false;
 
-	if (vdi_pattern_compile(vd_bytes_of(pattern_text), &pattern, &error) != VD_OK)
+	if (compile_pattern(vd_bytes_of(pattern_text), &pattern, &error) != VD_OK)
 		fail_msg("%s: %s", pattern_text, error.message);
 	assert_status(vdi_pattern_match(pattern, vd_bytes_of(text), &work, &found), VD_OK);
 	assert_true(work < PLENTY);
@@ -108,7 +115,7 @@ static void what_is_refused(void **state)
 		char		wanted[200];
 
 		(void) snprintf(wanted, sizeof wanted, "error parsing regexp: %s", rows[i].message);
-		assert_status(vdi_pattern_compile(vd_bytes_of(rows[i].pattern), &pattern, &error), VD_INVALID);
+		assert_status(compile_pattern(vd_bytes_of(rows[i].pattern), &pattern, &error), VD_INVALID);
 		assert_string_equal(error.message, wanted);
 	}
 }
@@ -123,7 +130,7 @@ static vd_status compile_repeated(const char *begin, const char *part, size_t co
 	for (size_t i = 0; i < count; i++)
 		strcat(text, part);
 	strcat(text, end);
-	status = vdi_pattern_compile(vd_bytes_of(text), &pattern, NULL);
+	status = compile_pattern(vd_bytes_of(text), &pattern, NULL);
 	if (status == VD_OK)
 		(void) vdi_pattern_free(pattern);
 	vdi_free(text);
@@ -141,6 +148,28 @@ static void patterns_are_bounded(void **state)
 	assert_status(compile_repeated("((a{100}){100}){100}", "", 0, ""), VD_INVALID);
 }
 
+/* Steps are counted where a part is visited: a repetition of nothing builds nothing and takes time all the same. Without that this test never ends. */
+static void repetitions_of_nothing_are_counted(void **state)
+{
+	static const char *const hostile[] = { "(((){1000}){1000}){1000}", "((((){1000}){1000}){1000}){1000}", "((((((((((a{0}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000})",
+					       "(((|){1000}){1000}){1000}", "((((a{0,0}b{0}){0,1000}){0,1000}){0,1000}){0,1000}", "((((){1000,}){1000,}){1000,}){1000,}",
+					       "(((^{1000}){1000}){1000}){1000}" };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(hostile); i++) {
+		struct vdi_pattern *pattern = NULL;
+		uint64_t	    work = PLENTY;
+
+		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &work, &pattern, NULL), VD_INVALID);
+		assert_in_range(PLENTY - work, VDI_PATTERN_STEPS_MAX, VDI_PATTERN_WORK_MAX + 1);
+		work = 1000;
+		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &work, &pattern, NULL), VD_TOO_BIG);
+		assert_int_equal(work, 0);
+		assert_null(pattern);
+	}
+	assert_true(matches("^(((){10}){10}){10}$", ""));
+}
+
 /* What makes a backtracking matcher take for ever costs text times program here, and never more than it was given. */
 static void work_is_linear_and_bounded(void **state)
 {
@@ -155,7 +184,7 @@ static void work_is_linear_and_bounded(void **state)
 		uint64_t	    work = 2000 * 2 * 400;
 		bool		    found;
 
-		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &pattern, NULL), VD_OK);
+		assert_status(compile_pattern(vd_bytes_of(hostile[i]), &pattern, NULL), VD_OK);
 		assert_status(vdi_pattern_match(pattern, vd_bytes_of(text), &work, &found), VD_OK);
 		work = 100;
 		assert_status(vdi_pattern_match(pattern, vd_bytes_of(text), &work, &found), VD_TOO_BIG);
@@ -176,7 +205,7 @@ static void every_failed_allocation_is_reported(void **state)
 		vd_status	    status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_pattern_compile(vd_bytes_of("(?i)^[^a-z\\D]{3,9}(a|b)*\\w$"), &pattern, NULL);
+		status = compile_pattern(vd_bytes_of("(?i)^[^a-z\\D]{3,9}(a|b)*\\w$"), &pattern, NULL);
 		if (status == VD_OK)
 			status = vdi_pattern_match(pattern, vd_bytes_of("abc"), &work, &found);
 		failed = vdi_alloc_failed();
@@ -195,6 +224,7 @@ int main(void)
 		cmocka_unit_test(what_matches_and_what_does_not),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(patterns_are_bounded),
+		cmocka_unit_test(repetitions_of_nothing_are_counted),
 		cmocka_unit_test(work_is_linear_and_bounded),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};

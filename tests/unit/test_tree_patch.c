@@ -128,6 +128,124 @@ static void r654_a_patch_cannot_grow_out_of_bounds(void **state)
 	vdi_out_fini(&out);
 }
 
+/* Applies text to the parsed target and answers what that took. */
+static vd_status take_steps(enum kind kind, const struct vdi_out *target_text, const struct vdi_out *patch_text, uint64_t *ret_steps, struct vd_error *reterr)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *target, *patch;
+	uint64_t	 parsed;
+	vd_status	 status;
+
+	assert_false(target_text->failed || patch_text->failed);
+	assert_status(vdi_tree_parse(&tree, vdi_out_slice(target_text), &target, reterr), VD_OK);
+	assert_status(vdi_tree_parse(&tree, vdi_out_slice(patch_text), &patch, reterr), VD_OK);
+	parsed = tree.steps;
+	status = kind == OPERATIONS ? vdi_patch_operations(&tree, &target, patch, reterr)
+		 : kind == MERGE    ? vdi_patch_merge(&tree, &target, patch, reterr)
+				    : vdi_patch_strategic(&tree, target, patch, reterr);
+	*ret_steps = tree.steps - parsed;
+	vdi_tree_fini(&tree);
+	return status;
+}
+
+/* part: with one %d at most. */
+__attribute__((format(printf, 3, 0))) static void fill(struct vdi_out *out, const char *begin, const char *part, int count, const char *end)
+{
+	vdi_out_reset(out);
+	vdi_out_raw(out, begin);
+	for (int i = 0; i < count; i++) {
+		vdi_out_raw(out, i ? "," : "");
+		vdi_out_printf(out, part, i);
+	}
+	vdi_out_raw(out, end);
+}
+
+/* Ten thousand operations on a long array: near its ends they are cheap, in its middle they end with an answer before they take long. */
+static void r654_operations_times_elements_are_bounded(void **state)
+{
+	struct vdi_out	target = VDI_OUT_INIT, patch = VDI_OUT_INIT;
+	struct vd_error error = { 0 };
+	uint64_t	steps;
+
+	fill(&target, "{\"a\":[", "1", 600000, "]}");
+	fill(&patch, "[", "{\"op\":\"replace\",\"path\":\"/a/599999\",\"value\":2}", 10000, "]");
+	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_OK);
+	assert_in_range(steps, 600000, 1000000);
+	fill(&patch, "[", "{\"op\":\"replace\",\"path\":\"/a/300000\",\"value\":2}", 10000, "]");
+	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
+	assert_string_equal(error.message, "operation 31: the patch takes too many steps: fewer operations, or shorter arrays, are needed");
+	assert_in_range(steps, VDI_PATCH_STEPS_MAX, VDI_PATCH_STEPS_MAX + 1000000);
+	/* A subtree that is moved to and fro is measured each time. */
+	fill(&patch, "[", "{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/b\"},{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/a\"}", 5000, "]");
+	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
+	assert_in_range(steps, VDI_PATCH_STEPS_MAX, VDI_PATCH_STEPS_MAX + 2000000);
+	vdi_out_fini(&target);
+	vdi_out_fini(&patch);
+}
+
+/* The bytes of the document are known after each operation, and so are those that were copied in between and taken out again. */
+static void r654_a_document_never_outgrows_a_body(void **state)
+{
+	struct vdi_out	target = VDI_OUT_INIT, patch = VDI_OUT_INIT;
+	struct vd_error error = { 0 };
+	uint64_t	steps;
+
+	vdi_out_printf(&target, "{\"a\":\"%01000000d\"}", 0);
+	fill(&patch, "[", "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b%d\"}", 2, "]");
+	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_OK);
+	fill(&patch, "[", "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b%d\"}", 3, "]");
+	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
+	assert_non_null(strstr(error.message, "operation 2: the patched object would have more than 3145728 bytes"));
+	fill(&patch, "[", "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"},{\"op\":\"remove\",\"path\":\"/b\"}", 100, "]");
+	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
+	assert_non_null(strstr(error.message, "operation 6: the patch copies "));
+	/* 654 bytes that double eleven times, from the outside inwards. */
+	vdi_out_reset(&target);
+	vdi_out_raw(&target, "{\"a\":[\"0123456789\"]}");
+	fill(&patch, "[", "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/-\"}", 50, "]");
+	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
+	/* Merges of two documents that are one too many. */
+	vdi_out_reset(&target);
+	vdi_out_printf(&target, "{\"a\":\"%02000000d\"}", 0);
+	vdi_out_reset(&patch);
+	vdi_out_printf(&patch, "{\"b\":\"%02000000d\"}", 0);
+	assert_status(take_steps(MERGE, &target, &patch, &steps, &error), VD_TOO_BIG);
+	assert_status(take_steps(STRATEGIC, &target, &patch, &steps, &error), VD_TOO_BIG);
+	vdi_out_fini(&target);
+	vdi_out_fini(&patch);
+}
+
+/* Members go in one step each, wherever they stand; elements of lists are looked for, so two long lists end with an answer. */
+static void r654_merges_take_bounded_steps(void **state)
+{
+	struct vdi_out	target = VDI_OUT_INIT, patch = VDI_OUT_INIT;
+	struct vd_error error = { 0 };
+	uint64_t	steps;
+
+	fill(&target, "{", "\"k%d\":1", 100000, "}");
+	fill(&patch, "{", "\"k%d\":null", 100000, "}");
+	assert_status(take_steps(MERGE, &target, &patch, &steps, &error), VD_OK);
+	assert_in_range(steps, 100000, 2000000);
+	assert_status(take_steps(STRATEGIC, &target, &patch, &steps, &error), VD_OK);
+	assert_in_range(steps, 100000, 2000000);
+	fill(&target, "{\"spec\":{\"containers\":[", "{\"name\":\"%d\"}", 30000, "]}}");
+	fill(&patch, "{\"spec\":{\"containers\":[", "{\"name\":\"x%d\"}", 30000, "]}}");
+	assert_status(take_steps(STRATEGIC, &target, &patch, &steps, &error), VD_TOO_BIG);
+	assert_in_range(steps, VDI_PATCH_STEPS_MAX, VDI_PATCH_STEPS_MAX + 200000);
+	fill(&patch, "{\"spec\":{\"$setElementOrder/containers\":[", "{\"name\":\"x%d\"}", 30000, "]}}");
+	assert_status(take_steps(STRATEGIC, &target, &patch, &steps, &error), VD_TOO_BIG);
+	fill(&target, "{\"metadata\":{\"finalizers\":[", "\"a/%d\"", 100000, "]}}");
+	fill(&patch, "{\"metadata\":{\"$deleteFromPrimitiveList/finalizers\":[", "\"a/x%d\"", 100000, "]}}");
+	assert_status(take_steps(STRATEGIC, &target, &patch, &steps, &error), VD_TOO_BIG);
+	fill(&patch, "{\"metadata\":{\"finalizers\":[", "\"a/x%d\"", 100000, "]}}");
+	assert_status(take_steps(STRATEGIC, &target, &patch, &steps, &error), VD_TOO_BIG);
+	fill(&patch, "{\"$retainKeys\":[", "\"a/x%d\"", 100000, "]}");
+	fill(&target, "{", "\"k%d\":1", 100000, "}");
+	assert_status(take_steps(STRATEGIC, &target, &patch, &steps, &error), VD_TOO_BIG);
+	vdi_out_fini(&target);
+	vdi_out_fini(&patch);
+}
+
 static unsigned chain_length(unsigned depth)
 {
 	return depth ? VDI_MAX(1, chain_length(depth - 1) + 1) : 0;
@@ -173,6 +291,9 @@ int main(void)
 		cmocka_unit_test(h341_h342_patches_do_what_upstream_does),
 		cmocka_unit_test(out_of_memory_is_an_answer),
 		cmocka_unit_test(r654_a_patch_cannot_grow_out_of_bounds),
+		cmocka_unit_test(r654_operations_times_elements_are_bounded),
+		cmocka_unit_test(r654_a_document_never_outgrows_a_body),
+		cmocka_unit_test(r654_merges_take_bounded_steps),
 		cmocka_unit_test(r654_depth_is_measured_in_one_walk),
 		cmocka_unit_test(strict_json_only),
 	};

@@ -8,7 +8,10 @@
  * list (--resource-version) the names are learned from the events.
  */
 #include "alloc.h"
+#include "hash.h"
 
+/* Names come from outside. */
+#define HASH_FUNCTION(key, size, hash) ((hash) = (unsigned) vdi_hash_bytes((struct vd_bytes) { key, size }, vdi_hash_seed()))
 #define HASH_NONFATAL_OOM 1
 #define uthash_malloc(size) vdi_alloc(size)
 #define uthash_free(memory, size) vdi_free(memory)

@@ -1,0 +1,138 @@
+/* Unit tests of apiserver/tree.c: lists stay whole whatever is put in and taken out, and no choice of keys makes look-ups slow. */
+#include "hash.h"
+#include "rand.h"
+#include "tree.h"
+#include "vdtest.h"
+
+#define COLLIDING 1500
+
+/* Keys whose hashes without a seed agree in all bits that a table of this size looks at. */
+static void find_colliding(char keys[COLLIDING][16])
+{
+	uint32_t mask = 8191;
+
+	for (unsigned number = 0, found = 0; found < COLLIDING; number++) {
+		(void) snprintf(keys[found], sizeof keys[found], "k%u", number);
+		found += ((uint32_t) vdi_hash_bytes(vd_bytes_of(keys[found]), 0) & mask) == 7;
+	}
+}
+
+static void members_that_collide_without_a_seed_are_found_fast(void **state)
+{
+	static char	 keys[COLLIDING][16];
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_out	 text = VDI_OUT_INIT;
+	struct vdi_node *root;
+
+	(void) state;
+	find_colliding(keys);
+	vdi_out_raw(&text, "{");
+	for (size_t i = 0; i < COLLIDING; i++)
+		vdi_out_printf(&text, "%s\"%s\":1", i ? "," : "", keys[i]);
+	vdi_out_raw(&text, "}");
+	assert_status(vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL), VD_OK);
+	for (size_t i = 0; i < COLLIDING; i++)
+		assert_non_null(vdi_tree_get(&tree, root, vd_bytes_of(keys[i])));
+	for (size_t i = 0; i < COLLIDING; i++)
+		assert_true(vdi_tree_remove(&tree, root, vd_bytes_of(keys[i])));
+	/* Without the seed each of them walks past all that came before: more than COLLIDING * COLLIDING. */
+	assert_in_range(tree.steps, COLLIDING, COLLIDING * 40);
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&text);
+}
+
+static void the_seed_is_one_and_secret(void **state)
+{
+	(void) state;
+	assert_true(vdi_hash_seed() != 0);
+	assert_true(vdi_hash_seed() == vdi_hash_seed());
+}
+
+#define MODEL_MAX 64
+
+/* The same children in the same order, read from both ends. */
+static void assert_children(const struct vdi_node *array, const int64_t model[MODEL_MAX], size_t count)
+{
+	const struct vdi_node *at = array->first;
+
+	assert_int_equal(array->count, count);
+	for (size_t i = 0; i < count; i++, at = at->next)
+		assert_int_equal(vdi_tree_int_of(at, -1), model[i]);
+	assert_null(at);
+	at = vdi_tree_last(array);
+	for (size_t i = count; i-- > 0; at = at->previous)
+		assert_int_equal(vdi_tree_int_of(at, -1), model[i]);
+	assert_ptr_equal(at, vdi_tree_last(array)); /* around */
+}
+
+static struct vdi_node *child_at(const struct vdi_node *array, size_t index)
+{
+	struct vdi_node *at = array->first;
+
+	for (; at && index; index--)
+		at = at->next;
+	return at;
+}
+
+/* Insertions and removals at random places against an array of numbers. */
+static void children_are_those_of_the_model(void **state)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *array = vdi_tree_new(&tree, VDI_NODE_ARRAY);
+	int64_t		 model[MODEL_MAX];
+	size_t		 count = 0;
+	struct vdi_rand	 rand;
+
+	(void) state;
+	vdi_rand_init(&rand, 42);
+	for (int64_t step = 0; step < 20000; step++) {
+		size_t at = vdi_rand_below(&rand, count + 1);
+
+		if (count < MODEL_MAX && vdi_rand_below(&rand, 2)) {
+			vdi_tree_array_insert(array, child_at(array, at), vdi_tree_new_int(&tree, step));
+			memmove(&model[at + 1], &model[at], (count - at) * sizeof *model);
+			model[at] = step;
+			count++;
+		} else if (at < count) {
+			vdi_tree_array_remove(array, child_at(array, at));
+			memmove(&model[at], &model[at + 1], (count - at - 1) * sizeof *model);
+			count--;
+		}
+		assert_children(array, model, count);
+	}
+	vdi_tree_fini(&tree);
+}
+
+static void a_value_is_measured_and_its_beginning_written(void **state)
+{
+	static const char text[] = "{\"a\":[1,true,null,\"xy\"],\"b\":{}}";
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct vdi_out	  out = VDI_OUT_INIT;
+	struct vdi_node	 *root;
+	struct vdi_tree_size size;
+
+	(void) state;
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &root, NULL), VD_OK);
+	size = vdi_tree_measure(&tree, root);
+	assert_int_equal(size.bytes, sizeof text - 1);
+	assert_int_equal(size.depth, 3);
+	for (size_t max = 0; max < sizeof text; max++) {
+		vdi_out_reset(&out);
+		vdi_tree_write_begin(&out, root, max);
+		assert_true(out.size <= max + 16);
+		assert_memory_equal(out.data, text, VDI_MIN(max, out.size));
+	}
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_that_collide_without_a_seed_are_found_fast),
+		cmocka_unit_test(the_seed_is_one_and_secret),
+		cmocka_unit_test(children_are_those_of_the_model),
+		cmocka_unit_test(a_value_is_measured_and_its_beginning_written),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
