@@ -158,12 +158,24 @@ void vdi_history_append(struct vdi_history *history, struct vdi_event *event)
 	history->end++;
 }
 
+/* Whether an event of revision, which is the oldest one if it is there, shows the state before. */
+static bool shows_before(const struct vdi_history *history, vd_rev revision)
+{
+	for (uint64_t position = history->start; position < history->end && vdi_history_at(history, position)->revision == revision; position++)
+		if (vdi_history_at(history, position)->old_object)
+			return true;
+	return false;
+}
+
 size_t vdi_history_trim(struct vdi_history *history, vd_rev revision)
 {
 	size_t count = 0;
 
 	for (; history->start < history->end && vdi_history_at(history, history->start)->revision < revision; count++)
 		evict_oldest(history);
+	if (shows_before(history, revision))
+		for (; history->start < history->end && vdi_history_at(history, history->start)->revision == revision; count++)
+			evict_oldest(history);
 	if (count)
 		history->trimmed_revision = history->evicted_revision;
 	return count;

@@ -75,8 +75,8 @@ void vdi_history_reset(struct vdi_history *history, vd_rev list_revision);
  * decrease. */
 void vdi_history_append(struct vdi_history *history, struct vdi_event *event);
 
-/* The store has compacted: events older than revision go, whatever window and budget say (R-455). A watch may start at revision - 1 all the same (R-230). Returns
- * how many went. */
+/* The store has compacted: events older than revision go, whatever window and budget say (R-455). A watch may start at revision - 1 all the same (R-230), unless an
+ * event of revision shows the state before, which is compacted (E-343): then that revision goes too. Returns how many events went. */
 size_t vdi_history_trim(struct vdi_history *history, vd_rev revision);
 
 /* Lent while the lock is held; position must be in [start, end). */

@@ -68,7 +68,7 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 		snprintf(text, sizeof text, "etcd event received with PrevKv=nil (key=\"%.*s\", modRevision=%lld, type=%s)",
 			 (int) VDI_MIN(raw->kv->key_size, 150u), raw->kv->data, (long long) raw->revision, raw->is_delete ? "DELETE" : "PUT");
 		/* The previous revision was compacted. It never comes back: a reflector that went on from here would meet this event again. */
-		return vd_error_set(error, VD_CORRUPT, "Internal error occurred: %.300s", text);
+		return vd_error_set(error, VD_EXPIRED, "The resourceVersion for the provided watch is too old: %.300s", text);
 	}
 	if (!raw->is_delete)
 		VDI_TRY(decode(watchchan, raw->kv, &object, error));

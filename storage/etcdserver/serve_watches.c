@@ -7,7 +7,7 @@
 struct kept_frame {
 	uint64_t	     hash;
 	vd_rev		     revision;
-	bool		     previous;
+	size_t		     previous_count; /* events that show their previous record */
 	bool		     is_fragment;
 	size_t		     count; /* 0: nothing is kept */
 	struct vd_kv	   **kvs;
@@ -243,17 +243,27 @@ static void write_frame(struct vdi_wire_out *out, const void *arg)
 		write_event(out, &answer->frame->events[i], answer->frame->previous);
 }
 
-static uint64_t hash_frame(const struct vdi_watch_frame *frame)
+/* Of two watchers that both want previous records the one that came after a compaction does not get those of the first revision (E-343). */
+static size_t count_previous(const struct vdi_watch_frame *frame)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; frame->previous && i < frame->event_count; i++)
+		count += frame->events[i].previous != NULL;
+	return count;
+}
+
+static uint64_t hash_frame(const struct vdi_watch_frame *frame, size_t previous_count)
 {
 	uint64_t parts[4] = { (uint64_t) (uintptr_t) frame->events[0].kv, (uint64_t) frame->revision, frame->event_count,
-			      (uint64_t) frame->previous << 1 | frame->is_fragment };
+			      (uint64_t) previous_count << 1 | frame->is_fragment };
 
 	return vdi_hash_bytes((struct vd_bytes) { parts, sizeof parts }, 0);
 }
 
-static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame *frame, uint64_t hash)
+static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame *frame, size_t previous_count, uint64_t hash)
 {
-	if (kept->count != frame->event_count || kept->hash != hash || kept->revision != frame->revision || kept->previous != frame->previous ||
+	if (kept->count != frame->event_count || kept->hash != hash || kept->revision != frame->revision || kept->previous_count != previous_count ||
 	    kept->is_fragment != frame->is_fragment)
 		return false;
 	for (size_t i = 0; i < kept->count; i++)
@@ -263,11 +273,11 @@ static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame 
 }
 
 /* Without memory for it the next watcher makes its own. */
-static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, uint64_t hash, struct vdi_rpc_blob *blob)
+static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, size_t previous_count, uint64_t hash, struct vdi_rpc_blob *blob)
 {
 	struct kept_frame  kept = { .hash = hash,
 				    .revision = frame->revision,
-				    .previous = frame->previous,
+				    .previous_count = previous_count,
 				    .is_fragment = frame->is_fragment,
 				    .count = frame->event_count,
 				    .kvs = vdi_alloc(frame->event_count * sizeof(struct vd_kv *)) };
@@ -290,14 +300,15 @@ vd_status vdi_serve_watches_frame(struct vdi_serve_watches *watches, const struc
 {
 	struct frame_answer  answer = { watches->server, frame };
 	bool		     is_shared = frame->event_count && frame->event_count <= VDI_WATCH_FRAME_EVENTS_MAX;
-	uint64_t	     hash = is_shared ? hash_frame(frame) : 0;
+	size_t		     previous_count = is_shared ? count_previous(frame) : 0;
+	uint64_t	     hash = is_shared ? hash_frame(frame, previous_count) : 0;
 	struct kept_frame   *kept = &watches->frames[hash % VDI_WATCH_FRAMES];
 	struct vdi_rpc_blob *blob = NULL;
 	size_t		     size = 0;
 
 	if (is_shared) {
 		vdi_lock_acquire(&watches->frame_lock);
-		if (is_same(kept, frame, hash))
+		if (is_same(kept, frame, previous_count, hash))
 			blob = vdi_rpc_blob_ref(kept->blob);
 		vdi_lock_release(&watches->frame_lock);
 	}
@@ -307,7 +318,7 @@ vd_status vdi_serve_watches_frame(struct vdi_serve_watches *watches, const struc
 		for (size_t i = 0; is_shared && i < frame->event_count; i++)
 			size += vdi_watch_event_size(&frame->events[i], frame->previous);
 		if (is_shared && size <= VDI_WATCH_FRAME_BYTES_MAX)
-			keep_frame(watches, frame, hash, blob);
+			keep_frame(watches, frame, previous_count, hash, blob);
 	}
 	*ret_blob = blob;
 	return VD_OK;

@@ -329,14 +329,15 @@ static vd_status begin_next(struct vdi_watchable *watchable, struct vdi_watch *w
 	return status;
 }
 
-/* What a key was before the revision, even if the transaction wrote it several times, or deleted it and made it again; nothing for a key that the revision made
- * (E-343). All events of a revision lie in one chunk. */
-static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_store_event *event)
+/* What a key was before the revision, even if the transaction wrote it several times, or deleted it and made it again; nothing for a key that the revision made, and
+ * nothing when the revision before is compacted, although the history has it: as etcd, which reads the key at that revision (E-343). All events of a revision lie
+ * in one chunk. */
+static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_store_event *event, vd_rev compacted)
 {
 	struct vd_kv *previous = event->previous;
 	vd_rev	      revision = event->kv->mod_rev;
 
-	if (!event->is_delete && event->kv->create_rev == revision)
+	if (revision <= compacted || (!event->is_delete && event->kv->create_rev == revision))
 		return NULL;
 	if (previous == NULL || previous->mod_rev != revision)
 		return previous;
@@ -346,7 +347,7 @@ static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_
 	return previous;
 }
 
-static vd_status take_event(struct vdi_watch *watch, const struct vd_store_event *event)
+static vd_status take_event(struct vdi_watch *watch, const struct vd_store_event *event, vd_rev compacted)
 {
 	struct vd_store_event *taken;
 
@@ -359,7 +360,7 @@ static vd_status take_event(struct vdi_watch *watch, const struct vd_store_event
 		return VD_NOMEM;
 	taken = &watch->events[watch->event_count++];
 	*taken = *event;
-	taken->previous = watch->previous ? previous_of(watch, event) : NULL;
+	taken->previous = watch->previous ? previous_of(watch, event, compacted) : NULL;
 	return VD_OK;
 }
 
@@ -385,7 +386,7 @@ static bool may_want_some(const struct vdi_watch *watch)
 }
 
 /* Walks whole revisions up to target. VD_OK: there is a batch, or the budget is used up; VD_AGAIN: seen everything up to target. */
-static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev target, size_t event_count_max, size_t *budget)
+static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev target, vd_rev compacted, size_t event_count_max, size_t *budget)
 {
 	const struct vd_store_event *events;
 	uint32_t		     count;
@@ -416,7 +417,7 @@ static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev 
 			if (*budget)
 				--*budget;
 			if (wants(watch, event))
-				VDI_TRY(take_event(watch, event));
+				VDI_TRY(take_event(watch, event, compacted));
 		}
 	}
 }
@@ -451,15 +452,16 @@ static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size
 {
 	size_t	  budget = VDI_WATCH_SCAN_MAX;
 	bool	  progress = false;
-	vd_rev	  target;
+	vd_rev	  target, compacted;
 	vd_status status;
 
 	do {
 		/* In this order: what compaction removes after this look, the log reports. */
 		target = atomic_load_explicit(&mvcc->published, memory_order_acquire);
-		if (watch->position < atomic_load_explicit(&mvcc->compacted, memory_order_acquire))
+		compacted = atomic_load_explicit(&mvcc->compacted, memory_order_acquire);
+		if (watch->position < compacted)
 			return end_watch(mvcc, watch, VD_EXPIRED);
-		status = walk(&mvcc->log, watch, target, event_count_max, &budget);
+		status = walk(&mvcc->log, watch, target, compacted, event_count_max, &budget);
 		if (status != VD_OK && status != VD_AGAIN)
 			return end_watch(mvcc, watch, status);
 		if (watch->event_count) {

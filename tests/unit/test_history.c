@@ -103,6 +103,40 @@ static void r230_a_trim_leaves_no_gap_behind_it(void **state)
 	vdi_history_fini(&history);
 }
 
+static void append_change(struct vdi_history *history, vd_rev revision)
+{
+	struct vd_object *object = object_of(revision, 0), *old_object = object_of(revision - 1, 0);
+	struct vdi_event *event;
+
+	assert_status(vdi_event_new(revision, object, old_object, (vd_mono) { 0 }, &event), VD_OK);
+	vd_object_unref(object);
+	vd_object_unref(old_object);
+	vdi_history_append(history, event);
+}
+
+/* rules: E-343, R-230 */
+static void t053_a_compacted_state_is_not_shown_as_the_one_before(void **state)
+{
+	struct vdi_history history = make(1 << 20);
+
+	vdi_history_reset(&history, 1);
+	append_change(&history, 10);
+	append(&history, 20, 0, 0);
+	append(&history, 30, 0, 0);
+	append_change(&history, 30); /* of one transaction */
+	append_change(&history, 40);
+	assert_int_equal(vdi_history_trim(&history, 20), 1);
+	assert_status(vdi_history_check(&history, 19, NULL), VD_OK); /* an object that was made then has nothing before */
+	assert_int_equal(vdi_history_trim(&history, 30), 3);
+	assert_status(vdi_history_check(&history, 29, NULL), VD_EXPIRED);
+	assert_status(vdi_history_check(&history, 30, NULL), VD_OK);
+	assert_int_equal(vdi_history_at(&history, vdi_history_after(&history, 30))->revision, 40);
+	assert_int_equal(vdi_history_trim(&history, 40), 1);
+	assert_status(vdi_history_check(&history, 39, NULL), VD_EXPIRED);
+	assert_status(vdi_history_check(&history, 40, NULL), VD_OK);
+	vdi_history_fini(&history);
+}
+
 /* rules: R-401 */
 static void t165_r402_capacity_follows_the_window(void **state)
 {
@@ -234,6 +268,7 @@ int main(void)
 		cmocka_unit_test(t162_r483_from_where_a_watch_may_go_on),
 		cmocka_unit_test(r455_what_the_store_compacted_goes),
 		cmocka_unit_test(r230_a_trim_leaves_no_gap_behind_it),
+		cmocka_unit_test(t053_a_compacted_state_is_not_shown_as_the_one_before),
 		cmocka_unit_test(t165_r402_capacity_follows_the_window),
 		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),
 		cmocka_unit_test(r404_upper_bound_of_the_capacity),

@@ -495,6 +495,38 @@ static void r455_a_retained_state_does_not_outlive_a_compaction(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* RunTestWatchFromZero: the newest state is there from 0 on, the one before the compaction is gone. */
+static void t053_a_watch_from_before_a_compaction_is_expired(void **state)
+{
+	struct cacher_fixture	f;
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct recorder	       *r = calloc(1, sizeof *r);
+	char			expected[64];
+	vd_rev			before, last;
+
+	assert_non_null(r);
+	cacher_fixture_setup(&f, 7);
+	put_pod(&f, "a", "x", NULL, NULL);
+	before = put_pod(&f, "a", "x", "old", NULL);
+	last = put_pod(&f, "a", "x", "new", NULL);
+	assert_status(vd_store_compact(f.store, last, false, note_compacted, NULL), VD_OK);
+	vdi_sim_advance(f.env, VD_SECONDS(16));
+	options.revision = 0;
+	assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	snprintf(expected, sizeof expected, "+a/x@%lld", (long long) last);
+	assert_string_equal(recorder_text(r), expected);
+	recorder_close(&f, r);
+	options.revision = before;
+	memset(r, 0, sizeof *r);
+	assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_string_equal(recorder_text(r), "!expired");
+	recorder_close(&f, r);
+	free(r);
+	cacher_fixture_teardown(&f);
+}
+
 #if VDI_ETCD
 /* Over etcd's protocol; another server compacts, as kube-apiservers do. */
 static void t018_r172_every_cell_after_a_compaction_over_etcd(void **state)
@@ -533,6 +565,7 @@ int main(void)
 		cmocka_unit_test(t018_r586_every_cell_when_the_store_cannot_prove_progress),
 		cmocka_unit_test(t018_r230_every_cell_after_a_compaction),
 		cmocka_unit_test(r455_a_retained_state_does_not_outlive_a_compaction),
+		cmocka_unit_test(t053_a_watch_from_before_a_compaction_is_expired),
 #if VDI_ETCD
 		cmocka_unit_test(t018_r172_every_cell_after_a_compaction_over_etcd),
 #endif

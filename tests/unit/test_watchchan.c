@@ -345,13 +345,16 @@ static void r230_compacted_start_is_expired(void **state)
 	struct vdi_watchchan_options options = options_of(&world);
 
 	(void) state;
-	for (int i = 0; i < 5; i++)
-		put(&world, "a", i % 2 ? "x" : "y"); /* 2..6 */
+	for (int i = 0; i < 3; i++)
+		put(&world, "a", i % 2 ? "x" : "y"); /* 2..4 */
+	put(&world, "b", "x");
+	put(&world, "a", "z");
 	assert_status(vd_store_compact(world.store, 5, true, on_compacted, &world), VD_OK);
 	vdi_sim_run_until_idle(world.env);
 	options.revision = 4; /* C-1 works: etcd is asked for 5 */
 	open_watch(&world, &options);
-	assert_string_equal(next(&world), "MODIFIED a@5");
+	assert_string_equal(next(&world), "ADDED b@5");
+	assert_string_equal(next(&world), "MODIFIED a@6");
 	close_watch(&world);
 	options.revision = 3;
 	open_watch(&world, &options);
@@ -359,6 +362,41 @@ static void r230_compacted_start_is_expired(void **state)
 	assert_string_equal(next(&world), "END");
 	assert_string_equal(next(&world), "END");
 	world_free(&world);
+}
+
+/* RunTestWatchFromZero: what was before a compacted revision is gone, and who needs it starts over (W-14: always Expired, where upstream has an Internal error too). */
+static void t053_r212_a_change_at_the_compacted_revision_is_expired(void **state)
+{
+	for (unsigned deletes = 0; deletes < 2; deletes++) {
+		struct world		     world = world_new(7);
+		struct vdi_watchchan_options options = options_of(&world);
+
+		(void) state;
+		put(&world, "a", "x"); /* 2 */
+		put(&world, "a", "y");
+		if (deletes)
+			delete (&world, "a");
+		else
+			put(&world, "a", "z"); /* 4 */
+		assert_status(vd_store_compact(world.store, 4, true, on_compacted, &world), VD_OK);
+		vdi_sim_run_until_idle(world.env);
+		options.revision = 3;
+		open_watch(&world, &options);
+		assert_string_equal(next(&world), "ERROR expired");
+		assert_string_equal(next(&world), "END");
+		close_watch(&world);
+		options.revision = 4;
+		open_watch(&world, &options);
+		put(&world, "b", "x");
+		assert_string_equal(next(&world), "ADDED b@5");
+		close_watch(&world);
+		options.revision = 0;
+		open_watch(&world, &options);
+		if (!deletes)
+			assert_string_equal(next(&world), "ADDED a@4");
+		assert_string_equal(next(&world), "ADDED b@5");
+		world_free(&world);
+	}
 }
 
 /* The state could be read to its first page only: the reader learns what is gone. */
@@ -783,7 +821,7 @@ static void t093_r212_the_record_before_is_needed(void **state)
 			feed_delete(world.store, "/registry/pods/b");
 		else
 			feed_put(world.store, "/registry/pods/a", "{\"metadata\":{\"name\":\"x\"}}");
-		assert_string_equal(next(&world), "ERROR corrupt");
+		assert_string_equal(next(&world), "ERROR expired");
 		assert_string_equal(next(&world), "END");
 		close_watch(&world);
 		options.revision = 3;
@@ -867,6 +905,7 @@ int main(void)
 		cmocka_unit_test(r211_progress_becomes_a_bookmark),
 		cmocka_unit_test(r230_compacted_start_is_expired),
 		cmocka_unit_test(r207_pages_that_come_late),
+		cmocka_unit_test(t053_r212_a_change_at_the_compacted_revision_is_expired),
 		cmocka_unit_test(r226_r230_a_page_that_is_compacted),
 		cmocka_unit_test(r214_r228_a_store_that_is_closing_already),
 		cmocka_unit_test(r221_undecodable_ends_the_watch),
