@@ -4,6 +4,7 @@
 #include "env.h"
 #include "etcdserver.h"
 #include "serve_logins.h"
+#include "serve_watches.h"
 
 #define LOGIN_ATTEMPTS 8
 
@@ -70,6 +71,8 @@ static void reply_header(struct vdi_serve_call *call)
 
 /* ---- Changes ---- */
 
+static enum vd_etcd_code delete_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed);
+
 /* Runs a change on behalf of an administrator, and answers. */
 static void run_change(struct vdi_serve_call *call, vdi_auth_change_fn change, void *arg, struct vd_bytes forget_user)
 {
@@ -89,6 +92,8 @@ static void run_change(struct vdi_serve_call *call, vdi_auth_change_fn change, v
 	}
 	if (forget_user.data)
 		vdi_auth_tokens_forget(call->server->auth, forget_user);
+	if (change == delete_user)
+		vdi_serve_watches_revoke(call->server->watches, forget_user);
 	reply_header(call);
 }
 

@@ -124,6 +124,7 @@ struct news {
 	bool		       has_message;
 	bool		       is_ended;
 	bool		       is_stopping;
+	bool		       is_revoked;
 };
 
 static void take_news(struct vdi_watch_stream *stream, struct news *news)
@@ -134,6 +135,7 @@ static void take_news(struct vdi_watch_stream *stream, struct news *news)
 	vdi_lock_acquire(&stream->lock);
 	news->is_ended = stream->is_ended;
 	news->is_stopping = stream->is_stopping;
+	news->is_revoked = stream->is_revoked;
 	if (stream->was_writable)
 		stream->is_blocked = false;
 	stream->was_writable = false;
@@ -225,6 +227,8 @@ static void stream_run(void *arg)
 	}
 	if (news.is_stopping && !stream->is_finished)
 		vdi_watch_stream_fail(stream, VD_ETCD_STOPPED);
+	if (news.is_revoked && !stream->is_finished)
+		vdi_watch_stream_fail(stream, VD_ETCD_INVALID_AUTH_TOKEN);
 	if (stream->is_finished || stream->is_blocked || !vdi_watch_stream_flush_control(stream)) {
 		vdi_rpc_message_release(&news.message);
 		end_flush(stream, is_flushing);
@@ -292,6 +296,18 @@ static void watch_stop(struct vdi_watch_stream_link *link)
 	vdi_lock_release(&stream->lock);
 }
 
+static void watch_revoke(struct vdi_watch_stream_link *link, struct vd_bytes user)
+{
+	struct vdi_watch_stream *stream = VDI_CONTAINER_OF(link, struct vdi_watch_stream, link);
+
+	vdi_lock_acquire(&stream->lock);
+	if (stream->user.is_given && vd_bytes_equal(user, (struct vd_bytes) { stream->user.name, stream->user.name_size })) {
+		stream->is_revoked = true;
+		vd_actor_wake(stream->actor);
+	}
+	vdi_lock_release(&stream->lock);
+}
+
 static void watch_flush(struct vdi_watch_stream_link *link)
 {
 	vd_actor_wake(VDI_CONTAINER_OF(link, struct vdi_watch_stream, link)->actor);
@@ -305,6 +321,7 @@ static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stre
 
 	VDI_TRY(vd_actor_new(server->env, &options, &stream->actor));
 	stream->link.stop = watch_stop;
+	stream->link.revoke = watch_revoke;
 	stream->link.flush = watch_flush;
 	stream->server = server;
 	stream->call = vdi_serve_call_ref(call);

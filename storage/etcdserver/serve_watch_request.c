@@ -136,6 +136,11 @@ static enum vd_etcd_code check_permission(struct vdi_watch_stream *stream, const
 	if (!vdi_auth_is_enabled(stream->server->auth))
 		return VD_ETCD_OTHER;
 	code = vdi_auth_find_user(stream->call, &user);
+	/* Before the check: if the user is deleted after it, that is seen here. */
+	vdi_lock_acquire(&stream->lock);
+	if (user.is_given)
+		stream->user = user;
+	vdi_lock_release(&stream->lock);
 	/* The range as it came (E-312). */
 	return code == VD_ETCD_OTHER ? vdi_auth_check_range(stream->server->auth, &user, key, request->range_end) : code;
 }

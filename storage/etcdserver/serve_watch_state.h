@@ -6,6 +6,7 @@
 #ifndef VDI_SERVE_WATCH_STATE_H
 #define VDI_SERVE_WATCH_STATE_H
 
+#include "auth.h"
 #include "etcdserver.h"
 #include "hash.h"
 #include "serve_watches.h"
@@ -62,6 +63,8 @@ struct vdi_watch_stream {
 	bool		       was_writable;
 	bool		       is_ended;
 	bool		       is_stopping;
+	bool		       is_revoked; /* the user was deleted */
+	struct vdi_auth_user   user;	   /* who its watches were permitted to */
 
 	/* Actor only. */
 	struct vdi_hash	     watchers; /* by id */

@@ -82,6 +82,16 @@ void vdi_serve_watches_stop(struct vdi_serve_watches *watches)
 	vdi_lock_release(&watches->list_lock);
 }
 
+void vdi_serve_watches_revoke(struct vdi_serve_watches *watches, struct vd_bytes user)
+{
+	struct vdi_watch_stream_link *link;
+
+	vdi_lock_acquire(&watches->list_lock);
+	LIST_FOREACH(link, &watches->streams, node)
+		link->revoke(link, user);
+	vdi_lock_release(&watches->list_lock);
+}
+
 void vdi_serve_watches_add(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link)
 {
 	atomic_fetch_add_explicit(&watches->stream_count, 1, memory_order_relaxed);

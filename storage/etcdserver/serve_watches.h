@@ -31,6 +31,8 @@ VDI_MUST_USE vd_status vdi_serve_watches_new(struct vdi_etcdserver *server, stru
 struct vdi_serve_watches *vdi_serve_watches_free(struct vdi_serve_watches *watches);
 /* Tells every stream that it is over. */
 void vdi_serve_watches_stop(struct vdi_serve_watches *watches);
+/* Ends the streams of a user who is not there any more. etcd lets them go on. Any thread. */
+void vdi_serve_watches_revoke(struct vdi_serve_watches *watches, struct vd_bytes user);
 
 /* work runs when every stream has sent what it had to send when this was called; one whose client does not read, or that is far behind, is not waited for. So
  * a compaction ends no watcher that kept up. The caller's reference is work's. Any thread; work may run at once. */
@@ -50,6 +52,7 @@ LIST_HEAD(vdi_watch_stream_list, vdi_watch_stream_link);
 struct vdi_watch_stream_link {
 	LIST_ENTRY(vdi_watch_stream_link) node;
 	void (*stop)(struct vdi_watch_stream_link *link); /* wakes something; does nothing itself */
+	void (*revoke)(struct vdi_watch_stream_link *link, struct vd_bytes user); /* the same, if it is that user's */
 	void (*flush)(struct vdi_watch_stream_link *link); /* the same */
 	atomic_bool is_flushing; /* vdi_serve_watches_flushed is owed */
 };

@@ -476,6 +476,53 @@ static void e133_each_watcher_is_permitted_by_itself(void **state)
 	etcd_server_call_end(&call);
 }
 
+static void open_watch(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *token)
+{
+	Etcdserverpb__WatchCreateRequest body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest	 request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	Etcdserverpb__WatchResponse	*response;
+
+	etcd_server_call_init(call, fixture);
+	call->token = token;
+	etcd_server_call_open(call, fixture, "/etcdserverpb.Watch/Watch");
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+	request.create_request = &body;
+	body.key = etcd_bytes("p/");
+	body.range_end = etcd_bytes("p0");
+	etcd_server_call_send(call, &request.base);
+	response = etcd_server_call_next(call);
+	assert_true(response->created && !response->canceled);
+	FREE(response);
+}
+
+/* etcd checks permissions only when a watcher is created; there the watch goes on. A role that is taken away leaves it here, too. */
+static void a_watch_ends_when_its_user_is_deleted(void **state)
+{
+	struct etcd_server_fixture		   *fixture = *state;
+	Etcdserverpb__AuthUserRevokeRoleRequest	    revoke = ETCDSERVERPB__AUTH_USER_REVOKE_ROLE_REQUEST__INIT;
+	Etcdserverpb__AuthUserChangePasswordRequest change = ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
+	Etcdserverpb__AuthUserDeleteRequest	    delete = ETCDSERVERPB__AUTH_USER_DELETE_REQUEST__INIT;
+	char					    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+	struct etcd_server_call			    watches[2];
+
+	open_two(fixture, root, user);
+	open_watch(&watches[0], fixture, user);
+	open_watch(&watches[1], fixture, root);
+	revoke.name = change.name = delete.name = (char *) "u";
+	revoke.role = (char *) "role";
+	change.password = (char *) "new";
+	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserRevokeRole", &revoke.base, &etcdserverpb__auth_user_revoke_role_response__descriptor), "");
+	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserChangePassword", &change.base, &etcdserverpb__auth_user_change_password_response__descriptor), "");
+	assert_false(watches[0].is_finished);
+	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserDelete", &delete.base, &etcdserverpb__auth_user_delete_response__descriptor), "");
+	assert_true(watches[0].is_finished);
+	assert_int_equal(watches[0].code, 16); /* Unauthenticated */
+	assert_string_equal(watches[0].text, "etcdserver: invalid auth token");
+	assert_false(watches[1].is_finished);
+	etcd_server_call_end(&watches[0]);
+	etcd_server_call_end(&watches[1]);
+}
+
 /* ---- What is persistent ---- */
 
 static void e162_alarms_users_and_ids_survive(void **state)
@@ -556,6 +603,7 @@ int main(void)
 		CASE(e167_leases_are_of_who_may_write_their_keys),
 		CASE(e167_a_transaction_is_permitted_as_a_whole),
 		CASE(e133_each_watcher_is_permitted_by_itself),
+		CASE(a_watch_ends_when_its_user_is_deleted),
 		cmocka_unit_test(e162_alarms_users_and_ids_survive),
 		cmocka_unit_test(a_damaged_state_is_not_served),
 	};
