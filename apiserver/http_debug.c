@@ -51,7 +51,8 @@ static void write_loops(struct vdi_out *body, struct vd_server *server)
 	vdi_out_raw(body, ",\"loops\":[");
 	for (size_t i = 0; i < server->loop_count; i++) {
 		vdi_out_comma(body);
-		vdi_out_printf(body, "{\"runner\":\"%p\",\"connections\":%lld,\"watches\":%lld}", vdi_loop_runner(server->loops[i].loop)->runner,
+		vdi_out_printf(body, "{\"runner\":\"%u\",\"connections\":%lld,\"watches\":%lld}",
+				vdi_env_runner_number(server->env, vdi_loop_runner(server->loops[i].loop)->runner),
 				(long long) server->loops[i].connections_open, (long long) server->loops[i].watches_open);
 	}
 	vdi_out_raw(body, "]");

@@ -177,6 +177,46 @@ static void set_reference(struct vdi_trail *trail, const struct vdi_route *route
 	trail->has_name = route->name.size > 0;
 }
 
+/* Parameters that clients put credentials into, though nothing here reads them. */
+static bool is_credential(struct vd_bytes name)
+{
+	static const char *const names[] = { "token", "access_token", "id_token", "refresh_token", "auth_token", "authorization", "bearer", "api_key", "apikey", "client_secret", "secret",
+					     "password", "passwd", "signature", "sig" };
+	char			 decoded[64]; /* each character escaped */
+	size_t			 size;
+
+	if (name.size > sizeof decoded || !vdi_percent_decode(name, true, decoded, &size))
+		return name.size <= sizeof decoded; /* who knows */
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++) {
+		if (vdi_ascii_equal_fold((struct vd_bytes) { decoded, size }, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The query as it came, but for credentials. */
+static void write_query(struct vdi_out *out, struct vd_bytes query)
+{
+	const char *at = query.data;
+	const char *end = at + query.size;
+
+	while (at < end) {
+		const char     *next = memchr(at, '&', (size_t) (end - at));
+		const char     *stop = next ? next : end;
+		const char     *equals = memchr(at, '=', (size_t) (stop - at));
+		struct vd_bytes name = { at, (size_t) ((equals ? equals : stop) - at) };
+
+		if (equals && is_credential(name)) {
+			vdi_out_bytes(out, name);
+			vdi_out_raw(out, "=REDACTED");
+			if (next)
+				vdi_out_raw(out, "&");
+		} else
+			vdi_out_bytes(out, (struct vd_bytes) { at, (size_t) ((next ? next + 1 : end) - at) });
+		at = next ? next + 1 : end;
+	}
+}
+
 struct vdi_trail *vdi_trail_begin(const struct vdi_request *request)
 {
 	struct vdi_trails *trails = &request->server->trails;
@@ -203,7 +243,7 @@ struct vdi_trail *vdi_trail_begin(const struct vdi_request *request)
 	vdi_out_bytes(&trail->uri, request->head.path);
 	if (request->head.query.size) {
 		vdi_out_raw(&trail->uri, "?");
-		vdi_out_bytes(&trail->uri, request->head.query);
+		write_query(&trail->uri, request->head.query);
 	}
 	if (vdi_http_header_get(&request->head, "User-Agent", &agent))
 		vdi_out_bytes(&trail->agent, agent);

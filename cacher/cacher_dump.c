@@ -6,6 +6,7 @@
 
 #include "cache_watcher.h"
 #include "cacher.h"
+#include "env.h"
 #include "outlet.h"
 
 #define TEXT_SIZE_MAX (1u << 20)
@@ -220,12 +221,12 @@ static void write_consistency(struct vdi_buffer *buffer, const struct vdi_dump *
 	vdi_buffer_append_char(buffer, '}');
 }
 
-static void write_row(struct vdi_buffer *buffer, const struct row *row)
+static void write_row(struct vdi_buffer *buffer, const struct vd_env *env, const struct row *row)
 {
 	vdi_buffer_printf(buffer, "{\"state\":\"%s\",\"watchers\":%zu,\"lagEvents\":%llu,\"lagBytes\":%llu", row->state, row->watchers,
 			  (unsigned long long) row->events, (unsigned long long) row->bytes);
 	if (row->runner)
-		vdi_buffer_printf(buffer, ",\"runner\":\"%p\"", row->runner);
+		vdi_buffer_printf(buffer, ",\"runner\":\"%u\"", vdi_env_runner_number(env, row->runner));
 	if (row->predicate && row->predicate->namespace_size)
 		write_string(buffer, "namespace", vdi_predicate_namespace(row->predicate));
 	if (row->predicate && row->predicate->name_size)
@@ -262,7 +263,7 @@ static void write_rows(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 	for (size_t i = 0; i < VDI_MIN(count, (size_t) VDI_DUMP_WATCHERS_MAX); i++) {
 		if (i)
 			vdi_buffer_append_char(buffer, ',');
-		write_row(buffer, rows[i]);
+		write_row(buffer, dump->cacher->env, rows[i]);
 	}
 	vdi_free(rows);
 }

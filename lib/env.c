@@ -35,6 +35,7 @@ vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clo
 	env->seed = options->seed ? options->seed : vdi_rand_seed_os();
 	vdi_rand_shared_init(&env->random_storage, env->seed);
 	env->random = &env->random_storage;
+	env->runners = env->runners_storage;
 	*ret_env = env;
 	return VD_OK;
 }
@@ -60,6 +61,17 @@ vd_status vd_env_new_threads(const struct vd_env_options *given, struct vd_env *
 	env->runner_free = vdi_actor_threads_free;
 	*ret_env = env;
 	return VD_OK;
+}
+
+unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner)
+{
+	for (unsigned i = 0; i < VDI_RUNNERS_NUMBERED; i++) {
+		const void *seen = NULL;
+
+		if (atomic_compare_exchange_strong(&env->runners[i], &seen, runner) || seen == runner)
+			return i + 1;
+	}
+	return 0;
 }
 
 struct vd_env *vd_env_free(struct vd_env *env)

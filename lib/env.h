@@ -2,6 +2,8 @@
 #ifndef VDI_ENV_H
 #define VDI_ENV_H
 
+#include <stdatomic.h>
+
 #include "base.h"
 #include "clock.h"
 #include "rand.h"
@@ -9,6 +11,8 @@
 struct vdi_metrics;
 struct vdi_sim;
 struct vdi_disk;
+
+#define VDI_RUNNERS_NUMBERED 64
 
 struct vd_env {
 	/* Fixed at creation. */
@@ -27,6 +31,10 @@ struct vd_env {
 	/* Any thread; atomic. A pointer, so that a const env can be asked. */
 	struct vdi_rand_shared *random;
 	struct vdi_rand_shared	random_storage;
+
+	/* The same; runners that were asked about, by their number less one. */
+	_Atomic(const void *) *runners;
+	_Atomic(const void *)  runners_storage[VDI_RUNNERS_NUMBERED];
 };
 
 /* Everything but the runner: for the constructors of the two kinds of env. seed 0 comes from the operating system. */
@@ -34,6 +42,8 @@ VDI_MUST_USE vd_status vdi_env_new(const struct vd_env_options *options, const s
 
 /* The runner of the env: a pool of threads or the simulator. Good as long as the env. */
 const struct vd_runner *vdi_env_runner(const struct vd_env *env);
+/* A number that stands for a runner (struct vd_runner, member runner) in dumps, in place of its address: 1 for the first one that is asked about, and so on; 0: too many. Any thread. */
+unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner);
 /* Where metric instances are registered (lib/metrics.h). */
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
 /* NULL unless the env is simulated (lib/actor_sim.h). */

@@ -732,6 +732,8 @@ static void the_dump_is_valid_under_load(void **state)
 		assert_int_equal(vdi_json_validate(vd_bytes_of(answer.body), NULL, NULL), VD_OK);
 		assert_non_null(strstr(answer.body, "\"labelSelector\":\"load\""));
 		assert_non_null(strstr(answer.body, "\"store\":{\"current\":"));
+		assert_non_null(strstr(answer.body, "\"runner\":\"1\""));
+		assert_null(strstr(answer.body, "0x")); /* addresses help who looks for a way in */
 		free_answer(&answer);
 	}
 	for (size_t i = 1; i < VDI_ARRAY_SIZE(watches); i++)

@@ -18,6 +18,9 @@ known = set(re.findall(r"--[a-z-]+", subprocess.run([program, "serve", "--help"]
 assert options and options <= known, options - known
 for option in re.findall(r"--[a-z]+(?:-[a-z]+)+", text):
     assert option in known, option
+# What the machine needs when something goes wrong, and what only its owner may read.
+for line in "MemoryMax=", "UMask=0077", "StateDirectoryMode=0700", "NoNewPrivileges=yes":
+    assert re.search("^" + line, text, re.M), line
 if shutil.which("systemd-analyze") is None:
     print("systemd-analyze is not installed: the units were not verified")
     sys.exit(0)

@@ -172,6 +172,22 @@ static void the_access_log_is_words_and_quoted_texts(void **state)
 	world_free(&world);
 }
 
+/* Some clients put a token into the address, where it does no good here; the logs must not pass it on. */
+static void credentials_in_a_query_are_left_out(void **state)
+{
+	struct world world = world_new(VD_AUDIT_METADATA);
+
+	(void) state;
+	live_through(&world, "GET /api/v1/pods?limit=5&access_token=hunter2&Token=hunter2&%74oken=hunter2&%61%63%63%65%73%73_%74%6f%6b%65%6e=hunter2&password=hunter2=&continue=abc&token&watch=1", 200);
+	live_through(&world, "GET /api/v1/pods?token=hunter2", 200);
+	vdi_trails_close(&world.server->trails);
+	assert_has_not(read_file(world.audit), "hunter2");
+	assert_has(read_file(world.access), "/api/v1/pods?limit=5&access_token=REDACTED&Token=REDACTED&%74oken=REDACTED&%61%63%63%65%73%73_%74%6f%6b%65%6e=REDACTED&password=REDACTED&continue=abc&token&watch=1 HTTP");
+	assert_has_not(read_file(world.access), "hunter2");
+	assert_has(read_file(world.access), "/api/v1/pods?token=REDACTED HTTP");
+	world_free(&world);
+}
+
 static void nobody_wants_to_know(void **state)
 {
 	struct vd_server	   server = { .trails = { .env = NULL } };
@@ -236,6 +252,7 @@ int main(void)
 		cmocka_unit_test(secrets_stay_secret),
 		cmocka_unit_test(what_was_cut_before_its_answer_says_so),
 		cmocka_unit_test(the_access_log_is_words_and_quoted_texts),
+		cmocka_unit_test(credentials_in_a_query_are_left_out),
 		cmocka_unit_test(nobody_wants_to_know),
 		cmocka_unit_test(torture),
 	};
