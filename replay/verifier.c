@@ -28,6 +28,8 @@ struct moment {
 	uint64_t hash;
 	uint64_t digest; /* of the state behind it */
 	uint64_t keys;	 /* live ones */
+	uint64_t previous; /* of the previous records that were shown; their number */
+	uint32_t previous_count;
 };
 
 struct acknowledgement {
@@ -71,7 +73,7 @@ struct vdi_verifier_stream {
 const char *vdi_guarantee_name(enum vdi_guarantee guarantee)
 {
 	static const char *const names[VDI_GUARANTEE_COUNT] = { "unique",    "ordered",	     "atomic",	 "reliable",
-								"resumable", "bookmarkable", "previous", "list" };
+								"resumable", "bookmarkable", "previous", "list", "protocol" };
 
 	return names[guarantee];
 }
@@ -84,6 +86,15 @@ uint64_t vdi_verifier_hash(struct vd_bytes bytes)
 static void violate(struct vdi_verifier *verifier, const struct vdi_verifier_stream *stream, enum vdi_guarantee guarantee, vd_rev revision, vd_rev other,
 		    struct vd_bytes key, const char *format, ...) __attribute__((format(printf, 7, 8)));
 
+static void report(struct vdi_verifier *verifier, struct vdi_violation *violation, struct vd_bytes key, const char *stream)
+{
+	snprintf(violation->key, sizeof violation->key, "%.*s", (int) VDI_MIN(key.size, (size_t) 255), key.size ? (const char *) key.data : "");
+	snprintf(violation->stream, sizeof violation->stream, "%s", stream);
+	verifier->totals.violations++;
+	if (verifier->options.violated)
+		verifier->options.violated(verifier->options.arg, violation);
+}
+
 static void violate(struct vdi_verifier *verifier, const struct vdi_verifier_stream *stream, enum vdi_guarantee guarantee, vd_rev revision, vd_rev other,
 		    struct vd_bytes key, const char *format, ...)
 {
@@ -93,11 +104,7 @@ static void violate(struct vdi_verifier *verifier, const struct vdi_verifier_str
 	va_start(arguments, format);
 	vsnprintf(violation.text, sizeof violation.text, format, arguments);
 	va_end(arguments);
-	snprintf(violation.key, sizeof violation.key, "%.*s", (int) VDI_MIN(key.size, (size_t) 255), key.size ? (const char *) key.data : "");
-	snprintf(violation.stream, sizeof violation.stream, "%s", stream ? stream->name : "");
-	verifier->totals.violations++;
-	if (verifier->options.violated)
-		verifier->options.violated(verifier->options.arg, &violation);
+	report(verifier, &violation, key, stream ? stream->name : "");
 }
 
 /* ---- States of keys ---- */
@@ -343,6 +350,39 @@ static void blame_passed(struct vdi_verifier_stream *stream, vd_rev revision, vd
 		}
 }
 
+static uint64_t hash_previous(const struct vdi_seen *changes, size_t count, uint32_t *ret_count)
+{
+	uint64_t sum = 0;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (changes[i].has_previous) {
+			uint64_t words[2] = { (uint64_t) changes[i].previous_revision, changes[i].previous_hash };
+
+			sum = sum * 31 + vdi_verifier_hash((struct vd_bytes) { (const char *) words, sizeof words });
+			++*ret_count;
+		}
+	return sum;
+}
+
+/* A previous record may be missing because of compaction; all streams that show one show the same. */
+static void compare_previous(struct vdi_verifier_stream *stream, const struct moment *moment, const struct vdi_seen *changes, size_t count)
+{
+	uint32_t shown;
+	uint64_t previous = hash_previous(changes, count, &shown);
+
+	if (shown == moment->previous_count && previous != moment->previous)
+		violate(stream->verifier, stream, VDI_PREVIOUS, moment->revision, 0, changes[0].key,
+			"the previous values at %" PRId64 " are not those that another stream showed", moment->revision);
+}
+
+static void note_previous(struct vdi_verifier *verifier, const struct vdi_seen *changes, size_t count)
+{
+	struct moment *moment = moment_at(verifier, verifier->end - 1);
+
+	moment->previous = hash_previous(changes, count, &moment->previous_count);
+}
+
 /* A revision that nobody has shown before. */
 static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
 {
@@ -353,6 +393,7 @@ static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_s
 	for (size_t i = 0; i < count; i++)
 		VDI_TRY(apply(stream, &changes[i]));
 	append_moment(verifier, revision, hash);
+	note_previous(verifier, changes, count);
 	stream->next = verifier->end;
 	blame_passed(stream, revision, revision, changes[0].key);
 	verifier->totals.revisions++;
@@ -360,7 +401,7 @@ static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_s
 }
 
 /* One that another stream has shown. */
-static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, uint64_t hash)
+static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
 {
 	struct vdi_verifier *verifier = stream->verifier;
 	vd_rev		     revision = changes[0].revision;
@@ -376,6 +417,8 @@ static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen
 	if (moment_at(verifier, number)->hash != hash)
 		violate(verifier, stream, missing_kind(stream), revision, 0, changes[0].key, "revision %" PRId64 " holds other changes than another stream showed",
 			revision);
+	else
+		compare_previous(stream, moment_at(verifier, number), changes, count);
 	stream->next = number + 1;
 }
 
@@ -432,11 +475,28 @@ vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream, const struct
 	if (revision > newest(verifier))
 		VDI_TRY(take_new(stream, changes, count, hash));
 	else
-		take_known(stream, changes, hash);
+		take_known(stream, changes, count, hash);
 	stream->position = stream->last = revision;
 	stream->last_key = vdi_verifier_hash(changes[0].key);
 	judge_list(verifier);
 	return VD_OK;
+}
+
+void vdi_verifier_fault(struct vdi_verifier *verifier, const char *stream, const struct vd_watch_fault *fault)
+{
+	static const enum vdi_guarantee guarantees[] = { [VD_FAULT_REPEATED] = VDI_UNIQUE,
+							 [VD_FAULT_ORDER] = VDI_ORDERED,
+							 [VD_FAULT_PREVIOUS] = VDI_PREVIOUS,
+							 [VD_FAULT_PROGRESS] = VDI_BOOKMARKABLE,
+							 [VD_FAULT_PROTOCOL] = VDI_PROTOCOL };
+
+	struct vdi_violation violation = { .guarantee = guarantees[fault->kind], .revision = fault->revision };
+
+	if (fault->revision > 0)
+		snprintf(violation.text, sizeof violation.text, "revision %" PRId64 ": %s", fault->revision, fault->text);
+	else
+		snprintf(violation.text, sizeof violation.text, "%s", fault->text);
+	report(verifier, &violation, fault->key, stream);
 }
 
 void vdi_verifier_progress(struct vdi_verifier_stream *stream, vd_rev revision)

@@ -8,6 +8,7 @@
  *	bookmarkable	after progress at R nothing at or below R comes, and everything up to R has come
  *	previous	the previous value is the one before
  *	list		a list shows the state of its revision, and is not older than it may be
+ *	protocol	the source sends what its protocol allows
  *
  * Work per event does not depend on how much there is; memory: one small record for each live key, and a ring of recent revisions. One thread at a time. Nothing is
  * known about the keys and values but their hashes.
@@ -28,6 +29,7 @@ enum vdi_guarantee {
 	VDI_BOOKMARKABLE,
 	VDI_PREVIOUS,
 	VDI_LIST,
+	VDI_PROTOCOL,
 	VDI_GUARANTEE_COUNT
 };
 const char *vdi_guarantee_name(enum vdi_guarantee guarantee);
@@ -53,7 +55,6 @@ struct vdi_seen {
 	bool		   has_previous;
 	vd_rev		   previous_revision; /* 0: not shown */
 	uint64_t	   previous_hash;
-	bool		   wants_previous; /* it should have one unless it is a create, or that is compacted */
 };
 
 struct vdi_verifier;
@@ -97,6 +98,8 @@ VDI_MUST_USE vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream,
 void			vdi_verifier_progress(struct vdi_verifier_stream *stream, vd_rev revision);
 /* A writer was told that its change was made at revision. */
 VDI_MUST_USE vd_status vdi_verifier_acknowledged(struct vdi_verifier *verifier, vd_rev revision, struct vd_bytes key);
+/* The source of a stream sent something that its store passed over. */
+void vdi_verifier_fault(struct vdi_verifier *verifier, const char *stream, const struct vd_watch_fault *fault);
 /* Acknowledged writes up to what every open stream has passed must have been seen. Now and then. */
 void vdi_verifier_settle(struct vdi_verifier *verifier);
 

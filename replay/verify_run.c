@@ -8,6 +8,7 @@
 #include "lock.h"
 #include "rand.h"
 #include "store_read.h"
+#include "verify_faults.h"
 
 #define STREAMS 3 /* the last one looks back */
 #define LOOKING_BACK 2
@@ -19,12 +20,16 @@
 #define BACKOFF_MIN VD_MS(20)
 #define BACKOFF_MAX VD_SECONDS(2)
 
+static const char *const stream_names[STREAMS] = { "first", "second", "looking back" };
+
 struct stream {
 	struct vdi_verify_run	   *run;
 	struct vd_store_watch	   *watch;
 	struct vdi_verifier_stream *checked;
 	struct vdi_store_backoff    backoff;
 	vd_rev			    until; /* of one that looks back: done when it has passed this */
+	const char		   *name;
+	struct vd_watch_observer    observer;
 };
 
 struct writer {
@@ -67,6 +72,8 @@ struct vdi_verify_run {
 	struct vd_kv	       *last;
 	vd_mono			list_due, look_back_due, progress_due;
 	struct vdi_verifier_totals past; /* of earlier verifiers */
+	struct vdi_verify_faults   faults;
+	vd_mono			   read_due; /* of the next previous record */
 
 	struct vdi_lock lock;
 	/* Under lock. */
@@ -99,6 +106,7 @@ static void destroy(struct vdi_verify_run *run)
 	vdi_store_page_drop(&run->page);
 	vd_kv_unref(run->last);
 	vdi_store_interval_fini(&run->interval);
+	vdi_verify_faults_fini(&run->faults);
 	vdi_free(run->write_prefix);
 	vdi_lock_fini(&run->lock);
 	vdi_free(run);
@@ -260,6 +268,46 @@ static void be_ready(void *arg)
 	wake(((struct stream *) arg)->run);
 }
 
+/* ---- Faults of the source ---- */
+
+static void on_fault(void *arg, const struct vd_watch_fault *fault)
+{
+	struct stream *stream = arg;
+
+	vdi_verify_faults_put(&stream->run->faults, stream->name, fault);
+	wake(stream->run);
+}
+
+static void on_previous(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct vdi_verify_run *run = arg;
+
+	(void) error; /* the status decides */
+	vdi_verify_faults_answer(&run->faults, status, result);
+	call_ended(run);
+}
+
+static void judge_faults(struct vdi_verify_run *run, vd_mono now)
+{
+	struct vd_range_request request;
+	vd_status		status;
+
+	vdi_verify_faults_judge(&run->faults, run->verifier);
+	if (now.ns < run->read_due.ns || !vdi_verify_faults_next_read(&run->faults, &request))
+		return;
+	run->read_due = vd_mono_add(now, BACKOFF_MIN); /* also when it fails at once */
+	call_begins(run);
+	status = vd_store_range(run->options.store, &request, on_previous, run);
+	if (status == VD_OK)
+		return;
+	vdi_verify_faults_answer(&run->faults, status, NULL);
+	vdi_lock_acquire(&run->lock);
+	run->calls--;
+	vdi_lock_release(&run->lock);
+}
+
+/* ---- What streams show ---- */
+
 static vd_status show(struct vdi_verifier_stream *checked, const struct vd_store_event *events, size_t count)
 {
 	struct vdi_seen	 few[16];
@@ -323,7 +371,7 @@ static void open_watch(struct stream *stream, vd_rev after)
 {
 	struct vdi_verify_run	     *run = stream->run;
 	struct vd_store_watch_request request = { .key = run->interval.key, .range_end = run->interval.range_end, .start_revision = after + 1, .previous = true,
-						  .progress = true, .ready = be_ready, .ready_arg = stream };
+						  .progress = true, .ready = be_ready, .ready_arg = stream, .observer = &stream->observer };
 	struct vd_error		      error = { 0 };
 	vd_status		      status = vd_store_watch_open(run->options.store, &request, &stream->watch, &error);
 
@@ -336,9 +384,9 @@ static void open_watch(struct stream *stream, vd_rev after)
 		fail(run, status, &error);
 }
 
-static void start_stream(struct stream *stream, const char *name, vd_rev after, bool resumes)
+static void start_stream(struct stream *stream, vd_rev after, bool resumes)
 {
-	if (vdi_verifier_stream_open(stream->run->verifier, name, after, resumes, &stream->checked) != VD_OK) {
+	if (vdi_verifier_stream_open(stream->run->verifier, stream->name, after, resumes, &stream->checked) != VD_OK) {
 		fail(stream->run, VD_NOMEM, NULL);
 		return;
 	}
@@ -355,7 +403,7 @@ static void look_back(struct vdi_verify_run *run, struct stream *stream)
 	if (span <= 0)
 		return;
 	stream->until = run->shown;
-	start_stream(stream, "looking back", oldest + (vd_rev) vdi_rand_below(&run->rand, (uint64_t) span), true);
+	start_stream(stream, oldest + (vd_rev) vdi_rand_below(&run->rand, (uint64_t) span), true);
 }
 
 static void start_over(struct vdi_verify_run *run)
@@ -449,7 +497,7 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 			if (i == LOOKING_BACK && now.ns >= run->look_back_due.ns)
 				look_back(run, stream);
 			else if (i != LOOKING_BACK)
-				start_stream(stream, i ? "second" : "first", run->first, false);
+				start_stream(stream, run->first, false);
 		} else if (stream->watch == NULL && now.ns >= stream->backoff.retry_at.ns) {
 			open_watch(stream, vdi_verifier_stream_position(stream->checked));
 		}
@@ -663,6 +711,8 @@ static bool is_settled(struct vdi_verify_run *run, bool busy)
 {
 	if (busy || run->is_listing || run->has_failed || !run->is_running)
 		return !busy && !run->is_listing;
+	if (!vdi_verify_faults_is_idle(&run->faults))
+		return false;
 	for (int i = 0; i < LOOKING_BACK; i++)
 		if (run->streams[i].checked == NULL || vdi_verifier_stream_position(run->streams[i].checked) < VDI_MAX(run->shown, run->acknowledged))
 			return false;
@@ -715,6 +765,8 @@ static void verify_run(void *arg)
 	if (has_page && !run->has_failed)
 		take_page(run);
 	busy = run_writers(run, now, is_stopping);
+	if (!run->has_failed)
+		judge_faults(run, now);
 	if (!run->has_failed) {
 		run_streams(run, now);
 		if (!run->is_listing && now.ns >= run->list_due.ns && !is_stopping && run->verifier && !vdi_verifier_list_is_pending(run->verifier))
@@ -758,8 +810,12 @@ vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_o
 	if (run->options.settle_time.ns <= 0)
 		run->options.settle_time = VD_SECONDS(10);
 	vdi_rand_init(&run->rand, vd_env_random(env));
-	for (int i = 0; i < STREAMS; i++)
+	for (int i = 0; i < STREAMS; i++) {
 		run->streams[i].run = run;
+		run->streams[i].name = stream_names[i];
+		run->streams[i].observer = (struct vd_watch_observer) { on_fault, &run->streams[i] };
+	}
+	vdi_verify_faults_init(&run->faults);
 	for (unsigned i = 0; i < WRITERS_MAX; i++) {
 		run->writers[i].run = run;
 		run->writers[i].number = i;

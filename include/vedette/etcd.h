@@ -376,6 +376,7 @@ struct vd_etcd_watch_request {
 	/* As in vd_store_watch_request: after VD_AGAIN, from any thread, must not block nor call back. */
 	void (*ready)(void *arg);
 	void *ready_arg;
+	const struct vd_watch_observer *observer; /* as in vd_store_watch_request */
 };
 
 struct vd_etcd_watch_response {

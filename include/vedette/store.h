@@ -182,6 +182,27 @@ struct vd_store_status {
 
 struct vd_store_watch;
 
+/* A fault in the messages that a store received from its source for a watch. The watch itself still keeps its promises: it drops or ignores the message. */
+enum vd_watch_fault_kind {
+	VD_FAULT_REPEATED, /* an event that was received before, or that is older than the start of the watch */
+	VD_FAULT_ORDER,	   /* an event behind another one of a higher revision */
+	VD_FAULT_PREVIOUS, /* the previous record was requested and is missing; allowed only if it was compacted */
+	VD_FAULT_PROGRESS, /* progress at a lower revision than an earlier event or progress */
+	VD_FAULT_PROTOCOL, /* a message that the source may not send here, or a key outside of the watch */
+};
+struct vd_watch_fault {
+	enum vd_watch_fault_kind kind;
+	vd_rev			 revision;
+	struct vd_bytes		 key;  /* empty: the fault concerns no single key */
+	const char		*text; /* a sentence for people */
+};
+/* For programs that verify a source. fault is called on a thread of the store, at any time until vd_store_watch_close returned, and must not block nor call the store.
+ * All slices are borrowed for the call. */
+struct vd_watch_observer {
+	void (*fault)(void *arg, const struct vd_watch_fault *fault);
+	void *arg;
+};
+
 struct vd_store_watch_request {
 	struct vd_bytes key;
 	struct vd_bytes range_end;
@@ -194,6 +215,8 @@ struct vd_store_watch_request {
 	 * until vd_store_watch_close returned; must not block nor call back into the store. Typically vd_actor_wake. */
 	void (*ready)(void *arg);
 	void *ready_arg;
+	/* Borrowed until vd_store_watch_close returned. NULL: faults of the source are not reported. Stores without a source of their own report none. */
+	const struct vd_watch_observer *observer;
 };
 
 /* kv: the new record, or a tombstone (key and mod_rev only). previous: NULL for a create, when not asked for, or when compacted. */

@@ -97,6 +97,7 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 		.require_leader = true, /* */
 		.ready = request->ready,
 		.ready_arg = request->ready_arg,
+		.observer = request->observer,
 	};
 	vd_status status = VD_NOMEM;
 

@@ -132,6 +132,7 @@ static struct vd_etcd_watch *watch_new(struct vd_etcd *client, const struct vd_e
 		return NULL;
 	watch->ready = request->ready;
 	watch->ready_arg = request->ready_arg;
+	watch->observer = request->observer;
 	watch->buffer_bytes_max = vdi_etcd_watch_buffer_bytes(client);
 	watch->key_size = (uint32_t) request->key.size;
 	watch->range_end_size = (uint32_t) request->range_end.size;
@@ -332,6 +333,16 @@ void vdi_etcd_watch_put_progress(struct vd_etcd_watch *watch, const struct vd_et
 		watch->progress_header = *header;
 		call_ready_locked(watch);
 	}
+	vdi_lock_release(&watch->lock);
+}
+
+void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision, struct vd_bytes key, const char *text)
+{
+	if (watch->observer == NULL)
+		return;
+	vdi_lock_acquire(&watch->lock);
+	if (!watch->is_closed)
+		watch->observer->fault(watch->observer->arg, &(struct vd_watch_fault) { kind, revision, key, text });
 	vdi_lock_release(&watch->lock);
 }
 

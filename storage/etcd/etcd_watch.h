@@ -96,6 +96,7 @@ struct vd_etcd_watch {
 	/* Fixed at creation. */
 	void (*ready)(void *arg);
 	void	*ready_arg;
+	const struct vd_watch_observer *observer; /* NULL: none */
 	struct vdi_etcd_watch_stream *stream; /* used by the actor only, until ENDED */
 	size_t	 buffer_bytes_max;
 	uint32_t key_size;
@@ -133,6 +134,7 @@ struct vd_etcd_watch {
 	/* The set's actor only. */
 	TAILQ_ENTRY(vd_etcd_watch) stream_node; /* in the list of its state */
 	bool				 tells_created; /* E-241; once */
+	bool				 has_heard;	/* events or progress since it was created on this connection */
 	struct vdi_sm			 sm;
 	int64_t				 id;
 	vd_rev				 next_revision;	 /* E-280..E-284: where it would be created again; 0: now */
@@ -169,6 +171,8 @@ extern const struct vdi_sm_table vdi_etcd_watch_table;
 bool vdi_etcd_watch_put(struct vd_etcd_watch *watch, struct vdi_etcd_watch_batch *batch);
 /* Everything up to header->revision was put. Takes the place of one that stands last and was not read. */
 void vdi_etcd_watch_put_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header);
+/* Tells the watch's observer, if it has one and the user has not closed the watch. */
+void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision, struct vd_bytes key, const char *text);
 /* The last thing that a reader sees; then the set has nothing more to do with the watch (its reference is the caller's to drop). end may be NULL. */
 void vdi_etcd_watch_put_end(struct vd_etcd_watch *watch, vd_status status, vd_rev compacted, struct vdi_etcd_watch_end *end);
 

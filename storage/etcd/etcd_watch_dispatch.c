@@ -18,6 +18,7 @@
  * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into the watch's buffer. */
 #include "etcd_call.h"
 #include "etcd_watch_stream.h"
+#include "key_range.h"
 
 #define NO_WATCH_ID INT64_C(-1)
 
@@ -69,6 +70,49 @@ static vd_status park(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch
 	return vdi_etcd_watch_stream_cancel_id(stream, id);
 }
 
+/* ---- Faults of the server, for observers ---- */
+
+static void report_all(struct vdi_etcd_watch_stream *stream, enum vd_watch_fault_kind kind, vd_rev revision, const char *text)
+{
+	struct vd_etcd_watch *watch;
+
+	TAILQ_FOREACH (watch, &stream->established, stream_node)
+		vdi_etcd_watch_report(watch, kind, revision, VD_BYTES_NONE, text);
+}
+
+static void observe_event(struct vd_etcd_watch *watch, const struct vd_store_event *event)
+{
+	struct vdi_key_range range = vdi_key_range_from_etcd(vdi_etcd_watch_key(watch), vdi_etcd_watch_range_end(watch));
+	struct vd_bytes	     key = vd_kv_key(event->kv);
+	vd_rev		     revision = event->kv->mod_rev;
+
+	if (revision < watch->floor_revision)
+		vdi_etcd_watch_report(watch, VD_FAULT_REPEATED, revision, key, "the event was sent before, or is older than the start of the watch");
+	if (watch->previous && event->previous == NULL && !vd_store_event_is_create(event))
+		vdi_etcd_watch_report(watch, VD_FAULT_PREVIOUS, revision, key, "the previous record was requested and is missing");
+	if (event->previous && (event->previous->mod_rev >= revision || !vd_bytes_equal(vd_kv_key(event->previous), key)))
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key, "the previous record is of another key, or not older than the event");
+	if (!vdi_key_range_contains(&range, key))
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key, "the key is outside of the watch");
+	if (event->is_delete ? watch->no_delete : watch->no_put)
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key, "events of this type were filtered out by the request");
+}
+
+static void observe_events(struct vd_etcd_watch *watch, const struct vd_etcd_header *header, const struct vdi_etcd_wire_events *events)
+{
+	const struct vd_store_event *items = events->items;
+
+	if (watch->observer == NULL)
+		return;
+	for (size_t i = 0; i < events->count; i++) {
+		observe_event(watch, &items[i]);
+		if (i && items[i].kv->mod_rev < items[i - 1].kv->mod_rev)
+			vdi_etcd_watch_report(watch, VD_FAULT_ORDER, items[i].kv->mod_rev, vd_kv_key(items[i].kv), "an event of a higher revision came before it");
+		if (items[i].kv->mod_rev > header->revision)
+			vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, items[i].kv->mod_rev, vd_kv_key(items[i].kv), "the event is newer than the revision in the header of its response");
+	}
+}
+
 /* ---- Created ---- */
 
 static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
@@ -114,6 +158,7 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 		batch->created = true;
 	}
 	watch->id = response->watch_id;
+	watch->has_heard = false;
 	if (vdi_hash_put(&stream->by_id, vdi_etcd_watch_id_hash(watch->id), &watch->id, watch, NULL) != VD_OK) {
 		vdi_etcd_watch_batch_free(batch);
 		return VD_NOMEM;
@@ -134,6 +179,8 @@ static vd_status handle_created(struct vdi_etcd_watch_stream *stream, const stru
 	int64_t		      id = response->watch_id;
 
 	if (watch == NULL) /* nobody asked */
+		report_all(stream, VD_FAULT_PROTOCOL, response->header.revision, "the creation of a watch was answered that was not requested");
+	if (watch == NULL)
 		return id == NO_WATCH_ID || find_watch(stream, id) ? VD_OK : vdi_etcd_watch_stream_cancel_id(stream, id);
 	if (id == NO_WATCH_ID || response->canceled || response->compact_revision != 0)
 		return handle_failed_create(stream, watch, response);
@@ -186,6 +233,7 @@ static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 		return VD_OK;
 	last = events->items[count - 1].kv->mod_rev;
 	VDI_TRY(vdi_etcd_watch_batch_new(header, events, count, &batch));
+	watch->has_heard = true;
 	advance(watch, last + 1); /* E-282: events win over the header */
 	watch->floor_revision = VDI_MAX(watch->floor_revision, last + 1);
 	return vdi_etcd_watch_put(watch, batch) ? park(stream, watch) : VD_OK;
@@ -193,8 +241,11 @@ static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 
 static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header)
 {
+	if (watch->partial || header->revision == 0)
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, header->revision, VD_BYTES_NONE, "progress without a revision, or between the fragments of a response");
 	if (watch->partial || header->revision == 0 || header->revision + 1 < watch->next_revision)
 		return; /* of a response that is not complete, nothing can be said; nor by an answer from before what was delivered, or asked for */
+	watch->has_heard = true;
 	advance(watch, header->revision + 1); /* E-282, E-283 */
 	vdi_etcd_watch_put_progress(watch, header);
 }
@@ -213,6 +264,9 @@ static void take_progress_of_all(struct vdi_etcd_watch_stream *stream, const str
 
 	if (stream->progress_answered < stream->progress_sent)
 		stream->progress_answered++;
+	if (header->revision < stream->progress_revision)
+		report_all(stream, VD_FAULT_PROGRESS, header->revision, "progress at a higher revision came before it");
+	stream->progress_revision = VDI_MAX(stream->progress_revision, header->revision);
 	TAILQ_FOREACH (watch, &stream->established, stream_node) {
 		if (!speaks_for(stream, watch, header)) {
 			stream->wants_progress = true;
@@ -281,7 +335,11 @@ static vd_status handle_response(struct vdi_etcd_watch_stream *stream, struct vd
 				 struct vdi_etcd_wire_events *events)
 {
 	vdi_etcd_watch_stream_trust(stream, watch);
+	observe_events(watch, &response->header, events);
 	if (events->count == 0 && !response->fragment) {
+		/* A member that is behind may say less than another one did before it. */
+		if (watch->has_heard && response->header.revision != 0 && response->header.revision + 1 < watch->next_revision)
+			vdi_etcd_watch_report(watch, VD_FAULT_PROGRESS, response->header.revision, VD_BYTES_NONE, "an event or progress of a higher revision came before it");
 		take_progress(watch, &response->header);
 		return VD_OK;
 	}

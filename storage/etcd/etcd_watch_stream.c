@@ -364,6 +364,7 @@ static void open_connection(struct vdi_etcd_watch_stream *stream)
 
 	vdi_etcd_watch_inbox_reset(stream);
 	stream->progress_sent = stream->progress_answered = 0;
+	stream->progress_revision = 0;
 	stream->is_due = false;
 	status = vdi_etcd_stream_open(stream->set->client, &request, &vdi_etcd_watch_inbox_handlers, stream, &stream->rpc);
 	if (status == VD_OK) {

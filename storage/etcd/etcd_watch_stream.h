@@ -88,6 +88,7 @@ struct vdi_etcd_watch_stream {
 	int64_t			   created_id;	   /* the last one */
 	bool			   is_serial;	   /* the server was seen answering out of order */
 	uint64_t		   progress_sent;     /* requests on this connection */
+	vd_rev			   progress_revision; /* of the newest answer */
 	uint64_t		   progress_answered; /* of these so many have their answer, or get none */
 	bool			   wants_progress;
 	unsigned		   progress_delay; /* creates answered since it is wanted */

@@ -37,6 +37,7 @@ var subcommands = map[string]subcommand{
 	"etcd-crash":        {"kill -9 of vedette etcd under clientv3 writers and watchers: nothing acknowledged is lost, watches miss nothing", runEtcdCrash},
 	"etcd-port":         {"bad input on the port of vedette etcd: answered or cut, memory bounded, others unharmed", runEtcdPort},
 	"etcd-own":          {"vedette etcd with watchers far behind, compacting itself, defragmented under load, killed with leases, bounded, pinged, ended", runEtcdOwn},
+	"etcd-falsify":      {"a proxy between vedette verify and an honest etcd falsifies watches: verify finds each falsification, and blames nobody else", runEtcdFalsify},
 	"etcd-load":         {"loads an etcd, real or vedette, with clientv3: rates, latencies, CPU of the server", runEtcdLoad},
 	"etcd-faults":       {"vedette's etcd client against a real etcd in trouble: nothing missing, nothing twice, no lie about a write", runEtcdFaults},
 	"serve-faults":      {"two vedette serve --etcd on a real etcd in trouble: watches miss nothing, lists are right", runServeFaults},

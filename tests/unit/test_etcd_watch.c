@@ -196,6 +196,105 @@ static void progress_that_nobody_reads_is_not_collected(void **state)
 	watch_world_free(&world);
 }
 
+/* ---- Observers ---- */
+
+struct heard {
+	char text[1024];
+};
+
+static void hear(void *arg, const struct vd_watch_fault *fault)
+{
+	static const char *const names[] = { "repeated", "order", "previous", "progress", "protocol" };
+	struct heard		*heard = arg;
+	size_t			 size = strlen(heard->text);
+
+	assert_true(strlen(fault->text) > 10);
+	snprintf(heard->text + size, sizeof heard->text - size, "%s%s %lld %.*s", size ? "; " : "", names[fault->kind], (long long) fault->revision,
+		 (int) fault->key.size, fault->key.size ? (const char *) fault->key.data : "");
+}
+
+#define expect_heard(expected)                                                                                                   \
+	do {                                                                                                                     \
+		watch_world_run(&world);                                                                                         \
+		assert_string_equal(heard.text, expected);                                                                       \
+		heard.text[0] = 0;                                                                                               \
+	} while (0)
+
+/* The reader sees a right watch; the observer hears what had to be passed over. */
+static void an_observer_hears_of_each_fault_of_the_server(void **state)
+{
+	static const struct watch_event first[] = { { .key = "ka", .mod_rev = 7 }, { .key = "kb", .mod_rev = 8, .create_rev = 3, .has_previous = true } };
+	static const struct watch_event bare[] = { { .key = "kc", .mod_rev = 10, .create_rev = 4 }, { .key = "kd", .mod_rev = 11, .is_delete = true } };
+	static const struct watch_event outside[] = { { .key = "x", .mod_rev = 12 } };
+	static const struct watch_event unordered[] = { { .key = "ka", .mod_rev = 15 }, { .key = "kb", .mod_rev = 14 } };
+	static const struct watch_event ahead[] = { { .key = "ka", .mod_rev = 30 } };
+	struct heard			heard = { "" };
+	struct vd_watch_observer	observer = { hear, &heard };
+	struct watch_world		world = watch_world_new(6, 0);
+	struct watch_reader		reader;
+	struct rpc_script_call	       *stream;
+
+	(void) state;
+	watch_reader_open_request(&world, &reader,
+				  (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .revision = 6, .previous = true, .observer = &observer });
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 9);
+	watch_answer(stream, &(struct watch_answer) { .revision = 9, .events = first, .event_count = 2 });
+	watch_progress(stream, 0, 9);
+	watch_progress(stream, 0, 9);
+	expect_heard("");
+	watch_answer(stream, &(struct watch_answer) { .revision = 9, .events = first, .event_count = 2 }); /* the same message again */
+	expect_heard("repeated 7 ka; repeated 8 kb");
+	watch_progress(stream, 0, 8);
+	expect_heard("progress 8 ");
+	watch_answer(stream, &(struct watch_answer) { .revision = 11, .events = bare, .event_count = 2 });
+	expect_heard("previous 10 kc; previous 11 kd");
+	watch_answer(stream, &(struct watch_answer) { .revision = 12, .events = outside, .event_count = 1 });
+	expect_heard("protocol 12 x");
+	watch_created(stream, 0, 12); /* nobody asked */
+	expect_heard("protocol 12 ");
+	watch_progress(stream, -1, 13);
+	watch_progress(stream, -1, 12);
+	expect_heard("progress 12 ");
+	watch_answer(stream, &(struct watch_answer) { .revision = 15, .events = unordered, .event_count = 2 });
+	expect_heard("order 14 kb");
+	watch_answer(stream, &(struct watch_answer) { .revision = 20, .events = ahead, .event_count = 1 });
+	expect_heard("protocol 30 ka");
+	watch_reader_close(&reader);
+	watch_progress(stream, 0, 1);
+	expect_heard("");
+	watch_world_free(&world);
+}
+
+/* Another member of the cluster may be behind the one before it. */
+static void a_new_connection_may_be_behind(void **state)
+{
+	struct heard		 heard = { "" };
+	struct vd_watch_observer observer = { hear, &heard };
+	struct watch_world	 world = watch_world_new(6, 0);
+	struct watch_reader	 reader;
+	struct rpc_script_call	*stream;
+
+	(void) state;
+	watch_reader_open_request(&world, &reader, (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .revision = 6, .observer = &observer });
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 9);
+	watch_put(stream, 0, "k", 9);
+	watch_progress(stream, -1, 9);
+	watch_reader_expect(&world, &reader, "9 ~9");
+	rpc_script_end(stream, VDI_RPC_UNAVAILABLE, "gone");
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 8);
+	watch_progress(stream, 0, 8);
+	watch_progress(stream, -1, 8);
+	watch_put(stream, 0, "k", 10);
+	expect_heard("");
+	watch_progress(stream, 0, 8);
+	expect_heard("progress 8 ");
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
 static void e241_the_creation_is_told_once_when_asked_for(void **state)
 {
 	struct watch_world	world = watch_world_new(7, 0);
@@ -688,6 +787,8 @@ int main(void)
 		cmocka_unit_test(e233_e236_responses_carry_header_and_events),
 		cmocka_unit_test(e235_progress_is_a_response_without_events),
 		cmocka_unit_test(progress_that_nobody_reads_is_not_collected),
+		cmocka_unit_test(an_observer_hears_of_each_fault_of_the_server),
+		cmocka_unit_test(a_new_connection_may_be_behind),
 		cmocka_unit_test(e241_the_creation_is_told_once_when_asked_for),
 		cmocka_unit_test(ready_is_called_once_after_again),
 		cmocka_unit_test(e234_ends_by_precedence),

@@ -11,17 +11,19 @@
 
 /* ---- A store that lies ---- */
 
-enum lie { TRUTH, DROP, DOUBLE, REORDER, SPLIT, EARLY_BOOKMARK, STALE_LIST, LIST_WITHOUT_A_KEY, WRONG_PREVIOUS, LOSE_A_WRITE, LIE_COUNT };
+enum lie { TRUTH, DROP, DOUBLE, REORDER, SPLIT, EARLY_BOOKMARK, STALE_LIST, LIST_WITHOUT_A_KEY, WRONG_PREVIOUS, NO_PREVIOUS, PASSED_OVER, LOSE_A_WRITE, LIE_COUNT };
 
 struct liar {
 	struct vd_store	 store;
 	struct vd_store *inner;
 	enum lie	 lie;
 	unsigned	 lies;
+	const struct vd_watch_observer *observer; /* of the newest watch */
 };
 struct liar_watch {
 	struct vd_store_watch  base;
 	struct vd_store_watch *inner;
+	const struct vd_watch_observer *observer;
 	struct vd_store_event  kept[64]; /* references */
 	size_t		       kept_count;
 	vd_rev		       kept_revision;
@@ -63,11 +65,19 @@ static vd_status liar_watch_open(struct vd_store *store, const struct vd_store_w
 	vd_status	   status = vd_store_watch_open(liar_of(store)->inner, request, &watch->inner, reterr);
 
 	watch->base.store = store;
+	watch->observer = liar_of(store)->observer = request->observer;
 	if (status == VD_OK)
 		*ret_watch = &watch->base;
 	else
 		free(watch);
 	return status;
+}
+
+/* As a store that looks at what its source sends. */
+static void report(const struct liar_watch *watch, enum vd_watch_fault_kind kind, const struct vd_store_event *event)
+{
+	assert_non_null(watch->observer);
+	watch->observer->fault(watch->observer->arg, &(struct vd_watch_fault) { kind, event->kv->mod_rev, vd_kv_key(event->kv), "so" });
 }
 
 static vd_status liar_watch_next(struct vd_store_watch *base, size_t max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
@@ -126,6 +136,21 @@ static vd_status liar_watch_next(struct vd_store_watch *base, size_t max, struct
 				break;
 			}
 		give_kept(watch, ret_batch);
+		return VD_OK;
+	case NO_PREVIOUS:
+		keep(watch, ret_batch->events, ret_batch->event_count, ret_batch->revision);
+		for (size_t i = 0; i < watch->kept_count; i++)
+			if (watch->kept[i].previous) {
+				liar->lies++;
+				watch->kept[i].previous = vd_kv_unref(watch->kept[i].previous);
+				report(watch, VD_FAULT_PREVIOUS, &watch->kept[i]);
+				break;
+			}
+		give_kept(watch, ret_batch);
+		return VD_OK;
+	case PASSED_OVER:
+		liar->lies++;
+		report(watch, VD_FAULT_REPEATED, &ret_batch->events[0]);
 		return VD_OK;
 	default:
 		return VD_OK;
@@ -290,7 +315,7 @@ static void world_init(struct world *world, uint64_t seed, enum lie lie, const s
 			assert_status(vd_store_put_wait(world->inner, K(key), K("1"), NULL, NULL), VD_OK);
 	}
 	world->chaos = chaos_store_new(world->env, world->inner, chaos);
-	world->liar = (struct liar) { { &liar_ops, world->env }, world->chaos, lie, 0 };
+	world->liar = (struct liar) { { &liar_ops, world->env }, world->chaos, lie, 0, NULL };
 	verify.store = &world->liar.store;
 	assert_status(vdi_verify_run_new(world->env, &verify, &world->run), VD_OK);
 }
@@ -410,6 +435,36 @@ static void every_lie_is_found(void **state)
 	}
 }
 
+/* A previous record that was compacted may be missing, and a create has none. */
+static void a_missing_previous_record_is_looked_up(void **state)
+{
+	struct world	       world;
+	struct vd_watch_fault  fault = { VD_FAULT_PREVIOUS, 50, K("/v/other/7"), "missing" };
+	struct vd_store_status status;
+
+	(void) state;
+	world_init(&world, 1, TRUTH, &calm);
+	pass(&world, VD_SECONDS(1));
+	assert_status(vd_store_status_get(world.inner, &status), VD_OK);
+	if (vd_store_compact(world.inner, status.current, false, compacted, NULL) != VD_OK)
+		fail();
+	pass(&world, VD_SECONDS(1));
+	assert_non_null(world.liar.observer);
+	world.liar.observer->fault(world.liar.observer->arg, &fault);
+	fault.key = K("/v/never/there");
+	fault.revision = status.current + 2;
+	world.liar.observer->fault(world.liar.observer->arg, &fault);
+	pass(&world, VD_SECONDS(1));
+	assert_int_equal(world.violations, 0);
+	fault.key = K("/v/other/7"); /* there it was */
+	for (int i = 0; i < 200; i++)
+		world.liar.observer->fault(world.liar.observer->arg, &fault);
+	pass(&world, VD_SECONDS(5));
+	assert_in_range(world.violations, 1, 70);
+	assert_int_equal(world.first.guarantee, VDI_PROTOCOL); /* more at once than are kept */
+	world_end(&world);
+}
+
 static void drive_and_look(uint64_t seed, const struct chaos_options *chaos)
 {
 	struct world	world;
@@ -477,6 +532,7 @@ int main(void)
 		cmocka_unit_test(a_right_store_is_right_through_every_trouble),
 		cmocka_unit_test(compaction_is_no_violation),
 		cmocka_unit_test(every_lie_is_found),
+		cmocka_unit_test(a_missing_previous_record_is_looked_up),
 		cmocka_unit_test(it_leaves_nothing_behind),
 		cmocka_unit_test(it_leaves_nothing_behind_key_by_key),
 		cmocka_unit_test(it_closes_at_any_moment),

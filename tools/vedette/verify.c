@@ -380,7 +380,8 @@ const struct vdi_command vdi_command_verify = {
 	.summary = "Check the watch guarantees of an etcd or a Kubernetes endpoint.",
 	.usage = "vedette verify (--etcd URL[,URL...] | --server URL | --kubeconfig FILE) [--drive] [options]",
 	.details = "Watches, watches from the past, lists and (with --drive) writers, checked against each other while they run: unique, ordered, atomic, reliable, resumable,\n"
-		   "bookmarkable, right previous values, right lists. The first violation is printed with its revisions and keys, and ends it.\n"
+		   "bookmarkable, right previous values, right lists. Faults of the server that a client would pass over count, too: a response sent twice, a previous value left out,\n"
+		   "progress that goes back. The first violation is printed with its revisions and keys, and ends it.\n"
 		   "A Kubernetes endpoint is driven by configmaps in a namespace of their own, which is made and removed.\n"
 		   "Watches of Kubernetes know neither transactions nor previous values: there atomic and previous are not checked, and every kind is checked by itself.\n"
 		   "Exit status: 0 all guarantees held, 1 one was violated or it could not go on, 2 misused.\n",
