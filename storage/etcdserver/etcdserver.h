@@ -70,6 +70,19 @@ struct vdi_serve_worker {
 #define VDI_SERVE_WORKERS 3
 enum { VDI_SERVE_WORKER_SLOW, VDI_SERVE_WORKER_RANGES };
 
+/* Answers of HashKV, for the time after a compaction to their revision (serve_hash.c). */
+#define VDI_SERVE_HASHES_MAX 10
+struct vdi_known_hash {
+	vd_rev	 revision; /* 0: unused */
+	vd_rev	 compacted;
+	uint32_t hash;
+	uint64_t number; /* of the answer, from 1 */
+};
+struct vdi_serve_hashes {
+	struct vdi_known_hash known[VDI_SERVE_HASHES_MAX];
+	uint64_t	      last_number;
+};
+
 struct vdi_etcdserver {
 	/* Fixed at creation. */
 	const struct vd_env *env;
@@ -84,6 +97,9 @@ struct vdi_etcdserver {
 	struct vdi_serve_logins	 *logins;
 	struct vdi_serve_watches *watches;
 	struct vdi_serve_worker	  workers[VDI_SERVE_WORKERS];
+
+	/* VDI_SERVE_WORKER_SLOW only. */
+	struct vdi_serve_hashes hashes;
 
 	/* Any thread. */
 	_Atomic uint32_t alarms; /* bit 1 << enum vdi_alarm: one of that kind is active */

@@ -1,17 +1,28 @@
 /* The Cluster service of a store that is one member and stays one (E-160, E-166), and grpc.health.v1 (E-155). */
 #include "auth.h"
+#include "buffer.h"
 #include "etcdserver.h"
+#include "rpc_endpoint.h"
+#include "serve_state.h"
 
 /* ---- Members ---- */
 
+struct members {
+	const struct vdi_etcdserver *server;
+	struct vdi_buffer	     peer_urls; /* of MemberUpdate, each with a NUL at its end; empty: those of the options */
+};
+
 static void write_member(struct vdi_wire_out *out, const void *arg)
 {
-	const struct vdi_etcdserver *server = arg;
+	const struct members	    *members = arg;
+	const struct vdi_etcdserver *server = members->server;
 	const char		    *client_url = atomic_load_explicit(&server->client_url, memory_order_acquire);
 
 	vdi_wire_number(out, 1, server->member_id);
 	vdi_wire_bytes(out, 2, vd_bytes_of(server->options.name));
-	for (size_t i = 0; i < server->options.peer_url_count; i++)
+	for (size_t at = 0; at < members->peer_urls.size; at += strlen(members->peer_urls.data + at) + 1)
+		vdi_wire_bytes_always(out, 3, vd_bytes_of(members->peer_urls.data + at));
+	for (size_t i = 0; members->peer_urls.size == 0 && i < server->options.peer_url_count; i++)
 		vdi_wire_bytes_always(out, 3, vd_bytes_of(server->options.peer_urls[i]));
 	if (server->options.client_url_count == 0 && client_url)
 		vdi_wire_bytes_always(out, 4, vd_bytes_of(client_url));
@@ -21,17 +32,30 @@ static void write_member(struct vdi_wire_out *out, const void *arg)
 
 static void write_members(struct vdi_wire_out *out, const void *arg)
 {
-	const struct vdi_etcdserver *server = arg;
+	const struct members *members = arg;
 
-	vdi_serve_write_header(out, server, 0); /* E-123 */
-	vdi_wire_message(out, 2, write_member, server);
+	vdi_serve_write_header(out, members->server, 0); /* E-123 */
+	vdi_wire_message(out, 2, write_member, members);
+}
+
+static void reply_members(struct vdi_serve_call *call)
+{
+	struct members members = { .server = call->server };
+
+	vdi_buffer_init(&members.peer_urls, VDI_SERVE_PEER_URLS_SIZE_MAX);
+	vdi_serve_state_peer_urls(call->server->state, &members.peer_urls);
+	if (vdi_buffer_status(&members.peer_urls) == VD_OK)
+		vdi_serve_reply(call, write_members, &members);
+	else
+		vdi_serve_fail_status(call, VD_NOMEM);
+	vdi_buffer_fini(&members.peer_urls);
 }
 
 static void member_list_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	(void) message;
 	if (vdi_auth_require_somebody(call))
-		vdi_serve_reply(call, write_members, call->server);
+		reply_members(call);
 }
 
 /* A change of the member with that id: only our own exists. */
@@ -58,9 +82,73 @@ static void member_remove_begin(struct vdi_serve_call *call, struct vd_bytes mes
 	change_member(call, message, VD_ETCD_MEMBER_NOT_ENOUGH_STARTED);
 }
 
+/* As clientv3 checks it before it sends anything: a scheme that is known, a host with a port or the path of a socket, and nothing behind it. */
+static bool is_peer_url(struct vd_bytes bytes)
+{
+	struct vdi_rpc_endpoint endpoint;
+	char			url[512];
+	bool			fine;
+
+	if (bytes.size == 0 || bytes.size >= sizeof url || memchr(bytes.data, 0, bytes.size))
+		return false;
+	memcpy(url, bytes.data, bytes.size);
+	url[bytes.size] = 0;
+	if (strstr(url, ":/") == NULL || strpbrk(url, " \t\r\n?#") || vdi_rpc_endpoint_parse(url, &endpoint, NULL) != VD_OK)
+		return false;
+	fine = endpoint.is_socket || (endpoint.scheme != VDI_RPC_AS_CONFIGURED && strchr(strstr(url, "://") + 3, '/') == NULL);
+	vdi_free(endpoint.address);
+	return fine;
+}
+
+/* Takes the URLs of a MemberUpdateRequest; false: one is none, or there is none. */
+static bool take_peer_urls(struct vd_bytes message, struct vdi_buffer *urls)
+{
+	struct vdi_wire_reader reader;
+
+	vdi_wire_reader_init(&reader, message);
+	while (vdi_wire_next(&reader)) {
+		if (reader.tag != VDI_WIRE_BYTES(2))
+			continue;
+		if (!is_peer_url(reader.bytes))
+			return false;
+		vdi_buffer_append(urls, reader.bytes);
+		vdi_buffer_append_char(urls, 0);
+	}
+	return vdi_buffer_status(urls) == VD_OK && urls->size;
+}
+
+/* The URLs are shown in the list of members; nothing is ever sent there. */
+static void work_member_update(struct vdi_serve_call *call)
+{
+	struct vdi_buffer urls;
+	vd_status	  status = VD_OK;
+	bool		  is_good;
+
+	vdi_buffer_init(&urls, VDI_SERVE_PEER_URLS_SIZE_MAX);
+	is_good = take_peer_urls(call->request.bytes, &urls);
+	if (is_good)
+		status = vdi_serve_state_set_peer_urls(call->server->state, vdi_buffer_bytes(&urls));
+	vdi_buffer_fini(&urls);
+	if (!is_good)
+		vdi_serve_fail(call, VD_ETCD_MEMBER_BAD_URLS);
+	else if (status != VD_OK)
+		vdi_serve_fail_status(call, status);
+	else
+		reply_members(call);
+}
+
 static void member_update_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
-	change_member(call, message, VD_ETCD_MEMBER_BAD_URLS);
+	int64_t id;
+
+	if (!vdi_wire_read_number(message, &id, NULL))
+		vdi_serve_fail_malformed(call);
+	else if (!vdi_auth_require_admin(call))
+		return;
+	else if ((uint64_t) id != call->server->member_id)
+		vdi_serve_fail(call, VD_ETCD_MEMBER_NOT_FOUND);
+	else
+		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_member_update);
 }
 
 static void member_promote_begin(struct vdi_serve_call *call, struct vd_bytes message)

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 
 #include "auth.h"
-#include "crc32c.h"
 #include "env.h"
 #include "etcdserver.h"
-#include "mvcc_walk.h"
+#include "serve_hash.h"
 #include "serve_snapshot.h"
 #include "serve_state.h"
 
@@ -201,129 +200,6 @@ static void alarm_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	vdi_free(alarms);
 }
 
-/* ---- Hash ---- */
-
-struct hash {
-	struct vdi_crc32c      crc;
-	struct vdi_etcdserver *server;
-	struct vdi_mvcc_walk   walk;
-	char		      *scratch;
-	size_t		       scratch_size;
-};
-
-static void begin_hash(void *arg, const struct vdi_mvcc_walk *walk)
-{
-	struct hash *hash = arg;
-
-	(void) walk;
-	vdi_crc32c_init(&hash->crc);
-	vdi_crc32c_add(&hash->crc, "key", 3);
-}
-
-/* The record's key and value as they would lie in etcd's backend (E-402). */
-static vd_status hash_record(void *arg, const struct vd_kv *kv, bool is_delete)
-{
-	struct hash	   *hash = arg;
-	struct vdi_wire_out out = { 0 };
-	unsigned char	    key[18];
-
-	vdi_put_big_endian(key, (uint64_t) kv->mod_rev);
-	key[8] = '_';
-	vdi_put_big_endian(key + 9, kv->sub);
-	key[17] = 't';
-	vdi_crc32c_add(&hash->crc, key, is_delete ? 18 : 17);
-	if (is_delete) {
-		vdi_wire_bytes(&out, 1, vd_kv_key(kv));
-	} else {
-		vdi_wire_kv_body(&out, kv, false, true);
-	}
-	if (!vdi_grow((void **) &hash->scratch, &hash->scratch_size, out.size, 1))
-		return VD_NOMEM;
-	out = (struct vdi_wire_out) { (uint8_t *) hash->scratch, 0 };
-	if (is_delete)
-		vdi_wire_bytes(&out, 1, vd_kv_key(kv));
-	else
-		vdi_wire_kv_body(&out, kv, false, true);
-	vdi_crc32c_add(&hash->crc, hash->scratch, out.size);
-	return VD_OK;
-}
-
-static vd_status compute(struct vdi_serve_call *call, vd_rev revision, struct hash *hash)
-{
-	vd_status status = VD_OK;
-
-	hash->server = call->server;
-	hash->walk = (struct vdi_mvcc_walk) { .begin = begin_hash, .each = hash_record, .arg = hash };
-	for (int tries = 0; tries < 3; tries++) {
-		status = vdi_mvcc_walk(call->server->store, VDI_MVCC_WALK_HASH, revision, &hash->walk);
-		if (status != VD_EXPIRED || revision > 0)
-			break; /* the current revision is never too old: compaction overtook us */
-	}
-	vdi_free(hash->scratch);
-	return status;
-}
-
-static void write_hash_kv(struct vdi_wire_out *out, const void *arg)
-{
-	const struct hash *hash = arg;
-
-	vdi_serve_write_header(out, hash->server, hash->walk.current); /* E-124 */
-	vdi_wire_number(out, 2, vdi_crc32c_value(&hash->crc));
-	vdi_wire_number(out, 3, (uint64_t) hash->walk.compacted);
-	vdi_wire_number(out, 4, (uint64_t) hash->walk.revision);
-}
-
-static void write_hash(struct vdi_wire_out *out, const void *arg)
-{
-	const struct hash *hash = arg;
-
-	vdi_serve_write_header(out, hash->server, hash->walk.current);
-	vdi_wire_number(out, 2, vdi_crc32c_value(&hash->crc));
-}
-
-static void work_hash_kv(struct vdi_serve_call *call)
-{
-	struct vdi_wire_reader reader;
-	struct hash	       hash = { 0 };
-	vd_rev		       revision = 0;
-	vd_status	       status;
-
-	vdi_wire_reader_init(&reader, call->request.bytes);
-	while (vdi_wire_next(&reader))
-		if (reader.tag == VDI_WIRE_VARINT(1))
-			revision = (int64_t) reader.number;
-	status = compute(call, revision, &hash);
-	if (status == VD_OK)
-		vdi_serve_reply(call, write_hash_kv, &hash);
-	else
-		vdi_serve_fail_status(call, status);
-}
-
-static void work_hash(struct vdi_serve_call *call)
-{
-	struct hash hash = { 0 };
-	vd_status   status = compute(call, 0, &hash);
-
-	if (status == VD_OK)
-		vdi_serve_reply(call, write_hash, &hash);
-	else
-		vdi_serve_fail_status(call, status);
-}
-
-static void hash_kv_begin(struct vdi_serve_call *call, struct vd_bytes message)
-{
-	(void) message;
-	if (vdi_auth_require_admin(call))
-		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_hash_kv);
-}
-
-static void hash_begin(struct vdi_serve_call *call, struct vd_bytes message)
-{
-	(void) message;
-	if (vdi_auth_require_admin(call))
-		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_hash);
-}
-
 /* ---- What one member has little to do for ---- */
 
 /* The store gives its room back by itself (journal files, free pages of the checkpoint): there is nothing to stop anybody for. */
@@ -422,8 +298,8 @@ static void downgrade_begin(struct vdi_serve_call *call, struct vd_bytes message
 const struct vdi_serve_method vdi_serve_maintenance_methods[] = {
 	{ "/etcdserverpb.Maintenance/Status", VDI_SERVE_UNARY, status_begin },
 	{ "/etcdserverpb.Maintenance/Alarm", VDI_SERVE_UNARY, alarm_begin },
-	{ "/etcdserverpb.Maintenance/HashKV", VDI_SERVE_UNARY, hash_kv_begin },
-	{ "/etcdserverpb.Maintenance/Hash", VDI_SERVE_UNARY, hash_begin },
+	{ "/etcdserverpb.Maintenance/HashKV", VDI_SERVE_UNARY, vdi_serve_hash_kv_begin },
+	{ "/etcdserverpb.Maintenance/Hash", VDI_SERVE_UNARY, vdi_serve_hash_begin },
 	{ "/etcdserverpb.Maintenance/Defragment", VDI_SERVE_UNARY, defragment_begin },
 	{ "/etcdserverpb.Maintenance/Snapshot", VDI_SERVE_UNARY, vdi_serve_snapshot_begin },
 	{ "/etcdserverpb.Maintenance/MoveLeader", VDI_SERVE_UNARY, move_leader_begin },

@@ -1,5 +1,6 @@
 /* See the header. Each turn of a worker makes one chunk; the next turn begins when it was sent. A client that does not read costs the bytes that the
- * transport holds and the position here. */
+ * transport holds and the position here. A stream that is sorted by something other than the key reads its whole range in the first turn, and then costs a reference for each record.
+ * (Upstream sorts each chunk by itself and goes on behind the key that it finds last: records are lost or sent twice.) */
 #include "serve_range_stream.h"
 
 #include "auth.h"
@@ -18,6 +19,13 @@ struct range_stream {
 	bool		       waiting_is_last;
 	atomic_bool	       is_blocked; /* VD_FULL was answered: writable goes on */
 	char		       next_key[VD_KEY_SIZE_MAX + 1];
+
+	/* Of a sorted stream: everything that is sent, one reference each, and how much of it has been. */
+	struct vd_kv **sorted;
+	size_t	       sorted_count;
+	size_t	       sorted_next;
+	bool	       sorted_more;
+	int64_t	       sorted_total;
 };
 
 struct chunk {
@@ -81,6 +89,71 @@ static vd_status finish_chunk(struct chunk *chunk)
 	return vd_store_range(chunk->call->server->store, &rest, take_count, chunk);
 }
 
+static bool is_sorted(const struct range_stream *stream)
+{
+	return stream->range.sort_target != VDI_SORT_KEY && !stream->range.count_only;
+}
+
+/* Encodes the chunk; it waits to be sent. */
+static vd_status encode_chunk(struct chunk *chunk)
+{
+	struct range_stream *stream = chunk->stream;
+	struct vdi_wire_out  size = { 0 };
+
+	VDI_TRY(vdi_wire_encode(write_chunk, chunk, &stream->waiting));
+	write_chunk(&size, chunk);
+	stream->waiting_size = size.size;
+	stream->waiting_is_last = chunk->is_last;
+	return VD_OK;
+}
+
+static vd_status keep_sorted(struct range_stream *stream, const struct vd_range_result *result)
+{
+	struct vdi_serve_range_view view;
+
+	VDI_TRY(vdi_serve_range_view_init(&stream->range, result, &view));
+	stream->sorted = vdi_alloc((view.kv_count + 1) * sizeof view.kvs[0]);
+	for (size_t i = 0; stream->sorted && i < view.kv_count; i++)
+		stream->sorted[stream->sorted_count++] = vd_kv_ref(view.kvs[i]);
+	stream->header_revision = result->revision;
+	stream->sorted_more = view.more;
+	stream->sorted_total = view.count;
+	vdi_serve_range_view_fini(&view);
+	return stream->sorted ? VD_OK : VD_NOMEM;
+}
+
+static void sorted_done(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct vdi_serve_call *call = arg;
+
+	(void) error;
+	if (status == VD_OK)
+		status = keep_sorted(call->state, result);
+	if (status != VD_OK)
+		vdi_serve_fail_status(call, status);
+}
+
+static void make_sorted_chunk(struct vdi_serve_call *call, struct range_stream *stream)
+{
+	size_t	     left = stream->sorted_count - stream->sorted_next;
+	size_t	     count = VDI_MIN(left, (size_t) stream->chunk_keys);
+	bool	     is_last = count == left;
+	struct chunk chunk = { .call = call,
+			       .stream = stream,
+			       .is_last = is_last,
+			       .view = { .kvs = stream->sorted + stream->sorted_next,
+					 .kv_count = count,
+					 .more = is_last && stream->sorted_more,
+					 .count = is_last ? stream->sorted_total : 0,
+					 .keys_only = stream->range.keys_only,
+					 .with_lease = stream->range.sort_target == VDI_SORT_VALUE } };
+	vd_status    status = encode_chunk(&chunk);
+
+	stream->sorted_next += count;
+	if (status != VD_OK)
+		vdi_serve_fail_status(call, status);
+}
+
 static void chunk_done(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
 {
 	struct vdi_serve_call *call = arg;
@@ -98,14 +171,7 @@ static void chunk_done(void *arg, vd_status status, const struct vd_range_result
 		}
 		status = finish_chunk(&chunk);
 		if (status == VD_OK)
-			status = vdi_wire_encode(write_chunk, &chunk, &stream->waiting);
-		if (status == VD_OK) {
-			struct vdi_wire_out size = { 0 };
-
-			write_chunk(&size, &chunk);
-			stream->waiting_size = size.size;
-			stream->waiting_is_last = chunk.is_last;
-		}
+			status = encode_chunk(&chunk);
 		vdi_serve_range_view_fini(&chunk.view);
 	}
 	if (status != VD_OK)
@@ -142,23 +208,36 @@ static bool send_waiting(struct vdi_serve_call *call, struct range_stream *strea
 	return true;
 }
 
-static void turn(struct vdi_serve_call *call)
+/* Makes the next chunk, or ends the call with the reason why it cannot be made. */
+static void make_chunk(struct vdi_serve_call *call, struct range_stream *stream)
 {
-	struct range_stream    *stream = call->state;
 	struct vd_range_request request;
-	vd_status		status;
+	vd_status		status = VD_OK;
 
-	if (atomic_load_explicit(&call->is_ended, memory_order_acquire))
-		return;
-	if (stream->waiting == NULL) {
+	if (!is_sorted(stream)) {
 		stream->range.limit = VDI_MIN(stream->chunk_keys, stream->keys_left);
 		vdi_serve_range_ask(&stream->range, &request);
 		status = vd_store_range(call->server->store, &request, chunk_done, call);
-		if (status != VD_OK)
-			vdi_serve_fail_status(call, status);
-		if (stream->waiting == NULL)
-			return; /* failed, said so */
+	} else if (stream->sorted == NULL) {
+		vdi_serve_range_ask(&stream->range, &request);
+		status = vd_store_range(call->server->store, &request, sorted_done, call);
 	}
+	if (status != VD_OK)
+		vdi_serve_fail_status(call, status);
+	else if (stream->sorted)
+		make_sorted_chunk(call, stream);
+}
+
+static void turn(struct vdi_serve_call *call)
+{
+	struct range_stream *stream = call->state;
+
+	if (atomic_load_explicit(&call->is_ended, memory_order_acquire))
+		return;
+	if (stream->waiting == NULL)
+		make_chunk(call, stream);
+	if (stream->waiting == NULL)
+		return;
 	if (send_waiting(call, stream))
 		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), turn);
 }
@@ -176,6 +255,9 @@ static void range_stream_free(struct vdi_serve_call *call)
 	struct range_stream *stream = call->state;
 
 	vdi_rpc_blob_unref(stream->waiting);
+	for (size_t i = 0; i < stream->sorted_count; i++)
+		vd_kv_unref(stream->sorted[i]);
+	vdi_free(stream->sorted);
 	vdi_free(stream);
 }
 
@@ -215,8 +297,6 @@ void vdi_serve_range_stream_begin(struct vdi_serve_call *call, struct vd_bytes m
 		call->ops->finish(call, VDI_RPC_UNIMPLEMENTED, "RangeStream does not support revision filters");
 		return;
 	}
-	/* Each chunk would be sorted by itself; upstream does that too, for it takes order NONE for the default. */
-	range.sort_target = VDI_SORT_KEY;
 	if (code == VD_ETCD_OTHER) {
 		if (!vdi_auth_identify(call, &user))
 			return;

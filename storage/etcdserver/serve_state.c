@@ -28,6 +28,7 @@ struct vdi_serve_state {
 	size_t			alarm_count;
 	bool			is_dirty;
 	struct vdi_buffer	auth;
+	struct vdi_buffer	peer_urls;
 };
 
 /* ---- The stored form ---- */
@@ -50,6 +51,8 @@ static void write_state(struct vdi_wire_out *out, const void *arg)
 	for (size_t i = 0; i < state->alarm_count; i++)
 		vdi_wire_message(out, 4, write_alarm, &state->alarms[i]);
 	vdi_wire_bytes(out, 5, vdi_buffer_bytes(&state->auth));
+	for (size_t at = 0; at < state->peer_urls.size; at += strlen(state->peer_urls.data + at) + 1)
+		vdi_wire_bytes_always(out, 6, vd_bytes_of(state->peer_urls.data + at));
 }
 
 static void put_u64(char *at, uint64_t number)
@@ -172,11 +175,16 @@ static vd_status decode(struct vdi_serve_state *state, struct vd_bytes bytes)
 		case VDI_WIRE_BYTES(5):
 			vdi_buffer_append(&state->auth, reader.bytes);
 			break;
+		case VDI_WIRE_BYTES(6):
+			vdi_buffer_append(&state->peer_urls, reader.bytes);
+			vdi_buffer_append_char(&state->peer_urls, 0);
+			break;
 		default:
 			break;
 		}
 	}
 	VDI_TRY(vdi_buffer_status(&state->auth));
+	VDI_TRY(vdi_buffer_status(&state->peer_urls));
 	return reader.is_bad || state->server->cluster_id == 0 || state->server->member_id == 0 ? VD_CORRUPT : VD_OK;
 }
 
@@ -293,6 +301,7 @@ vd_status vdi_serve_state_open(struct vdi_etcdserver *server, struct vdi_serve_s
 	vdi_lock_init(&state->save_lock, VDI_LOCK_STORE);
 	vdi_lock_init(&state->lock, VDI_LOCK_LEAF);
 	vdi_buffer_init(&state->auth, VDI_SERVE_STATE_SIZE_MAX / 2);
+	vdi_buffer_init(&state->peer_urls, VDI_SERVE_PEER_URLS_SIZE_MAX);
 	state->alarms = vdi_alloc(VDI_SERVE_ALARMS_MAX * sizeof state->alarms[0]);
 	status = state->alarms ? open_file(state, reterr) : vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
 	if (status == VD_OK)
@@ -315,6 +324,7 @@ struct vdi_serve_state *vdi_serve_state_close(struct vdi_serve_state *state)
 	}
 	vdi_dir_close(state->dir);
 	vdi_buffer_fini(&state->auth);
+	vdi_buffer_fini(&state->peer_urls);
 	vdi_free(state->alarms);
 	vdi_lock_fini(&state->lock);
 	vdi_lock_fini(&state->save_lock);
@@ -408,31 +418,51 @@ struct vd_bytes vdi_serve_state_auth(const struct vdi_serve_state *state)
 	return vdi_buffer_bytes(&state->auth);
 }
 
-vd_status vdi_serve_state_set_auth(struct vdi_serve_state *state, struct vd_bytes auth)
+/* One of the texts of the state. Undone when it cannot be saved. */
+static vd_status replace(struct vdi_serve_state *state, struct vdi_buffer *part, struct vd_bytes bytes)
 {
 	struct vdi_buffer changed;
 	struct vdi_buffer old;
 	vd_status	  status;
 
-	vdi_buffer_init(&changed, VDI_SERVE_STATE_SIZE_MAX / 2);
-	vdi_buffer_append(&changed, auth);
+	vdi_buffer_init(&changed, part->size_max);
+	vdi_buffer_append(&changed, bytes);
 	status = vdi_buffer_status(&changed);
 	if (status != VD_OK) {
 		vdi_buffer_fini(&changed);
 		return status;
 	}
 	vdi_lock_acquire(&state->lock);
-	old = state->auth;
-	state->auth = changed;
+	old = *part;
+	*part = changed;
 	vdi_lock_release(&state->lock);
 	status = save(state, NULL);
 	if (status != VD_OK) {
 		vdi_lock_acquire(&state->lock);
-		changed = state->auth;
-		state->auth = old;
+		changed = *part;
+		*part = old;
 		vdi_lock_release(&state->lock);
 		old = changed;
 	}
 	vdi_buffer_fini(&old);
 	return status;
+}
+
+vd_status vdi_serve_state_set_auth(struct vdi_serve_state *state, struct vd_bytes auth)
+{
+	return replace(state, &state->auth, auth);
+}
+
+/* ---- Peer URLs ---- */
+
+vd_status vdi_serve_state_set_peer_urls(struct vdi_serve_state *state, struct vd_bytes urls)
+{
+	return replace(state, &state->peer_urls, urls);
+}
+
+void vdi_serve_state_peer_urls(struct vdi_serve_state *state, struct vdi_buffer *urls)
+{
+	vdi_lock_acquire(&state->lock);
+	vdi_buffer_append(urls, vdi_buffer_bytes(&state->peer_urls));
+	vdi_lock_release(&state->lock);
 }

@@ -5,7 +5,7 @@
  * should not carry it (docs/decisions says more).
  *
  *   "VDETCD1\n", checksum of the rest (8 bytes, little-endian XXH3), then a protobuf message:
- *   1 cluster id, 2 member id, 3 term, 4 alarms { 1 member id, 2 kind }, 5 authentication (auth_data.h)
+ *   1 cluster id, 2 member id, 3 term, 4 alarms { 1 member id, 2 kind }, 5 authentication (auth_data.h), 6 peer URLs
  *
  * Alarms may be asked and raised from any thread; everything that blocks says so.
  */
@@ -17,6 +17,7 @@
 #define VDI_SERVE_STATE_NAME "state"
 #define VDI_SERVE_STATE_SIZE_MAX ((size_t) 64 << 20)
 #define VDI_SERVE_ALARMS_MAX 1024
+#define VDI_SERVE_PEER_URLS_SIZE_MAX ((size_t) 16 << 10)
 
 struct vdi_dir;
 
@@ -40,6 +41,11 @@ VDI_MUST_USE vd_status vdi_serve_state_set_alarm(struct vdi_serve_state *state, 
 
 /* Where further files may lie; NULL: everything is in memory. */
 struct vdi_dir *vdi_serve_state_dir(const struct vdi_serve_state *state);
+
+/* The URLs of MemberUpdate, one behind the other, each with a NUL at its end. set replaces them and blocks until they are on disk; get appends them to urls (nothing if they were never
+ * set) and may be called from any thread. */
+VDI_MUST_USE vd_status vdi_serve_state_set_peer_urls(struct vdi_serve_state *state, struct vd_bytes urls);
+void vdi_serve_state_peer_urls(struct vdi_serve_state *state, struct vdi_buffer *urls);
 
 /* The authentication as it was read; lent until it is replaced. */
 struct vd_bytes vdi_serve_state_auth(const struct vdi_serve_state *state);

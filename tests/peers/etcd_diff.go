@@ -101,6 +101,10 @@ func mask(message proto.Message) {
 			member.ID, member.ClientURLs, member.PeerURLs = 1, nil, nil
 			member.Name = "default"
 		}
+	case *pb.MemberUpdateResponse:
+		for _, member := range answer.Members {
+			member.ID, member.ClientURLs, member.Name = 1, nil, "default"
+		}
 	case *pb.HashResponse:
 		answer.Hash = 1
 	case *pb.AuthenticateResponse:
@@ -212,7 +216,7 @@ func (d *diff) compactTo(rule string, revision int64, physical bool) {
 	}
 }
 
-// hash never asks at a revision that was compacted to: there upstream answers what it remembers of that compaction, if it still does (E-471).
+// hash never asks at a revision that was compacted to: there upstream answers what it remembers of that compaction, if it still does, and ours what it was asked before (E-471).
 func (d *diff) hash(rule string, revision int64) {
 	if revision == 0 {
 		revision = d.revision
@@ -220,6 +224,10 @@ func (d *diff) hash(rule string, revision int64) {
 	if revision == d.compact || d.compacted[revision] {
 		return
 	}
+	d.hashAt(rule, revision)
+}
+
+func (d *diff) hashAt(rule string, revision int64) {
 	request := &pb.HashKVRequest{Revision: revision}
 	d.both(rule, "HashKV "+show(request, nil), func(s *side, ctx context.Context) (proto.Message, error) { return s.maintenance.HashKV(ctx, request) })
 }

@@ -117,6 +117,18 @@ func (d *diff) scripted() {
 	d.both("E-1101.18", "Defragment", func(s *side, ctx context.Context) (proto.Message, error) {
 		return s.maintenance.Defragment(ctx, &pb.DefragmentRequest{})
 	})
+	for _, urls := range [][]string{{"http://127.0.0.1:1"}, {"https://a.example:2", "http://127.0.0.1:1"}} {
+		d.both("E-160", "MemberUpdate", func(s *side, ctx context.Context) (proto.Message, error) {
+			members, err := s.cluster.MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
+			if err != nil {
+				return nil, err
+			}
+			return s.cluster.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: members.Members[0].ID, PeerURLs: urls})
+		})
+	}
+	d.both("E-160", "MemberUpdate of no member", func(s *side, ctx context.Context) (proto.Message, error) {
+		return s.cluster.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: 12345, PeerURLs: []string{"http://127.0.0.1:1"}})
+	})
 	d.both("E-1101.18", "MoveLeader self", func(s *side, ctx context.Context) (proto.Message, error) {
 		answer, err := s.maintenance.Status(ctx, &pb.StatusRequest{})
 		if err != nil {
@@ -256,6 +268,10 @@ func (d *diff) rangeShapes() {
 		{Key: []byte("r/"), RangeEnd: []byte("r0"), CountOnly: true}, {Key: []byte("none"), RangeEnd: []byte("nonf")}, {Key: []byte("r/03")}, {},
 		{Key: []byte("r/"), RangeEnd: []byte("r0"), SortOrder: pb.RangeRequest_DESCEND}, {Key: []byte("r/"), RangeEnd: []byte("r0"), MinModRevision: 3},
 		{Key: []byte("r/"), RangeEnd: []byte("r0"), Revision: base - 3, KeysOnly: true}, {Key: []byte("r/"), RangeEnd: []byte("r0"), Revision: base + 50},
+		// Sorted without an order: upstream sorts each chunk by itself, so only what is one chunk there is compared.
+		{Key: []byte("r/02"), RangeEnd: []byte("r/09"), SortTarget: pb.RangeRequest_VALUE}, {Key: []byte("r/02"), RangeEnd: []byte("r/09"), SortTarget: pb.RangeRequest_MOD},
+		{Key: []byte("r/02"), RangeEnd: []byte("r/09"), SortTarget: pb.RangeRequest_VALUE, KeysOnly: true}, {Key: []byte("r/02"), RangeEnd: []byte("r/09"), SortTarget: pb.RangeRequest_CREATE},
+		{Key: []byte("r/"), RangeEnd: []byte("r0"), SortTarget: pb.RangeRequest_VALUE, CountOnly: true},
 	} {
 		d.both("E-431", "RangeStream "+show(request, nil), func(s *side, ctx context.Context) (proto.Message, error) {
 			stream, err := s.kv.RangeStream(ctx, request)
@@ -318,6 +334,28 @@ func (d *diff) leaseShapes() {
 	})
 }
 
+// hashesOfCompactions: the hash at a revision stays what it was when that revision is compacted and the store defragmented.
+func (d *diff) hashesOfCompactions() {
+	for i := 0; i < 3; i++ {
+		for j := 0; j < 3; j++ {
+			d.put("E-471", &pb.PutRequest{Key: []byte("hashed"), Value: []byte(strings.Repeat("y", j))})
+		}
+		if i > 0 {
+			d.remove("E-471", &pb.DeleteRangeRequest{Key: []byte("hashed")})
+		}
+		at := d.revision
+		d.hash("E-471", at)
+		if i < 2 {
+			d.put("E-471", &pb.PutRequest{Key: []byte("hashed"), Value: []byte("later")})
+		}
+		d.compactTo("E-471", at, true)
+		d.both("E-471", "Defragment", func(s *side, ctx context.Context) (proto.Message, error) {
+			return s.maintenance.Defragment(ctx, &pb.DefragmentRequest{})
+		})
+		d.hashAt("E-471", at)
+	}
+}
+
 // versionShapes is what a key goes through; the golden hashes are these in full (E-472).
 func (d *diff) versionShapes() {
 	for i := 0; i < 6; i++ {
@@ -340,6 +378,7 @@ func (d *diff) versionShapes() {
 	}
 	d.compactTo("E-462", end, true)
 	d.compactTo("E-462", end-1, true)
+	d.hashesOfCompactions()
 	d.madeAgain()
 }
 

@@ -180,7 +180,6 @@ static void e166_members_are_not_changed(void **state)
 	remove.id = update.id = promote.id = fixture->server->member_id;
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base, VD_ETCD_MEMBER_NOT_ENOUGH_STARTED);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberPromote", &promote.base, VD_ETCD_MEMBER_NOT_LEARNER);
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
 	remove.id = update.id = promote.id = fixture->server->member_id + 1;
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base, VD_ETCD_MEMBER_NOT_FOUND);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_NOT_FOUND);
@@ -188,6 +187,48 @@ static void e166_members_are_not_changed(void **state)
 	members = ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
 	assert_int_equal(members->n_members, 1);
 	ETCD_FREE(members);
+}
+
+static void expect_peer_urls(struct etcd_server_fixture *fixture, const char *first, const char *second)
+{
+	Etcdserverpb__MemberListRequest	  list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+	Etcdserverpb__MemberListResponse *members = ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
+
+	assert_int_equal(members->n_members, 1);
+	assert_int_equal(members->members[0]->n_peerurls, second ? 2 : 1);
+	assert_string_equal(members->members[0]->peerurls[0], first);
+	if (second)
+		assert_string_equal(members->members[0]->peerurls[1], second);
+	ETCD_FREE(members);
+}
+
+/* As in an etcd, the URLs are what the list of members shows from then on. */
+static void e160_peer_urls_can_be_changed(void **state)
+{
+	struct etcd_server_fixture	   *fixture = *state;
+	Etcdserverpb__MemberUpdateRequest   update = ETCDSERVERPB__MEMBER_UPDATE_REQUEST__INIT;
+	Etcdserverpb__MemberUpdateResponse *response;
+	char				   *urls[] = { (char *) (uintptr_t) "http://127.0.0.1:1", (char *) (uintptr_t) "unixs:///tmp/peer" };
+	static const char *const	    bad[] = { "", "foo", "127.0.0.1:1", "ftp://127.0.0.1:1", "http://127.0.0.1", "http://127.0.0.1:1/path", "http://127.0.0.1:1 " };
+
+	update.id = fixture->server->member_id;
+	update.peerurls = urls;
+	update.n_peerurls = 2;
+	response = ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response);
+	assert_int_equal(response->n_members, 1);
+	assert_string_equal(response->members[0]->peerurls[1], "unixs:///tmp/peer");
+	ETCD_FREE(response);
+	expect_peer_urls(fixture, "http://127.0.0.1:1", "unixs:///tmp/peer");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
+		urls[1] = (char *) (uintptr_t) bad[i];
+		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+	}
+	update.n_peerurls = 0;
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+	expect_peer_urls(fixture, "http://127.0.0.1:1", "unixs:///tmp/peer");
+	update.n_peerurls = 1;
+	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
+	expect_peer_urls(fixture, "http://127.0.0.1:1", NULL);
 }
 
 int main(void)
@@ -201,6 +242,7 @@ int main(void)
 		CASE(e163_what_one_member_has_little_to_do_for),
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),
+		CASE(e160_peer_urls_can_be_changed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

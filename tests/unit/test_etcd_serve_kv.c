@@ -453,6 +453,67 @@ static void e431_range_stream_is_one_range_in_chunks(void **state)
 	assert_string_equal(call.text, "RangeStream does not support custom sort orders");
 }
 
+/* Order NONE and a target other than the key: the parts together are what a Range answers, sorted as one. */
+static void e431_a_sorted_stream_is_sorted_as_one(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	static const int	    limits[] = { 0, 25, 40, 100 };
+	char			    key[16], value[16];
+
+	for (int i = 0; i < 40; i++) {
+		(void) snprintf(key, sizeof key, "k%04d", i);
+		(void) snprintf(value, sizeof value, "v%04d", (i * 17) % 40);
+		(void) etcd_server_put_leased(fixture, key, value, 0);
+		if (i % 3 == 0)
+			(void) etcd_server_put_leased(fixture, key, value, 0);
+	}
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	for (int i = 0; i < 4 * (int) VDI_ARRAY_SIZE(limits) * 2; i++) {
+		Etcdserverpb__RangeResponse *whole;
+		struct etcd_server_call	     call;
+		size_t			     next = 0;
+
+		request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VERSION + i % 4;
+		request.limit = limits[i / 4 % 4];
+		request.keys_only = i >= 16;
+		whole = ETCD_ASK(fixture, "KV/Range", &request, range_response);
+		etcd_server_call_init(&call, fixture);
+		call.room = 1;
+		etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+		etcd_server_call_send(&call, &request.base);
+		if (call.count == 1 && !call.is_finished)
+			(void) etcd_server_put_leased(fixture, "k0000x", "later", 0);
+		etcd_server_call_make_room(&call, SIZE_MAX);
+		assert_true(call.is_finished);
+		assert_int_equal(call.code, 0);
+		assert_true(call.count > 1);
+		for (size_t part_at = 0; part_at < call.count; part_at++) {
+			Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(NULL, call.sizes[part_at], (const uint8_t *) call.messages[part_at]);
+			const Etcdserverpb__RangeResponse *range = part->range_response;
+			bool				   is_last = part_at + 1 == call.count;
+
+			for (size_t j = 0; j < range->n_kvs; j++, next++) {
+				assert_true(next < whole->n_kvs);
+				assert_int_equal(range->kvs[j]->key.len, whole->kvs[next]->key.len);
+				assert_memory_equal(range->kvs[j]->key.data, whole->kvs[next]->key.data, whole->kvs[next]->key.len);
+				assert_int_equal(range->kvs[j]->value.len, whole->kvs[next]->value.len);
+				assert_int_equal(range->kvs[j]->mod_revision, whole->kvs[next]->mod_revision);
+			}
+			assert_int_equal(range->header != NULL, is_last);
+			assert_int_equal(range->more, is_last && whole->more);
+			assert_int_equal(range->count, is_last ? whole->count : 0);
+			if (is_last)
+				assert_int_equal(range->header->revision, whole->header->revision);
+			etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+		}
+		assert_int_equal(next, whole->n_kvs);
+		ETCD_FREE(whole);
+		etcd_server_call_end(&call);
+	}
+}
+
 /* ---- Limits ---- */
 
 static void e465_request_too_large(void **state)
@@ -668,33 +729,6 @@ static void e402_records_are_hashed_as_etcd_writes_them(void **state)
 }
 
 /* Upstream remembers the hashes of the last compactions, and of revision 0 once Compact(0) was done, and says those for ever after. */
-static void e471_a_hash_is_of_what_there_is(void **state)
-{
-	struct etcd_server_fixture   *fixture = *state;
-	Etcdserverpb__HashKVResponse *response;
-	uint32_t		      first;
-
-	etcd_server_compact(fixture, 0);
-	(void) etcd_server_put_leased(fixture, "k", "1", 0);
-	response = hash_kv(fixture, 0);
-	first = response->hash;
-	assert_int_equal(response->hash_revision, 2);
-	ETCD_FREE(response);
-	(void) etcd_server_put_leased(fixture, "k", "2", 0);
-	response = hash_kv(fixture, 0);
-	assert_int_not_equal(response->hash, first);
-	assert_int_equal(response->hash_revision, 3);
-	ETCD_FREE(response);
-	expect_hash(fixture, 2, first);
-	etcd_server_compact(fixture, 3);
-	response = hash_kv(fixture, 3);
-	assert_int_equal(response->hash_revision, 3);
-	assert_int_equal(response->compact_revision, 3);
-	ETCD_FREE(response);
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/HashKV", &(Etcdserverpb__HashKVRequest) { .base = PROTOBUF_C_MESSAGE_INIT(&etcdserverpb__hash_kvrequest__descriptor), .revision = 2 }.base,
-			      VD_ETCD_COMPACTED);
-}
-
 /* What etcd 3.7.3 says. At a revision whose transaction deleted all there was and made some of it again, nothing counts as kept, so nothing old is left out; one
  * revision on, all is as usual. */
 static void e124_a_hash_says_of_which_revision_and_when(void **state)
@@ -804,7 +838,6 @@ int main(void)
 		CASE(e103_unknown_method_is_unimplemented),
 		CASE(e141_the_version_of_the_client_is_text_and_counted),
 		CASE(e402_records_are_hashed_as_etcd_writes_them),
-		CASE(e471_a_hash_is_of_what_there_is),
 		CASE(e104_unknown_fields_are_ignored_and_garbage_is_refused),
 		CASE(e1101_unary_transcript),
 		CASE(e427_filters_then_sort_then_limit),
@@ -814,6 +847,7 @@ int main(void)
 		CASE(e603_e604_e605_pages_of_one_revision),
 		CASE(e424_long_ranges_are_answered_by_a_worker),
 		CASE(e431_range_stream_is_one_range_in_chunks),
+		CASE(e431_a_sorted_stream_is_sorted_as_one),
 		CASE(e465_request_too_large),
 		CASE(e468_nothing_is_written_while_corrupt),
 		CASE(e124_a_hash_says_of_which_revision_and_when),

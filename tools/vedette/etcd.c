@@ -530,6 +530,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	}
 	vdi_etcd_arguments_warn(&arguments, &log);
 	result = read_options(command, &etcd);
+	if (result == VDI_EXIT_OK && etcd.cert_file && etcd.calls[0].count)
+		vdi_command_note(&log, VD_LOG_WARNING, "%s is plain text: certificates are for https and unixs", etcd.calls[0].addresses[0]);
 	if (result == VDI_EXIT_OK && !etcd.memory) {
 		size_t size = strlen(etcd.data_dir) + sizeof "/etcd";
 

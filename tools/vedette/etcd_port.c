@@ -19,6 +19,8 @@ bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct
 		*ret_exit = vdi_command_mistake(command, "--etcd-listen-client-cert-auth needs --etcd-listen-cert-file, -key-file and -trusted-ca-file");
 	else if (mistake)
 		*ret_exit = vdi_command_mistake(command, "--etcd-listen \"%s\": %s", options->listen, mistake);
+	else if (options->listen && options->cert_file && !listen.is_tls)
+		*ret_exit = vdi_command_mistake(command, "--etcd-listen \"%s\": http and unix must not have a certificate: https and unixs are TLS", options->listen);
 	return *ret_exit == VDI_EXIT_OK;
 }
 
