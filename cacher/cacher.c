@@ -74,6 +74,39 @@ void vdi_cacher_call_end(struct vd_cacher *cacher)
 	vdi_cacher_unref(cacher);
 }
 
+/* ---- Names ---- */
+
+vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_error *reterr)
+{
+	const char *resource = cacher->options.resource;
+
+	VDI_REQUIRE_BYTES(namespace_name, reterr);
+	VDI_REQUIRE_BYTES(name, reterr);
+	/* a namespace is asked for in itself. */
+	if (cacher->options.cluster_scoped && namespace_name.size && !vd_bytes_equal(namespace_name, name))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s are not namespaced: the namespace must be empty, not \"%.*s\"", resource,
+				    (int) VDI_MIN(namespace_name.size, (size_t) 63), (const char *) namespace_name.data);
+	return VD_OK;
+}
+
+vd_status vdi_cacher_key(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, char *buffer, struct vd_bytes *ret_key,
+			 struct vd_error *reterr)
+{
+	bool is_clustered = cacher->options.cluster_scoped;
+
+	VDI_TRY(vdi_cacher_check_scope(cacher, namespace_name, name, reterr));
+	if (!is_clustered && namespace_name.size == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s are namespaced: the namespace of \"%.*s\" is missing", cacher->options.resource,
+				    (int) VDI_MIN(name.size, (size_t) 100), (const char *) name.data);
+	return vdi_storage_key(cacher->storage, is_clustered ? VD_BYTES_NONE : namespace_name, name, buffer, ret_key, reterr);
+}
+
+vd_status vdi_cacher_refuse(vd_object_fn done, void *arg, const struct vd_error *error)
+{
+	done(arg, error->code, NULL, 0, error);
+	return VD_OK;
+}
+
 /* ---- The actor ---- */
 
 static vd_mono earlier(vd_mono a, vd_mono b)
@@ -279,10 +312,10 @@ static void run(void *arg)
 
 static vd_status check_options(const struct vd_cacher_options *options, struct vd_error *reterr)
 {
-	size_t prefix_size = options->key_prefix ? strlen(options->key_prefix) : 0;
+	size_t prefix_size;
 
-	if (options->size != sizeof *options)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_cacher_options has another size than this library knows");
+	VDI_REQUIRE_OPTIONS(options, reterr);
+	prefix_size = options->key_prefix ? strlen(options->key_prefix) : 0;
 	if (options->resource == NULL || *options->resource == 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a cacher needs the name of its resource");
 	if (options->codec == NULL)
@@ -294,6 +327,9 @@ static vd_status check_options(const struct vd_cacher_options *options, struct v
 				    (long long) options->history_window.ns / 1000000);
 	if (options->history_bytes <= 0 || options->lag_bytes_max <= 0 || options->watcher_count_max == 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "history_bytes, lag_bytes_max and watcher_count_max must be positive");
+	if (options->consistency_interval.ns < 0 || (unsigned) options->on_inconsistency > VD_ON_INCONSISTENCY_PANIC)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "consistency_interval (%lld ms) must not be negative, and on_inconsistency (%d) one of its enum",
+				    (long long) options->consistency_interval.ns / 1000000, (int) options->on_inconsistency);
 	return VD_OK;
 }
 
@@ -353,6 +389,9 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 	int		  trigger_index;
 	vd_status	  status;
 
+	VDI_REQUIRE(env, reterr);
+	VDI_REQUIRE(store, reterr);
+	VDI_REQUIRE(ret_cacher, reterr);
 	VDI_TRY(check_options(options, reterr));
 	VDI_TRY(find_trigger(options, &trigger_index, reterr));
 	cacher = VDI_NEW(struct vd_cacher);
@@ -428,13 +467,16 @@ struct vd_cacher *vd_cacher_close_wait(struct vd_cacher *cacher)
 
 vd_status vd_cacher_ready(struct vd_cacher *cacher, struct vd_error *reterr)
 {
+	VDI_REQUIRE(cacher, reterr);
 	return vdi_ready_check(&cacher->ready, NULL, reterr);
 }
 
 vd_status vd_cacher_ready_wait(struct vd_cacher *cacher, vd_dur timeout, struct vd_error *reterr)
 {
-	vd_mono due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(cacher->env), timeout);
+	vd_mono due;
 
+	VDI_REQUIRE(cacher, reterr);
+	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(cacher->env), timeout);
 	return vdi_ready_wait(&cacher->ready, due, reterr);
 }
 
@@ -640,6 +682,21 @@ static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_op
 	return VD_OK;
 }
 
+static vd_status check_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, struct vd_error *reterr)
+{
+	VDI_REQUIRE_OPTIONS(options, reterr);
+	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, options->name, reterr));
+	if (options->revision < VD_REVISION_UNSET)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the revision is %lld, must be VD_REVISION_UNSET or more", (long long) options->revision);
+	if (options->deadline.ns <= 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the deadline is %lld, must be an instant or VD_NEVER: begin with VD_WATCH_OPTIONS_INIT",
+				    (long long) options->deadline.ns);
+	if ((unsigned) options->send_initial_events > VD_TRUE || options->lag_bytes_max < 0 || options->lag_events_max < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: send_initial_events is %d, lag_bytes_max %lld, lag_events_max %lld: a vd_tristate, and 0 or more",
+				    (int) options->send_initial_events, (long long) options->lag_bytes_max, (long long) options->lag_events_max);
+	return VD_OK;
+}
+
 vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
 			  struct vd_watcher **ret_watcher, struct vd_error *reterr)
 {
@@ -648,8 +705,13 @@ vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_option
 	uint64_t		generation = 0;
 	vd_status		status;
 
-	if (options->size != sizeof *options || options->revision < VD_REVISION_UNSET)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_watch_options is not filled as this library knows it");
+	VDI_REQUIRE(cacher, reterr);
+	VDI_REQUIRE(ret_watcher, reterr);
+	VDI_TRY(check_watch(cacher, options, reterr));
+	if (sink) {
+		VDI_REQUIRE(sink->deliver, reterr);
+		VDI_REQUIRE(sink->ended, reterr);
+	}
 	VDI_TRY(new_start(cacher, options, &start, reterr));
 	status = vdi_ready_check(&cacher->ready, &generation, reterr);
 	if (status == VD_OK)

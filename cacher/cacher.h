@@ -134,6 +134,13 @@ void		  vdi_cacher_call_end(struct vd_cacher *cacher);
  * store that cannot prove progress a cache without objects counts as new enough. done is called once, on the cacher's actor: when the last watch has gone,
  * or when the cacher is closed before. Any thread; once. */
 void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(void *arg), void *arg);
+/* The key of an object. VD_INVALID_ARGUMENT: a namespace where the resource has none, or none where it has one; a name that is no segment of a key. */
+VDI_MUST_USE vd_status vdi_cacher_key(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, char *buffer, struct vd_bytes *ret_key,
+				      struct vd_error *reterr);
+/* The same for lists and watches, which may leave out either. */
+VDI_MUST_USE vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_error *reterr);
+/* Refuses a call through its callback, because the call itself has no place for a sentence. VD_OK. */
+vd_status vdi_cacher_refuse(vd_object_fn done, void *arg, const struct vd_error *error);
 /* vd_cacher_create, but only while guard, an object of another cacher of the same store (lent for the call), is as it is: else VD_CONFLICT. */
 VDI_MUST_USE vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *guard, struct vd_bytes namespace_name, struct vd_bytes name,
 						struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg);

@@ -155,14 +155,19 @@ static vd_status find_span(struct vdi_watch_cache *cache, struct vd_changes *cha
 
 vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_options *options, struct vd_changes **ret_changes, struct vd_error *reterr)
 {
-	struct vdi_predicate_options predicate_options = { options->namespace_name, options->name, options->label_selector, options->field_selector, true,
-							   cacher->options.cluster_scoped, VD_BYTES_NONE };
+	struct vdi_predicate_options predicate_options;
 	struct vdi_predicate	    *predicate;
 	struct vd_changes	    *changes;
 	uint64_t		     from, to;
 	vd_status		     status;
 
-	if (options->size != sizeof *options || options->after < 0 || options->until < 0 || (options->until && options->until < options->after))
+	VDI_REQUIRE(cacher, reterr);
+	VDI_REQUIRE(ret_changes, reterr);
+	VDI_REQUIRE_OPTIONS(options, reterr);
+	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, options->name, reterr));
+	predicate_options = (struct vdi_predicate_options) { options->namespace_name, options->name, options->label_selector, options->field_selector, true,
+							     cacher->options.cluster_scoped, VD_BYTES_NONE };
+	if (options->after < 0 || options->until < 0 || (options->until && options->until < options->after))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_changes_options does not name two revisions, the older one first");
 	VDI_TRY(vdi_ready_check(&cacher->ready, NULL, reterr));
 	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate_options, &predicate, reterr));

@@ -122,8 +122,16 @@ vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name
 {
 	char		buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes key;
+	struct vd_error error;
+	vd_status	status;
 
-	VDI_TRY(vdi_storage_key(cacher->storage, cacher->options.cluster_scoped ? VD_BYTES_NONE : namespace_name, name, buffer, &key, NULL));
+	VDI_REQUIRE(cacher, NULL);
+	VDI_REQUIRE(done, NULL);
+	status = vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error);
+	if (status == VD_OK && revision < VD_REVISION_UNSET)
+		status = vd_error_set(&error, VD_INVALID_ARGUMENT, "get: the revision is %lld, must be VD_REVISION_UNSET or more", (long long) revision);
+	if (status != VD_OK)
+		return vdi_cacher_refuse(done, arg, &error);
 	if (revision == VD_REVISION_UNSET || vdi_ready_check(&cacher->ready, NULL, NULL) != VD_OK)
 		return get_from_store(cacher, key, VDI_MAX(revision, 0), done, arg);
 	if (revision <= vdi_watch_cache_revision(&cacher->watch_cache)) {
@@ -535,8 +543,14 @@ vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options 
 	bool		       is_ready;
 	vd_status	       status;
 
-	if (options->size != sizeof *options)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_list_options is not filled as this library knows it");
+	VDI_REQUIRE(cacher, reterr);
+	VDI_REQUIRE(done, reterr);
+	VDI_REQUIRE_OPTIONS(options, reterr);
+	VDI_REQUIRE_BYTES(options->continue_token, reterr);
+	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, options->name, reterr));
+	if ((unsigned) options->match > VD_MATCH_EXACT || options->limit < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "list: match is %d, limit %lld: a vd_revision_match, and 0 or more", (int) options->match,
+				    (long long) options->limit);
 	call = VDI_NEW(struct list_call);
 	if (call == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
@@ -597,6 +611,8 @@ vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_opt
 	struct wait_call call = { .status = VD_OK };
 	vd_status	 status;
 
+	VDI_REQUIRE(cacher, reterr);
+	VDI_REQUIRE(ret_list, reterr);
 	vdi_wait_init(&call.wait, cacher->env);
 	status = vd_cacher_list(cacher, options, list_came, &call, reterr);
 	if (status == VD_OK) {
@@ -628,14 +644,17 @@ vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	struct wait_call call = { .status = VD_OK };
 	vd_status	 status;
 
+	VDI_REQUIRE(cacher, reterr);
 	vdi_wait_init(&call.wait, cacher->env);
 	status = vd_cacher_get(cacher, namespace_name, name, revision, object_came, &call);
 	if (status == VD_OK) {
 		vdi_wait_wait(&call.wait);
 		status = call.status;
-		if (status == VD_OK)
+		if (status == VD_OK && ret_object)
 			*ret_object = call.object;
-		else if (reterr)
+		else
+			vd_object_unref(call.object);
+		if (status != VD_OK && reterr)
 			*reterr = call.error;
 	} else {
 		vd_error_set(reterr, status, "%s", vd_status_sentence(status));

@@ -671,8 +671,9 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 	struct vd_informer     *informer;
 	vd_status		status;
 
-	if (options->size != sizeof *options)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_informer_options is not filled as this library knows it");
+	if (options->index_count && options->indexes == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "indexes is NULL but index_count is %zu", options->index_count);
+	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, VD_BYTES_NONE, reterr));
 	VDI_TRY(check_selectors(cacher, options, reterr));
 	informer = VDI_NEW(struct vd_informer);
 	if (informer == NULL)
@@ -698,8 +699,19 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 vd_status vd_informer_open(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_informer **ret_informer,
 			   struct vd_error *reterr)
 {
+	VDI_REQUIRE(cacher, reterr);
+	VDI_REQUIRE(ret_informer, reterr);
+	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_TRY(new_informer(cacher, options, ret_informer, reterr));
 	vd_actor_wake((*ret_informer)->actor);
+	return VD_OK;
+}
+
+static vd_status check_handler(const struct vd_informer_handler *handler, struct vd_error *reterr)
+{
+	VDI_REQUIRE(handler, reterr);
+	if (handler->resync_period.ns && handler->resync_period.ns < VD_SECONDS(1).ns)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a resync period is at least 1 s");
 	return VD_OK;
 }
 
@@ -710,6 +722,9 @@ vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_na
 	struct vd_informer	  *informer;
 	vd_status		   status;
 
+	VDI_REQUIRE(cacher, reterr);
+	VDI_REQUIRE(ret_informer, reterr);
+	VDI_TRY(check_handler(handler, reterr));
 	options.namespace_name = namespace_name;
 	options.label_selector = label_selector;
 	options.field_selector = field_selector;
@@ -729,8 +744,8 @@ vd_status vd_informer_add_handler(struct vd_informer *informer, const struct vd_
 	struct vd_informer_registration *registration;
 	bool				 is_closed;
 
-	if (handler->resync_period.ns && handler->resync_period.ns < VD_SECONDS(1).ns)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a resync period is at least 1 s");
+	VDI_REQUIRE(informer, reterr);
+	VDI_TRY(check_handler(handler, reterr));
 	registration = VDI_NEW(struct vd_informer_registration);
 	if (registration == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a handler");
@@ -765,12 +780,14 @@ void vd_informer_remove_handler(struct vd_informer *informer, struct vd_informer
 
 vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 {
-	vd_mono		     due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(informer->env), timeout);
 	struct vdi_wait	     wait;
 	struct synced_waiter waiter = { .wait = &wait };
+	vd_mono		     due;
 	bool		     in_time = true;
 	bool		     is_synced;
 
+	VDI_REQUIRE(informer, NULL);
+	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(informer->env), timeout);
 	vdi_wait_init(&wait, informer->env);
 	vdi_lock_acquire(&informer->lock);
 	is_synced = informer->is_synced;
@@ -838,6 +855,8 @@ size_t vd_informer_visit(struct vd_informer *informer, vd_object_visit_fn visit,
 	struct vd_object	 *object;
 	size_t			  visited = 0;
 
+	if (visit == NULL)
+		return 0;
 	snapshot_objects(informer, &snapshot, &cursor);
 	while ((object = vdi_btree_cursor_range_next(&cursor))) {
 		visited++;
@@ -854,6 +873,8 @@ size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, 
 	vd_status		  status;
 	size_t			  visited;
 
+	if (index == NULL || visit == NULL)
+		return 0;
 	vdi_lock_acquire(&informer->lock);
 	status = vdi_informer_index_snapshot(informer->indexes, informer->index_count, index, &snapshot);
 	vdi_lock_release(&informer->lock);

@@ -357,27 +357,40 @@ static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	wake_lagging(outlet, lane);
 }
 
-/* A pulled watcher nobody asked for long: its lag is known only here. */
-static bool end_slow_puller(struct vdi_outlet *outlet, struct vdi_lane *lane)
+/* true: it ended. What has left the history ends as expired, not here. */
+static bool end_slow_puller(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint64_t position)
 {
-	struct vd_watcher      *watcher = vdi_lane_member_at(lane, 0);
+	struct vdi_watch_group *group = watcher->lane->group;
 	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
 	uint64_t		events;
 	uint64_t		bytes;
 	bool			is_expired;
 
 	vdi_lock_acquire(&cache->lock);
-	events = lane->group->matched_events;
-	bytes = lane->group->matched_bytes;
-	is_expired = lane->position < cache->history.start;
+	events = group->matched_events;
+	bytes = group->matched_bytes;
+	is_expired = position < cache->history.start;
 	vdi_lock_release(&cache->lock);
-	watcher->base_events = lane->taken_events;
-	watcher->base_bytes = lane->taken_bytes;
 	if (is_expired || !lags_too_far(watcher, events, bytes))
 		return false;
 	vdi_metric_add(watcher->outlet->cacher->metrics.terminated_watchers, 1);
 	vdi_lane_end_watcher(outlet, watcher, VD_TOO_SLOW);
 	return true;
+}
+
+bool vdi_lane_end_slow_joiner(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+{
+	/* One that waits for a revision of the future is not sent all that was counted. */
+	return outlet->kind == VDI_OUTLET_PULLED && watcher->from_revision == 0 && end_slow_puller(outlet, watcher, watcher->position);
+}
+
+static bool end_slow_member(struct vdi_outlet *outlet, struct vdi_lane *lane)
+{
+	struct vd_watcher *watcher = vdi_lane_member_at(lane, 0);
+
+	watcher->base_events = lane->taken_events;
+	watcher->base_bytes = lane->taken_bytes;
+	return end_slow_puller(outlet, watcher, lane->position);
 }
 
 static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t from)
@@ -389,7 +402,7 @@ static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t 
 	vd_status		status = VD_OK;
 
 	lane->position = VDI_MAX(lane->position, from);
-	if (lane->member_count && outlet->kind == VDI_OUTLET_PULLED && end_slow_puller(outlet, lane))
+	if (lane->member_count && outlet->kind == VDI_OUTLET_PULLED && end_slow_member(outlet, lane))
 		return;
 	for (unsigned takes = 0; lane->member_count && lane->position < limit && takes < LANE_TAKES_MAX; takes++) {
 		status = vdi_watch_group_take(lane->group, cache, &lane->position, limit, matches, TAKE_MAX, &count);

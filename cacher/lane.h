@@ -95,6 +95,8 @@ void vdi_lane_add_lagging(struct vd_watcher *watcher);
 void vdi_lane_list(struct vdi_outlet *outlet, struct vdi_lane *lane);
 /* Its lag is watched from where it stands. */
 void vdi_lane_note_lag_limit(struct vd_watcher *watcher);
+/* Ends a watcher that joins and was not pulled for longer than its lag limit allows (VD_TOO_SLOW). true: it ended, and may be gone. */
+bool vdi_lane_end_slow_joiner(struct vdi_outlet *outlet, struct vd_watcher *watcher);
 /* The sink hears of it unless it does not want to. Afterwards the watcher may be gone. */
 void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason);
 /* While the cacher drains: who has taken all there is ends. */

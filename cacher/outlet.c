@@ -250,7 +250,8 @@ bool vdi_outlet_has_work(struct vdi_outlet *outlet)
 
 /* ---- Messages ---- */
 
-static void join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t end_generation)
+/* false: the watcher ended, and may be gone. */
+static bool join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t end_generation)
 {
 	vdi_lane_add_lagging(watcher);
 	if (watcher->lane) {
@@ -258,11 +259,15 @@ static void join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t
 		vdi_lane_note_lag_limit(watcher);
 	}
 	if (atomic_load(&watcher->is_closing))
-		return; /* the CLOSE follows, or came before: see handle */
-	if (watcher->end_reason == VD_CLOSED || watcher->generation <= end_generation)
+		return true; /* the CLOSE follows, or came before: see handle */
+	if (watcher->end_reason == VD_CLOSED || watcher->generation <= end_generation) {
 		vdi_lane_end_watcher(outlet, watcher, VD_CLOSED);
-	else
-		vdi_lane_make_busy(outlet, watcher);
+		return false;
+	}
+	if (watcher->lane && vdi_lane_end_slow_joiner(outlet, watcher))
+		return false;
+	vdi_lane_make_busy(outlet, watcher);
+	return true;
 }
 
 /* All that matched up to which revision has reached a member of the lane? 0: something is still on its way. */
@@ -301,8 +306,8 @@ static void close_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 
 static void handle(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint8_t messages, uint32_t end_generation)
 {
-	if (messages & VDI_MESSAGE_JOIN)
-		join(outlet, watcher, end_generation);
+	if (messages & VDI_MESSAGE_JOIN && !join(outlet, watcher, end_generation))
+		return;
 	if (watcher->state == VDI_WATCHER_OPENING) {
 		/* Closed before it was joined: wait for the join, which always comes. */
 		vdi_lock_acquire(&outlet->lock);

@@ -13,7 +13,27 @@ static int bind_field(const struct vd_codec *codec, struct vd_bytes name)
 	for (size_t i = 0; i < codec->field_count; i++)
 		if (vd_bytes_equal(name, vd_bytes_of(codec->field_names[i])))
 			return (int) i;
-	return VDI_TERM_ABSENT;
+	return VDI_TERM_UNDECLARED;
+}
+
+/* R-692 lets a missing field read as empty; a name that no object can ever have is the caller's mistake, as it is to upstream's REST layer. */
+static vd_status check_fields(const struct vd_codec *codec, const struct vdi_field_selector *fields, struct vd_error *reterr)
+{
+	for (size_t i = 0; i < vdi_field_selector_count(fields); i++) {
+		struct vd_bytes name = vdi_field_selector_term(fields, i).field;
+
+		if (bind_field(codec, name) == VDI_TERM_UNDECLARED)
+			return vd_error_set(reterr, VD_BAD_REQUEST, "field label not supported: %.*s: the codec does not declare it",
+					    (int) VDI_MIN(name.size, (size_t) 150), (const char *) name.data);
+	}
+	return VD_OK;
+}
+
+static vd_status check_bytes(struct vd_bytes bytes, const char *what, struct vd_error *reterr)
+{
+	if (bytes.size && bytes.data == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: data is NULL but size is %zu", what, bytes.size);
+	return VD_OK;
 }
 
 static struct vd_bytes scope_of(struct vd_bytes asked, const struct vdi_predicate_options *options, const struct vdi_field_selector *fields,
@@ -110,10 +130,16 @@ vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predi
 			    struct vd_error *reterr)
 {
 	struct parsed parsed = { 0 };
-	vd_status     status = vdi_label_selector_parse(options->label_selector, &parsed.labels, reterr);
+	vd_status     status;
 
+	VDI_TRY(check_bytes(options->label_selector, "label selector", reterr));
+	VDI_TRY(check_bytes(options->field_selector, "field selector", reterr));
+	VDI_TRY(check_bytes(options->shard_selector, "shard selector", reterr));
+	status = vdi_label_selector_parse(options->label_selector, &parsed.labels, reterr);
 	if (status == VD_OK)
 		status = vdi_field_selector_parse(options->field_selector, &parsed.fields, reterr);
+	if (status == VD_OK)
+		status = check_fields(codec, parsed.fields, reterr);
 	if (status == VD_OK)
 		status = vdi_shard_selector_parse(options->shard_selector, &parsed.shards, reterr);
 	/* Nothing asked is nothing kept: a predicate lives as long as its watches. */
@@ -151,8 +177,6 @@ static struct vd_bytes field_value(const struct vd_object *object, int bound)
 		return vd_object_name(object);
 	case VDI_TERM_NAMESPACE:
 		return vd_object_namespace(object);
-	case VDI_TERM_ABSENT:
-		return VD_BYTES_NONE;
 	default:
 		return vd_object_field(object, (size_t) bound);
 	}

@@ -31,7 +31,7 @@ struct vdi_predicate_options {
 
 #define VDI_TERM_NAME (-1)
 #define VDI_TERM_NAMESPACE (-2)
-#define VDI_TERM_ABSENT (-3)
+#define VDI_TERM_UNDECLARED (-3)
 
 #define VDI_PREDICATE_ROOM_MAX ((size_t) 8 * UINT8_MAX)
 
@@ -50,7 +50,7 @@ struct vdi_predicate {
 	uint64_t data[];
 };
 
-/* VD_BAD_REQUEST with the selectors' words, VD_NOMEM. */
+/* VD_BAD_REQUEST with the selectors' words, or a field that the codec does not declare; VD_INVALID_ARGUMENT, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predicate_options *options,
 					 struct vdi_predicate **ret_predicate, struct vd_error *reterr);
 struct vdi_predicate *vdi_predicate_ref(struct vdi_predicate *predicate);

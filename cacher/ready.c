@@ -133,11 +133,15 @@ vd_status vdi_ready_wait(struct vdi_ready *ready, vd_mono due, struct vd_error *
 	vd_status		status;
 
 	for (;;) {
-		bool in_time;
+		struct vd_error error = { 0 };
+		bool		in_time;
 
-		status = vdi_ready_check(ready, NULL, reterr);
-		if (status != VD_NOT_READY)
+		status = vdi_ready_check(ready, NULL, &error);
+		if (status != VD_NOT_READY) {
+			if (status != VD_OK && reterr)
+				*reterr = error;
 			return status;
+		}
 		vdi_wait_init(&wait, ready->env);
 		in_time = !vdi_ready_listen(ready, &waiter) || vdi_wait_until(&wait, due);
 		vdi_ready_forget(ready, &waiter);

@@ -63,9 +63,13 @@ static vd_status finish(struct write_call *call, vd_status status)
 	return status;
 }
 
-static vd_status key_of(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, char *buffer, struct vd_bytes *ret_key)
+static vd_status check_preconditions(const struct vd_preconditions *preconditions, struct vd_error *reterr)
 {
-	return vdi_storage_key(cacher->storage, cacher->options.cluster_scoped ? VD_BYTES_NONE : namespace_name, name, buffer, ret_key, NULL);
+	if (preconditions) {
+		VDI_REQUIRE_BYTES(preconditions->uid, reterr);
+		VDI_REQUIRE_BYTES(preconditions->revision, reterr);
+	}
+	return VD_OK;
 }
 
 static struct vd_object *suggest(struct vd_cacher *cacher, struct vd_bytes key)
@@ -93,9 +97,13 @@ vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *g
 {
 	char		   buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes	   key;
+	struct vd_error	   error;
 	struct write_call *call;
 
-	VDI_TRY(key_of(cacher, namespace_name, name, buffer, &key));
+	VDI_REQUIRE(cacher, NULL);
+	VDI_REQUIRE(done, NULL);
+	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK)
+		return vdi_cacher_refuse(done, arg, &error);
 	VDI_TRY(begin(cacher, done, arg, &call));
 	return finish(call, vdi_storage_create_beside(cacher->storage, guard, key, value, ttl_s, write_answered, call));
 }
@@ -105,9 +113,14 @@ vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_n
 {
 	char		   buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes	   key;
+	struct vd_error	   error;
 	struct write_call *call;
 
-	VDI_TRY(key_of(cacher, namespace_name, name, buffer, &key));
+	VDI_REQUIRE(cacher, NULL);
+	VDI_REQUIRE(update, NULL);
+	VDI_REQUIRE(done, NULL);
+	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK || check_preconditions(preconditions, &error) != VD_OK)
+		return vdi_cacher_refuse(done, arg, &error);
 	VDI_TRY(begin(cacher, done, arg, &call));
 	call->suggestion = suggest(cacher, key);
 	call->update = update;
@@ -119,9 +132,13 @@ vd_status vd_cacher_delete(struct vd_cacher *cacher, struct vd_bytes namespace_n
 {
 	char		   buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes	   key;
+	struct vd_error	   error;
 	struct write_call *call;
 
-	VDI_TRY(key_of(cacher, namespace_name, name, buffer, &key));
+	VDI_REQUIRE(cacher, NULL);
+	VDI_REQUIRE(done, NULL);
+	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK || check_preconditions(preconditions, &error) != VD_OK)
+		return vdi_cacher_refuse(done, arg, &error);
 	VDI_TRY(begin(cacher, done, arg, &call));
 	call->suggestion = suggest(cacher, key);
 	call->validate = validate;
@@ -178,6 +195,7 @@ vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	struct wait_call call = { .value = value };
 	vd_status	 status;
 
+	VDI_REQUIRE(cacher, reterr);
 	vdi_wait_init(&call.wait, cacher->env);
 	status = wait_for(&call, vd_cacher_update(cacher, namespace_name, name, true, NULL, put_value, came, &call), reterr);
 	if (status == VD_OK && ret_object)
@@ -193,6 +211,7 @@ vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namesp
 	struct wait_call call = { .status = VD_OK };
 	vd_status	 status;
 
+	VDI_REQUIRE(cacher, reterr);
 	vdi_wait_init(&call.wait, cacher->env);
 	status = wait_for(&call, vd_cacher_delete(cacher, namespace_name, name, NULL, NULL, came, &call), reterr);
 	vd_object_unref(call.object);

@@ -35,4 +35,26 @@
 			return vdi_try_status_;                                                                                  \
 	} while (0)
 
+/* For public functions: refuse a NULL, or bytes that are announced and not there, naming function and argument. reterr may be NULL. */
+#define VDI_REQUIRE(argument, reterr)                                                                                            \
+	do {                                                                                                                     \
+		if ((argument) == NULL)                                                                                          \
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: %s is NULL", __func__, #argument);                 \
+	} while (0)
+#define VDI_REQUIRE_BYTES(argument, reterr)                                                                                      \
+	do {                                                                                                                     \
+		if ((argument).size && (argument).data == NULL)                                                                  \
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: %s.data is NULL but its size is %zu", __func__,    \
+					    #argument, (argument).size);                                                         \
+	} while (0)
+/* The options of a public function: present, and of the size that this library was built with. */
+#define VDI_REQUIRE_OPTIONS(options, reterr)                                                                                     \
+	do {                                                                                                                     \
+		VDI_REQUIRE(options, reterr);                                                                                    \
+		if ((options)->size != sizeof *(options))                                                                        \
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT,                                                         \
+					    "%s: options of %zu bytes, this library expects %zu: initialise them with their _INIT", \
+					    __func__, (options)->size, sizeof *(options));                                       \
+	} while (0)
+
 #endif

@@ -374,12 +374,37 @@ static void stamp_wanted(struct op *op, vd_rev revision)
 }
 
 /* Takes over what is to be written, and makes the answer for the case that it will be. */
-static vd_status set_wanted(struct op *op, struct vd_kv *wanted)
+/* An object under another's key would be found by neither name, and watches of a namespace would not see it. */
+static vd_status check_name(struct op *op, const struct vd_object *object)
+{
+	struct vd_bytes namespace_name = vd_object_namespace(object), name = vd_object_name(object);
+	char		buffer[VDI_STORAGE_KEY_MAX];
+	struct vd_bytes key;
+
+	if (vdi_storage_key(op->storage, namespace_name, name, buffer, &key, NULL) == VD_OK && vd_bytes_equal(key, op->key))
+		return VD_OK;
+	return vd_error_set(&op->error, VD_INVALID_ARGUMENT,
+			    "metadata.namespace \"%.*s\" and metadata.name \"%.*s\" of the object do not belong to its key %.*s",
+			    (int) VDI_MIN(namespace_name.size, (size_t) 63), (const char *) namespace_name.data, (int) VDI_MIN(name.size, (size_t) 100),
+			    (const char *) name.data, (int) VDI_MIN(op->key.size, (size_t) 150), (const char *) op->key.data);
+}
+
+static vd_status set_wanted(struct op *op, struct vd_bytes value, int64_t ttl_s)
 {
 	struct vd_object *object = NULL;
-	vd_status	  status = vd_object_new(op->storage->codec, wanted, &object, &op->error);
+	struct vd_kv	 *wanted = NULL;
+	vd_status	  status;
 
+	if (ttl_s < 0)
+		return vd_error_set(&op->error, VD_INVALID_ARGUMENT, "the time to live is %lld s, must be 0 (none) or more", (long long) ttl_s);
+	if (value.size && value.data == NULL)
+		return vd_error_set(&op->error, VD_INVALID_ARGUMENT, "value.data is NULL but its size is %zu", value.size);
+	VDI_TRY(vdi_revision_cut_kv(op->storage->codec, op->key, value, op->kind == OP_CREATE, &wanted, &op->error));
+	status = vd_object_new(op->storage->codec, wanted, &object, &op->error);
+	if (status == VD_OK)
+		status = check_name(op, object);
 	if (status != VD_OK) {
+		vd_object_unref(object);
 		vd_kv_unref(wanted);
 		return status;
 	}
@@ -387,6 +412,7 @@ static vd_status set_wanted(struct op *op, struct vd_kv *wanted)
 	vd_object_unref(op->wanted_object);
 	op->wanted = wanted;
 	op->wanted_object = object;
+	op->ttl_s = ttl_s;
 	return VD_OK;
 }
 
@@ -469,12 +495,9 @@ static vd_status call_update(struct op *op)
 {
 	struct vd_bytes value = VD_BYTES_NONE;
 	int64_t		ttl_s = 0;
-	struct vd_kv   *wanted = NULL;
 
 	VDI_TRY(op->update(op->arg, op->current, &value, &ttl_s, &op->error));
-	VDI_TRY(vdi_revision_cut_kv(op->storage->codec, op->key, value, false, &wanted, &op->error));
-	VDI_TRY(set_wanted(op, wanted));
-	op->ttl_s = ttl_s;
+	VDI_TRY(set_wanted(op, value, ttl_s));
 	op->lease = 0;
 	return VD_OK;
 }
@@ -774,21 +797,17 @@ vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, s
 vd_status vdi_storage_create_beside(struct vdi_storage *storage, struct vd_object *guard, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s,
 				    vd_object_fn done, void *arg)
 {
-	struct op    *op = op_new_call(storage, OP_CREATE, key, NULL, done, arg);
-	struct vd_kv *wanted = NULL;
-	vd_status     status;
+	struct op *op = op_new_call(storage, OP_CREATE, key, NULL, done, arg);
+	vd_status  status;
 
 	if (op == NULL)
 		return VD_NOMEM;
-	status = vdi_revision_cut_kv(storage->codec, op->key, value, true, &wanted, &op->error);
-	if (status == VD_OK)
-		status = set_wanted(op, wanted);
+	status = set_wanted(op, value, ttl_s);
 	if (status == VD_NOMEM) {
 		op_free(op);
 		return status;
 	}
 	op->guard = guard ? vd_object_ref(guard) : NULL;
-	op->ttl_s = ttl_s;
 	op->step = ttl_s ? STEP_LEASE : STEP_WRITE;
 	if (status != VD_OK)
 		op_finish(op, status);

@@ -7,6 +7,11 @@
  *
  * All functions may be called from any thread; those named _wait block and must not be called from an actor's handler. Callbacks follow
  * the rule of vedette/store.h: an error returned means no callback; VD_OK means exactly one, perhaps before the call returns.
+ *
+ * Names are checked: an object of a namespaced resource needs a namespace, one of a cluster-scoped resource has none (a namespace equal to the name is
+ * accepted, because Kubernetes reads a Namespace so), and what is written carries the name and namespace of its key in its metadata. Lists and watches of a
+ * namespaced resource may leave out the namespace, for all of them. Violations are VD_INVALID_ARGUMENT; calls that have no reterr report them to their callback,
+ * with the sentence.
  */
 #ifndef VEDETTE_CACHER_H
 #define VEDETTE_CACHER_H
@@ -65,7 +70,7 @@ VD_API struct vd_cacher *vd_cacher_close_wait(struct vd_cacher *cacher);
 
 /* VD_OK, VD_NOT_READY (message and retry_after_s as ), VD_CLOSED. */
 VD_API VD_MUST_USE vd_status vd_cacher_ready(struct vd_cacher *cacher, struct vd_error *reterr);
-/* Until ready, stopped, or timeout (negative: for ever). */
+/* Waits until ready, stopped, or timeout (negative: for ever). VD_OK, VD_NOT_READY, VD_CLOSED. */
 VD_API VD_MUST_USE vd_status vd_cacher_ready_wait(struct vd_cacher *cacher, vd_dur timeout, struct vd_error *reterr);
 /* The revision the cache stands at; 0 before the first fill. */
 VD_API vd_rev vd_cacher_revision(const struct vd_cacher *cacher);
@@ -85,7 +90,7 @@ VD_API VD_MUST_USE vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_b
 enum vd_revision_match { VD_MATCH_UNSET, VD_MATCH_NOT_OLDER_THAN, VD_MATCH_EXACT };
 
 struct vd_list_options {
-	size_t		       size; /* sizeof(struct vd_list_options) */
+	size_t		       size; /* sizeof(struct vd_list_options); only this set: VD_REVISION_ANY, whatever the cache has */
 	struct vd_bytes	       namespace_name;
 	struct vd_bytes	       name;
 	struct vd_bytes	       label_selector;
@@ -108,8 +113,8 @@ struct vd_list;
 /* list is the receiver's to free when status is VD_OK, else NULL. */
 typedef void (*vd_list_fn)(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error);
 
-/* All rows of R-151. VD_EXPIRED (error->message as R-125; a fresh token is in vd_error only as text: see vd_cacher_expired_token),
- * VD_TOO_LARGE_REVISION, VD_NOT_READY, VD_BAD_REQUEST (selector, token). */
+/* All rows of R-151. VD_EXPIRED (error->message as R-125; list again without the token),
+ * VD_TOO_LARGE_REVISION, VD_NOT_READY, VD_BAD_REQUEST (a selector that cannot be read or names a field that the codec does not declare; a token). */
 VD_API VD_MUST_USE vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg,
 					    struct vd_error *reterr);
 VD_API VD_MUST_USE vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_options *options, struct vd_list **ret_list,
@@ -170,7 +175,7 @@ VD_API struct vd_changes *vd_changes_free(struct vd_changes *changes);
 
 /* ---- Watch ---- */
 
-/* Direct errors (R-520): VD_NOT_READY, VD_BAD_REQUEST (selectors), VD_FULL, VD_NOMEM. Later ones come as an ERROR event. sink NULL: a pulled
+/* Direct errors (R-520): VD_NOT_READY, VD_BAD_REQUEST (selectors, as for lists), VD_INVALID_ARGUMENT, VD_FULL, VD_NOMEM. Later ones come as an ERROR event. sink NULL: a pulled
  * watcher (vd_watcher_next). The sink is copied; it is never called inside this function, and not before *ret_watcher is written. The watch begins soon, not
  * inside this function: without a revision it starts with the state of that moment, which may hold what was written after the call; give the revision that you
  * know to see each change. */
@@ -184,7 +189,8 @@ struct vd_preconditions {
 	struct vd_bytes revision; /* text, compared as text; empty: not asked */
 };
 
-/* value: JSON without resourceVersion (one that is there is cut, except on create: VD_REVISION_ON_CREATE, R-121). ttl_s 0: none. VD_EXISTS. */
+/* value: JSON without resourceVersion (one that is there is cut, except on create: VD_REVISION_ON_CREATE, R-121). ttl_s 0: none; negative:
+ * VD_INVALID_ARGUMENT. VD_EXISTS. */
 VD_API VD_MUST_USE vd_status vd_cacher_create(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
 					      struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg);
 

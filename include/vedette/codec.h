@@ -1,8 +1,8 @@
 /* From stored bytes to objects.
  *
  * A codec looks at the bytes of one object and reports where the few things are that the cache must know: name, namespace, labels, the declared
- * fields, and where a resourceVersion goes. The bytes themselves are kept as they are. vd_codec_json() understands every
- * Kubernetes-shaped JSON object; an embedder with another encoding brings its own.
+ * fields, and where a resourceVersion goes. The bytes themselves are kept as they are. The codec of vd_codec_json_new
+ * understands every Kubernetes-shaped JSON object; an embedder with another encoding brings its own.
  */
 #ifndef VEDETTE_CODEC_H
 #define VEDETTE_CODEC_H

@@ -47,7 +47,7 @@ struct vd_watch_options {
 	vd_rev		 revision;	 /* VD_REVISION_UNSET, VD_REVISION_ANY, or "events after this one" */
 	enum vd_tristate send_initial_events; /* VD_TRUE: WatchList (table 6.2 of the specification of list and watch semantics) */
 	bool		 allow_bookmarks;
-	vd_mono		 deadline;	 /* VD_NEVER: none. The watch ends with VD_TIMEOUT; a bookmark comes 2 s before */
+	vd_mono		 deadline;	 /* VD_NEVER: none; 0, as in options that were only zeroed: VD_INVALID_ARGUMENT. The watch ends with VD_TIMEOUT; a bookmark comes 2 s before */
 	int64_t		 lag_bytes_max;	 /* undelivered bytes before VD_TOO_SLOW; 0: the cacher's default (16 MiB) */
 	int64_t		 lag_events_max; /* the same in events; 0: no limit of its own */
 	struct vd_bytes	 shard_selector; /* as of a list: only objects of these hash ranges (KEP-5866); empty: all */
@@ -81,7 +81,9 @@ VD_API void vd_watcher_resume(struct vd_watcher *watcher);
  * may still be under way; closed (may be NULL) is called when that is over. NULL is fine. */
 VD_API void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), void *arg);
 
-/* ---- Pulling, for a watcher opened without a sink; one thread at a time ---- */
+/* ---- Pulling, for a watcher opened without a sink; one thread at a time ----
+ *
+ * The lag limits of a pulled watcher count from its opening. They are applied when it is pulled: nothing runs for it meanwhile. */
 
 /* VD_OK: *ret_event is lent until the next call. VD_AGAIN: nothing now. Anything else: the end, and why; again and again. Never blocks. */
 VD_API VD_MUST_USE vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret_event);

@@ -444,6 +444,37 @@ static void pulling_gives_the_same_events(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* The limit counts from the opening, not from the first call. */
+static void t128_a_watcher_that_was_never_pulled_is_too_slow_as_well(void **state)
+{
+	struct cacher_fixture	f;
+	struct vd_watch_options options = all();
+	struct vd_watcher      *pulled[3];
+	struct vd_watch_event	event;
+	struct vd_error		error;
+
+	cacher_fixture_setup(&f, 8);
+	put_pod(&f, "ns", "before", NULL, NULL);
+	options.lag_events_max = 5;
+	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled[0], &error), VD_OK);
+	options.revision = vd_cacher_revision(f.cacher);
+	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled[1], &error), VD_OK);
+	options.lag_events_max = 6;
+	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled[2], &error), VD_OK);
+	cacher_fixture_settle(&f);
+	for (unsigned i = 0; i < 6; i++)
+		put_pod(&f, "ns", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_status(vd_watcher_wait(pulled[0], VD_MS(0)), VD_OK);
+	assert_status(vd_watcher_next(pulled[0], &event), VD_TOO_SLOW);
+	assert_status(vd_watcher_next(pulled[1], &event), VD_TOO_SLOW);
+	assert_status(vd_watcher_next(pulled[2], &event), VD_OK);
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.terminated_watchers), 2);
+	for (unsigned i = 0; i < 3; i++)
+		vd_watcher_close(pulled[i], NULL, NULL);
+	cacher_fixture_teardown(&f);
+}
+
 /* rules: R-560, T-133 */
 static void t121_nothing_is_left_of_many_watchers(void **state)
 {
@@ -557,6 +588,7 @@ int main(void)
 		cmocka_unit_test(t143_closing_inside_the_callbacks),
 		cmocka_unit_test(t119_r562_the_end_of_the_cacher_ends_watches),
 		cmocka_unit_test(pulling_gives_the_same_events),
+		cmocka_unit_test(t128_a_watcher_that_was_never_pulled_is_too_slow_as_well),
 		cmocka_unit_test(t121_nothing_is_left_of_many_watchers),
 		cmocka_unit_test(torture_opening_a_watch),
 		cmocka_unit_test(torture_events_are_late_but_never_lost),

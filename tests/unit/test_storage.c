@@ -102,7 +102,8 @@ static struct answer get(struct world *world, vd_rev minimum)
 	return answer;
 }
 
-#define VALUE(uid, x) "{\"metadata\":{\"name\":\"a\",\"uid\":\"" uid "\"},\"x\":" #x "}"
+#define NAMED(name, uid, x) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" uid "\"},\"x\":" #x "}"
+#define VALUE(uid, x) NAMED("a", uid, x)
 
 /* rules, T-001, T-003 */
 static void r128_create(void **state)
@@ -137,9 +138,9 @@ static void r128_create_beside_a_guard(void **state)
 	struct answer		     answer = { 0 };
 
 	(void) state;
-	assert_status(vdi_storage_create(world.storage, guard_key, vd_bytes_of(VALUE("g", 1)), 0, on_object, &answer), VD_OK);
+	assert_status(vdi_storage_create(world.storage, guard_key, vd_bytes_of(NAMED("guard", "g", 1)), 0, on_object, &answer), VD_OK);
 	settle(&world, &answer);
-	assert_status(vd_kv_new(guard_key, vd_bytes_of(VALUE("g", 1)), &kv), VD_OK);
+	assert_status(vd_kv_new(guard_key, vd_bytes_of(NAMED("guard", "g", 1)), &kv), VD_OK);
 	kv->mod_rev = answer.revision;
 	assert_status(vd_object_new(world.codec, kv, &guard, NULL), VD_OK);
 	for (int round = 0; round < 4; round++) {
@@ -269,7 +270,7 @@ static void r131_update(void **state)
 	update(&world, &change, false, NULL, NULL);
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(change.answer.object_revision, 3);
-	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\",\"uid\":\"u\"},\"x\":5}";
+	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":5}";
 	update(&world, &change, false, NULL, NULL);
 	assert_string_equal(change.answer.value, VALUE("u", 5)); /* */
 	change.fail_below_call = 10;
@@ -395,13 +396,14 @@ static void r133_an_update_without_ttl_removes_the_lease(void **state)
 /* The lease under which an object was created that lives for ttl_s. */
 static int64_t lease_of_new(struct world *world, const char *name, int64_t ttl_s)
 {
-	char	      key[64];
+	char	      key[64], value[128];
 	struct answer answer = { 0 };
 	struct vd_kv *kv = NULL;
 	int64_t	      lease;
 
 	snprintf(key, sizeof key, "/registry/pods/ns/%s", name);
-	assert_status(vdi_storage_create(world->storage, vd_bytes_of(key), vd_bytes_of(VALUE("u", 1)), ttl_s, on_object, &answer), VD_OK);
+	snprintf(value, sizeof value, NAMED("%s", "u", 1), name);
+	assert_status(vdi_storage_create(world->storage, vd_bytes_of(key), vd_bytes_of(value), ttl_s, on_object, &answer), VD_OK);
 	settle(world, &answer);
 	assert_status(answer.status, VD_OK);
 	assert_status(vd_store_get_wait(world->store, vd_bytes_of(key), &kv, NULL), VD_OK);
@@ -454,11 +456,12 @@ static void r146_many_at_once_ask_for_one_lease(void **state)
 	struct world  world = world_new(23);
 	struct answer answers[20] = { 0 };
 	int64_t	      lease = 0;
-	char	      key[64];
+	char	      key[64], value[128];
 
 	for (int i = 0; i < 20; i++) {
 		snprintf(key, sizeof key, "/registry/pods/ns/%d", i);
-		assert_status(vdi_storage_create(world.storage, vd_bytes_of(key), vd_bytes_of(VALUE("u", 1)), 600, on_object, &answers[i]), VD_OK);
+		snprintf(value, sizeof value, NAMED("%d", "u", 1), i);
+		assert_status(vdi_storage_create(world.storage, vd_bytes_of(key), vd_bytes_of(value), 600, on_object, &answers[i]), VD_OK);
 	}
 	for (int i = 0; i < 20; i++) {
 		struct vd_kv *kv = NULL;
