@@ -234,6 +234,7 @@ vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 	struct vdi_security *fresh, *stale;
 	vd_status	     status;
 
+	VDI_REQUIRE(server, reterr);
 	vdi_trails_reopen(&server->trails);
 	VDI_TRY(load_security(server, &fresh, reterr));
 	status = vdi_kinds_reload(server, reterr);
@@ -279,6 +280,40 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 	return vdi_kinds_run(server, reterr);
 }
 
+/* What only zeroed options would mean: no client, or every request too late at once. */
+static vd_status check_options(const struct vd_server_options *options, struct vd_error *reterr)
+{
+	const struct {
+		const char *name;
+		vd_dur	    value;
+	} times[] = { { "head_timeout", options->head_timeout },     { "body_timeout", options->body_timeout },	 { "request_timeout", options->request_timeout },
+		      { "idle_timeout", options->idle_timeout },     { "write_timeout", options->write_timeout } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(times); i++)
+		if (times[i].value.ns <= 0)
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: %s is %lld ms, must be above 0: begin with VD_SERVER_OPTIONS_INIT", times[i].name,
+					    (long long) times[i].value.ns / 1000000);
+	if (options->threads > 256)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: %u threads, at most 256", options->threads);
+	if (options->history_bytes <= 0 || options->connection_count_max == 0 || options->client_bytes_max < 0 || options->consistency_interval.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "server: history_bytes and connection_count_max must be above 0, client_bytes_max and consistency_interval 0 or more");
+	if (!(options->cut_frames >= 0 && options->cut_frames <= 1))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: cut_frames is %g, must be 0 to 1", options->cut_frames);
+	VDI_REQUIRE_BYTES(options->resources, reterr);
+	return VD_OK;
+}
+
+static vd_status check_arguments(const struct vd_env *env, const struct vd_store *store, const struct vd_server_options *options,
+				 struct vd_server **ret_server, struct vd_error *reterr)
+{
+	if (env == NULL || store == NULL || ret_server == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "vd_server_new: %s is NULL", env == NULL ? "env" : store == NULL ? "store" : "ret_server");
+	if (vdi_env_sim(env))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: the env must have the real clock");
+	return check_options(options, reterr);
+}
+
 vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
 			struct vd_server **ret_server, struct vd_error *reterr)
 {
@@ -286,14 +321,20 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 	struct vd_server		     *server;
 	vd_status			      status;
 
-	if (options && (options->size != sizeof *options || options->threads > 256))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "options: unknown size, or more than 256 threads");
-	server = VDI_NEW(struct vd_server);
-	if (server == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	if (options)
+		VDI_REQUIRE_OPTIONS(options, reterr);
+	else
+		options = &defaults;
+	status = check_arguments(env, store, options, ret_server, reterr);
+	server = status == VD_OK ? VDI_NEW(struct vd_server) : NULL;
+	if (server == NULL) {
+		if (options->listen_socket)
+			(void) close(options->listen_socket);
+		return status == VD_OK ? vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM)) : status;
+	}
 	server->env = env;
 	server->store = store;
-	server->options = options ? *options : defaults;
+	server->options = *options;
 	server->listen_fd = server->options.listen_socket ? server->options.listen_socket : -1;
 	vdi_lock_init(&server->lock, VDI_LOCK_SERVER);
 	vdi_accounts_init(&server->accounts);
@@ -420,8 +461,10 @@ static vd_status start_controllers(struct vd_server *server, struct vd_error *re
 vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_error *reterr)
 {
 	static const char *const names[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
-	vd_mono			 due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
+	vd_mono			 due;
 
+	VDI_REQUIRE(server, reterr);
+	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
 	VDI_TRY(wait_for_caches(server, due, reterr));
 	VDI_TRY(vdi_kinds_wait(server, due, reterr));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
@@ -462,10 +505,13 @@ static bool is_alive_locked(const struct vd_server *server, uint64_t ping)
 
 vd_status vd_server_ping(struct vd_server *server, vd_dur timeout)
 {
-	vd_mono	 due = vd_mono_add(vd_env_now(server->env), timeout);
-	uint64_t ping = ++server->ping;
+	vd_mono	 due;
+	uint64_t ping;
 	bool	 is_alive;
 
+	VDI_REQUIRE(server, NULL);
+	due = vd_mono_add(vd_env_now(server->env), timeout);
+	ping = ++server->ping;
 	vd_actor_wake(server->pulse);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_ping(&server->loops[i]);
@@ -487,6 +533,7 @@ void vd_server_unready(struct vd_server *server)
 
 vd_status vd_server_drain(struct vd_server *server, vd_dur timeout)
 {
+	VDI_REQUIRE(server, NULL);
 	server->draining = true;
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_drain(&server->loops[i]);

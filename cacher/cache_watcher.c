@@ -201,10 +201,14 @@ static void fill(struct vd_watcher *watcher)
 
 vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret_event)
 {
-	struct vdi_pull *pull = watcher->arg;
+	struct vdi_pull *pull;
 	vd_status	 status = VD_AGAIN;
 
-	VDI_CHECK(watcher->outlet->kind == VDI_OUTLET_PULLED);
+	VDI_REQUIRE(watcher, NULL);
+	VDI_REQUIRE(ret_event, NULL);
+	if (watcher->outlet->kind != VDI_OUTLET_PULLED)
+		return VD_INVALID_ARGUMENT;
+	pull = watcher->arg;
 	if (pull_is_idle(pull))
 		fill(watcher);
 	if (pull_is_idle(pull)) {
@@ -225,14 +229,20 @@ vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret
 
 vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 {
-	struct vdi_outlet *outlet = watcher->outlet;
-	struct vdi_pull	  *pull = watcher->arg;
-	const struct vd_env *env = watcher->outlet->cacher->env;
-	vd_mono		   due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(env), timeout);
-	struct vdi_wait	   wait;
-	bool		   in_time;
+	struct vdi_outlet   *outlet;
+	struct vdi_pull	    *pull;
+	const struct vd_env *env;
+	vd_mono		     due;
+	struct vdi_wait	     wait;
+	bool		     in_time;
 
-	VDI_CHECK(outlet->kind == VDI_OUTLET_PULLED);
+	VDI_REQUIRE(watcher, NULL);
+	outlet = watcher->outlet;
+	if (outlet->kind != VDI_OUTLET_PULLED)
+		return VD_INVALID_ARGUMENT;
+	pull = watcher->arg;
+	env = outlet->cacher->env;
+	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(env), timeout);
 	for (;;) {
 		if (pull_is_idle(pull))
 			fill(watcher);
@@ -260,7 +270,8 @@ int vd_watcher_fd(struct vd_watcher *watcher)
 	struct vdi_outlet *outlet = watcher->outlet;
 	struct vdi_pull	  *pull = watcher->arg;
 
-	VDI_CHECK(outlet->kind == VDI_OUTLET_PULLED);
+	if (outlet->kind != VDI_OUTLET_PULLED)
+		return -1;
 	vdi_lock_acquire(&outlet->lock);
 	if (outlet->fd < 0) {
 		bool has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || outlet->busy_first || !pull_is_idle(pull);

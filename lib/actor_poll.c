@@ -256,7 +256,10 @@ vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller)
 	static const struct vd_runner_ops ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer, poll_actor_close };
 	struct vd_poller		 *poller;
 
-	VDI_CHECK(vdi_env_sim(env) == NULL);
+	VDI_REQUIRE(env, NULL);
+	VDI_REQUIRE(ret_poller, NULL);
+	if (vdi_env_sim(env))
+		return VD_INVALID_ARGUMENT;
 	poller = VDI_NEW(struct vd_poller);
 	if (poller == NULL)
 		return VD_NOMEM;

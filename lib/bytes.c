@@ -12,8 +12,11 @@ struct vd_blob {
 
 vd_status vd_blob_new(struct vd_bytes content, struct vd_blob **ret_blob)
 {
-	struct vd_blob *blob = content.size <= PTRDIFF_MAX - sizeof *blob ? vdi_alloc(sizeof *blob + content.size) : NULL;
+	struct vd_blob *blob;
 
+	VDI_REQUIRE(ret_blob, NULL);
+	VDI_REQUIRE_BYTES(content, NULL);
+	blob = content.size <= PTRDIFF_MAX - sizeof *blob ? vdi_alloc(sizeof *blob + content.size) : NULL;
 	if (blob == NULL)
 		return VD_NOMEM;
 	atomic_init(&blob->references, 1);

@@ -46,10 +46,13 @@ vd_status vd_env_new_threads(const struct vd_env_options *given, struct vd_env *
 	struct vd_env	     *env;
 	vd_status	      status;
 
-	if (given && (given->size < sizeof(size_t) || given->threads > THREADS_MAX))
+	VDI_REQUIRE(ret_env, NULL);
+	if (given && given->size < sizeof(size_t))
 		return VD_INVALID_ARGUMENT;
 	if (given)
 		memcpy(&options, given, VDI_MIN(given->size, sizeof options));
+	if (options.threads > THREADS_MAX || (unsigned) options.log_level > VD_LOG_DEBUG)
+		return VD_INVALID_ARGUMENT;
 	if (options.threads == 0)
 		options.threads = VDI_MIN(vdi_thread_processors(), THREADS_DEFAULT_MAX);
 	VDI_TRY(vdi_env_new(&options, &vdi_clock_os, &env));
@@ -135,13 +138,17 @@ void vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk)
 
 vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
 {
-	if (options->name == NULL || options->run == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(runner, NULL);
+	VDI_REQUIRE(options, NULL);
+	VDI_REQUIRE(options->name, NULL);
+	VDI_REQUIRE(options->run, NULL);
+	VDI_REQUIRE(ret_actor, NULL);
 	return runner->ops->actor_new(runner->runner, options, ret_actor);
 }
 
 vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options, struct vd_actor **ret_actor)
 {
+	VDI_REQUIRE(env, NULL);
 	return vd_runner_actor_new(&env->runner, options, ret_actor);
 }
 

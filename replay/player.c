@@ -582,6 +582,7 @@ vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeo
 	vd_status		 status;
 	bool			 signalled = true;
 
+	VDI_REQUIRE(player, reterr);
 	vdi_wait_init(&waiter.wait, player->env);
 	vdi_lock_acquire(&player->lock);
 	if (is_satisfied_locked(player, revision))
@@ -692,14 +693,15 @@ static vd_status open_actors(struct vd_player *player, struct vd_error *reterr)
 
 static vd_status check_options(const struct vd_player_options *options, struct vd_error *reterr)
 {
-	if (options == NULL || options->size != sizeof *options || options->path == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: options of an unknown size, or without a path");
+	if (options->path == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: path is NULL");
 	if (options->rounds != 1 && strcmp(options->path, "-") == 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: standard input can be played once only");
 	if (!(options->speed >= 0) || !isfinite(options->speed))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: the speed must be 0 or more");
 	if (options->history_bytes < 0 || options->start_revision < 0 || options->lead_max == 0 || options->lead_max > VDI_PLAYER_LEAD_LIMIT / 2)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: an option is outside its range");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: history_bytes and start_revision must be 0 or more, lead_max 1 to %u",
+				    VDI_PLAYER_LEAD_LIMIT / 2);
 	return VD_OK;
 }
 
@@ -721,8 +723,9 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	struct vd_player *player;
 	vd_status	  status;
 
-	if (env == NULL || ret_player == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: an argument is missing");
+	VDI_REQUIRE(env, reterr);
+	VDI_REQUIRE(ret_player, reterr);
+	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_TRY(check_options(options, reterr));
 	player = VDI_NEW(struct vd_player);
 	if (player == NULL)

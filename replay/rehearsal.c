@@ -130,6 +130,7 @@ vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, stru
 {
 	vd_status status;
 
+	VDI_REQUIRE(rehearsal, reterr);
 	if (revision <= 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: a revision is above 0");
 	vdi_player_play_until(rehearsal->player, revision);
@@ -157,8 +158,9 @@ vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_pr
 	struct vdi_rehearsal_cache cache = { 0 };
 	vd_status		   status;
 
-	if (key_prefix == NULL || ret_cacher == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: an argument is missing");
+	VDI_REQUIRE(rehearsal, reterr);
+	VDI_REQUIRE(key_prefix, reterr);
+	VDI_REQUIRE(ret_cacher, reterr);
 	for (size_t i = 0; i < rehearsal->cache_count; i++)
 		if (strcmp(rehearsal->caches[i].prefix, key_prefix) == 0) {
 			*ret_cacher = rehearsal->caches[i].cacher;
@@ -261,8 +263,10 @@ vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *c
 	struct vdi_viewer_options  viewer = { .watch = options, .resume = true, .event = take_event, .ended = take_end };
 	struct vdi_rehearsal_part *part;
 
-	if (cacher == NULL || options == NULL || options->size != sizeof *options || ret_watch == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: an argument is missing, or of an unknown size");
+	VDI_REQUIRE(rehearsal, reterr);
+	VDI_REQUIRE(cacher, reterr);
+	VDI_REQUIRE(ret_watch, reterr);
+	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_TRY(try_options(cacher, options, reterr));
 	part = VDI_NEW(struct vdi_rehearsal_part);
 	if (part == NULL)
@@ -284,8 +288,12 @@ vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *c
 
 vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char *name, bool (*holds)(void *arg, struct vd_store *store), void *arg)
 {
-	struct vdi_rehearsal_rule rule = { vdi_strdup(name), holds, arg };
+	struct vdi_rehearsal_rule rule = { .holds = holds, .arg = arg };
 
+	VDI_REQUIRE(rehearsal, NULL);
+	VDI_REQUIRE(name, NULL);
+	VDI_REQUIRE(holds, NULL);
+	rule.name = vdi_strdup(name);
 	if (rule.name == NULL || !vdi_grow((void **) &rehearsal->rules, &rehearsal->rule_capacity, rehearsal->rule_count + 1, sizeof rule)) {
 		vdi_free(rule.name);
 		return VD_NOMEM;
@@ -336,8 +344,10 @@ vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct v
 	struct vd_rehearsal *rehearsal;
 	vd_status	     status;
 
-	if (options == NULL || options->size != sizeof *options || ret_rehearsal == NULL || options->step_delay_max.ns < 0 || options->settle.ns < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: options of an unknown size, or outside their range");
+	VDI_REQUIRE(ret_rehearsal, reterr);
+	VDI_REQUIRE_OPTIONS(options, reterr);
+	if (options->step_delay_max.ns < 0 || options->settle.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: step_delay_max and settle must not be negative");
 	rehearsal = VDI_NEW(struct vd_rehearsal);
 	if (rehearsal == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");

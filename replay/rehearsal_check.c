@@ -303,6 +303,8 @@ bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key,
 	char	what[512];
 	bool	held;
 
+	if (key == NULL || path == NULL)
+		return fail(rehearsal, "an expectation needs a key and a path");
 	if (!load_value(rehearsal, key, &tree, &revision))
 		return false;
 	(void) snprintf(what, sizeof what, "%s%s%s", path, path[0] ? " of " : "", key);

@@ -390,6 +390,9 @@ vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_cou
 	struct codec_json *json;
 	vd_status	   status;
 
+	VDI_REQUIRE(ret_codec, reterr);
+	if (field_count && fields == NULL)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "fields is NULL but field_count is %zu", field_count);
 	if (field_count > VD_FIELDS_MAX)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d declared fields", VD_FIELDS_MAX);
 	for (size_t i = 0; i < field_count; i++) {

@@ -31,6 +31,9 @@ vd_status vd_kv_new(struct vd_bytes key, struct vd_bytes value, struct vd_kv **r
 {
 	struct vd_kv *kv;
 
+	VDI_REQUIRE(ret_kv, NULL);
+	VDI_REQUIRE_BYTES(key, NULL);
+	VDI_REQUIRE_BYTES(value, NULL);
 	if (key.size > VD_KEY_SIZE_MAX || value.size > VD_VALUE_SIZE_MAX)
 		return VD_TOO_BIG;
 	kv = vdi_kv_alloc((uint32_t) key.size, (uint32_t) value.size);

@@ -182,9 +182,13 @@ static vd_status inspect_and_build(const struct vd_codec *codec, struct vd_kv *k
 
 vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
 {
-	struct vd_object *prepared = vdi_codec_json_prepared(codec, kv);
+	struct vd_object *prepared;
 	vd_status	  status;
 
+	VDI_REQUIRE(codec, reterr);
+	VDI_REQUIRE(kv, reterr);
+	VDI_REQUIRE(ret_object, reterr);
+	prepared = vdi_codec_json_prepared(codec, kv);
 	if (prepared) {
 		*ret_object = prepared;
 		return VD_OK;

@@ -6,59 +6,63 @@
 
 vd_status vd_store_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
 {
-	if (store == NULL || request == NULL || done == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(request, NULL);
+	VDI_REQUIRE(done, NULL);
 	VDI_TRY(vdi_store_check_range(request, NULL));
 	return store->ops->range(store, request, done, arg);
 }
 
 vd_status vd_store_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
 {
-	if (store == NULL || request == NULL || done == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(request, NULL);
+	VDI_REQUIRE(done, NULL);
 	VDI_TRY(vdi_store_check_txn(request, NULL));
 	return store->ops->txn(store, request, done, arg);
 }
 
 vd_status vd_store_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
 {
-	if (store == NULL || done == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(done, NULL);
 	return store->ops->compact(store, revision, physical, done, arg);
 }
 
 vd_status vd_store_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
 {
-	if (store == NULL || done == NULL || ttl_s > VDI_LEASE_TTL_MAX_S)
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(done, NULL);
+	if (ttl_s > VDI_LEASE_TTL_MAX_S)
 		return VD_INVALID_ARGUMENT;
 	return store->ops->lease_grant(store, id, ttl_s, done, arg);
 }
 
 vd_status vd_store_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
 {
-	if (store == NULL || done == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(done, NULL);
 	return store->ops->lease_revoke(store, id, done, arg);
 }
 
 vd_status vd_store_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
 {
-	if (store == NULL || done == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(done, NULL);
 	return store->ops->lease_keep_alive(store, id, done, arg);
 }
 
 vd_status vd_store_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
 {
-	if (store == NULL || done == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(done, NULL);
 	return store->ops->lease_time_to_live(store, id, keys, done, arg);
 }
 
 vd_status vd_store_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg)
 {
-	if (store == NULL || done == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(done, NULL);
 	if (!HAS(store, lease_list))
 		return VD_UNSUPPORTED;
 	return store->ops->lease_list(store, done, arg);
@@ -67,8 +71,9 @@ vd_status vd_store_lease_list(struct vd_store *store, vd_lease_list_fn done, voi
 vd_status vd_store_watch_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
 			      struct vd_error *reterr)
 {
-	if (store == NULL || request == NULL || ret_watch == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: an argument is missing");
+	VDI_REQUIRE(store, reterr);
+	VDI_REQUIRE(request, reterr);
+	VDI_REQUIRE(ret_watch, reterr);
 	VDI_TRY(vdi_store_check_watch(request, reterr));
 	return store->ops->watch(store, request, ret_watch, reterr);
 }
@@ -76,8 +81,8 @@ vd_status vd_store_watch_open(struct vd_store *store, const struct vd_store_watc
 vd_status vd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch,
 			      struct vd_error *reterr)
 {
-	if (watch == NULL || ret_batch == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: an argument is missing");
+	VDI_REQUIRE(watch, reterr);
+	VDI_REQUIRE(ret_batch, reterr);
 	return watch->store->ops->watch_next(watch, event_count_max, ret_batch, reterr);
 }
 
@@ -94,8 +99,8 @@ void vd_store_watch_close(struct vd_store_watch *watch)
 
 vd_status vd_store_status_get(struct vd_store *store, struct vd_store_status *ret_status)
 {
-	if (store == NULL || ret_status == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(ret_status, NULL);
 	return store->ops->status(store, ret_status);
 }
 
@@ -109,16 +114,18 @@ void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 
 vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
 {
-	if (store == NULL || request == NULL || request->ready == NULL || ret_stream == NULL)
-		return VD_INVALID_ARGUMENT;
+	VDI_REQUIRE(store, NULL);
+	VDI_REQUIRE(request, NULL);
+	VDI_REQUIRE(request->ready, NULL);
+	VDI_REQUIRE(ret_stream, NULL);
 	VDI_TRY(vdi_store_check_range(&request->range, NULL));
 	return HAS(store, stream) ? store->ops->stream(store, request, ret_stream) : VD_UNSUPPORTED;
 }
 
 vd_status vd_store_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr)
 {
-	if (stream == NULL || ret_part == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "stream: an argument is missing");
+	VDI_REQUIRE(stream, reterr);
+	VDI_REQUIRE(ret_part, reterr);
 	return stream->store->ops->stream_next(stream, ret_part, reterr);
 }
 
@@ -136,6 +143,6 @@ void vd_store_shut(struct vd_store *store)
 
 void vd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
 {
-	if (store && HAS(store, dump))
+	if (store && write && HAS(store, dump))
 		store->ops->dump(store, write, arg);
 }

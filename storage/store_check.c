@@ -85,6 +85,9 @@ static vd_status check_txn(const struct vd_txn_request *request, size_t ops_max,
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "too many operations in a transaction: %zu, at most %zu here", widest, ops_max);
 	if (depth > VDI_TXN_DEPTH_MAX)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "transactions nested deeper than %d", VDI_TXN_DEPTH_MAX);
+	if ((request->compare_count && request->compares == NULL) || (request->success_count && request->success == NULL) ||
+	    (request->failure_count && request->failure == NULL))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "transaction: compares, success or failure is NULL but its count is not 0");
 	*total += request->compare_count + request->success_count + request->failure_count;
 	if (*total > VDI_TXN_OPS_TOTAL_MAX)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d operations in a transaction", VDI_TXN_OPS_TOTAL_MAX);

@@ -48,8 +48,8 @@ vd_status vd_store_get_wait(struct vd_store *store, struct vd_bytes key, struct 
 	struct vd_range_request request = { .key = key };
 	struct waiter		waiter = { 0 };
 
-	if (store == NULL || ret_kv == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "get: an argument is missing");
+	VDI_REQUIRE(store, reterr);
+	VDI_REQUIRE(ret_kv, reterr);
 	vdi_wait_init(&waiter.wait, store->env);
 	VDI_TRY(waiter_end(&waiter, vd_store_range(store, &request, got_range, &waiter), reterr));
 	if (waiter.kv == NULL)

@@ -20,7 +20,7 @@ extern "C" {
 
 struct vd_poller;
 
-/* env must have the real clock and outlive the poller. VD_NOMEM; VD_IO when there is no file descriptor to be had. */
+/* env must have the real clock (else VD_INVALID_ARGUMENT) and outlive the poller. VD_NOMEM; VD_IO when there is no file descriptor to be had. */
 VD_API VD_MUST_USE vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller);
 /* Readable while vd_poller_run has something to do, timers included. Owned by the poller; wait for readability only. */
 VD_API int		       vd_poller_fd(const struct vd_poller *poller);

@@ -83,7 +83,8 @@ struct vd_server_options {
 	}
 
 /* Reads the resources, binds the address, makes the caches; serves nothing yet. env must have the real clock; env and store outlive the
- * server. VD_INVALID: the resources (the message names entry and member). VD_INVALID_ARGUMENT: the address, or one that is not loopback. VD_IO: it cannot be
+ * server. VD_INVALID: the resources (the message names entry and member). VD_INVALID_ARGUMENT: an option outside its range (timeouts,
+ * history_bytes and connection_count_max are above 0), the address, or one that is not loopback. VD_IO: it cannot be
  * bound. VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
 					   struct vd_server **ret_server, struct vd_error *reterr);

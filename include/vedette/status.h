@@ -5,6 +5,11 @@
  * parameter. Codes differ where the *caller acts differently*: VD_EXPIRED means list again, VD_TOO_LARGE_REVISION wait or try
  * later, VD_NOT_READY back off, VD_FULL slow down.
  *
+ * Functions that return a vd_status refuse a handle, callback, request, options or ret_ parameter that is NULL, unless they say that it may be; bytes whose data is
+ * NULL and whose size is not 0; numbers, enums and durations outside their range; and options whose size is not that of this library's struct:
+ * VD_INVALID_ARGUMENT, before anything happened. Zero in an option is what the option says about 0, and refused where it says nothing, so begin with its _INIT.
+ * Functions without a status need a valid handle.
+ *
  * All functions here may be called from any thread; none blocks or allocates.
  */
 #ifndef VEDETTE_STATUS_H

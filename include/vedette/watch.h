@@ -85,12 +85,13 @@ VD_API void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *ar
  *
  * The lag limits of a pulled watcher count from its opening. They are applied when it is pulled: nothing runs for it meanwhile. */
 
-/* VD_OK: *ret_event is lent until the next call. VD_AGAIN: nothing now. Anything else: the end, and why; again and again. Never blocks. */
+/* VD_OK: *ret_event is lent until the next call. VD_AGAIN: nothing now. VD_INVALID_ARGUMENT: the watcher has a sink, or a pointer is NULL.
+ * Any other status is final; later calls return it again. Never blocks. */
 VD_API VD_MUST_USE vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret_event);
 /* Waits at most timeout (negative: for ever) until next would not say VD_AGAIN. VD_TIMEOUT. Not from an actor's handler. */
 VD_API VD_MUST_USE vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout);
 /* Readable (poll, epoll) while there may be something to take; vd_watcher_next clears it when it answers VD_AGAIN. Owned by the watcher; made on
- * the first call. -1 when the system has none left. */
+ * the first call. -1 when the system has none left, and for a watcher with a sink. */
 VD_API int vd_watcher_fd(struct vd_watcher *watcher);
 
 #ifdef __cplusplus

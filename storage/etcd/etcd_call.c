@@ -71,7 +71,7 @@ vd_status vdi_etcd_call_new(struct vd_etcd *client, const struct vd_etcd_call *o
 	int				 index;
 
 	options = options ? options : &defaults;
-	if (done == NULL || options->timeout.ns < 0 || !vdi_etcd_endpoint_index(client, options->endpoint, &index))
+	if (client == NULL || done == NULL || (options->metadata_count && options->metadata == NULL) || options->timeout.ns < 0 || !vdi_etcd_endpoint_index(client, options->endpoint, &index))
 		return VD_INVALID_ARGUMENT;
 	call = VDI_NEW(struct vdi_etcd_call);
 	if (call == NULL)

@@ -71,8 +71,10 @@ vd_status vdi_etcd_metadata_copy(const struct vd_etcd_pair *pairs, size_t count,
 	*ret_metadata = NULL;
 	if (count == 0)
 		return VD_OK;
+	if (pairs == NULL)
+		return VD_INVALID_ARGUMENT;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_legal_key(pairs[i].key) || !is_legal_value(pairs[i].key, pairs[i].value))
+		if ((pairs[i].value.size && pairs[i].value.data == NULL) || !is_legal_key(pairs[i].key) || !is_legal_value(pairs[i].key, pairs[i].value))
 			return VD_INVALID_ARGUMENT;
 		size += strlen(pairs[i].key) + 1 + pairs[i].value.size;
 	}
@@ -151,7 +153,7 @@ static vd_status copy_endpoints(const char *const *endpoints, size_t count, char
 
 static vd_status check_endpoints(const char *const *endpoints, size_t count, struct vd_error *reterr)
 {
-	if (count == 0)
+	if (count == 0 || endpoints == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
 	for (size_t i = 0; i < count; i++)
 		if (endpoints[i] == NULL || endpoints[i][0] == '\0')
@@ -164,6 +166,7 @@ vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpo
 	char	**copy;
 	vd_status status;
 
+	VDI_REQUIRE(client, reterr);
 	VDI_TRY(check_endpoints(endpoints, count, reterr));
 	if (copy_endpoints(endpoints, count, &copy) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);
@@ -200,6 +203,10 @@ vd_status vd_etcd_endpoint_state(const struct vd_etcd *client, size_t index, boo
 	struct vdi_rpc_endpoint_state state = { 0 };
 	bool			      exists;
 
+	VDI_REQUIRE(client, NULL);
+	VDI_REQUIRE(ret_ready, NULL);
+	if (size)
+		VDI_REQUIRE(ret_text, NULL);
 	vdi_lock_acquire(&mutable->lock);
 	exists = client->transport->ops->endpoint_state(client->transport, index, &state);
 	if (exists) {
@@ -350,11 +357,12 @@ static void run(void *arg)
 
 vd_status vdi_etcd_check_options(const struct vd_etcd_options *options, struct vd_error *reterr)
 {
-	bool has_user = options->user && options->user[0];
-	bool has_password = options->password && options->password[0];
+	bool has_user, has_password;
 
-	if (options->size != sizeof *options)
+	if (options == NULL || options->size != sizeof *options)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: options of another version");
+	has_user = options->user && options->user[0];
+	has_password = options->password && options->password[0];
 	VDI_TRY(check_endpoints(options->endpoints, options->endpoint_count, reterr));
 	if (has_user != has_password)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: a user and a password go together");
@@ -431,6 +439,11 @@ vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *o
 
 void vd_etcd_close(struct vd_etcd *client, void (*done)(void *arg), void *arg)
 {
+	if (client == NULL) {
+		if (done)
+			done(arg);
+		return;
+	}
 	vdi_lock_acquire(&client->lock);
 	VDI_CHECK(!client->is_closing);
 	client->is_closing = true;

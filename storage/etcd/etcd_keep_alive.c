@@ -510,7 +510,7 @@ vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_
 	struct kept_lease	  *lease = NULL;
 	vd_status		   status = VD_OK;
 
-	if (said == NULL || id == 0)
+	if (client == NULL || said == NULL || ret_keep_alive == NULL || id == 0)
 		return VD_INVALID_ARGUMENT;
 	VDI_TRY(vdi_etcd_part_get(client, VDI_ETCD_PART_LEASE, make_keeper, &part));
 	keeper = (struct keeper *) part;

@@ -19,25 +19,32 @@ struct vd_bytes vd_etcd_prefix_end(struct vd_bytes prefix, char *buffer)
 	return (struct vd_bytes) { buffer, size };
 }
 
+static bool is_there(struct vd_bytes bytes)
+{
+	return bytes.size == 0 || bytes.data;
+}
+
 static bool is_valid_range(const struct vd_range_request *range)
 {
-	return range->limit >= 0;
+	return range->limit >= 0 && is_there(range->key) && is_there(range->range_end);
 }
 
 static bool is_valid_put(const struct vd_op *op)
 {
-	return op->range_end.size == 0;
+	return op->range_end.size == 0 && is_there(op->key) && is_there(op->value);
 }
 
 static bool is_valid_delete(const struct vd_op *op)
 {
-	return op->value.size == 0 && op->lease == 0 && !op->ignore_value && !op->ignore_lease;
+	return is_there(op->key) && is_there(op->range_end) && op->value.size == 0 && op->lease == 0 && !op->ignore_value && !op->ignore_lease;
 }
 
 static bool is_valid_txn(const struct vd_txn_request *request, unsigned level);
 
 static bool are_valid_ops(const struct vd_op *ops, size_t count, unsigned level)
 {
+	if (count && ops == NULL)
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		const struct vd_op *op = &ops[i];
 		bool		    is_valid;
@@ -69,8 +76,11 @@ static bool is_valid_txn(const struct vd_txn_request *request, unsigned level)
 {
 	if (level > VDI_ETCD_WIRE_LEVELS_MAX)
 		return true; /* the encoder says that it is too deep */
+	if (request->compare_count && request->compares == NULL)
+		return false;
 	for (size_t i = 0; i < request->compare_count; i++)
-		if ((unsigned) request->compares[i].target > VD_COMPARE_LEASE || (unsigned) request->compares[i].result > VD_COMPARE_NOT_EQUAL)
+		if (!is_there(request->compares[i].key) || !is_there(request->compares[i].range_end) || !is_there(request->compares[i].value) ||
+		    (unsigned) request->compares[i].target > VD_COMPARE_LEASE || (unsigned) request->compares[i].result > VD_COMPARE_NOT_EQUAL)
 			return false;
 	return are_valid_ops(request->success, request->success_count, level) && are_valid_ops(request->failure, request->failure_count, level);
 }
@@ -106,7 +116,7 @@ static void range_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 
 static bool is_valid_request(const struct vd_etcd_range_request *request)
 {
-	return is_valid_range(&request->range) && (unsigned) request->sort_order <= VD_ETCD_SORT_DESCEND &&
+	return request && is_valid_range(&request->range) && (unsigned) request->sort_order <= VD_ETCD_SORT_DESCEND &&
 	       (unsigned) request->sort_target <= VD_ETCD_SORT_VALUE;
 }
 
@@ -190,14 +200,14 @@ static vd_status start_op(struct vd_etcd *client, const struct vd_etcd_call *cal
 
 vd_status vd_etcd_put(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op, vd_etcd_op_fn done, void *arg)
 {
-	if (op->kind != VD_OP_PUT || !is_valid_put(op))
+	if (op == NULL || op->kind != VD_OP_PUT || !is_valid_put(op))
 		return VD_INVALID_ARGUMENT;
 	return start_op(client, call, VDI_ETCD_METHOD_PUT, op, done, arg);
 }
 
 vd_status vd_etcd_delete(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op, vd_etcd_op_fn done, void *arg)
 {
-	if (op->kind != VD_OP_DELETE || !is_valid_delete(op))
+	if (op == NULL || op->kind != VD_OP_DELETE || !is_valid_delete(op))
 		return VD_INVALID_ARGUMENT;
 	return start_op(client, call, VDI_ETCD_METHOD_DELETE_RANGE, op, done, arg);
 }
@@ -230,7 +240,7 @@ vd_status vd_etcd_txn(struct vd_etcd *client, const struct vd_etcd_call *call, c
 {
 	struct vdi_etcd_call *started;
 
-	if (!is_valid_txn(request, 1))
+	if (request == NULL || !is_valid_txn(request, 1))
 		return VD_INVALID_ARGUMENT;
 	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_TXN, txn_finished, (vdi_etcd_any_fn) done, arg, &started));
 	return vdi_etcd_call_start(started, vdi_etcd_wire_txn_request_encode(request, &started->request), id_of(call));

@@ -11,6 +11,8 @@ vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *o
 	struct vdi_rpc_client	      *transport;
 	vd_status		       status;
 
+	VDI_REQUIRE(env, reterr);
+	VDI_REQUIRE(ret_client, reterr);
 	VDI_TRY(vdi_etcd_check_options(options, reterr));
 	tls = (struct vdi_rpc_tls) { options->ca_path, options->cert_path, options->key_path, options->server_name };
 	transport_options = (struct vdi_rpc_client_options) {

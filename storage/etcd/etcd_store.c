@@ -798,8 +798,10 @@ vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_stor
 	struct vd_etcd	      *client = NULL;
 	vd_status	       status;
 
-	if (options == NULL || options->size != sizeof *options || options->etcd == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the options of an etcd store are not filled as this library knows them");
+	VDI_REQUIRE(env, reterr);
+	VDI_REQUIRE(ret_store, reterr);
+	VDI_REQUIRE_OPTIONS(options, reterr);
+	VDI_REQUIRE(options->etcd, reterr);
 	if (options->call_timeout.ns <= 0 || options->compaction_interval.ns < 0 || options->start_timeout.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the times of an etcd store must not be negative, and a call needs some");
 	VDI_TRY(vd_etcd_open(env, options->etcd, &client, reterr));

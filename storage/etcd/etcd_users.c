@@ -121,6 +121,8 @@ vd_status vd_etcd_role_grant(struct vd_etcd *client, const struct vd_etcd_call *
 	Etcdserverpb__AuthRoleGrantPermissionRequest request = ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
 	Authpb__Permission			     granted = AUTHPB__PERMISSION__INIT;
 
+	VDI_REQUIRE_BYTES(key, NULL);
+	VDI_REQUIRE_BYTES(range_end, NULL);
 	if (role == NULL || (unsigned) permission > VD_ETCD_READ_WRITE)
 		return VD_INVALID_ARGUMENT;
 	request.name = text(role);

@@ -114,6 +114,10 @@ void vdi_etcd_watch_unref(struct vd_etcd_watch *watch)
 
 static vd_status check_request(const struct vd_etcd_watch_request *request, struct vd_error *reterr)
 {
+	VDI_REQUIRE_BYTES(request->key, reterr);
+	VDI_REQUIRE_BYTES(request->range_end, reterr);
+	if (request->metadata_count)
+		VDI_REQUIRE(request->metadata, reterr);
 	if (request->key.size > KEY_AND_END_SIZE_MAX || request->range_end.size > KEY_AND_END_SIZE_MAX)
 		return vd_error_set(reterr, VD_TOO_BIG, "a watch's key and range_end have at most %u bytes", KEY_AND_END_SIZE_MAX);
 	if (request->ready == NULL)
@@ -161,6 +165,9 @@ vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_
 	struct vd_etcd_watch	  *watch;
 	vd_status		   status;
 
+	VDI_REQUIRE(client, reterr);
+	VDI_REQUIRE(request, reterr);
+	VDI_REQUIRE(ret_watch, reterr);
 	VDI_TRY(check_request(request, reterr));
 	status = vdi_etcd_watch_set_get(client, &set);
 	if (status != VD_OK)
@@ -201,6 +208,7 @@ vd_status vd_etcd_watch_progress(struct vd_etcd_watch *watch)
 {
 	vd_status status = VD_OK;
 
+	VDI_REQUIRE(watch, NULL);
 	vdi_lock_acquire(&watch->lock);
 	if (watch->set)
 		vdi_etcd_watch_set_command(watch->set, watch, VDI_ETCD_WATCH_WANT_PROGRESS);
@@ -214,10 +222,14 @@ vd_status vd_etcd_request_progress(struct vd_etcd *client, const struct vd_etcd_
 {
 	static const struct vd_etcd_call plain = { 0 };
 	struct vdi_etcd_watch_set	*set;
-	vd_status			 status = vdi_etcd_watch_set_get(client, &set);
+	vd_status			 status;
 
+	VDI_REQUIRE(client, reterr);
 	if (call == NULL)
 		call = &plain;
+	if (call->metadata_count)
+		VDI_REQUIRE(call->metadata, reterr);
+	status = vdi_etcd_watch_set_get(client, &set);
 	if (status == VD_OK)
 		status = vdi_etcd_watch_set_request_progress(set, call->require_leader, call->metadata, call->metadata_count);
 	if (status != VD_OK)
@@ -259,6 +271,8 @@ vd_status vd_etcd_watch_next(struct vd_etcd_watch *watch, struct vd_etcd_watch_r
 {
 	vd_status status = VD_OK;
 
+	VDI_REQUIRE(watch, reterr ? &reterr->error : NULL);
+	VDI_REQUIRE(ret_response, reterr ? &reterr->error : NULL);
 	vdi_etcd_watch_batch_free(watch->lent);
 	watch->lent = NULL;
 	vdi_lock_acquire(&watch->lock);

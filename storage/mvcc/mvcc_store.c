@@ -394,12 +394,13 @@ static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_m
 {
 	struct vd_mvcc_options copy = VD_MVCC_OPTIONS_INIT;
 
-	if (options && options->size != sizeof *options)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "mvcc: the options have an unknown size");
-	if (options)
+	if (options) {
+		VDI_REQUIRE_OPTIONS(options, reterr);
 		copy = *options;
-	if (copy.in_flight_max == 0 || copy.history_bytes < 0 || copy.history_window.ns < 0 || copy.quota_bytes < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "mvcc: an option is outside its range");
+	}
+	if (copy.in_flight_max == 0 || copy.history_bytes < 0 || copy.history_window.ns < 0 || copy.quota_bytes < 0 || copy.progress_interval.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "mvcc: in_flight_max must be above 0, history_bytes, history_window, quota_bytes and progress_interval 0 or more");
 	*ret_options = copy;
 	return VD_OK;
 }
@@ -497,7 +498,7 @@ vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc
 	vd_status	       status;
 
 	if (env == NULL || ret_store == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "mvcc: an argument is missing");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "vd_store_open_mvcc: %s is NULL", env ? "ret_store" : "env");
 	VDI_TRY(copy_options(options, &checked, reterr));
 	mvcc = VDI_NEW(struct vdi_mvcc);
 	if (mvcc == NULL)
