@@ -13,9 +13,9 @@
 #include "candidates.h"
 #include "env.h"
 #include "informer_index.h"
+#include "informer_queue.h"
 
 #define REOPEN_DELAY VD_SECONDS(1)
-#define QUEUE_MAX 256
 #define TURN_MAX 64
 
 struct vd_informer_registration {
@@ -27,14 +27,6 @@ struct vd_informer_registration {
 	vd_mono				 resync_due;
 	void (*removed)(void *arg);
 	void *removed_arg;
-};
-
-struct queued {
-	enum vd_watch_type type;
-	bool		   initial;
-	bool		   initial_events_end;
-	vd_rev		   revision;
-	struct vd_object  *object; /* a reference, or NULL */
 };
 
 struct vd_informer {
@@ -61,10 +53,7 @@ struct vd_informer {
 	void (*closed)(void *arg);
 	void *closed_arg;
 	struct vd_informer_registration *arrivals; /* not seen by the actor yet, newest first */
-	struct queued  queue[QUEUE_MAX];
-	size_t	       queue_start;
-	size_t	       queue_count;
-	bool	       is_full;	   /* the watch was refused room */
+	struct vdi_informer_queue queue;
 	bool	       has_ended;  /* the watch, behind what is queued */
 	vd_status      end_reason;
 	bool	       watch_open; /* a watcher that was not closed yet */
@@ -290,7 +279,7 @@ static vd_status finish_fill(struct vd_informer *informer, vd_rev revision)
 	return VD_OK;
 }
 
-static vd_status take_event(struct vd_informer *informer, const struct queued *event)
+static vd_status take_event(struct vd_informer *informer, const struct vdi_informer_event *event)
 {
 	vd_status status = VD_OK;
 
@@ -403,17 +392,10 @@ static vd_mono resync(struct vd_informer *informer)
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct vd_informer *informer = arg;
-	size_t		    taken = 0;
+	size_t		    taken;
 
 	vdi_lock_acquire(&informer->lock);
-	for (; taken < count && informer->queue_count < QUEUE_MAX; taken++) {
-		const struct vd_watch_event *event = &events[taken];
-
-		informer->queue[(informer->queue_start + informer->queue_count++) % QUEUE_MAX] = (struct queued) {
-			event->type, event->initial, event->initial_events_end, event->revision, event->object ? vd_object_ref(event->object) : NULL
-		};
-	}
-	informer->is_full = taken < count;
+	taken = vdi_informer_queue_put(&informer->queue, events, count);
 	vd_actor_wake(informer->actor);
 	vdi_lock_release(&informer->lock);
 	return taken;
@@ -443,19 +425,19 @@ static void ended(void *arg, vd_status reason)
 /* The actor. What is queued of it is forgotten. */
 static void close_watch(struct vd_informer *informer)
 {
-	struct vd_object  *dropped[QUEUE_MAX];
-	struct vd_watcher *watcher;
-	size_t		   count = 0;
+	struct vdi_informer_event dropped[VDI_INFORMER_QUEUE_MAX];
+	struct vd_watcher	 *watcher;
+	size_t			  count;
+	bool			  has_room;
 
 	vdi_lock_acquire(&informer->lock);
 	watcher = informer->watcher;
 	informer->watcher = NULL;
-	for (; informer->queue_count; informer->queue_count--)
-		dropped[count++] = informer->queue[(informer->queue_start + informer->queue_count - 1) % QUEUE_MAX].object;
+	count = vdi_informer_queue_take(&informer->queue, dropped, VDI_INFORMER_QUEUE_MAX, &has_room);
 	informer->has_ended = false;
 	vdi_lock_release(&informer->lock);
 	for (size_t i = 0; i < count; i++)
-		vd_object_unref(dropped[i]);
+		vd_object_unref(dropped[i].object);
 	if (watcher)
 		vd_watcher_close(watcher, watch_closed, informer);
 }
@@ -480,7 +462,7 @@ static vd_status open_watch(struct vd_informer *informer)
 	}
 	vdi_lock_acquire(&informer->lock);
 	informer->watch_open = true;
-	informer->is_full = false;
+	informer->queue.is_full = false;
 	vdi_lock_release(&informer->lock);
 	status = vd_cacher_watch(informer->cacher, &options, &sink, &watcher, NULL);
 	vdi_lock_acquire(&informer->lock);
@@ -494,20 +476,13 @@ static vd_status open_watch(struct vd_informer *informer)
 
 /* ---- The actor ---- */
 
-static size_t take_queued(struct vd_informer *informer, struct queued *events)
+static size_t take_queued(struct vd_informer *informer, struct vdi_informer_event *events)
 {
 	bool   has_room_again;
-	size_t count = 0;
+	size_t count;
 
 	vdi_lock_acquire(&informer->lock);
-	while (count < TURN_MAX && informer->queue_count) {
-		events[count++] = informer->queue[informer->queue_start];
-		informer->queue_start = (informer->queue_start + 1) % QUEUE_MAX;
-		informer->queue_count--;
-	}
-	has_room_again = count && informer->is_full;
-	if (has_room_again)
-		informer->is_full = false;
+	count = vdi_informer_queue_take(&informer->queue, events, TURN_MAX, &has_room_again);
 	vdi_lock_release(&informer->lock);
 	/* Only this actor closes it. */
 	if (has_room_again && informer->watcher)
@@ -522,7 +497,7 @@ static bool take_end(struct vd_informer *informer)
 	vd_status reason;
 
 	vdi_lock_acquire(&informer->lock);
-	has_ended = informer->has_ended && informer->queue_count == 0;
+	has_ended = informer->has_ended && informer->queue.count == 0;
 	reason = informer->end_reason;
 	vdi_lock_release(&informer->lock);
 	if (!has_ended)
@@ -536,9 +511,9 @@ static bool take_end(struct vd_informer *informer)
 
 static void take_events(struct vd_informer *informer)
 {
-	struct queued events[TURN_MAX];
-	size_t	      count = take_queued(informer, events);
-	vd_status     status = VD_OK;
+	struct vdi_informer_event events[TURN_MAX];
+	size_t			  count = take_queued(informer, events);
+	vd_status		  status = VD_OK;
 
 	for (size_t i = 0; i < count; i++) {
 		if (status == VD_OK)

@@ -1,0 +1,31 @@
+/* The events that a watch has delivered to an informer and its actor has not taken yet: bounded, in order, with a reference of each object. The owner locks. */
+#ifndef VDI_INFORMER_QUEUE_H
+#define VDI_INFORMER_QUEUE_H
+
+#include <vedette/watch.h>
+
+#include "base.h"
+
+#define VDI_INFORMER_QUEUE_MAX 256
+
+struct vdi_informer_event {
+	enum vd_watch_type type;
+	bool		   initial;
+	bool		   initial_events_end;
+	vd_rev		   revision;
+	struct vd_object  *object; /* a reference, or NULL */
+};
+
+struct vdi_informer_queue {
+	struct vdi_informer_event events[VDI_INFORMER_QUEUE_MAX];
+	size_t			  start;
+	size_t			  count;
+	bool			  is_full; /* the watch was refused room */
+};
+
+/* Takes as many of the events as there is room for, and returns how many. */
+size_t vdi_informer_queue_put(struct vdi_informer_queue *queue, const struct vd_watch_event *events, size_t count);
+/* Moves at most max events out, with their references. *ret_has_room_again: the watch was refused room and may be resumed. */
+size_t vdi_informer_queue_take(struct vdi_informer_queue *queue, struct vdi_informer_event *events, size_t max, bool *ret_has_room_again);
+
+#endif
