@@ -125,6 +125,21 @@ bool vdi_field_check_knows(const struct vdi_resource *resource)
 	return message_of(resource) != NULL;
 }
 
+vd_status vdi_field_check_metadata(const struct vdi_node *metadata, struct vd_error *reterr)
+{
+	struct vdi_out	text = VDI_OUT_INIT;
+	struct vd_error error = { 0 };
+	vd_status	status = VD_NOMEM;
+
+	vdi_tree_write(&text, metadata);
+	if (!text.failed)
+		status = scan(vdi_k8s_object_meta(), vdi_out_slice(&text), NULL, NULL, &error);
+	vdi_out_fini(&text);
+	if (status == VD_BAD_REQUEST)
+		return vd_error_set(reterr, status, "metadata.%s", error.message);
+	return status == VD_NOMEM ? VD_NOMEM : VD_OK; /* what is too large is told elsewhere */
+}
+
 /* The paths of what was there, and who hears of the others. */
 struct news {
 	struct vdi_hash		   known; /* texts */

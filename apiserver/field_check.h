@@ -19,4 +19,8 @@ VDI_MUST_USE vd_status vdi_field_check_patched(const struct vdi_resource *resour
 /* Whether the kind has a table. */
 bool vdi_field_check_knows(const struct vdi_resource *resource);
 
+/* An object's metadata, of whatever kind, against the types of ObjectMeta: a Go client reads no list that has an item of others. VD_BAD_REQUEST with the member's path
+ * and its fault; VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_field_check_metadata(const struct vdi_node *metadata, struct vd_error *reterr);
+
 #endif

@@ -9,8 +9,10 @@
 #include "config_data.h"
 #include "crd.h"
 #include "deletion.h"
+#include "field_check.h"
 #include "json_number.h"
 #include "object_schema.h"
+#include "omit_empty.h"
 #include "tree_patch.h"
 #include "table.h"
 #include "validate.h"
@@ -68,9 +70,16 @@ static bool write_whole_numbers(struct vdi_tree *tree, struct vdi_node *node)
 	return size == 0 || vdi_tree_take_text(tree, (struct vd_bytes) { text, size }, &node->text);
 }
 
-static vd_status normalize_numbers(struct edit_state *state, struct vdi_node *root)
+/* What was sent, as upstream's decoder makes it. */
+static vd_status normalize(struct edit_state *state, struct vdi_node *root)
 {
-	return state->edit->resource->built_in || write_whole_numbers(state->tree, root) ? VD_OK : no_memory(state);
+	const struct vdi_resource *resource = state->edit->resource;
+
+	if (state->edit->part == VDI_EDIT_SCALE)
+		vdi_omit_empty_metadata(state->tree, root);
+	else
+		vdi_omit_empty(resource, state->tree, root);
+	return resource->built_in || write_whole_numbers(state->tree, root) ? VD_OK : no_memory(state);
 }
 
 static vd_status set_text(struct edit_state *state, struct vdi_node *object, const char *name, struct vd_bytes text)
@@ -157,6 +166,8 @@ static vd_status check_types(struct edit_state *state, const struct vdi_node *me
 {
 	static const char *const texts[] = { "name", "generateName", "namespace", "uid", "resourceVersion" };
 	static const char *const maps[] = { "labels", "annotations" };
+	struct vd_error		 error = { 0 };
+	vd_status		 status;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(maps); i++)
 		fill_nulls(vdi_tree_get(state->tree, metadata, key(maps[i])));
@@ -172,7 +183,13 @@ static vd_status check_types(struct edit_state *state, const struct vdi_node *me
 			return wrong_type(state, maps[i], "a map of strings");
 	if (!all_strings(vdi_tree_get(state->tree, metadata, key("finalizers")), VDI_NODE_ARRAY))
 		return wrong_type(state, "finalizers", "a list of strings");
-	return VD_OK;
+	status = vdi_tree_is(metadata, VDI_NODE_OBJECT) ? vdi_field_check_metadata(metadata, &error) : VD_OK;
+	if (status == VD_NOMEM)
+		return no_memory(state);
+	if (status != VD_OK)
+		vdi_http_status_set(state->status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: %s", state->edit->resource->kind,
+				    state->edit->resource->version, state->edit->resource->kind, error.message);
+	return status == VD_OK ? VD_OK : VD_INVALID;
 }
 
 /* Both are objects afterwards. */
@@ -381,7 +398,7 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 	struct vdi_node		  *root, *metadata;
 
 	VDI_TRY(parse(state, state->edit->body, &root));
-	VDI_TRY(normalize_numbers(state, root));
+	VDI_TRY(normalize(state, root));
 	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
 	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, VD_BYTES_NONE, edited, state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
@@ -445,7 +462,7 @@ static vd_status wanted(struct edit_state *state, struct vd_bytes present, struc
 
 	if (state->edit->patch == VDI_PATCH_NONE) {
 		VDI_TRY(parse(state, state->edit->body, ret_root));
-		return normalize_numbers(state, *ret_root);
+		return normalize(state, *ret_root);
 	}
 	VDI_TRY(parse(state, present, ret_root));
 	status = vdi_tree_parse(state->tree, state->edit->body, &patch, &error);
@@ -458,7 +475,7 @@ static vd_status wanted(struct edit_state *state, struct vd_bytes present, struc
 	else if (status == VD_OK)
 		status = vdi_patch_strategic(state->tree, *ret_root, patch, &error);
 	VDI_TRY(patch_fault(state, status, &error));
-	return (*ret_root)->kind == VDI_NODE_OBJECT ? normalize_numbers(state, *ret_root) : bad(state, "the patched object is not an object");
+	return (*ret_root)->kind == VDI_NODE_OBJECT ? normalize(state, *ret_root) : bad(state, "the patched object is not an object");
 }
 
 /* Upstream's strategies let Kubernetes' own kinds be replaced whatever their version is, but neither custom ones nor definitions (AllowUnconditionalUpdate). */
@@ -466,7 +483,7 @@ static vd_status check_condition(struct edit_state *state, struct vd_bytes revis
 {
 	const struct vdi_resource *resource = state->edit->resource;
 
-	if ((resource->built_in && !vdi_crd_is(resource)) || (revision.size && !vd_bytes_equal(revision, key("0"))))
+	if ((resource->built_in && !resource->needs_version && !vdi_crd_is(resource)) || (revision.size && !vd_bytes_equal(revision, key("0"))))
 		return VD_OK;
 	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
 	vdi_http_status_cause(state->status, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
@@ -520,30 +537,13 @@ static vd_status keep(struct edit_state *state, struct vdi_node *object, const s
 	return vdi_tree_set(state->tree, object, key(name), vdi_tree_copy(state->tree, old)) ? VD_OK : no_memory(state);
 }
 
-/* Everything but metadata and status. */
-static bool same_content(struct edit_state *state, const struct vdi_node *a, const struct vdi_node *b)
-{
-	size_t count = 0, other = 0;
-
-	for (const struct vdi_node *member = a->first; member; member = member->next) {
-		if (vd_bytes_equal(member->key, key("metadata")) || vd_bytes_equal(member->key, key("status")))
-			continue;
-		count++;
-		if (!vdi_tree_equal(state->tree, member, vdi_tree_get(state->tree, b, member->key)))
-			return false;
-	}
-	for (const struct vdi_node *member = b->first; member; member = member->next)
-		other += !vd_bytes_equal(member->key, key("metadata")) && !vd_bytes_equal(member->key, key("status"));
-	return count == other;
-}
-
 static vd_status follow_generation(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata, const struct vdi_node *old_root,
 				   const struct vdi_node *old_metadata)
 {
 	int64_t generation = vdi_tree_int_of(vdi_tree_get(state->tree, old_metadata, key("generation")), 0);
 
 	VDI_TRY(keep(state, metadata, old_metadata, "generation"));
-	if (!state->edit->resource->has_generation || same_content(state, root, old_root))
+	if (!state->edit->resource->has_generation || vdi_omit_same_content(state->edit->resource, state->tree, root, old_root))
 		return VD_OK;
 	return vdi_tree_set(state->tree, metadata, key("generation"), vdi_tree_new_int(state->tree, generation + 1)) ? VD_OK : no_memory(state);
 }
@@ -796,11 +796,11 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 	metadata = vdi_tree_get(state->tree, root, key("metadata"));
 	(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
 	(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, old_root, key("metadata")), key("resourceVersion"));
-	edited->unchanged = vdi_tree_equal(state->tree, root, old_root);
+	edited->unchanged = vdi_omit_same(state->edit->resource, state->tree, root, old_root);
 	if (edited->unchanged && state->edit->resource->schema) { /* it may have been without its defaults */
 		VDI_TRY(parse(state, current, &stored_root));
 		(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, stored_root, key("metadata")), key("resourceVersion"));
-		edited->unchanged = vdi_tree_equal(state->tree, root, stored_root);
+		edited->unchanged = vdi_omit_same(state->edit->resource, state->tree, root, stored_root);
 	}
 	edited->finished = vdi_deletion_is_over(state->edit->resource, state->tree, root, old_root);
 	VDI_TRY(set_stored_version(state, root));

@@ -91,6 +91,7 @@ struct vdi_resource {
 	int64_t			    ttl_s;	   /* of new objects; 0: none */
 	enum vdi_name_rule	    name_rule;
 	bool			    namespaced;
+	bool			    needs_version; /* a built-in kind whose replacement must name the version it replaces */
 	bool			    built_in;	   /* strategic merge patches are understood */
 	bool			    has_status;	   /* a status subresource */
 	bool			    has_scale;

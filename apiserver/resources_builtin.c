@@ -265,7 +265,7 @@ const struct vdi_resource vdi_resources_built_in[] = {
 	  .name_rule = VDI_NAME_CRON_JOB, .has_status = true, .has_generation = true, COLUMNS(cron_job_columns) },
 	{ KIND("batch", "Job", "jobs", "job", "jobs"), .categories = { "all" }, .namespaced = true, .has_status = true, .has_generation = true,
 	  COLUMNS(job_columns), FIELDS(job_fields) },
-	{ KIND("coordination.k8s.io", "Lease", "leases", "lease", "leases"), .namespaced = true, COLUMNS(lease_columns) },
+	{ KIND("coordination.k8s.io", "Lease", "leases", "lease", "leases"), .namespaced = true, .needs_version = true, COLUMNS(lease_columns) },
 	{ KIND("discovery.k8s.io", "EndpointSlice", "endpointslices", "endpointslice", "endpointslices"), .namespaced = true,
 	  .has_generation = true, COLUMNS(endpoint_slice_columns) },
 };

@@ -10,6 +10,9 @@ static const struct vdi_resource deployments = { .group = "apps", .version = "v1
 static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true, .has_status = true,
 					     .has_scale = true, .has_generation = true };
 
+static const struct vdi_resource leases = { .group = "coordination.k8s.io", .version = "v1", .kind = "Lease", .plural = "leases", .namespaced = true, .built_in = true,
+					    .needs_version = true };
+
 /* 2026-05-28T20:26:40Z */
 #define NOW ((vd_wall) { (int64_t) 1780000000 * 1000000000 })
 
@@ -18,6 +21,7 @@ static const struct vdi_resource widgets = { .group = "example.com", .version = 
 
 static const char map[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"," META ",\"data\":{\"k\":\"v\"}}";
 static const char deployment[] = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"," META ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
+static const char lease[] = "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\"," META ",\"spec\":{}}";
 static const char widget[] = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"," META ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
 static const char namespace[] = "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\"," NAMESPACE_META ",\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"phase\":\"Active\"}}";
 
@@ -93,6 +97,8 @@ static void r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version(v
 		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
 		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"replicas\":5}}", 0, "\"replicas\":5" },
 		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"replicas\":6}}", 0, "\"replicas\":6" },
+		{ &leases, lease, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"}}", 422, "leases.coordination.k8s.io \"a\" is invalid: " UNCONDITIONAL },
+		{ &leases, lease, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"holderIdentity\":\"h\"}}", 0, "\"holderIdentity\":\"h\"" },
 		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":4}}", 0, "\"replicas\":4" },
 	};
 
@@ -149,6 +155,74 @@ static void a_custom_kinds_whole_numbers_are_stored_as_such(void **state)
 		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_IS("[1.5,1e-3,18446744073709551616,\"1.0\"]"), 0, "[1.5,1e-3,18446744073709551616,\"1.0\"]" },
 		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"x\":1.0}}", 0, "\"x\":1}" },
 		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"add\",\"path\":\"/spec/x\",\"value\":1e1}]", 0, "\"x\":10}" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+/* rules: R-135. What says the same in other words is no change: no write, and metadata.generation stays. */
+static void r135_absent_null_and_empty_are_no_change(void **state)
+{
+#define UPDATED(more) "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":1" more "}"
+	static const struct {
+		struct row row;
+		bool	   unchanged;
+	} rows[] = {
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"labels\":{},\"finalizers\":[],\"ownerReferences\":null},\"data\":{\"k\":\"v\"},\"binaryData\":{}}" }, true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"annotations\":{}}}" }, true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"immutable\":false}" }, false },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"data\":{\"l\":\"\"}}" }, false },
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, UPDATED(",\"paused\":false,\"minReadySeconds\":0,\"strategy\":{}}") }, true },
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, UPDATED("},\"status\":{}") }, true },
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}" }, true }, /* the default is 1 */
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, UPDATED(",\"revisionHistoryLimit\":0}") }, false },
+		{ { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"labels\":{}}}" }, true },
+		{ { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"x\":{}}}" }, false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_edited      edited;
+		struct vdi_http_status status;
+
+		assert_status(edit(&rows[i].row, &edited, &status), VD_OK);
+		vdi_out_bytes(&edited.text, (struct vd_bytes) { "", 1 });
+		if (edited.unchanged != rows[i].unchanged)
+			fail_msg("%s: %s", rows[i].row.body, edited.text.data);
+		if (rows[i].row.resource->has_generation)
+			assert_true((strstr(edited.text.data, "\"generation\":1") != NULL) == rows[i].unchanged);
+		vdi_edited_fini(&edited);
+	}
+}
+
+/* A status that is part of the content moves the generation, one that is written apart does not. */
+static void the_generation_follows_the_content(void **state)
+{
+	static const struct vdi_resource whole = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true, .has_generation = true };
+	static const struct row rows[] = {
+		{ &whole, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0, "\"generation\":2" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0, "\"generation\":1" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}", 0, "\"generation\":1" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
+/* Metadata of another type than ObjectMeta's would make lists of custom objects unreadable to every Go client. */
+static void metadata_of_custom_kinds_has_types(void **state)
+{
+#define WIDGET_WITH(more) "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"," more "}}"
+#define OWNER(more) "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"q\"," more "}]"
+#define NOT_WIDGET "Widget in version \"v1\" cannot be handled as a Widget: metadata."
+	static const struct row rows[] = {
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH(OWNER("\"controller\":\"yes\"")), 400, NOT_WIDGET "ownerReferences[0].controller: is neither true nor false" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH(OWNER("\"blockOwnerDeletion\":1")), 400, NOT_WIDGET "ownerReferences[0].blockOwnerDeletion" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"managedFields\":\"x\""), 400, NOT_WIDGET "managedFields: is not a list" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"creationTimestamp\":\"x\""), 400, NOT_WIDGET "creationTimestamp" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"generation\":1.5"), 400, NOT_WIDGET "generation" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{" OWNER("\"controller\":5") "}}", 400, NOT_WIDGET "ownerReferences[0].controller" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH(OWNER("\"controller\":true")), 0, "\"controller\":true" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -266,6 +340,9 @@ int main(void)
 		cmocka_unit_test(h347_a_scale_is_a_number_that_there_can_be),
 		cmocka_unit_test(h347_a_scale_without_a_number_is_zero),
 		cmocka_unit_test(a_custom_kinds_whole_numbers_are_stored_as_such),
+		cmocka_unit_test(r135_absent_null_and_empty_are_no_change),
+		cmocka_unit_test(the_generation_follows_the_content),
+		cmocka_unit_test(metadata_of_custom_kinds_has_types),
 		cmocka_unit_test(h348_a_status_comes_in_an_object_of_the_kind),
 		cmocka_unit_test(r667_what_holds_a_namespace_is_somebodys),
 		cmocka_unit_test(h101_the_longest_sentence_is_not_cut),
