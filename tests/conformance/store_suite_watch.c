@@ -190,6 +190,45 @@ static void e333_to_e338_a_hundred_catch_up(void **state)
 		watch_close(&watchers[i]);
 }
 
+/* The key that all other keys begin with, in each place of the history: first, in the middle, last. What a chunk of the history has in common is that key itself. */
+static void e336_a_key_that_others_begin_with(void **state)
+{
+	static const char *const orders[][5] = { { "p", "p/1", "p/2", "p/3", "p/4" }, { "p/1", "p/2", "p", "p/3", "p/4" }, { "p/1", "p/2", "p/3", "p/4", "p" } };
+	struct store_fixture	*f = *state;
+	struct watcher		 watcher;
+	vd_rev			 first = 2;
+
+	for (size_t order = 0; order < VDI_ARRAY_SIZE(orders); order++) {
+		vd_rev at = 0;
+		char   expected[64];
+
+		for (vd_rev i = 0; i < 5; i++) {
+			put(f, orders[order][i], "/1"); /* a value that looks like the rest of another key */
+			if (strcmp(orders[order][i], "p") == 0)
+				at = first + i;
+		}
+		for (vd_rev start = first; start <= at; start++) {
+			snprintf(expected, sizeof expected, order ? "%lld: p=/1(/1)" : "%lld: +p=/1", (long long) at);
+			watch_range(f, &watcher, "p", NULL, start);
+			expect_watch(&watcher, 100, expected);
+			assert_true(watch_is_quiet(&watcher));
+			watch_close(&watcher);
+			/* As an interval of that one key, and of all that is before its children. */
+			watch_range(f, &watcher, "p", "p/", start);
+			expect_watch(&watcher, 100, expected);
+			watch_close(&watcher);
+		}
+		first += 5;
+	}
+	/* Nothing between the key and its children, and nothing behind them. */
+	watch_range(f, &watcher, "p!", "p.", 2);
+	assert_true(watch_is_quiet(&watcher));
+	watch_close(&watcher);
+	watch_range(f, &watcher, "o", "p", 2);
+	assert_true(watch_is_quiet(&watcher));
+	watch_close(&watcher);
+}
+
 /* TestWatchCompacted. */
 static void e334_a_start_below_the_compaction_is_told(void **state)
 {
@@ -735,6 +774,7 @@ const struct CMUnitTest store_suite_watch_tests[] = {
 	cmocka_unit_test(e328_no_wake_is_lost),
 	cmocka_unit_test(e335_a_start_at_the_compaction_works),
 	cmocka_unit_test(e343_no_previous_record_at_the_compaction),
+	cmocka_unit_test(e336_a_key_that_others_begin_with),
 	cmocka_unit_test(e336_batches_are_bounded),
 	cmocka_unit_test(e339_filters),
 	cmocka_unit_test(e340_a_future_start),

@@ -634,6 +634,76 @@ static void fragments_beyond_the_buffer_are_delivered_by_whole_revisions(void **
 	watch_world_free(&world);
 }
 
+#define PIECES 30
+
+/* Piece by piece, all of one revision, and together twice as much as the buffer takes. */
+static void send_pieces(struct watch_world *world, struct watch_reader *reader, struct rpc_script_call *stream, int64_t id, vd_rev revision)
+{
+	for (int i = 0; i < PIECES; i++) {
+		char		   key[16];
+		struct watch_event event = { .key = key, .mod_rev = revision, .value_size = 1000 };
+
+		snprintf(key, sizeof key, "k%02d", i);
+		watch_reader_expect(world, reader, ""); /* nothing of it before all of it is there */
+		watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 50, .fragment = i + 1 < PIECES, .events = &event, .event_count = 1 });
+	}
+	watch_world_run(world);
+}
+
+static void expect_pieces(struct watch_reader *reader, vd_rev revision)
+{
+	struct vd_etcd_watch_response response;
+
+	assert_status(vd_etcd_watch_next(reader->watch, &response, NULL), VD_OK);
+	assert_int_equal(response.event_count, PIECES);
+	for (int i = 0; i < PIECES; i++) {
+		char key[16];
+
+		snprintf(key, sizeof key, "k%02d", i);
+		assert_true(vd_bytes_equal(vd_kv_key(response.events[i].kv), vd_bytes_of(key)));
+		assert_int_equal(response.events[i].kv->mod_rev, revision);
+		assert_int_equal(response.events[i].kv->sub, i);
+	}
+}
+
+/* A transaction is whole or not there, however large it is: by itself, and behind revisions that are delivered before it is complete. rules: E-275, E-276 */
+static void e345_a_fragmented_transaction_beyond_the_buffer_is_whole(void **state)
+{
+	static const struct watch_event small = { .key = "k", .mod_rev = 6, .value_size = 10 };
+	struct watch_world		world = watch_world_new(18, BUFFER_BYTES);
+	struct watch_reader		reader;
+	struct rpc_script_call	       *stream;
+
+	assert_true(PIECES * 1000 > 3 * BUFFER_BYTES / 2);
+	watch_reader_open(&world, &reader, "k", 1);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 50);
+	send_pieces(&world, &reader, stream, 0, 5);
+	expect_pieces(&reader, 5);
+	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0);
+	watch_reader_expect(&world, &reader, "");
+	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 6);
+	watch_created(stream, 1, 50);
+	/* In one response with a small one: that one need not wait, the other must. */
+	watch_answer(stream, &(struct watch_answer) { .id = 1, .revision = 50, .fragment = true, .events = &small, .event_count = 1 });
+	for (int i = 0; i < PIECES; i++) {
+		struct watch_event event = { .key = "k", .mod_rev = 7, .value_size = 1000 };
+
+		watch_answer(stream, &(struct watch_answer) { .id = 1, .revision = 50, .fragment = true, .events = &event, .event_count = 1 });
+	}
+	watch_reader_expect(&world, &reader, "6");
+	rpc_script_cut(world.script, 0);
+	stream = watch_world_stream(&world);
+	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 7); /* from its beginning */
+	watch_created(stream, 0, 50);
+	send_pieces(&world, &reader, stream, 0, 7);
+	expect_pieces(&reader, 7);
+	watch_reader_expect(&world, &reader, "");
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
 static void e238_compaction_while_parked_comes_after_the_buffered_events(void **state)
 {
 	struct watch_world	world = watch_world_new(19, BUFFER_BYTES);
@@ -801,6 +871,7 @@ int main(void)
 		cmocka_unit_test(e232_a_full_buffer_parks_the_watch_and_no_one_else),
 		cmocka_unit_test(a_response_larger_than_the_buffer_is_whole),
 		cmocka_unit_test(fragments_beyond_the_buffer_are_delivered_by_whole_revisions),
+		cmocka_unit_test(e345_a_fragmented_transaction_beyond_the_buffer_is_whole),
 		cmocka_unit_test(e238_compaction_while_parked_comes_after_the_buffered_events),
 		cmocka_unit_test(a_parked_watch_survives_the_loss_of_its_stream),
 		cmocka_unit_test(an_idle_watch_takes_less_than_512_bytes),

@@ -3,8 +3,11 @@
 
 #include <zlib.h>
 
+#include "actor_sim.h"
 #include "alloc.h"
+#include "env.h"
 #include "history.h"
+#include "rand.h"
 #include "watch_frame.h"
 
 /* Of one version, as any kind that is built in. */
@@ -38,8 +41,8 @@ static void world_free(struct world *world)
 	vd_codec_free(world->codec);
 }
 
-/* What is in a frame is text; packed or not. */
-static void assert_holds(const struct vd_blob *frame, bool is_packed, const char *text)
+/* What is in a frame, packed or not. */
+static void assert_holds(const struct vd_blob *frame, bool is_packed, struct vd_bytes expected)
 {
 	struct vd_bytes content = vdi_frame_content(frame);
 	char		unpacked[1000];
@@ -52,7 +55,7 @@ static void assert_holds(const struct vd_blob *frame, bool is_packed, const char
 		inflateEnd(&stream);
 		content = (struct vd_bytes) { unpacked, stream.total_out };
 	}
-	assert_true(vd_bytes_equal(content, vd_bytes_of(text)));
+	assert_true(vd_bytes_equal(content, expected));
 }
 
 static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
@@ -72,15 +75,15 @@ static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 	assert_ptr_equal(frames[0], frames[1]);
 	assert_int_equal(packed[0].packed, sizeof text - 1); /* who made it has worked for it */
 	assert_int_equal(packed[1].packed, 0);
-	assert_holds(frames[0], true, text);
+	assert_holds(frames[0], true, vd_bytes_of(text));
 	assert_int_equal(vdi_frame_unpacked_size(frames[0]), sizeof text - 1);
 	/* The plain one is another. */
 	assert_status(vdi_watch_frame_get(&plain, &world.event, &one), VD_OK);
 	assert_ptr_not_equal(one, frames[0]);
-	assert_holds(one, false, text);
+	assert_holds(one, false, vd_bytes_of(text));
 	/* For oneself it is plain in either case: whoever asked packs it with others. */
 	assert_status(vdi_watch_frame_new(&packed[0], &world.event, &own), VD_OK);
-	assert_holds(own, false, text);
+	assert_holds(own, false, vd_bytes_of(text));
 	vd_blob_unref(own);
 	vd_blob_unref(one);
 	for (int i = 0; i < 2; i++) {
@@ -114,6 +117,105 @@ static void r640_who_shares_and_who_does_not(void **state)
 	own.shared = NULL; /* an initial event */
 	assert_false(vdi_watch_frame_is_shared(&form, &own));
 	world_free(&world);
+}
+
+#define FORMS (2 * 2 * 2 * 2 * 3 * 3)
+
+/* Number of a form: what a watch can ask for, and whether its stream is compressed. */
+static struct vdi_watch_form form_of(unsigned number, const struct vd_env *env, struct vdi_packer *packer)
+{
+	static const enum vdi_form forms[] = { VDI_FORM_OBJECT, VDI_FORM_TABLE, VDI_FORM_METADATA };
+	struct vdi_watch_form	   form = { .resource = &plain_resource, .env = env };
+
+	form.packer = number % 2 ? packer : NULL;
+	form.negotiated.v1beta1 = number / 2 % 2;
+	form.header_due = number / 4 % 2;
+	form.include = (uint8_t) (number / 8 % 3);
+	form.negotiated.form = forms[number / 24 % 3];
+	form.negotiated.protobuf = number / 72 && form.negotiated.form != VDI_FORM_TABLE; /* there is none */
+	return form;
+}
+
+/* What the watch would get if it was the only one. */
+static struct vd_blob *frame_alone(const struct vdi_watch_form *form, const struct vd_watch_event *event)
+{
+	struct vdi_watch_form alone = *form;
+	struct vd_blob	     *frame;
+
+	alone.packer = NULL;
+	assert_status(vdi_watch_frame_new(&alone, event, &frame), VD_OK);
+	return frame;
+}
+
+/* As http_watch.c does it. */
+static void assert_frame(struct vdi_watch_form form, const struct vd_watch_event *event)
+{
+	bool		is_shared = vdi_watch_frame_is_shared(&form, event);
+	bool		is_packed = is_shared && form.packer;
+	struct vd_blob *expected = frame_alone(&form, event), *frame;
+
+	assert_status(is_shared ? vdi_watch_frame_get(&form, event, &frame) : vdi_watch_frame_new(&form, event, &frame), VD_OK);
+	assert_holds(frame, is_packed, vdi_frame_content(expected));
+	vd_blob_unref(frame);
+	vd_blob_unref(expected);
+}
+
+/* Watches of all forms side by side on one event, in any order, each as ADDED, MODIFIED and DELETED: whoever made a frame that another one is given, its bytes are the
+ * other one's. */
+static void r570_r640_every_watch_gets_its_own_form(void **state)
+{
+	static const enum vd_watch_type types[] = { VD_WATCH_ADDED, VD_WATCH_MODIFIED, VD_WATCH_DELETED };
+	struct vd_env		       *env;
+	struct vdi_packer	       *packer;
+	struct vdi_rand			rand;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_packer_new(&packer), VD_OK);
+	vdi_rand_init(&rand, 1);
+	for (unsigned round = 0; round < 40; round++) {
+		struct world world = world_new();
+
+		for (unsigned i = 0; i < 2 * FORMS; i++) {
+			world.event.type = types[vdi_rand_below(&rand, 3)];
+			assert_frame(form_of((unsigned) vdi_rand_below(&rand, FORMS), env, packer), &world.event);
+		}
+		world_free(&world);
+	}
+	vdi_packer_free(packer);
+	vd_env_free(env);
+}
+
+/* Tables with each includeObject on the same event: what they say of the object is not the same. */
+static void r640_tables_side_by_side(void **state)
+{
+	static const uint8_t  includes[] = { VDI_INCLUDE_NONE, VDI_INCLUDE_METADATA, VDI_INCLUDE_OBJECT };
+	static const char    *contents[] = { NULL, "\"object\":{\"kind\":\"PartialObjectMetadata\"", "\"object\":{\"kind\":\"ConfigMap\"" };
+	static const uint8_t  orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	struct vd_env	     *env;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	for (size_t order = 0; order < VDI_ARRAY_SIZE(orders); order++) {
+		struct world world = world_new();
+
+		for (unsigned i = 0; i < 6; i++) { /* each twice: made, and perhaps given again */
+			unsigned	      which = orders[order][i % 3];
+			struct vdi_watch_form form = { .resource = &plain_resource, .env = env, .include = includes[which] };
+			struct vd_blob	     *frame;
+			struct vd_bytes	      content;
+
+			form.negotiated.form = VDI_FORM_TABLE;
+			if (vdi_watch_frame_is_shared(&form, &world.event))
+				assert_status(vdi_watch_frame_get(&form, &world.event, &frame), VD_OK);
+			else
+				assert_status(vdi_watch_frame_new(&form, &world.event, &frame), VD_OK);
+			content = vdi_frame_content(frame);
+			for (unsigned other = 1; other < 3; other++)
+				assert_int_equal(memmem(content.data, content.size, contents[other], strlen(contents[other])) != NULL, other == which);
+			vd_blob_unref(frame);
+		}
+		world_free(&world);
+	}
+	vd_env_free(env);
 }
 
 static void torture_a_packed_frame(void **state)
@@ -152,6 +254,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t202_r642_a_member_is_made_once_for_all_watches),
 		cmocka_unit_test(r640_who_shares_and_who_does_not),
+		cmocka_unit_test(r570_r640_every_watch_gets_its_own_form),
+		cmocka_unit_test(r640_tables_side_by_side),
 		cmocka_unit_test(torture_a_packed_frame),
 	};
 

@@ -1,0 +1,174 @@
+/* The history as a structure, against naive models: what the keys of a chunk have in common, and where a revision begins. */
+#include "vdtest.h"
+
+#include "mvcc_log.h"
+#include "rand.h"
+
+#define EVENTS_MAX 6000
+
+struct world {
+	struct vdi_mvcc_log    log;
+	struct vdi_mvcc_state *state;
+	struct vdi_rand	       rand;
+	vd_rev		       revision;
+	vd_rev		       revisions[EVENTS_MAX]; /* of all events that were committed */
+	size_t		       count;
+	int64_t		       live;
+};
+
+static void world_open(struct world *world, uint64_t seed, int64_t history_bytes)
+{
+	memset(world, 0, sizeof *world);
+	world->live = vdi_alloc_live();
+	vdi_mvcc_log_init(&world->log, history_bytes, (vd_dur) { 0 });
+	assert_status(vdi_mvcc_state_new(&world->state), VD_OK);
+	vdi_rand_init(&world->rand, seed);
+	world->revision = 1;
+}
+
+static void world_close(struct world *world)
+{
+	vdi_mvcc_log_fini(&world->log);
+	vdi_mvcc_state_unref(world->state);
+	assert_int_equal(vdi_alloc_live(), world->live);
+}
+
+/* Of few letters, so that keys often begin alike, and of any length from 1 on, so that keys often are the beginning of others. */
+static struct vd_kv *random_record(struct world *world, const char *root, vd_rev revision)
+{
+	char	      key[64];
+	struct vd_kv *kv;
+	size_t	      size = strlen(root);
+
+	memcpy(key, root, size);
+	for (uint64_t letters = vdi_rand_below(&world->rand, 6) + (size == 0); letters > 0; letters--)
+		key[size++] = (char) ('a' + vdi_rand_below(&world->rand, 2));
+	/* The value lies behind the key, and looks like more of it. */
+	assert_status(vd_kv_new((struct vd_bytes) { key, size }, vd_bytes_of("abaababb"), &kv), VD_OK);
+	kv->mod_rev = revision;
+	return kv;
+}
+
+/* Some whole revisions. */
+static size_t random_events(struct world *world, const char *root, struct vd_store_event *events)
+{
+	size_t count = 0;
+
+	for (uint64_t revisions = 1 + vdi_rand_below(&world->rand, 4); revisions > 0; revisions--) {
+		world->revision++;
+		for (uint64_t n = 1 + vdi_rand_below(&world->rand, 3); n > 0; n--)
+			events[count++] = (struct vd_store_event) { .kv = random_record(world, root, world->revision) };
+	}
+	return count;
+}
+
+static bool all_begin_with(const struct vdi_mvcc_log_chunk *chunk, uint32_t size)
+{
+	for (uint32_t i = 0; i < chunk->count; i++)
+		if (chunk->events[i].kv->key_size < size || memcmp(chunk->events[i].kv->data, chunk->events[0].kv->data, size) != 0)
+			return false;
+	return true;
+}
+
+static void check_prefixes(const struct vdi_mvcc_log *log, bool is_exact)
+{
+	for (size_t i = 0; i < log->chunk_count; i++) {
+		const struct vdi_mvcc_log_chunk *chunk = log->chunks[log->chunk_first + i];
+		uint32_t			 size = atomic_load(&((struct vdi_mvcc_log_chunk *) (uintptr_t) chunk)->prefix_size);
+
+		assert_true(all_begin_with(chunk, size));
+		if (is_exact)
+			assert_false(all_begin_with(chunk, size + 1));
+	}
+}
+
+/* After every commit; and with groups in between that did not become durable, whose keys may have shortened it. */
+static void a_chunk_knows_what_its_keys_begin_with(void **state)
+{
+	static const char *const roots[] = { "", "/registry/pods/", "x" };
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct world world;
+		bool	     aborts = seed % 3 == 0;
+		const char  *root = roots[seed % VDI_ARRAY_SIZE(roots)];
+
+		world_open(&world, seed, 20000); /* a chunk has some 4,096 bytes */
+		while (world.count < 800) {
+			struct vd_store_event events[16];
+			size_t		      count = random_events(&world, root, events);
+
+			assert_status(vdi_mvcc_log_prepare(&world.log, events, count, 1, (vd_mono) { 0 }), VD_OK);
+			if (aborts && vdi_rand_once_in(&world.rand, 3)) {
+				vdi_mvcc_log_abort(&world.log);
+				for (size_t i = 0; i < count; i++)
+					vd_kv_unref(events[i].kv);
+			} else {
+				vdi_mvcc_log_commit(&world.log, world.state);
+				world.count += count;
+			}
+			check_prefixes(&world.log, !aborts);
+		}
+		assert_true(world.log.chunk_count > 2);
+		world_close(&world);
+	}
+}
+
+/* Seeking any revision, then walking to the end, shows every event of that and later revisions, in order; every run begins with its prefix. */
+static void e331_a_cursor_meets_every_event_from_its_revision_on(void **state)
+{
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct world			  world;
+		struct vdi_mvcc_log_cursor	  cursor = { 0 };
+		struct vdi_mvcc_log_chunk	 *dropped, *next;
+		vd_rev				  compacted;
+
+		world_open(&world, seed, 20000);
+		while (world.count < 500) {
+			struct vd_store_event events[16];
+			size_t		      count = random_events(&world, "", events);
+
+			for (size_t i = 0; i < count; i++)
+				world.revisions[world.count++] = events[i].kv->mod_rev;
+			assert_status(vdi_mvcc_log_prepare(&world.log, events, count, 1, (vd_mono) { 0 }), VD_OK);
+			vdi_mvcc_log_commit(&world.log, world.state);
+		}
+		compacted = 1 + (vd_rev) vdi_rand_below(&world.rand, (uint64_t) world.revision);
+		for (dropped = vdi_mvcc_log_compact(&world.log, compacted); dropped; dropped = next) {
+			next = dropped->next;
+			vdi_mvcc_log_chunk_unref(dropped);
+		}
+		for (vd_rev revision = compacted; revision <= world.revision; revision++) {
+			size_t			     at = 0;
+			const struct vd_store_event *events;
+			uint32_t		     count;
+			vd_status		     status;
+
+			while (world.revisions[at] < revision)
+				at++;
+			assert_status(vdi_mvcc_log_seek(&world.log, revision, &cursor), VD_OK);
+			while ((status = vdi_mvcc_log_run(&world.log, &cursor, &events, &count)) == VD_OK) {
+				struct vd_bytes prefix = vdi_mvcc_log_run_prefix(&cursor);
+
+				for (uint32_t i = 0; i < count; i++) {
+					assert_int_equal(events[i].kv->mod_rev, world.revisions[at++]);
+					assert_true(vd_bytes_has_prefix(vd_kv_key(events[i].kv), prefix));
+				}
+				cursor.position += count;
+			}
+			assert_status(status, VD_AGAIN);
+			assert_int_equal(at, world.count);
+		}
+		vdi_mvcc_log_cursor_fini(&cursor);
+		world_close(&world);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_chunk_knows_what_its_keys_begin_with),
+		cmocka_unit_test(e331_a_cursor_meets_every_event_from_its_revision_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
