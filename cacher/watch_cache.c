@@ -273,12 +273,12 @@ static vd_status verdict_locked(const struct vdi_watch_cache *cache, const struc
 	return vd_mono_add(waiter->since, VDI_FRESH_WAIT).ns <= now.ns ? VD_TOO_LARGE_REVISION : VD_AGAIN;
 }
 
-/* Takes out one waiter that has an answer; NULL: none. */
-static struct vdi_fresh_waiter *pop_waiter(struct vdi_watch_cache *cache, vd_mono now, vd_status *ret_status, vd_mono *ret_due)
+/* Takes out all waiters that have an answer, in the order in which they came. *ret_due: of the first one that stays. */
+static struct vdi_fresh_waiter *take_answered(struct vdi_watch_cache *cache, vd_mono now, vd_mono *ret_due)
 {
-	struct vdi_fresh_waiter *previous = NULL;
-	struct vdi_fresh_waiter *waiter;
-	vd_rev			 least = INT64_MAX;
+	struct vdi_fresh_waiter	 *answered = NULL, *waiter;
+	struct vdi_fresh_waiter **answered_end = &answered, **place = &cache->waiters_first;
+	vd_rev			  least = INT64_MAX;
 
 	vdi_lock_acquire(&cache->lock);
 	waiter = cache->waiters_first;
@@ -286,33 +286,39 @@ static struct vdi_fresh_waiter *pop_waiter(struct vdi_watch_cache *cache, vd_mon
 	/* Nobody's revision is there and nobody's time is over: the first deadline is the earliest. */
 	if (waiter && !cache->is_stopped && cache->waiters_revision_min > vdi_watch_cache_revision(cache) && ret_due->ns > now.ns)
 		waiter = NULL;
-	for (; waiter; previous = waiter, waiter = waiter->next) {
-		*ret_status = verdict_locked(cache, waiter, now);
-		if (*ret_status != VD_AGAIN) {
-			*(previous ? &previous->next : &cache->waiters_first) = waiter->next;
-			if (cache->waiters_last == waiter)
-				cache->waiters_last = previous;
-			break;
+	if (waiter) {
+		cache->waiters_last = NULL;
+		for (; waiter; waiter = waiter->next) {
+			waiter->status = verdict_locked(cache, waiter, now);
+			if (waiter->status != VD_AGAIN) {
+				*answered_end = waiter;
+				answered_end = &waiter->next;
+			} else {
+				*place = cache->waiters_last = waiter;
+				place = &waiter->next;
+				least = VDI_MIN(least, waiter->revision);
+			}
 		}
-		least = VDI_MIN(least, waiter->revision);
-		if (waiter->next == NULL)
-			cache->waiters_revision_min = least;
+		*answered_end = *place = NULL;
+		cache->waiters_revision_min = least;
+		*ret_due = cache->waiters_first ? vd_mono_add(cache->waiters_first->since, VDI_FRESH_WAIT) : VD_NEVER;
 	}
-	if (cache->waiters_first == NULL)
-		cache->waiters_revision_min = INT64_MAX;
 	vdi_lock_release(&cache->lock);
-	return waiter;
+	return answered;
 }
 
 vd_mono vdi_watch_cache_serve_waiters(struct vdi_watch_cache *cache)
 {
 	vd_mono			 now = vd_env_now(cache->env);
-	struct vdi_fresh_waiter *waiter;
-	vd_status		 status = VD_OK;
+	struct vdi_fresh_waiter *waiter, *next;
 	vd_mono			 due;
 
-	while ((waiter = pop_waiter(cache, now, &status, &due)))
-		waiter->done(waiter, status);
+	/* Again, because those who are called may wait once more. */
+	while ((waiter = take_answered(cache, now, &due)))
+		for (; waiter; waiter = next) {
+			next = waiter->next;
+			waiter->done(waiter, waiter->status);
+		}
 	return due;
 }
 

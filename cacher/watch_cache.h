@@ -23,6 +23,7 @@ struct vdi_fresh_waiter {
 	/* VD_OK; VD_TOO_LARGE_REVISION after 3 s; VD_CLOSED. On the cacher's actor, no lock held. */
 	void (*done)(struct vdi_fresh_waiter *waiter, vd_status status);
 	vd_mono			 since;
+	vd_status		 status; /* that done will be told */
 	struct vdi_fresh_waiter *next;
 };
 

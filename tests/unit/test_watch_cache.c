@@ -3,6 +3,7 @@
 
 #include "actor_sim.h"
 #include "pod_objects.h"
+#include "rand.h"
 
 struct world {
 	int64_t		       live;
@@ -373,6 +374,88 @@ static void t163_r460_fresh_waiters(void **state)
 	world_fini(&world);
 }
 
+#define WAITERS_MAX 64
+
+/* What the cache keeps of its waiters is what their list says, after every change. */
+static void check_waiters(struct vdi_watch_cache *cache, const struct waiting *waiting, size_t count)
+{
+	struct vdi_fresh_waiter *last = NULL;
+	vd_rev			 least = INT64_MAX;
+	size_t			 listed = 0, expected = 0;
+
+	for (struct vdi_fresh_waiter *waiter = cache->waiters_first; waiter; waiter = waiter->next) {
+		assert_true(last == NULL || last->since.ns <= waiter->since.ns);
+		least = VDI_MIN(least, waiter->revision);
+		last = waiter;
+		listed++;
+	}
+	assert_ptr_equal(cache->waiters_last, last);
+	assert_int_equal(cache->waiters_revision_min, least);
+	for (size_t i = 0; i < count; i++)
+		expected += waiting[i].calls == 0 && waiting[i].waiter.done;
+	assert_int_equal(listed, expected);
+}
+
+/* Who waits is answered when the revision is there or its 3 s are over, and not before, whoever else waits for which revision. rules: R-460 */
+static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
+{
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct world	world;
+		struct waiting	waiting[WAITERS_MAX] = { 0 };
+		struct vdi_rand rand;
+		size_t		count = 0;
+
+		world_init(&world, NULL);
+		vdi_rand_init(&rand, seed);
+		for (unsigned step = 0; step < 400; step++) {
+			vd_rev	current = vdi_watch_cache_revision(&world.cache);
+			vd_mono now;
+
+			switch (vdi_rand_below(&rand, 4)) {
+			case 0:
+			case 1:
+				if (count < WAITERS_MAX) {
+					waiting[count].waiter = (struct vdi_fresh_waiter) { .revision = current + (vd_rev) vdi_rand_below(&rand, 12), .done = note_done };
+					if (vdi_watch_cache_wait(&world.cache, &waiting[count].waiter)) {
+						assert_int_equal(waiting[count].waiter.revision, current);
+						waiting[count].waiter.done = NULL; /* it did not have to */
+					}
+					count++;
+				}
+				break;
+			case 2: vdi_watch_cache_advance(&world.cache, current + 1 + (vd_rev) vdi_rand_below(&rand, 3)); break;
+			default: vdi_sim_advance(world.env, VD_MS(100 * (1 + (int64_t) vdi_rand_below(&rand, 12)))); break;
+			}
+			check_waiters(&world.cache, waiting, count);
+			if (vdi_rand_once_in(&rand, 2))
+				continue;
+			(void) vdi_watch_cache_serve_waiters(&world.cache);
+			current = vdi_watch_cache_revision(&world.cache);
+			now = vd_env_now(world.env);
+			check_waiters(&world.cache, waiting, count);
+			for (size_t i = 0; i < count; i++) {
+				bool is_there = waiting[i].waiter.revision <= current;
+				bool is_late = vd_mono_since(now, waiting[i].waiter.since).ns >= VD_SECONDS(3).ns;
+
+				if (waiting[i].waiter.done == NULL)
+					continue;
+				assert_true(waiting[i].calls <= 1);
+				if (waiting[i].calls == 0)
+					assert_false(is_there || is_late);
+				else if (waiting[i].status == VD_OK)
+					assert_true(is_there);
+				else
+					assert_true(waiting[i].status == VD_TOO_LARGE_REVISION && is_late);
+			}
+		}
+		vdi_watch_cache_stop(&world.cache);
+		check_waiters(&world.cache, waiting, count);
+		for (size_t i = 0; i < count; i++)
+			assert_int_equal(waiting[i].calls, waiting[i].waiter.done != NULL);
+		world_fini(&world);
+	}
+}
+
 /* rules: R-406 */
 static void r436_a_new_generation_starts_its_history_over(void **state)
 {
@@ -412,6 +495,7 @@ int main(void)
 		cmocka_unit_test(r455_r230_no_state_is_older_than_the_compaction),
 		cmocka_unit_test(torture_an_exact_read),
 		cmocka_unit_test(t163_r460_fresh_waiters),
+		cmocka_unit_test(r460_each_waiter_is_answered_by_its_own_revision),
 		cmocka_unit_test(r436_a_new_generation_starts_its_history_over),
 	};
 
