@@ -464,7 +464,8 @@ static bool offset_of(const char **at, const char *end, int *ret_seconds)
 
 bool vdi_log_time_parse(struct vd_bytes text, vd_wall *ret_time)
 {
-	const char *at = text.data, *end = at + text.size;
+	const char *at = text.size ? text.data : ""; /* NULL has no end */
+	const char *end = at + text.size;
 	struct tm   tm = { 0 };
 	int64_t	    nanoseconds;
 	int	    offset;

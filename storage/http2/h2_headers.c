@@ -212,11 +212,13 @@ vd_status vdi_h2_pairs_make(const struct vdi_rpc_metadata *metadata, size_t coun
 			return VD_INVALID_ARGUMENT;
 		size += room_of(&metadata[i]);
 	}
-	if (count) {
-		pairs.list = vdi_alloc(size);
-		if (pairs.list == NULL)
-			return VD_NOMEM;
+	if (count == 0) {
+		*ret_pairs = pairs;
+		return VD_OK;
 	}
+	pairs.list = vdi_alloc(size);
+	if (pairs.list == NULL)
+		return VD_NOMEM;
 	room = (char *) (pairs.list + count);
 	for (size_t i = 0; i < count; i++) {
 		nghttp2_nv *pair = &pairs.list[i];

@@ -103,12 +103,13 @@ vd_status vdi_h2_inbox_keep(struct vdi_h2_inbox *inbox, struct vd_bytes bytes)
 
 vd_status vdi_h2_inbox_next(struct vdi_h2_inbox *inbox, struct vdi_rpc_message *ret_message)
 {
-	struct vd_bytes left = { inbox->kept.data + inbox->kept_used, inbox->kept.size - inbox->kept_used };
+	struct vd_bytes left;
 	size_t		used;
 	vd_status	status;
 
-	if (left.size == 0)
+	if (!vdi_h2_inbox_has_kept(inbox))
 		return VD_AGAIN;
+	left = (struct vd_bytes) { inbox->kept.data + inbox->kept_used, inbox->kept.size - inbox->kept_used };
 	status = put_together(inbox, left, &used, ret_message);
 	inbox->owed += used;
 	inbox->kept_used += used;
