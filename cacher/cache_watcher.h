@@ -87,9 +87,10 @@ struct vd_watcher {
 
 	/* The outlet; before the join whoever opens it. */
 	uint8_t		     state;
-	bool		     is_stuck; /* took less than offered; waits for a resume */
-	bool		     in_busy;
-	bool		     error_due; /* an ERROR event goes first, then the end */
+	bool		     is_stuck : 1; /* took less than offered; waits for a resume */
+	bool		     in_busy : 1;
+	bool		     error_due : 1; /* an ERROR event goes first, then the end */
+	bool		     is_owed_bookmark : 1;
 	vd_status	     end_reason;
 	union {
 		struct vdi_watch_start *start;	 /* OPENING */

@@ -1,6 +1,7 @@
-/* How: match first (no lock), then commit the matches of one event under the watch cache's lock, so that a group's ring, its sums and the matched
- * position agree for whoever reads them. The buffer of matches is as long as there are groups: it is grown when a group is added, where failure can
- * still be answered, never here. */
+/* How: match first (no lock), then commit the matches of one revision under the watch cache's lock, so that a group's ring, its sums and the matched
+ * position agree for their readers, and none of them stops in the middle of a revision. The buffer has room for the matches of one event: it is grown when a group is
+ * added, where failure can still be answered. A revision of more events grows it further; if there is no memory, or the revision is very large, it is committed in
+ * parts. */
 #include "dispatch.h"
 
 #include "actor_threads.h"
@@ -9,6 +10,17 @@
 
 #define FRAMES_KEPT VD_SECONDS(2)
 #define LANES_TOGETHER 64
+#define MATCHES_TOGETHER 65536 /* a revision with more is committed in parts */
+
+static bool reserve_matches(struct vd_cacher *cacher, size_t count)
+{
+	void *matches = cacher->matches.matches;
+
+	if (!vdi_grow(&matches, &cacher->matches.capacity, count, sizeof *cacher->matches.matches))
+		return false;
+	cacher->matches.matches = matches;
+	return true;
+}
 
 /* ---- Events ---- */
 
@@ -26,12 +38,15 @@ static void count_filtered(struct vd_cacher *cacher, const struct vdi_watch_grou
 	vdi_metric_add(cacher->metrics.shard_filtered, watches);
 }
 
+struct match_search {
+	struct vd_cacher *cacher;
+	struct vdi_event *event;
+	uint64_t	  position;
+};
+
 static void note_candidate(void *arg, struct vdi_watch_group *group)
 {
-	struct match_search {
-		struct vd_cacher *cacher;
-		struct vdi_event *event;
-	} *search = arg;
+	struct match_search	*search = arg;
 	struct vdi_match_buffer *buffer = &search->cacher->matches;
 	enum vd_watch_type	 type;
 
@@ -40,7 +55,7 @@ static void note_candidate(void *arg, struct vdi_watch_group *group)
 			count_filtered(search->cacher, group, search->event);
 		return;
 	}
-	buffer->matches[buffer->count++] = (struct vdi_group_match) { group, type };
+	buffer->matches[buffer->count++] = (struct vdi_group_match) { group, search->position * 4 + type };
 }
 
 static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, uint64_t position)
@@ -54,23 +69,34 @@ static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, 
 		}
 }
 
-static void dispatch_event(struct vd_cacher *cacher, struct vdi_event *event, uint64_t position)
+/* Everything matched up to position becomes visible to readers. */
+static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *applied, uint64_t position)
 {
 	struct vdi_match_buffer *buffer = &cacher->matches;
-	struct {
-		struct vd_cacher *cacher;
-		struct vdi_event *event;
-	} search = { cacher, event };
 
-	buffer->count = 0;
-	vdi_watch_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
 	vdi_lock_acquire(&cacher->watch_cache.lock);
-	for (size_t i = 0; i < buffer->count; i++)
-		vdi_watch_group_append_locked(buffer->matches[i].group, position, buffer->matches[i].type, event->size_bytes);
-	atomic_store_explicit(&cacher->watch_cache.matched_position, position + 1, memory_order_release);
+	for (size_t i = 0; i < buffer->count; i++) {
+		struct vdi_group_match *match = &buffer->matches[i];
+
+		vdi_watch_group_append_locked(match->group, match->entry / 4, match->entry % 4, applied->made[match->entry / 4 - applied->position]->size_bytes);
+	}
+	atomic_store_explicit(&cacher->watch_cache.matched_position, position, memory_order_release);
 	vdi_lock_release(&cacher->watch_cache.lock);
 	for (size_t i = 0; i < buffer->count; i++)
-		mark_lanes(cacher, buffer->matches[i].group, position);
+		mark_lanes(cacher, buffer->matches[i].group, buffer->matches[i].entry / 4);
+	buffer->count = 0;
+}
+
+static void dispatch_event(struct vd_cacher *cacher, const struct vdi_applied *applied, size_t index)
+{
+	struct vdi_event       *event = applied->made[index];
+	struct vdi_match_buffer *buffer = &cacher->matches;
+	struct match_search	search = { cacher, event, applied->position + index };
+	bool			is_last = index + 1 == applied->made_count || applied->made[index + 1]->revision != event->revision;
+
+	vdi_watch_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
+	if (is_last || buffer->count > MATCHES_TOGETHER || !reserve_matches(cacher, buffer->count + cacher->watcher_index.group_count + 1))
+		commit_matches(cacher, applied, search.position + 1);
 }
 
 /* Whoever takes from an outlet gets up when some of its lanes are there and its lock is free, not in the middle of the first. */
@@ -113,10 +139,10 @@ void vdi_dispatch_events(struct vd_cacher *cacher, struct vdi_applied *applied)
 {
 	struct vdi_watch_cache *cache = &cacher->watch_cache;
 
-	for (size_t i = 0; i < applied->made_count; i++) {
-		dispatch_event(cacher, applied->made[i], applied->position + i);
+	for (size_t i = 0; i < applied->made_count; i++)
+		dispatch_event(cacher, applied, i);
+	for (size_t i = 0; i < applied->made_count; i++)
 		keep_recent(cacher, applied->made[i]);
-	}
 	vdi_lock_acquire(&cache->lock);
 	cache->matched_revision = vdi_watch_cache_revision(cache);
 	vdi_lock_release(&cache->lock);
@@ -170,23 +196,13 @@ void vdi_dispatch_enqueue(struct vd_cacher *cacher, struct vd_watcher *watcher)
 	vdi_lock_release(&cacher->lock);
 }
 
-static bool reserve_matches(struct vd_cacher *cacher)
-{
-	void *matches = cacher->matches.matches;
-
-	if (!vdi_grow(&matches, &cacher->matches.capacity, cacher->watcher_index.group_count + 1, sizeof *cacher->matches.matches))
-		return false;
-	cacher->matches.matches = matches;
-	return true;
-}
-
 static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predicate, struct vdi_watch_group **ret_group)
 {
 	struct vdi_watch_group *group = vdi_watch_index_find(&cacher->watcher_index, predicate);
 	vd_status		status;
 
 	if (group == NULL) {
-		if (!reserve_matches(cacher))
+		if (!reserve_matches(cacher, cacher->watcher_index.group_count + 1))
 			return VD_NOMEM;
 		group = vdi_watch_group_new(predicate, atomic_load(&cacher->watch_cache.matched_position));
 		status = vdi_watch_index_add(&cacher->watcher_index, group);

@@ -10,7 +10,7 @@
 
 struct vdi_group_match {
 	struct vdi_watch_group *group;
-	enum vd_watch_type	type;
+	uint64_t		entry; /* position * 4 + type */
 };
 
 /* What the watch cache has just applied; drops the references. */

@@ -393,6 +393,19 @@ static bool end_slow_member(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	return end_slow_puller(outlet, watcher, lane->position);
 }
 
+/* Bookmarks that came due while events were on their way. Posted again, not delivered: the inbox follows in the same round. */
+static void repost_bookmarks(struct vdi_lane *lane)
+{
+	lane->owes_bookmarks = false;
+	for (size_t i = 0; i < lane->member_count; i++) {
+		struct vd_watcher *watcher = vdi_lane_member_at(lane, i);
+
+		if (watcher->is_owed_bookmark)
+			(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
+		watcher->is_owed_bookmark = false;
+	}
+}
+
 static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t from)
 {
 	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
@@ -423,6 +436,8 @@ static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t 
 		skip_lane(outlet, lane);
 	else if (lane->position < limit)
 		vdi_outlet_post_dirty(lane, lane->position);
+	if (lane->owes_bookmarks)
+		repost_bookmarks(lane);
 	if (lane->has_early)
 		wake_lagging(outlet, lane);
 	if (lane->lagging)

@@ -43,6 +43,7 @@ struct vdi_lane {
 	bool	 is_listed : 1;
 	bool	 has_early : 1; /* a lagging watcher waits for a later revision */
 	bool	 has_crowd : 1;
+	bool	 owes_bookmarks : 1; /* to members, once it has handed out what matched */
 	uint32_t member_count;
 
 	/* The cacher's actor. */

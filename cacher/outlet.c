@@ -291,7 +291,7 @@ static void deliver_bookmark(struct vdi_outlet *outlet, struct vd_watcher *watch
 		return; /* busy or stuck: it misses this one */
 	event.revision = bookmark_revision(outlet, watcher->lane);
 	if (event.revision == 0)
-		(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK); /* the lane is dirty again and comes first in the next round */
+		watcher->is_owed_bookmark = watcher->lane->owes_bookmarks = true; /* events matched meanwhile: the lane is dirty, or will be in a moment */
 	else
 		(void) watcher->deliver(watcher->arg, &event, 1); /* not taken: missed as well */
 }
