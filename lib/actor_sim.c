@@ -1,21 +1,27 @@
 /* Ready actors stand in an array; a step swaps a random one to the end and takes it. The array is as long as there are actors, made so when an
  * actor is created, so that a wake cannot fail. Choices come from a generator of their own: code under test that draws more random
- * numbers does not change them. Actors are known by their number, never by address, so the hash is the same in every process. */
+ * numbers does not change them. Actors are known by their number, never by address, so the hash is the same in every process.
+ *
+ * With preemption (preempt_sim.c) a step either resumes a suspended handler or begins one, and the choice prefers actors of a high priority, as PCT does: random
+ * choice alone hardly ever lets one actor run ahead of another for long. */
 #include "actor_sim.h"
 #include "actor_state.h"
 #include "clock_sim.h"
 #include "env.h"
+#include "preempt_sim.h"
 #include "timer.h"
 
 #define MONO_START_S 1000
 #define WALL_START_S INT64_C(1704067200) /* 2024-01-01 */
 #define STEPS_AT_ONE_INSTANT_MAX 20000000
+#define PRIORITY_EXCEPTIONS 8 /* one choice in so many */
 
 struct sim_actor {
 	struct vd_actor		actor;
 	struct vdi_sim	       *sim;
 	struct vd_actor_options options;
 	uint64_t		number;
+	uint64_t		priority; /* with preemption; drawn again now and then */
 	vdi_actor_state		state;
 	struct vdi_timer	timer;
 	void (*done)(void *arg);
@@ -37,6 +43,9 @@ struct vdi_sim {
 	uint64_t	      hash;
 	vd_dur		      step_delay_max;
 	bool		      is_running; /* inside a handler or a done call */
+
+	struct vdi_preempt_sim *preempt; /* NULL: turns are atomic */
+	bool			has_priorities;
 };
 
 static struct vdi_sim *sim_of(const struct vd_env *env)
@@ -125,6 +134,7 @@ static vd_status sim_actor_new(void *runner, const struct vd_actor_options *opti
 	actor->sim = sim;
 	actor->options = *options;
 	actor->number = sim->number_next++;
+	actor->priority = sim->preempt ? vdi_preempt_sim_draw(sim->preempt, UINT64_MAX) : 0;
 	atomic_init(&actor->state, 0);
 	sim->actors++;
 	sim->actors_open++;
@@ -146,9 +156,25 @@ static void end_actor(struct sim_actor *actor)
 
 /* ---- Steps ---- */
 
+/* The highest priority, with exceptions, so that nobody waits for ever. */
+static size_t choose_by_priority(struct vdi_sim *sim)
+{
+	size_t choice = 0;
+
+	if (vdi_preempt_sim_draw(sim->preempt, PRIORITY_EXCEPTIONS) == 0) {
+		choice = vdi_preempt_sim_draw(sim->preempt, sim->ready_count);
+		sim->ready[choice]->priority = vdi_preempt_sim_draw(sim->preempt, UINT64_MAX);
+		return choice;
+	}
+	for (size_t i = 1; i < sim->ready_count; i++)
+		if (sim->ready[i]->priority > sim->ready[choice]->priority)
+			choice = i;
+	return choice;
+}
+
 static struct sim_actor *choose(struct vdi_sim *sim)
 {
-	size_t		  index = vdi_rand_below(&sim->choices, sim->ready_count);
+	size_t		  index = sim->has_priorities ? choose_by_priority(sim) : vdi_rand_below(&sim->choices, sim->ready_count);
 	struct sim_actor *actor = sim->ready[index];
 
 	sim->ready[index] = sim->ready[--sim->ready_count];
@@ -164,17 +190,10 @@ static void note_step(struct vdi_sim *sim, const struct sim_actor *actor)
 	sim->hash ^= sim->hash >> 32;
 }
 
-static bool step(struct vdi_sim *sim)
+static void run_turn(void *arg)
 {
-	struct sim_actor *actor;
+	struct sim_actor *actor = arg;
 
-	VDI_CHECK(!sim->is_running);
-	fire_timers(sim); /* one may have been set into the past */
-	if (sim->ready_count == 0)
-		return false;
-	actor = choose(sim);
-	note_step(sim, actor);
-	sim->is_running = true;
 	if (!vdi_actor_state_start(&actor->state)) {
 		end_actor(actor);
 	} else {
@@ -182,15 +201,64 @@ static bool step(struct vdi_sim *sim)
 		if (vdi_actor_state_finish(&actor->state))
 			make_ready(actor);
 	}
-	sim->is_running = false;
+}
+
+static void pass_step(struct vdi_sim *sim)
+{
 	if (sim->step_delay_max.ns > 0)
 		set_now(sim, vd_mono_add(now_of(sim), (vd_dur) { (int64_t) vdi_rand_below(&sim->choices, (uint64_t) sim->step_delay_max.ns) }));
+}
+
+static bool step_with_preemption(void *arg)
+{
+	struct vdi_sim	 *sim = arg;
+	struct sim_actor *actor;
+	bool		  must_stop;
+
+	VDI_CHECK(vdi_preempt_sim_is_driver(sim->preempt));
+	fire_timers(sim);
+	if (!vdi_preempt_sim_resume(sim->preempt, now_of(sim), sim->ready_count == 0, &must_stop)) {
+		if (must_stop || sim->ready_count == 0)
+			return false;
+		actor = choose(sim);
+		note_step(sim, actor);
+		vdi_preempt_sim_run(sim->preempt, run_turn, actor);
+	}
+	pass_step(sim);
+	return true;
+}
+
+static bool step(struct vdi_sim *sim)
+{
+	struct sim_actor *actor;
+
+	if (sim->preempt)
+		return step_with_preemption(sim);
+	VDI_CHECK(!sim->is_running);
+	fire_timers(sim); /* one may have been set into the past */
+	if (sim->ready_count == 0)
+		return false;
+	actor = choose(sim);
+	note_step(sim, actor);
+	sim->is_running = true;
+	run_turn(actor);
+	sim->is_running = false;
+	pass_step(sim);
 	return true;
 }
 
 bool vdi_sim_step(struct vd_env *env)
 {
 	return step(sim_of(env));
+}
+
+/* When something happens next if nothing is ready now. */
+static vd_mono next_due(const struct vdi_sim *sim)
+{
+	vd_mono timer = vdi_timer_heap_next_due(&sim->timers);
+	vd_mono stall = sim->preempt ? vdi_preempt_sim_next_due(sim->preempt) : VD_NEVER;
+
+	return timer.ns < stall.ns ? timer : stall;
 }
 
 uint64_t vdi_sim_run_until_idle(struct vd_env *env)
@@ -212,7 +280,7 @@ void vdi_sim_advance(struct vd_env *env, vd_dur by)
 		vd_mono due;
 
 		vdi_sim_run_until_idle(env);
-		due = vdi_timer_heap_next_due(&sim->timers);
+		due = next_due(sim);
 		if (due.ns > target.ns)
 			break;
 		set_now(sim, due);
@@ -223,7 +291,7 @@ void vdi_sim_advance(struct vd_env *env, vd_dur by)
 bool vdi_sim_advance_to_next_timer(struct vd_env *env)
 {
 	struct vdi_sim *sim = sim_of(env);
-	vd_mono		due = vdi_timer_heap_next_due(&sim->timers);
+	vd_mono		due = next_due(sim);
 
 	if (due.ns == VD_NEVER.ns)
 		return false;
@@ -243,7 +311,7 @@ bool vdi_sim_run_until(struct vd_env *env, bool (*condition)(void *arg), void *a
 			return false;
 		if (step(sim))
 			continue;
-		due = vdi_timer_heap_next_due(&sim->timers);
+		due = next_due(sim);
 		if (due.ns > last.ns) {
 			if (last.ns != VD_NEVER.ns)
 				set_now(sim, last);
@@ -268,7 +336,9 @@ void vdi_sim_jump_wall(struct vd_env *env, vd_dur by)
 
 uint64_t vdi_sim_schedule_hash(const struct vd_env *env)
 {
-	return sim_of(env)->hash;
+	struct vdi_sim *sim = sim_of(env);
+
+	return sim->hash ^ (sim->preempt ? vdi_preempt_sim_hash(sim->preempt) : 0);
 }
 
 uint64_t vdi_sim_steps(const struct vd_env *env)
@@ -281,6 +351,53 @@ size_t vdi_sim_actors(const struct vd_env *env)
 	return sim_of(env)->actors;
 }
 
+/* ---- Preemption ---- */
+
+vd_status vdi_sim_set_preemptions(struct vd_env *env, unsigned preemptions)
+{
+	struct vdi_sim *sim = sim_of(env);
+
+	VDI_CHECK(sim->preempt == NULL && !sim->is_running);
+	if (preemptions == 0)
+		return VD_OK;
+	VDI_TRY(vdi_preempt_sim_new(env->seed, preemptions, step_with_preemption, sim, &sim->preempt));
+	sim->has_priorities = vdi_preempt_sim_draw(sim->preempt, 2) == 0;
+	return VD_OK;
+}
+
+bool vdi_sim_set_atomic(struct vd_env *env, bool is_atomic)
+{
+	struct vdi_sim *sim = sim_of(env);
+
+	return sim->preempt && vdi_preempt_sim_set_atomic(sim->preempt, is_atomic);
+}
+
+void vdi_sim_set_stalls(struct vd_env *env, vd_dur max)
+{
+	if (sim_of(env)->preempt)
+		vdi_preempt_sim_set_stalls(sim_of(env)->preempt, max);
+}
+
+void vdi_sim_settle(struct vd_env *env)
+{
+	struct vdi_sim *sim = sim_of(env);
+	bool		must_stop;
+
+	if (sim->preempt == NULL)
+		return;
+	vdi_preempt_sim_hold(sim->preempt, true);
+	while (vdi_preempt_sim_resume(sim->preempt, now_of(sim), true, &must_stop))
+		continue;
+	vdi_preempt_sim_hold(sim->preempt, false);
+}
+
+uint64_t vdi_sim_preemptions(const struct vd_env *env)
+{
+	struct vdi_sim *sim = sim_of(env);
+
+	return sim->preempt ? vdi_preempt_sim_count(sim->preempt) : 0;
+}
+
 /* ---- The env ---- */
 
 static void sim_free(void *runner)
@@ -288,9 +405,12 @@ static void sim_free(void *runner)
 	struct vdi_sim *sim = runner;
 
 	VDI_CHECK(sim->actors_open == 0);
+	if (sim->preempt)
+		vdi_preempt_sim_hold(sim->preempt, true); /* no stall lasts longer */
 	while (step(sim))
 		continue;
 	VDI_CHECK(sim->actors == 0);
+	vdi_preempt_sim_free(sim->preempt);
 	vdi_free(sim->ready);
 	vdi_free(sim);
 }

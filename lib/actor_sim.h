@@ -29,6 +29,24 @@ bool vdi_sim_run_until(struct vd_env *env, bool (*condition)(void *arg), void *a
 void vdi_sim_set_step_delay(struct vd_env *env, vd_dur max);
 /* Wall time jumps, as an administrator or NTP makes it jump. */
 void vdi_sim_jump_wall(struct vd_env *env, vd_dur by);
+/* ---- Preemption ----
+ *
+ * Turns are atomic unless this is called: then handlers, and the driver's own calls, may be suspended at the points of lib/preempt.h while others run. At most
+ * so many times (0: never; up to VDI_PREEMPTIONS_MAX) in each window of points, at places drawn from the env's seed, so the same seed and the same calls still give
+ * the same order. Once, before any actor exists, on the thread that uses the env; one such env per thread. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_sim_set_preemptions(struct vd_env *env, unsigned preemptions);
+/* The code that runs (a handler, or the driver) is not suspended until this is called with false. Returns the value before. Handlers begin with false, the driver with
+ * true. Callbacks of a test set it, because their own data has no locks, and restore the value before; a test clears it around calls that may be suspended. While the
+ * driver is suspended the simulator goes on, so callbacks may come before a call returns. Without preemption it does nothing. */
+bool vdi_sim_set_atomic(struct vd_env *env, bool is_atomic);
+/* From now on one suspension of a handler in eight lasts for up to max of simulated time (0: none), as that of a thread on a busy machine does; the others end when
+ * nothing else is ready. Without preemption it does nothing. */
+void vdi_sim_set_stalls(struct vd_env *env, vd_dur max);
+/* Lets every suspended handler go on until it returns. Not from a handler. */
+void vdi_sim_settle(struct vd_env *env);
+/* Suspensions at points so far; for tests that they happen. */
+uint64_t vdi_sim_preemptions(const struct vd_env *env);
+
 /* Changes with every step taken: which actor, when. */
 uint64_t vdi_sim_schedule_hash(const struct vd_env *env);
 uint64_t vdi_sim_steps(const struct vd_env *env);

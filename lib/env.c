@@ -154,7 +154,7 @@ vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *
 
 void vd_actor_wake(struct vd_actor *actor)
 {
-	vdi_lock_stall_here();
+	vdi_preempt_point();
 	actor->ops->actor_wake(actor);
 }
 

@@ -5,6 +5,7 @@
  * in between. So builds without NDEBUG can be told to stand still there, now and then, and wherever else that may be: before the wake of an actor. */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,33 +13,62 @@
 
 #include "lock.h"
 
-#define HELD_MAX 16
-
 static const char *const lock_names[] = {
 #define LOCK_TEXT(name, text) text,
 	VDI_LOCK_MAP(LOCK_TEXT)
 #undef LOCK_TEXT
 };
 
-static __thread const struct vdi_lock *held[HELD_MAX];
-static __thread unsigned	       held_count;
+static __thread struct vdi_lock_held held;
+__thread struct vdi_preemption	    *vdi_preemption;
 
 #ifdef NDEBUG
+static bool is_tracked(void)
+{
+	return vdi_preemption != NULL;
+}
+#else
+static bool is_tracked(void)
+{
+	return true;
+}
+#endif
+
 static void note_acquire(const struct vdi_lock *lock)
 {
-	(void) lock;
+	if (!is_tracked())
+		return;
+	if (held.count && held.locks[held.count - 1]->name >= lock->name) {
+		char why[96];
+
+		snprintf(why, sizeof why, "\"%s\" taken while \"%s\" is held", lock_names[lock->name],
+			 lock_names[held.locks[held.count - 1]->name]);
+		vdi_panic(__FILE__, __LINE__, "lock order", why);
+	}
+	VDI_CHECK(held.count < VDI_LOCK_HELD_MAX);
+	held.locks[held.count++] = lock;
 }
 
 static void note_release(const struct vdi_lock *lock)
 {
-	(void) lock;
+	unsigned i = held.count;
+
+	if (!is_tracked())
+		return;
+	while (i > 0 && held.locks[i - 1] != lock)
+		i--;
+	if (i == 0)
+		vdi_panic(__FILE__, __LINE__, "lock holder", lock_names[lock->name]);
+	memmove(&held.locks[i - 1], &held.locks[i], (held.count - i) * sizeof held.locks[0]);
+	held.count--;
 }
 
 static void check_innermost(const struct vdi_lock *lock)
 {
-	(void) lock;
+	VDI_CHECK(!is_tracked() || (held.count > 0 && held.locks[held.count - 1] == lock));
 }
 
+#ifdef NDEBUG
 void vdi_lock_stall(unsigned one_in)
 {
 	(void) one_in;
@@ -48,36 +78,6 @@ void vdi_lock_stall(unsigned one_in)
 #define STALLS_UNKNOWN	UINT_MAX
 
 static atomic_uint stall_one_in = STALLS_UNKNOWN;
-
-static void note_acquire(const struct vdi_lock *lock)
-{
-	if (held_count && held[held_count - 1]->name >= lock->name) {
-		char why[96];
-
-		snprintf(why, sizeof why, "\"%s\" taken while \"%s\" is held", lock_names[lock->name],
-			 lock_names[held[held_count - 1]->name]);
-		vdi_panic(__FILE__, __LINE__, "lock order", why);
-	}
-	VDI_CHECK(held_count < HELD_MAX);
-	held[held_count++] = lock;
-}
-
-static void note_release(const struct vdi_lock *lock)
-{
-	unsigned i = held_count;
-
-	while (i > 0 && held[i - 1] != lock)
-		i--;
-	if (i == 0)
-		vdi_panic(__FILE__, __LINE__, "lock holder", lock_names[lock->name]);
-	memmove(&held[i - 1], &held[i], (held_count - i) * sizeof held[0]);
-	held_count--;
-}
-
-static void check_innermost(const struct vdi_lock *lock)
-{
-	VDI_CHECK(held_count > 0 && held[held_count - 1] == lock);
-}
 
 void vdi_lock_stall(unsigned one_in)
 {
@@ -104,7 +104,7 @@ void vdi_lock_stall_here(void)
 	unsigned		 one_in = stalls();
 	struct timespec		 pause = { 0 };
 
-	if (one_in == 0 || held_count)
+	if (one_in == 0 || held.count)
 		return;
 	if (chance == 0)
 		chance = (uint32_t) ((uintptr_t) &chance >> 6) | 1;
@@ -131,6 +131,11 @@ void vdi_lock_fini(struct vdi_lock *lock)
 void vdi_lock_acquire(struct vdi_lock *lock)
 {
 	note_acquire(lock);
+	if (__builtin_expect(vdi_preemption != NULL, 0)) {
+		while (pthread_mutex_trylock(&lock->mutex) != 0)
+			vdi_preemption->blocked(vdi_preemption, lock);
+		return;
+	}
 	VDI_CHECK(pthread_mutex_lock(&lock->mutex) == 0);
 }
 
@@ -138,7 +143,20 @@ void vdi_lock_release(struct vdi_lock *lock)
 {
 	note_release(lock);
 	VDI_CHECK(pthread_mutex_unlock(&lock->mutex) == 0);
-	vdi_lock_stall_here();
+	vdi_preempt_point();
+}
+
+struct vdi_lock_held *vdi_lock_held(void)
+{
+	return &held;
+}
+
+void vdi_preempt_spin(void)
+{
+	if (vdi_preemption)
+		vdi_preemption->spin(vdi_preemption);
+	else
+		sched_yield();
 }
 
 void vdi_lock_assert_held(const struct vdi_lock *lock)
@@ -148,9 +166,9 @@ void vdi_lock_assert_held(const struct vdi_lock *lock)
 #else
 	unsigned i = 0;
 
-	while (i < held_count && held[i] != lock)
+	while (i < held.count && held.locks[i] != lock)
 		i++;
-	VDI_CHECK(i < held_count);
+	VDI_CHECK(i < held.count);
 #endif
 }
 
@@ -165,8 +183,8 @@ void vdi_lock_describe_held(char *text, size_t size)
 
 	VDI_CHECK(size > 0);
 	text[0] = 0;
-	for (unsigned i = 0; i < held_count && used < size; i++)
-		used += (size_t) snprintf(text + used, size - used, "%s%s", i ? " " : "", vdi_lock_name(held[i]->name));
+	for (unsigned i = 0; i < held.count && used < size; i++)
+		used += (size_t) snprintf(text + used, size - used, "%s%s", i ? " " : "", vdi_lock_name(held.locks[i]->name));
 }
 
 void vdi_condition_init(struct vdi_condition *condition)

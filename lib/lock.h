@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "base.h"
+#include "preempt.h"
 
 /* X(enum, text). Outermost first. */
 #define VDI_LOCK_MAP(X)                                                                                                          \
@@ -70,18 +71,21 @@ void vdi_lock_assert_held(const struct vdi_lock *lock);
 /* Without NDEBUG: from now on one release in so many (0: none) is followed by a stall of the thread of up to 2 ms, where it holds no other lock. For tests of what
  * happens after a release; VEDETTE_LOCK_STALLS says it for a whole process. */
 void vdi_lock_stall(unsigned one_in);
-/* Such a stall, for other places where what comes next needs somebody who may be gone. */
-#ifdef NDEBUG
-static inline void vdi_lock_stall_here(void)
-{
-}
-#else
-void vdi_lock_stall_here(void);
-#endif
 /* The text of the list. */
 const char *vdi_lock_name(enum vdi_lock_name name);
 /* Writes the names of the locks that this thread holds, outermost first and separated by blanks, into text; for the panic path. */
 void vdi_lock_describe_held(char *text, size_t size);
+
+/* The locks that one flow of control holds, outermost first. Tracked without NDEBUG, and on the thread of a simulator with preemption, whose contexts have one each. */
+#define VDI_LOCK_HELD_MAX 16
+
+struct vdi_lock_held {
+	const struct vdi_lock *locks[VDI_LOCK_HELD_MAX];
+	unsigned	       count;
+};
+
+/* The calling thread's own. */
+struct vdi_lock_held *vdi_lock_held(void);
 
 struct vdi_condition {
 	pthread_cond_t condition;

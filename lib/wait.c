@@ -110,6 +110,14 @@ void vdi_wait_round_end(struct vdi_wait_round *round)
 	flush(round);
 }
 
+struct vdi_wait_round *vdi_wait_round_swap(struct vdi_wait_round *round)
+{
+	struct vdi_wait_round *before = current_round;
+
+	current_round = round;
+	return before;
+}
+
 void vdi_wait_signal_arg(void *wait)
 {
 	vdi_wait_signal(wait);

@@ -43,6 +43,8 @@ struct vdi_wait_round {
 
 void vdi_wait_round_begin(struct vdi_wait_round *round);
 void vdi_wait_round_end(struct vdi_wait_round *round);
+/* For fibers, which share a thread: replaces the calling thread's round and returns the one before. */
+struct vdi_wait_round *vdi_wait_round_swap(struct vdi_wait_round *round);
 
 /* Returns when signalled. In the simulator, a check fails when nothing is left that could ever signal. */
 void vdi_wait_wait(struct vdi_wait *wait);

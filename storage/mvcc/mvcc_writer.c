@@ -1,7 +1,6 @@
 /* See the header. What can fail in a turn fails before the sync; after it there is only publish, which allocates nothing. */
 #include "mvcc_writer.h"
 
-#include <sched.h>
 
 #include "mvcc_store.h"
 #include "env.h"
@@ -62,7 +61,7 @@ void vdi_writer_close(struct vdi_writer *writer)
 static void wait_for_wakers(struct vdi_writer *writer)
 {
 	while (atomic_load_explicit(&writer->wakers, memory_order_acquire))
-		sched_yield();
+		vdi_preempt_spin();
 }
 
 vd_status vdi_writer_submit(struct vdi_writer *writer, struct vdi_submission *submission)

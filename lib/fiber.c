@@ -1,0 +1,136 @@
+/* How: ucontext. The sanitizers keep a shadow of each stack and must be told which one is in use: the address sanitizer needs the bounds of the stack that is
+ * switched to, so those of the thread's own stack are taken from the first switch away from it. */
+#include <ucontext.h>
+
+#include "fiber.h"
+
+#if defined(__has_feature)
+#define HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define HAS_FEATURE(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#define IS_ADDRESS_SANITIZED 1
+#include <sanitizer/common_interface_defs.h>
+#else
+#define IS_ADDRESS_SANITIZED 0
+#endif
+#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
+#define IS_THREAD_SANITIZED 1
+#include <sanitizer/tsan_interface.h>
+#else
+#define IS_THREAD_SANITIZED 0
+#endif
+
+#define STACK_SIZE (512 << 10)
+#define CANARY UINT64_C(0x7fb3a1d2c4e5f607) /* at the end that a stack grows towards */
+
+struct vdi_fiber {
+	ucontext_t context;
+	uint64_t  *stack; /* NULL: the thread's own */
+	void (*run)(void *arg);
+	void *arg;
+#if IS_ADDRESS_SANITIZED
+	struct vdi_fiber *switched_from;
+	const void	 *bottom;
+	size_t		  size;
+	void		 *fake_stack;
+#endif
+#if IS_THREAD_SANITIZED
+	void *shadow;
+#endif
+};
+
+static void before_switch(struct vdi_fiber *from, struct vdi_fiber *to)
+{
+#if IS_ADDRESS_SANITIZED
+	to->switched_from = from;
+	__sanitizer_start_switch_fiber(&from->fake_stack, to->bottom, to->size);
+#endif
+#if IS_THREAD_SANITIZED
+	__tsan_switch_to_fiber(to->shadow, 0);
+#endif
+	(void) from;
+	(void) to;
+}
+
+static void after_switch(struct vdi_fiber *self)
+{
+#if IS_ADDRESS_SANITIZED
+	struct vdi_fiber *before = self->switched_from;
+
+	__sanitizer_finish_switch_fiber(self->fake_stack, &before->bottom, &before->size);
+#endif
+	(void) self;
+}
+
+static void enter(unsigned high, unsigned low)
+{
+	struct vdi_fiber *self = (struct vdi_fiber *) (((uintptr_t) high << 32) | low); /* makecontext hands on numbers only */
+
+	after_switch(self);
+	self->run(self->arg);
+	VDI_CHECK(false); /* run returned */
+}
+
+vd_status vdi_fiber_of_thread(struct vdi_fiber **ret_fiber)
+{
+	struct vdi_fiber *fiber = VDI_NEW(struct vdi_fiber);
+
+	if (fiber == NULL)
+		return VD_NOMEM;
+#if IS_THREAD_SANITIZED
+	fiber->shadow = __tsan_get_current_fiber();
+#endif
+	*ret_fiber = fiber;
+	return VD_OK;
+}
+
+vd_status vdi_fiber_new(void (*run)(void *arg), void *arg, struct vdi_fiber **ret_fiber)
+{
+	struct vdi_fiber *fiber = VDI_NEW(struct vdi_fiber);
+	uint64_t	 *stack = vdi_alloc(STACK_SIZE);
+
+	if (fiber == NULL || stack == NULL) {
+		vdi_free(fiber);
+		vdi_free(stack);
+		return VD_NOMEM;
+	}
+	VDI_CHECK(getcontext(&fiber->context) == 0);
+	fiber->run = run;
+	fiber->arg = arg;
+	fiber->stack = stack;
+	fiber->stack[0] = CANARY;
+	fiber->context.uc_stack.ss_sp = stack;
+	fiber->context.uc_stack.ss_size = STACK_SIZE;
+	makecontext(&fiber->context, (void (*)(void)) enter, 2, (unsigned) ((uint64_t) (uintptr_t) fiber >> 32), (unsigned) (uintptr_t) fiber);
+#if IS_ADDRESS_SANITIZED
+	fiber->bottom = stack;
+	fiber->size = STACK_SIZE;
+#endif
+#if IS_THREAD_SANITIZED
+	fiber->shadow = __tsan_create_fiber(0);
+#endif
+	*ret_fiber = fiber;
+	return VD_OK;
+}
+
+void vdi_fiber_free(struct vdi_fiber *fiber)
+{
+	if (fiber == NULL)
+		return;
+#if IS_THREAD_SANITIZED
+	if (fiber->stack)
+		__tsan_destroy_fiber(fiber->shadow);
+#endif
+	vdi_free(fiber->stack);
+	vdi_free(fiber);
+}
+
+void vdi_fiber_switch(struct vdi_fiber *from, struct vdi_fiber *to)
+{
+	VDI_CHECK(from->stack == NULL || from->stack[0] == CANARY);
+	before_switch(from, to);
+	VDI_CHECK(swapcontext(&from->context, &to->context) == 0);
+	after_switch(from);
+}
