@@ -64,7 +64,8 @@
 	X(cache_compared, "a cache was compared with its store and found equal")                                                 \
 	X(cache_not_compared, "a cache could not be compared: not ready, no answer, or compacted")                               \
 	X(disk_full, "the disk had no room and the store went on afterwards")                                                    \
-	X(disk_error, "the disk failed and the store was opened anew")
+	X(disk_error, "the disk failed and the store was opened anew")                                                           \
+	X(preemption, "a handler or a call was suspended in the middle")
 
 struct sim_marks {
 #define SIM_MARK_FIELD(name, text) uint64_t name;

@@ -170,7 +170,7 @@ static void append(struct oracle *oracle, const struct vd_store_event *event)
 	writers_saw(oracle->world, record);
 }
 
-void oracle_drain(struct oracle *oracle)
+static void drain(struct oracle *oracle)
 {
 	struct vd_store_batch batch;
 	struct vd_error	      error = { 0 };
@@ -202,6 +202,25 @@ void oracle_drain(struct oracle *oracle)
 	}
 	if (status != VD_AGAIN && status != VD_CLOSED && !oracle->world->is_down)
 		sim_fail(oracle->world, "reliable", "the oracle's own watch ended: %s %s", vd_status_name(status), error.message);
+}
+
+/* Publishing and notifying are two steps, and the writer may be suspended between them: a watch that is not notified yet has nothing. A new one finds what is published. */
+static void catch_up(struct oracle *oracle)
+{
+	struct vd_store_status status;
+
+	if (oracle->watch == NULL || vd_store_status_get(oracle->world->store, &status) != VD_OK || status.current <= oracle->revision)
+		return;
+	oracle_close(oracle);
+	oracle_open(oracle, oracle->world->store);
+	drain(oracle);
+}
+
+void oracle_drain(struct oracle *oracle)
+{
+	drain(oracle);
+	if (oracle->world->preemptions)
+		catch_up(oracle);
 }
 
 void oracle_reach(struct oracle *oracle, vd_rev revision, const char *who)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cacher.h"
+
 #define KEPT_MAX 8
 #define OUTSTANDING_MAX 24
 
@@ -21,6 +23,7 @@ struct read {
 	vd_rev		  cache_revision;
 	vd_rev		  known;
 	bool		  was_ready;
+	uint64_t	  generation;
 	uint64_t	  relists;
 	bool		  is_get;
 	int		  key;
@@ -93,7 +96,8 @@ static void check_error(struct read *read, vd_status status)
 		world->marks.list_too_large++;
 		break;
 	case VD_NOT_READY:
-		if (read->was_ready)
+		if (read->was_ready && vd_cacher_ready(world->cachers[read->cacher].cacher, NULL) == VD_OK &&
+		    world->cachers[read->cacher].cacher->ready.generation == read->generation)
 			fail(read, "errors are true", "not ready, but it was");
 		world->marks.list_not_ready++;
 		break;
@@ -191,6 +195,7 @@ static void listed(void *arg, vd_status status, struct vd_list *list, const stru
 	struct world   *world = read->world;
 	struct readers *readers = world->readers;
 
+	SIM_ATOMIC(world);
 	readers->outstanding--;
 	sim_trace(world, "list: %s at %lld", vd_status_name(status), list ? (long long) vd_list_revision(list) : 0);
 	if (status != VD_OK) {
@@ -251,9 +256,10 @@ static void start(struct read *read, struct vd_bytes token)
 	read->known = world->oracle.revision;
 	read->cache_revision = vd_cacher_revision(cacher);
 	read->was_ready = vd_cacher_ready(cacher, NULL) == VD_OK;
+	read->generation = cacher->ready.generation;
 	read->relists = world->cachers[read->cacher].relists;
 	world->readers->outstanding++;
-	status = vd_cacher_list(cacher, &options, listed, read, &error);
+	SIM_PREEMPTIBLE(world, status = vd_cacher_list(cacher, &options, listed, read, &error));
 	if (status == VD_OK)
 		return;
 	world->readers->outstanding--;
@@ -308,6 +314,7 @@ static void got(void *arg, vd_status status, struct vd_object *object, vd_rev re
 	struct world  *world = read->world;
 	struct oracle *oracle = &world->oracle;
 
+	SIM_ATOMIC(world);
 	world->readers->outstanding--;
 	if (status != VD_OK && status != VD_NOT_FOUND) {
 		check_error(read, status);
@@ -361,9 +368,10 @@ static void start_get(struct read *read)
 	read->known = world->oracle.revision;
 	read->cache_revision = vd_cacher_revision(cacher);
 	read->was_ready = vd_cacher_ready(cacher, NULL) == VD_OK;
+	read->generation = cacher->ready.generation;
 	read->relists = world->cachers[read->cacher].relists;
 	world->readers->outstanding++;
-	status = vd_cacher_get(cacher, vd_bytes_of(key->namespace_name), vd_bytes_of(key->name), read->revision, got, read);
+	SIM_PREEMPTIBLE(world, status = vd_cacher_get(cacher, vd_bytes_of(key->namespace_name), vd_bytes_of(key->name), read->revision, got, read));
 	if (status != VD_OK) {
 		world->readers->outstanding--;
 		check_error(read, status);

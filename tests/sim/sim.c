@@ -4,8 +4,9 @@
  *	sim --seeds A-B		many
  *	sim --twice		each seed twice: the schedules must be equal
  *	sim --require-marks	every rare thing must have happened at least once
- *	sim --file FILE		seeds of fixed bugs: a number, then why
+ *	sim --file FILE		seeds of fixed bugs: a number (or number/preemptions), then why
  *	--writes N (2000), --jobs N (1), --verbose
+ *	--preemptions N (0 to 8; without it each seed has its own: 0 to 3)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,15 +20,18 @@
 
 struct run {
 	uint64_t first, last, writes, jobs;
+	int	 preemptions; /* -1: by seed */
 	bool	 is_verbose, is_twice, needs_marks;
 	struct sim_marks marks;
 };
 
 static void run_one(struct run *run, uint64_t seed)
 {
-	uint64_t hash = world_run_seed(seed, run->writes, run->is_verbose, &run->marks);
+	/* A quarter of the worlds are without, as swarm testing leaves out every kind of trouble now and then. */
+	unsigned preemptions = run->preemptions >= 0 ? (unsigned) run->preemptions : (unsigned) (seed * UINT64_C(0x9e3779b97f4a7c15) >> 62);
+	uint64_t hash = world_run_seed(seed, run->writes, preemptions, run->is_verbose, &run->marks);
 
-	if (run->is_twice && world_run_seed(seed, run->writes, run->is_verbose, &run->marks) != hash) {
+	if (run->is_twice && world_run_seed(seed, run->writes, preemptions, run->is_verbose, &run->marks) != hash) {
 		fprintf(stderr, "seed %llu has another schedule the second time\n", (unsigned long long) seed);
 		exit(1);
 	}
@@ -46,6 +50,7 @@ static void run_file(struct run *run, const char *path)
 		char	*end;
 		uint64_t seed = strtoull(line, &end, 10);
 
+		run->preemptions = *end == '/' ? (int) strtol(end + 1, NULL, 10) : 0;
 		if (end != line)
 			run_one(run, seed);
 	}
@@ -112,13 +117,13 @@ static int show_marks(const struct run *run)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N | --seeds A-B | --file FILE] [--writes N] [--jobs N] [--twice] [--require-marks] [--verbose]\n");
+	fprintf(stderr, "usage: sim [--seed N | --seeds A-B | --file FILE] [--writes N] [--preemptions N] [--jobs N] [--twice] [--require-marks] [--verbose]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	struct run  run = { .first = 1, .last = 1, .writes = 2000, .jobs = 1 };
+	struct run  run = { .first = 1, .last = 1, .writes = 2000, .jobs = 1, .preemptions = -1 };
 	const char *file = NULL;
 
 	for (int i = 1; i < argc; i++) {
@@ -136,6 +141,8 @@ int main(int argc, char **argv)
 			i++;
 		else if (strcmp(argv[i], "--writes") == 0 && *value)
 			run.writes = strtoull(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--preemptions") == 0 && *value)
+			run.preemptions = atoi(argv[++i]);
 		else if (strcmp(argv[i], "--jobs") == 0 && *value)
 			run.jobs = strtoull(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--file") == 0 && *value)
@@ -143,7 +150,7 @@ int main(int argc, char **argv)
 		else
 			return usage();
 	}
-	if (run.jobs < 1 || run.jobs > JOBS_MAX)
+	if (run.jobs < 1 || run.jobs > JOBS_MAX || run.preemptions > 8)
 		return usage();
 	if (file)
 		run_file(&run, file);

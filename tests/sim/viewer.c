@@ -2,6 +2,7 @@
  * a watch is not told (a watch "from now", or with the state but without a bookmark) the cursor is found by the first event or bookmark. */
 #include "viewer.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,6 +46,7 @@ struct viewer {
 	size_t	 initial_count;
 	vd_mono	 last_bookmark;
 
+	unsigned  late_calls; /* of the sink, that may still come though it is closed */
 	bool	  has_error; /* an ERROR event came */
 	vd_status error;
 	vd_status reason;
@@ -319,6 +321,7 @@ static void check_too_slow(struct viewer *viewer)
 	int64_t	       bytes_max = viewer->lag_bytes_max ? viewer->lag_bytes_max : cacher_of(viewer)->options.lag_bytes_max;
 
 	world->marks.watch_too_slow++;
+	oracle_drain(oracle);
 	if (!viewer->is_known)
 		return;
 	for (int i = viewer->cursor; (i = next_from(viewer, i)) >= 0; i++) {
@@ -330,7 +333,7 @@ static void check_too_slow(struct viewer *viewer)
 	}
 	if (!(viewer->lag_events_max && events > viewer->lag_events_max) && bytes <= bytes_max)
 		fail(viewer, "every ended watch knows why", "too slow with %lld events, %lld bytes behind", (long long) events, (long long) bytes);
-	if (!viewer->is_pulled && viewer->free_since.ns && vd_mono_since(world_now(world), viewer->free_since).ns > VD_SECONDS(1).ns)
+	if (!viewer->is_pulled && viewer->free_since.ns && vd_mono_since(world_now(world), viewer->free_since).ns > VD_SECONDS(1).ns + world->stall_max.ns)
 		fail(viewer, "a slow client never delays others", "too slow, though it took everything");
 }
 
@@ -378,9 +381,22 @@ static void check_end(struct viewer *viewer, vd_status reason)
 		fail(viewer, "atomic", "ends (%s) in the middle of revision %lld", vd_status_name(reason), (long long) viewer->last);
 }
 
+/* A client that closes from another thread than the sink's may find one call under way. */
+static bool is_late_call(struct viewer *viewer)
+{
+	if (viewer->phase != CLOSING || viewer->late_calls == 0)
+		return false;
+	viewer->late_calls--;
+	return true;
+}
+
 static void on_ended(void *arg, vd_status reason)
 {
 	struct viewer *viewer = arg;
+
+	SIM_ATOMIC(viewer->world);
+	if (is_late_call(viewer))
+		return;
 
 	if (viewer->phase != OPEN)
 		fail(viewer, "every ended watch knows why", "ends twice, or after it was closed");
@@ -394,19 +410,23 @@ static void on_closed(void *arg)
 {
 	struct viewer *viewer = arg;
 
+	SIM_ATOMIC(viewer->world);
+
 	if (viewer->phase != CLOSING)
 		fail(viewer, "every ended watch knows why", "closed twice");
 	viewer->phase = IDLE;
 	viewer->retry_at = vd_mono_add(world_now(viewer->world), VD_MS((int64_t) roll(viewer->world, viewer->world->is_calm ? 50 : 500)));
 }
 
-static void close_viewer(struct viewer *viewer)
+static void close_viewer(struct viewer *viewer, bool is_own_thread)
 {
 	struct vd_watcher *watcher = viewer->watcher;
 
 	viewer->watcher = NULL;
 	viewer->phase = CLOSING;
-	vd_watcher_close(watcher, on_closed, viewer);
+	viewer->late_calls = is_own_thread ? 0 : UINT_MAX;
+	SIM_PREEMPTIBLE(viewer->world, vd_watcher_close(watcher, on_closed, viewer));
+	viewer->late_calls = VDI_MIN(viewer->late_calls, 1u);
 }
 
 /* ---- Taking ---- */
@@ -418,6 +438,9 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	size_t	       wanted = count, taken;
 	bool	       closes;
 
+	SIM_ATOMIC(world);
+	if (is_late_call(viewer))
+		return count;
 	if (viewer->phase != OPEN)
 		fail(viewer, "every ended watch knows why", "events after its end");
 	if (count == 0)
@@ -426,7 +449,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 		wanted = 0;
 	else if (viewer->pace != PACE_FAST && !world->is_calm)
 		wanted = VDI_MIN(wanted, viewer->room);
-	closes = viewer->closes_in_deliver && wanted > 0 && !world->is_calm && chance(world, 10);
+	closes = viewer->closes_in_deliver && viewer->watcher && wanted > 0 && !world->is_calm && chance(world, 10);
 	if (closes)
 		wanted = roll(world, count + 1);
 	/* Whole revisions, as a client that means to resume does. */
@@ -437,7 +460,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	viewer->room -= VDI_MIN(viewer->room, taken);
 	if (closes) {
 		world->marks.closed_in_deliver++;
-		close_viewer(viewer);
+		close_viewer(viewer, true);
 		return taken;
 	}
 	/* A client that loses its connection now goes on from its last revision. */
@@ -462,7 +485,10 @@ static void pull(struct viewer *viewer)
 
 	if (viewer->stalled_until.ns > world_now(world).ns)
 		return;
-	while ((budget > 0 || is_mid_revision(viewer)) && (status = vd_watcher_next(viewer->watcher, &event)) == VD_OK) {
+	while (budget > 0 || is_mid_revision(viewer)) {
+		SIM_PREEMPTIBLE(world, status = vd_watcher_next(viewer->watcher, &event));
+		if (status != VD_OK)
+			break;
 		take_event(viewer, &event);
 		budget -= budget > 0;
 	}
@@ -483,6 +509,7 @@ static void relisted(void *arg, vd_rev revision, vd_status status)
 	struct viewer *viewer = arg;
 	struct world  *world = viewer->world;
 
+	SIM_ATOMIC(world);
 	viewer->phase = IDLE;
 	viewer->retry_at = vd_mono_add(world_now(world), VD_MS((int64_t) roll(world, 100)));
 	if (status != VD_OK)
@@ -594,7 +621,7 @@ static void open_viewer(struct viewer *viewer)
 	viewer->room = roll(world, 10);
 	viewer->phase = OPEN;
 	sim_trace(world, "viewer %u opens: start %d revision %lld", viewer->number, (int) viewer->start, (long long) options.revision);
-	status = vd_cacher_watch(cacher->cacher, &options, viewer->is_pulled ? NULL : &sink, &viewer->watcher, &error);
+	SIM_PREEMPTIBLE(world, status = vd_cacher_watch(cacher->cacher, &options, viewer->is_pulled ? NULL : &sink, &viewer->watcher, &error));
 	if (status == VD_OK) {
 		world->marks.watch_resumed += viewer->is_resume;
 		return;
@@ -671,14 +698,14 @@ static void tend(struct viewer *viewer)
 			viewer->room = 1 + roll(world, 20);
 			viewer->is_stuck = false;
 			viewer->free_since = viewer->pace == PACE_FAST || world->is_calm ? world_now(world) : (vd_mono) { 0 };
-			vd_watcher_resume(viewer->watcher);
+			SIM_PREEMPTIBLE(world, vd_watcher_resume(viewer->watcher));
 		}
 		/* Whoever is open for long has been opened by now. */
 		if (viewer->phase == OPEN && !viewer->opened_below && vd_mono_since(world_now(world), viewer->opened).ns > VD_SECONDS(15).ns)
 			viewer->opened_below = world->oracle.revision;
 		break;
 	case ENDED:
-		close_viewer(viewer);
+		close_viewer(viewer, false);
 		break;
 	default:
 		break;
@@ -717,7 +744,7 @@ void viewers_nudge(struct world *world)
 		stall(viewer);
 	if (world->swarm.closes && viewer->phase == OPEN && chance(world, 15)) {
 		world->marks.closed_by_client++;
-		close_viewer(viewer);
+		close_viewer(viewer, false);
 	}
 	/* Now and then somebody is somebody else. */
 	if (viewer->phase == IDLE && chance(world, 100)) {
@@ -746,7 +773,7 @@ void viewers_check_progress(struct world *world)
 		    vd_mono_since(now, viewer->opened).ns < VD_SECONDS(15).ns)
 			continue;
 		for (unsigned j = 0; j < VDI_ARRAY_SIZE(cacher->stood); j++)
-			if (cacher->stood[j].time.ns && vd_mono_since(now, cacher->stood[j].time).ns > VD_SECONDS(1).ns &&
+			if (cacher->stood[j].time.ns && vd_mono_since(now, cacher->stood[j].time).ns > VD_SECONDS(1).ns + world->stall_max.ns &&
 			    cacher->stood[j].time.ns > viewer->opened.ns)
 				stood = VDI_MAX(stood, cacher->stood[j].revision);
 		next = next_expected(viewer);
@@ -809,6 +836,6 @@ void viewers_close_all(struct world *world, bool all_at_once)
 		struct viewer *viewer = &world->viewers->all[i];
 
 		if (viewer->watcher && (all_at_once || chance(world, 100)))
-			close_viewer(viewer);
+			close_viewer(viewer, false);
 	}
 }

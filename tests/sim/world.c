@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cache_watcher.h"
 #include "cacher.h"
@@ -56,6 +57,16 @@ void sim_trace(struct world *world, const char *format, ...)
 		printf("%s\n", line);
 }
 
+struct sim_atomic sim_atomic_begin(struct world *world)
+{
+	return (struct sim_atomic) { world, vdi_sim_set_atomic(world->env, true) };
+}
+
+void sim_atomic_end(struct sim_atomic *atomic)
+{
+	(void) vdi_sim_set_atomic(atomic->world->env, atomic->before);
+}
+
 static void report(struct world *world)
 {
 	uint64_t first = trace_count > TRACE_LINES ? trace_count - TRACE_LINES : 0;
@@ -65,8 +76,8 @@ static void report(struct world *world)
 		first = trace_count - 60;
 	for (uint64_t i = first; i < trace_count && !world->is_verbose; i++)
 		fprintf(stderr, "  %s\n", trace_lines[i % TRACE_LINES]);
-	fprintf(stderr, "replay: build/tests/sim/sim --seed %llu --writes %llu\n", (unsigned long long) world->seed,
-		(unsigned long long) world->writes_wanted);
+	fprintf(stderr, "replay: build/tests/sim/sim --seed %llu --writes %llu --preemptions %u\n", (unsigned long long) world->seed,
+		(unsigned long long) world->writes_wanted, world->preemptions);
 }
 
 void sim_fail(struct world *world, const char *property, const char *format, ...)
@@ -82,7 +93,8 @@ void sim_fail(struct world *world, const char *property, const char *format, ...
 	va_end(arguments);
 	fprintf(stderr, "\n");
 	report(world);
-	exit(1);
+	fflush(NULL);
+	_exit(1); /* what suspended handlers hold is no leak */
 }
 
 static void log_record(void *arg, const struct vd_log_record *record)
@@ -101,6 +113,7 @@ static void look_at_cachers(struct world *world)
 		if (at->cacher == NULL)
 			continue;
 		history = &at->cacher->watch_cache.history;
+		vdi_lock_acquire(&at->cacher->lock);
 		world->marks.relist += at->cacher->reflector.relists - at->relists;
 		if (world->restarts && at->cacher->reflector.relists == at->relists && at->cacher->reflector.resumes > at->resumes)
 			world->marks.resumed_after_restart++;
@@ -109,17 +122,25 @@ static void look_at_cachers(struct world *world)
 				for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next)
 					world->marks.lagging_rescan += !watcher->initial && !watcher->error_due && watcher->position >= history->start &&
 								       watcher->position < lane->group->ring_floor;
+		vdi_lock_release(&at->cacher->lock);
 		at->relists = at->cacher->reflector.relists;
 		at->resumes = at->cacher->reflector.resumes;
 		at->stood[at->stood_next].time = world_now(world);
 		at->stood[at->stood_next].revision = vd_cacher_revision(at->cacher);
 		at->stood_next = (at->stood_next + 1) % VDI_ARRAY_SIZE(at->stood);
+		vdi_lock_acquire(&at->cacher->watch_cache.lock);
 		if (history->bytes > history->bytes_max && history->end - history->start > 1)
 			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %lld bytes", at->options.resource,
 				 (long long) history->bytes);
+		for (size_t j = 0; j < at->cacher->watch_cache.store.retained_count && history->evicted_revision; j++)
+			if (at->cacher->watch_cache.store.retained[j].revision < vdi_history_floor(history))
+				sim_fail(world, "nothing exceeds its maximum", "a snapshot of %s at %lld is retained, the history starts after %lld",
+					 at->options.resource, (long long) at->cacher->watch_cache.store.retained[j].revision,
+					 (long long) vdi_history_floor(history));
 		if (history->end - history->start > history->capacity_upper)
 			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %llu events", at->options.resource,
 				 (unsigned long long) (history->end - history->start));
+		vdi_lock_release(&at->cacher->watch_cache.lock);
 		if (at->cacher->watcher_count > at->options.watcher_count_max)
 			sim_fail(world, "nothing exceeds its maximum", "%zu watchers of %s", at->cacher->watcher_count, at->options.resource);
 		if (vd_cacher_revision(at->cacher) > world->oracle.revision)
@@ -243,6 +264,9 @@ static void build(struct world *world)
 	if (vdi_env_new_sim(world->seed, world->is_verbose ? log_record : NULL, world, &world->env) != VD_OK ||
 	    vdi_disk_sim_new(world->seed, &world->disk) != VD_OK || vd_codec_json_new(fields, 2, &world->codec, &error) != VD_OK)
 		sim_fail(world, "harness", "no world");
+	if (vdi_sim_set_preemptions(world->env, world->preemptions) != VD_OK)
+		sim_fail(world, "harness", "no fibers");
+	vdi_sim_set_stalls(world->env, world->stall_max);
 	vdi_env_set_disk(world->env, world->disk);
 	vdi_sim_set_step_delay(world->env, world->swarm.step_delay);
 	/* The same simulator under a second name: watchers there live on an actor of their own. */
@@ -361,7 +385,7 @@ static void close_cachers(struct world *world)
 
 		world->marks.cache_compared += at->cacher->consistency.counts[VDI_CONSISTENCY_SUCCESS];
 		world->marks.cache_not_compared += at->cacher->consistency.counts[VDI_CONSISTENCY_ERROR];
-		vd_cacher_close(at->cacher, cacher_closed, at);
+		SIM_PREEMPTIBLE(world, vd_cacher_close(at->cacher, cacher_closed, at));
 		run_steps(world, roll(world, 30));
 	}
 	if (!vdi_sim_run_until(world->env, cachers_are_closed, world, VD_SECONDS(120)))
@@ -404,12 +428,14 @@ static void restart(struct world *world, bool is_crash)
 	} else {
 		world->marks.clean_restart++;
 	}
+	vdi_sim_settle(world->env); /* the wrapper's watches are closed under their users */
 	if (is_remote) {
 		world->marks.restart_under_cachers++;
 		chaos_set_inner(world->chaos, NULL);
 	} else {
 		world->marks.restart_with_cachers++;
 		close_cachers(world);
+		vdi_sim_settle(world->env);
 	}
 	oracle_drain(&world->oracle);
 	shown = world->oracle.revision;
@@ -543,8 +569,18 @@ void world_note_compaction(struct world *world)
 		world->compacted_max = status.compacted;
 		world->marks.own_compaction++;
 	}
+}
+
+static void check_compaction(struct world *world)
+{
+	struct vd_store_status status;
+
+	world_note_compaction(world);
+	if (world->store == NULL || vd_store_status_get(world->store, &status) != VD_OK)
+		return;
 	if (status.compacted > world->compacted_seen && !world->is_down) {
 		world->compacted_seen = status.compacted;
+		vdi_sim_settle(world->env); /* a compaction in the middle has not taken everything */
 		direct_check_compaction(world, status.compacted);
 	}
 }
@@ -576,10 +612,12 @@ static void act(struct world *world)
 	if (chance(world, 150))
 		viewers_tend(world);
 	readers_walk(world, false);
-	if (chance(world, 50))
+	if (chance(world, 50)) {
+		vdi_sim_settle(world->env);
 		direct_look(world);
+	}
 	pass_time(world);
-	world_note_compaction(world);
+	check_compaction(world);
 	trouble(world);
 	certain_trouble(world);
 	look_at_cachers(world);
@@ -621,6 +659,9 @@ static void calm_down(struct world *world)
 	vdi_disk_sim_fail_nth(world->disk, 0, VDI_DISK_SIM_CRASH);
 	world->crash_armed = false;
 	world->is_calm = true;
+	world->stall_max = VD_SECONDS(0);
+	vdi_sim_set_stalls(world->env, world->stall_max);
+	vdi_sim_settle(world->env);
 	world->calm_since = world_now(world);
 	limit = vd_mono_add(world->calm_since, CALM_LIMIT);
 	for (;;) {
@@ -629,7 +670,7 @@ static void calm_down(struct world *world)
 		world_run(world, VD_MS(100));
 		look_at_cachers(world);
 		viewers_check_progress(world);
-		world_note_compaction(world);
+		check_compaction(world);
 		if (all_caught_up(world, why, sizeof why))
 			break;
 		if (world_now(world).ns > limit.ns)
@@ -730,7 +771,7 @@ static void add_marks(struct sim_marks *total, const struct sim_marks *more)
 #undef SIM_MARK_ADD
 }
 
-uint64_t world_run_seed(uint64_t seed, uint64_t writes, bool is_verbose, struct sim_marks *marks)
+uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bool is_verbose, struct sim_marks *marks)
 {
 	struct world *world = calloc(1, sizeof *world);
 	uint64_t      hash;
@@ -738,6 +779,9 @@ uint64_t world_run_seed(uint64_t seed, uint64_t writes, bool is_verbose, struct 
 	trace_count = 0;
 	world->seed = seed;
 	world->writes_wanted = writes;
+	world->preemptions = preemptions;
+	/* Not drawn: a seed's world is the same with and without. */
+	world->stall_max = preemptions && seed % 3 == 0 ? VD_SECONDS(3) : VD_SECONDS(0);
 	world->is_verbose = is_verbose;
 	world->live_before = vdi_alloc_live();
 	vdi_rand_init(&world->rand, seed);
@@ -753,6 +797,7 @@ uint64_t world_run_seed(uint64_t seed, uint64_t writes, bool is_verbose, struct 
 	close_down(world);
 	take_chaos_marks(world);
 	hash = vdi_sim_schedule_hash(world->env);
+	world->marks.preemption += vdi_sim_preemptions(world->env);
 	chaos_store_free(world->chaos);
 	vd_codec_free(world->codec);
 	vd_env_free(world->env);

@@ -56,6 +56,8 @@ struct sim_cacher {
 struct world {
 	uint64_t	 seed;
 	uint64_t	 writes_wanted;
+	unsigned	 preemptions; /* of the simulator; 0: turns are atomic */
+	vd_dur		 stall_max;   /* of its threads; 0: none */
 	bool		 is_verbose;
 	int64_t		 live_before;
 	struct vdi_rand	 rand;
@@ -92,7 +94,7 @@ struct world {
 };
 
 /* Runs one seed to its end; the process ends when a property is violated. Returns the schedule hash. Adds to marks. */
-uint64_t world_run_seed(uint64_t seed, uint64_t writes, bool is_verbose, struct sim_marks *marks);
+uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bool is_verbose, struct sim_marks *marks);
 
 /* [0, below). */
 uint64_t roll(struct world *world, uint64_t below);
@@ -104,6 +106,25 @@ void world_run(struct world *world, vd_dur by);
 
 /* Asks the store how far it is compacted: it does that by itself too. */
 void world_note_compaction(struct world *world);
+
+/* ---- Preemption ----
+ *
+ * Handlers may be suspended in the middle, and so may our own calls of the library where SIM_PREEMPTIBLE says so: callbacks may come before such a call returns. Our data
+ * has no locks, so each callback begins with SIM_ATOMIC. */
+struct sim_atomic {
+	struct world *world;
+	bool	      before;
+};
+
+struct sim_atomic sim_atomic_begin(struct world *world);
+void		  sim_atomic_end(struct sim_atomic *atomic);
+#define SIM_ATOMIC(world) struct sim_atomic sim_atomic_ __attribute__((cleanup(sim_atomic_end), unused)) = sim_atomic_begin(world)
+#define SIM_PREEMPTIBLE(world, call)                                                                                             \
+	do {                                                                                                                     \
+		bool sim_before_ = vdi_sim_set_atomic((world)->env, false);                                                      \
+		call;                                                                                                            \
+		(void) vdi_sim_set_atomic((world)->env, sim_before_);                                                            \
+	} while (0)
 
 /* A fact for the report. */
 void sim_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));

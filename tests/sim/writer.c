@@ -268,6 +268,7 @@ static void answered(void *arg, vd_status status, struct vd_object *object, vd_r
 	struct op    *op = arg;
 	struct world *world = op->world;
 
+	SIM_ATOMIC(world);
 	if (op->decisions > 1 && (op->kind == OP_UPDATE || op->kind == OP_UPSERT) && status == VD_OK)
 		world->marks.conflict_retry++;
 	if (status == VD_OK && op->kind == OP_NO_OP) {
@@ -291,6 +292,7 @@ static vd_status decide(void *arg, struct vd_object *current, struct vd_bytes *r
 	struct op     *op = arg;
 	struct world  *world = op->world;
 
+	SIM_ATOMIC(world);
 	op->decisions++;
 	op->decided_on = current ? vd_object_revision(current) : 0;
 	if (current) {
@@ -326,6 +328,8 @@ static vd_status start_cacher_op(struct world *world, struct op *op)
 	struct vd_preconditions	 *asked = NULL;
 	const struct oracle_record *record = oracle_at(&world->oracle, op->keys[0], world->oracle.revision);
 	char			  text[24];
+	bool			  validates;
+	vd_status		  status;
 	int64_t			  ttl_s = world->swarm.leases && chance(world, 150) ? 2 + (int64_t) roll(world, 10) : 0;
 
 	if (record && op->kind != OP_CREATE && chance(world, 100)) {
@@ -336,12 +340,16 @@ static vd_status start_cacher_op(struct world *world, struct op *op)
 	}
 	switch (op->kind) {
 	case OP_CREATE:
-		return vd_cacher_create(cacher, ns, name, vd_bytes_of(op->values[0]), ttl_s, answered, op);
+		SIM_PREEMPTIBLE(world, status = vd_cacher_create(cacher, ns, name, vd_bytes_of(op->values[0]), ttl_s, answered, op));
+		break;
 	case OP_DELETE:
-		return vd_cacher_delete(cacher, ns, name, asked, chance(world, 500) ? validate : NULL, answered, op);
+		validates = chance(world, 500);
+		SIM_PREEMPTIBLE(world, status = vd_cacher_delete(cacher, ns, name, asked, validates ? validate : NULL, answered, op));
+		break;
 	default:
-		return vd_cacher_update(cacher, ns, name, op->kind == OP_UPSERT, asked, decide, answered, op);
+		SIM_PREEMPTIBLE(world, status = vd_cacher_update(cacher, ns, name, op->kind == OP_UPSERT, asked, decide, answered, op));
 	}
+	return status;
 }
 
 /* ---- Raw ---- */
@@ -351,6 +359,7 @@ static void raw_answered(void *arg, vd_status status, const struct vd_txn_result
 	struct op *op = arg;
 	bool	   wrote = false;
 
+	SIM_ATOMIC(op->world);
 	if (status == VD_OK)
 		for (size_t i = 0; i < result->result_count; i++)
 			wrote |= result->results[i].kind == VD_OP_PUT || result->results[i].deleted > 0;
@@ -373,6 +382,7 @@ static vd_status start_raw(struct world *world, struct op *op)
 	struct vd_txn_request request = { .success = ops };
 	unsigned	      wanted = 2 + (unsigned) roll(world, RAW_MAX - 1), tries = 0;
 	int		      cacher;
+	vd_status	      status;
 
 	op->key_count = 0;
 	while (op->key_count < wanted && tries++ < 30) {
@@ -402,7 +412,8 @@ static vd_status start_raw(struct world *world, struct op *op)
 		request.compares = &compare_key;
 		request.compare_count = 1;
 	}
-	return vd_store_txn(world->chaos, &request, raw_answered, op);
+	SIM_PREEMPTIBLE(world, status = vd_store_txn(world->chaos, &request, raw_answered, op));
+	return status;
 }
 
 /* ---- Leases and compaction ---- */
@@ -415,6 +426,7 @@ static void revoke_answered(void *arg, vd_status status, vd_rev revision, const 
 {
 	struct world *world = arg;
 
+	SIM_ATOMIC(world);
 	if (status == VD_OK)
 		oracle_reach(&world->oracle, revision, "the answer of a revocation");
 }
@@ -452,6 +464,7 @@ void writers_compact(struct world *world)
 {
 	vd_rev	  back = (vd_rev) (chance(world, 200) ? 0 : roll(world, 200));
 	vd_rev	  revision = world->oracle.revision - back;
+	bool	  is_physical;
 	vd_status status;
 
 	oracle_drain(&world->oracle);
@@ -459,7 +472,8 @@ void writers_compact(struct world *world)
 		return;
 	world->compacted_max = VDI_MAX(world->compacted_max, revision);
 	sim_trace(world, "compact %lld", (long long) revision);
-	status = vd_store_compact(world->chaos, revision, chance(world, 500), compacted, world);
+	is_physical = chance(world, 500);
+	SIM_PREEMPTIBLE(world, status = vd_store_compact(world->chaos, revision, is_physical, compacted, world));
 	if (status != VD_OK && status != VD_UNAVAILABLE && status != VD_CLOSED && status != VD_FULL)
 		sim_fail(world, "errors are true", "a compaction fails with %s", vd_status_name(status));
 }
