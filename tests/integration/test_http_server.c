@@ -302,6 +302,49 @@ static void h347_scale_reads_and_writes_replicas(void **state)
 	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", "", "", 200, "\"spec\":{\"replicas\":4}");
 }
 
+/* Go's encoder omits zero, in JSON as in protobuf: a Scale of zero has no number. */
+static void h347_a_scale_without_a_number_is_zero(void **state)
+{
+	static const char path[] = "/apis/apps/v1/namespaces/default/deployments", scale[] = "/apis/apps/v1/namespaces/default/deployments/zero/scale";
+
+	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"zero\"},\"spec\":{\"replicas\":3}}", 201, "\"replicas\":3");
+	expect("PUT", scale, JSON, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"zero\"},\"spec\":{}}", 200, "\"spec\":{\"replicas\":0}");
+	expect("GET", "/apis/apps/v1/namespaces/default/deployments/zero", "", "", 200, "\"replicas\":0");
+}
+
+/* No Go client could read a list with such an object. */
+static void numbers_that_fit_neither_int64_nor_float64_are_refused(void **state)
+{
+	static const char why[] = "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: json: cannot unmarshal number 1e400 into Go value of type float64";
+	static const char patch[] = "error decoding patch: json: cannot unmarshal number -1e309 into Go value of type float64";
+
+	/* Also in a member that the kind does not have, which is stored. */
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"number\"},\"x\":1e400}", 400, why);
+	expect("GET", CM "/number", "", "", 404, "NotFound");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"number\"},\"data\":{\"a\":\"1e400\"},\"x\":[1e308,1e-400,-0,18446744073709551616]}", 201, "18446744073709551616");
+	expect("PUT", CM "/number", JSON, "{\"metadata\":{\"name\":\"number\"},\"x\":{\"y\":[1e400]}}", 400, why);
+	expect("PATCH", CM "/number", HTTP_MERGE, "{\"x\":-1e309}", 400, patch);
+	expect("PATCH", CM "/number", "Content-Type: application/strategic-merge-patch+json\r\n", "{\"x\":-1e309}", 400, patch);
+	expect("PATCH", CM "/number", "Content-Type: application/json-patch+json\r\n", "[{\"op\":\"add\",\"path\":\"/x\",\"value\":-1e309}]", 400, patch);
+	expect("DELETE", CM "/number", JSON, "{\"gracePeriodSeconds\":1e400}", 400, "gracePeriodSeconds must be an integer");
+	expect("GET", CM "/number", "", "", 200, "\"x\":[1e308,1e-400,-0,18446744073709551616]");
+}
+
+/* Names by kind, Secrets, preconditions that are empty: what unit tests know of the parts, through the door. */
+static void r661_kinds_have_rules(void **state)
+{
+	static const char secrets[] = "/api/v1/namespaces/default/secrets", secret[] = "/api/v1/namespaces/default/secrets/rules";
+
+	expect("POST", "/api/v1/namespaces/default/services", JSON, "{\"metadata\":{\"name\":\"a.b\"}}", 422,
+	       "\"causes\":[{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: \\\"a.b\\\": must not contain dots\",\"field\":\"metadata.name\"}]");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a.b\"}}", 201, "\"a.b\"");
+	expect("POST", secrets, JSON, "{\"metadata\":{\"name\":\"rules\"},\"stringData\":{\"a\":\"x\"},\"immutable\":true}", 201, "\"type\":\"Opaque\"");
+	expect("GET", secret, "", "", 200, "\"data\":{\"a\":\"eA==\"}");
+	expect("PATCH", secret, HTTP_MERGE, "{\"stringData\":{\"a\":\"y\"}}", 422, "data: Forbidden: field is immutable when `immutable` is set");
+	expect("DELETE", secret, JSON, "{\"preconditions\":{\"uid\":\"\"}}", 409, "Precondition failed");
+	expect("GET", "/api/v1/namespaces/default/secrets?fieldSelector=type%3DOpaque", "", "", 200, "\"rules\"");
+}
+
 static void discovery_health_and_unknown_paths(void **state)
 {
 	expect("GET", "/api", "", "", 200, "\"versions\":[\"v1\"]");
@@ -816,6 +859,9 @@ int main(void)
 		cmocka_unit_test(r741_events_sizes_and_r744_running_watches_are_counted),
 		cmocka_unit_test(the_dump_is_valid_under_load),
 		cmocka_unit_test(a_server_on_a_path_serves_one_kind_read_only),
+		cmocka_unit_test(h347_a_scale_without_a_number_is_zero),
+		cmocka_unit_test(numbers_that_fit_neither_int64_nor_float64_are_refused),
+		cmocka_unit_test(r661_kinds_have_rules),
 		cmocka_unit_test(only_loopback_is_served_without_authentication),
 		cmocka_unit_test(only_hosts_of_this_machine_are_served_without_authentication),
 		cmocka_unit_test(two_identities_are_none),

@@ -212,6 +212,24 @@ func listItems(list runtime.Object) int {
 	return reflect.ValueOf(list).Elem().FieldByName("Items").Len()
 }
 
+// protoValidKeys renames the keys of config maps and secrets, which a server checks, and lets them change.
+func protoValidKeys(object runtime.Object) {
+	switch o := object.(type) {
+	case *corev1.ConfigMap:
+		o.Data, o.BinaryData, o.Immutable = protoRenamed(o.Data, "text"), protoRenamed(o.BinaryData, "bytes"), nil
+	case *corev1.Secret:
+		o.Data, o.StringData, o.Immutable = protoRenamed(o.Data, "bytes"), protoRenamed(o.StringData, "text"), nil
+	}
+}
+
+func protoRenamed[V any](values map[string]V, prefix string) map[string]V {
+	renamed := map[string]V{}
+	for _, value := range values {
+		renamed[fmt.Sprintf("%s-%d", prefix, len(renamed))] = value
+	}
+	return renamed
+}
+
 // kind takes one kind through its life, in protobuf, and reads every state in JSON too.
 func (a *protoAPI) kind(s protoServed) {
 	const name = "everything"
@@ -220,6 +238,7 @@ func (a *protoAPI) kind(s protoServed) {
 	if !a.report.check(err == nil, "H-327", "%s: %v", what, err) {
 		return
 	}
+	protoValidKeys(c.want)
 	accessor := c.want.(metav1.Object)
 	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "x", "example.com/y": ""}, Annotations: map[string]string{"note": "\u00fc<&>\"\\\n"}}
 	if s.namespaced {
