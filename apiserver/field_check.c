@@ -35,22 +35,22 @@ static void refuse(struct vdi_http_status *status, const struct vdi_resource *re
 			    resource->kind, why, (int) VDI_MIN(what.size, (size_t) 700), what.size ? (const char *) what.data : "");
 }
 
-static bool judge(struct vdi_request *request, struct vdi_unknown_fields *unknown, vd_status status, const struct vd_error *error)
+static vd_status judge(const struct vdi_request *request, struct vdi_unknown_fields *unknown, vd_status checked, const struct vd_error *error,
+		       struct vdi_http_status *status)
 {
 	struct vd_bytes validation = request->params.field_validation;
 
-	if (status == VD_NOMEM || vdi_unknown_fields_failed(unknown)) {
-		vdi_request_fail_nomem(request);
-		return false;
+	if (checked == VD_NOMEM || vdi_unknown_fields_failed(unknown)) {
+		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
+		return VD_NOMEM;
 	}
-	if (status == VD_BAD_REQUEST)
-		refuse(&request->status, request->resource, "", vd_bytes_of(error->message));
+	if (checked == VD_BAD_REQUEST)
+		refuse(status, request->resource, "", vd_bytes_of(error->message));
 	else if (unknown->count && vd_bytes_equal(validation, vd_bytes_of("Strict")))
-		refuse(&request->status, request->resource, "strict decoding error: ", vdi_out_slice(&unknown->refusal));
+		refuse(status, request->resource, "strict decoding error: ", vdi_out_slice(&unknown->refusal));
 	else
-		return true;
-	vdi_request_fail(request, &request->status);
-	return false;
+		return VD_OK;
+	return VD_INVALID;
 }
 
 /* What the schema of a custom kind does not know. */
@@ -101,23 +101,21 @@ static bool is_object(struct vd_bytes body)
 	return false;
 }
 
-bool vdi_field_check_body(struct vdi_request *request)
+vd_status vdi_field_check_body(const struct vdi_request *request, struct vd_bytes body, struct vdi_out *warnings, struct vdi_http_status *status)
 {
 	bool			      whole = request->route.subresource.size == 0 || vd_bytes_equal(request->route.subresource, vd_bytes_of("status"));
 	const struct vdi_k8s_message *message = whole ? message_of(request->resource) : NULL;
-	struct vd_bytes		      body = { request->body, request->body_size };
 	struct vdi_unknown_fields     unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
 	struct vd_error		      error = { 0 };
-	bool			      fine;
+	vd_status		      result;
 
 	if (!whole || vdi_json_validate(body, NULL, NULL) != VD_OK || !is_object(body))
-		return true; /* said by who takes it apart */
-	fine = judge(request, &unknown, check_body(request, message, body, &unknown, &error), &error);
-	vdi_out_fini(&unknown.refusal);
-	if (fine && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
-		vdi_out_bytes(&request->warnings, vdi_out_slice(&unknown.warnings));
-	vdi_out_fini(&unknown.warnings);
-	return fine;
+		return VD_OK; /* said by who takes it apart */
+	result = judge(request, &unknown, check_body(request, message, body, &unknown, &error), &error, status);
+	if (result == VD_OK && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
+		vdi_out_bytes(warnings, vdi_out_slice(&unknown.warnings));
+	vdi_unknown_fields_fini(&unknown);
+	return result;
 }
 
 bool vdi_field_check_knows(const struct vdi_resource *resource)

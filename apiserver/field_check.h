@@ -8,9 +8,9 @@
 #include "unknown_fields.h"
 
 /* The body of a create or an update, as JSON, before anything else is done with it. A member of another type is refused; one that the kind does not have is refused
- * with fieldValidation=Strict and becomes a warning unless it is Ignore. Text that is not JSON passes: others say so better. False after an answer was
- * sent. */
-bool vdi_field_check_body(struct vdi_request *request);
+ * with fieldValidation=Strict and becomes a warning unless it is Ignore, appended to warnings. Text that is not JSON passes: others say so better. VD_INVALID or VD_NOMEM
+ * with status. Any thread: of the request only what was fixed by the dispatch is read. */
+VDI_MUST_USE vd_status vdi_field_check_body(const struct vdi_request *request, struct vd_bytes body, struct vdi_out *warnings, struct vdi_http_status *status);
 
 /* What a patch made of current. unknown, or NULL, hears of members that the kind does not have, and that current had not: what was stored before may stay.
  * VD_BAD_REQUEST with the place and a sentence: a member is of another type, and none of current's was. Kinds without a table pass. VD_NOMEM. Any thread. */

@@ -614,6 +614,7 @@ static void on_ready(evutil_socket_t fd, short events, void *arg)
 	struct vdi_http_connection *connection = arg;
 
 	(void) fd;
+	vdi_loop_note_work();
 	if (connection->state == VDI_HTTP_SHAKE) {
 		shake(connection);
 		return;

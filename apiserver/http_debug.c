@@ -48,12 +48,15 @@ static void dumped(void *arg, vd_status status, struct vd_bytes json)
 
 static void write_loops(struct vdi_out *body, struct vd_server *server)
 {
+	struct vdi_loop_iteration longest;
+
 	vdi_out_raw(body, ",\"loops\":[");
 	for (size_t i = 0; i < server->loop_count; i++) {
 		vdi_out_comma(body);
-		vdi_out_printf(body, "{\"runner\":\"%u\",\"connections\":%lld,\"watches\":%lld}",
-				vdi_env_runner_number(server->env, vdi_loop_runner(server->loops[i].loop)->runner),
-				(long long) server->loops[i].connections_open, (long long) server->loops[i].watches_open);
+		longest = vdi_loop_longest_iteration(server->loops[i].loop);
+		vdi_out_printf(body, "{\"runner\":\"%u\",\"connections\":%lld,\"watches\":%lld,\"longestIterationUs\":%lld,\"longestIterationCpuUs\":%lld}",
+			       vdi_env_runner_number(server->env, vdi_loop_runner(server->loops[i].loop)->runner), (long long) server->loops[i].connections_open, (long long) server->loops[i].watches_open,
+			       (long long) (longest.wall.ns / 1000), (long long) (longest.cpu.ns / 1000));
 	}
 	vdi_out_raw(body, "]");
 }

@@ -25,6 +25,7 @@ static void delete_target(struct vdi_request *request, void (*resume)(struct vdi
 					   .name = write->edit.name,
 					   .options = &write->options,
 					   .now = write->edit.now,
+					   .queue = &request->server->work,
 					   .done = target_done,
 					   .arg = request };
 	vdi_request_await(request, resume);
@@ -71,7 +72,7 @@ static void deleted(struct vdi_request *request)
 		vdi_request_reply_object(request, code_of(request, call->is_removed), request->object, request->revision);
 }
 
-/* */
+/* False with write->status. */
 static bool holds(struct vdi_request *request, const char *what, struct vd_bytes wanted, struct vd_bytes present)
 {
 	char why[256];
@@ -81,41 +82,75 @@ static bool holds(struct vdi_request *request, const char *what, struct vd_bytes
 	(void) snprintf(why, sizeof why, "Precondition failed: %s in precondition: %.*s, %s in object meta: %.*s", what,
 			(int) VDI_MIN(wanted.size, (size_t) 64), (const char *) wanted.data, what, (int) VDI_MIN(present.size, (size_t) 64),
 			present.size ? (const char *) present.data : "");
-	vdi_http_status_conflict(&request->status, request->resource->group, request->resource->plural, request->write->edit.name, why);
-	vdi_request_fail(request, &request->status);
+	vdi_http_status_conflict(&request->write->status, request->resource->group, request->resource->plural, request->write->edit.name, why);
 	return false;
 }
 
-/* What would be, still at the present revision. */
-static void reply_planned(struct vdi_request *request, const struct vdi_deletion *deletion)
+static vd_status no_memory(struct vdi_write *write)
 {
-	struct vdi_tree	 tree = VDI_TREE_INIT;
-	struct vdi_out	 text = VDI_OUT_INIT, revision = VDI_OUT_INIT;
-	struct vdi_node *root, *metadata;
-	bool		 done = false;
+	vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
+	return VD_NOMEM;
+}
 
-	vdi_out_int(&revision, request->write->seen);
-	if (!revision.failed && vdi_tree_parse(&tree, vdi_out_slice(&deletion->text), &root, NULL) == VD_OK &&
+/* Plans for write->current, which is at write->seen, and holds the preconditions against it. With write->status unless it is VD_OK. */
+static vd_status plan_current(struct vdi_request *request)
+{
+	struct vdi_write    *write = request->write;
+	struct vdi_deletion *deletion = &write->call.deletion;
+	char		     revision[24];
+
+	write->status.code = 0;
+	if (vdi_deletion_plan(request->resource, &write->options, write->edit.now, vdi_out_slice(&write->current), deletion, &write->status) != VD_OK)
+		return write->status.code ? VD_INVALID : no_memory(write);
+	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
+	return holds(request, "UID", write->options.uid, vd_bytes_of(deletion->uid)) &&
+			       holds(request, "ResourceVersion", write->options.revision, vd_bytes_of(revision))
+		       ? VD_OK
+		       : VD_INVALID;
+}
+
+/* What would be, still at the present revision, into write->current when the object would be marked. */
+static vd_status plan_dry(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct vdi_node	 *root, *metadata;
+	char		  revision[24];
+	bool		  done = false;
+
+	VDI_TRY(plan_current(request));
+	if (write->call.deletion.verdict != VDI_DELETION_MARK)
+		return VD_OK;
+	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
+	if (vdi_tree_parse(&tree, vdi_out_slice(&write->call.deletion.text), &root, NULL) == VD_OK &&
 	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL &&
-	    vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vdi_out_slice(&revision)))) {
-		vdi_tree_write(&text, root);
-		done = !text.failed;
+	    vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vd_bytes_of(revision)))) {
+		vdi_out_reset(&write->current);
+		vdi_tree_write(&write->current, root);
+		done = !write->current.failed;
 	}
 	vdi_tree_fini(&tree);
-	vdi_out_fini(&revision);
-	if (done)
-		vdi_request_reply_text(request, code_of(request, false), vdi_out_slice(&text));
+	return done ? VD_OK : no_memory(write);
+}
+
+static void dry_planned(struct vdi_request *request)
+{
+	struct vdi_write    *write = request->write;
+	struct vdi_deletion *deletion = &write->call.deletion;
+
+	if (write->computed != VD_OK)
+		vdi_request_fail(request, &write->status);
+	else if (deletion->verdict == VDI_DELETION_MARK)
+		vdi_request_reply_text(request, code_of(request, false), vdi_out_slice(&write->current));
+	else if (deletion->verdict == VDI_DELETION_WAIT || vdi_deletion_returns_object(request->resource))
+		vdi_request_reply_object(request, code_of(request, deletion->verdict == VDI_DELETION_REMOVE), write->object, write->seen);
 	else
-		vdi_request_fail_nomem(request);
-	vdi_out_fini(&text);
+		reply_success(request, deletion->uid);
 }
 
 static void dry_deleted(struct vdi_request *request)
 {
-	struct vdi_write    *write = request->write;
-	struct vdi_deletion *deletion = &write->call.deletion;
-	struct vd_bytes	     revision;
-	char		     text[24];
+	struct vdi_write *write = request->write;
 
 	if (request->result != VD_OK) {
 		vdi_request_fail_result(request, "delete", request->result, &request->error);
@@ -125,24 +160,9 @@ static void dry_deleted(struct vdi_request *request)
 		vdi_request_fail_nomem(request);
 		return;
 	}
-	if (vdi_deletion_plan(request->resource, &write->options, write->edit.now, vdi_out_slice(&write->current), deletion, &write->status) != VD_OK) {
-		if (write->status.code)
-			vdi_request_fail(request, &write->status);
-		else
-			vdi_request_fail_nomem(request);
-		return;
-	}
-	(void) snprintf(text, sizeof text, "%lld", (long long) write->seen);
-	revision = vd_bytes_of(text);
-	if (!holds(request, "UID", write->options.uid, vd_bytes_of(deletion->uid)) ||
-	    !holds(request, "ResourceVersion", write->options.revision, revision))
-		return;
-	if (deletion->verdict == VDI_DELETION_MARK)
-		reply_planned(request, deletion);
-	else if (deletion->verdict == VDI_DELETION_WAIT || vdi_deletion_returns_object(request->resource))
-		vdi_request_reply_object(request, code_of(request, deletion->verdict == VDI_DELETION_REMOVE), request->object, write->seen);
-	else
-		reply_success(request, deletion->uid);
+	write->object = vd_object_ref(request->object);
+	write->is_long |= write->current.size > VDI_WORK_BYTES_SHORT;
+	vdi_write_compute(request, plan_dry, dry_planned);
 }
 
 /* False after an answer was sent. */
@@ -213,36 +233,33 @@ static void deleted_one(struct vdi_request *request)
 	vdi_http_loop_complete(request->loop, request);
 }
 
-/* Of a dry run: what is asked for must hold for each. False after an answer. */
-static bool all_hold(struct vdi_request *request)
+/* Of a dry run: what is asked for must hold for each. */
+static vd_status plan_all(struct vdi_request *request)
 {
-	struct vdi_write    *write = request->write;
-	struct vdi_deletion *deletion = &write->call.deletion;
-	struct vd_object    *object;
-	char		     revision[24];
+	struct vdi_write *write = request->write;
+	struct vd_object *object;
 
 	while ((object = vd_list_next(write->list)) != NULL) {
-		if (vdi_write_look(write, object) != VD_OK ||
-		    vdi_deletion_plan(request->resource, &write->options, write->edit.now, vdi_out_slice(&write->current), deletion, &write->status) != VD_OK) {
-			if (write->status.code)
-				vdi_request_fail(request, &write->status);
-			else
-				vdi_request_fail_nomem(request);
-			return false;
-		}
-		(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
+		if (vdi_write_look(write, object) != VD_OK)
+			return no_memory(write);
 		write->edit.name = vd_object_name(object); /* for the refusal */
-		if (!holds(request, "UID", write->options.uid, vd_bytes_of(deletion->uid)) ||
-		    !holds(request, "ResourceVersion", write->options.revision, vd_bytes_of(revision)))
-			return false;
+		VDI_TRY(plan_current(request));
 	}
-	return true;
+	return VD_OK;
+}
+
+static void all_planned(struct vdi_request *request)
+{
+	if (request->write->computed == VD_OK)
+		reply_success(request, "");
+	else
+		vdi_request_fail(request, &request->write->status);
 }
 
 static void delete_next(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
-	struct vd_object *object = write->dry_run ? NULL : vd_list_next(write->list);
+	struct vd_object *object = vd_list_next(write->list);
 
 	if (object == NULL) {
 		reply_success(request, "");
@@ -261,7 +278,10 @@ static void listed(struct vdi_request *request)
 	}
 	request->write->list = request->list;
 	request->list = NULL;
-	if (!request->write->dry_run || all_hold(request))
+	request->write->is_long = true; /* a list has any length */
+	if (request->write->dry_run)
+		vdi_write_compute(request, plan_all, all_planned);
+	else
 		delete_next(request);
 }
 

@@ -15,6 +15,7 @@
 
 #define ACCEPT_BATCH 64
 #define TURNS_TIME   VD_MS(1)
+#define COMPLETED_TIME VD_MS(5)
 
 struct vdi_arrival {
 	struct vdi_arrival *next;
@@ -72,6 +73,7 @@ static void on_accept(evutil_socket_t fd, short events, void *arg)
 	struct vdi_http_loop *loop = arg;
 
 	(void) events;
+	vdi_loop_note_work();
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -181,16 +183,32 @@ static void take_arrivals(struct vdi_http_loop *loop, struct vdi_arrival *arriva
 	}
 }
 
-/* The list is newest first; order between requests does not matter. */
-static void take_completed(struct vdi_request *request)
+/* The list is newest first; order between requests does not matter. Those that are not reached in time wait for the next run. */
+static void take_completed(struct vdi_http_loop *loop, struct vdi_request *request)
 {
+	vd_mono started = vd_env_now(loop->server->env);
+
 	while (request) {
 		struct vdi_request *next = request->completed_next;
 
 		request->completed_next = NULL;
 		vdi_request_continue(request);
 		request = next;
+		if (request && vd_mono_since(vd_env_now(loop->server->env), started).ns >= COMPLETED_TIME.ns)
+			break;
 	}
+	loop->left = request;
+}
+
+static struct vdi_request *join(struct vdi_request *first, struct vdi_request *second)
+{
+	struct vdi_request *last = first;
+
+	while (last && last->completed_next)
+		last = last->completed_next;
+	if (last)
+		last->completed_next = second;
+	return first ? first : second;
 }
 
 static void take_newest(struct vdi_http_loop *loop)
@@ -255,7 +273,7 @@ static void run(void *arg)
 	if (has_to_accept)
 		(void) event_add(&loop->accept_event, NULL);
 	take_arrivals(loop, arrived);
-	take_completed(completed);
+	take_completed(loop, join(loop->left, completed));
 	if ((has_to_drain || has_to_close) && loop == loop->server->loops) {
 		(void) event_del(&loop->accept_event);
 		vdi_timer_heap_remove(&loop->timers, &loop->accept_pause);
@@ -268,7 +286,7 @@ static void run(void *arg)
 	expire(loop);
 	loop->timer_due = vdi_timer_heap_next_due(&loop->timers);
 	vd_actor_set_timer(loop->actor, loop->timer_due);
-	if (!TAILQ_EMPTY(&loop->turns) || !LIST_EMPTY(&loop->graveyard))
+	if (loop->left || !TAILQ_EMPTY(&loop->turns) || !LIST_EMPTY(&loop->graveyard))
 		vd_actor_wake(loop->actor);
 }
 

@@ -26,6 +26,7 @@
 #include "served.h"
 #include "timer.h"
 #include "trail.h"
+#include "work_queue.h"
 
 struct vdi_request;
 struct vdi_http_connection;
@@ -102,6 +103,7 @@ struct vdi_http_loop {
 	struct vdi_served    *served;	    /* a use of the newest that this loop has heard of; NULL when the server ends */
 	struct event	      accept_event; /* the first loop only */
 	struct vdi_timer      accept_pause;
+	struct vdi_request   *left;	    /* completed, and not reached by the last run */
 	char		     *scratch;	    /* VDI_HTTP_SCRATCH_SIZE, for reads */
 	unsigned	      gzip_count;   /* answers that are being compressed */
 	struct vdi_packer    *packer;	    /* of its watches that go out compressed; NULL until there was one */
@@ -130,6 +132,7 @@ struct vd_server {
 	struct vdi_trails	 trails;
 	struct vdi_garbage_collector	*garbage_collector; /* the same */
 	struct vdi_controller_metrics	*controller_metrics;
+	struct vdi_work_queue		 work; /* what would hold a loop for too long */
 	struct vdi_namespace_controller *namespace_controller; /* from the start on; NULL: there is none */
 	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
 	vd_dur			 kind_patience; /* VDI_KIND_PATIENCE */

@@ -1,11 +1,13 @@
 /* POST, PUT, PATCH.
  *
  * The content of a write is computed by object_edit on whatever thread the store calls from, from the body and the state of that moment; the loop only starts
- * it and answers. A write that removes the last finalizer of an object marked for deletion becomes its deletion (R-664).
+ * it and answers. What is long (work_queue.h) is computed by the server's workers: a callback of the store that finds a long state refuses, and the whole attempt is
+ * made again on a worker, which calls the store itself. A write that removes the last finalizer of an object marked for deletion becomes its deletion (R-664).
  */
 #include <stdio.h>
 
 #include "cacher.h"
+#include "crd.h"
 #include "field_check.h"
 #include "http_write.h"
 #include "json_number.h"
@@ -24,9 +26,12 @@ void vdi_write_free(struct vdi_write *write)
 	vdi_edited_fini(&write->edited);
 	vdi_out_fini(&write->current);
 	(void) vd_list_free(write->list);
+	vdi_buffer_fini(&write->json);
+	vdi_out_fini(&write->warnings);
 	vdi_delete_options_fini(&write->options);
 	vdi_object_call_fini(&write->call);
 	(void) vd_object_unref(write->guard);
+	(void) vd_object_unref(write->object);
 	vdi_free(write);
 }
 
@@ -34,6 +39,13 @@ void vdi_write_shuffle(struct vdi_request *request)
 {
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(request->write->edit.random); i++)
 		request->write->edit.random[i] = vd_env_random(request->server->env);
+}
+
+static bool has_protobuf(const struct vdi_request *request)
+{
+	struct vd_bytes type;
+
+	return vdi_http_header_get(&request->head, "Content-Type", &type) && vdi_media_type_is(type, VDI_K8S_PROTO_TYPE);
 }
 
 struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *options_kind)
@@ -49,11 +61,15 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *optio
 		vdi_request_fail_nomem(request);
 		return NULL;
 	}
+	write->request = request;
+	vdi_buffer_init(&write->json, VDI_PROTOBUF_BODY_MAX);
+	write->is_long = request->body_size > VDI_WORK_BYTES_SHORT || request->resource->schema || vdi_crd_is(request->resource);
 	write->edit.resource = request->resource;
 	write->edit.namespace_name = request->route.namespace_name;
 	write->edit.name = request->route.name;
 	write->edit.body = (struct vd_bytes) { request->body, request->body_size };
-	vdi_trail_request_body(request->connection->trail, write->edit.body);
+	if (!has_protobuf(request) || request->head.method == VDI_HTTP_DELETE)
+		vdi_trail_request_body(request->connection->trail, write->edit.body);
 	write->edit.now = vd_env_wall(request->server->env);
 	write->dry_run = request->params.has_dry_run;
 	if (request->head.method == VDI_HTTP_PATCH && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
@@ -84,6 +100,43 @@ vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current)
 	return write->current.failed ? VD_NOMEM : VD_OK;
 }
 
+/* ---- Here or on a worker ---- */
+
+static void run_work(struct vdi_work *work)
+{
+	struct vdi_write *write = VDI_CONTAINER_OF(work, struct vdi_write, work);
+
+	write->computed = write->compute(write->request);
+	vdi_request_got_object(write->request, VD_OK, NULL, 0, NULL);
+}
+
+/* Goes on with resume when what run started has called vdi_request_got_object. */
+static void post(struct vdi_request *request, void (*run)(struct vdi_work *work), void (*resume)(struct vdi_request *request))
+{
+	request->write->work.run = run;
+	vdi_request_await(request, resume);
+	if (vdi_work_queue_post(&request->server->work, &request->write->work) == VD_OK) {
+		vdi_request_awaited(request, VD_OK, NULL);
+		return;
+	}
+	request->waiting = 0;
+	request->resume = NULL;
+	vdi_request_fail_too_many(request);
+}
+
+void vdi_write_compute(struct vdi_request *request, vd_status (*compute)(struct vdi_request *request), void (*resume)(struct vdi_request *request))
+{
+	struct vdi_write *write = request->write;
+
+	write->compute = compute;
+	if (write->is_long) {
+		post(request, run_work, resume);
+		return;
+	}
+	write->computed = compute(request);
+	resume(request);
+}
+
 bool vdi_write_is_json(struct vdi_request *request)
 {
 	struct vd_bytes type;
@@ -96,34 +149,58 @@ bool vdi_write_is_json(struct vdi_request *request)
 	return false;
 }
 
-/* Refuses a number that no Go client can decode: every list with this object would be unreadable to it. Upstream refuses it where it decodes the body. */
-static bool check_numbers(struct vdi_request *request)
+static vd_status check_numbers(struct vdi_request *request, struct vd_bytes body)
 {
 	static const char     why[] = "json: cannot unmarshal number %.*s into Go value of type float64";
-	struct vdi_http_status *status = &request->status;
+	struct vdi_http_status *status = &request->write->status;
 	char		      message[160];
 	struct vd_bytes	      number;
 
-	if (!vdi_json_has_unfit_number((struct vd_bytes) { request->body, request->body_size }, NULL, &number))
-		return true;
+	if (!vdi_json_has_unfit_number(body, NULL, &number))
+		return VD_OK;
 	(void) snprintf(message, sizeof message, why, (int) VDI_MIN(number.size, (size_t) 60), (const char *) number.data);
 	if (request->head.method == VDI_HTTP_PATCH)
 		vdi_http_status_set(status, 400, "BadRequest", "error decoding patch: %s", message);
 	else
 		vdi_http_status_set(status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: %s", request->resource->kind, request->resource->version,
 				    request->resource->kind, message);
-	vdi_request_fail(request, status);
-	return false;
+	return VD_INVALID;
 }
 
-/* A body in any of the types that a whole object may come in, as JSON. False after an answer. */
-static bool take_body(struct vdi_request *request)
+/* A body in any of the types that a whole object may come in. False after an answer. */
+static bool takes_body(struct vdi_request *request)
 {
-	struct vd_bytes type;
+	if (!has_protobuf(request) || !vdi_protobuf_serves(request))
+		return vdi_write_is_json(request); /* H-324 */
+	return true;
+}
 
-	if (vdi_http_header_get(&request->head, "Content-Type", &type) && vdi_media_type_is(type, VDI_K8S_PROTO_TYPE))
-		return vdi_protobuf_take_body(request) && check_numbers(request);
-	return vdi_write_is_json(request) && check_numbers(request);
+/* The body becomes JSON and is held against the kind. */
+static vd_status check_body(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+
+	if (has_protobuf(request)) {
+		VDI_TRY(vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size }, &write->json, &write->status));
+		write->edit.body = (struct vd_bytes) { write->json.data, write->json.size };
+	}
+	VDI_TRY(check_numbers(request, write->edit.body));
+	return vdi_field_check_body(request, write->edit.body, &write->warnings, &write->status);
+}
+
+/* False after an answer. */
+static bool take_checked(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+
+	if (has_protobuf(request) && write->edit.body.data == write->json.data)
+		vdi_trail_request_body(request->connection->trail, write->edit.body);
+	if (write->computed != VD_OK) {
+		vdi_request_fail(request, &write->status);
+		return false;
+	}
+	vdi_out_bytes(&request->warnings, vdi_out_slice(&write->warnings));
+	return true;
 }
 
 /* A Scale, or the object itself. */
@@ -255,13 +332,13 @@ static void dry_created(struct vdi_request *request)
 	}
 }
 
-static void try_create(struct vdi_request *request)
+static void create_edited(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
 	struct vd_bytes	  name;
 	vd_status	  status;
 
-	if (vdi_edit_create(&write->edit, &write->edited, &write->status) != VD_OK) {
+	if (write->computed != VD_OK) {
 		vdi_request_fail(request, &write->status);
 		return;
 	}
@@ -278,12 +355,26 @@ static void try_create(struct vdi_request *request)
 	vdi_request_awaited(request, status, NULL);
 }
 
-/* As admission words it (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */
-static void refuse_terminating(struct vdi_request *request, struct vd_bytes name)
+static vd_status make_new(struct vdi_request *request)
 {
-	struct vd_bytes	     object = vd_bytes_of(request->write->edited.name);
+	return vdi_edit_create(&request->write->edit, &request->write->edited, &request->write->status);
+}
+
+static void try_create(struct vdi_request *request)
+{
+	vdi_write_compute(request, make_new, create_edited);
+}
+
+/* As admission words it (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */
+static void refuse_terminating(struct vdi_request *request)
+{
+	struct vd_bytes	     object = vd_bytes_of(request->write->edited.name), name = request->route.namespace_name;
 	struct vdi_resource *resource = request->resource;
 
+	if (request->write->computed != VD_OK) {
+		vdi_request_fail(request, &request->write->status);
+		return;
+	}
 	vdi_http_status_set(&request->status, 403, "Forbidden",
 			    "%s%s%s \"%.*s\" is forbidden: unable to create new content in namespace %.*s because it is being terminated", resource->plural,
 			    *resource->group ? "." : "", resource->group, (int) object.size, (const char *) object.data, (int) name.size,
@@ -306,11 +397,7 @@ static void got_namespace(struct vdi_request *request)
 		vdi_http_status_of(&request->status, "get", namespaces->group, namespaces->plural, name, request->result, &request->error);
 		vdi_request_fail(request, &request->status);
 	} else if (is_terminating(request)) {
-		/* For its name, which may be made by the server. */
-		if (vdi_edit_create(&request->write->edit, &request->write->edited, &request->write->status) != VD_OK)
-			vdi_request_fail(request, &request->write->status);
-		else
-			refuse_terminating(request, name);
+		vdi_write_compute(request, make_new, refuse_terminating); /* for its name, which may be made by the server */
 	} else {
 		(void) vd_object_unref(request->write->guard);
 		request->write->guard = vd_object_ref(request->object);
@@ -328,14 +415,20 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision)
 			    NULL);
 }
 
-void vdi_handle_create(struct vdi_request *request)
+static void create_checked(struct vdi_request *request)
 {
-	if (!take_body(request) || vdi_write_begin(request, "CreateOptions") == NULL || !vdi_field_check_body(request))
+	if (!take_checked(request))
 		return;
 	if (request->resource->namespaced)
 		look_for_namespace(request, VD_REVISION_ANY);
 	else
 		try_create(request);
+}
+
+void vdi_handle_create(struct vdi_request *request)
+{
+	if (takes_body(request) && vdi_write_begin(request, "CreateOptions"))
+		vdi_write_compute(request, check_body, create_checked);
 }
 
 /* ---- Update and patch ---- */
@@ -352,16 +445,26 @@ static vd_status edit(struct vdi_write *write)
 	return status;
 }
 
-/* On a thread of the store. */
+/* On a thread of the store, or on a worker. */
 static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct vdi_request *request = arg;
 	struct vdi_write   *write = request->write;
+	size_t		    size = vd_kv_value(vd_object_kv(current)).size + write->edit.body.size;
 
-	write->edited.finished = false;
-	if (vdi_write_look(write, current) != VD_OK)
-		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-	if (edit(write) != VD_OK)
+	if (!write->is_edited || write->seen != vd_object_revision(current)) {
+		if ((write->is_long || size > VDI_WORK_BYTES_SHORT) && !vdi_work_is_current()) {
+			write->is_too_long = true;
+			return vd_error_set(reterr, VD_CANCELED, "to be edited by a worker");
+		}
+		write->is_edited = false;
+		write->edited.finished = false;
+		if (vdi_write_look(write, current) != VD_OK)
+			return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+		write->computed = edit(write);
+		write->is_edited = true;
+	}
+	if (write->computed != VD_OK)
 		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
 	if (write->edited.finished)
 		return vd_error_set(reterr, VD_CANCELED, "the last finalizer is gone: to be deleted");
@@ -403,7 +506,15 @@ static void updated(struct vdi_request *request)
 		reply_object(request, 200);
 		return;
 	}
-	if (!write->edited.finished || write->status.code) {
+	if (write->is_too_long) {
+		write->is_long = true;
+		if (++write->tries < VDI_WRITE_TRIES_MAX) {
+			try_update(request);
+			return;
+		}
+		request->result = VD_CONFLICT; /* it changed before each attempt of a worker */
+	}
+	if (write->is_too_long || !write->edited.finished || write->status.code) {
 		vdi_write_fail(request, "update");
 		return;
 	}
@@ -414,13 +525,41 @@ static void updated(struct vdi_request *request)
 			    NULL);
 }
 
+/* What would be: the edited text, still at the present revision; into write->current. */
+static vd_status make_dry(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct vdi_node	 *root, *metadata;
+	char		  revision[24];
+	bool		  done = false;
+
+	VDI_TRY(edit(write));
+	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
+	if (vdi_tree_parse(&tree, vdi_out_slice(&write->edited.text), &root, NULL) == VD_OK &&
+	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL) {
+		done = vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vd_bytes_of(revision)));
+		vdi_out_reset(&write->current);
+		vdi_tree_write(&write->current, root);
+		done &= !write->current.failed;
+	}
+	vdi_tree_fini(&tree);
+	if (!done)
+		vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
+	return done ? VD_OK : VD_NOMEM;
+}
+
+static void dry_made(struct vdi_request *request)
+{
+	if (request->write->computed == VD_OK)
+		reply_unstored(request, 200, vdi_out_slice(&request->write->current));
+	else
+		vdi_request_fail(request, &request->write->status);
+}
+
 static void dry_updated(struct vdi_request *request)
 {
-	struct vdi_write    *write = request->write;
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_out  text = VDI_OUT_INIT;
-	struct vdi_node	    *root, *metadata;
-	bool		     done = false;
+	struct vdi_write *write = request->write;
 
 	if (request->result != VD_OK) {
 		vdi_request_fail_result(request, "update", request->result, &request->error);
@@ -430,49 +569,60 @@ static void dry_updated(struct vdi_request *request)
 		vdi_request_fail_nomem(request);
 		return;
 	}
-	if (edit(write) != VD_OK) {
-		vdi_request_fail(request, &write->status);
-		return;
-	}
-	/* What would be: the edited text, still at the present revision. */
-	if (vdi_tree_parse(&tree, vdi_out_slice(&write->edited.text), &root, NULL) == VD_OK &&
-	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL) {
-		vdi_out_int(&text, write->seen);
-		done = !text.failed && vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"),
-						    vdi_tree_new_string(&tree, vdi_out_slice(&text)));
-		vdi_out_reset(&text);
-		vdi_tree_write(&text, root);
-		done &= !text.failed;
-	}
-	vdi_tree_fini(&tree);
-	if (done)
-		reply_unstored(request, 200, vdi_out_slice(&text));
-	else
-		vdi_request_fail_nomem(request);
-	vdi_out_fini(&text);
+	write->is_long |= write->current.size > VDI_WORK_BYTES_SHORT;
+	vdi_write_compute(request, make_dry, dry_made);
+}
+
+static vd_status start_update(struct vdi_request *request)
+{
+	struct vdi_write *write = request->write;
+
+	return vd_cacher_update(request->resource->cacher, write->edit.namespace_name, write->edit.name, false, NULL, edit_current, vdi_request_got_object, request);
+}
+
+static void run_update(struct vdi_work *work)
+{
+	struct vdi_request *request = VDI_CONTAINER_OF(work, struct vdi_write, work)->request;
+	vd_status	    status = start_update(request);
+
+	if (status != VD_OK)
+		vdi_request_got_object(request, status, NULL, 0, NULL);
 }
 
 static void try_update(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
-	vd_status	  status;
 
+	write->is_too_long = false;
 	if (write->dry_run) {
 		vdi_request_await(request, dry_updated);
-		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, write->edit.name, VD_REVISION_UNSET,
-				       vdi_request_got_object, request);
+		vdi_request_awaited(request,
+				    vd_cacher_get(request->resource->cacher, write->edit.namespace_name, write->edit.name, VD_REVISION_UNSET,
+						  vdi_request_got_object, request),
+				    NULL);
+	} else if (write->is_long) {
+		post(request, run_update, updated);
 	} else {
 		vdi_request_await(request, updated);
-		status = vd_cacher_update(request->resource->cacher, write->edit.namespace_name, write->edit.name, false, NULL, edit_current,
-					  vdi_request_got_object, request);
+		vdi_request_awaited(request, start_update(request), NULL);
 	}
-	vdi_request_awaited(request, status, NULL);
+}
+
+static void update_checked(struct vdi_request *request)
+{
+	if (take_checked(request))
+		try_update(request);
 }
 
 void vdi_handle_update(struct vdi_request *request)
 {
-	if (take_body(request) && vdi_write_begin(request, "UpdateOptions") && vdi_field_check_body(request))
-		try_update(request);
+	if (takes_body(request) && vdi_write_begin(request, "UpdateOptions"))
+		vdi_write_compute(request, check_body, update_checked);
+}
+
+static vd_status check_patch(struct vdi_request *request)
+{
+	return check_numbers(request, request->write->edit.body);
 }
 
 static void refuse_type(struct vdi_request *request)
@@ -497,10 +647,10 @@ void vdi_handle_patch(struct vdi_request *request)
 		refuse_type(request);
 		return;
 	}
-	if (!check_numbers(request) || vdi_write_begin(request, "PatchOptions") == NULL)
+	if (vdi_write_begin(request, "PatchOptions") == NULL)
 		return;
 	request->write->edit.patch = patch;
-	try_update(request);
+	vdi_write_compute(request, check_patch, update_checked);
 }
 
 static void got_for_scale(struct vdi_request *request)

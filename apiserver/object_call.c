@@ -49,16 +49,44 @@ static void fail(struct vdi_object_call *call, vd_status status)
 
 /* ---- Deletion ---- */
 
+/* The same state is planned once, though a store asks again before it believes a refusal. */
 static vd_status plan(struct vdi_object_call *call, struct vd_object *current, struct vd_error *reterr)
 {
-	vd_status status = look(call, current);
-
-	if (status == VD_OK)
-		status = vdi_deletion_plan(call->resource, call->options, call->now, vdi_out_slice(&call->current), &call->deletion, &call->status);
-	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	if (!call->is_planned || call->seen != vd_object_revision(current)) {
+		if (call->queue && vd_kv_value(vd_object_kv(current)).size > VDI_WORK_BYTES_SHORT && !vdi_work_is_current()) {
+			call->is_too_long = true;
+			return vd_error_set(reterr, VD_CANCELED, "to be planned by a worker");
+		}
+		call->is_planned = true;
+		call->planned = look(call, current);
+		if (call->planned == VD_OK)
+			call->planned = vdi_deletion_plan(call->resource, call->options, call->now, vdi_out_slice(&call->current), &call->deletion, &call->status);
+	}
+	return call->planned == VD_OK ? VD_OK : vd_error_set(reterr, call->planned, "%s", vd_status_sentence(call->planned));
 }
 
-/* On a thread of the store. */
+static void run_delete(struct vdi_work *work)
+{
+	try_delete(VDI_CONTAINER_OF(work, struct vdi_object_call, work));
+}
+
+/* Whether the attempt ended because the object is long: it is made again by a worker then. */
+static bool retries_on_worker(struct vdi_object_call *call)
+{
+	vd_status status = VD_CONFLICT;
+
+	if (!call->is_too_long)
+		return false;
+	call->is_too_long = false;
+	call->work.run = run_delete;
+	if (++call->tries < VDI_OBJECT_CALL_TRIES_MAX)
+		status = vdi_work_queue_post(call->queue, &call->work);
+	if (status != VD_OK)
+		fail(call, status);
+	return true;
+}
+
+/* On a thread of the store, or on a worker. */
 static vd_status check_removal(void *arg, struct vd_object *current, struct vd_error *reterr)
 {
 	struct vdi_object_call *call = arg;
@@ -85,6 +113,8 @@ static void marked(void *arg, vd_status status, struct vd_object *object, vd_rev
 {
 	struct vdi_object_call *call = arg;
 
+	if (status == VD_CANCELED && retries_on_worker(call))
+		return;
 	if (status == VD_CANCELED && call->deletion.verdict == VDI_DELETION_REMOVE && ++call->tries < VDI_OBJECT_CALL_TRIES_MAX)
 		try_delete(call);
 	else if (status == VD_CANCELED)
@@ -98,6 +128,8 @@ static void removed(void *arg, vd_status status, struct vd_object *object, vd_re
 	struct vdi_object_call *call = arg;
 	vd_status		result;
 
+	if (status == VD_CANCELED && retries_on_worker(call))
+		return;
 	if (status != VD_CANCELED || call->deletion.verdict == VDI_DELETION_REMOVE) {
 		call->is_removed = status == VD_OK;
 		finish(call, status, object, revision, error);
@@ -120,6 +152,7 @@ void vdi_object_call_delete(struct vdi_object_call *call)
 {
 	call->tries = 0;
 	call->is_removed = false;
+	call->is_planned = call->is_too_long = false;
 	call->status.code = 0;
 	call->preconditions = (struct vd_preconditions) { call->options->uid, call->options->revision };
 	try_delete(call);

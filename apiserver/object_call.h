@@ -7,6 +7,7 @@
 #define VDI_OBJECT_CALL_H
 
 #include "deletion.h"
+#include "work_queue.h"
 
 struct vdi_object_call;
 
@@ -22,6 +23,7 @@ struct vdi_object_call {
 	const struct vdi_delete_options *options;	/* of a deletion */
 	vdi_object_edit_fn		 edit;		/* of a change */
 	vd_wall				 now;
+	struct vdi_work_queue		*queue;		/* of a deletion that a loop must not plan when the object is long; NULL: any thread may */
 	void (*done)(struct vdi_object_call *call);
 	void *arg;
 
@@ -39,6 +41,10 @@ struct vdi_object_call {
 	vd_rev	       seen;
 	unsigned       tries;
 	bool	       is_over;
+	bool	       is_planned; /* for the state of `seen` */
+	vd_status      planned;	   /* what came of it */
+	bool	       is_too_long; /* the last attempt met a state that only the queue may plan */
+	struct vdi_work work;
 };
 
 #define VDI_OBJECT_CALL_TRIES_MAX 8

@@ -6,8 +6,7 @@
 
 #include "negotiate.h"
 
-/* Of a body as JSON, and of an answer as protobuf. */
-#define BODY_MAX   ((size_t) 8 << 20)
+/* Of an answer as protobuf. */
 #define ANSWER_MAX ((size_t) 64 << 20)
 
 static const char meta_v1[] = "meta.k8s.io/v1";
@@ -44,40 +43,39 @@ void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource 
 
 /* ---- Bodies ---- */
 
-bool vdi_protobuf_take_body(struct vdi_request *request)
+vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json, struct vdi_http_status *status)
 {
-	if (vdi_protobuf_serves(request))
-		return vdi_protobuf_decode_body(request);
-	vdi_http_status_media_type(&request->status, "application/json, application/yaml"); /* H-324 */
-	vdi_request_fail(request, &request->status);
-	return false;
+	struct vd_error error = { 0 };
+	vd_status	result;
+
+	result = vdi_k8s_proto_to_json(body, json, &error);
+	if (result == VD_OK)
+		return VD_OK;
+	if (result == VD_NOMEM) {
+		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
+		return VD_NOMEM;
+	}
+	if (result == VD_UNSUPPORTED) /* a kind that this path does not hold, in any form */
+		result = VD_BAD_REQUEST;
+	vdi_http_status_set(status, vd_status_http(result), vd_status_reason(result), "the body cannot be read: %s", error.message);
+	return VD_INVALID;
 }
 
 bool vdi_protobuf_decode_body(struct vdi_request *request)
 {
 	struct vdi_buffer json;
-	struct vd_error	  error = { 0 };
-	vd_status	  status;
 
-	vdi_buffer_init(&json, BODY_MAX);
-	status = vdi_k8s_proto_to_json((struct vd_bytes) { request->body, request->body_size }, &json, &error);
-	if (status == VD_OK) {
-		vdi_free(request->body);
-		request->body = json.data;
-		request->body_size = json.size;
-		request->body_capacity = json.capacity;
-		return true;
-	}
-	vdi_buffer_fini(&json);
-	if (status == VD_NOMEM) {
-		vdi_request_fail_nomem(request);
+	vdi_buffer_init(&json, VDI_PROTOBUF_BODY_MAX);
+	if (vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size }, &json, &request->status) != VD_OK) {
+		vdi_buffer_fini(&json);
+		vdi_request_fail(request, &request->status);
 		return false;
 	}
-	if (status == VD_UNSUPPORTED) /* a kind that this path does not hold, in any form */
-		status = VD_BAD_REQUEST;
-	vdi_http_status_set(&request->status, vd_status_http(status), vd_status_reason(status), "the body cannot be read: %s", error.message);
-	vdi_request_fail(request, &request->status);
-	return false;
+	vdi_free(request->body);
+	request->body = json.data;
+	request->body_size = json.size;
+	request->body_capacity = json.capacity;
+	return true;
 }
 
 /* ---- Answers ---- */

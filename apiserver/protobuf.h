@@ -19,11 +19,11 @@ struct vdi_protobuf {
 /* Whether what the request is about (its kind, or a Scale) can be read and written as protobuf. */
 bool vdi_protobuf_serves(const struct vdi_request *request);
 
-/* The body, which came as protobuf, becomes JSON. False after an answer was sent: 400, 413, 415. */
-bool vdi_protobuf_take_body(struct vdi_request *request);
-
-/* The same for a body that is not of the request's resource. False after an answer was sent: 400, 413. */
+/* A body that came as protobuf, as JSON. VD_INVALID or VD_NOMEM with status: 400, 413, 500. Any thread. */
+VDI_MUST_USE vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json, struct vdi_http_status *status);
+/* Replaces the request's body by that. False after an answer was sent. */
 bool vdi_protobuf_decode_body(struct vdi_request *request);
+#define VDI_PROTOBUF_BODY_MAX ((size_t) 8 << 20) /* of the JSON */
 
 /* For an object form (kind of the resource; scale: Scale) or a metadata form. The kind must have a table. */
 void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale, const struct vdi_negotiated *form);

@@ -22,6 +22,7 @@
 #include "actor_state.h"
 #include "env.h"
 #include "lock.h"
+#include "metrics.h"
 #include "thread.h"
 #include "timer.h"
 
@@ -56,6 +57,12 @@ struct vdi_loop {
 	struct event turn_event;  /* zero timeout: dispatch in the next turn */
 	struct event timer_event; /* the timerfd became readable */
 	vd_mono	     timer_fd_due;  /* what it is set to */
+	vd_mono	     work_began;    /* of this iteration; 0: not yet */
+	vd_dur	     cpu;	    /* of the thread at the end of the last iteration */
+
+	/* Written by the loop's thread, read by any. */
+	_Atomic int64_t	   longest_wall_ns, longest_cpu_ns;
+	struct vdi_metric *longest_wall, *longest_cpu; /* NULL: a loop without a name */
 
 	/* The owner's thread. */
 	struct vdi_thread thread;
@@ -247,6 +254,37 @@ static void arm_timer(struct vdi_loop *loop, vd_mono due)
 	VDI_CHECK(timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0);
 }
 
+void vdi_loop_note_work(void)
+{
+	if (current_loop && current_loop->work_began.ns == 0)
+		current_loop->work_began = vd_env_now(current_loop->env);
+}
+
+static void note_longest(_Atomic int64_t *longest_ns, struct vdi_metric *metric, int64_t ns)
+{
+	if (ns <= atomic_load_explicit(longest_ns, memory_order_relaxed))
+		return;
+	atomic_store_explicit(longest_ns, ns, memory_order_relaxed);
+	vdi_metric_set_max(metric, ns / 1000);
+}
+
+static void end_iteration(struct vdi_loop *loop)
+{
+	vd_dur cpu = vdi_thread_cpu();
+
+	if (loop->work_began.ns)
+		note_longest(&loop->longest_wall_ns, loop->longest_wall, vd_mono_since(vd_env_now(loop->env), loop->work_began).ns);
+	note_longest(&loop->longest_cpu_ns, loop->longest_cpu, cpu.ns - loop->cpu.ns);
+	loop->work_began.ns = 0;
+	loop->cpu = cpu;
+}
+
+struct vdi_loop_iteration vdi_loop_longest_iteration(const struct vdi_loop *loop)
+{
+	return (struct vdi_loop_iteration) { { atomic_load_explicit(&loop->longest_wall_ns, memory_order_relaxed) },
+					     { atomic_load_explicit(&loop->longest_cpu_ns, memory_order_relaxed) } };
+}
+
 static void dispatch(struct vdi_loop *loop)
 {
 	struct loop_actor *actor;
@@ -255,6 +293,7 @@ static void dispatch(struct vdi_loop *loop)
 	bool		   has_more;
 	bool		   is_stopping;
 
+	vdi_loop_note_work();
 	vdi_lock_acquire(&loop->lock);
 	loop->is_dispatching = true;
 	for (unsigned i = 0; i < ROUND_MAX; i++) {
@@ -341,6 +380,8 @@ static struct event_base *new_base(void)
 /* Copes with a loop that is half built. Freeing the base forgets the events in it. */
 static void free_loop(struct vdi_loop *loop)
 {
+	vdi_metric_release(loop->longest_wall);
+	vdi_metric_release(loop->longest_cpu);
 	if (loop->base)
 		event_base_free(loop->base);
 	if (loop->event_fd >= 0)
@@ -388,6 +429,7 @@ void vdi_loop_run(struct vdi_loop *loop)
 	bool		 is_stopping;
 
 	current_loop = loop;
+	loop->cpu = vdi_thread_cpu();
 	dispatch(loop);
 	do {
 		vdi_lock_acquire(&loop->lock);
@@ -395,7 +437,8 @@ void vdi_loop_run(struct vdi_loop *loop)
 		loop->is_stopping = false;
 		vdi_lock_release(&loop->lock);
 		if (!is_stopping)
-			VDI_CHECK(event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) >= 0);
+			VDI_CHECK(event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) >= 0);
+		end_iteration(loop);
 	} while (!is_stopping);
 	current_loop = outer;
 }
@@ -408,7 +451,11 @@ static void *run_thread(void *arg)
 
 vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name)
 {
+	const char *wall[] = { name, "wall" }, *cpu[] = { name, "cpu" };
+
 	VDI_CHECK(!loop->has_thread);
+	VDI_TRY(vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, wall, &loop->longest_wall));
+	VDI_TRY(vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, cpu, &loop->longest_cpu));
 	VDI_TRY(vdi_thread_start(&loop->thread, name, run_thread, loop));
 	loop->has_thread = true;
 	return VD_OK;

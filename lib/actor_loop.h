@@ -31,6 +31,15 @@ struct vdi_loop *vdi_loop_free(struct vdi_loop *loop);
 
 struct event_base	*vdi_loop_base(struct vdi_loop *loop);
 const struct vd_runner	*vdi_loop_runner(const struct vdi_loop *loop);
+/* The longest iteration since the loop began to run: from the first callback after it waited to the last one before it waits again. */
+struct vdi_loop_iteration {
+	vd_dur wall; /* begins with the first actor, or callback that called vdi_loop_note_work() */
+	vd_dur cpu;  /* of the loop's thread, which a busy machine does not lengthen */
+};
+/* Any thread; the two are read one after the other. */
+struct vdi_loop_iteration vdi_loop_longest_iteration(const struct vdi_loop *loop);
+/* First thing in a callback that was added to vdi_loop_base and may take long. Does nothing outside of a loop. */
+void vdi_loop_note_work(void);
 /* Whether the caller is inside the loop's callbacks and actors. */
 bool vdi_loop_is_current(const struct vdi_loop *loop);
 

@@ -1,5 +1,6 @@
 /* The signal mask is inherited on creation, so it is set around it: a new thread never runs with signals open. */
 #include <sched.h>
+#include <time.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -26,6 +27,14 @@ vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*
 void vdi_thread_join(struct vdi_thread *thread)
 {
 	VDI_CHECK(pthread_join(thread->id, NULL) == 0);
+}
+
+vd_dur vdi_thread_cpu(void)
+{
+	struct timespec time = { 0 };
+
+	(void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (vd_dur) { (int64_t) time.tv_sec * 1000000000 + time.tv_nsec };
 }
 
 unsigned vdi_thread_processors(void)

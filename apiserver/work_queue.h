@@ -1,0 +1,36 @@
+/* Work that would hold an event loop for too long: edits of large objects, schemas, documents.
+ *
+ * A bounded queue that a few threads of their own take from, oldest first. A piece of work belongs to whoever posts it and must stay until its run function has
+ * returned; that function computes and says that it has ended in its own way (vdi_request_got_object). It touches nothing that belongs to a loop.
+ */
+#ifndef VDI_WORK_QUEUE_H
+#define VDI_WORK_QUEUE_H
+
+#include "queue.h"
+
+#define VDI_WORK_THREADS   2
+#define VDI_WORK_COUNT_MAX 256
+/* Bytes of body and present object that a loop edits itself: some milliseconds at most, whatever they are. */
+#define VDI_WORK_BYTES_SHORT ((size_t) 16384)
+
+struct vdi_work {
+	void (*run)(struct vdi_work *work);
+};
+
+struct vdi_work_queue {
+	const struct vd_env    *env;
+	struct vdi_queue_shared queue;
+	struct vd_actor	       *workers[VDI_WORK_THREADS];
+};
+
+/* VD_NOMEM, VD_FULL. */
+VDI_MUST_USE vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env);
+/* Everything that was posted must have run. Waits for the threads. All zero is fine. */
+void vdi_work_queue_fini(struct vdi_work_queue *work);
+
+/* Any thread. VD_FULL: VDI_WORK_COUNT_MAX pieces wait already, and nothing was posted. */
+VDI_MUST_USE vd_status vdi_work_queue_post(struct vdi_work_queue *queue, struct vdi_work *work);
+/* Whether the calling thread is inside a run function of any queue. */
+bool vdi_work_is_current(void);
+
+#endif
