@@ -354,6 +354,16 @@ static size_t whole_revisions(const struct vdi_reflector *reflector, size_t avai
 	return count;
 }
 
+/* How many of the events, the first one included, come in the order of revisions; those behind were made by a store that went back. */
+static size_t ascending(const struct vdi_reflector *reflector, size_t available)
+{
+	size_t count = 1;
+
+	while (count < available && reflector->events[count].revision >= reflector->events[count - 1].revision)
+		count++;
+	return count;
+}
+
 /* Leading changes, up to the next bookmark or error. */
 static size_t leading_changes(const struct vdi_reflector *reflector)
 {
@@ -393,7 +403,7 @@ static bool apply_changes(struct vd_cacher *cacher, size_t available)
 			available--;
 			continue;
 		}
-		count = whole_revisions(reflector, available, VDI_APPLY_BATCH);
+		count = whole_revisions(reflector, ascending(reflector, available), VDI_APPLY_BATCH);
 		if (!apply(cacher, count)) {
 			reflector->apply_failed = true;
 			reflector->retry_at = vd_mono_add(vd_env_now(cacher->env), NOMEM_RETRY);

@@ -10,7 +10,8 @@
  * "From now on" begins behind the newest revision heard of, so that everything that is written through this store afterwards is seen, whenever the server
  * gets the request (E-704 says what can be missed otherwise). When that revision is compacted before the server gets the request, and nothing was being
  * written through this store since the watch was asked for, the watch begins at the compaction (R-231: it never fails for a long silence). Otherwise the
- * compaction may have taken what must be seen, and the watch says VD_EXPIRED.
+ * compaction may have taken what must be seen, and the watch says VD_EXPIRED: so it does when the server has had the watch, which was then cut off, and compacted
+ * beyond the revision at which it created it.
  */
 #include "etcd_store.h"
 
@@ -36,6 +37,7 @@ struct etcd_watch {
 	vd_rev				 delivered; /* newest revision handed out */
 	struct vd_etcd_watch_request	*now;	   /* to open again at the compaction; NULL: never */
 	int64_t				 txns_begun; /* when the watch was asked for */
+	vd_rev				 created; /* with now: the server's revision when it first had the watch; 0: it has not answered yet */
 };
 
 static struct etcd_watch *watch_of(struct vd_store_watch *watch)
@@ -116,6 +118,7 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	atomic_fetch_add(&watch->known->references, 1);
 	atomic_fetch_add(&watch->known->watches, 1);
 	if (etcd.revision == 0 && current > 0) {
+		etcd.created_notify = true;
 		watch->txns_begun = txns_begun;
 		watch->now = txns_ended == txns_begun ? copy_request(&etcd) : NULL;
 		if (txns_ended == txns_begun && watch->now == NULL) {
@@ -168,10 +171,11 @@ static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_b
 	return true;
 }
 
-/* Nothing was delivered, and nothing can have been written through this store that the compaction took. */
-static bool may_begin_at_compaction(const struct etcd_watch *watch)
+/* Nothing was delivered, and nothing can have been written through this store, or since the server has the watch, that the compaction took. */
+static bool may_begin_at_compaction(const struct etcd_watch *watch, vd_rev compacted)
 {
-	return watch->now && watch->delivered == 0 && atomic_load(&watch->known->txns_begun) == watch->txns_begun;
+	return watch->now && watch->delivered == 0 && atomic_load(&watch->known->txns_begun) == watch->txns_begun && compacted > 0 &&
+	       (watch->created == 0 || compacted <= watch->created + 1);
 }
 
 /* Opens again at the lowest revision that can be asked for. */
@@ -219,12 +223,14 @@ vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_co
 		if (status != VD_OK) {
 			watch->response.event_count = 0;
 			error.error.code = status;
-			if (status == VD_EXPIRED && may_begin_at_compaction(watch) && error.error.compacted > 0 &&
+			if (status == VD_EXPIRED && may_begin_at_compaction(watch, error.error.compacted) &&
 			    open_at_compaction(watch, error.error.compacted, reterr) == VD_OK)
 				continue;
 			return watch_failed(watch, &error, reterr);
 		}
 		vdi_etcd_known_raise(&watch->known->current, watch->response.header.revision);
+		if (watch->response.created && watch->created == 0)
+			watch->created = watch->response.header.revision;
 		if (vd_etcd_watch_is_progress(&watch->response) && take_progress(watch, ret_batch))
 			return VD_OK;
 	}

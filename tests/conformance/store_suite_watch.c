@@ -637,6 +637,19 @@ static void e350_periodic_progress_for_idle_watches(void **state)
 	} while (with.batch.revision < 2);
 	expect_watch(&with, 100, "progress 2");
 	assert_true(watch_is_quiet(&without));
+	/* And again after an event, which stands for progress in its own period only. */
+	for (vd_rev event = 3; event <= 5; event += 2) {
+		put(f, "a", "1");
+		do
+			assert_status(watch_wait(&with, 100), VD_OK);
+		while (with.batch.event_count == 0);
+		assert_int_equal(with.batch.revision, event);
+		put(f, "b", "1");
+		do {
+			assert_status(watch_wait(&with, 100), VD_OK);
+			assert_int_equal(with.batch.event_count, 0);
+		} while (with.batch.revision < event + 1);
+	}
 	watch_close(&with);
 	watch_close(&without);
 }

@@ -18,7 +18,7 @@ struct feed_store {
 	struct vd_store	      base;
 	struct vdi_lock	      lock;
 	vd_rev		      revision;
-	bool		      has_progress, holds_progress, omits_previous;
+	bool		      has_progress, holds_progress, omits_previous, was_set_back;
 	uint64_t	      progress_requests, watches;
 	struct vd_kv	    **kvs;
 	size_t		      kv_count, kv_capacity;
@@ -121,7 +121,7 @@ static vd_status feed_watch_next(struct vd_store_watch *base, size_t event_count
 	while (watch->taken_count < VDI_MIN(event_count_max, VDI_ARRAY_SIZE(watch->taken)) && feed->event_start < feed->event_count) {
 		struct vd_store_event event = feed->events[feed->event_start++];
 
-		if (event.kv->mod_rev > watch->delivered)
+		if (event.kv->mod_rev > watch->delivered || feed->was_set_back)
 			watch->taken[watch->taken_count++] = event;
 		else
 			drop_event(&event);
@@ -281,6 +281,16 @@ void feed_progress(struct vd_store *store)
 
 	vdi_lock_acquire(&feed->lock);
 	feed->revision++;
+	vdi_lock_release(&feed->lock);
+}
+
+void feed_set_back(struct vd_store *store, vd_rev revision)
+{
+	struct feed_store *feed = feed_of(store);
+
+	vdi_lock_acquire(&feed->lock);
+	feed->revision = revision;
+	feed->was_set_back = true;
 	vdi_lock_release(&feed->lock);
 }
 

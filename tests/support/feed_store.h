@@ -18,6 +18,8 @@ vd_rev feed_delete(struct vd_store *store, const char *key);
 void feed_omit_previous(struct vd_store *store, bool omit);
 /* The revision moves, nothing else. */
 void feed_progress(struct vd_store *store);
+/* The store was put back to revision, with all its records: what is written from now on comes after that. */
+void feed_set_back(struct vd_store *store, vd_rev revision);
 /* The present watch ends with this. */
 void feed_break(struct vd_store *store, vd_status status);
 /* Whether the store says that it can prove progress; true at first. */

@@ -709,6 +709,43 @@ static void e704_from_now_on_hides_no_write_that_was_compacted(void **state)
 	world_free(world);
 }
 
+/* The server has had the watch: what others wrote while the line was cut, and a compaction took, must be told as a gap. What was written before it had the watch need
+ * not be seen. */
+static void e704_from_now_on_has_no_silent_gap(void **state)
+{
+	static const struct {
+		vd_rev compacted;
+		bool   is_gap;
+	} rows[] = { { 900, false }, { 1001, false }, { 1002, true }, { 1500, true } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world	      *world = world_open(22, 1);
+		unsigned	       ready = 0;
+		struct vd_store_watch *watch;
+		struct vd_store_batch  batch;
+		struct vd_error	       error = { 0 };
+
+		world->toy.revision = 1000;
+		watch = watch_from(world, "a", 0, &ready);
+		assert_string_equal(next_text(world, watch, 1), "again");
+		world->toy.revision = 2000;
+		world->toy.compacted = rows[i].compacted;
+		rpc_script_cut(world->toy.script, 0);
+		vdi_sim_advance(world->env, VD_SECONDS(30));
+		if (rows[i].is_gap) {
+			assert_status(vd_store_watch_next(watch, 1, &batch, &error), VD_EXPIRED);
+			assert_int_equal(error.compacted, rows[i].compacted);
+		} else {
+			assert_string_equal(next_text(world, watch, 1), "again");
+			assert_string_equal(next_text(world, watch, 1), "again");
+			assert_int_equal(etcd_toy_watch(&world->toy, "a")->start, rows[i].compacted);
+		}
+		vd_store_watch_close(watch);
+		world_free(world);
+	}
+}
+
 static void e334_a_compacted_start_is_told_with_its_revisions(void **state)
 {
 	struct world		     *world = world_open(23, 1);
@@ -1142,6 +1179,7 @@ int main(void)
 		cmocka_unit_test(e704_from_now_on_begins_behind_what_is_known),
 		cmocka_unit_test(r231_from_now_on_after_a_long_silence),
 		cmocka_unit_test(e704_from_now_on_hides_no_write_that_was_compacted),
+		cmocka_unit_test(e704_from_now_on_has_no_silent_gap),
 		cmocka_unit_test(e334_a_compacted_start_is_told_with_its_revisions),
 		cmocka_unit_test(r143_e245_progress_comes_to_who_wants_it),
 		cmocka_unit_test(e317_a_dropped_request_for_progress_is_repeated),

@@ -137,6 +137,26 @@ static void t053_a_compacted_state_is_not_shown_as_the_one_before(void **state)
 	vdi_history_fini(&history);
 }
 
+/* A position of before is not one of the new generation, not even the one behind the last event. rules: R-406 */
+static void r436_between_two_generations_is_a_gap(void **state)
+{
+	struct vdi_history history = make(1 << 20);
+	uint64_t	   behind;
+
+	vdi_history_reset(&history, 1);
+	append(&history, 10, 0, 0);
+	behind = history.end; /* where a watch stands that has seen all */
+	vdi_history_reset(&history, 20);
+	append(&history, 21, 0, 0);
+	assert_true(behind < history.start);
+	assert_int_equal(vdi_history_at(&history, history.start)->revision, 21);
+	assert_int_equal(vdi_history_after(&history, 20), history.start);
+	behind = history.end;
+	vdi_history_reset(&history, 30); /* nothing happened in the new one */
+	assert_true(behind < history.start && history.start == history.end);
+	vdi_history_fini(&history);
+}
+
 /* rules: R-401 */
 static void t165_r402_capacity_follows_the_window(void **state)
 {
@@ -269,6 +289,7 @@ int main(void)
 		cmocka_unit_test(r455_what_the_store_compacted_goes),
 		cmocka_unit_test(r230_a_trim_leaves_no_gap_behind_it),
 		cmocka_unit_test(t053_a_compacted_state_is_not_shown_as_the_one_before),
+		cmocka_unit_test(r436_between_two_generations_is_a_gap),
 		cmocka_unit_test(t165_r402_capacity_follows_the_window),
 		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),
 		cmocka_unit_test(r404_upper_bound_of_the_capacity),

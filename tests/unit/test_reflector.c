@@ -305,6 +305,65 @@ static void o20_an_undecodable_object_may_be_left_out(void **state)
 	world_close(&world);
 }
 
+/* Nothing but the undecodable object tells how far the store is: whoever waits for that revision is answered. rules: O-20, R-221 */
+static void o20_a_revision_that_is_left_out_has_passed(void **state)
+{
+	struct world	       world;
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *list = NULL;
+	vd_rev		       last;
+
+	world_open(&world, 8, true);
+	feed_put(world.feed, KEY("x"), POD("x"));
+	cacher_fixture_settle(&world.f);
+	feed_hold_progress(world.feed, true);
+	last = feed_put(world.feed, KEY("y"), "junk");
+	cacher_fixture_settle(&world.f);
+	assert_int_equal(vd_cacher_revision(world.f.cacher), last);
+	options.revision = last;
+	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, NULL), VD_OK);
+	assert_int_equal(vd_list_revision(list), last);
+	vd_list_free(list);
+	last = feed_put(world.feed, KEY("x"), "junk"); /* one that there was: it is left out from now on */
+	cacher_fixture_settle(&world.f);
+	assert_int_equal(vd_cacher_revision(world.f.cacher), last);
+	world_close(&world);
+}
+
+/* A store that was put back: what is cached is of another past. Its new changes come after what was applied, or together with it. rules: R-313 */
+static void r313_revisions_that_go_back_list_again(void **state)
+{
+	for (unsigned together = 0; together < 2; together++) {
+		struct world	       world;
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct vd_list	      *list = NULL;
+		vd_rev		       last;
+
+		world_open(&world, 9, false);
+		for (unsigned i = 0; i < 6; i++)
+			feed_put(world.feed, KEY("x"), POD("x"));
+		if (!together)
+			cacher_fixture_settle(&world.f);
+		feed_set_back(world.feed, 3);
+		last = feed_put(world.feed, KEY("y"), POD("y"));
+		cacher_fixture_settle(&world.f);
+		/* The watch's end may overtake what it has not been given; what came after the change is not told. */
+		assert_string_equal(recorder_text(world.r), together ? "" : "+ns/x@2 ~ns/x@3 ~ns/x@4 ~ns/x@5 ~ns/x@6 ~ns/x@7");
+		assert_int_equal(world.r->ended, 1);
+		assert_int_equal(world.f.cacher->reflector.relists, 1);
+		assert_status(vd_cacher_ready(world.f.cacher, NULL), VD_NOT_READY);
+		vdi_sim_advance(world.f.env, VD_SECONDS(2));
+		assert_status(vd_cacher_ready(world.f.cacher, NULL), VD_OK);
+		assert_int_equal(vd_cacher_revision(world.f.cacher), last);
+		assert_int_equal(generation(&world), 2);
+		options.revision = VD_REVISION_ANY;
+		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, NULL), VD_OK);
+		assert_int_equal(vd_list_candidate_count(list), 2);
+		vd_list_free(list);
+		world_close(&world);
+	}
+}
+
 static void t180_r314_it_may_stop_in_any_phase(void **state)
 {
 	for (uint64_t seed = 0; seed < 60; seed++) {
@@ -369,6 +428,8 @@ int main(void)
 		cmocka_unit_test(t191_r221_an_undecodable_object_starts_over_until_it_is_gone),
 		cmocka_unit_test(r212_r313_a_missing_previous_record_lists_again),
 		cmocka_unit_test(o20_an_undecodable_object_may_be_left_out),
+		cmocka_unit_test(o20_a_revision_that_is_left_out_has_passed),
+		cmocka_unit_test(r313_revisions_that_go_back_list_again),
 		cmocka_unit_test(t180_r314_it_may_stop_in_any_phase),
 		cmocka_unit_test(torture_the_first_fill_is_late_but_right),
 	};
