@@ -373,7 +373,8 @@ VD_API VD_MUST_USE vd_status vd_store_delete_wait(struct vd_store *store, struct
 
 struct vd_mvcc_options {
 	size_t	    size;	     /* sizeof(struct vd_mvcc_options) */
-	const char *data_dir;	     /* NULL: memory only. Created when absent (parents are not). */
+	const char *data_dir;	     /* NULL: memory only. Created when absent (parents are not). An empty store takes about 5 MiB there; a store of n bytes
+				      * reserves n / 4 ahead, 160 MiB at most. */
 	int64_t	    history_bytes;   /* compaction keeps at most this much of older revisions; default 256 MiB; 0: no bound by bytes */
 	vd_dur	    history_window;  /* and at least this long unless bytes say otherwise; default 10 min; 0: never compacts by itself */
 	int64_t	    quota_bytes;     /* size of the data directory beyond which writes answer VD_NO_SPACE; 0: none */
@@ -386,7 +387,10 @@ struct vd_mvcc_options {
 
 /* Opens (recovering after any crash) or creates the store. Blocks while it reads: about a second per million keys. VD_LOCKED: another
  * process has it open. VD_NEWER_FORMAT. VD_CORRUPT: damage that recovery must not hide; the message names file and offset, nothing was
- * changed. VD_NO_SPACE, VD_IO, VD_NOMEM. */
+ * changed. VD_NO_SPACE: there is no room for a new store; one that exists opens on a full disk. VD_IO, VD_NOMEM.
+ *
+ * On a full disk, puts and grants of leases answer VD_NO_SPACE. Deletes, compaction and ends of leases go on, from a reserve; when they or a larger disk have made
+ * room, everything else goes on without reopening. */
 VD_API VD_MUST_USE vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_store **ret_store,
 						struct vd_error *reterr);
 

@@ -455,7 +455,7 @@ static vd_status next_segment(struct vdi_history_files *files, struct vd_error *
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (files->file)
 		VDI_TRY(vdi_history_files_sync(files, reterr));
-	VDI_TRY(vdi_segment_create(files->dir, &header, false, &file, reterr));
+	VDI_TRY(vdi_segment_create(files->dir, &header, NULL, &file, reterr));
 	vdi_file_close(files->file);
 	files->file = file;
 	files->sequence_max = header.sequence;

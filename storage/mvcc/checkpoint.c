@@ -2,7 +2,7 @@
  * before the last one freed. Records are appended in key order, which LMDB does fast and packs full.
  *
  * LMDB has no checksums, follows damaged page numbers wherever they lead, and dies of SIGBUS behind the end of a cut file. Therefore
- * - the file is always as long as the map: room is reserved first, the map grows into it; ENOSPC then comes from fallocate, not from the middle
+ * - the file is never shorter than the map: room is reserved first, the map grows into it; ENOSPC then comes from fallocate, not from the middle
  *   of a commit, and a file shorter than its meta page says has been cut;
  * - opening walks the structure of all pages before LMDB sees them (checkpoint_verify.c);
  * - each record has a checksum seeded with its place, and meta the sum of all: a record that is damaged, moved, missing or stale shows;
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <lmdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -23,13 +24,16 @@
 #include "checkpoint_verify.h"
 
 #define KEY_SIZE 12
-#define MAP_STEP ((int64_t) 16 << 20)
+#define MAP_MIN	 ((int64_t) 1 << 20)
+#define MAP_STEP ((int64_t) 64 << 10)
+#define MAP_GROWTH_MAX ((int64_t) 64 << 20)
 #define TABLE_RECORDS "records"
 #define TABLE_LEASES  "leases"
 
 struct vdi_checkpoint {
 	/* Fixed. */
 	struct vdi_dir *dir;
+	const char     *name; /* of the file */
 	MDB_env	       *env;
 	MDB_dbi		records;
 	MDB_dbi		leases;
@@ -128,6 +132,7 @@ static vd_status open_env(struct vdi_checkpoint *checkpoint, const char *name, b
 	char	*path = vdi_alloc(size);
 	int	 error;
 
+	checkpoint->name = name;
 	if (path == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	snprintf(path, size, "%s/%s", checkpoint->dir->path, name);
@@ -384,12 +389,12 @@ struct vdi_checkpoint *vdi_checkpoint_close(struct vdi_checkpoint *checkpoint)
 	return NULL;
 }
 
-static vd_status reserve(struct vdi_checkpoint *checkpoint, const char *name, int64_t size, struct vd_error *reterr)
+static vd_status reserve(struct vdi_dir *dir, const char *name, int64_t size, struct vd_error *reterr)
 {
 	struct vdi_file *file;
 	vd_status	 status;
 
-	VDI_TRY(vdi_file_open(checkpoint->dir, name, VDI_FILE_WRITE, &file, reterr));
+	VDI_TRY(vdi_file_open(dir, name, VDI_FILE_WRITE, &file, reterr));
 	status = vdi_file_allocate(file, size, reterr);
 	if (status == VD_OK)
 		status = vdi_file_sync(file, reterr);
@@ -400,7 +405,7 @@ static vd_status reserve(struct vdi_checkpoint *checkpoint, const char *name, in
 static vd_status fill_new_file(struct vdi_checkpoint *checkpoint, const uint8_t *store_id, struct vd_error *reterr)
 {
 	VDI_TRY(open_env(checkpoint, VDI_CHECKPOINT_TEMPORARY, false, reterr));
-	VDI_TRY(reserve(checkpoint, VDI_CHECKPOINT_TEMPORARY, checkpoint->map_size, reterr));
+	VDI_TRY(reserve(checkpoint->dir, VDI_CHECKPOINT_TEMPORARY, checkpoint->map_size, reterr));
 	VDI_TRY(open_tables(checkpoint, MDB_CREATE, reterr));
 	checkpoint->meta = (struct vdi_checkpoint_meta) { .format = VDI_CHECKPOINT_FORMAT, .compacted = -1 };
 	memcpy(checkpoint->meta.store_id, store_id, VDI_STORE_ID_SIZE);
@@ -417,7 +422,7 @@ vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t
 	if (checkpoint == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	checkpoint->dir = dir;
-	checkpoint->map_size = MAP_STEP;
+	checkpoint->map_size = MAP_MIN;
 	if (status == VD_OK || status == VD_NOT_FOUND)
 		status = fill_new_file(checkpoint, store_id, reterr);
 	vdi_checkpoint_close(checkpoint);
@@ -488,34 +493,171 @@ vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd
 	return status;
 }
 
+/* ---- Room ---- */
+
+static int64_t end_of_pages(const struct vdi_checkpoint *checkpoint)
+{
+	MDB_envinfo info;
+	MDB_stat    stat;
+
+	mdb_env_info(checkpoint->env, &info);
+	mdb_env_stat(checkpoint->env, &stat);
+	return ((int64_t) info.me_last_pgno + 1) * stat.ms_psize;
+}
+
+vd_status vdi_checkpoint_reserve(struct vdi_dir *dir, int64_t size, struct vd_error *reterr)
+{
+	return reserve(dir, VDI_CHECKPOINT_NAME, size, reterr);
+}
+
+static vd_status size_of(struct vdi_dir *dir, const char *name, int64_t *ret_size, struct vd_error *reterr)
+{
+	struct vdi_file *file;
+	vd_status	 status;
+
+	VDI_TRY(vdi_file_open(dir, name, VDI_FILE_READ, &file, reterr));
+	status = vdi_file_size(file, ret_size, reterr);
+	vdi_file_close(file);
+	return status;
+}
+
+vd_status vdi_checkpoint_file_size(struct vdi_dir *dir, int64_t *ret_size, struct vd_error *reterr)
+{
+	return size_of(dir, VDI_CHECKPOINT_NAME, ret_size, reterr);
+}
+
+struct free_pages {
+	uint64_t *numbers;
+	size_t	  count;
+	size_t	  capacity;
+};
+
+/* The list of free pages: transaction -> count, then numbers. The next group may use those that were free before the last group. */
+static vd_status read_free_pages(struct vdi_checkpoint *checkpoint, MDB_txn *txn, uint64_t last_txn, struct free_pages *pages, bool *ret_later,
+				 struct vd_error *reterr)
+{
+	MDB_cursor *cursor;
+	MDB_val	    key, value;
+	vd_status   status = VD_OK;
+	uint64_t    freed_by;
+	size_t	    count;
+	int	    error = mdb_cursor_open(txn, 0, &cursor);
+
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	for (error = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); error == 0 && status == VD_OK; error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+		memcpy(&freed_by, key.mv_data, sizeof freed_by);
+		if (freed_by >= last_txn) {
+			*ret_later = true;
+			break;
+		}
+		memcpy(&count, value.mv_data, sizeof count);
+		if (vdi_grow((void **) &pages->numbers, &pages->capacity, pages->count + count + 1, sizeof *pages->numbers))
+			memcpy(pages->numbers + pages->count, (const uint8_t *) value.mv_data + 8, count * 8);
+		else
+			status = vd_error_set(reterr, VD_NOMEM, "out of memory");
+		pages->count += count;
+	}
+	mdb_cursor_close(cursor);
+	if (status == VD_OK && error != 0 && error != MDB_NOTFOUND)
+		status = lmdb_fail(checkpoint, error, "read", reterr);
+	return status;
+}
+
+static int order_pages(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
+
+	return (left > right) - (left < right);
+}
+
+static void add_run(struct vdi_checkpoint_room *room, int64_t length)
+{
+	for (unsigned i = 0; i < VDI_CHECKPOINT_ROOM_CLASSES; i++)
+		room->free_bytes[i] += (length >> i << i) * VDI_CHECKPOINT_PAGE_SIZE;
+}
+
+vd_status vdi_checkpoint_measure_room(struct vdi_checkpoint *checkpoint, bool is_exact, struct vdi_checkpoint_room *ret_room, struct vd_error *reterr)
+{
+	struct free_pages pages = { 0 };
+	MDB_envinfo	  info;
+	MDB_txn		 *txn;
+	vd_status	  status;
+	size_t		  from = 0;
+	int		  error;
+
+	*ret_room = (struct vdi_checkpoint_room) { .end_bytes = end_of_pages(checkpoint) };
+	if (!is_exact)
+		return VD_OK;
+	error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
+	if (error)
+		return lmdb_fail(checkpoint, error, "read", reterr);
+	mdb_env_info(checkpoint->env, &info);
+	status = read_free_pages(checkpoint, txn, info.me_last_txnid, &pages, &ret_room->has_later, reterr);
+	mdb_txn_abort(txn);
+	if (status == VD_OK && pages.count) {
+		qsort(pages.numbers, pages.count, sizeof *pages.numbers, order_pages);
+		for (size_t i = 1; i <= pages.count; i++) {
+			if (i < pages.count && pages.numbers[i] == pages.numbers[i - 1] + 1)
+				continue;
+			add_run(ret_room, (int64_t) (i - from));
+			from = i;
+		}
+	}
+	vdi_free(pages.numbers);
+	return status;
+}
+
 /* ---- Writing ---- */
 
-static vd_status grow_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
+static vd_status set_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
 {
-	int64_t wanted = (VDI_MAX(size, checkpoint->map_size + checkpoint->map_size / 4) + MAP_STEP - 1) / MAP_STEP * MAP_STEP;
-	int	error;
+	int error = mdb_env_set_mapsize(checkpoint->env, (size_t) size);
 
-	VDI_TRY(reserve(checkpoint, VDI_CHECKPOINT_NAME, wanted, reterr));
-	error = mdb_env_set_mapsize(checkpoint->env, (size_t) wanted);
 	if (error)
 		return lmdb_fail(checkpoint, error, "map", reterr);
-	checkpoint->map_size = wanted;
+	checkpoint->map_size = size;
 	return VD_OK;
+}
+
+/* Makes file and map larger: by a quarter if the disk has so much room, and at least to size. */
+static vd_status grow_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
+{
+	int64_t	  step = VDI_MAX(MAP_STEP, VDI_MIN(checkpoint->map_size / 4, MAP_GROWTH_MAX));
+	int64_t	  least = (VDI_MAX(size, checkpoint->map_size + MAP_STEP) + MAP_STEP - 1) / MAP_STEP * MAP_STEP;
+	int64_t	  wanted = VDI_MAX(least, (checkpoint->map_size + step + MAP_STEP - 1) / MAP_STEP * MAP_STEP);
+	vd_status status = reserve(checkpoint->dir, checkpoint->name, wanted, reterr);
+
+	if (status == VD_NO_SPACE && least < wanted)
+		status = reserve(checkpoint->dir, checkpoint->name, wanted = least, reterr);
+	VDI_TRY(status);
+	return set_map(checkpoint, wanted, reterr);
+}
+
+/* The file may have been made longer by another thread. */
+static vd_status follow_file(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
+{
+	int64_t size;
+
+	VDI_TRY(size_of(checkpoint->dir, checkpoint->name, &size, reterr));
+	size -= size % MAP_STEP;
+	return size > checkpoint->map_size ? set_map(checkpoint, size, reterr) : VD_OK;
 }
 
 vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_expected, struct vd_error *reterr)
 {
-	MDB_envinfo info;
-	MDB_stat    stat;
-	int64_t	    used;
-	int	    error;
+	int64_t	  wanted = end_of_pages(checkpoint) + bytes_expected * 2 + MAP_MIN / 4;
+	vd_status status;
+	int	  error;
 
 	VDI_CHECK(checkpoint->txn == NULL);
-	mdb_env_info(checkpoint->env, &info);
-	mdb_env_stat(checkpoint->env, &stat);
-	used = ((int64_t) info.me_last_pgno + 1) * stat.ms_psize;
-	if (bytes_expected && used + bytes_expected * 2 + (1 << 20) > checkpoint->map_size)
-		VDI_TRY(grow_map(checkpoint, used + bytes_expected * 2 + (1 << 20), reterr));
+	VDI_TRY(follow_file(checkpoint, reterr));
+	if (bytes_expected && wanted > checkpoint->map_size) {
+		status = grow_map(checkpoint, wanted, reterr);
+		/* Free pages may do. */
+		if (status != VD_NO_SPACE)
+			VDI_TRY(status);
+	}
 	error = mdb_txn_begin(checkpoint->env, NULL, 0, &checkpoint->txn);
 	if (error) {
 		checkpoint->txn = NULL;

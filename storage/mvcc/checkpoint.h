@@ -69,6 +69,25 @@ const struct vdi_checkpoint_meta *vdi_checkpoint_meta(const struct vdi_checkpoin
 /* Bytes of pages in use. */
 int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint);
 
+/* ---- Room ---- */
+
+/* Room in the file that the next group can use without making the file longer: end_bytes is where the room at the end of the file begins; free_bytes[i] is what lies
+ * before it in pieces of 1 << i pages that follow one another. */
+#define VDI_CHECKPOINT_PAGE_SIZE ((int64_t) 4096)
+#define VDI_CHECKPOINT_ROOM_CLASSES 12
+struct vdi_checkpoint_room {
+	int64_t end_bytes;
+	int64_t free_bytes[VDI_CHECKPOINT_ROOM_CLASSES];
+	bool	has_later; /* pages that only the group after the next one may use */
+};
+
+/* Not inside a group. is_exact: looks at the list of free pages, in time proportional to their number; else free_bytes are 0. */
+VDI_MUST_USE vd_status vdi_checkpoint_measure_room(struct vdi_checkpoint *checkpoint, bool is_exact, struct vdi_checkpoint_room *ret_room, struct vd_error *reterr);
+/* Makes the file of the directory's checkpoint at least so long, with room for all of it. Any thread, beside anything. VD_NO_SPACE, VD_NOT_FOUND, VD_IO. */
+VDI_MUST_USE vd_status vdi_checkpoint_reserve(struct vdi_dir *dir, int64_t size, struct vd_error *reterr);
+/* Length of the file. */
+VDI_MUST_USE vd_status vdi_checkpoint_file_size(struct vdi_dir *dir, int64_t *ret_size, struct vd_error *reterr);
+
 /* ---- Reading; not inside a group ---- */
 
 typedef vd_status (*vdi_checkpoint_each_fn)(void *arg, const struct vdi_record *record);
@@ -80,7 +99,8 @@ VDI_MUST_USE vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd
 /* ---- Writing ---- */
 
 /* A failure of any of these ends the group as abort does; the same group may be tried again, except after VD_IO and VD_CORRUPT. Room is made as
- * needed: VD_NO_SPACE when the disk has none; VD_FULL: the map was too small, it has been made bigger, try the group again. */
+ * needed, and a disk that has none refuses a group only when it does not fit: VD_NO_SPACE, a smaller group may fit; VD_FULL: the map was too small, it has been
+ * made bigger, try the group again. */
 VDI_MUST_USE vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_expected, struct vd_error *reterr);
 /* The commits must come in the order of the journal, from meta.covered + 1 on. */
 VDI_MUST_USE vd_status vdi_checkpoint_apply(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record, struct vd_error *reterr);

@@ -7,13 +7,27 @@
  *                      '----less than enough is left-----------'   '--enough is left
  *
  * Compaction goes on between groups, step by step.
+ *
+ * On a full disk (is_pressed) records are taken at once, so that journal files become free; free pages of the file are counted; and a group or a step that does
+ * not fit is tried again in smaller parts, because a small one needs only a few pages. Pages that a group frees can be used by the group after the next one, so
+ * two empty groups follow the last one.
  */
 #include <stdatomic.h>
 
 #include "checkpointer.h"
 #include "env.h"
 
-#define COMPACT_RECORDS 1000
+#define COMPACT_RECORDS ((size_t) 1000)
+#define SETTLE_GROUPS 2
+/* Bytes of the file for each byte of a journal record. Records lie in pages that are at least half full. */
+#define ROOM_FACTOR 2
+/* Kept for compaction alone. */
+#define COMPACT_RESERVE ((int64_t) 512 << 10)
+/* Kept for commits that free something: a 32nd of the store within these bounds. */
+#define RESERVE_MIN ((int64_t) 2 << 20)
+#define RESERVE_MAX ((int64_t) 32 << 20)
+#define GROWTH_MIN ((int64_t) 64 << 10)
+#define GROWTH_MAX ((int64_t) 64 << 20)
 #define RETRY VD_SECONDS(1)
 
 /* Where in the journal the last committed group ended. */
@@ -44,10 +58,22 @@ struct vdi_checkpointer {
 	struct place		  place;
 	vd_mono			  due;
 	vd_mono			  retry_at; /* after a failure: not before */
-	bool			  is_stopped;
 	struct vdi_log_limit	  log_limit;
+	int64_t			  group_bytes;	 /* at most `bytes`; less when the disk is full */
+	size_t			  step_records;	 /* at most COMPACT_RECORDS; less when the disk is full */
+	unsigned		  settle_groups; /* empty groups to come */
+
+	/* The journal's writer. */
+	int64_t file_size;   /* of the checkpoint, at least */
+	int64_t value_pages; /* of the largest record that is not in the checkpoint yet */
 
 	/* Any thread. */
+	atomic_bool	 is_stopped;
+	atomic_bool	 is_failing; /* the last attempt failed */
+	atomic_bool	 is_pressed; /* a commit was refused because the disk is full */
+	atomic_bool	 has_more;   /* work is under way */
+	_Atomic int64_t	 end_bytes;  /* struct vdi_checkpoint_room; 0: there is no checkpoint */
+	_Atomic int64_t	 free_bytes[VDI_CHECKPOINT_ROOM_CLASSES];
 	atomic_bool	 is_armed;
 	atomic_bool	 is_urgent;
 	_Atomic int64_t	 size_bytes;
@@ -109,7 +135,7 @@ static vd_status apply_records(struct vdi_checkpointer *checkpointer, uint64_t d
 	uint64_t covered = vdi_checkpoint_meta(checkpointer->checkpoint)->covered;
 	int64_t	 bytes = 0;
 
-	while (checkpointer->reader.next_index <= durable && bytes < checkpointer->bytes) {
+	while (checkpointer->reader.next_index <= durable && bytes < checkpointer->group_bytes) {
 		struct vdi_segment_record record;
 
 		VDI_TRY(next_record(checkpointer, &record, reterr));
@@ -122,10 +148,18 @@ static vd_status apply_records(struct vdi_checkpointer *checkpointer, uint64_t d
 	return VD_OK;
 }
 
+/* The writer reads covered_bytes first: it may count a record twice, in the journal and as used room, but never not at all. */
 static void publish(struct vdi_checkpointer *checkpointer)
 {
+	struct vdi_checkpoint_room room;
+
+	if (vdi_checkpoint_measure_room(checkpointer->checkpoint, atomic_load(&checkpointer->is_pressed), &room, NULL) == VD_OK) {
+		for (unsigned i = 0; i < VDI_CHECKPOINT_ROOM_CLASSES; i++)
+			atomic_store(&checkpointer->free_bytes[i], room.free_bytes[i]);
+		atomic_store(&checkpointer->end_bytes, room.end_bytes);
+	}
 	atomic_store_explicit(&checkpointer->size_bytes, vdi_checkpoint_size_bytes(checkpointer->checkpoint), memory_order_relaxed);
-	atomic_store_explicit(&checkpointer->covered_bytes, checkpointer->place.bytes, memory_order_relaxed);
+	atomic_store(&checkpointer->covered_bytes, checkpointer->place.bytes);
 	atomic_store(&checkpointer->covered, vdi_checkpoint_meta(checkpointer->checkpoint)->covered);
 }
 
@@ -136,7 +170,8 @@ static vd_status take_group(struct vdi_checkpointer *checkpointer, uint64_t dura
 	vd_status		   status;
 
 	VDI_TRY(open_reader(checkpointer, reterr));
-	status = vdi_checkpoint_begin(checkpointer->checkpoint, VDI_MIN(checkpointer->bytes, vdi_journal_bytes(checkpointer->journal)), reterr);
+	status = vdi_checkpoint_begin(checkpointer->checkpoint,
+				      VDI_MIN(checkpointer->group_bytes, vdi_journal_bytes(checkpointer->journal) - checkpointer->place.bytes), reterr);
 	if (status == VD_OK)
 		status = apply_records(checkpointer, durable, &bytes, reterr);
 	if (status == VD_OK)
@@ -175,34 +210,79 @@ static bool has_records(const struct vdi_checkpointer *checkpointer)
 	return vdi_checkpoint_meta(checkpointer->checkpoint)->covered < vdi_journal_durable_index(checkpointer->journal);
 }
 
+/* Any thread. */
 static bool is_enough(const struct vdi_checkpointer *checkpointer)
 {
-	return vdi_journal_bytes(checkpointer->journal) - vdi_checkpointer_covered_bytes(checkpointer) >= checkpointer->bytes;
+	return vdi_journal_bytes(checkpointer->journal) - vdi_checkpointer_covered_bytes(checkpointer) >= checkpointer->bytes ||
+	       (atomic_load(&checkpointer->is_pressed) && vdi_journal_durable_index(checkpointer->journal) > vdi_checkpointer_covered(checkpointer));
+}
+
+/* A group of the present size. VD_FULL: try again, it is smaller now, or the file is larger. */
+static vd_status try_group(struct vdi_checkpointer *checkpointer, uint64_t durable, struct vd_error *reterr)
+{
+	vd_status status = take_group(checkpointer, durable, reterr);
+
+	if (status == VD_NO_SPACE && checkpointer->group_bytes > 1) {
+		checkpointer->group_bytes = VDI_MAX(checkpointer->group_bytes / 8, 1);
+		return VD_FULL;
+	}
+	if (status == VD_OK)
+		checkpointer->group_bytes = VDI_MIN(checkpointer->group_bytes * 2, checkpointer->bytes);
+	return status;
+}
+
+static vd_status try_compaction(struct vdi_checkpointer *checkpointer, struct vd_error *reterr)
+{
+	vd_status status = vdi_checkpoint_compact_step(checkpointer->checkpoint, checkpointer->step_records, reterr);
+
+	if (status == VD_NO_SPACE && checkpointer->step_records > 1) {
+		checkpointer->step_records = VDI_MAX(checkpointer->step_records / 8, 1);
+		return VD_FULL;
+	}
+	if (status == VD_OK) {
+		checkpointer->step_records = VDI_MIN(checkpointer->step_records * 2, COMPACT_RECORDS);
+		publish(checkpointer);
+	}
+	return status;
+}
+
+static vd_status settle(struct vdi_checkpointer *checkpointer, struct vd_error *reterr)
+{
+	checkpointer->settle_groups--;
+	VDI_TRY(vdi_checkpoint_begin(checkpointer->checkpoint, 0, reterr));
+	VDI_TRY(vdi_checkpoint_commit(checkpointer->checkpoint, reterr));
+	publish(checkpointer);
+	return VD_OK;
 }
 
 /* One group of work. VD_NOT_FOUND: there is none now. */
 static vd_status work(struct vdi_checkpointer *checkpointer, vd_mono now, struct vd_error *reterr)
 {
-	uint64_t durable = vdi_journal_durable_index(checkpointer->journal);
+	uint64_t  durable = vdi_journal_durable_index(checkpointer->journal);
+	vd_status status = VD_NOT_FOUND;
 
 	VDI_TRY(make_checkpoint(checkpointer, reterr));
 	if (has_records(checkpointer) && (checkpointer->due.ns <= now.ns || is_enough(checkpointer))) {
-		VDI_TRY(take_group(checkpointer, durable, reterr));
-		checkpointer->due = vd_mono_add(now, checkpointer->interval);
-		return VD_OK;
+		status = try_group(checkpointer, durable, reterr);
+		if (status == VD_OK)
+			checkpointer->due = vd_mono_add(now, checkpointer->interval);
 	}
-	if (!vdi_checkpoint_compact_pending(checkpointer->checkpoint))
-		return VD_NOT_FOUND;
-	VDI_TRY(vdi_checkpoint_compact_step(checkpointer->checkpoint, COMPACT_RECORDS, reterr));
-	publish(checkpointer);
-	return VD_OK;
+	/* Compaction may make room for the group. */
+	if ((status == VD_NOT_FOUND || status == VD_NO_SPACE) && vdi_checkpoint_compact_pending(checkpointer->checkpoint))
+		status = try_compaction(checkpointer, reterr);
+	if (status == VD_OK)
+		checkpointer->settle_groups = atomic_load(&checkpointer->is_pressed) ? SETTLE_GROUPS : 0;
+	else if (status == VD_NOT_FOUND && checkpointer->settle_groups)
+		status = settle(checkpointer, reterr);
+	return status;
 }
 
 static void handle_failure(struct vdi_checkpointer *checkpointer, vd_status status, const struct vd_error *error)
 {
 	vdi_log_limited(checkpointer->env, &checkpointer->log_limit, VD_LOG_ERROR, "checkpoint", "%s: %s; the journal keeps everything",
 			vd_status_name(status), error->message);
-	checkpointer->is_stopped = status == VD_IO || status == VD_CORRUPT || status == VD_NEWER_FORMAT;
+	atomic_store(&checkpointer->is_stopped, status == VD_IO || status == VD_CORRUPT || status == VD_NEWER_FORMAT);
+	atomic_store(&checkpointer->is_failing, true);
 	checkpointer->retry_at = vd_mono_add(vd_env_now(checkpointer->env), RETRY);
 	set_due(checkpointer, checkpointer->is_stopped ? VD_NEVER : checkpointer->retry_at);
 }
@@ -220,7 +300,10 @@ static bool has_work(const struct vdi_checkpointer *checkpointer)
 /* After a group, or a step, or nothing. */
 static void plan(struct vdi_checkpointer *checkpointer)
 {
-	if (is_compacting(checkpointer) || (has_records(checkpointer) && is_enough(checkpointer))) {
+	bool has_more = is_compacting(checkpointer) || (has_records(checkpointer) && is_enough(checkpointer)) || checkpointer->settle_groups;
+
+	atomic_store(&checkpointer->has_more, has_more);
+	if (has_more) {
 		vd_actor_wake(checkpointer->actor);
 		return;
 	}
@@ -245,12 +328,14 @@ static void run(void *arg)
 	atomic_store(&checkpointer->is_urgent, false);
 	if (checkpointer->is_stopped || now.ns < checkpointer->retry_at.ns)
 		return;
-	if (checkpointer->due.ns == VD_NEVER.ns && !is_enough(checkpointer)) {
+	if (checkpointer->due.ns == VD_NEVER.ns && !is_enough(checkpointer) && !atomic_load(&checkpointer->has_more)) {
 		set_due(checkpointer, vd_mono_add(now, checkpointer->interval));
 		return;
 	}
-	if (now.ns < checkpointer->due.ns && !is_enough(checkpointer) && !is_compacting(checkpointer))
+	if (now.ns < checkpointer->due.ns && !is_enough(checkpointer) && !is_compacting(checkpointer) && !atomic_load(&checkpointer->has_more))
 		return;
+	if (checkpointer->checkpoint && atomic_load(&checkpointer->is_pressed))
+		publish(checkpointer);
 	status = work(checkpointer, now, &error);
 	if (status == VD_FULL) {
 		/* There is more room now: again. */
@@ -259,6 +344,7 @@ static void run(void *arg)
 	} else if (status != VD_OK && status != VD_NOT_FOUND) {
 		handle_failure(checkpointer, status, &error);
 	} else {
+		atomic_store(&checkpointer->is_failing, false);
 		plan(checkpointer);
 	}
 }
@@ -269,6 +355,96 @@ void vdi_checkpointer_notify(struct vdi_checkpointer *checkpointer)
 		vd_actor_wake(checkpointer->actor);
 	if (!atomic_load_explicit(&checkpointer->is_armed, memory_order_relaxed) && !atomic_exchange(&checkpointer->is_armed, true))
 		vd_actor_wake(checkpointer->actor);
+}
+
+/* ---- Room, for the journal's writer ---- */
+
+static int64_t reserve_of(const struct vdi_checkpointer *checkpointer)
+{
+	return VDI_MAX(RESERVE_MIN, VDI_MIN(vdi_checkpointer_size_bytes(checkpointer) / 32, RESERVE_MAX));
+}
+
+/* Room for values of so many pages and less. */
+static int64_t room_for(const struct vdi_checkpointer *checkpointer, int64_t pages)
+{
+	int64_t	 tail = checkpointer->file_size - atomic_load(&checkpointer->end_bytes) - (pages - 1) * VDI_CHECKPOINT_PAGE_SIZE;
+	unsigned i = 0;
+
+	while (i < VDI_CHECKPOINT_ROOM_CLASSES && (1 << i) < pages)
+		i++;
+	return VDI_MAX(tail, 0) + (i < VDI_CHECKPOINT_ROOM_CLASSES ? atomic_load(&checkpointer->free_bytes[i]) : 0);
+}
+
+static int64_t round_up(int64_t size)
+{
+	return (size + GROWTH_MIN - 1) / GROWTH_MIN * GROWTH_MIN;
+}
+
+/* Makes the file longer, by more than is needed now if the disk has room. What is free is asked first: an attempt that fails may take all of it. */
+static vd_status grow_file(struct vdi_checkpointer *checkpointer, int64_t size, struct vd_error *reterr)
+{
+	int64_t	  free_bytes = 0;
+	int64_t	  wanted = round_up(size + VDI_MIN(checkpointer->file_size / 8, GROWTH_MAX));
+	vd_status status;
+
+	VDI_TRY(vdi_checkpoint_file_size(checkpointer->dir, &checkpointer->file_size, reterr));
+	if (checkpointer->file_size >= size)
+		return VD_OK;
+	VDI_TRY(vdi_dir_free_bytes(checkpointer->dir, &free_bytes, reterr));
+	if (wanted - checkpointer->file_size > free_bytes)
+		wanted = round_up(size);
+	if (wanted - checkpointer->file_size > free_bytes)
+		return vd_error_set(reterr, VD_NO_SPACE, "cannot reserve room for %s/%s: %lld bytes are needed and %lld are free", checkpointer->dir->path,
+				    VDI_CHECKPOINT_NAME, (long long) (wanted - checkpointer->file_size), (long long) free_bytes);
+	status = vdi_checkpoint_reserve(checkpointer->dir, wanted, reterr);
+	if (status == VD_OK)
+		checkpointer->file_size = wanted;
+	return status;
+}
+
+static void press(struct vdi_checkpointer *checkpointer)
+{
+	if (!atomic_exchange(&checkpointer->is_pressed, true))
+		atomic_store(&checkpointer->has_more, true); /* free pages are to be counted */
+	vd_actor_wake(checkpointer->actor);
+}
+
+vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size_t size, bool is_freeing, struct vd_error *reterr)
+{
+	int64_t	  waiting = vdi_journal_bytes(checkpointer->journal) - atomic_load(&checkpointer->covered_bytes);
+	int64_t	  needed = ROOM_FACTOR * (waiting + (int64_t) size) + COMPACT_RESERVE + (is_freeing ? 0 : reserve_of(checkpointer));
+	int64_t	  pages = 1;
+	vd_status status;
+
+	if (atomic_load(&checkpointer->is_stopped))
+		return VD_OK;
+	if (atomic_load(&checkpointer->end_bytes) == 0)
+		return is_freeing || !atomic_load(&checkpointer->is_failing) ? VD_OK
+									     : vd_error_set(reterr, VD_NO_SPACE, "there is no room for %s/%s",
+											    checkpointer->dir->path, VDI_CHECKPOINT_NAME);
+	if (waiting == 0)
+		checkpointer->value_pages = 1;
+	if (!is_freeing)
+		pages = checkpointer->value_pages = VDI_MAX(checkpointer->value_pages, (int64_t) size / VDI_CHECKPOINT_PAGE_SIZE + 1);
+	if (room_for(checkpointer, pages) >= needed)
+		return VD_OK;
+	status = grow_file(checkpointer, atomic_load(&checkpointer->end_bytes) + needed + (pages - 1) * VDI_CHECKPOINT_PAGE_SIZE, reterr);
+	if (status == VD_NO_SPACE)
+		press(checkpointer);
+	else
+		atomic_store(&checkpointer->is_pressed, false);
+	return status;
+}
+
+bool vdi_checkpointer_may_make_room(const struct vdi_checkpointer *checkpointer)
+{
+	return !atomic_load(&checkpointer->is_stopped) && !atomic_load(&checkpointer->is_failing) &&
+	       (atomic_load(&checkpointer->has_more) || vdi_journal_durable_index(checkpointer->journal) > vdi_checkpointer_covered(checkpointer));
+}
+
+int64_t vdi_checkpointer_reserve_bytes(const struct vdi_checkpointer *checkpointer)
+{
+	return atomic_load(&checkpointer->end_bytes) ? reserve_of(checkpointer) + COMPACT_RESERVE : 0;
 }
 
 /* ---- Life ---- */
@@ -284,7 +460,9 @@ vd_status vdi_checkpointer_new(const struct vdi_checkpointer_options *options, s
 	checkpointer->env = options->env;
 	checkpointer->dir = options->dir;
 	checkpointer->journal = options->journal;
-	checkpointer->bytes = options->bytes;
+	checkpointer->bytes = checkpointer->group_bytes = options->bytes;
+	checkpointer->step_records = COMPACT_RECORDS;
+	checkpointer->value_pages = 1;
 	checkpointer->interval = options->interval;
 	checkpointer->no_sync = options->no_sync;
 	checkpointer->checkpoint = options->checkpoint;

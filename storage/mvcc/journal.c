@@ -2,11 +2,11 @@
  * and writes them at the tail.
  *
  *        open                 start                      sync                    rotate (inside sync)
- *   read all, verify  ->  sync last file, clean up  ->  write, fdatasync  ->  new file under a temporary name: reserve, header, fdatasync,
+ *   read all, verify  ->  sync last file, clean up  ->  write, fdatasync  ->  the file that append prepared (journal_room.h): header, fdatasync,
  *                                                                             rename, fsync of the directory; only then a record goes there
  *
  * A file with its real name is therefore always whole, and a crash at any instant leaves at worst a *.tmp that start removes. What failed:
- * - no room for a new file, or for the write: the tail is undone (its first record header is zeroed and synced, so that a crash cannot bring
+ * - no room for a new file: append refuses the commit, and nothing was written; no room for the write: the tail is undone (its first record header is zeroed and synced, so that a crash cannot bring
  *   back what was refused), the journal stays usable: VD_NO_SPACE;
  * - fdatasync, or anything else: nobody knows what is on disk, so nothing more is written until the store is opened again: VD_IO.
  */
@@ -17,12 +17,9 @@
 #include "rand.h"
 #include "record.h"
 
-enum spare_state { SPARE_NONE, SPARE_READY, SPARE_IN_USE };
-
 struct vdi_journal {
 	/* Fixed by open. */
 	struct vdi_dir *dir;
-	int64_t		segment_size;
 	uint64_t	covered;
 	bool		no_sync;
 	bool		is_new;
@@ -51,11 +48,13 @@ struct vdi_journal {
 	size_t		 capacity;
 	size_t		 buffer_size;
 	uint32_t	 buffer_count;
+	const char	*next; /* the prepared file that the buffer goes to (journal_room.h); NULL: the present one */
+
+	struct vdi_journal_room room;
 
 	/* Any thread. */
 	_Atomic uint64_t durable_index;
 	_Atomic int64_t	 bytes;
-	_Atomic int	 spare;
 	_Atomic uint64_t writing_sequence;
 
 	/* Whoever releases. */
@@ -287,8 +286,8 @@ vd_status vdi_journal_open(const struct vdi_journal_options *options, vdi_journa
 	if (journal == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	journal->dir = options->dir;
-	journal->segment_size = options->segment_size ? options->segment_size : VDI_JOURNAL_SEGMENT_SIZE;
-	VDI_CHECK(journal->segment_size >= VDI_SEGMENT_SIZE_MIN);
+	VDI_CHECK(options->segment_size == 0 || options->segment_size >= VDI_SEGMENT_SIZE_MIN);
+	vdi_journal_room_init(&journal->room, options->dir, options->segment_size);
 	journal->covered = options->covered;
 	journal->no_sync = options->no_sync;
 	vdi_rand_init(&journal->rand, options->seed);
@@ -296,6 +295,7 @@ vd_status vdi_journal_open(const struct vdi_journal_options *options, vdi_journa
 	status = find_and_check(journal, options->store_id, &listing, each, arg, reterr);
 	vdi_free(listing.sequences);
 	if (status != VD_OK) {
+		vdi_journal_room_fini(&journal->room);
 		vdi_free(journal);
 		return status;
 	}
@@ -320,7 +320,8 @@ static vd_status remove_if_there(struct vdi_dir *dir, const char *name, struct v
 	return status == VD_NOT_FOUND ? VD_OK : status;
 }
 
-static vd_status rotate(struct vdi_journal *journal, size_t room, struct vd_error *reterr);
+static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi_journal_use use, struct vd_error *reterr);
+static vd_status rotate(struct vdi_journal *journal, struct vd_error *reterr);
 
 vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr)
 {
@@ -328,13 +329,13 @@ vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr
 
 	VDI_CHECK(journal->file == NULL);
 	VDI_TRY(remove_if_there(journal->dir, VDI_SEGMENT_TEMPORARY, reterr));
-	VDI_TRY(remove_if_there(journal->dir, VDI_SEGMENT_SPARE, reterr));
 	if (journal->unfinished) {
 		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->unfinished, name);
 		VDI_TRY(remove_if_there(journal->dir, name, reterr));
 	}
 	if (journal->is_new) {
-		VDI_TRY(rotate(journal, 0, reterr));
+		VDI_TRY(prepare_next(journal, 0, VDI_JOURNAL_NO_RESERVE, reterr));
+		VDI_TRY(rotate(journal, reterr));
 		journal->lowest_sequence = journal->first_sequence = journal->sequence;
 	} else {
 		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->sequence, name);
@@ -348,7 +349,7 @@ vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr
 	}
 	journal->released_sequence = journal->lowest_sequence;
 	journal->buffer_revision = journal->revision;
-	return VD_OK;
+	return vdi_journal_room_start(&journal->room, reterr);
 }
 
 bool vdi_journal_is_new(const struct vdi_journal *journal)
@@ -391,6 +392,11 @@ int64_t vdi_journal_bytes(const struct vdi_journal *journal)
 	return atomic_load_explicit(&journal->bytes, memory_order_relaxed);
 }
 
+struct vdi_journal_room *vdi_journal_room(struct vdi_journal *journal)
+{
+	return &journal->room;
+}
+
 /* ---- Writing ---- */
 
 static vd_status broken(struct vdi_journal *journal, struct vd_error *reterr)
@@ -403,6 +409,7 @@ void vdi_journal_discard(struct vdi_journal *journal)
 	atomic_fetch_sub_explicit(&journal->bytes, (int64_t) journal->buffer_size, memory_order_relaxed);
 	journal->buffer_size = 0;
 	journal->buffer_count = 0;
+	journal->next = NULL;
 	journal->buffer_revision = journal->revision;
 }
 
@@ -425,7 +432,32 @@ static vd_status put_record(struct vdi_journal *journal, enum vdi_segment_kind k
 	return VD_OK;
 }
 
-vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit, struct vd_error *reterr)
+/* Chooses the file for a buffer of so many bytes. */
+static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi_journal_use use, struct vd_error *reterr)
+{
+	return vdi_journal_room_prepare(&journal->room, VDI_MAX((int64_t) (VDI_SEGMENT_HEADER_SIZE + ((size + 4095) & ~(size_t) 4095)), VDI_SEGMENT_SIZE_MIN),
+					use, &journal->next, reterr);
+}
+
+/* Makes sure that the buffer can be written with so many bytes more. A full disk refuses a commit here, where nothing has been written yet. */
+static vd_status make_room(struct vdi_journal *journal, size_t size, enum vdi_journal_use use, struct vd_error *reterr)
+{
+	vd_status status = VD_OK;
+
+	size += journal->buffer_size;
+	if (use != VDI_JOURNAL_FREES)
+		status = vdi_journal_room_fill_reserve(&journal->room, reterr);
+	if (status == VD_OK && (journal->next || (int64_t) size > journal->file_size - journal->tail))
+		status = prepare_next(journal, size, use, reterr);
+	if (status == VD_OK || status == VD_NO_SPACE || status == VD_NOMEM)
+		return status;
+	journal->is_broken = true;
+	if (reterr)
+		reterr->code = VD_IO;
+	return VD_IO;
+}
+
+vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit, enum vdi_journal_use use, struct vd_error *reterr)
 {
 	size_t	 size = vdi_commit_size(commit);
 	uint8_t *payload = NULL; /* a plain release build does not see that put_record sets it */
@@ -434,34 +466,31 @@ vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commi
 		return broken(journal, reterr);
 	if (size > VDI_JOURNAL_PAYLOAD_MAX)
 		return vd_error_set(reterr, VD_TOO_BIG, "a commit of %zu bytes exceeds the maximum of %zu", size, VDI_JOURNAL_PAYLOAD_MAX);
+	VDI_TRY(make_room(journal, vdi_segment_record_size(size), use, reterr));
 	VDI_TRY(put_record(journal, VDI_SEGMENT_COMMIT, commit->revision, size, &payload, reterr));
 	vdi_commit_encode(commit, payload);
 	journal->buffer_revision = VDI_MAX(journal->buffer_revision, commit->revision);
 	return VD_OK;
 }
 
-/* Makes the next file and moves the writer there. Without success the writer stays where it is. */
-static vd_status rotate(struct vdi_journal *journal, size_t room, struct vd_error *reterr)
+/* Turns the prepared file into the next one and moves the writer there. Without success the writer stays where it is. */
+static vd_status rotate(struct vdi_journal *journal, struct vd_error *reterr)
 {
 	struct vdi_segment_header header = {
 		.sequence = journal->sequence + 1,
 		.first_index = journal->next_index,
 		.nonce = vdi_rand_next(&journal->rand),
 		.previous = journal->previous,
-		.size = VDI_MAX(journal->segment_size, (int64_t) (VDI_SEGMENT_HEADER_SIZE + ((room + 4095) & ~(size_t) 4095))),
+		.size = vdi_journal_room_take(&journal->room, journal->next),
 		.revision = journal->revision,
 	};
-	int		 ready = SPARE_READY;
-	bool		 recycle = false;
 	struct vdi_file *file;
 	vd_status	 status;
 
 	memcpy(header.store_id, journal->store_id, VDI_STORE_ID_SIZE);
-	if (header.size == journal->segment_size)
-		recycle = atomic_compare_exchange_strong(&journal->spare, &ready, SPARE_IN_USE);
-	status = vdi_segment_create(journal->dir, &header, recycle, &file, reterr);
-	if (recycle)
-		atomic_store(&journal->spare, SPARE_NONE);
+	status = vdi_segment_create(journal->dir, &header, journal->next, &file, reterr);
+	vdi_journal_room_taken(&journal->room, journal->next);
+	journal->next = NULL;
 	if (status != VD_OK)
 		return status;
 	vdi_file_close(journal->file);
@@ -523,8 +552,8 @@ vd_status vdi_journal_sync(struct vdi_journal *journal, struct vd_error *reterr)
 		return broken(journal, reterr);
 	if (journal->buffer_count == 0)
 		return VD_OK;
-	if ((int64_t) journal->buffer_size > journal->file_size - journal->tail)
-		status = rotate(journal, journal->buffer_size, reterr);
+	if (journal->next)
+		status = rotate(journal, reterr);
 	if (status == VD_OK)
 		status = write_buffer(journal, reterr);
 	if (status != VD_OK) {
@@ -544,24 +573,6 @@ vd_status vdi_journal_sync(struct vdi_journal *journal, struct vd_error *reterr)
 
 /* ---- Giving back, ending ---- */
 
-/* An old file becomes the spare one. The directory is synced before anybody writes to it: never has one file two names. */
-static bool keep_as_spare(struct vdi_journal *journal, const char *name)
-{
-	struct vdi_file *file;
-	int64_t		 size = 0;
-
-	if (atomic_load(&journal->spare) != SPARE_NONE || vdi_file_open(journal->dir, name, VDI_FILE_READ, &file, NULL) != VD_OK)
-		return false;
-	if (vdi_file_size(file, &size, NULL) != VD_OK)
-		size = 0;
-	vdi_file_close(file);
-	if (size != journal->segment_size || vdi_dir_rename(journal->dir, name, VDI_SEGMENT_SPARE, NULL) != VD_OK)
-		return false;
-	if (vdi_dir_sync(journal->dir, NULL) == VD_OK)
-		atomic_store(&journal->spare, SPARE_READY);
-	return true;
-}
-
 void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence)
 {
 	char name[VDI_DISK_NAME_MAX];
@@ -569,8 +580,7 @@ void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence)
 	VDI_CHECK(sequence <= atomic_load(&journal->writing_sequence));
 	for (; journal->released_sequence < sequence; journal->released_sequence++) {
 		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->released_sequence, name);
-		if (!keep_as_spare(journal, name))
-			(void) !vdi_dir_unlink(journal->dir, name, NULL);
+		vdi_journal_room_release(&journal->room, name);
 	}
 }
 
@@ -593,6 +603,7 @@ struct vdi_journal *vdi_journal_close(struct vdi_journal *journal)
 		return NULL;
 	vdi_journal_finish(journal);
 	vdi_file_close(journal->file);
+	vdi_journal_room_fini(&journal->room);
 	vdi_free(journal->buffer);
 	vdi_free(journal);
 	return NULL;

@@ -9,10 +9,10 @@
 #ifndef VDI_JOURNAL_H
 #define VDI_JOURNAL_H
 
+#include "journal_room.h"
 #include "journal_segment.h"
 #include "persist.h"
 
-#define VDI_JOURNAL_SEGMENT_SIZE ((int64_t) 64 << 20)
 #define VDI_JOURNAL_PAYLOAD_MAX ((size_t) 1 << 30)
 
 struct vdi_journal;
@@ -20,7 +20,7 @@ struct vdi_journal;
 struct vdi_journal_options {
 	struct vdi_dir *dir;	      /* must outlive the journal */
 	uint64_t	seed;	      /* of nonces, and of the store id of a new store */
-	int64_t		segment_size; /* of new files; 0: VDI_JOURNAL_SEGMENT_SIZE */
+	int64_t		segment_size; /* of new files and of the reserve; 0: both follow the size of the store */
 	uint64_t	covered;      /* records up to this index are in the checkpoint and need not be read */
 	const uint8_t  *store_id;     /* VDI_STORE_ID_SIZE bytes that must be found; NULL: any, and an empty directory is a new store */
 	bool		no_sync;      /* never fdatasync: benchmarks */
@@ -44,8 +44,9 @@ const uint8_t *vdi_journal_store_id(const struct vdi_journal *journal);
 /* The newest one that open came across, the headers of files included; 0: none. */
 vd_rev vdi_journal_revision(const struct vdi_journal *journal);
 
-/* Contract of vdi_persist_append, vdi_persist_sync, vdi_persist_discard. VD_TOO_BIG: the commit exceeds VDI_JOURNAL_PAYLOAD_MAX. */
-VDI_MUST_USE vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit, struct vd_error *reterr);
+/* Contract of vdi_persist_append, vdi_persist_sync, vdi_persist_discard. VD_TOO_BIG: the commit exceeds VDI_JOURNAL_PAYLOAD_MAX. use: what it may take
+ * when the disk is full. */
+VDI_MUST_USE vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit, enum vdi_journal_use use, struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_journal_sync(struct vdi_journal *journal, struct vd_error *reterr);
 void vdi_journal_discard(struct vdi_journal *journal);
 
@@ -53,6 +54,8 @@ void vdi_journal_discard(struct vdi_journal *journal);
 uint64_t vdi_journal_durable_index(const struct vdi_journal *journal);
 /* Bytes of records written or appended since start, plus those read by open: only grows (or falls by what is discarded). Any thread. */
 int64_t vdi_journal_bytes(const struct vdi_journal *journal);
+/* Room for the next files. Any thread. */
+struct vdi_journal_room *vdi_journal_room(struct vdi_journal *journal);
 /* The file that the newest record is in. Any thread. */
 uint64_t vdi_journal_writing_sequence(const struct vdi_journal *journal);
 /* Of what open read, the part up to options->covered. */

@@ -109,16 +109,16 @@ static vd_status fill_new_file(struct vdi_file *file, struct vdi_segment_header 
 	return vdi_file_sync(file, reterr);
 }
 
-static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, bool recycle, struct vdi_file **ret_file,
+static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, const char *existing, struct vdi_file **ret_file,
 			struct vd_error *reterr)
 {
-	const char	*made = recycle ? VDI_SEGMENT_SPARE : VDI_SEGMENT_TEMPORARY;
+	const char	*made = existing ? existing : VDI_SEGMENT_TEMPORARY;
 	char		 name[VDI_DISK_NAME_MAX];
 	struct vdi_file *file;
 	vd_status	 status;
 
 	vdi_segment_name(header->family, header->sequence, name);
-	status = vdi_file_open(dir, made, recycle ? VDI_FILE_WRITE : VDI_FILE_CREATE, &file, reterr);
+	status = vdi_file_open(dir, made, existing ? VDI_FILE_WRITE : VDI_FILE_CREATE, &file, reterr);
 	if (status == VD_EXISTS) {
 		VDI_TRY(vdi_dir_unlink(dir, made, reterr));
 		status = vdi_file_open(dir, made, VDI_FILE_CREATE, &file, reterr);
@@ -145,16 +145,16 @@ static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, 
 	return VD_OK;
 }
 
-vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, bool recycle, struct vdi_file **ret_file,
+vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, const char *made, struct vdi_file **ret_file,
 			     struct vd_error *reterr)
 {
-	return create(dir, header, VDI_SEGMENT_FORMAT, recycle, ret_file, reterr);
+	return create(dir, header, VDI_SEGMENT_FORMAT, made, ret_file, reterr);
 }
 
 vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, struct vdi_file **ret_file,
 				    struct vd_error *reterr)
 {
-	return create(dir, header, format, false, ret_file, reterr);
+	return create(dir, header, format, NULL, ret_file, reterr);
 }
 
 /* ---- Reading the header ---- */

@@ -39,7 +39,8 @@
 #define VDI_SEGMENT_RECORD_HEADER_SIZE 48
 #define VDI_SEGMENT_SIZE_MIN 8192
 #define VDI_SEGMENT_TEMPORARY "journal-new.tmp" /* a file in the making; has its real name only when it is complete and on disk */
-#define VDI_SEGMENT_SPARE "journal-spare.tmp"	/* an old file to be written again */
+#define VDI_SEGMENT_SPARE "journal-spare.tmp"	/* room for the next file: a new file, or an old one to be written again */
+#define VDI_SEGMENT_RESERVE "journal-reserve"	/* room for a file when the disk is full (journal.h) */
 #define VDI_STORE_ID_SIZE 16
 
 enum vdi_segment_kind { VDI_SEGMENT_COMMIT = 1, VDI_SEGMENT_MARK = 2 };
@@ -80,9 +81,9 @@ void vdi_segment_name(enum vdi_segment_family family, uint64_t sequence, char re
 /* false: not the name of a segment. */
 bool vdi_segment_name_parse(enum vdi_segment_family family, const char *name, uint64_t *ret_sequence);
 
-/* Makes a complete file under its own name, durable when this returns VD_OK. With recycle, the file VDI_SEGMENT_SPARE is used up for it;
- * header->size must be its size then. On an error nothing with the real name exists, or it is complete. */
-VDI_MUST_USE vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, bool recycle, struct vdi_file **ret_file,
+/* Makes a complete file under its own name, durable when this returns VD_OK. made: an existing file to be used up for it (VDI_SEGMENT_SPARE, VDI_SEGMENT_RESERVE),
+ * whose size header->size must be; NULL: a new one. On an error nothing with the real name exists, or it is complete. */
+VDI_MUST_USE vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, const char *made, struct vdi_file **ret_file,
 					  struct vd_error *reterr);
 /* The same with another format number: what a newer program would leave behind, for tests. */
 VDI_MUST_USE vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, struct vdi_file **ret_file,

@@ -20,6 +20,9 @@ static const struct {
 	INSTANCE(STORE_COMMITS_TOTAL, commits),
 	INSTANCE(STORE_TXNS_TOTAL, commit_txns),
 	INSTANCE(STORE_COMMIT_DURATION_SECONDS, commit_duration),
+	INSTANCE(STORE_DISK_FULL_TOTAL, disk_full),
+	INSTANCE(STORE_QUOTA_FULL_TOTAL, quota_full),
+	INSTANCE(STORE_RESERVE_BYTES, reserve),
 	INSTANCE(ETCD_MVCC_RANGE_TOTAL, ranges),
 	INSTANCE(ETCD_MVCC_EVENTS_TOTAL, events),
 	INSTANCE(ETCD_MVCC_KEYS, keys),
@@ -57,6 +60,7 @@ static void collect(void *arg)
 	vdi_metric_set(metrics->store_current, status.current);
 	vdi_metric_set(metrics->compacted, status.compacted);
 	vdi_metric_set(metrics->store_compacted, status.compacted);
+	vdi_metric_set(metrics->reserve, mvcc->persist ? vdi_persist_reserve_bytes(mvcc->persist) : 0);
 	vdi_metric_set(metrics->size, status.size_bytes);
 	vdi_metric_set(metrics->size_in_use, status.size_bytes);
 	vdi_metric_set(metrics->watchers, (int64_t) watchers);

@@ -24,6 +24,8 @@ struct vdi_mvcc_metrics {
 	struct vdi_metric *commits;
 	struct vdi_metric *commit_txns;
 	struct vdi_metric *commit_duration;
+	struct vdi_metric *disk_full;
+	struct vdi_metric *quota_full;
 	/* Callers' threads. */
 	struct vdi_metric *ranges;
 	struct vdi_metric *events;
@@ -36,6 +38,7 @@ struct vdi_mvcc_metrics {
 	struct vdi_metric *store_compacted;
 	struct vdi_metric *size;
 	struct vdi_metric *size_in_use;
+	struct vdi_metric *reserve;
 	struct vdi_metric *watchers;
 	struct vdi_metric *slow_watchers;
 };

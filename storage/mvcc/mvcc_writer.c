@@ -202,7 +202,7 @@ static vd_status append_unit(struct vdi_writer *writer, vd_rev compact, bool *re
 	VDI_TRY(vdi_group_unit_end(&writer->group, compact, &commit, &empty));
 	if (empty || writer->mvcc->persist == NULL)
 		return VD_OK;
-	VDI_TRY(vdi_persist_append(writer->mvcc->persist, &commit, NULL));
+	VDI_TRY(vdi_persist_append(writer->mvcc->persist, &commit, &writer->persist_error));
 	*ret_appended = true;
 	return VD_OK;
 }
@@ -323,22 +323,38 @@ static void restore(struct vdi_writer *writer)
 	vdi_group_restore(&writer->group, writer->group.state);
 }
 
-/* Without space what would need some is refused with the one that did not fit; deletes, compactions and the like go on (E-466). */
+/* How much a submission is allowed to need: what fits less easily is refused together with what did not fit. */
+enum need { NEED_COMPACTION, NEED_RESERVE, NEED_ROOM };
+
+static enum need need_of(const struct vdi_submission *submission)
+{
+	if (submission->kind == VDI_SUBMIT_COMPACT)
+		return NEED_COMPACTION;
+	if (submission->kind == VDI_SUBMIT_TXN ? submission->txn.txn.has_puts
+					       : submission->kind == VDI_SUBMIT_LEASE_GRANT || submission->kind == VDI_SUBMIT_REPLAY)
+		return NEED_ROOM;
+	return NEED_RESERVE;
+}
+
+/* Without space what needs some is refused with the one that did not fit; deletes, compactions and the like go on (E-466). */
 static void refuse_rest(struct vdi_submission *submission)
 {
+	enum need need = need_of(submission);
+
 	while ((submission = STAILQ_NEXT(submission, node)) != NULL) {
-		if (submission->is_decided || (submission->kind == VDI_SUBMIT_TXN ? !submission->txn.txn.has_puts
-										  : submission->kind != VDI_SUBMIT_LEASE_GRANT))
+		if (submission->is_decided || need_of(submission) < need)
 			continue;
 		submission->is_decided = true;
 		submission->status = VD_NO_SPACE;
 	}
 }
 
-static vd_status execute_own(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more)
+/* What the writer does by itself, without its last `skipped` parts. Compaction comes first: when the disk is full it makes the room that the rest needs. */
+static vd_status execute_own(struct vdi_writer *writer, vd_mono now, unsigned skipped, bool *ret_appended, bool *ret_more)
 {
-	VDI_TRY(execute_expiry(writer, now, ret_appended, ret_more));
-	return execute_own_compaction(writer, ret_appended);
+	if (skipped < 2)
+		VDI_TRY(execute_own_compaction(writer, ret_appended));
+	return skipped < 1 ? execute_expiry(writer, now, ret_appended, ret_more) : VD_OK;
 }
 
 /* Executes the whole group on the working state. VD_OK even if single submissions were rejected or given up. *ret_appended: a sync is owed.
@@ -347,12 +363,14 @@ static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret
 {
 	struct vdi_submission *submission;
 	vd_status	       status;
+	unsigned	       skipped = 0;
 
 	for (unsigned tries = 0;; tries++) {
 		*ret_appended = false;
 		writer->expired_count = 0;
-		if (!*ret_own_failed && execute_own(writer, now, ret_appended, ret_more) != VD_OK) {
+		while (execute_own(writer, now, skipped, ret_appended, ret_more) != VD_OK) {
 			*ret_own_failed = true;
+			skipped++;
 			writer->expired_count = 0;
 			*ret_appended = false;
 			restore(writer);
@@ -386,7 +404,7 @@ static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appen
 	VDI_TRY(vdi_mvcc_state_new(ret_state));
 	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), now);
 	if (status == VD_OK && appended && mvcc->persist) {
-		status = vdi_persist_sync(mvcc->persist, NULL);
+		status = vdi_persist_sync(mvcc->persist, &writer->persist_error);
 		if (status != VD_OK)
 			vdi_mvcc_log_abort(&mvcc->log);
 	}
@@ -415,8 +433,12 @@ static void count_events(struct vdi_writer *writer)
 	vdi_metric_add(metrics->leases_revoked, writer->expired_count);
 }
 
-static void count_submission(struct vdi_mvcc_metrics *metrics, const struct vdi_submission *submission)
+static void count_submission(struct vdi_mvcc *mvcc, const struct vdi_submission *submission)
 {
+	struct vdi_mvcc_metrics *metrics = &mvcc->metrics;
+
+	if (submission->status == VD_NO_SPACE)
+		vdi_metric_add(vdi_persist_is_over_quota(mvcc->persist) ? metrics->quota_full : metrics->disk_full, 1);
 	if (submission->status != VD_OK)
 		return;
 	switch (submission->kind) {
@@ -496,7 +518,9 @@ static void free_submission(struct vdi_submission *submission)
 
 static void fill_error(const struct vdi_submission *submission, struct vd_error *error)
 {
-	(void) vd_error_set(error, submission->status, "%s", vd_status_sentence(submission->status));
+	const struct vd_error *why = &submission->mvcc->writer.persist_error;
+
+	(void) vd_error_set(error, submission->status, "%s", why->code == submission->status ? why->message : vd_status_sentence(submission->status));
 	if (submission->status == VD_EXPIRED)
 		(void) vd_error_set(error, VD_EXPIRED, "required revision %lld has been compacted", (long long) submission->requested);
 	else if (submission->status == VD_TOO_LARGE_REVISION)
@@ -542,6 +566,38 @@ static void answer_compaction(struct vdi_compact_waiter *waiter)
 	answer(VDI_CONTAINER_OF(waiter, struct vdi_submission, compact.waiter));
 }
 
+/* Takes those out of the answers that may still find room. */
+static void put_back(struct vdi_writer *writer, vd_mono now)
+{
+	struct vdi_submission_list answered = STAILQ_HEAD_INITIALIZER(answered);
+	struct vdi_submission_list waiting = STAILQ_HEAD_INITIALIZER(waiting);
+	struct vdi_mvcc		  *mvcc = writer->mvcc;
+	struct vdi_submission	  *submission;
+
+	writer->is_waiting = false;
+	if (writer->persist_error.code != VD_NO_SPACE || vdi_persist_is_over_quota(mvcc->persist) || !vdi_persist_may_make_room(mvcc->persist))
+		return;
+	vdi_lock_acquire(&writer->queue_lock);
+	while (!writer->is_closing && !STAILQ_EMPTY(&writer->taken)) {
+		submission = STAILQ_FIRST(&writer->taken);
+		STAILQ_REMOVE_HEAD(&writer->taken, node);
+		if (submission->status == VD_NO_SPACE && submission->room_until.ns == 0)
+			submission->room_until = vd_mono_add(now, VDI_ROOM_WAIT);
+		if (submission->status == VD_NO_SPACE && submission->room_until.ns > now.ns) {
+			submission->is_decided = false;
+			STAILQ_INSERT_TAIL(&waiting, submission, node);
+		} else {
+			STAILQ_INSERT_TAIL(&answered, submission, node);
+		}
+	}
+	writer->is_waiting = !STAILQ_EMPTY(&waiting);
+	STAILQ_CONCAT(&waiting, &writer->queue);
+	STAILQ_CONCAT(&writer->queue, &waiting);
+	STAILQ_CONCAT(&answered, &writer->taken);
+	STAILQ_CONCAT(&writer->taken, &answered);
+	vdi_lock_release(&writer->queue_lock);
+}
+
 static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dropped)
 {
 	struct vdi_compactor *compactor = &writer->mvcc->compactor;
@@ -556,7 +612,7 @@ static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dro
 
 		STAILQ_REMOVE_HEAD(&writer->taken, node);
 		count++;
-		count_submission(&writer->mvcc->metrics, submission);
+		count_submission(writer->mvcc, submission);
 		if (submission->kind == VDI_SUBMIT_COMPACT && submission->compact.physical) {
 			submission->compact.waiter.done = answer_compaction;
 			vdi_compactor_add(compactor, NULL, &submission->compact.waiter);
@@ -617,6 +673,7 @@ static void writer_run(void *arg)
 	bool			   more = take_group(writer, &closing);
 	vd_status		   status;
 
+	writer->persist_error.code = VD_OK;
 	look_at_history(writer, now, &due);
 	status = execute_group(writer, now, &appended, &more, &failed);
 	if (status == VD_OK && writer->group.is_changed)
@@ -628,6 +685,7 @@ static void writer_run(void *arg)
 		publish(writer, state, &old, &dropped);
 		vdi_metric_observe_duration(mvcc->metrics.commit_duration, vd_mono_since(vd_env_now(mvcc->env), now));
 	}
+	put_back(writer, now);
 	answer_all(writer, dropped);
 	/* Its nodes that no other state shares go: work in proportion to the group, for which no answer waits. */
 	vdi_mvcc_state_unref(old);
@@ -644,5 +702,7 @@ static void writer_run(void *arg)
 	/* What failed by itself (no memory to revoke a lease, a full disk) is tried again in a while, not at once. */
 	if (failed && due.ns != VD_NEVER.ns)
 		due.ns = VDI_MAX(due.ns, vd_mono_add(now, VD_SECONDS(1)).ns);
+	if (writer->is_waiting)
+		due.ns = VDI_MIN(due.ns, vd_mono_add(now, VDI_ROOM_LOOK).ns);
 	vd_actor_set_timer(writer->actor, due);
 }

@@ -3,7 +3,8 @@
  * One turn: take what was submitted (bounded), execute each in order on the working state, append to the journal, one sync for all of them,
  * publish, wake watches, answer in order. Submissions of a group see each other's results; nobody else sees anything before it is durable. When a
  * submission cannot be carried out for want of memory or space, the working state goes back to the published one (copy-on-write: O(1)), the
- * others are executed again, and only that one answers the error. When the sync fails, all of the group do.
+ * others are executed again, and only that one answers the error. When the sync fails, all of the group do. What a full disk refused goes back into the queue for a
+ * while if the checkpoint is about to make room.
  *
  * The same turn revokes expired leases, compacts behind the history window, and gives progress ticks.
  */
@@ -24,6 +25,9 @@ struct vdi_mvcc;
 #define VDI_GROUP_BYTES_MAX ((size_t) 16 << 20)
 /* How often a group is tried again without the submission that failed, before all that remain fail. */
 #define VDI_GROUP_RETRIES_MAX 4
+/* How long a submission that the full disk refused waits for room that the checkpoint is making, and how often the writer looks. */
+#define VDI_ROOM_WAIT VD_SECONDS(2)
+#define VDI_ROOM_LOOK VD_MS(10)
 
 enum vdi_submission_kind {
 	VDI_SUBMIT_TXN,
@@ -43,6 +47,7 @@ struct vdi_submission {
 	/* The answer, in parts: a struct vd_error would be half a kilobyte for each. */
 	vd_status status;
 	bool	  is_decided; /* failed in an earlier try of this group */
+	vd_mono	  room_until; /* 0: it has not waited for room on the disk */
 	vd_rev	  requested;
 	vd_rev	  current;
 	vd_rev	  compacted;
@@ -95,6 +100,8 @@ struct vdi_writer {
 	vd_mono			   tick_due; /* VD_NEVER: nobody wants ticks */
 	vd_rev			   compact_target; /* of the group at work; 0: none */
 	unsigned		   expired_count;  /* leases revoked in the group at work */
+	struct vd_error		   persist_error;  /* of the last commit that was refused in this turn */
+	bool			   is_waiting;	   /* a submission waits for room on the disk */
 };
 
 VDI_MUST_USE vd_status vdi_writer_init(struct vdi_writer *writer, struct vdi_mvcc *mvcc);

@@ -21,6 +21,7 @@ struct vdi_persist {
 
 	/* The writer. */
 	struct vdi_journal *journal;
+	bool		    is_over_quota; /* the cause of the last VD_NO_SPACE */
 	void (*done)(void *arg);
 	void *done_arg;
 };
@@ -117,7 +118,17 @@ static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint
 	if (meta && vdi_journal_is_new(persist->journal))
 		return vd_error_set(reterr, VD_CORRUPT, "%s: there is a checkpoint, but the journal is missing", options->data_dir);
 	VDI_TRY(load_all(persist, checkpoint, content, load, reterr));
+	vdi_journal_room_set_scale(vdi_journal_room(persist->journal), vdi_journal_bytes(persist->journal) - vdi_journal_covered_bytes(persist->journal) +
+									       (checkpoint ? vdi_checkpoint_size_bytes(checkpoint) : 0));
 	return vdi_journal_start(persist->journal, reterr);
+}
+
+/* The first one of a store. A store that has content opens without it if the disk is full; the checkpointer tries again. */
+static vd_status create_checkpoint(struct vdi_persist *persist, bool no_sync, struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
+{
+	vd_status status = vdi_checkpoint_create(persist->dir, no_sync, vdi_journal_store_id(persist->journal), ret_checkpoint, reterr);
+
+	return status == VD_NO_SPACE && !vdi_journal_is_new(persist->journal) ? VD_OK : status;
 }
 
 static vd_status check_mark(struct vdi_persist *persist, const char *path, struct vd_error *reterr)
@@ -165,6 +176,8 @@ static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_op
 	if (status == VD_OK || status == VD_NOT_FOUND)
 		status = open_journal(persist, checkpoint, &content, options, tuning, load, reterr);
 	vdi_checkpoint_content_fini(&content);
+	if (status == VD_OK && !is_journal_only && checkpoint == NULL)
+		status = create_checkpoint(persist, options->no_sync, &checkpoint, reterr);
 	if (status == VD_OK && !is_journal_only) {
 		struct vdi_checkpointer_options checkpointer_options = {
 			.env = persist->env,
@@ -213,28 +226,83 @@ vd_status vdi_persist_open(const struct vd_env *env, const struct vd_mvcc_option
 }
 
 /* Deleting, revoking and compacting must work on a full store: they are the way out (E-466). */
-static bool needs_quota(const struct vdi_commit *commit)
+static bool is_freeing(const struct vdi_commit *commit)
 {
 	for (size_t i = 0; i < commit->change_count; i++)
 		if (!commit->changes[i].is_delete)
-			return true;
+			return false;
 	for (size_t i = 0; i < commit->lease_count; i++)
 		if (commit->leases[i].kind == VDI_LEASE_GRANTED)
-			return true;
-	return false;
+			return false;
+	return true;
+}
+
+static vd_status check_quota(struct vdi_persist *persist, size_t size, struct vd_error *reterr)
+{
+	int64_t used = vdi_persist_size_bytes(persist);
+
+	if (persist->quota_bytes <= 0 || used + (int64_t) size <= persist->quota_bytes)
+		return VD_OK;
+	return vd_error_set(reterr, VD_NO_SPACE, "the quota is used up: %s has %lld of %lld bytes; deletes and compaction go on", persist->dir->path,
+			    (long long) used, (long long) persist->quota_bytes);
+}
+
+/* Room for the commit in the checkpoint first: the journal's next file may be small. */
+static vd_status append(struct vdi_persist *persist, const struct vdi_commit *commit, size_t size, bool frees, struct vd_error *reterr)
+{
+	vd_status status = VD_OK;
+	enum vdi_journal_use use = frees ? VDI_JOURNAL_FREES : persist->checkpointer ? VDI_JOURNAL_BORROWS : VDI_JOURNAL_NO_RESERVE;
+	bool	  is_compaction = commit->compact > 0 && commit->change_count == 0 && commit->lease_count == 0;
+
+	if (persist->checkpointer && !is_compaction)
+		do
+			status = vdi_checkpointer_make_room(persist->checkpointer, size, frees, reterr);
+		while (status == VD_NO_SPACE && vdi_journal_room_drop_spare(vdi_journal_room(persist->journal)));
+	return status == VD_OK ? vdi_journal_append(persist->journal, commit, use, reterr) : status;
 }
 
 vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commit *commit, struct vd_error *reterr)
 {
-	if (persist->quota_bytes > 0 && needs_quota(commit) &&
-	    vdi_persist_size_bytes(persist) + (int64_t) vdi_segment_record_size(vdi_commit_size(commit)) > persist->quota_bytes)
-		return vd_error_set(reterr, VD_NO_SPACE, "the quota of %lld bytes is used up", (long long) persist->quota_bytes);
-	return vdi_journal_append(persist->journal, commit, reterr);
+	size_t		size = vdi_segment_record_size(vdi_commit_size(commit));
+	bool		frees = is_freeing(commit);
+	struct vd_error why = { 0 };
+	vd_status	status;
+
+	if (!frees && check_quota(persist, size, reterr) != VD_OK) {
+		persist->is_over_quota = true;
+		return VD_NO_SPACE;
+	}
+	status = append(persist, commit, size, frees, &why);
+	if (status == VD_NO_SPACE) {
+		persist->is_over_quota = false;
+		return vd_error_set(reterr, VD_NO_SPACE, "the disk is full: %s%s", why.message,
+				    frees ? "; the reserve for deletes is used up as well" : "; deletes and compaction go on");
+	}
+	if (status != VD_OK && reterr)
+		*reterr = why;
+	return status;
+}
+
+bool vdi_persist_is_over_quota(const struct vdi_persist *persist)
+{
+	return persist->is_over_quota;
+}
+
+bool vdi_persist_may_make_room(const struct vdi_persist *persist)
+{
+	return persist->checkpointer && vdi_checkpointer_may_make_room(persist->checkpointer);
+}
+
+int64_t vdi_persist_reserve_bytes(const struct vdi_persist *persist)
+{
+	return atomic_load(&vdi_journal_room(persist->journal)->reserve_size) +
+	       (persist->checkpointer ? vdi_checkpointer_reserve_bytes(persist->checkpointer) : 0);
 }
 
 vd_status vdi_persist_sync(struct vdi_persist *persist, struct vd_error *reterr)
 {
 	VDI_TRY(vdi_journal_sync(persist->journal, reterr));
+	vdi_journal_room_set_scale(vdi_journal_room(persist->journal), vdi_persist_size_bytes(persist));
 	if (persist->checkpointer)
 		vdi_checkpointer_notify(persist->checkpointer);
 	return VD_OK;

@@ -56,9 +56,18 @@ struct vdi_persist_sink {
 /* Blocks. Errors as vd_store_open_mvcc. options->data_dir is not NULL. */
 VDI_MUST_USE vd_status vdi_persist_open(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_sink *sink,
 					struct vdi_persist **ret_persist, struct vd_error *reterr);
-/* Encodes the commit into memory; the caller keeps its references. VD_NOMEM, VD_NO_SPACE (quota, or the disk has no room for it),
- * VD_IO (an earlier sync failed: the persist is closed for writing until reopened). Nothing of the commit is kept then. */
+/* Encodes the commit into memory; the caller keeps its references. VD_NOMEM, VD_NO_SPACE (the message says whether the disk or the quota is full, and names the
+ * path), VD_IO (an earlier sync failed: the persist is closed for writing until reopened). Nothing of the commit is kept then.
+ *
+ * Room on the disk is reserved here, for the journal and for the checkpoint. Some of it only commits may use that free something: without a put and without a grant
+ * of a lease. The last part of it only compactions may use. */
 VDI_MUST_USE vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commit *commit, struct vd_error *reterr);
+/* Whether the last VD_NO_SPACE was due to the quota. The writer only. */
+bool vdi_persist_is_over_quota(const struct vdi_persist *persist);
+/* Whether a commit that was refused with VD_NO_SPACE because the disk is full may fit soon: the checkpoint is making room. Any thread. */
+bool vdi_persist_may_make_room(const struct vdi_persist *persist);
+/* Bytes on disk that are kept for deletes, compaction, the ends of leases and the checkpoint. Any thread. */
+int64_t vdi_persist_reserve_bytes(const struct vdi_persist *persist);
 /* Makes everything appended durable with one write and one fdatasync; blocks. On failure nothing appended since the last good sync may be
  * acknowledged or shown; VD_NO_SPACE leaves the persist usable (the tail was undone), VD_IO closes it for writing. */
 VDI_MUST_USE vd_status vdi_persist_sync(struct vdi_persist *persist, struct vd_error *reterr);

@@ -8,7 +8,7 @@
 struct vdi_persist_tuning {
 	bool		 is_journal_only;	 /* no checkpoint: the journal only grows. Always so when the env's disk is not the real one: LMDB
 						  * knows no other */
-	int64_t		 segment_size;		 /* 0: VDI_JOURNAL_SEGMENT_SIZE */
+	int64_t		 segment_size;		 /* of journal files and the reserve; 0: both follow the size of the store */
 	int64_t		 checkpoint_bytes;	 /* journal bytes that wake the checkpoint at once; 0: 4 MiB */
 	vd_dur		 checkpoint_interval;	 /* and the time after which it takes less than that; 0: 1 s */
 	unsigned	 part_count;		 /* in which the checkpoint is read; 0: as many as there are processors */

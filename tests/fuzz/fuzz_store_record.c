@@ -98,7 +98,7 @@ static void write_payloads(struct world *world, const uint8_t *data, size_t size
 	static uint64_t		  aligned[(VDI_SEGMENT_RECORD_HEADER_SIZE + 264) / 8];
 	uint8_t			 *bytes = (uint8_t *) aligned;
 
-	VDI_CHECK(vdi_segment_create(world->dir, &header, false, &file, NULL) == VD_OK);
+	VDI_CHECK(vdi_segment_create(world->dir, &header, NULL, &file, NULL) == VD_OK);
 	previous = header.checksum;
 	for (size_t at = 0; at + 1 < size && offset + 512 < header.size;) {
 		size_t payload = VDI_MIN(data[at], size - at - 1), whole;
@@ -130,7 +130,7 @@ static void write_commits(struct world *world)
 		VDI_CHECK(vd_kv_new(vd_bytes_of(key), (struct vd_bytes) { value, sizeof value - (size_t) i * 100 }, &change.kv) == VD_OK);
 		change.kv->create_rev = change.kv->mod_rev = i + 2;
 		change.kv->version = 1;
-		VDI_CHECK(vdi_journal_append(journal, &commit, NULL) == VD_OK && vdi_journal_sync(journal, NULL) == VD_OK);
+		VDI_CHECK(vdi_journal_append(journal, &commit, VDI_JOURNAL_NO_RESERVE, NULL) == VD_OK && vdi_journal_sync(journal, NULL) == VD_OK);
 		vd_kv_unref(change.kv);
 	}
 	vdi_journal_close(journal);

@@ -539,7 +539,7 @@ static void bytes_that_make_no_sense_do_no_harm(void **state)
 		assert_status(vdi_segment_reader_open(&reader, w.dir, VDI_SEGMENT_HISTORY, 1, NULL), VD_OK);
 		header = reader.header;
 		header.sequence = 2;
-		assert_status(vdi_segment_create(w.dir, &header, false, &file, NULL), VD_OK);
+		assert_status(vdi_segment_create(w.dir, &header, NULL, &file, NULL), VD_OK);
 		previous = header.checksum;
 		while (vdi_segment_reader_next(&reader, &record, NULL) == VD_OK) {
 			size_t size = vdi_segment_record_size(record.payload.size);

@@ -74,7 +74,7 @@ static vd_status write_group(struct world *world, unsigned count, size_t value_s
 		assert_status(vd_kv_new(vd_bytes_of("/k"), (struct vd_bytes) { value, value_size }, &change.kv), VD_OK);
 		change.kv->mod_rev = change.kv->create_rev = commit.revision;
 		change.kv->version = 1;
-		assert_status(vdi_journal_append(world->journal, &commit, &world->error), VD_OK);
+		assert_status(vdi_journal_append(world->journal, &commit, VDI_JOURNAL_NO_RESERVE, &world->error), VD_OK);
 		vd_kv_unref(change.kv);
 		world->revision++;
 	}
@@ -291,7 +291,7 @@ static void records_that_do_not_follow_are_not_read(void **state)
 	for (int is_chained = 0; is_chained < 2; is_chained++) {
 		world_init(&world, 4);
 		assert_status(vdi_dir_open(world.disk, "data", &world.dir, NULL), VD_OK);
-		assert_status(vdi_segment_create(world.dir, &header, false, &file, NULL), VD_OK);
+		assert_status(vdi_segment_create(world.dir, &header, NULL, &file, NULL), VD_OK);
 		vdi_segment_record_prepare(bytes, VDI_SEGMENT_COMMIT, 0, 0);
 		vdi_segment_record_prepare(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, VDI_SEGMENT_COMMIT, 0, 0);
 		vdi_segment_record_seal(bytes, 1, header.nonce, header.checksum, 0, 0, &checksum);
@@ -320,7 +320,7 @@ static void a_record_of_no_group_is_not_read(void **state)
 	for (uint32_t place = 0; place < 3; place++) {
 		world_init(&world, 4);
 		assert_status(vdi_dir_open(world.disk, "data", &world.dir, NULL), VD_OK);
-		assert_status(vdi_segment_create(world.dir, &header, false, &file, NULL), VD_OK);
+		assert_status(vdi_segment_create(world.dir, &header, NULL, &file, NULL), VD_OK);
 		vdi_segment_record_prepare(bytes, VDI_SEGMENT_COMMIT, 0, 0);
 		vdi_segment_record_seal(bytes, 1, header.nonce, header.checksum, place, 0, &checksum);
 		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL), VD_OK);
