@@ -15,6 +15,8 @@
  */
 #include "etcd_store.h"
 
+#include "etcd_watch.h"
+
 const struct vd_etcd_pair vdi_etcd_store_past = { "vedette-watch", { "past", 4 } };
 
 struct etcd_watch {
@@ -37,7 +39,7 @@ struct etcd_watch {
 	vd_rev				 delivered; /* newest revision handed out */
 	struct vd_etcd_watch_request	*now;	   /* to open again at the compaction; NULL: never */
 	int64_t				 txns_begun; /* when the watch was asked for */
-	vd_rev				 created; /* with now: the server's revision when it first had the watch; 0: it has not answered yet */
+	vd_rev				 created; /* the server's revision when it first had the watch that was opened before this one; 0: none */
 };
 
 static struct etcd_watch *watch_of(struct vd_store_watch *watch)
@@ -118,7 +120,6 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	atomic_fetch_add(&watch->known->references, 1);
 	atomic_fetch_add(&watch->known->watches, 1);
 	if (etcd.revision == 0 && current > 0) {
-		etcd.created_notify = true;
 		watch->txns_begun = txns_begun;
 		watch->now = txns_ended == txns_begun ? copy_request(&etcd) : NULL;
 		if (txns_ended == txns_begun && watch->now == NULL) {
@@ -174,8 +175,10 @@ static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_b
 /* Nothing was delivered, and nothing can have been written through this store, or since the server has the watch, that the compaction took. */
 static bool may_begin_at_compaction(const struct etcd_watch *watch, vd_rev compacted)
 {
+	vd_rev created = watch->created ? watch->created : vdi_etcd_watch_created(watch->watch);
+
 	return watch->now && watch->delivered == 0 && atomic_load(&watch->known->txns_begun) == watch->txns_begun && compacted > 0 &&
-	       (watch->created == 0 || compacted <= watch->created + 1);
+	       (created == 0 || compacted <= created + 1);
 }
 
 /* Opens again at the lowest revision that can be asked for. */
@@ -185,6 +188,8 @@ static vd_status open_at_compaction(struct etcd_watch *watch, vd_rev compacted, 
 
 	watch->now->revision = compacted;
 	VDI_TRY(vd_etcd_watch_open(watch->client, watch->now, &again, reterr));
+	if (watch->created == 0)
+		watch->created = vdi_etcd_watch_created(watch->watch);
 	vd_etcd_watch_close(watch->watch);
 	watch->watch = again;
 	watch->start = compacted;
@@ -229,8 +234,6 @@ vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_co
 			return watch_failed(watch, &error, reterr);
 		}
 		vdi_etcd_known_raise(&watch->known->current, watch->response.header.revision);
-		if (watch->response.created && watch->created == 0)
-			watch->created = watch->response.header.revision;
 		if (vd_etcd_watch_is_progress(&watch->response) && take_progress(watch, ret_batch))
 			return VD_OK;
 	}

@@ -133,6 +133,7 @@ struct vd_etcd_watch {
 
 	/* The set's actor only. */
 	TAILQ_ENTRY(vd_etcd_watch) stream_node; /* in the list of its state */
+	_Atomic vd_rev			 created_revision; /* the server's when it first had the watch; 0: it has not answered yet; any thread reads it */
 	bool				 tells_created; /* E-241; once */
 	bool				 has_heard;	/* events or progress since it was created on this connection */
 	struct vdi_sm			 sm;
@@ -174,6 +175,11 @@ void vdi_etcd_watch_put_progress(struct vd_etcd_watch *watch, const struct vd_et
 /* Tells the watch's observer, if it has one and the user has not closed the watch. */
 void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision, struct vd_bytes key, const char *text);
 /* The last thing that a reader sees; then the set has nothing more to do with the watch (its reference is the caller's to drop). end may be NULL. */
+/* The server's revision when it first had the watch; 0: it has not answered yet. The reader, after what it was told last. */
+static inline vd_rev vdi_etcd_watch_created(const struct vd_etcd_watch *watch)
+{
+	return atomic_load_explicit(&watch->created_revision, memory_order_relaxed);
+}
 void vdi_etcd_watch_put_end(struct vd_etcd_watch *watch, vd_status status, vd_rev compacted, struct vdi_etcd_watch_end *end);
 
 #endif

@@ -164,6 +164,8 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 		return VD_NOMEM;
 	}
 	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_ESTABLISHED);
+	if (atomic_load_explicit(&watch->created_revision, memory_order_relaxed) == 0)
+		atomic_store_explicit(&watch->created_revision, response->header.revision, memory_order_relaxed);
 	note_created(watch, response->header.revision);
 	if (watch->next_revision == 0)
 		watch->next_revision = response->header.revision; /* E-281 */
