@@ -41,6 +41,11 @@ static const struct bucket_list BODY_SIZES =
 static const struct bucket_list COMMIT =
 	BOUNDS(.00005, .0001, .00015, .0002, .0003, .0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5);
 
+static const struct bucket_list ETCD_DISK = BOUNDS(.001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192);
+static const struct bucket_list ETCD_HASH = BOUNDS(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84);
+static const struct bucket_list ETCD_SNAPSHOT = BOUNDS(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36);
+static const struct bucket_list GRPC_HANDLING = BOUNDS(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10);
+
 struct family {
 	enum metric_kind	  kind;
 	const char		 *name;

@@ -6,6 +6,7 @@
 
 #include "auth.h"
 #include "env.h"
+#include "serve_metrics.h"
 #include "serve_logins.h"
 #include "serve_state.h"
 #include "serve_watches.h"
@@ -18,11 +19,21 @@ static const struct vdi_serve_method *const tables[] = {
 	vdi_serve_cluster_methods,    vdi_serve_auth_methods,	 vdi_serve_health_methods,
 };
 
-static const struct vdi_serve_method *find_method(const char *path)
+static const struct vdi_serve_method *find_method(const char *path, size_t *ret_place)
+{
+	*ret_place = 0;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(tables); i++)
+		for (const struct vdi_serve_method *method = tables[i]; method->path; method++, ++*ret_place)
+			if (strcmp(method->path, path) == 0)
+				return method;
+	return NULL;
+}
+
+const struct vdi_serve_method *vdi_serve_method_at(size_t place)
 {
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(tables); i++)
 		for (const struct vdi_serve_method *method = tables[i]; method->path; method++)
-			if (strcmp(method->path, path) == 0)
+			if (place-- == 0)
 				return method;
 	return NULL;
 }
@@ -41,7 +52,7 @@ static void finish_unknown(struct vdi_serve_call *call, const char *path)
 		(void) snprintf(text, sizeof text, "unknown method %.100s for service %.*s", slash + 1, (int) VDI_MIN(slash - service, 100), service);
 	else
 		(void) snprintf(text, sizeof text, "unknown service %.*s", slash ? (int) VDI_MIN(slash - service, 200) : 200, service);
-	call->ops->finish(call, VDI_RPC_UNIMPLEMENTED, text);
+	vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED, text);
 }
 
 /* ---- Errors ---- */
@@ -105,7 +116,7 @@ enum vd_etcd_code vdi_serve_code_of(vd_status status)
 
 void vdi_serve_fail(struct vdi_serve_call *call, enum vd_etcd_code code)
 {
-	call->ops->finish(call, vdi_serve_code_grpc(code), vdi_serve_code_message(code));
+	vdi_serve_finish(call, vdi_serve_code_grpc(code), vdi_serve_code_message(code));
 }
 
 void vdi_serve_fail_status(struct vdi_serve_call *call, vd_status status)
@@ -115,12 +126,12 @@ void vdi_serve_fail_status(struct vdi_serve_call *call, vd_status status)
 	if (code != VD_ETCD_OTHER)
 		vdi_serve_fail(call, code);
 	else
-		call->ops->finish(call, vd_status_grpc(status), vd_status_sentence(status));
+		vdi_serve_finish(call, vd_status_grpc(status), vd_status_sentence(status));
 }
 
 void vdi_serve_fail_malformed(struct vdi_serve_call *call)
 {
-	call->ops->finish(call, VDI_RPC_INTERNAL, "grpc: error unmarshalling request: proto: cannot parse invalid wire-format data");
+	vdi_serve_finish(call, VDI_RPC_INTERNAL, "grpc: error unmarshalling request: proto: cannot parse invalid wire-format data");
 }
 
 /* ---- Answers ---- */
@@ -131,23 +142,39 @@ void vdi_serve_reply(struct vdi_serve_call *call, vdi_wire_write_fn write, const
 	vd_status	     status = vdi_wire_encode(write, arg, &blob);
 
 	if (status == VD_TOO_BIG) {
-		call->ops->finish(call, VDI_RPC_RESOURCE_EXHAUSTED, "trying to send message larger than max (2147483647)");
+		vdi_serve_finish(call, VDI_RPC_RESOURCE_EXHAUSTED, "trying to send message larger than max (2147483647)");
 		return;
 	}
 	if (status != VD_OK) {
 		vdi_serve_fail_status(call, status);
 		return;
 	}
-	status = call->ops->answer(call, blob);
+	status = vdi_serve_answer(call, blob);
 	vdi_rpc_blob_unref(blob);
 	if (status != VD_OK && status != VD_CLOSED)
 		vdi_serve_fail_status(call, status);
+}
+
+void vdi_serve_finish(struct vdi_serve_call *call, int code, const char *message)
+{
+	vdi_serve_metrics_ended(call, code);
+	call->ops->finish(call, code, message);
+}
+
+/* Counted before: the client may ask for the count as soon as it has the answer, and the transport may end the call. As in grpc-go, an answer counts whether or not the client still takes it. */
+vd_status vdi_serve_answer(struct vdi_serve_call *call, struct vdi_rpc_blob *blob)
+{
+	vdi_serve_metrics_sent(call, vdi_rpc_blob_size(blob));
+	vdi_serve_metrics_ended(call, VDI_RPC_OK);
+	return call->ops->answer(call, blob);
 }
 
 vd_status vdi_serve_send(struct vdi_serve_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
 	vd_status status = call->ops->send(call, head, blob);
 
+	if (status == VD_OK)
+		vdi_serve_metrics_sent(call, head.size + vdi_rpc_blob_size(blob));
 	if (status != VD_OK && status != VD_FULL && status != VD_CLOSED)
 		vdi_serve_fail_status(call, status);
 	return status;
@@ -252,7 +279,7 @@ static void unary_message(struct vdi_serve_call *call, struct vdi_rpc_message *m
 	call->has_request = true;
 	atomic_fetch_add_explicit(&call->server->unary_count, 1, memory_order_relaxed);
 	if (message->bytes.data == NULL) {
-		call->ops->finish(call, VDI_RPC_INTERNAL, "grpc: the call ended before its request");
+		vdi_serve_finish(call, VDI_RPC_INTERNAL, "grpc: the call ended before its request");
 		return;
 	}
 	call->request = *message;
@@ -263,16 +290,18 @@ static void unary_message(struct vdi_serve_call *call, struct vdi_rpc_message *m
 void vdi_etcdserver_accept(struct vdi_etcdserver *server, struct vdi_serve_call *call, const char *method)
 {
 	struct vd_bytes version = VD_BYTES_NONE;
+	size_t		place;
 
 	call->server = server;
 	atomic_store_explicit(&call->references, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&server->call_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&server->calls_total, 1, memory_order_relaxed);
-	call->method = find_method(method);
+	call->method = find_method(method, &place);
 	if (call->method == NULL) {
 		finish_unknown(call, method);
 		return;
 	}
+	vdi_serve_metrics_begun(call, place);
 	if (atomic_load_explicit(&server->is_stopping, memory_order_acquire)) {
 		vdi_serve_fail(call, VD_ETCD_STOPPED);
 		return;
@@ -291,6 +320,8 @@ void vdi_etcdserver_accept(struct vdi_etcdserver *server, struct vdi_serve_call 
 
 void vdi_etcdserver_message(struct vdi_serve_call *call, struct vdi_rpc_message *message)
 {
+	if (message->bytes.data)
+		vdi_serve_metrics_received(call, message->bytes.size);
 	if (call->on_message)
 		call->on_message(call, message);
 	else
@@ -305,6 +336,7 @@ void vdi_etcdserver_writable(struct vdi_serve_call *call)
 
 void vdi_etcdserver_ended(struct vdi_serve_call *call)
 {
+	vdi_serve_metrics_ended(call, VDI_RPC_CANCELED);
 	atomic_store_explicit(&call->is_ended, true, memory_order_release);
 	if (call->on_ended)
 		call->on_ended(call);
@@ -442,6 +474,8 @@ vd_status vdi_etcdserver_new(const struct vd_env *env, const struct vdi_etcdserv
 		status = vdi_serve_watches_new(server, &server->watches);
 	if (status == VD_OK)
 		status = start_workers(server);
+	if (status == VD_OK)
+		status = vdi_serve_metrics_new(server, &server->metrics);
 	if (status == VD_OK) {
 		*ret_server = server;
 		return VD_OK;
@@ -468,6 +502,7 @@ struct vdi_etcdserver *vdi_etcdserver_free(struct vdi_etcdserver *server)
 		return NULL;
 	stop_workers(server);
 	VDI_CHECK(atomic_load_explicit(&server->call_count, memory_order_acquire) == 0);
+	server->metrics = vdi_serve_metrics_free(server->metrics);
 	server->logins = vdi_serve_logins_free(server->logins);
 	server->watches = vdi_serve_watches_free(server->watches);
 	server->auth = vdi_auth_free(server->auth);

@@ -34,6 +34,8 @@ struct vdi_serve_state;
 struct vdi_auth;
 struct vdi_serve_logins;
 struct vdi_serve_watches;
+struct vdi_serve_metrics;
+struct vdi_serve_method_counts;
 
 struct vdi_etcdserver_options {
 	struct vd_store	  *store;	 /* borrowed; outlives the server */
@@ -50,6 +52,7 @@ struct vdi_etcdserver_options {
 	unsigned	   watchers_max;      /* of one stream; 0: 100,000 */
 	unsigned	   bcrypt_cost;	      /* 0: 10 */
 	vd_dur		   token_ttl;	      /* 0: 5 min */
+	bool		   extensive_metrics; /* the time of each call, too */
 	bool		   client_cert_auth;  /* the common name of a verified client certificate is a user */
 };
 
@@ -96,6 +99,7 @@ struct vdi_etcdserver {
 	struct vdi_auth		 *auth;
 	struct vdi_serve_logins	 *logins;
 	struct vdi_serve_watches *watches;
+	struct vdi_serve_metrics *metrics;
 	struct vdi_serve_worker	  workers[VDI_SERVE_WORKERS];
 
 	/* VDI_SERVE_WORKER_SLOW only. */
@@ -104,6 +108,8 @@ struct vdi_etcdserver {
 	/* Any thread. */
 	_Atomic uint32_t alarms; /* bit 1 << enum vdi_alarm: one of that kind is active */
 	_Atomic uint64_t calls_total;
+	_Atomic uint64_t health_successes;
+	_Atomic uint64_t health_failures;
 	_Atomic uint32_t next_worker;
 	atomic_bool	 is_stopping;
 	_Atomic int64_t	 call_count; /* calls whose memory is not gone */
@@ -144,6 +150,9 @@ struct vdi_serve_call {
 	struct vdi_rpc_message	       request; /* of unary calls and server streams: kept to the end */
 	bool			       has_request;
 	atomic_bool		       is_ended; /* nobody reads the answer any more */
+	struct vdi_serve_method_counts *counts; /* NULL: an unknown method */
+	atomic_bool		       is_counted; /* its end */
+	vd_mono			       begun; /* with extensive_metrics */
 	/* Streams. */
 	void (*on_message)(struct vdi_serve_call *call, struct vdi_rpc_message *message);
 	void (*on_writable)(struct vdi_serve_call *call);
@@ -189,6 +198,12 @@ struct vdi_serve_method {
 struct vdi_serve_call *vdi_serve_call_ref(struct vdi_serve_call *call);
 void		       vdi_serve_call_unref(struct vdi_serve_call *call);
 
+/* By its place among all methods; NULL: there are no more. */
+const struct vdi_serve_method *vdi_serve_method_at(size_t place);
+
+/* As the transport's finish and answer, and counted. */
+void vdi_serve_finish(struct vdi_serve_call *call, int code, const char *message);
+VDI_MUST_USE vd_status vdi_serve_answer(struct vdi_serve_call *call, struct vdi_rpc_blob *blob);
 /* As the transport's send. What is neither VD_OK nor VD_FULL has ended the call. */
 vd_status vdi_serve_send(struct vdi_serve_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
 /* Each ends the call. */

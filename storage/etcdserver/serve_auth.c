@@ -180,7 +180,7 @@ static void work_user_add(struct vdi_serve_call *call)
 		return;
 	}
 	if (request.field[1].size >= VDI_AUTH_NAME_MAX) {
-		call->ops->finish(call, VDI_RPC_INVALID_ARGUMENT, "etcdserver: user name is too long");
+		vdi_serve_finish(call, VDI_RPC_INVALID_ARGUMENT, "etcdserver: user name is too long");
 		return;
 	}
 	if (request.no_password || hash_password(call, request.field[2], change.hash))
@@ -478,7 +478,7 @@ static void work_authenticate(struct vdi_serve_call *call)
 	} else if (status != VD_OK) {
 		vdi_serve_fail_status(call, status);
 	} else if (no_password) {
-		call->ops->finish(call, VDI_RPC_UNKNOWN, "auth: authentication failed, password was given for no password user");
+		vdi_serve_finish(call, VDI_RPC_UNKNOWN, "auth: authentication failed, password was given for no password user");
 	} else if (!matches) {
 		vdi_serve_fail(call, VD_ETCD_AUTH_FAILED);
 	} else {
@@ -583,7 +583,7 @@ static void reply_looked(struct vdi_serve_call *call, struct look_answer *answer
 		return;
 	}
 	if (status == VD_OK)
-		status = call->ops->answer(call, blob);
+		status = vdi_serve_answer(call, blob);
 	if (status != VD_OK)
 		vdi_serve_fail_status(call, status);
 	vdi_rpc_blob_unref(blob);

@@ -194,7 +194,7 @@ static void health_check_begin(struct vdi_serve_call *call, struct vd_bytes mess
 	if (!decode_service(message, &service))
 		vdi_serve_fail_malformed(call);
 	else if (service.size)
-		call->ops->finish(call, VDI_RPC_NOT_FOUND, "unknown service");
+		vdi_serve_finish(call, VDI_RPC_NOT_FOUND, "unknown service");
 	else
 		vdi_serve_reply(call, write_health, &serving);
 }

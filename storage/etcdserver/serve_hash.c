@@ -8,6 +8,7 @@
 #include "auth.h"
 #include "crc32c.h"
 #include "mvcc_walk.h"
+#include "serve_metrics.h"
 
 struct hash {
 	struct vdi_crc32c      crc;
@@ -154,6 +155,7 @@ static void work_hash_kv(struct vdi_serve_call *call)
 	struct hash	       hash = { 0 };
 	const struct vdi_known_hash *known;
 	vd_rev		       revision = 0;
+	vd_mono		       begun = vd_env_now(call->server->env);
 	vd_status	       status;
 
 	vdi_wire_reader_init(&reader, call->request.bytes);
@@ -166,6 +168,7 @@ static void work_hash_kv(struct vdi_serve_call *call)
 		return;
 	}
 	status = compute(call, revision, &hash);
+	vdi_serve_metrics_observe(call->server, VDI_METRIC_ETCD_MVCC_HASH_REV_DURATION_SECONDS, begun);
 	if (status == VD_OK) {
 		remember(call->server, &hash);
 		vdi_serve_reply(call, write_hash_kv, &hash);
@@ -176,9 +179,11 @@ static void work_hash_kv(struct vdi_serve_call *call)
 
 static void work_hash(struct vdi_serve_call *call)
 {
+	vd_mono	    begun = vd_env_now(call->server->env);
 	struct hash hash = { 0 };
 	vd_status   status = compute(call, 0, &hash);
 
+	vdi_serve_metrics_observe(call->server, VDI_METRIC_ETCD_MVCC_HASH_DURATION_SECONDS, begun);
 	if (status == VD_OK)
 		vdi_serve_reply(call, write_hash, &hash);
 	else

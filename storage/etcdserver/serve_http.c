@@ -7,8 +7,7 @@
 #include "buffer.h"
 #include "env.h"
 #include "metrics.h"
-#include "serve_state.h"
-#include "serve_watches.h"
+#include "process_stat.h"
 
 #define PATH_SIZE_MAX 1024 /* all that is served is shorter */
 
@@ -108,6 +107,7 @@ static void answer_health(struct vdi_etcdserver *server, struct vdi_rpc_http *ht
 		reason = "ALARM CORRUPT";
 	else if (vd_store_status_get(server->store, &store) != VD_OK)
 		reason = "RANGE ERROR:etcdserver: server stopped";
+	atomic_fetch_add_explicit(reason ? &server->health_failures : &server->health_successes, 1, memory_order_relaxed);
 	(void) snprintf(text, sizeof text, "{\"health\":\"%s\",\"reason\":\"%s\"}", reason ? "false" : "true", reason ? reason : "");
 	if (reason) {
 		fail(http, 503, text);
@@ -189,39 +189,16 @@ static bool has_check(const struct check *checks, const char *name)
 	return false;
 }
 
-/* ---- Metrics: ours, and those of upstream's that one member answers by being what it is (9.1) ---- */
+/* ---- Metrics ---- */
 
-static void metric(struct vdi_buffer *body, const char *name, const char *kind, int64_t value)
-{
-	vdi_buffer_printf(body, "# TYPE %s %s\n%s %lld\n", name, kind, name, (long long) value);
-}
-
+/* What the registry cannot hold: a number with a fraction, and labels that clients choose. */
 static void append_server_metrics(struct vdi_etcdserver *server, struct vdi_buffer *body)
 {
-	int64_t			      quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
-	struct vdi_serve_watch_counts watches;
-	struct vd_store_status	      store = { 0 };
+	struct vdi_process_stat stat;
 
-	if (vd_store_status_get(server->store, &store) != VD_OK)
-		memset(&store, 0, sizeof store); /* it is closing */
-	vdi_serve_watches_counts(server->watches, &watches);
-	metric(body, "etcd_server_has_leader", "gauge", 1);
-	metric(body, "etcd_server_is_leader", "gauge", 1);
-	metric(body, "etcd_server_is_learner", "gauge", 0);
-	metric(body, "etcd_server_leader_changes_seen_total", "counter", 1);
-	metric(body, "etcd_server_proposals_committed_total", "gauge", store.current + 3);
-	metric(body, "etcd_server_proposals_applied_total", "gauge", store.current + 3);
-	metric(body, "etcd_server_proposals_pending", "gauge", 0);
-	metric(body, "etcd_server_proposals_failed_total", "counter", 0);
-	metric(body, "etcd_server_quota_backend_bytes", "gauge", quota);
-	metric(body, "etcd_debugging_mvcc_watch_stream_total", "gauge", watches.streams);
-	vdi_buffer_printf(body, "# TYPE etcd_server_id gauge\netcd_server_id{server_id=\"%llx\"} 1\n", (unsigned long long) server->member_id);
-	vdi_buffer_append_text(body, "# TYPE etcd_server_version gauge\netcd_server_version{server_version=\"" VDI_ETCD_VERSION "\"} 1\n");
-	vdi_buffer_append_text(body, "# TYPE etcd_cluster_version gauge\netcd_cluster_version{cluster_version=\"" VDI_ETCD_CLUSTER_VERSION "\"} 1\n");
+	vdi_process_stat_read(&stat);
+	vdi_buffer_printf(body, "# HELP process_cpu_seconds_total Processor time of the process.\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.2f\n", stat.cpu_seconds);
 	vdi_serve_clients_render(&server->clients, body);
-	metric(body, "etcd_server_calls_total", "counter", (int64_t) atomic_load_explicit(&server->calls_total, memory_order_relaxed));
-	metric(body, "etcd_server_watch_frames_total", "counter", watches.frames);
-	metric(body, "etcd_server_watch_events_sent_total", "counter", watches.events);
 }
 
 /* Any method: so is the handler of Prometheus' library. */

@@ -274,7 +274,7 @@ static void keep_alive_message(struct vdi_serve_call *call, struct vdi_rpc_messa
 	vd_status	     status;
 
 	if (message->bytes.data == NULL) {
-		call->ops->finish(call, VDI_RPC_OK, "");
+		vdi_serve_finish(call, VDI_RPC_OK, "");
 		return;
 	}
 	is_good = vdi_wire_read_number(message->bytes, &id, &keys);

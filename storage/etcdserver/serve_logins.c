@@ -195,7 +195,7 @@ void vdi_serve_logins_put(struct vdi_serve_logins *logins, struct vdi_serve_call
 	if (is_stopping)
 		vdi_serve_fail(call, VD_ETCD_STOPPED);
 	else
-		call->ops->finish(call, VDI_RPC_RESOURCE_EXHAUSTED, vdi_serve_code_message(VD_ETCD_TOO_MANY_REQUESTS));
+		vdi_serve_finish(call, VDI_RPC_RESOURCE_EXHAUSTED, vdi_serve_code_message(VD_ETCD_TOO_MANY_REQUESTS));
 	vdi_serve_call_unref(call);
 }
 

@@ -284,7 +284,7 @@ static void downgrade_begin(struct vdi_serve_call *call, struct vd_bytes message
 	if (action == 2) /* CANCEL */
 		vdi_serve_reply(call, write_downgrade, &header);
 	else if (action > 2)
-		call->ops->finish(call, VDI_RPC_UNKNOWN, "etcdserver: unknown method");
+		vdi_serve_finish(call, VDI_RPC_UNKNOWN, "etcdserver: unknown method");
 	else if (!parse_version(version, &major, &minor))
 		vdi_serve_fail(call, VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
 	else if (major != 3 || minor != 6)

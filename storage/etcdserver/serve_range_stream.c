@@ -201,7 +201,7 @@ static bool send_waiting(struct vdi_serve_call *call, struct range_stream *strea
 	if (status != VD_OK)
 		return false;
 	if (stream->waiting_is_last) {
-		call->ops->finish(call, VDI_RPC_OK, "");
+		vdi_serve_finish(call, VDI_RPC_OK, "");
 		return false;
 	}
 	adjust_chunk(stream, call->server->options.request_bytes_max);
@@ -290,11 +290,11 @@ void vdi_serve_range_stream_begin(struct vdi_serve_call *call, struct vd_bytes m
 	}
 	code = vdi_serve_range_check(&range);
 	if (code == VD_ETCD_OTHER && range.sort_order != VDI_SORT_NONE && !(range.sort_order == VDI_SORT_ASCEND && range.sort_target == VDI_SORT_KEY)) {
-		call->ops->finish(call, VDI_RPC_UNIMPLEMENTED, "RangeStream does not support custom sort orders");
+		vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED, "RangeStream does not support custom sort orders");
 		return;
 	}
 	if (code == VD_ETCD_OTHER && vdi_serve_range_has_filters(&range)) {
-		call->ops->finish(call, VDI_RPC_UNIMPLEMENTED, "RangeStream does not support revision filters");
+		vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED, "RangeStream does not support revision filters");
 		return;
 	}
 	if (code == VD_ETCD_OTHER) {

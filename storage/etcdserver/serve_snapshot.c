@@ -10,6 +10,7 @@
 #include "disk.h"
 #include "env.h"
 #include "mvcc_walk.h"
+#include "serve_metrics.h"
 #include "serve_state.h"
 
 #define PIECE_SIZE ((size_t) 32 << 10)
@@ -350,7 +351,7 @@ static bool send_waiting(struct vdi_serve_call *call, struct snapshot *snapshot)
 	atomic_store(&snapshot->is_blocked, false);
 	snapshot->waiting = vdi_rpc_blob_unref(snapshot->waiting);
 	if (status == VD_OK && snapshot->digest_is_sent)
-		call->ops->finish(call, VDI_RPC_OK, "");
+		vdi_serve_finish(call, VDI_RPC_OK, "");
 	return status == VD_OK && !snapshot->digest_is_sent;
 }
 
@@ -394,8 +395,10 @@ static void snapshot_free(struct vdi_serve_call *call)
 
 static void work_snapshot(struct vdi_serve_call *call)
 {
+	vd_mono	  begun = vd_env_now(call->server->env);
 	vd_status status = make(call->server, call->state);
 
+	vdi_serve_metrics_observe(call->server, VDI_METRIC_ETCD_DISK_BACKEND_SNAPSHOT_DURATION_SECONDS, begun);
 	if (status == VD_OK)
 		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), turn);
 	else

@@ -16,6 +16,7 @@
 
 #include "checkpointer.h"
 #include "env.h"
+#include "metrics.h"
 
 #define COMPACT_RECORDS ((size_t) 1000)
 #define SETTLE_GROUPS 2
@@ -163,6 +164,19 @@ static void publish(struct vdi_checkpointer *checkpointer)
 	atomic_store(&checkpointer->covered, vdi_checkpoint_meta(checkpointer->checkpoint)->covered);
 }
 
+static vd_status commit_measured(struct vdi_checkpointer *checkpointer, struct vd_error *reterr)
+{
+	vd_mono		   begun = vd_env_now(checkpointer->env);
+	vd_status	   status = vdi_checkpoint_commit(checkpointer->checkpoint, reterr);
+	struct vdi_metric *histogram;
+
+	if (vdi_metric_get(vdi_env_metrics(checkpointer->env), VDI_METRIC_ETCD_DISK_BACKEND_COMMIT_DURATION_SECONDS, NULL, &histogram) == VD_OK) {
+		vdi_metric_observe_duration(histogram, vd_mono_since(vd_env_now(checkpointer->env), begun));
+		vdi_metric_release(histogram);
+	}
+	return status;
+}
+
 static vd_status take_group(struct vdi_checkpointer *checkpointer, uint64_t durable, struct vd_error *reterr)
 {
 	struct vdi_segment_reader *reader = &checkpointer->reader;
@@ -175,7 +189,7 @@ static vd_status take_group(struct vdi_checkpointer *checkpointer, uint64_t dura
 	if (status == VD_OK)
 		status = apply_records(checkpointer, durable, &bytes, reterr);
 	if (status == VD_OK)
-		status = vdi_checkpoint_commit(checkpointer->checkpoint, reterr);
+		status = commit_measured(checkpointer, reterr);
 	else
 		vdi_checkpoint_abort(checkpointer->checkpoint);
 	if (status != VD_OK) {

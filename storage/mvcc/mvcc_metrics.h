@@ -26,6 +26,8 @@ struct vdi_mvcc_metrics {
 	struct vdi_metric *commit_duration;
 	struct vdi_metric *disk_full;
 	struct vdi_metric *quota_full;
+	struct vdi_metric *sync_duration;
+	struct vdi_metric *checkpoint_duration; /* counted by the checkpointer */
 	/* Callers' threads. */
 	struct vdi_metric *ranges;
 	struct vdi_metric *events;

@@ -404,7 +404,10 @@ static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appen
 	VDI_TRY(vdi_mvcc_state_new(ret_state));
 	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), now);
 	if (status == VD_OK && appended && mvcc->persist) {
+		vd_mono begun = vd_env_now(mvcc->env);
+
 		status = vdi_persist_sync(mvcc->persist, &writer->persist_error);
+		vdi_metric_observe_duration(mvcc->metrics.sync_duration, vd_mono_since(vd_env_now(mvcc->env), begun));
 		if (status != VD_OK)
 			vdi_mvcc_log_abort(&mvcc->log);
 	}

@@ -15,7 +15,7 @@ struct http_test {
 	struct vd_store		   *store;
 	struct vdi_etcdserver	   *server;
 	struct vdi_serve_http_port *http;
-	char			    answer[65536];
+	char			    answer[1 << 20];
 };
 
 static int setup(void **state)

@@ -216,7 +216,7 @@ static void every_family_renders_as_valid_text(void **state)
 			assert_string_not_equal(vdi_metric_name((enum vdi_metric_id) id), vdi_metric_name((enum vdi_metric_id) other));
 	}
 	assert_int_equal(regcomp(&sample,
-				 "^[a-z_]+(\\{([a-z_]+=\"[^\"\\]*\")(,[a-z_]+=\"[^\"\\]*\")*\\})? (-?[0-9]+(\\.[0-9]+)?(e[-+][0-9]+)?|\\+Inf)$",
+				 "^[a-z_]+(\\{([A-Za-z_]+=\"[^\"\\]*\")(,[A-Za-z_]+=\"[^\"\\]*\")*\\})? (-?[0-9]+(\\.[0-9]+)?(e[-+][0-9]+)?|\\+Inf)$",
 				 REG_EXTENDED | REG_NOSUB),
 			 0);
 	assert_int_equal(regcomp(&comment, "^# (HELP [a-z_]+ [A-Z][^\\]*\\.|TYPE [a-z_]+ (counter|gauge|histogram))$", REG_EXTENDED | REG_NOSUB),

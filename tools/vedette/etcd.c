@@ -415,6 +415,7 @@ static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_
 						  .progress_interval = etcd->progress_interval,
 						  .bcrypt_cost = etcd->bcrypt_cost,
 						  .token_ttl = VD_SECONDS(etcd->token_ttl_s),
+						  .extensive_metrics = etcd->metrics && strcmp(etcd->metrics, "extensive") == 0,
 						  .client_cert_auth = etcd->client_cert_auth };
 	struct vdi_etcdserver *server = NULL;
 	struct vd_error	       error = { .code = VD_OK };
@@ -518,7 +519,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "initial-advertise-peer-urls", VDI_OPTION_TEXT, "URLS", "shown in the list of members instead", &etcd.initial_advertise_peer_urls },
 		{ 0, "initial-cluster", VDI_OPTION_TEXT, "NAME=URL", "refused if it names several members", &etcd.initial_cluster },
 		{ 0, "auth-token", VDI_OPTION_CHOICE, "KIND", "kind of tokens (simple)", &etcd.auth_token, "simple" },
-		{ 0, "metrics", VDI_OPTION_CHOICE, "LEVEL", "basic or extensive: the same here (default basic)", &etcd.metrics, "basic|extensive" },
+		{ 0, "metrics", VDI_OPTION_CHOICE, "LEVEL", "basic, or extensive: with the time of each call (default basic)", &etcd.metrics, "basic|extensive" },
 		{ 0, "config-file", VDI_OPTION_TEXT, "FILE", "YAML as for etcd; etcd's options beside it and ETCD_... do not count then", &ignored },
 	};
 

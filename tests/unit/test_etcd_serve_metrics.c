@@ -1,0 +1,94 @@
+/* Unit tests of storage/etcdserver/serve_metrics.c: what calls count. That names, labels and buckets are etcd's is in tests/integration/etcd_metrics.py. */
+#include "env.h"
+#include "etcd_server_fixture.h"
+#include "metrics.h"
+#include "vdtest.h"
+
+static void expect_text(struct etcd_server_fixture *fixture, const char *sample, const char *value)
+{
+	struct vdi_buffer text;
+	char		  line[512];
+	const char	 *found;
+
+	vdi_buffer_init(&text, 1 << 20);
+	assert_status(vdi_metrics_render(vdi_env_metrics(fixture->env), &text), VD_OK);
+	vdi_buffer_append_char(&text, 0);
+	(void) snprintf(line, sizeof line, "\n%s ", sample);
+	found = strstr(text.data, line);
+	if (found == NULL || strncmp(found + strlen(line), value, strlen(value)) != 0 || found[strlen(line) + strlen(value)] != '\n')
+		fail_msg("%s is not %s, but %.40s", sample, value, found ? found + strlen(line) : "absent");
+	vdi_buffer_fini(&text);
+}
+
+#define LABELS(type, service, method) "grpc_type=\"" type "\",grpc_service=\"etcdserverpb." service "\",grpc_method=\"" method "\""
+#define PUT LABELS("unary", "KV", "Put")
+#define WATCH LABELS("bidi_stream", "Watch", "Watch")
+
+static void calls_are_counted_by_method_and_code(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__PutRequest    empty = ETCDSERVERPB__PUT_REQUEST__INIT;
+
+	etcd_server_put(fixture, "a", "1");
+	etcd_server_put(fixture, "a", "2");
+	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Put", &empty.base, VD_ETCD_EMPTY_KEY);
+	for (int again = 0; again < 2; again++) { /* asking changes nothing */
+		expect_text(fixture, "grpc_server_started_total{" PUT "}", "3");
+		expect_text(fixture, "grpc_server_msg_received_total{" PUT "}", "3");
+		expect_text(fixture, "grpc_server_msg_sent_total{" PUT "}", "2");
+		expect_text(fixture, "grpc_server_handled_total{" PUT ",grpc_code=\"OK\"}", "2");
+		expect_text(fixture, "grpc_server_handled_total{" PUT ",grpc_code=\"InvalidArgument\"}", "1");
+		expect_text(fixture, "grpc_server_handled_total{" PUT ",grpc_code=\"Canceled\"}", "0");
+	}
+	expect_text(fixture, "grpc_server_started_total{" LABELS("unary", "KV", "Range") "}", "0");
+	expect_text(fixture, "grpc_server_started_total{" LABELS("server_stream", "KV", "RangeStream") "}", "0");
+	expect_text(fixture, "etcd_server_calls_total", "3");
+}
+
+/* A client that goes away, with nobody having ended its call. */
+static void a_stream_counts_its_messages_and_ends_canceled(void **state)
+{
+	struct etcd_server_fixture  *fixture = *state;
+	Etcdserverpb__WatchRequest   request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	struct etcd_server_call	     call;
+
+	create.key = etcd_bytes("a");
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+	request.create_request = &create;
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Watch/Watch");
+	etcd_server_call_send(&call, &request.base);
+	etcd_server_put(fixture, "a", "1");
+	expect_text(fixture, "grpc_server_started_total{" WATCH "}", "1");
+	expect_text(fixture, "grpc_server_msg_received_total{" WATCH "}", "1");
+	expect_text(fixture, "grpc_server_msg_sent_total{" WATCH "}", "2");
+	expect_text(fixture, "grpc_server_handled_total{" WATCH ",grpc_code=\"Canceled\"}", "0");
+	etcd_server_call_end(&call);
+	expect_text(fixture, "grpc_server_handled_total{" WATCH ",grpc_code=\"Canceled\"}", "1");
+	expect_text(fixture, "grpc_server_handled_total{" WATCH ",grpc_code=\"OK\"}", "0");
+}
+
+static void methods_that_are_unknown_count_as_calls_only(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	struct etcd_server_call	    call;
+
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/None");
+	etcd_server_call_end(&call);
+	expect_text(fixture, "etcd_server_calls_total", "1");
+	expect_text(fixture, "etcd_network_client_grpc_received_bytes_total", "0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
+		CASE(calls_are_counted_by_method_and_code),
+		CASE(a_stream_counts_its_messages_and_ends_canceled),
+		CASE(methods_that_are_unknown_count_as_calls_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
