@@ -275,6 +275,56 @@ static void t153_r465_progress_is_asked_for_while_somebody_waits(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+struct got {
+	bool	  done;
+	vd_status status;
+	vd_rev	  revision;
+};
+
+static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+{
+	*(struct got *) arg = (struct got) { true, status, revision };
+}
+
+/* Lists and gets of different future revisions, asked for in any order: each is answered when its own revision is there, and those that never come after 3 s.
+ * rules: R-460 */
+static void r460_reads_of_different_future_revisions(void **state)
+{
+	static const unsigned asked[] = { 5, 2, 9, 2, 1, 20, 4, 7 }; /* revisions ahead; there will be 9 */
+	struct cacher_fixture f;
+	struct listed	      lists[VDI_ARRAY_SIZE(asked)] = { 0 };
+	struct got	      gets[VDI_ARRAY_SIZE(asked)] = { 0 };
+	vd_rev		      now;
+
+	cacher_fixture_setup(&f, 11);
+	now = put_pod(&f, "a", "p1", NULL, NULL);
+	cacher_fixture_settle(&f);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(asked); i++) {
+		struct vd_list_options options = list_all();
+
+		options.revision = now + asked[i];
+		assert_status(vd_cacher_list(f.cacher, &options, note_list, &lists[i], NULL), VD_OK);
+		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), now + asked[i], note_object, &gets[i]), VD_OK);
+	}
+	for (unsigned ahead = 1; ahead <= 9; ahead++) {
+		assert_int_equal(put_pod(&f, "a", "p1", NULL, NULL), now + ahead);
+		cacher_fixture_settle(&f);
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(asked); i++) {
+			assert_int_equal(lists[i].done, asked[i] <= ahead);
+			assert_int_equal(gets[i].done, asked[i] <= ahead);
+		}
+	}
+	vdi_sim_advance(f.env, VD_SECONDS(4));
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(asked); i++) {
+		assert_status(lists[i].status, asked[i] <= 9 ? VD_OK : VD_TOO_LARGE_REVISION);
+		assert_status(gets[i].status, asked[i] <= 9 ? VD_OK : VD_TOO_LARGE_REVISION);
+		if (lists[i].list)
+			assert_true(vd_list_revision(lists[i].list) >= now + asked[i]);
+		vd_list_free(lists[i].list);
+	}
+	cacher_fixture_teardown(&f);
+}
+
 /* T-114, R-583, R-587: a cache that is not ready sends gets and cheap lists to the store and refuses the rest. */
 static void t114_r583_r587_reads_while_the_cache_is_filled_again(void **state)
 {
@@ -418,6 +468,7 @@ int main(void)
 		cmocka_unit_test(r471_r475_lists_and_pages),
 		cmocka_unit_test(r472_r448_exact_revisions_are_rebuilt_from_the_history),
 		cmocka_unit_test(r124_r460_a_future_revision_waits_three_seconds),
+		cmocka_unit_test(r460_reads_of_different_future_revisions),
 		cmocka_unit_test(t110_which_source_answers),
 		cmocka_unit_test(r150_options_that_make_no_sense),
 		cmocka_unit_test(t114_r583_r587_reads_while_the_cache_is_filled_again),

@@ -282,6 +282,31 @@ static void r455_r230_no_state_is_older_than_the_compaction(void **state)
 	world_fini(&world);
 }
 
+/* What the ring has lost cannot be asked for, so states of before it are of no use. */
+static void r447_retained_states_go_with_the_events_they_were_made_of(void **state)
+{
+	struct world world;
+
+	world_init(&world, NULL);
+	for (vd_rev revision = 2; revision <= 400; revision++) {
+		struct vdi_watchchan_event event = put_event(&world, revision, "x", "a");
+		vd_rev			   floor;
+		size_t			   taken, made;
+
+		assert_status(apply(&world, &event, 1, &taken, &made), VD_OK);
+		vdi_watchchan_event_fini(&event);
+		vdi_sim_advance(world.env, VD_SECONDS(2)); /* the window is shorter than what the ring holds */
+		if (revision % 30 == 0)
+			assert_revision_given(&world, revision - 5, true);
+		floor = vdi_history_floor(&world.cache.history);
+		for (size_t i = 0; i < world.cache.store.retained_count; i++)
+			assert_true(world.cache.store.retained[i].revision >= floor);
+	}
+	assert_true(vdi_history_floor(&world.cache.history) > 250);
+	assert_true(world.cache.store.retained_count > 0 && world.cache.store.retained_count < 5);
+	world_fini(&world);
+}
+
 static void torture_an_exact_read(void **state)
 {
 	struct world world;
@@ -493,6 +518,7 @@ int main(void)
 		cmocka_unit_test(e459_torture_a_revision_is_applied_whole_or_not_at_all),
 		cmocka_unit_test(t173_r448_every_revision_of_the_history_can_be_rebuilt),
 		cmocka_unit_test(r455_r230_no_state_is_older_than_the_compaction),
+		cmocka_unit_test(r447_retained_states_go_with_the_events_they_were_made_of),
 		cmocka_unit_test(torture_an_exact_read),
 		cmocka_unit_test(t163_r460_fresh_waiters),
 		cmocka_unit_test(r460_each_waiter_is_answered_by_its_own_revision),
