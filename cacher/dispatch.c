@@ -69,8 +69,8 @@ static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, 
 		}
 }
 
-/* Everything matched up to position becomes visible to readers. */
-static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *applied, uint64_t position)
+/* Everything matched up to position becomes visible to readers. revision: the last one that is matched as a whole; 0: as before. */
+static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *applied, uint64_t position, vd_rev revision)
 {
 	struct vdi_match_buffer *buffer = &cacher->matches;
 
@@ -81,6 +81,9 @@ static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *a
 		vdi_watch_group_append_locked(match->group, match->entry / 4, match->entry % 4, applied->made[match->entry / 4 - applied->position]->size_bytes);
 	}
 	atomic_store_explicit(&cacher->watch_cache.matched_position, position, memory_order_release);
+	/* Here, not when the batch is done: a bookmark would be older than the events before it. */
+	if (revision)
+		cacher->watch_cache.matched_revision = revision;
 	vdi_lock_release(&cacher->watch_cache.lock);
 	for (size_t i = 0; i < buffer->count; i++)
 		mark_lanes(cacher, buffer->matches[i].group, buffer->matches[i].entry / 4);
@@ -96,7 +99,7 @@ static void dispatch_event(struct vd_cacher *cacher, const struct vdi_applied *a
 
 	vdi_watch_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
 	if (is_last || buffer->count > MATCHES_TOGETHER || !reserve_matches(cacher, buffer->count + cacher->watcher_index.group_count + 1))
-		commit_matches(cacher, applied, search.position + 1);
+		commit_matches(cacher, applied, search.position + 1, is_last ? event->revision : 0);
 }
 
 /* Whoever takes from an outlet gets up when some of its lanes are there and its lock is free, not in the middle of the first. */

@@ -576,11 +576,12 @@ static void check_compaction(struct world *world)
 	struct vd_store_status status;
 
 	world_note_compaction(world);
-	if (world->store == NULL || vd_store_status_get(world->store, &status) != VD_OK)
+	if (world->store == NULL || world->is_down || world->compacted_max <= world->compacted_seen)
 		return;
-	if (status.compacted > world->compacted_seen && !world->is_down) {
+	vdi_sim_settle(world->env); /* a compaction in the middle has not taken everything */
+	world_note_compaction(world);
+	if (vd_store_status_get(world->store, &status) == VD_OK && status.compacted > world->compacted_seen) {
 		world->compacted_seen = status.compacted;
-		vdi_sim_settle(world->env); /* a compaction in the middle has not taken everything */
 		direct_check_compaction(world, status.compacted);
 	}
 }

@@ -19,6 +19,11 @@ struct vd_codec *pod_codec(void)
 
 void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed)
 {
+	cacher_fixture_init_preempted(fixture, seed, 0, VD_US(0));
+}
+
+void cacher_fixture_init_preempted(struct cacher_fixture *fixture, uint64_t seed, unsigned preemptions, vd_dur stall_max)
+{
 	struct vd_mvcc_options	 mvcc = VD_MVCC_OPTIONS_INIT;
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
 	struct vd_error		 error;
@@ -26,6 +31,8 @@ void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed)
 	memset(fixture, 0, sizeof *fixture);
 	fixture->live = vdi_alloc_live();
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &fixture->env), VD_OK);
+	assert_status(vdi_sim_set_preemptions(fixture->env, preemptions), VD_OK);
+	vdi_sim_set_stalls(fixture->env, stall_max);
 	assert_status(vd_store_open_mvcc(fixture->env, &mvcc, &fixture->store, &error), VD_OK);
 	fixture->codec = pod_codec();
 	options.resource = "pods";

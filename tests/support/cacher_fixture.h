@@ -18,6 +18,8 @@ struct cacher_fixture {
 
 /* Everything but the cacher. */
 void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed);
+/* The same; handlers are suspended in the middle (vdi_sim_set_preemptions), some for up to stall_max. */
+void cacher_fixture_init_preempted(struct cacher_fixture *fixture, uint64_t seed, unsigned preemptions, vd_dur stall_max);
 /* Makes the cacher over store (NULL: the fixture's) and waits until it is ready. */
 void cacher_fixture_open(struct cacher_fixture *fixture, struct vd_store *store);
 /* Both. */

@@ -1,0 +1,338 @@
+/* What guards the cacher between two actors, under preemption: each test makes many small worlds in which one kind of race is likely, and knows what must come. */
+#include "cacher_fixture.h"
+
+#include "cacher.h"
+#include "env.h"
+#include "feed_store.h"
+#include "store_chaos.h"
+
+#define WATCHERS 6
+#define KEY(name) "/registry/pods/ns/" name
+#define POD(name) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\"}}"
+
+struct race {
+	struct cacher_fixture f;
+	struct recorder	      recorders[WATCHERS];
+};
+
+static void put_done(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+}
+
+/* Nobody waits for the answer: handlers run while it is written. */
+static void start_put(struct race *race, unsigned number)
+{
+	char		      key[64], name[16], value[512];
+	struct vd_op	      op = { .kind = VD_OP_PUT };
+	struct vd_txn_request request = { .success = &op, .success_count = 1 };
+
+	snprintf(name, sizeof name, "p%u", number % 5);
+	snprintf(key, sizeof key, KEY("%s"), name);
+	write_pod(value, sizeof value, "ns", name, "x", NULL);
+	op.key = vd_bytes_of(key);
+	op.value = vd_bytes_of(value);
+	assert_status(vd_store_txn(race->f.store, &request, put_done, NULL), VD_OK);
+}
+
+/* Each watcher has a group of its own, and wants everything. */
+static void open_watcher(struct race *race, unsigned index, vd_rev from, bool bookmarks)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	char			selector[32];
+
+	snprintf(selector, sizeof selector, "app in (x,y%u)", index);
+	memset(&race->recorders[index], 0, sizeof race->recorders[index]);
+	options.label_selector = vd_bytes_of(selector);
+	options.revision = from;
+	options.send_initial_events = VD_FALSE;
+	options.allow_bookmarks = bookmarks;
+	if (from > 0)
+		options.send_initial_events = VD_UNSET;
+	assert_status(recorder_open(&race->f, &race->recorders[index], &options, vdi_env_runner(race->f.env)), VD_OK);
+}
+
+static void close_watchers(struct race *race)
+{
+	for (unsigned i = 0; i < WATCHERS; i++)
+		recorder_close(&race->f, &race->recorders[i]);
+}
+
+/* Events are revisions without a gap; every write is to a pod. Returns the last revision. */
+static vd_rev check_no_gap(const struct recorder *recorder, vd_rev last)
+{
+	for (size_t i = 0; i < recorder->count; i++) {
+		const struct recorded *event = &recorder->events[i];
+
+		if (event->type == VD_WATCH_ERROR)
+			continue;
+		if (event->type == VD_WATCH_BOOKMARK)
+			assert_int_equal(event->revision, last ? last : event->revision);
+		else if (last)
+			assert_int_equal(event->revision, last + 1);
+		last = event->revision;
+	}
+	return last;
+}
+
+/* rules */
+static void a_bookmark_neither_overtakes_events_nor_is_lost_among_them(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		vd_rev start;
+
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_US(0));
+		cacher_fixture_open(&race.f, NULL);
+		start = put_pod(&race.f, "ns", "p0", "x", NULL);
+		cacher_fixture_settle(&race.f);
+		for (unsigned i = 0; i < WATCHERS; i++)
+			open_watcher(&race, i, start, true);
+		vdi_sim_advance(race.f.env, VD_SECONDS(56));
+		/* Writes meet each tick of the wheel. */
+		for (unsigned tick = 0; tick < 9; tick++) {
+			vd_mono at = race.f.cacher->bookmarks.tick_next;
+
+			vdi_sim_advance(race.f.env, (vd_dur) { at.ns - 1 - vd_env_now(race.f.env).ns });
+			for (unsigned i = 0; i < 12; i++)
+				start_put(&race, i);
+			(void) vdi_sim_advance_to_next_timer(race.f.env);
+			for (unsigned i = 0; i < 12; i++) {
+				start_put(&race, i);
+				for (unsigned steps = 0; steps < 3; steps++)
+					(void) vdi_sim_step(race.f.env);
+			}
+			vdi_sim_advance(race.f.env, VD_MS(1));
+		}
+		for (unsigned i = 0; i < WATCHERS; i++) {
+			const struct recorder *recorder = &race.recorders[i];
+			unsigned	       bookmarks = 0;
+
+			for (size_t j = 0; j < recorder->count; j++)
+				bookmarks += recorder->events[j].type == VD_WATCH_BOOKMARK;
+			assert_int_equal(check_no_gap(recorder, start), start + (vd_rev) 9 * 24);
+			assert_int_equal(bookmarks, 1);
+		}
+		close_watchers(&race);
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
+/* rules: R-551 */
+static void a_watch_from_the_future_sees_nothing_before_it(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_US(0));
+		cacher_fixture_open(&race.f, NULL);
+		for (unsigned round = 0; round < 12; round++) {
+			vd_rev current = put_pod(&race.f, "ns", "p0", "x", NULL), from[WATCHERS];
+
+			cacher_fixture_settle(&race.f);
+			for (unsigned i = 0; i < WATCHERS; i++) {
+				from[i] = current + 1 + (vd_rev) vd_env_random_below(race.f.env, 8);
+				open_watcher(&race, i, from[i], false);
+			}
+			for (unsigned i = 0; i < 10; i++) {
+				start_put(&race, i);
+				for (uint64_t steps = vd_env_random_below(race.f.env, 6); steps; steps--)
+					(void) vdi_sim_step(race.f.env);
+			}
+			cacher_fixture_settle(&race.f);
+			for (unsigned i = 0; i < WATCHERS; i++)
+				assert_int_equal(check_no_gap(&race.recorders[i], from[i]), current + 10);
+			close_watchers(&race);
+		}
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
+static void compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+}
+
+static bool is_ready(void *arg)
+{
+	return vd_cacher_ready(arg, NULL) == VD_OK;
+}
+
+/* rules: R-562 */
+static void no_watch_goes_on_across_two_generations(void **state)
+{
+	static struct race   race;
+	struct chaos_options options = { 0 };
+	unsigned	     relists = 0;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 80; seed++) {
+		struct vd_store *chaos;
+
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_SECONDS(8));
+		chaos = chaos_store_new(race.f.env, race.f.store, &options);
+		cacher_fixture_open(&race.f, chaos);
+		for (unsigned round = 0; round < 4; round++) {
+			vd_rev current = put_pod(&race.f, "ns", "p0", "x", NULL);
+
+			vdi_sim_settle(race.f.env);
+			assert_true(vdi_sim_run_until(race.f.env, is_ready, race.f.cacher, VD_SECONDS(100)));
+			cacher_fixture_settle(&race.f);
+			for (unsigned i = 0; i < WATCHERS; i++)
+				open_watcher(&race, i, VD_REVISION_ANY, false);
+			cacher_fixture_settle(&race.f);
+			for (unsigned i = 0; i < 6; i++) {
+				start_put(&race, i);
+				for (uint64_t steps = vd_env_random_below(race.f.env, 8); steps; steps--)
+					(void) vdi_sim_step(race.f.env);
+			}
+			/* The stream ends, and what it missed is compacted: the cache lists again. */
+			chaos_cut(chaos);
+			current = put_pod(&race.f, "ns", "p1", "x", NULL);
+			current = put_pod(&race.f, "ns", "p1", "x", NULL);
+			assert_status(vd_store_compact(race.f.store, current, false, compacted, NULL), VD_OK);
+			for (unsigned i = 0; i < 100; i++) {
+				vdi_sim_advance(race.f.env, VD_MS(50));
+				start_put(&race, i);
+			}
+			vdi_sim_settle(race.f.env);
+			vdi_sim_advance(race.f.env, VD_SECONDS(10));
+			for (unsigned i = 0; i < WATCHERS; i++)
+				(void) check_no_gap(&race.recorders[i], 0);
+			close_watchers(&race);
+		}
+		relists += race.f.cacher->reflector.relists > 0;
+		race.f.cacher = vd_cacher_close_wait(race.f.cacher);
+		chaos_store_free(chaos);
+		cacher_fixture_teardown(&race.f);
+	}
+	assert_true(relists > 40);
+}
+
+/* rules: O-20 */
+static void the_cache_learns_at_once_that_an_undecodable_object_was_passed(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		vd_rev		revision;
+		struct vd_error error;
+
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_US(0));
+		race.f.options.skip_undecodable = true;
+		cacher_fixture_open(&race.f, NULL);
+		for (unsigned i = 0; i < 10; i++) {
+			assert_status(vd_store_put_wait(race.f.store, vd_bytes_of(KEY("junk")), vd_bytes_of("{"), &revision, &error), VD_OK);
+			/* No timer: not by asking the store how far it is. */
+			vdi_sim_run_until_idle(race.f.env);
+			assert_int_equal(vd_cacher_revision(race.f.cacher), revision);
+		}
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
+/* rules: R-318 */
+static void a_store_that_goes_back_is_listed_again(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		struct vd_store *feed;
+		uint64_t	 generation;
+
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_US(0));
+		feed = feed_store_new(race.f.env);
+		cacher_fixture_open(&race.f, feed);
+		for (unsigned i = 0; i < 8; i++)
+			(void) feed_put(feed, KEY("a"), POD("a"));
+		cacher_fixture_settle(&race.f);
+		generation = race.f.cacher->ready.generation;
+		open_watcher(&race, 0, VD_REVISION_ANY, false);
+		cacher_fixture_settle(&race.f);
+		feed_set_back(feed, 3);
+		(void) feed_put(feed, KEY("b"), POD("b"));
+		vdi_sim_advance(race.f.env, VD_SECONDS(30));
+		assert_true(race.f.cacher->ready.generation > generation);
+		assert_int_equal(vd_cacher_revision(race.f.cacher), 4);
+		assert_int_equal(race.recorders[0].ended, 1);
+		assert_status(race.recorders[0].reason, VD_CLOSED);
+		recorder_close(&race.f, &race.recorders[0]);
+		race.f.cacher = vd_cacher_close_wait(race.f.cacher);
+		feed_store_free(feed);
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
+/* ---- The embedded store's progress ---- */
+
+static void ignore_ready(void *arg)
+{
+}
+
+static vd_rev drain_watch(struct vd_store_watch *watch, unsigned *ret_events)
+{
+	struct vd_store_batch batch;
+	struct vd_error	      error;
+	vd_rev		      progress = 0;
+	vd_status	      status;
+
+	*ret_events = 0;
+	while ((status = vd_store_watch_next(watch, 100, &batch, &error)) == VD_OK) {
+		*ret_events += (unsigned) batch.event_count;
+		if (batch.event_count == 0)
+			progress = batch.revision;
+	}
+	assert_status(status, VD_AGAIN);
+	return progress;
+}
+
+/* rules: E-340 */
+static void periodic_progress_comes_again_after_events(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		struct vd_store_watch_request request = { .key = vd_bytes_of(KEY("")), .range_end = vd_bytes_of("/registry/pods/ns0"), .progress = true,
+							  .ready = ignore_ready };
+		struct vd_store_watch	     *watch;
+		struct vd_error		      error;
+		unsigned		      events;
+
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_US(0));
+		assert_status(vd_store_watch_open(race.f.store, &request, &watch, &error), VD_OK);
+		(void) drain_watch(watch, &events);
+		for (unsigned round = 0; round < 3; round++) {
+			vd_rev revision = put_pod(&race.f, "ns", "p0", "x", NULL);
+
+			cacher_fixture_settle(&race.f);
+			(void) drain_watch(watch, &events);
+			assert_int_equal(events, 1);
+			/* Marked as active when the next batch is asked for; so idle from the second period on. */
+			(void) drain_watch(watch, &events);
+			vdi_sim_advance(race.f.env, VD_SECONDS(3 * 600 + 60));
+			assert_int_equal(drain_watch(watch, &events), revision);
+			assert_int_equal(events, 0);
+		}
+		vd_store_watch_close(watch);
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bookmark_neither_overtakes_events_nor_is_lost_among_them),
+		cmocka_unit_test(a_watch_from_the_future_sees_nothing_before_it),
+		cmocka_unit_test(no_watch_goes_on_across_two_generations),
+		cmocka_unit_test(the_cache_learns_at_once_that_an_undecodable_object_was_passed),
+		cmocka_unit_test(a_store_that_goes_back_is_listed_again),
+		cmocka_unit_test(periodic_progress_comes_again_after_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
