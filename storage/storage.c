@@ -549,7 +549,7 @@ static void decide_update(struct op *op)
 		decide_failed(op, status);
 		return;
 	}
-	if (op->current && op->ttl_s == 0 && vd_object_kv(op->current)->lease == 0 &&
+	if (op->current && op->ttl_s == 0 && vd_object_kv(op->current)->lease == 0 && !vd_object_kv(op->current)->is_stale &&
 	    vd_bytes_equal(vd_kv_value(op->wanted), vd_kv_value(vd_object_kv(op->current)))) {
 		if (op->stale_possible) {
 			op->step = STEP_READ;

@@ -32,7 +32,8 @@ extern "C" {
  * share it. A tombstone has version 0, create_rev 0 and no value. */
 struct vd_kv {
 	uint32_t references; /* use vd_kv_ref/vd_kv_unref */
-	uint32_t sub;	     /* position inside its transaction, from 0 */
+	uint32_t sub : 31;    /* position inside its transaction, from 0 */
+	uint32_t is_stale : 1; /* stored in a form that a write would not use (vedette/encryption.h) */
 	vd_rev	 create_rev;
 	vd_rev	 mod_rev;
 	int64_t	 version;    /* 1 at creation, +1 per put */

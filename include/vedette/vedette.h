@@ -5,6 +5,7 @@
 #include <vedette/bytes.h>
 #include <vedette/cacher.h>
 #include <vedette/codec.h>
+#include <vedette/encryption.h>
 #include <vedette/env.h>
 #include <vedette/informer.h>
 #include <vedette/poller.h>

@@ -23,6 +23,8 @@ struct store_suite_factory {
 
 	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may come in one batch or in several. */
 	bool is_remote;
+	/* Values are encrypted: the store cannot compare them. */
+	bool no_value_compares;
 	/* Only with threads, or only in the simulator. */
 	bool no_simulator, no_threads;
 	/* Closes the store and what is behind it. NULL: vd_store_close_wait. */

@@ -459,6 +459,8 @@ static void e452_compares(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++)
 		if (f->factory->is_remote && (unsigned) cases[i].compare.result > VD_COMPARE_NOT_EQUAL)
 			continue; /* a client does not send what the protocol has no number for */
+		else if (f->factory->no_value_compares && cases[i].compare.target == VD_COMPARE_VALUE)
+			continue;
 		else if (compares(f, cases[i].compare) != cases[i].expected)
 			fail_msg("case %zu", i);
 	{

@@ -34,7 +34,7 @@ start_vedette() {
 start_kube() {
 	"$kube" --etcd-servers="http://$etcd" --bind-address=127.0.0.1 --secure-port="$port" --cert-dir="$dir/certs" --service-account-issuer=https://kubernetes.default.svc \
 		--service-account-key-file="$dir/key" --service-account-signing-key-file="$dir/key" --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=AlwaysAllow \
-		--token-auth-file="$dir/tokens" --disable-admission-plugins=ServiceAccount >>"$dir/kube.log" 2>&1 &
+		--token-auth-file="$dir/tokens" --disable-admission-plugins=ServiceAccount --encryption-provider-config="$dir/encryption.yaml" >>"$dir/kube.log" 2>&1 &
 	kube_pid=$!
 	children="$children $!"
 	wait_ready
@@ -52,6 +52,17 @@ same() { [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"; }
 
 openssl genrsa -out "$dir/key" 2048 2>/dev/null
 echo "test-token,peers,1,system:masters" >"$dir/tokens"
+cat >"$dir/encryption.yaml" <<'YAML'
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets, horses.example.com]
+  providers:
+  - aesgcm:
+      keys:
+      - {name: first, secret: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=}
+  - identity: {}
+YAML
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 start_vedette
 started=$(date +%s%N)
@@ -134,6 +145,27 @@ for event in map(json.loads, sys.stdin):
 print("\n".join(sorted("%s=%d" % pair for pair in state.items())))')"
 grep -q '"/registry/example.com/horses/team/rosinante"' "$dir/log.ndjson" || fail "the custom object was not recorded"
 echo "verified and recorded: $(tail -n 1 "$dir/verify.out")"
+
+# Secrets are encrypted at rest, by either server, and each reads what the other one wrote. rule: R-145
+k -n team create secret generic theirs --from-literal=word=hunter2 >/dev/null
+"$vedette" serve --etcd "http://$etcd" --listen 127.0.0.1:0 --encryption-provider-config "$dir/encryption.yaml" 2>"$dir/serve.err" &
+serve_pid=$!
+children="$children $!"
+for _ in $(seq 300); do grep -q ready "$dir/serve.err" && break; kill -0 $serve_pid || fail "vedette serve: $(cat "$dir/serve.err")"; sleep 0.1; done
+ours=$(sed -n 's/^vedette: ready \([^ ]*\).*/\1/p' "$dir/serve.err")
+o() { timeout 60 kubectl --server="$ours" --kubeconfig=/dev/null --cache-dir="$dir/cache-ours" "$@"; }
+same "a secret of kube-apiserver" aHVudGVyMg== "$(o -n team get secret theirs -o 'jsonpath={.data.word}')"
+o -n team create secret generic ours --from-literal=word=swordfish >/dev/null
+same "a secret of vedette" c3dvcmRmaXNo "$(k -n team get secret ours -o 'jsonpath={.data.word}')"
+same "an encrypted custom object" 4 "$(o -n team get horse rosinante -o 'jsonpath={.spec.legs}')"
+o -n team patch secret theirs --type=merge -p '{"stringData":{"word":"changed"}}' >/dev/null
+same "changed by vedette" Y2hhbmdlZA== "$(k -n team get secret theirs -o 'jsonpath={.data.word}')"
+! grep -r -q -a -e hunter2 -e aHVudGVyMg== -e swordfish -e c3dvcmRmaXNo "$dir/data" || fail "a secret lies in the data directory as it is"
+"$vedette" get secret theirs -n team --etcd "http://$etcd" >"$dir/get.out" 2>&1 && fail "an encrypted secret was read without its key: $(cat "$dir/get.out")"
+kill -TERM $serve_pid
+wait $serve_pid || fail "vedette serve did not end well"
+echo "secrets are encrypted at rest, and shared"
+
 # and of the kube-apiserver
 kill -9 "$kube_pid"
 wait "$kube_pid" 2>/dev/null || true

@@ -3,6 +3,7 @@
 
     test_operation.py PROGRAM [TEST...]
 """
+import base64
 import json
 import os
 import re
@@ -432,6 +433,106 @@ class End(Operation):
     def test_the_delay_passes(self):
         server = self.server("--shutdown-delay", "50ms")
         self.assertEqual(server.end(), 0)
+
+
+class Encryption(unittest.TestCase):
+    """--encryption-provider-config: what lies on disk, keys that change, files that are wrong."""
+
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+
+    def config(self, *providers, resources=("secrets",)):
+        path = os.path.join(self.scratch.name, "encryption.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1", "resources": [{"resources": list(resources), "providers": list(providers)}]}, file)
+        return path
+
+    KEYS = {name: {"name": name, "secret": base64.b64encode(name[:1].encode() * 32).decode()} for name in ("old", "new")}
+
+    def gcm(self, *names):
+        return {"aesgcm": {"keys": [self.KEYS[name] for name in names]}}
+
+    def start(self, config):
+        """On one data directory, on which they follow each other."""
+        process = subprocess.Popen([PROGRAM, "serve", "--data-dir", os.path.join(self.scratch.name, "data"), "--listen", "127.0.0.1:0", "--encryption-provider-config", config],
+                                   stderr=subprocess.PIPE, text=True)
+        for line in process.stderr:
+            if line.startswith("vedette: ready"):
+                threading.Thread(target=process.stderr.read, daemon=True).start()
+                return process, line.split()[2]
+        raise RuntimeError("it ended before it was ready")
+
+    def end(self, process):
+        process.terminate()
+        self.assertEqual(process.wait(GUARD), 0)
+
+    def secret(self, url, value=None):
+        path = url + "/api/v1/namespaces/default/secrets"
+        if value is None:
+            with urllib.request.urlopen(path + "/word", timeout=GUARD) as answer:
+                return json.load(answer)
+        body = json.dumps({"metadata": {"name": "word"}, "stringData": {"word": value}}).encode()
+        with urllib.request.urlopen(urllib.request.Request(path, body, {"Content-Type": "application/json"}), timeout=GUARD) as answer:
+            return json.load(answer)
+
+    def replace(self, url, value):
+        request = urllib.request.Request(url + "/api/v1/namespaces/default/secrets/word", json.dumps(value).encode(), {"Content-Type": "application/json"}, method="PUT")
+        with urllib.request.urlopen(request, timeout=GUARD) as answer:
+            return json.load(answer)
+
+    def on_disk(self, text):
+        found = False
+        for folder, _, names in os.walk(os.path.join(self.scratch.name, "data")):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    found |= text in file.read()
+        return found
+
+    def test_a_key_that_changes(self):
+        """rules: R-145, R-135"""
+        process, url = self.start(self.config(self.gcm("old")))
+        created = self.secret(url, "swordfish")
+        self.end(process)
+        self.assertTrue(self.on_disk(b"k8s:enc:aesgcm:v1:old:"))
+        self.assertFalse(self.on_disk(base64.b64encode(b"swordfish")))
+        process, url = self.start(self.config(self.gcm("new", "old")))
+        there = self.secret(url)
+        self.assertEqual(there["data"], created["data"])
+        self.assertFalse(self.on_disk(b"k8s:enc:aesgcm:v1:new:"))
+        written = self.replace(url, there)  # nothing changes but how it lies there
+        self.assertGreater(int(written["metadata"]["resourceVersion"]), int(there["metadata"]["resourceVersion"]))
+        self.assertEqual(self.replace(url, written)["metadata"]["resourceVersion"], written["metadata"]["resourceVersion"])
+        self.end(process)
+        self.assertTrue(self.on_disk(b"k8s:enc:aesgcm:v1:new:"))
+        process, url = self.start(self.config(self.gcm("new")))
+        self.assertEqual(self.secret(url)["data"], created["data"])
+        self.end(process)
+
+    def test_without_the_key(self):
+        process, url = self.start(self.config(self.gcm("old")))
+        self.secret(url, "swordfish")
+        self.end(process)
+        process, url = self.start(self.config(self.gcm("new")))
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            self.secret(url)
+        with caught.exception:
+            self.assertEqual(caught.exception.code, 500)
+        with urllib.request.urlopen(url + "/metrics", timeout=GUARD) as answer:
+            text = answer.read().decode()
+        self.assertRegex(text, r'apiserver_storage_transformation_operations_total\{status="Internal",transformation_type="from_storage"\} [1-9]')
+        self.end(process)
+
+    def test_files_that_are_wrong(self):
+        small = {"aesgcm": {"keys": [{"name": "a", "secret": "AAAA"}]}}
+        for providers, resources, words in (([{"aescbc": {}}], ["secrets"], "aescbc is not supported"), ([{"aesgcm": {}}], ["secrets"], "needs keys"),
+                                            ([small], ["secrets"], "16, 24 or 32 bytes"), ([self.gcm("old")], ["nothing"], "no resource of the core group"),
+                                            ([], ["secrets"], "no providers"), ([self.gcm("old")], [], "no resources")):
+            config = self.config(*providers, resources=resources)
+            done = subprocess.run([PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0", "--encryption-provider-config", config], capture_output=True, text=True, timeout=GUARD)
+            self.assertIn(done.returncode, (1, 2))
+            self.assertIn(words, done.stderr)
+            self.assertIn(config, done.stderr)
 
 
 if __name__ == "__main__":

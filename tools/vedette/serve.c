@@ -11,6 +11,7 @@
 
 #include "command_line.h"
 #include "command_process.h"
+#include "encryption_file.h"
 #include "etcd_options.h"
 #include "etcd_port.h"
 #include "local_history.h"
@@ -31,6 +32,7 @@ struct serve {
 	const char *data_dir;
 	const char *resources;
 	const char *load;
+	const char *encryption;
 	bool	    strict; /* of the log */
 	int64_t	    history_bytes;
 	vd_dur	    history_window;
@@ -61,6 +63,7 @@ struct serve {
 struct start {
 	struct serve	 *serve;
 	struct vd_store	 *store;
+	struct vd_store	 *raw; /* store without its encryption; store owns it */
 	struct vd_server *server;
 	struct vdi_etcd_port *etcd_port; /* NULL: not wanted */
 	int		  result; /* exit status */
@@ -131,6 +134,23 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	if (vdi_log_tail_say(&report.tail, text))
 		(void) fprintf(stderr, "vedette serve: warning: %s: %s\n", serve->load, text);
 	return VD_OK;
+}
+
+/* The store with the values of some kinds encrypted at rest. */
+static vd_status open_encrypted(struct start *start, struct vd_error *error)
+{
+	struct serve *serve = start->serve;
+	vd_status     status;
+
+	start->raw = start->store;
+	if (serve->encryption == NULL)
+		return VD_OK;
+	status = vdi_encryption_file_open(serve->env, serve->encryption, serve->resources, serve->etcd.urls ? serve->etcd.prefix : NULL, start->raw, &start->store, error);
+	if (status != VD_OK) {
+		(void) vd_store_close_wait(start->raw);
+		start->store = start->raw = NULL;
+	}
+	return status;
 }
 
 static const char *store_name(const struct serve *serve)
@@ -246,12 +266,14 @@ static void *start_run(void *arg)
 	if (error.code != VD_OK) {
 		start->store = NULL;
 		start->result = fail(store_name(start->serve), &error);
+	} else if ((error.code = open_encrypted(start, &error)) != VD_OK) {
+		start->result = fail("", &error);
 	} else if ((error.code = vd_server_new(start->serve->env, start->store, &options, &start->server, &error)) != VD_OK) {
 		start->server = NULL;
 		start->result = fail("", &error);
 	} else if ((error.code = start_server(start, &error)) != VD_OK) {
 		start->result = fail("start", &error);
-	} else if (start->serve->port.listen && (error.code = vdi_etcd_port_open(start->serve->env, start->store, &start->serve->port,
+	} else if (start->serve->port.listen && (error.code = vdi_etcd_port_open(start->serve->env, start->raw, &start->serve->port,
 										  start->serve->memory ? NULL : start->serve->data_dir, &start->etcd_port, &error)) != VD_OK) {
 		start->etcd_port = NULL;
 		start->result = fail("", &error);
@@ -410,6 +432,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:8080)", &serve.listen, NULL, &is_listen_given },
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data); with --etcd: where its history is kept for the next start", &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
+		{ 0, "encryption-provider-config", VDI_OPTION_TEXT, "FILE", "encrypt the values of some kinds at rest: an EncryptionConfiguration with the providers aesgcm and identity",
+		  &serve.encryption },
 		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
 		{ 0, "strict", VDI_OPTION_FLAG, NULL, "with --load: fail if the log is torn at its end or was not closed by its writer (default: a warning)", &serve.strict },
 		VDI_ETCD_PORT_OPTION_TABLE(&serve.port),
