@@ -14,6 +14,8 @@
 #define MAGIC_SIZE 8
 #define HEAD_SIZE 16
 #define TEMPORARY_NAME "state.tmp"
+#define SPARE_NAME "state.spare" /* room for the next state when the disk is full */
+#define SPARE_STEP ((int64_t) 4096)
 
 struct vdi_serve_state {
 	struct vdi_etcdserver *server;
@@ -86,23 +88,56 @@ static vd_status encode(struct vdi_serve_state *state, char **ret_bytes, size_t 
 	return VD_OK;
 }
 
-static vd_status write_file(struct vdi_dir *dir, const void *bytes, size_t size, struct vd_error *reterr)
+/* A new file, or with SPARE_NAME one that has its room already. Without success it is gone. */
+static vd_status fill_file(struct vdi_dir *dir, const char *existing, const void *bytes, size_t size, struct vd_error *reterr)
 {
 	struct vdi_file *file;
 	vd_status	 status = vdi_dir_unlink(dir, TEMPORARY_NAME, NULL);
 
 	if (status != VD_OK && status != VD_NOT_FOUND)
 		return status;
-	VDI_TRY(vdi_file_open(dir, TEMPORARY_NAME, VDI_FILE_CREATE, &file, reterr));
+	if (existing)
+		VDI_TRY(vdi_dir_rename(dir, existing, TEMPORARY_NAME, reterr));
+	VDI_TRY(vdi_file_open(dir, TEMPORARY_NAME, existing ? VDI_FILE_WRITE : VDI_FILE_CREATE, &file, reterr));
 	status = vdi_file_write(file, 0, bytes, size, reterr);
+	if (status == VD_OK && existing)
+		status = vdi_file_truncate(file, (int64_t) size, reterr);
 	if (status == VD_OK)
 		status = vdi_file_sync(file, reterr);
 	vdi_file_close(file);
-	if (status == VD_OK)
-		status = vdi_dir_rename(dir, TEMPORARY_NAME, VDI_SERVE_STATE_NAME, reterr);
-	if (status == VD_OK)
-		status = vdi_dir_sync(dir, reterr);
+	if (status != VD_OK)
+		(void) !vdi_dir_unlink(dir, TEMPORARY_NAME, NULL);
 	return status;
+}
+
+/* Without one a full disk would refuse the next change: no more than that. */
+static void make_spare(struct vdi_dir *dir, size_t size)
+{
+	int64_t		 wanted = ((int64_t) size / SPARE_STEP + 2) * SPARE_STEP;
+	struct vdi_file *file;
+	vd_status	 status = vdi_file_open(dir, SPARE_NAME, VDI_FILE_CREATE, &file, NULL);
+
+	if (status == VD_EXISTS)
+		status = vdi_file_open(dir, SPARE_NAME, VDI_FILE_WRITE, &file, NULL);
+	if (status != VD_OK)
+		return;
+	status = vdi_file_allocate(file, wanted, NULL);
+	vdi_file_close(file);
+	if (status != VD_OK)
+		(void) !vdi_dir_unlink(dir, SPARE_NAME, NULL);
+}
+
+static vd_status write_file(struct vdi_dir *dir, const void *bytes, size_t size, struct vd_error *reterr)
+{
+	vd_status status = fill_file(dir, NULL, bytes, size, reterr);
+
+	if (status == VD_NO_SPACE && fill_file(dir, SPARE_NAME, bytes, size, NULL) == VD_OK)
+		status = VD_OK;
+	VDI_TRY(status);
+	VDI_TRY(vdi_dir_rename(dir, TEMPORARY_NAME, VDI_SERVE_STATE_NAME, reterr));
+	VDI_TRY(vdi_dir_sync(dir, reterr));
+	make_spare(dir, size);
+	return VD_OK;
 }
 
 static vd_status save(struct vdi_serve_state *state, struct vd_error *reterr)
@@ -241,7 +276,7 @@ static void state_run(void *arg)
 		return;
 	error.code = save(state, &error);
 	if (error.code != VD_OK) {
-		vdi_log(state->server->env, VD_LOG_ERROR, "etcd", "alarms could not be saved: %s", error.message);
+		vdi_log(state->server->env, VD_LOG_ERROR, "etcd", "the state of the etcd server could not be saved: %s", error.message);
 		vd_actor_set_timer(state->actor, vd_mono_add(vd_env_now(state->server->env), VD_SECONDS(5)));
 	}
 }
@@ -286,7 +321,12 @@ static vd_status open_file(struct vdi_serve_state *state, struct vd_error *reter
 	VDI_TRY(status);
 	server->term++; /* as if elected again */
 	set_alarm_bits(state);
-	return save(state, reterr);
+	status = save(state, reterr);
+	if (status != VD_NO_SPACE)
+		return status;
+	/* The server must start: deletes make room. The term is saved as soon as there is some. */
+	vdi_log(server->env, VD_LOG_WARNING, "etcd", "the disk is full, the state of the etcd server is saved later: %s", reterr ? reterr->message : "");
+	return VD_OK;
 }
 
 vd_status vdi_serve_state_open(struct vdi_etcdserver *server, struct vdi_serve_state **ret_state, struct vd_error *reterr)
@@ -306,6 +346,8 @@ vd_status vdi_serve_state_open(struct vdi_etcdserver *server, struct vdi_serve_s
 	status = state->alarms ? open_file(state, reterr) : vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
 	if (status == VD_OK)
 		status = vd_actor_new(server->env, &options, &state->actor);
+	if (status == VD_OK && state->is_dirty)
+		vd_actor_wake(state->actor);
 	if (status == VD_OK)
 		*ret_state = state;
 	else

@@ -1,5 +1,7 @@
 /* What an etcd server keeps beside the keys: who it is, its alarms, its users and roles.
  *
+ * On a full disk a change takes the room of a second file (DIR/etcd/state.spare); without that it is refused, and a start goes on with what it has read.
+ *
  * A few kilobytes in one file of a directory of its own below the store's (DIR/etcd/state): written anew, synced and renamed with each change, with a
  * checksum. It is not in the journal: none of it has a revision of the store, none is ordered against keys, and a store that never speaks etcd
  * should not carry it (docs/decisions says more).
@@ -26,8 +28,8 @@ struct vdi_serve_alarm {
 	int64_t	 kind; /* enum vdi_alarm, or another number: kept */
 };
 
-/* Reads or makes the state and sets the server's cluster_id, member_id, term (one more than last time) and alarms. Blocks. VD_CORRUPT, VD_LOCKED, VD_IO,
- * VD_NO_SPACE, VD_NOMEM. */
+/* Reads or makes the state and sets the server's cluster_id, member_id, term (one more than last time) and alarms. Blocks. A full disk is no error: the
+ * new term is saved later. VD_CORRUPT, VD_LOCKED, VD_IO, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_serve_state_open(struct vdi_etcdserver *server, struct vdi_serve_state **ret_state, struct vd_error *reterr);
 /* Blocks. NULL is fine; returns NULL. */
 struct vdi_serve_state *vdi_serve_state_close(struct vdi_serve_state *state);

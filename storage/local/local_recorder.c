@@ -63,6 +63,9 @@ static void has_trouble(struct vdi_local_history *history, vd_status status, con
 		vdi_log(history->env, VD_LOG_WARNING, "history", "the local history is not written at the moment, everything else goes on: %s", why);
 	recorder->is_troubled = true;
 	atomic_store(&history->is_recording, false);
+	/* What is too old or too much can go. */
+	if (status == VD_NO_SPACE)
+		(void) !vdi_history_files_evict(recorder->files, vd_env_wall(history->env), NULL);
 	/* After a failed write or sync nobody knows what is on the disk. */
 	if (status != VD_NO_SPACE && status != VD_NOMEM)
 		start_over(history, vdi_history_files_until(recorder->files));
