@@ -85,6 +85,8 @@ static bool read_exactly(int fd, uint8_t *bytes, size_t size)
 	while (size) {
 		ssize_t got = recv(fd, bytes, size, 0);
 
+		if (got < 0 && errno == EINTR) /* libFuzzer's timer */
+			continue;
 		if (got <= 0)
 			return false;
 		bytes += got;
@@ -157,10 +159,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	open_stream(client, &calls[1], true);
 	open_stream(client, &calls[2], false);
 	do {
-		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		is_served = fd >= 0 && serve(fd, &frames, how);
-		if (!is_served && (fd < 0 || close(fd) != 0))
+		do
+			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		while (fd < 0 && errno == EINTR);
+		if (fd < 0)
 			abort();
+		is_served = serve(fd, &frames, how);
+		if (!is_served)
+			(void) close(fd);
 	} while (!is_served);
 	vdi_wait_init(&closed, env);
 	client->ops->close(client, vdi_wait_signal_arg, &closed);
