@@ -26,6 +26,7 @@
 #include "served.h"
 #include "timer.h"
 #include "trail.h"
+#include "usage.h"
 #include "work_queue.h"
 
 struct vdi_request;
@@ -126,6 +127,7 @@ struct vd_server {
 	const struct vd_env	*env;
 	struct vd_store		*store;
 	struct vd_server_options options;
+	struct vdi_usage	 usage;
 	struct vdi_http_loop	*loops;
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;

@@ -235,6 +235,7 @@ vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 	vd_status	     status;
 
 	VDI_REQUIRE(server, reterr);
+	VDI_TRY(vdi_wait_check(server->env, __func__, reterr));
 	vdi_trails_reopen(&server->trails);
 	VDI_TRY(load_security(server, &fresh, reterr));
 	status = vdi_kinds_reload(server, reterr);
@@ -350,6 +351,8 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 		(void) vd_server_free(server);
 		return status;
 	}
+	server->usage = (struct vdi_usage) { .kind = "server", .name = server->address, .closed_by = "vd_server_free", .env = env, .uses = { store } };
+	vdi_usage_begin(&server->usage);
 	*ret_server = server;
 	return VD_OK;
 }
@@ -466,6 +469,7 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 	vd_mono			 due;
 
 	VDI_REQUIRE(server, reterr);
+	VDI_TRY(vdi_wait_check(server->env, __func__, reterr));
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
 	VDI_TRY(wait_for_caches(server, due, reterr));
 	VDI_TRY(vdi_kinds_wait(server, due, reterr));
@@ -512,6 +516,7 @@ vd_status vd_server_ping(struct vd_server *server, vd_dur timeout)
 	bool	 is_alive;
 
 	VDI_REQUIRE(server, NULL);
+	VDI_TRY(vdi_wait_check(server->env, __func__, NULL));
 	due = vd_mono_add(vd_env_now(server->env), timeout);
 	ping = ++server->ping;
 	vd_actor_wake(server->pulse);
@@ -536,6 +541,7 @@ void vd_server_unready(struct vd_server *server)
 vd_status vd_server_drain(struct vd_server *server, vd_dur timeout)
 {
 	VDI_REQUIRE(server, NULL);
+	VDI_TRY(vdi_wait_check(server->env, __func__, NULL));
 	server->draining = true;
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_drain(&server->loops[i]);
@@ -546,6 +552,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 {
 	if (server == NULL)
 		return NULL;
+	vdi_wait_check_close(__func__, "a thread of your own");
 	server->draining = true;
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_close_all(&server->loops[i]);
@@ -568,6 +575,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 		(void) unlink(server->listen_path);
 	vdi_free(server->listen_path);
 	(void) vdi_security_unref(server->security);
+	vdi_usage_end(&server->usage);
 	vdi_condition_fini(&server->changed);
 	vdi_accounts_fini(&server->accounts);
 	vdi_lock_fini(&server->lock);

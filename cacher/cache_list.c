@@ -10,6 +10,7 @@ struct vd_list *vd_list_free(struct vd_list *list)
 		return NULL;
 	vdi_metric_add(list->returned_metric, list->predicate ? list->returned : list->next);
 	vdi_metric_add(list->returned_storage_metric, list->predicate ? list->returned : list->next);
+	(void) vdi_metrics_unref(list->metrics);
 	for (size_t i = 0; list->owns_objects && i < list->object_count; i++)
 		vd_object_unref(list->objects[i]);
 	vdi_free(list->objects);

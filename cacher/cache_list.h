@@ -29,6 +29,7 @@ struct vd_list {
 	struct vdi_metric *returned_metric; /* counts what was handed out; NULL: nobody does */
 	struct vdi_metric *returned_storage_metric; /* the same under its newer name */
 	uint64_t	   returned; /* walking */
+	struct vdi_metrics *metrics; /* a reference for these, because the list may be freed after its env; NULL: none */
 };
 
 /* Takes over the candidates. limit 0: none. prefix: what tokens are relative to. VD_NOMEM (then the candidates are released too). */

@@ -97,6 +97,9 @@ void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), voi
 	if (watcher == NULL)
 		return;
 	outlet = vdi_outlet_ref(watcher->outlet);
+	if (atomic_load(&watcher->is_closing))
+		vdi_misuse("vd_watcher_close: this watcher of cacher %s is closed already", outlet->cacher->options.resource);
+	atomic_fetch_sub_explicit(&outlet->cacher->usage.watchers, 1, memory_order_relaxed);
 	watcher->closed = closed;
 	watcher->closed_arg = arg;
 	atomic_store(&watcher->is_closing, true);
@@ -242,6 +245,7 @@ vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 		return VD_INVALID_ARGUMENT;
 	pull = watcher->arg;
 	env = outlet->cacher->env;
+	VDI_TRY(vdi_wait_check(env, __func__, NULL));
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(env), timeout);
 	for (;;) {
 		if (pull_is_idle(pull))

@@ -1,6 +1,7 @@
 /* The Cacher: construction, the actor's round, opening a watch, the end. Reads are in delegator.c, writes in writes.c. */
 #include "cacher.h"
 
+#include "actor_poll.h"
 #include "cache_watcher.h"
 #include "cacher_dump.h"
 #include "dispatch.h"
@@ -27,6 +28,7 @@ static void free_options(struct vd_cacher_options *options)
 
 static void free_cacher(struct vd_cacher *cacher)
 {
+	vdi_usage_end(&cacher->usage);
 	if (cacher->is_collected)
 		vdi_metrics_remove_collector(vdi_env_metrics(cacher->env), &cacher->collector);
 	vdi_consistency_fini(&cacher->consistency);
@@ -120,6 +122,7 @@ static void actor_gone(void *arg)
 	void (*closed)(void *) = cacher->closed;
 	void *closed_arg = cacher->closed_arg;
 
+	vdi_usage_release(&cacher->usage);
 	vdi_cacher_unref(cacher);
 	if (closed)
 		closed(closed_arg);
@@ -419,6 +422,9 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 		vdi_cacher_unref(cacher);
 		return status;
 	}
+	cacher->usage = (struct vdi_usage) { .kind = "cacher", .name = cacher->options.resource, .closed_by = "vd_cacher_close", .env = env,
+					     .uses = { store, options->codec } };
+	vdi_usage_begin(&cacher->usage);
 	vd_actor_wake(cacher->actor);
 	*ret_cacher = cacher;
 	return VD_OK;
@@ -433,6 +439,8 @@ void vd_cacher_close(struct vd_cacher *cacher, void (*done)(void *arg), void *ar
 	}
 	vdi_ready_stop(&cacher->ready);
 	vdi_cacher_ref(cacher);
+	if (atomic_exchange(&cacher->usage.is_closing, true))
+		vdi_misuse("vd_cacher_close: cacher %s is closing already", cacher->options.resource);
 	vdi_lock_acquire(&cacher->lock);
 	cacher->closed = done;
 	cacher->closed_arg = arg;
@@ -452,12 +460,28 @@ void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(vo
 	vdi_lock_release(&cacher->lock);
 }
 
+/* The close waits for each outlet, whose poller would have to run meanwhile. */
+static void check_pollers(struct vd_cacher *cacher)
+{
+	bool is_served_here = false;
+
+	vdi_lock_acquire(&cacher->lock);
+	for (struct vdi_outlet *outlet = cacher->outlets; outlet; outlet = outlet->next)
+		is_served_here |= vdi_poller_serves_here(&outlet->runner);
+	vdi_lock_release(&cacher->lock);
+	if (is_served_here)
+		vdi_misuse("vd_cacher_close_wait: this thread runs the poller of watchers of cacher %s: use vd_cacher_close, and run the poller until its done was told",
+			   cacher->options.resource);
+}
+
 struct vd_cacher *vd_cacher_close_wait(struct vd_cacher *cacher)
 {
 	struct vdi_wait wait;
 
 	if (cacher == NULL)
 		return NULL;
+	vdi_wait_check_close(__func__, "vd_cacher_close");
+	check_pollers(cacher);
 	vdi_wait_init(&wait, cacher->env);
 	vd_cacher_close(cacher, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);
@@ -476,6 +500,7 @@ vd_status vd_cacher_ready_wait(struct vd_cacher *cacher, vd_dur timeout, struct 
 	vd_mono due;
 
 	VDI_REQUIRE(cacher, reterr);
+	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(cacher->env), timeout);
 	return vdi_ready_wait(&cacher->ready, due, reterr);
 }
@@ -726,6 +751,7 @@ vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_option
 		vdi_watch_start_free(start);
 		return vd_error_set(reterr, status, "%s: the watch cannot be opened", vd_status_sentence(status));
 	}
+	atomic_fetch_add_explicit(&cacher->usage.watchers, 1, memory_order_relaxed);
 	watcher->generation = (uint32_t) generation;
 	watcher->start = start;
 	start->watcher = watcher;

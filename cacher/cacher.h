@@ -39,6 +39,7 @@
 #include "reflector.h"
 #include "storage.h"
 #include "storage_metrics.h"
+#include "usage.h"
 #include "watch_cache.h"
 #include "watch_index.h"
 
@@ -111,6 +112,7 @@ struct vd_cacher {
 	struct vd_watcher *opening_first;
 	struct vd_watcher *opening_last;
 	struct vd_watcher *left;
+	struct vdi_usage   usage;
 	struct vdi_outlet *pulled; /* of all attached pulled watchers */
 	struct vdi_dump   *dumps;
 	size_t		   watcher_count;

@@ -4,6 +4,7 @@
 
 #include "cache_list.h"
 #include "continue_token.h"
+#include "env.h"
 #include "key_range.h"
 #include "wait.h"
 
@@ -440,6 +441,7 @@ static void snapshot_list(struct list_call *call)
 	vdi_cacher_metrics_count_list(&call->cacher->metrics, candidates.index, candidates.count);
 	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision, &list, &call->error);
 	if (status == VD_OK) {
+		list->metrics = vdi_metrics_ref(vdi_env_metrics(call->cacher->env));
 		list->returned_metric = call->cacher->metrics.list_returned;
 		list->returned_storage_metric = call->cacher->metrics.list_returned_storage;
 		answer(call, VD_OK, list, NULL);
@@ -613,6 +615,7 @@ vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_opt
 
 	VDI_REQUIRE(cacher, reterr);
 	VDI_REQUIRE(ret_list, reterr);
+	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
 	status = vd_cacher_list(cacher, options, list_came, &call, reterr);
 	if (status == VD_OK) {
@@ -645,6 +648,7 @@ vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	vd_status	 status;
 
 	VDI_REQUIRE(cacher, reterr);
+	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
 	status = vd_cacher_get(cacher, namespace_name, name, revision, object_came, &call);
 	if (status == VD_OK) {

@@ -9,6 +9,7 @@
  */
 #include <vedette/informer.h>
 
+#include "actor_poll.h"
 #include "cacher.h"
 #include "candidates.h"
 #include "env.h"
@@ -35,6 +36,7 @@ struct vd_informer {
 	struct vd_cacher	  *cacher; /* a reference */
 	const struct vd_runner	  *runner;
 	struct vd_actor		  *actor;
+	struct vdi_usage	   usage;
 	struct vd_watch_options	   options; /* strings are ours */
 	struct vdi_informer_index *indexes;
 	size_t			   index_count;
@@ -83,6 +85,7 @@ static void free_registrations(struct vd_informer_registration *registration)
 
 static void free_informer(struct vd_informer *informer)
 {
+	vdi_usage_end(&informer->usage);
 	free_registrations(informer->registrations);
 	free_registrations(informer->arrivals);
 	vdi_informer_indexes_free(informer->indexes, informer->index_count);
@@ -617,16 +620,6 @@ static bool copy_bytes(struct vd_bytes from, struct vd_bytes *ret_copy)
 	return from.size == 0 || ret_copy->data;
 }
 
-static vd_status check_selectors(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_error *reterr)
-{
-	struct vdi_predicate_options predicate_options = { .label_selector = options->label_selector, .field_selector = options->field_selector };
-	struct vdi_predicate	    *predicate;
-
-	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate_options, &predicate, reterr));
-	vdi_predicate_unref(predicate);
-	return VD_OK;
-}
-
 static vd_status build(struct vd_informer *informer, const struct vd_informer_options *options)
 {
 	struct vd_actor_options actor = { .name = "informer", .run = run, .arg = informer };
@@ -649,7 +642,7 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 	if (options->index_count && options->indexes == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "indexes is NULL but index_count is %zu", options->index_count);
 	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, VD_BYTES_NONE, reterr));
-	VDI_TRY(check_selectors(cacher, options, reterr));
+	VDI_TRY(vdi_predicate_check(cacher->codec, options->label_selector, options->field_selector, reterr));
 	informer = VDI_NEW(struct vd_informer);
 	if (informer == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for an informer");
@@ -667,6 +660,8 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 		return status == VD_INVALID_ARGUMENT ? vd_error_set(reterr, status, "each index of an informer needs a name of its own and a function") :
 						       vd_error_set(reterr, status, "%s for an informer", vd_status_sentence(status));
 	}
+	informer->usage = (struct vdi_usage) { .kind = "informer of", .name = cacher->options.resource, .closed_by = "vd_informer_close", .env = cacher->env };
+	vdi_usage_begin(&informer->usage);
 	*ret_informer = informer;
 	return VD_OK;
 }
@@ -762,10 +757,18 @@ vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 	bool		     is_synced;
 
 	VDI_REQUIRE(informer, NULL);
+	VDI_TRY(vdi_wait_check(informer->env, __func__, NULL));
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(informer->env), timeout);
 	vdi_wait_init(&wait, informer->env);
 	vdi_lock_acquire(&informer->lock);
 	is_synced = informer->is_synced;
+	if (!is_synced && vdi_poller_serves_here(informer->runner)) {
+		vdi_lock_release(&informer->lock);
+		vdi_wait_fini(&wait);
+		vdi_log(informer->env, VD_LOG_ERROR, "misuse",
+			"vd_informer_synced_wait: this thread runs the poller of this informer: run it until the handlers are told that they are synced");
+		return VD_INVALID_ARGUMENT;
+	}
 	if (!is_synced) {
 		waiter.next = informer->waiters;
 		informer->waiters = &waiter;
@@ -867,6 +870,8 @@ void vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), vo
 			done(arg);
 		return;
 	}
+	if (atomic_exchange(&informer->usage.is_closing, true))
+		vdi_misuse("vd_informer_close: the informer of %s is closing already", informer->usage.name);
 	vdi_lock_acquire(&informer->lock);
 	informer->is_closed = true;
 	informer->closed = done;
@@ -882,6 +887,9 @@ struct vd_informer *vd_informer_close_wait(struct vd_informer *informer)
 
 	if (informer == NULL)
 		return NULL;
+	vdi_wait_check_close(__func__, "vd_informer_close");
+	if (vdi_poller_serves_here(informer->runner))
+		vdi_misuse("vd_informer_close_wait: this thread runs the poller of this informer: use vd_informer_close, and run the poller until its done was told");
 	vdi_wait_init(&wait, informer->env);
 	vd_informer_close(informer, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);

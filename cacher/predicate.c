@@ -155,6 +155,16 @@ vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predi
 	return status;
 }
 
+vd_status vdi_predicate_check(const struct vd_codec *codec, struct vd_bytes label_selector, struct vd_bytes field_selector, struct vd_error *reterr)
+{
+	struct vdi_predicate_options options = { .label_selector = label_selector, .field_selector = field_selector };
+	struct vdi_predicate	    *predicate;
+
+	VDI_TRY(vdi_predicate_new(codec, &options, &predicate, reterr));
+	vdi_predicate_unref(predicate);
+	return VD_OK;
+}
+
 struct vdi_predicate *vdi_predicate_ref(struct vdi_predicate *predicate)
 {
 	atomic_fetch_add_explicit(&predicate->references, 1, memory_order_relaxed);

@@ -53,6 +53,8 @@ struct vdi_predicate {
 /* VD_BAD_REQUEST with the selectors' words, or a field that the codec does not declare; VD_INVALID_ARGUMENT, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predicate_options *options,
 					 struct vdi_predicate **ret_predicate, struct vd_error *reterr);
+/* Whether vdi_predicate_new would take these selectors. */
+VDI_MUST_USE vd_status vdi_predicate_check(const struct vd_codec *codec, struct vd_bytes label_selector, struct vd_bytes field_selector, struct vd_error *reterr);
 struct vdi_predicate *vdi_predicate_ref(struct vdi_predicate *predicate);
 struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate);
 

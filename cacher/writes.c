@@ -196,6 +196,7 @@ vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	vd_status	 status;
 
 	VDI_REQUIRE(cacher, reterr);
+	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
 	status = wait_for(&call, vd_cacher_update(cacher, namespace_name, name, true, NULL, put_value, came, &call), reterr);
 	if (status == VD_OK && ret_object)
@@ -212,6 +213,7 @@ vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namesp
 	vd_status	 status;
 
 	VDI_REQUIRE(cacher, reterr);
+	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
 	status = wait_for(&call, vd_cacher_delete(cacher, namespace_name, name, NULL, NULL, came, &call), reterr);
 	vd_object_unref(call.object);

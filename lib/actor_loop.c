@@ -25,6 +25,7 @@
 #include "metrics.h"
 #include "thread.h"
 #include "timer.h"
+#include "wait.h"
 
 #define ROUND_MAX 256
 
@@ -234,12 +235,17 @@ static void end_actor(struct loop_actor *actor)
 /* Returns the actor when it must be queued again. */
 static struct loop_actor *run_actor(struct loop_actor *actor)
 {
+	const char *outer = vdi_wait_enter_handler(actor->options.name);
+
 	if (!vdi_actor_state_start(&actor->state)) {
 		end_actor(actor);
-		return NULL;
+		actor = NULL;
+	} else {
+		actor->options.run(actor->options.arg);
+		actor = vdi_actor_state_finish(&actor->state) ? actor : NULL;
 	}
-	actor->options.run(actor->options.arg);
-	return vdi_actor_state_finish(&actor->state) ? actor : NULL;
+	vdi_wait_leave_handler(outer);
+	return actor;
 }
 
 static void arm_timer(struct vdi_loop *loop, vd_mono due)

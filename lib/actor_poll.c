@@ -13,6 +13,8 @@
 #include "env.h"
 #include "lock.h"
 #include "timer.h"
+#include "usage.h"
+#include "wait.h"
 
 struct poll_actor {
 	struct vd_actor		actor;
@@ -37,6 +39,8 @@ struct vd_poller {
 	int		     timer_fd;
 	struct vd_runner     runner;
 	_Atomic int64_t	     actors_open;
+	_Atomic(const char *) served_by; /* the thread that ran it last; before, the one that made it */
+	struct vdi_usage     usage;
 
 	/* Under lock. */
 	struct vdi_lock	      lock; /* VDI_LOCK_LOOP */
@@ -47,6 +51,9 @@ struct vd_poller {
 	bool		      is_running;   /* will look at queue and timers before it returns */
 	vd_mono		      timer_fd_due; /* what it is set to */
 };
+
+/* Its address tells threads apart. */
+static __thread const char this_thread;
 
 static void push_locked(struct vd_poller *poller, struct poll_actor *actor)
 {
@@ -144,11 +151,14 @@ static void poll_actor_close(struct vd_actor *base, void (*done)(void *arg), voi
 		enqueue(actor);
 }
 
+static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor);
+
+static const struct vd_runner_ops poll_ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer, poll_actor_close };
+
 static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
 {
-	static const struct vd_runner_ops ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer, poll_actor_close };
-	struct vd_poller		 *poller = runner;
-	struct poll_actor		 *actor;
+	struct vd_poller  *poller = runner;
+	struct poll_actor *actor;
 
 	/* What blocks has no business on the caller's thread. */
 	if (options->blocking)
@@ -156,7 +166,7 @@ static vd_status poll_actor_new(void *runner, const struct vd_actor_options *opt
 	actor = VDI_NEW(struct poll_actor);
 	if (actor == NULL)
 		return VD_NOMEM;
-	actor->actor.ops = &ops;
+	actor->actor.ops = &poll_ops;
 	actor->poller = poller;
 	actor->options = *options;
 	atomic_init(&actor->state, 0);
@@ -181,12 +191,17 @@ static void end_actor(struct poll_actor *actor)
 /* Returns the actor when it must be queued again. */
 static struct poll_actor *run_actor(struct poll_actor *actor)
 {
+	const char *outer = vdi_wait_enter_handler(actor->options.name);
+
 	if (!vdi_actor_state_start(&actor->state)) {
 		end_actor(actor);
-		return NULL;
+		actor = NULL;
+	} else {
+		actor->options.run(actor->options.arg);
+		actor = vdi_actor_state_finish(&actor->state) ? actor : NULL;
 	}
-	actor->options.run(actor->options.arg);
-	return vdi_actor_state_finish(&actor->state) ? actor : NULL;
+	vdi_wait_leave_handler(outer);
+	return actor;
 }
 
 /* ---- The poller ---- */
@@ -213,7 +228,9 @@ size_t vd_poller_run(struct vd_poller *poller)
 	size_t		   count;
 
 	vdi_lock_acquire(&poller->lock);
-	VDI_CHECK(!poller->is_running);
+	if (poller->is_running)
+		vdi_misuse("vd_poller_run: the poller is running already: not inside a callback, and on one thread at a time");
+	atomic_store(&poller->served_by, &this_thread);
 	poller->is_running = true;
 	for (count = 0; count < VDI_POLLER_ROUND_MAX; count++) {
 		fire_timers_locked(poller);
@@ -234,6 +251,7 @@ size_t vd_poller_run(struct vd_poller *poller)
 
 static void free_poller(struct vd_poller *poller)
 {
+	vdi_usage_end(&poller->usage);
 	if (poller->poll_fd >= 0)
 		close(poller->poll_fd);
 	if (poller->event_fd >= 0)
@@ -253,8 +271,7 @@ static bool add_fd(struct vd_poller *poller, int fd)
 
 vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller)
 {
-	static const struct vd_runner_ops ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer, poll_actor_close };
-	struct vd_poller		 *poller;
+	struct vd_poller *poller;
 
 	VDI_REQUIRE(env, NULL);
 	VDI_REQUIRE(ret_poller, NULL);
@@ -264,7 +281,9 @@ vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller)
 	if (poller == NULL)
 		return VD_NOMEM;
 	poller->env = env;
-	poller->runner = (struct vd_runner) { &ops, poller };
+	poller->runner = (struct vd_runner) { &poll_ops, poller };
+	atomic_init(&poller->served_by, &this_thread);
+	poller->usage = (struct vdi_usage) { .kind = "poller", .closed_by = "vd_poller_free", .env = env };
 	poller->timer_fd_due = VD_NEVER;
 	vdi_lock_init(&poller->lock, VDI_LOCK_LOOP);
 	poller->poll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -274,8 +293,14 @@ vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller)
 		free_poller(poller);
 		return VD_IO;
 	}
+	vdi_usage_begin(&poller->usage);
 	*ret_poller = poller;
 	return VD_OK;
+}
+
+bool vdi_poller_serves_here(const struct vd_runner *runner)
+{
+	return runner && runner->ops == &poll_ops && atomic_load(&((struct vd_poller *) runner->runner)->served_by) == &this_thread;
 }
 
 int vd_poller_fd(const struct vd_poller *poller)
@@ -294,8 +319,12 @@ struct vd_poller *vd_poller_free(struct vd_poller *poller)
 
 	if (poller == NULL)
 		return NULL;
-	VDI_CHECK(atomic_load(&poller->actors_open) == 0);
 	vdi_lock_acquire(&poller->lock);
+	if (poller->is_running)
+		vdi_misuse("vd_poller_free: the poller is running: not inside a callback");
+	if (atomic_load(&poller->actors_open))
+		vdi_misuse("vd_poller_free: watchers, informers and actors that are open on it: %lld; close them, and run the poller until their done was told",
+			   (long long) atomic_load(&poller->actors_open));
 	while ((actor = pop_locked(poller)) != NULL) {
 		vdi_lock_release(&poller->lock);
 		VDI_CHECK(run_actor(actor) == NULL); /* only closing ones are left */

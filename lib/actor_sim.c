@@ -10,6 +10,7 @@
 #include "env.h"
 #include "preempt_sim.h"
 #include "timer.h"
+#include "wait.h"
 
 #define MONO_START_S 1000
 #define WALL_START_S INT64_C(1704067200) /* 2024-01-01 */
@@ -193,6 +194,7 @@ static void note_step(struct vdi_sim *sim, const struct sim_actor *actor)
 static void run_turn(void *arg)
 {
 	struct sim_actor *actor = arg;
+	const char	 *outer = vdi_wait_enter_handler(actor->options.name);
 
 	if (!vdi_actor_state_start(&actor->state)) {
 		end_actor(actor);
@@ -201,6 +203,7 @@ static void run_turn(void *arg)
 		if (vdi_actor_state_finish(&actor->state))
 			make_ready(actor);
 	}
+	vdi_wait_leave_handler(outer);
 }
 
 static void pass_step(struct vdi_sim *sim)
@@ -404,7 +407,8 @@ static void sim_free(void *runner)
 {
 	struct vdi_sim *sim = runner;
 
-	VDI_CHECK(sim->actors_open == 0);
+	if (sim->actors_open)
+		vdi_misuse("vd_env_free: actors that are open: %zu; closed by vd_actor_close", sim->actors_open);
 	if (sim->preempt)
 		vdi_preempt_sim_hold(sim->preempt, true); /* no stall lasts longer */
 	while (step(sim))

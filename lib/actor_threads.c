@@ -27,6 +27,7 @@
 #include "lock.h"
 #include "thread.h"
 #include "timer.h"
+#include "wait.h"
 
 struct pool;
 
@@ -76,6 +77,7 @@ struct blocking_actor {
 struct blocking_thread {
 	struct blocking_actor  *actor;
 	struct pool	       *pool;
+	const char	       *name;
 	struct vdi_thread	thread;
 	struct blocking_thread *next;
 	bool			is_ended; /* joining will not wait long */
@@ -265,12 +267,17 @@ static void end_actor(struct pool_actor *actor)
 /* Returns the actor when it must be queued again. */
 static struct pool_actor *run_actor(struct pool_actor *actor)
 {
+	const char *outer = vdi_wait_enter_handler(actor->options.name);
+
 	if (!vdi_actor_state_start(&actor->state)) {
 		end_actor(actor);
-		return NULL;
+		actor = NULL;
+	} else {
+		actor->options.run(actor->options.arg);
+		actor = vdi_actor_state_finish(&actor->state) ? actor : NULL;
 	}
-	actor->options.run(actor->options.arg);
-	return vdi_actor_state_finish(&actor->state) ? actor : NULL;
+	vdi_wait_leave_handler(outer);
+	return actor;
 }
 
 static void *run_worker(void *arg)
@@ -446,6 +453,7 @@ static void *run_blocking(void *arg)
 	vdi_condition_fini(&actor->changed);
 	vdi_lock_fini(&actor->lock);
 	vdi_free(actor);
+	(void) vdi_wait_enter_handler(thread->name); /* the env waits for this thread */
 	if (done)
 		done(done_arg);
 
@@ -540,6 +548,7 @@ static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_opt
 	vdi_lock_init(&actor->lock, VDI_LOCK_ACTOR);
 	vdi_condition_init(&actor->changed);
 	thread->actor = actor;
+	thread->name = options->name;
 	thread->pool = pool;
 	status = vdi_thread_start(&thread->thread, options->name, run_blocking, thread);
 	if (status != VD_OK) {
@@ -612,7 +621,8 @@ void vdi_actor_threads_free(void *runner)
 {
 	struct pool *pool = runner;
 
-	VDI_CHECK(atomic_load(&pool->actors_open) == 0);
+	if (atomic_load(&pool->actors_open))
+		vdi_misuse("vd_env_free: actors that are open: %lld; closed by vd_actor_close", (long long) atomic_load(&pool->actors_open));
 	reap_blocking(pool, true);
 	stop(pool, pool->worker_count);
 }

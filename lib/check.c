@@ -1,5 +1,6 @@
 /* Where a failed check ends: place and condition, the locks this thread holds, and the last facts of its trace. Writes with plain
  * write(2) and uses no heap: the heap may be what broke. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,6 +21,22 @@ static void write_trace_line(void *arg, const char *text, size_t size)
 {
 	write_text(arg, "vedette: trace: ", 16);
 	write_text(arg, text, size);
+}
+
+void vdi_misuse(const char *format, ...)
+{
+	char	text[1400];
+	int	length;
+	va_list arguments;
+
+	va_start(arguments, format);
+	length = vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	write_text(NULL, "vedette: misuse: ", 17);
+	write_text(NULL, text, length < 0 ? 0 : VDI_MIN((size_t) length, sizeof text - 1));
+	write_text(NULL, "\n", 1);
+	vdi_trace_dump(write_trace_line, NULL);
+	abort();
 }
 
 void vdi_panic(const char *file, int line, const char *condition, const char *why)

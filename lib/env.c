@@ -9,6 +9,8 @@
 #include "lock.h"
 #include "metrics.h"
 #include "thread.h"
+#include "usage.h"
+#include "wait.h"
 
 #define THREADS_DEFAULT_MAX 8
 #define THREADS_MAX 1024
@@ -81,6 +83,8 @@ struct vd_env *vd_env_free(struct vd_env *env)
 {
 	if (env == NULL)
 		return NULL;
+	vdi_wait_check_close("vd_env_free", "a thread of your own");
+	vdi_usage_check_env("vd_env_free", env);
 	if (env->runner_free)
 		env->runner_free(env->runner.runner);
 	vdi_metric_release(env->suppressed);

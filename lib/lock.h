@@ -62,6 +62,8 @@ struct vdi_lock {
 	enum vdi_lock_name name;
 };
 
+/* For locks of static storage. */
+#define VDI_LOCK_STATIC(lock_name) { PTHREAD_MUTEX_INITIALIZER, lock_name }
 void vdi_lock_init(struct vdi_lock *lock, enum vdi_lock_name name);
 void vdi_lock_fini(struct vdi_lock *lock);
 void vdi_lock_acquire(struct vdi_lock *lock);

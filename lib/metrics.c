@@ -61,6 +61,7 @@ static const struct family families[] = {
 };
 
 struct vdi_metrics {
+	_Atomic uint32_t	      references; /* the env, and lists that may be freed after it */
 	struct vdi_lock		      collector_lock;
 	struct vdi_metrics_collector *collectors; /* under collector_lock */
 
@@ -86,6 +87,7 @@ vd_status vdi_metrics_new(struct vdi_metrics **ret_registry)
 		vdi_free(registry);
 		return VD_NOMEM;
 	}
+	atomic_init(&registry->references, 1);
 	for (size_t i = 0; i < VDI_METRIC_COUNT; i++)
 		registry->last[i] = &registry->first[i];
 	vdi_lock_init(&registry->collector_lock, VDI_LOCK_COLLECTORS);
@@ -99,6 +101,19 @@ struct vdi_metrics *vdi_metrics_free(struct vdi_metrics *registry)
 	if (registry == NULL)
 		return NULL;
 	VDI_CHECK(registry->collectors == NULL);
+	return vdi_metrics_unref(registry);
+}
+
+struct vdi_metrics *vdi_metrics_ref(struct vdi_metrics *registry)
+{
+	atomic_fetch_add_explicit(&registry->references, 1, memory_order_relaxed);
+	return registry;
+}
+
+struct vdi_metrics *vdi_metrics_unref(struct vdi_metrics *registry)
+{
+	if (registry == NULL || atomic_fetch_sub_explicit(&registry->references, 1, memory_order_acq_rel) != 1)
+		return NULL;
 	for (size_t i = 0; i < VDI_METRIC_COUNT; i++)
 		for (struct vdi_metric *metric = registry->first[i], *next; metric; metric = next) {
 			next = metric->next;

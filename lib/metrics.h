@@ -43,6 +43,9 @@ struct vdi_metric {
 VDI_MUST_USE vd_status vdi_metrics_new(struct vdi_metrics **ret_registry);
 /* Frees all instances too. NULL is fine; returns NULL. */
 struct vdi_metrics *vdi_metrics_free(struct vdi_metrics *registry);
+/* For what counts after the env may be gone, as lists do: the instances are freed with the last reference. NULL is fine for unref, which returns NULL. */
+struct vdi_metrics *vdi_metrics_ref(struct vdi_metrics *registry);
+struct vdi_metrics *vdi_metrics_unref(struct vdi_metrics *registry);
 
 /* Finds or makes the instance with these label values, in the order of metrics.def (copied; NULL counts as ""). The caller becomes
  * one of its users. VD_NOMEM; VD_FULL beyond VDI_METRIC_INSTANCES_MAX; VD_TOO_BIG when the values exceed 64 KiB. */

@@ -75,6 +75,7 @@ uint64_t vdi_preempt_sim_draw(struct vdi_preempt_sim *preempt, uint64_t bound)
 static void switch_to(struct vdi_preempt_sim *preempt, struct context *to)
 {
 	struct context *from = preempt->current;
+	const char     *handler = vdi_wait_enter_handler(NULL); /* it is from's, until that goes on */
 
 	preempt->hash = (preempt->hash ^ (uint64_t) (to - preempt->contexts)) * UINT64_C(0x100000001b3);
 	from->held = *vdi_lock_held();
@@ -82,6 +83,7 @@ static void switch_to(struct vdi_preempt_sim *preempt, struct context *to)
 	from->round = vdi_wait_round_swap(to->round);
 	preempt->current = to;
 	vdi_fiber_switch(from->fiber, to->fiber);
+	vdi_wait_leave_handler(handler);
 }
 
 static void run_fiber(void *arg)

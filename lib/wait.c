@@ -183,6 +183,42 @@ void vdi_wait_wait(struct vdi_wait *wait)
 	VDI_CHECK(vdi_wait_until(wait, VD_NEVER));
 }
 
+/* ---- Threads that serve others ---- */
+
+/* The actor whose handler, or whose done, this thread is in. */
+static __thread const char *current_handler;
+
+const char *vdi_wait_enter_handler(const char *actor)
+{
+	const char *outer = current_handler;
+
+	current_handler = actor;
+	return outer;
+}
+
+void vdi_wait_leave_handler(const char *outer)
+{
+	current_handler = outer;
+}
+
+vd_status vdi_wait_check(const struct vd_env *env, const char *call, struct vd_error *reterr)
+{
+	static const char format[] = "%s: this thread runs the handler of an actor (%s) and may be the one that would have to answer: use the call with a callback, "
+				     "or a thread of your own";
+
+	if (current_handler == NULL)
+		return VD_OK;
+	if (reterr == NULL)
+		vdi_log(env, VD_LOG_ERROR, "misuse", format, call, current_handler);
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT, format, call, current_handler);
+}
+
+void vdi_wait_check_close(const char *call, const char *instead)
+{
+	if (current_handler)
+		vdi_misuse("%s: this thread runs the handler of an actor (%s) and may be the one that would have to answer: use %s", call, current_handler, instead);
+}
+
 void vdi_wait_for_actor_close(const struct vd_env *env, struct vd_actor *actor)
 {
 	struct vdi_wait wait;

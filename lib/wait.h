@@ -52,6 +52,18 @@ void vdi_wait_wait(struct vdi_wait *wait);
 VDI_MUST_USE bool vdi_wait_until(struct vdi_wait *wait, vd_mono due);
 bool		  vdi_wait_is_done(struct vdi_wait *wait);
 
+/* ---- Threads that serve others ---- */
+
+/* Around each run of an actor by its runner: meanwhile the thread is refused by the checks below. leave takes what enter returned. Threads of blocking actors serve nobody,
+ * unless the handler says so itself. */
+const char *vdi_wait_enter_handler(const char *actor);
+void	    vdi_wait_leave_handler(const char *outer);
+/* For public calls that wait: VD_INVALID_ARGUMENT inside an actor's handler, whose thread may be the one that would have to answer. The sentence is logged where reterr is
+ * NULL. */
+VDI_MUST_USE vd_status vdi_wait_check(const struct vd_env *env, const char *call, struct vd_error *reterr);
+/* For those that return no status: stops the program. */
+void vdi_wait_check_close(const char *call, const char *instead);
+
 /* Closes the actor and waits until it is gone. Not from a handler. NULL is fine. */
 void vdi_wait_for_actor_close(const struct vd_env *env, struct vd_actor *actor);
 

@@ -8,6 +8,7 @@
 
 #include "mvcc_import.h"
 #include "mvcc_replay.h"
+#include "wait.h"
 
 #define STEPS_PER_RUN 256
 /* Transactions that pass between the cut and the compaction of a "compact" fault: a watch that had seen everything is then behind it (E-335). */
@@ -583,6 +584,7 @@ vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeo
 	bool			 signalled = true;
 
 	VDI_REQUIRE(player, reterr);
+	VDI_TRY(vdi_wait_check(player->env, __func__, reterr));
 	vdi_wait_init(&waiter.wait, player->env);
 	vdi_lock_acquire(&player->lock);
 	if (is_satisfied_locked(player, revision))
@@ -758,6 +760,8 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 		vdi_player_unref(player);
 		return status;
 	}
+	player->usage = (struct vdi_usage) { .kind = "player", .closed_by = "vd_player_close", .env = env };
+	vdi_usage_begin(&player->usage);
 	vd_actor_wake(player->actor);
 	*ret_player = player;
 	return VD_OK;
@@ -784,6 +788,7 @@ static void on_inner_closed(void *arg)
 	void (*done)(void *arg) = player->close_done;
 	void *done_arg = player->close_done_arg;
 
+	vdi_usage_end(&player->usage);
 	vdi_player_unref(player);
 	if (done)
 		done(done_arg);
@@ -811,8 +816,10 @@ void vd_player_close(struct vd_player *player, void (*done)(void *arg), void *ar
 			done(arg);
 		return;
 	}
+	vdi_usage_check("vd_player_close", &player->store);
+	if (atomic_exchange(&player->usage.is_closing, true))
+		vdi_misuse("vd_player_close: the player is closing already");
 	vdi_lock_acquire(&player->lock);
-	VDI_CHECK(!player->is_closing);
 	player->is_closing = true;
 	player->close_done = done;
 	player->close_done_arg = arg;
@@ -826,6 +833,7 @@ struct vd_player *vd_player_close_wait(struct vd_player *player)
 	struct vdi_wait wait;
 
 	if (player) {
+		vdi_wait_check_close(__func__, "vd_player_close");
 		vdi_wait_init(&wait, player->env);
 		vd_player_close(player, vdi_wait_signal_arg, &wait);
 		vdi_wait_wait(&wait);

@@ -19,6 +19,7 @@
 #include "log_steps.h"
 #include "rand.h"
 #include "timer.h"
+#include "usage.h"
 #include "wait.h"
 
 /* Transactions submitted and not yet applied. */
@@ -81,6 +82,7 @@ struct vd_player {
 	struct vd_store	    *inner;
 	struct vd_actor	    *actor;
 	struct vd_actor	    *clock;
+	struct vdi_usage     usage;
 	bool		     writable;
 	bool		     strict;
 	uint32_t	     lead_max;

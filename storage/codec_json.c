@@ -17,6 +17,7 @@
 #include "json_text.h"
 #include "k8s_proto.h"
 #include "object.h"
+#include "usage.h"
 
 #define IDLE_SCRATCH 16
 /* Objects that were made ahead and not yet asked for: place by revision, so that those of neighbouring revisions do not meet. */
@@ -417,7 +418,9 @@ vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_cou
 
 struct vd_codec *vd_codec_free(struct vd_codec *codec)
 {
-	if (codec)
+	if (codec) {
+		vdi_usage_check("vd_codec_free", codec);
 		codec->ops->free(codec);
+	}
 	return NULL;
 }

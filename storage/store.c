@@ -1,6 +1,8 @@
 /* The checked front of vedette/store.h: arguments are looked at here once (store_check.c), then the implementation is called. */
 #include "store.h"
 
+#include "usage.h"
+
 /* An operation that a store need not offer. */
 #define HAS(store, operation) ((store)->ops->size > offsetof(struct vd_store_ops, operation) && (store)->ops->operation)
 
@@ -106,10 +108,12 @@ vd_status vd_store_status_get(struct vd_store *store, struct vd_store_status *re
 
 void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 {
-	if (store)
+	if (store) {
+		vdi_usage_check("vd_store_close", store);
 		store->ops->close(store, done, arg);
-	else if (done)
+	} else if (done) {
 		done(arg);
+	}
 }
 
 vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)

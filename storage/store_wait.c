@@ -50,6 +50,7 @@ vd_status vd_store_get_wait(struct vd_store *store, struct vd_bytes key, struct 
 
 	VDI_REQUIRE(store, reterr);
 	VDI_REQUIRE(ret_kv, reterr);
+	VDI_TRY(vdi_wait_check(store->env, __func__, reterr));
 	vdi_wait_init(&waiter.wait, store->env);
 	VDI_TRY(waiter_end(&waiter, vd_store_range(store, &request, got_range, &waiter), reterr));
 	if (waiter.kv == NULL)
@@ -75,6 +76,7 @@ static vd_status write_one(struct vd_store *store, const struct vd_op *op, struc
 
 	if (store == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "write: the store is missing");
+	VDI_TRY(vdi_wait_check(store->env, op->kind == VD_OP_PUT ? "vd_store_put_wait" : "vd_store_delete_wait", reterr));
 	vdi_wait_init_chained(&waiter->wait, store->env);
 	return waiter_end(waiter, vd_store_txn(store, &request, got_txn, waiter), reterr);
 }
@@ -110,6 +112,7 @@ struct vd_store *vd_store_close_wait(struct vd_store *store)
 
 	if (store == NULL)
 		return NULL;
+	vdi_wait_check_close(__func__, "vd_store_close");
 	vdi_wait_init(&wait, store->env);
 	vd_store_close(store, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);

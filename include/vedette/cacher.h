@@ -5,7 +5,7 @@
  * allow. Writes pass through to the store. Mirrors kubernetes/apiserver pkg/storage/cacher (R-401..R-564) and its delegator
  * (R-580..R-589).
  *
- * All functions may be called from any thread; those named _wait block and must not be called from an actor's handler. Callbacks follow
+ * All functions may be called from any thread; those named _wait block and are refused in an actor's handler (vedette/env.h). Callbacks follow
  * the rule of vedette/store.h: an error returned means no callback; VD_OK means exactly one, perhaps before the call returns.
  *
  * Names are checked: an object of a namespaced resource needs a namespace, one of a cluster-scoped resource has none (a namespace equal to the name is
@@ -41,7 +41,7 @@ struct vd_cacher_options {
 	const char	*group;		/* API group, "" for core; copied; NULL: "" */
 	const char	*key_prefix;	/* "/registry/pods/": starts and ends with '/', more than "/"; copied */
 	bool		 cluster_scoped; /* keys are prefix + name; else prefix + namespace + "/" + name */
-	struct vd_codec *codec;		/* lent: outlives the cacher; a list index for the trigger, and for its other fields while lists ask for them */
+	struct vd_codec *codec;		/* lent: outlives the cacher, else vd_codec_free stops the program; a list index for the trigger, and for its other fields while lists ask for them */
 	const char	*trigger;	/* a declared field with one watcher index, or NULL; copied. Other fields and labels are indexed too */
 	int64_t		 history_bytes;	 /* budget of the history; default 64 MiB */
 	vd_dur		 history_window; /* how long events stay resumable at least, within the budget; default 75 s, the minimum */
@@ -61,10 +61,12 @@ struct vd_cacher_options {
 			VD_ON_INCONSISTENCY_REPORT                                                                               \
 	}
 
-/* Returns at once; the cacher starts to fill itself. VD_INVALID_ARGUMENT with a sentence, VD_NOMEM. store outlives the cacher. */
+/* Returns at once; the cacher starts to fill itself. VD_INVALID_ARGUMENT with a sentence, VD_NOMEM. store outlives the cacher, until done of
+ * vd_cacher_close: else vd_store_close stops the program and names it. */
 VD_API VD_MUST_USE vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const struct vd_cacher_options *options,
 					   struct vd_cacher **ret_cacher, struct vd_error *reterr);
-/* Ends all watches (VD_CLOSED), answers what waits, frees. done (may be NULL) when it is gone. */
+/* Ends all watches (VD_CLOSED), answers what waits, frees. done (may be NULL) when it is gone. Once: a second call stops the program. The close_wait form stops the
+ * program where it would never return: in a handler, and on the thread of a poller on which watchers are open. Watchers stay valid until they are closed. */
 VD_API void		 vd_cacher_close(struct vd_cacher *cacher, void (*done)(void *arg), void *arg);
 VD_API struct vd_cacher *vd_cacher_close_wait(struct vd_cacher *cacher);
 
@@ -107,7 +109,7 @@ struct vd_list_options {
 			{ 0, 0 }, { 0, 0 }                                                                                                 \
 	}
 
-/* A list is a snapshot, walked lazily and without locks; one owner, one thread at a time. Key order. */
+/* A list is a snapshot, walked lazily and without locks; one owner, one thread at a time. Key order. It may outlive cacher, store, codec and env. */
 struct vd_list;
 
 /* list is the receiver's to free when status is VD_OK, else NULL. */

@@ -83,7 +83,7 @@ struct vd_field_spec {
  * VD_UNDECODABLE and say so. Copies the specs. */
 VD_API VD_MUST_USE vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_count, struct vd_codec **ret_codec,
 					       struct vd_error *reterr);
-/* Everything that uses the codec must be gone. NULL is fine; returns NULL. */
+/* All cachers that use the codec must be gone: else the program stops with a message that names them. NULL is fine; returns NULL. */
 VD_API struct vd_codec *vd_codec_free(struct vd_codec *codec);
 
 /* ---- Objects: one decoded header over shared bytes. Immutable, reference counted, any thread. ---- */

@@ -9,6 +9,10 @@
  *   vdi_env_new_sim()     simulated clock, one thread, seeded order     (lib/actor_sim.h; tests)
  *
  * Actors take the place that goroutines have upstream: a handler that never waits, run on one thread at a time.
+ *
+ * Calls that block, those named _wait and those that say so, may need the very thread that a handler occupies. Inside the handler of an actor (but for a blocking one), and
+ * inside callbacks that come on such a thread, they return VD_INVALID_ARGUMENT with a sentence; those without a reterr log it. Those that return no status, such as
+ * vd_cacher_close_wait, stop the program with it. Handlers on a runner of the embedder's own are not recognised.
  */
 #ifndef VEDETTE_ENV_H
 #define VEDETTE_ENV_H
@@ -66,7 +70,7 @@ struct vd_actor_options {
 	const char *name;	   /* lent for ever: a literal */
 	void (*run)(void *arg);	   /* the handler; see below */
 	void *arg;
-	bool  blocking;		   /* the handler blocks in system calls (fdatasync): it gets a thread of its own */
+	bool  blocking;		   /* the handler blocks in system calls (fdatasync), or in calls named _wait: it gets a thread of its own */
 };
 
 /* What a pool of threads, an event loop or the simulator must offer. An embedder may bring its own.
@@ -122,7 +126,9 @@ struct vd_env_options {
 
 /* options may be NULL. VD_NOMEM, VD_IO (no threads). */
 VD_API VD_MUST_USE vd_status vd_env_new_threads(const struct vd_env_options *options, struct vd_env **ret_env);
-/* Everything built with env must be closed before. Blocks until its threads have ended. NULL is fine; returns NULL. */
+/* Everything built with env must be closed before, watchers too: else the program stops with a message that names what is open and the call that closes it. What is closing
+ * need not have told its done. Lists, changes, objects and records may be freed later. Blocks until its threads have ended; not from a handler (the program stops).
+ * NULL is fine; returns NULL. */
 VD_API struct vd_env *vd_env_free(struct vd_env *env);
 
 /* Any thread; never block. */

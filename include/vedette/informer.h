@@ -69,7 +69,8 @@ VD_API VD_MUST_USE vd_status vd_informer_add_handler(struct vd_informer *informe
 /* No call of it begins after done (may be NULL) was called; from inside one of its own calls: none after this returned. Not after vd_informer_close. */
 VD_API void vd_informer_remove_handler(struct vd_informer *informer, struct vd_informer_registration *registration, void (*done)(void *arg),
 				       void *arg);
-/* Waits until the initial state is in the picture and was told to the handlers that were there. VD_TIMEOUT, VD_CLOSED. */
+/* Waits until the initial state is in the picture and was told to the handlers that were there. VD_TIMEOUT, VD_CLOSED;
+ * VD_INVALID_ARGUMENT in an actor's handler, and on the thread that serves the poller of this informer (vedette/poller.h). */
 VD_API VD_MUST_USE vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout);
 
 /* ---- The picture, as the handlers last saw it ---- */
@@ -86,7 +87,7 @@ VD_API size_t vd_informer_visit(struct vd_informer *informer, vd_object_visit_fn
 /* The same for the objects that have the value in the index. 0 for an index that there is none of. */
 VD_API size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value, vd_object_visit_fn visit, void *arg);
 
-/* Handlers are not called after done (may be NULL) was. */
+/* Handlers are not called after done (may be NULL) was. Once: a second call stops the program, as does the close_wait form where synced_wait is refused. */
 VD_API void		   vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), void *arg);
 VD_API struct vd_informer *vd_informer_close_wait(struct vd_informer *informer);
 

@@ -25,9 +25,10 @@ VD_API VD_MUST_USE vd_status vd_poller_new(const struct vd_env *env, struct vd_p
 /* Readable while vd_poller_run has something to do, timers included. Owned by the poller; wait for readability only. */
 VD_API int		       vd_poller_fd(const struct vd_poller *poller);
 VD_API const struct vd_runner *vd_poller_runner(const struct vd_poller *poller);
-/* Runs what is ready, a bounded number of actors, and returns how many ran. Never blocks. One thread at a time; not from inside a callback. */
+/* Runs what is ready, a bounded number of actors, and returns how many ran. Never blocks. One thread at a time; not from inside a callback (the program
+ * stops). A thread serves a poller when it was the last to run it, or has made it and nobody has run it yet: there, waits for what runs on the poller are refused. */
 VD_API size_t vd_poller_run(struct vd_poller *poller);
-/* What was given the runner must have been closed before, and vd_poller_run called until that was told. NULL is fine; returns NULL. */
+/* What was given the runner must have been closed before, and vd_poller_run called until that was told: else the program stops. NULL is fine; returns NULL. */
 VD_API struct vd_poller *vd_poller_free(struct vd_poller *poller);
 
 #ifdef __cplusplus

@@ -355,13 +355,14 @@ VD_API void vd_store_shut(struct vd_store *store);
 /* Appends what the store knows of itself and its peers to a JSON object: calls write, on this thread, with its members, each with a comma before it; or not at
  * all. */
 VD_API void vd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);
-/* Ends everything: outstanding calls answer VD_CLOSED or their result, watches end with VD_CLOSED. done is called when the store's memory is
+/* All cachers and servers over the store must be gone, and it is closed once: else the program stops with a message that names them.
+ * Ends everything: outstanding calls answer VD_CLOSED or their result, watches end with VD_CLOSED. done is called when the store's memory is
  * gone; watches must have been closed by then or are closed by their owners afterwards (they stay valid until closed). */
 VD_API void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg);
-/* The same, waiting. Not from an actor's handler. */
+/* The same, waiting. In an actor's handler the program stops (vedette/env.h). */
 VD_API struct vd_store *vd_store_close_wait(struct vd_store *store);
 
-/* ---- Blocking wrappers (never call them from an actor's handler) ---- */
+/* ---- Blocking wrappers (refused in an actor's handler, and in callbacks of the store: vedette/env.h) ---- */
 
 /* ret_kv is a reference of the caller's. VD_NOT_FOUND. */
 VD_API VD_MUST_USE vd_status vd_store_get_wait(struct vd_store *store, struct vd_bytes key, struct vd_kv **ret_kv, struct vd_error *reterr);

@@ -78,7 +78,8 @@ struct vd_watcher;
 /* Any thread. After deliver took less than it was offered. Coalesces. */
 VD_API void vd_watcher_resume(struct vd_watcher *watcher);
 /* Ends and frees. From the sink's own thread (deliver and ended included): no call into the sink after it returned. From another thread: one call
- * may still be under way; closed (may be NULL) is called when that is over. NULL is fine. */
+ * may still be under way; closed (may be NULL) is called when that is over. NULL is fine. Once, and before the env is freed: else the program stops, as far as that can be
+ * told. */
 VD_API void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), void *arg);
 
 /* ---- Pulling, for a watcher opened without a sink; one thread at a time ----
@@ -88,7 +89,8 @@ VD_API void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *ar
 /* VD_OK: *ret_event is lent until the next call. VD_AGAIN: nothing now. VD_INVALID_ARGUMENT: the watcher has a sink, or a pointer is NULL.
  * Any other status is final; later calls return it again. Never blocks. */
 VD_API VD_MUST_USE vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret_event);
-/* Waits at most timeout (negative: for ever) until next would not say VD_AGAIN. VD_TIMEOUT. Not from an actor's handler. */
+/* Waits at most timeout (negative: for ever) until next would not say VD_AGAIN. VD_TIMEOUT; VD_INVALID_ARGUMENT
+ * in an actor's handler. */
 VD_API VD_MUST_USE vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout);
 /* Readable (poll, epoll) while there may be something to take; vd_watcher_next clears it when it answers VD_AGAIN. Owned by the watcher; made on
  * the first call. -1 when the system has none left, and for a watcher with a sink. */

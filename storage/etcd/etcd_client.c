@@ -267,6 +267,7 @@ static void closed_gone(void *arg)
 	void (*closed)(void *) = client->closed;
 	void *closed_arg = client->closed_arg;
 
+	vdi_usage_end(&client->usage);
 	vd_blob_unref(client->gate.token);
 	vdi_lock_fini(&client->lock);
 	vdi_free(client->endpoints);
@@ -444,8 +445,9 @@ void vd_etcd_close(struct vd_etcd *client, void (*done)(void *arg), void *arg)
 			done(arg);
 		return;
 	}
+	if (atomic_exchange(&client->usage.is_closing, true))
+		vdi_misuse("vd_etcd_close: the client is closing already");
 	vdi_lock_acquire(&client->lock);
-	VDI_CHECK(!client->is_closing);
 	client->is_closing = true;
 	client->closed = done;
 	client->closed_arg = arg;
@@ -459,6 +461,7 @@ struct vd_etcd *vd_etcd_close_wait(struct vd_etcd *client)
 
 	if (client == NULL)
 		return NULL;
+	vdi_wait_check_close(__func__, "vd_etcd_close");
 	vdi_wait_init(&wait, client->env);
 	vd_etcd_close(client, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);

@@ -26,6 +26,8 @@
 VDI_MUST_USE vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *options, struct vdi_rpc_client *transport,
 				    struct vd_etcd **ret_client, struct vd_error *reterr);
 
+/* vd_etcd_open for what is closed together with something else. */
+VDI_MUST_USE vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr);
 /* What can be said about options without files or a network. */
 VDI_MUST_USE vd_status vdi_etcd_check_options(const struct vd_etcd_options *options, struct vd_error *reterr);
 

@@ -2,17 +2,16 @@
 #include <vedette/etcd.h>
 
 #include "etcd_client.h"
+#include "etcd_state.h"
 #include "rpc_client.h"
 
-vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
+vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
 {
 	struct vdi_rpc_tls	       tls;
 	struct vdi_rpc_client_options transport_options;
 	struct vdi_rpc_client	      *transport;
 	vd_status		       status;
 
-	VDI_REQUIRE(env, reterr);
-	VDI_REQUIRE(ret_client, reterr);
 	VDI_TRY(vdi_etcd_check_options(options, reterr));
 	tls = (struct vdi_rpc_tls) { options->ca_path, options->cert_path, options->key_path, options->server_name };
 	transport_options = (struct vdi_rpc_client_options) {
@@ -29,4 +28,14 @@ vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *o
 	if (status != VD_OK)
 		transport->ops->close(transport, NULL, NULL);
 	return status;
+}
+
+vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
+{
+	VDI_REQUIRE(env, reterr);
+	VDI_REQUIRE(ret_client, reterr);
+	VDI_TRY(vdi_etcd_open(env, options, ret_client, reterr));
+	(*ret_client)->usage = (struct vdi_usage) { .kind = "etcd client", .closed_by = "vd_etcd_close", .env = env };
+	vdi_usage_begin(&(*ret_client)->usage);
+	return VD_OK;
 }

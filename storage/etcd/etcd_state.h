@@ -16,6 +16,7 @@
 #include "etcd_error.h"
 #include "lock.h"
 #include "timer.h"
+#include "usage.h"
 
 struct vdi_etcd_call;
 
@@ -61,6 +62,7 @@ struct vd_etcd {
 	const struct vd_env   *env;
 	struct vdi_rpc_client *transport;
 	struct vd_actor	      *actor;
+	struct vdi_usage       usage;
 	char		      *user; /* NULL: none */
 	char		      *password;
 	bool		       has_fixed_token;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "etcd_client.h"
+
 static struct vdi_etcd_store *store_of(struct vd_store *store)
 {
 	return VDI_CONTAINER_OF(store, struct vdi_etcd_store, base);
@@ -553,6 +555,7 @@ static vd_mono ask_for_progress(struct vdi_etcd_store *store)
 
 static void free_store(struct vdi_etcd_store *store)
 {
+	vdi_usage_end(&store->usage);
 	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++) {
 		vdi_metric_release(store->calls[i]);
 		vdi_metric_release(store->call_errors[i]);
@@ -650,6 +653,8 @@ static void store_close(struct vd_store *base, void (*done)(void *arg), void *ar
 {
 	struct vdi_etcd_store *store = store_of(base);
 
+	if (atomic_exchange(&store->usage.is_closing, true))
+		vdi_misuse("vd_store_close: the store is closing already");
 	vdi_lock_acquire(&store->lock);
 	store->is_closing = true;
 	store->closed = done;
@@ -804,13 +809,17 @@ vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_stor
 	VDI_REQUIRE(options->etcd, reterr);
 	if (options->call_timeout.ns <= 0 || options->compaction_interval.ns < 0 || options->start_timeout.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the times of an etcd store must not be negative, and a call needs some");
-	VDI_TRY(vd_etcd_open(env, options->etcd, &client, reterr));
+	if (options->start_timeout.ns)
+		VDI_TRY(vdi_wait_check(env, __func__, reterr));
+	VDI_TRY(vdi_etcd_open(env, options->etcd, &client, reterr));
 	VDI_TRY(vdi_etcd_store_new(env, client, options, options->etcd->endpoints, options->etcd->endpoint_count, &store, reterr));
 	status = options->start_timeout.ns ? vdi_etcd_store_wait(store, options->start_timeout, reterr) : VD_OK;
 	if (status != VD_OK) {
 		(void) vd_store_close_wait(&store->base);
 		return status;
 	}
+	store->usage = (struct vdi_usage) { .kind = "store", .name = "etcd", .closed_by = "vd_store_close", .env = env };
+	vdi_usage_begin(&store->usage);
 	*ret_store = &store->base;
 	return VD_OK;
 }

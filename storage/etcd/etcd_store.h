@@ -18,6 +18,7 @@
 #include "env.h"
 #include "lock.h"
 #include "metrics.h"
+#include "usage.h"
 #include "wait.h"
 
 /* kubernetes/apiserver pkg/storage/etcd3/compact.go; R-171. */
@@ -152,6 +153,7 @@ struct vdi_etcd_store {
 	struct vd_etcd	       *client;
 	struct vdi_etcd_known  *known;
 	struct vd_actor	       *keeper;
+	struct vdi_usage	usage;
 	vd_dur			call_timeout;
 	struct vdi_metric      *calls[VDI_ETCD_CALL_COUNT];
 	struct vdi_metric      *call_errors[VDI_ETCD_CALL_COUNT];

@@ -31,6 +31,7 @@ static void finish(struct vdi_mvcc *mvcc)
 	void (*done)(void *arg) = mvcc->close_done;
 	void *done_arg = mvcc->close_done_arg;
 
+	vdi_usage_end(&mvcc->usage);
 	vdi_mvcc_metrics_fini(&mvcc->metrics);
 	vdi_compactor_fini(&mvcc->compactor);
 	vdi_writer_fini(&mvcc->writer);
@@ -88,6 +89,8 @@ static void mvcc_close(struct vd_store *store, void (*done)(void *arg), void *ar
 {
 	struct vdi_mvcc *mvcc = vdi_mvcc_of(store);
 
+	if (atomic_exchange(&mvcc->usage.is_closing, true))
+		vdi_misuse("vd_store_close: the store is closing already");
 	mvcc->close_done = done;
 	mvcc->close_done_arg = arg;
 	atomic_store_explicit(&mvcc->is_closing, true, memory_order_release);
@@ -481,7 +484,13 @@ static void close_persist(struct vdi_mvcc *mvcc)
 vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_store **ret_store,
 			     struct vd_error *reterr)
 {
-	return vdi_mvcc_open_tuned(env, options, NULL, ret_store, reterr);
+	struct vdi_mvcc *mvcc;
+
+	VDI_TRY(vdi_mvcc_open_tuned(env, options, NULL, ret_store, reterr));
+	mvcc = vdi_mvcc_of(*ret_store);
+	mvcc->usage = (struct vdi_usage) { .kind = "store", .closed_by = "vd_store_close", .env = env };
+	vdi_usage_begin(&mvcc->usage);
+	return VD_OK;
 }
 
 vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,

@@ -14,6 +14,7 @@
 #include "mvcc_metrics.h"
 #include "mvcc_writer.h"
 #include "persist_tuning.h"
+#include "usage.h"
 #include "watchable.h"
 
 struct vdi_mvcc {
@@ -28,6 +29,7 @@ struct vdi_mvcc {
 	_Atomic uint32_t references; /* this block: 1 for the store until it has ended, 1 for each watch */
 	_Atomic uint32_t users;	     /* calls under way, and 1 until the writer has ended; at 0 the store's memory goes */
 	atomic_bool	 is_closing;
+	struct vdi_usage usage; /* where it was opened by vd_store_open_mvcc */
 	_Atomic int64_t	 published;	  /* revision of state; never ahead of it */
 	_Atomic int64_t	 compacted;	  /* of state */
 	_Atomic int64_t	 size_bytes;	  /* status */

@@ -9,6 +9,15 @@
 
 static void writer_run(void *arg);
 
+/* Callers' callbacks run here, and what they would wait for comes from here. */
+static void writer_serve(void *arg)
+{
+	const char *outer = vdi_wait_enter_handler("mvcc writer");
+
+	writer_run(arg);
+	vdi_wait_leave_handler(outer);
+}
+
 vd_status vdi_writer_init(struct vdi_writer *writer, struct vdi_mvcc *mvcc)
 {
 	memset(writer, 0, sizeof *writer);
@@ -29,7 +38,7 @@ void vdi_writer_fini(struct vdi_writer *writer)
 
 vd_status vdi_writer_start(struct vdi_writer *writer)
 {
-	struct vd_actor_options options = { .name = "mvcc writer", .run = writer_run, .arg = writer, .blocking = true };
+	struct vd_actor_options options = { .name = "mvcc writer", .run = writer_serve, .arg = writer, .blocking = true };
 
 	return vd_actor_new(writer->mvcc->env, &options, &writer->actor);
 }
