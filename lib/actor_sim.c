@@ -227,6 +227,8 @@ static bool step_with_preemption(void *arg)
 		note_step(sim, actor);
 		vdi_preempt_sim_run(sim->preempt, run_turn, actor);
 	}
+	while (vdi_preempt_sim_is_urgent(sim->preempt) && vdi_preempt_sim_resume(sim->preempt, now_of(sim), false, &must_stop))
+		continue;
 	pass_step(sim);
 	return true;
 }

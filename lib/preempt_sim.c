@@ -300,6 +300,11 @@ bool vdi_preempt_sim_resume(struct vdi_preempt_sim *preempt, vd_mono now, bool i
 	return choice != NULL;
 }
 
+bool vdi_preempt_sim_is_urgent(const struct vdi_preempt_sim *preempt)
+{
+	return preempt->urgent != NULL;
+}
+
 void vdi_preempt_sim_run(struct vdi_preempt_sim *preempt, void (*run)(void *arg), void *arg)
 {
 	size_t i = 1;

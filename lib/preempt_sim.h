@@ -25,6 +25,8 @@ void vdi_preempt_sim_free(struct vdi_preempt_sim *preempt);
 /* Before anything else. true: a suspended context was resumed, and that was the step. *ret_must_stop: no step is possible before the driver goes on. is_idle: no handler
  * is ready, so the time of a suspension does not matter, unless it is a stall. */
 bool vdi_preempt_sim_resume(struct vdi_preempt_sim *preempt, vd_mono now, bool is_idle, bool *ret_must_stop);
+/* An atomic context waits for a lock: the step is not over before it goes on, unless the driver holds the lock. */
+bool vdi_preempt_sim_is_urgent(const struct vdi_preempt_sim *preempt);
 /* When the first stall is over; VD_NEVER: none. */
 vd_mono vdi_preempt_sim_next_due(const struct vdi_preempt_sim *preempt);
 /* Calls run(arg) on a fiber; returns when it has returned or is suspended. After vdi_preempt_sim_resume returned false. */
