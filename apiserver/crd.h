@@ -17,7 +17,8 @@ bool vdi_crd_is(const struct vdi_resource *resource);
 
 /* ---- crd_fields.c: before anything else is done with one ---- */
 
-/* Members that a CustomResourceDefinition does not have go; unknown, or NULL, hears of them. root is an object. VD_BAD_REQUEST with the place and a sentence: a
+/* Removes members that a CustomResourceDefinition does not have, whose paths unknown, or NULL, gets, and members that say nothing (null; zero where Go omits it). Schemas
+ * stay as they are. root is an object. VD_BAD_REQUEST with the place and a sentence: a
  * member of another type, where upstream cannot decode it; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_crd_check_fields(struct vdi_tree *tree, struct vdi_node *root, struct vdi_unknown_fields *unknown, struct vd_error *reterr);
 

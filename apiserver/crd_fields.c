@@ -16,6 +16,7 @@ struct field {
 	enum type	    type;
 	enum count	    count;
 	const struct field *members; /* of an object; up to one without a name */
+	bool		    omits;   /* Go's encoder leaves out a zero, "" or an empty list */
 };
 
 static const struct field owner_fields[] = {
@@ -49,8 +50,8 @@ static const struct field metadata_fields[] = {
 };
 
 static const struct field name_fields[] = {
-	{ "plural", STRING, ONE, NULL }, { "singular", STRING, ONE, NULL }, { "shortNames", STRING, LIST, NULL }, { "kind", STRING, ONE, NULL },
-	{ "listKind", STRING, ONE, NULL }, { "categories", STRING, LIST, NULL }, { 0 },
+	{ "plural", STRING, ONE, NULL }, { "singular", STRING, ONE, NULL, true }, { "shortNames", STRING, LIST, NULL, true }, { "kind", STRING, ONE, NULL },
+	{ "listKind", STRING, ONE, NULL, true }, { "categories", STRING, LIST, NULL, true }, { 0 },
 };
 
 static const struct field schema_fields[] = { { "openAPIV3Schema", OPEN, ONE, NULL }, { 0 } };
@@ -64,8 +65,8 @@ static const struct field scale_fields[] = {
 static const struct field subresource_fields[] = { { "status", OBJECT, ONE, nothing }, { "scale", OBJECT, ONE, scale_fields }, { 0 } };
 
 static const struct field column_fields[] = {
-	{ "name", STRING, ONE, NULL },	  { "type", STRING, ONE, NULL },     { "format", STRING, ONE, NULL }, { "description", STRING, ONE, NULL },
-	{ "priority", INT32, ONE, NULL }, { "jsonPath", STRING, ONE, NULL }, { 0 },
+	{ "name", STRING, ONE, NULL },	  { "type", STRING, ONE, NULL },     { "format", STRING, ONE, NULL, true }, { "description", STRING, ONE, NULL, true },
+	{ "priority", INT32, ONE, NULL, true }, { "jsonPath", STRING, ONE, NULL }, { 0 },
 };
 
 static const struct field selectable_fields[] = { { "jsonPath", STRING, ONE, NULL }, { 0 } };
@@ -74,12 +75,12 @@ static const struct field version_fields[] = {
 	{ "name", STRING, ONE, NULL },
 	{ "served", BOOLEAN, ONE, NULL },
 	{ "storage", BOOLEAN, ONE, NULL },
-	{ "deprecated", BOOLEAN, ONE, NULL },
+	{ "deprecated", BOOLEAN, ONE, NULL, true },
 	{ "deprecationWarning", STRING, ONE, NULL },
 	{ "schema", OBJECT, ONE, schema_fields },
 	{ "subresources", OBJECT, ONE, subresource_fields },
-	{ "additionalPrinterColumns", OBJECT, LIST, column_fields },
-	{ "selectableFields", OBJECT, LIST, selectable_fields },
+	{ "additionalPrinterColumns", OBJECT, LIST, column_fields, true },
+	{ "selectableFields", OBJECT, LIST, selectable_fields, true },
 	{ 0 },
 };
 
@@ -103,7 +104,7 @@ static const struct field spec_fields[] = {
 	{ "scope", STRING, ONE, NULL },
 	{ "versions", OBJECT, LIST, version_fields },
 	{ "conversion", OBJECT, ONE, conversion_fields },
-	{ "preserveUnknownFields", BOOLEAN, ONE, NULL },
+	{ "preserveUnknownFields", BOOLEAN, ONE, NULL, true },
 	{ 0 },
 };
 
@@ -239,6 +240,16 @@ static vd_status check_field(struct walk *walk, struct vdi_node *node, const str
 	return VD_OK;
 }
 
+/* As omit_empty.h has it for kinds with tables of the transcoder. */
+static bool says_nothing(const struct field *field, const struct vdi_node *node)
+{
+	if (node->kind == VDI_NODE_NULL || !field->omits)
+		return node->kind == VDI_NODE_NULL;
+	if (field->count == LIST)
+		return node->count == 0;
+	return node->kind == VDI_NODE_FALSE || (node->kind == VDI_NODE_STRING && node->text.size == 0) || vdi_tree_int_of(node, 1) == 0;
+}
+
 /* The tables are as deep as the deepest of them, and so is this. */
 static vd_status check_members(struct walk *walk, struct vdi_node *object, const struct field *fields)
 {
@@ -251,6 +262,8 @@ static vd_status check_members(struct walk *walk, struct vdi_node *object, const
 		next = member->next;
 		if (field) {
 			VDI_TRY(check_field(walk, member, field));
+			if (says_nothing(field, member))
+				(void) vdi_tree_remove(walk->tree, object, member->key);
 		} else {
 			if (walk->unknown)
 				vdi_unknown_fields_note(walk->unknown, vd_bytes_of(walk->path));

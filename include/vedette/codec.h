@@ -80,7 +80,8 @@ struct vd_field_spec {
 
 /* The Kubernetes JSON codec. Strict: invalid JSON, UTF-8, depth over 64, or an object without metadata is VD_UNDECODABLE. A value that a
  * kube-apiserver stored as protobuf is translated into JSON, for the kinds of Kubernetes' stable versions; other kinds and encrypted values are
- * VD_UNDECODABLE and say so. Copies the specs. */
+ * VD_UNDECODABLE and say so. Numbers have no bounds, as in JSON: one that fits neither int64 nor float64 (1e400) is kept as it is written. Programs that serve the
+ * objects to Go clients must refuse it when it is written, as `vedette serve` does: no Go client can read a list with it. Copies the specs. */
 VD_API VD_MUST_USE vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_count, struct vd_codec **ret_codec,
 					       struct vd_error *reterr);
 /* All cachers that use the codec must be gone: else the program stops with a message that names them. NULL is fine; returns NULL. */
