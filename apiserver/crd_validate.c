@@ -7,7 +7,7 @@
 
 #define FIELD_MAX 256
 /* Steps that compiling the schemas of all versions may take together; one that is refused counts as VDI_SCHEMA_PATTERN_MAX. */
-#define SCHEMAS_WORK_MAX (VDI_SCHEMA_WORK_MAX + 8 * VDI_SCHEMA_PATTERN_MAX)
+#define SCHEMAS_WORK_MAX (8 * VDI_SCHEMA_PATTERN_MAX)
 
 struct check {
 	struct vdi_tree	  *tree;

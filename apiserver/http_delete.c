@@ -6,6 +6,8 @@
 #include "delete_options.h"
 #include "http_write.h"
 
+#define OPTIONS_SIZE_MAX 65536 /* parsed on the loop */
+
 /* ---- One target ---- */
 
 /* On any thread. */
@@ -170,8 +172,14 @@ static bool begin(struct vdi_request *request)
 {
 	struct vd_bytes	  type = VD_BYTES_NONE;
 	bool		  protobuf;
-	struct vdi_write *write = vdi_write_begin(request, "DeleteOptions");
+	struct vdi_write *write;
 
+	if (request->body_size > OPTIONS_SIZE_MAX) {
+		vdi_http_status_set(&request->status, 413, "RequestEntityTooLarge", "Request entity too large: limit is %d", OPTIONS_SIZE_MAX);
+		vdi_request_fail(request, &request->status);
+		return false;
+	}
+	write = vdi_write_begin(request, "DeleteOptions");
 	if (write == NULL)
 		return false;
 	(void) vdi_http_header_get(&request->head, "Content-Type", &type);

@@ -21,6 +21,8 @@
 #define BATCH_OBJECTS 128
 #define BATCH_BYTES   131072
 #define TURN_BYTES    (1 << 20)
+#define READ_BYTES    (1 << 18) /* that rows of one batch are made of: the rows may be short */
+#define PRETTY_BYTES  ((size_t) 1 << 18) /* of the longest list that is indented */
 #define ENDING	      "]}\n"
 #define PARTS_MAX     (BATCH_OBJECTS * 6 + 8)
 #define PROTOBUF_BYTES	   (2 << 20)
@@ -34,6 +36,7 @@ struct list_stream {
 	struct vd_list	      *list;
 	struct vdi_request_labels labels;
 	int64_t		       sent;	/* bytes; counted when the stream has begun */
+	size_t		       read;	/* bytes of objects that the last batch was rendered from */
 	bool		       streams;
 	struct vdi_negotiated  form;
 	enum vdi_include       include;
@@ -118,7 +121,7 @@ static void render(struct list_stream *list, struct vd_object *object, struct vd
 	vdi_out_reset(&list->scratch);
 	vdi_object_write(&list->scratch, list->resource, object, vd_object_revision(object));
 	out->failed |= list->scratch.failed;
-	if (out->failed || vdi_tree_parse(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
+	if (out->failed || vdi_tree_parse_shown(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
 		out->failed = true;
 	else if (list->form.form == VDI_FORM_TABLE)
 		vdi_table_row(out, list->resource, &tree, root, vdi_out_slice(&list->scratch), list->include, list->form.v1beta1,
@@ -131,7 +134,8 @@ static void render(struct list_stream *list, struct vd_object *object, struct vd
 /* Appends rows to out until it has size_max bytes, or there are no more. */
 static void render_some(struct list_stream *list, struct vdi_out *out, size_t size_max)
 {
-	while (out->size < size_max && !out->failed) {
+	list->read = 0;
+	while (out->size < size_max && list->read < READ_BYTES && !out->failed) {
 		struct vd_object *object = next_object(list);
 
 		if (object == NULL) {
@@ -141,6 +145,7 @@ static void render_some(struct list_stream *list, struct vdi_out *out, size_t si
 		if (!list->first)
 			vdi_out_raw(out, ",");
 		list->first = false;
+		list->read += vd_kv_value(vd_object_kv(object)).size;
 		render(list, object, out);
 	}
 }
@@ -191,6 +196,7 @@ static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection
 		if (turn >= TURN_BYTES)
 			return VD_FULL;
 		VDI_TRY(next_batch(list));
+		turn += list->read;
 	}
 }
 
@@ -294,7 +300,8 @@ static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool
 	bool   all;
 
 	if (list->form.form != VDI_FORM_OBJECT) {
-		render_some(list, opening, VDI_GZIP_THRESHOLD + 1);
+		for (size_t read = 0; opening->size <= VDI_GZIP_THRESHOLD && read < TURN_BYTES && !list->ended && !opening->failed; read += list->read)
+			render_some(list, opening, VDI_GZIP_THRESHOLD + 1);
 		if (list->ended)
 			vdi_out_raw(opening, ENDING);
 		*ret_is_long = opening->size > VDI_GZIP_THRESHOLD;
@@ -412,6 +419,14 @@ static bool reply_protobuf(struct vdi_request *request, struct list_stream *list
 
 /* ---- */
 
+/* Whether the list is short enough. A list that was too long for protobuf is too long here. */
+static bool is_for_eyes(struct list_stream *list)
+{
+	bool all = false;
+
+	return list->taken_count == 0 && take_some(list, PRETTY_BYTES, &all) == VD_OK && all;
+}
+
 /* Pretty lists are for people's eyes: written whole, then indented. */
 static void reply_pretty(struct vdi_request *request, struct list_stream *list)
 {
@@ -501,10 +516,11 @@ static void listed(struct vdi_request *request)
 	}
 	if (list->form.protobuf && reply_protobuf(request, list))
 		return;
-	if (request->pretty) {
+	if (request->pretty && is_for_eyes(list)) {
 		reply_pretty(request, list);
 		return;
 	}
+	request->pretty = false;
 	write_opening(list, &opening);
 	if (vdi_request_takes_gzip(request)) {
 		opening.failed |= is_long(list, &opening, &is_to_compress) != VD_OK;

@@ -213,13 +213,16 @@ static void write_head(struct vdi_request *request, struct vdi_out *out, int cod
 		vdi_out_raw(out, "Connection: keep-alive\r\n");
 }
 
+/* Of the longest answer that is indented: its levels can make it fifty times as long. */
+#define PRETTY_BYTES ((size_t) 1 << 18)
+
 void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_out *body)
 {
 	struct vdi_out	    head = VDI_OUT_INIT, pretty = VDI_OUT_INIT;
 	struct vdi_http_connection *connection = request->connection;
 	struct vd_bytes		    content;
 
-	if (request->pretty && !body->failed && content_type && strncmp(content_type, "application/json", 16) == 0) {
+	if (request->pretty && body->size <= PRETTY_BYTES && !body->failed && content_type && strncmp(content_type, "application/json", 16) == 0) {
 		vdi_out_pretty(&pretty, vdi_out_slice(body));
 		vdi_out_fini(body);
 		*body = pretty;
@@ -331,7 +334,7 @@ static void write_form(struct vdi_request *request, struct vd_bytes text, struct
 	struct vdi_tree tree = VDI_TREE_INIT;
 	struct vdi_node	    *root;
 
-	if (vdi_tree_parse(&tree, text, &root, NULL) != VD_OK) {
+	if (vdi_tree_parse_shown(&tree, text, &root, NULL) != VD_OK) {
 		out->failed = true;
 	} else if (request->form.form == VDI_FORM_TABLE) {
 		struct vd_bytes revision = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion"));

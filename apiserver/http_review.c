@@ -166,6 +166,8 @@ static bool has_version(struct vdi_tree *tree, const struct vdi_node *root, enum
 	return version.size == 0 || vd_bytes_equal(version, vd_bytes_of(expected));
 }
 
+#define REVIEW_SIZE_MAX 65536 /* parsed on the loop */
+
 static void review_body(struct vdi_request *request, enum review review)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -225,6 +227,9 @@ bool vdi_handle_review(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 	} else if (!begin(request)) {
 		return true;
+	} else if (request->body_size > REVIEW_SIZE_MAX) {
+		vdi_http_status_set(&request->status, 413, "RequestEntityTooLarge", "Request entity too large: limit is %d", REVIEW_SIZE_MAX);
+		vdi_request_fail(request, &request->status);
 	} else if (!vdi_http_header_get(&request->head, "Content-Type", &type) || vdi_media_type_is(type, "application/json")) {
 		review_body(request, review);
 	} else if (!vdi_media_type_is(type, VDI_K8S_PROTO_TYPE)) {

@@ -261,7 +261,7 @@ static bool is_terminating(struct vdi_request *request)
 	bool		     terminating = false;
 
 	vdi_object_write(&text, NULL, request->object, vd_object_revision(request->object));
-	if (!text.failed && vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK)
+	if (!text.failed && vdi_tree_parse_shown(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK)
 		terminating = vdi_tree_find(&tree, root, "metadata.deletionTimestamp") != NULL;
 	vdi_tree_fini(&tree);
 	vdi_out_fini(&text);

@@ -739,7 +739,7 @@ vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current
 	struct vdi_tree tree = VDI_TREE_INIT;
 	struct edit_state    state = { edit, NULL, &tree, NULL, VD_BYTES_NONE };
 	struct vdi_node	    *root;
-	vd_status	     status = vdi_tree_parse(&tree, current, &root, NULL);
+	vd_status	     status = vdi_tree_parse_shown(&tree, current, &root, NULL);
 
 	if (status == VD_OK) {
 		write_scale(&state, root, out);

@@ -388,7 +388,7 @@ vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_
 		return VD_NOMEM;
 	atomic_init(&compiler.schema->users, 1);
 	status = compile(&compiler, open_api_v3_schema, place);
-	compiler.schema->work = VDI_SCHEMA_PATTERN_MAX - compiler.patterns + (VDI_SCHEMA_WORK_MAX - compiler.work);
+	compiler.schema->work = VDI_SCHEMA_PATTERN_MAX - compiler.patterns + (VDI_SCHEMA_WORK_MAX - compiler.work) / 20;
 	vdi_out_fini(&compiler.place);
 	if (status == VD_OK && faults->failed)
 		status = VD_NOMEM;

@@ -361,6 +361,8 @@ struct reader {
 	const char	     *at;
 	const char	     *end;
 	struct vd_error	     *error;
+	uint32_t	      left;	/* nodes that may still be made; children behind them are counted only */
+	bool		      is_whole; /* all may be made, as of metadata */
 };
 
 static vd_status bad(struct reader *reader, const char *what)
@@ -562,6 +564,7 @@ static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_no
 
 static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_node *object)
 {
+	bool		 is_whole = reader->is_whole;
 	struct vd_bytes	 key;
 	struct vdi_node *value;
 
@@ -574,11 +577,39 @@ static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_n
 	if (reader->at == reader->end || *reader->at != ':')
 		return bad(reader, "expected ':'");
 	reader->at++;
+	reader->is_whole |= depth == 1 && vd_bytes_equal(key, vd_bytes_of("metadata"));
 	VDI_TRY(read_value(reader, depth, &value));
+	reader->is_whole = is_whole;
 	value->key = key;
 	vdi_tree_append(object, value);
 	index_note(reader->tree, object, value);
 	return VD_OK;
+}
+
+/* Over a value, or a member, of text that was parsed before. */
+static vd_status skip(struct reader *reader)
+{
+	for (unsigned depth = 0; reader->at < reader->end; reader->at++) {
+		char c = *reader->at;
+
+		if (c == '"') {
+			for (reader->at++; reader->at < reader->end && *reader->at != '"'; reader->at++)
+				reader->at += *reader->at == '\\';
+		} else if (c == '{' || c == '[') {
+			depth++;
+		} else if ((c == ',' || c == '}' || c == ']') && depth == 0) {
+			return VD_OK;
+		} else if (c == '}' || c == ']') {
+			depth--;
+		}
+	}
+	reader->at = reader->end;
+	return bad(reader, "unexpected end of JSON input");
+}
+
+static bool is_metadata(const struct reader *reader)
+{
+	return reader->end - reader->at > 10 && memcmp(reader->at, "\"metadata\"", 10) == 0;
 }
 
 static vd_status read_children(struct reader *reader, unsigned depth, struct vdi_node *node)
@@ -596,7 +627,10 @@ static vd_status read_children(struct reader *reader, unsigned depth, struct vdi
 		return VD_OK;
 	}
 	for (;;) {
-		if (is_object) {
+		if (reader->left == 0 && !reader->is_whole && !(depth == 0 && is_metadata(reader))) {
+			VDI_TRY(skip(reader));
+			node->count++;
+		} else if (is_object) {
 			VDI_TRY(read_member(reader, depth + 1, node));
 		} else {
 			struct vdi_node *value;
@@ -628,6 +662,7 @@ static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_no
 	if (reader->at == reader->end)
 		return bad(reader, "unexpected end of JSON input");
 	*ret_node = node;
+	reader->left -= reader->left > 0;
 	switch (*reader->at) {
 	case '{':
 	case '[': return read_children(reader, depth, node);
@@ -639,9 +674,9 @@ static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_no
 	}
 }
 
-vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
+static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nodes_max, struct vdi_node **ret_root, struct vd_error *reterr)
 {
-	struct reader	 reader = { tree, text.data, text.data, (const char *) text.data + text.size, reterr };
+	struct reader	 reader = { tree, text.data, text.data, (const char *) text.data + text.size, reterr, nodes_max, nodes_max == UINT32_MAX };
 	struct vdi_node *root;
 	vd_status	 status = read_value(&reader, 0, &root);
 
@@ -655,6 +690,16 @@ vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi
 	if (status == VD_OK)
 		*ret_root = root;
 	return status;
+}
+
+vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
+{
+	return parse(tree, text, UINT32_MAX, ret_root, reterr);
+}
+
+vd_status vdi_tree_parse_shown(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
+{
+	return parse(tree, text, VDI_TREE_SHOWN_MAX, ret_root, reterr);
 }
 
 /* ---- Writing ---- */

@@ -46,6 +46,11 @@ VDI_MUST_USE bool vdi_tree_take_text(struct vdi_tree *tree, struct vd_bytes text
 /* VD_BAD_REQUEST with a sentence and the place; VD_NOMEM. Duplicate keys are refused. */
 VDI_MUST_USE vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr);
 
+/* The same for tables and metadata of an object that was stored, in a bounded number of nodes: behind the first VDI_TREE_SHOWN_MAX of them, the children that are left
+ * of each container but metadata are only counted. */
+#define VDI_TREE_SHOWN_MAX 50000
+VDI_MUST_USE vd_status vdi_tree_parse_shown(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr);
+
 /* NULL when object is NULL, no object, or has no such member. */
 struct vdi_node *vdi_tree_get(struct vdi_tree *tree, const struct vdi_node *object, struct vd_bytes key);
 /* The member path, such as "metadata.name": plain names only. */

@@ -20,6 +20,7 @@ static void run(void *arg)
 	while (vdi_queue_shared_take(&queue->queue, &work, 1))
 		work->run(work);
 	is_working = false;
+	vdi_alloc_trim(); /* trees take forty times their text */
 }
 
 vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env)

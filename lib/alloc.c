@@ -1,5 +1,6 @@
 /* How: a thin layer over the process-wide allocator. Each thread counts for itself, in a cache line of its own: one line for all, written with each allocation, went back
  * and forth between the processors. The sums are read when the program is quiet. */
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -225,6 +226,14 @@ bool vdi_shrink(void **array, size_t *capacity, size_t count, size_t element_siz
 	*array = shrunk;
 	*capacity = count;
 	return true;
+}
+
+void vdi_alloc_trim(void)
+{
+#ifdef __GLIBC__
+	if (allocator.allocate == os_allocate)
+		(void) malloc_trim(0);
+#endif
 }
 
 int64_t vdi_alloc_live(void)

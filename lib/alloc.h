@@ -37,6 +37,8 @@ bool vdi_shrink(void **array, size_t *capacity, size_t count, size_t element_siz
 
 /* Live blocks; 0 when nothing leaks. Tests compare before and after. */
 int64_t vdi_alloc_live(void);
+/* Gives memory that is free back to the operating system, as far as the allocator can: after work that needed much for a moment. Takes milliseconds. */
+void vdi_alloc_trim(void);
 /* Makes the Nth allocation from now fail (1 = the next one), and the `count - 1` that follow it, on every thread; nth 0 switches off.
  * Returns how many allocations were made since the last call. */
 uint64_t vdi_alloc_fail_nth(uint64_t nth, uint64_t count);

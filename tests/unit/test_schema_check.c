@@ -220,7 +220,7 @@ static void patterns_keys_and_defaults_are_bounded(void **state)
 	for (int i = 0; i < 20000; i++)
 		vdi_out_raw(&text, i ? ",9999" : "9999");
 	vdi_out_printf(&text, "]}}}%c", 0);
-	refused_because(&text, "properties[a].default: Forbidden: the object is too costly to validate: more than 50000000 steps");
+	refused_because(&text, "properties[a].default: Forbidden: the object is too costly to validate: more than 20000000 steps");
 	vdi_out_fini(&text);
 }
 

@@ -126,12 +126,41 @@ static void a_value_is_measured_and_its_beginning_written(void **state)
 	vdi_out_fini(&out);
 }
 
+/* What is shown of a huge object takes a bounded number of nodes: metadata is whole wherever it stands, and containers know how many children they have. */
+static void a_huge_object_is_shown_in_few_nodes(void **state)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_out	 text = VDI_OUT_INIT;
+	struct vdi_node *root;
+
+	(void) state;
+	vdi_out_raw(&text, "{\"a\":[");
+	for (int i = 0; i < 200000; i++)
+		vdi_out_raw(&text, i ? ",[1]" : "\"]},\\\"\"");
+	vdi_out_raw(&text, "],\"b\":{\"x\":[1,2]},\"metadata\":{\"name\":\"n\",\"finalizers\":[");
+	for (int i = 0; i < 60000; i++)
+		vdi_out_raw(&text, i ? ",\"f\"" : "\"f\"");
+	vdi_out_raw(&text, "]}}");
+	assert_status(vdi_tree_parse_shown(&tree, vdi_out_slice(&text), &root, NULL), VD_OK);
+	assert_int_equal(vdi_tree_find(&tree, root, "a")->count, 200000);
+	assert_int_equal(root->count, 3);
+	assert_null(vdi_tree_find(&tree, root, "b"));
+	assert_int_equal(vdi_tree_measure(&tree, vdi_tree_find(&tree, root, "metadata")).bytes, 60000 * 4 - 1 + 2 + 26);
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.name")), vd_bytes_of("n")));
+	tree.steps = 0;
+	(void) vdi_tree_measure(&tree, root);
+	assert_in_range(tree.steps, 60000, 60000 + VDI_TREE_SHOWN_MAX + 10);
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_that_collide_without_a_seed_are_found_fast),
 		cmocka_unit_test(the_seed_is_one_and_secret),
 		cmocka_unit_test(children_are_those_of_the_model),
+		cmocka_unit_test(a_huge_object_is_shown_in_few_nodes),
 		cmocka_unit_test(a_value_is_measured_and_its_beginning_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
