@@ -38,6 +38,8 @@ struct chaos_watch {
 	struct chaos_watch    *next;
 	void (*ready)(void *arg);
 	void *ready_arg;
+	struct vd_store_event *lent; /* a copy: the inner watch may be closed while the batch is in use */
+	size_t		       lent_count;
 };
 
 static struct chaos *chaos_of(struct vd_store *store)
@@ -326,11 +328,40 @@ static vd_status chaos_watch(struct vd_store *store, const struct vd_store_watch
 	return VD_OK;
 }
 
+static void drop_lent(struct chaos_watch *watch)
+{
+	for (size_t i = 0; i < watch->lent_count; i++) {
+		vd_kv_unref(watch->lent[i].kv);
+		vd_kv_unref(watch->lent[i].previous);
+	}
+	free(watch->lent);
+	watch->lent = NULL;
+	watch->lent_count = 0;
+}
+
+static void lend_copy(struct chaos_watch *watch, struct vd_store_batch *batch)
+{
+	if (batch->event_count == 0)
+		return;
+	watch->lent = malloc(batch->event_count * sizeof *watch->lent);
+	for (; watch->lent_count < batch->event_count; watch->lent_count++) {
+		const struct vd_store_event *event = &batch->events[watch->lent_count];
+
+		watch->lent[watch->lent_count] = *event;
+		(void) vd_kv_ref(event->kv);
+		if (event->previous)
+			(void) vd_kv_ref(event->previous);
+	}
+	batch->events = watch->lent;
+}
+
 static vd_status chaos_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct chaos_watch *watch = VDI_CONTAINER_OF(base, struct chaos_watch, base);
 	struct chaos	   *chaos = chaos_of(base->store);
+	vd_status	    status;
 
+	drop_lent(watch);
 	if (!watch->cut && happens(chaos, chaos->options.cut)) {
 		chaos->marks.cuts++;
 		watch->cut = true;
@@ -339,7 +370,10 @@ static vd_status chaos_watch_next(struct vd_store_watch *base, size_t event_coun
 		refused(reterr);
 		return VD_UNAVAILABLE;
 	}
-	return hide_death(chaos, vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr));
+	status = vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr);
+	if (status == VD_OK)
+		lend_copy(watch, ret_batch);
+	return hide_death(chaos, status);
 }
 
 static vd_status chaos_watch_progress(struct vd_store_watch *base)
@@ -358,6 +392,7 @@ static void chaos_watch_close(struct vd_store_watch *base)
 		place = &(*place)->next;
 	*place = watch->next;
 	vd_store_watch_close(watch->inner);
+	drop_lent(watch);
 	vd_actor_close(watch->actor, free, watch);
 }
 
