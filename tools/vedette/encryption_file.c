@@ -192,7 +192,7 @@ static vd_status read_tree(struct reading *reading, const json_t *tree)
 
 static vd_status load_resources(struct reading *reading, const char *path)
 {
-	char	 *text;
+	char	 *text = NULL;
 	size_t	  size;
 	vd_status status;
 

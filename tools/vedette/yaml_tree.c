@@ -121,7 +121,7 @@ static vd_status parse(const char *path, const char *text, size_t size, json_t *
 vd_status vdi_yaml_tree_read(const char *path, json_t **ret_tree, struct vd_error *reterr)
 {
 	size_t	  size;
-	char	 *text;
+	char	 *text = NULL;
 	vd_status status;
 
 	VDI_TRY(vdi_yaml_read_file(path, FILE_SIZE_MAX, &text, &size, reterr));
