@@ -379,7 +379,7 @@ static vd_status check_name(struct op *op, const struct vd_object *object)
 {
 	struct vd_bytes namespace_name = vd_object_namespace(object), name = vd_object_name(object);
 	char		buffer[VDI_STORAGE_KEY_MAX];
-	struct vd_bytes key;
+	struct vd_bytes key = VD_BYTES_NONE;
 
 	if (vdi_storage_key(op->storage, namespace_name, name, buffer, &key, NULL) == VD_OK && vd_bytes_equal(key, op->key))
 		return VD_OK;

@@ -193,7 +193,7 @@ static vd_status read_tree(struct reading *reading, const json_t *tree)
 static vd_status load_resources(struct reading *reading, const char *path)
 {
 	char	 *text = NULL;
-	size_t	  size;
+	size_t	  size = 0;
 	vd_status status;
 
 	if (vdi_resources_init(&reading->resources) != VD_OK)

@@ -120,7 +120,7 @@ static vd_status parse(const char *path, const char *text, size_t size, json_t *
 
 vd_status vdi_yaml_tree_read(const char *path, json_t **ret_tree, struct vd_error *reterr)
 {
-	size_t	  size;
+	size_t	  size = 0;
 	char	 *text = NULL;
 	vd_status status;
 
