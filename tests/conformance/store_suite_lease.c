@@ -282,6 +282,7 @@ static void e511_a_put_on_a_lease_that_is_over_goes_with_it(void **state)
 	assert_status(answer.status, VD_LEASE_NOT_FOUND);
 }
 
+/* rules: E-1019 */
 static void e508_leases_survive_a_restart(void **state)
 {
 	struct store_fixture *f = *state;

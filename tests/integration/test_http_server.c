@@ -181,6 +181,7 @@ static void expect(const char *method, const char *path, const char *headers, co
 
 #define CM "/api/v1/namespaces/default/configmaps"
 
+/* rules: H-332 */
 static void r660_objects_are_created_read_changed_and_deleted(void **state)
 {
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"1\"}}", 201, "\"uid\":\"");
@@ -200,6 +201,7 @@ static void r660_objects_are_created_read_changed_and_deleted(void **state)
 	expect("GET", CM "/a", "", "", 404, "\"reason\":\"NotFound\"");
 }
 
+/* rules: H-331 */
 static void r661_bad_bodies_are_refused(void **state)
 {
 	expect("POST", CM, JSON, "{", 400, "expected a string as key");

@@ -38,6 +38,7 @@ static void t050_add_modify_delete(void **state)
 		}
 }
 
+/* rules: H-418 */
 static void r552_selectors_turn_changes_into_additions_and_deletions(void **state)
 {
 	struct cacher_fixture	f;
@@ -475,7 +476,7 @@ static void t128_a_watcher_that_was_never_pulled_is_too_slow_as_well(void **stat
 	cacher_fixture_teardown(&f);
 }
 
-/* rules: R-560, T-133 */
+/* rules: R-560, T-133, W-06 */
 static void t121_nothing_is_left_of_many_watchers(void **state)
 {
 	struct cacher_fixture	f;

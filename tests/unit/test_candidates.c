@@ -117,7 +117,7 @@ static uint64_t check(struct world *world, const char *ns, const char *labels, c
 	return looked;
 }
 
-/* rules: T-136 */
+/* rules: T-136, W-02, W-11 */
 static void r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken(void **state)
 {
 	static const char *const starts[] = { "", "/registry/pods/n1/p15", "/registry/pods/n2/", "/registry/pods/zz", "/registry/" };

@@ -183,6 +183,7 @@ static void e201_e208_waits_between_attempts(void **state)
 	assert_int_equal(elapsed_over_attempts(1, 1), 0);
 }
 
+/* rules: E-1024 */
 static void e208_canceled_by_the_server_is_repeated_for_reads_only(void **state)
 {
 	struct etcd_client_fixture fixture;

@@ -417,6 +417,7 @@ static void e343_previous_is_before_a_transaction_that_makes_a_key_again(void **
 	EXPECT(test, "h4 id0 DELETE k@4(was 1@2) DELETE m@4(was 1@3) PUT k=2@4 DELETE k@4(was 1@2)");
 }
 
+/* rules: E-1007 */
 static void e336_a_backlog_comes_in_batches_of_a_thousand(void **state)
 {
 	struct watch_test *test = *state;
@@ -787,7 +788,7 @@ static void e346_a_revision_is_one_message_for_who_wants_no_fragments(void **sta
 	EXPECT(test, "nothing");
 }
 
-/* Upstream keeps what comes before Created and sends it whole; here it is cut as well. */
+/* Upstream keeps what comes before Created and sends it whole; here it is cut as well. rules: E-1008 */
 static void e347_what_waits_for_created_is_cut_too(void **state)
 {
 	struct watch_test *test = *state;

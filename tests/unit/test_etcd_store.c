@@ -77,6 +77,7 @@ static struct vd_store_status status_of(struct world *world)
 
 /* ---- The probe ---- */
 
+/* rules: T-105 */
 static void r173_versions_that_can_prove_progress(void **state)
 {
 	static const struct {
@@ -151,6 +152,7 @@ static void r173_the_probe_backs_off_from_10_ms_to_15_s(void **state)
 
 /* ---- The compactor ---- */
 
+/* rules: T-094 */
 static void r170_r171_a_lone_server_compacts_one_round_late(void **state)
 {
 	struct world *world = world_open(4, 1);
@@ -177,6 +179,7 @@ static void r170_r171_a_lone_server_compacts_one_round_late(void **state)
 	world_free(world);
 }
 
+/* rules: T-094 */
 static void r171_who_loses_a_round_adopts_and_waits(void **state)
 {
 	struct world *world = world_open(5, 1);
@@ -231,6 +234,7 @@ static void r171_a_deleted_key_starts_anew(void **state)
 	world_free(world);
 }
 
+/* rules: T-094 */
 static void r170_interval_0_only_follows_others(void **state)
 {
 	struct world		    *world = world_new(8, 1);
@@ -255,6 +259,7 @@ static void r170_interval_0_only_follows_others(void **state)
 	world_free(world);
 }
 
+/* rules: R-144 */
 static void r172_a_lost_watch_of_the_key_is_opened_again_after_a_read(void **state)
 {
 	struct world *world = world_open(9, 1);
@@ -928,6 +933,7 @@ static vd_status next_part(struct world *world, struct vd_store_stream *stream, 
 	return status;
 }
 
+/* rules: T-081 */
 static void r158_parts_come_in_order_at_one_revision(void **state)
 {
 	for (int asked = 0; asked < 2; asked++) {
@@ -991,6 +997,7 @@ static void r158_a_slow_reader_is_back_pressure(void **state)
 	world_free(world);
 }
 
+/* rules: T-080, T-105 */
 static void r158_unimplemented_is_remembered_for_ten_minutes(void **state)
 {
 	struct world		      *world = world_open(29, 1);

@@ -549,6 +549,7 @@ static void put_large(struct rpc_script_call *stream, int64_t id, vd_rev revisio
 	watch_answer(stream, &(struct watch_answer) { .id = id, .revision = revision, .events = &event, .event_count = 1 });
 }
 
+/* rules: E-1010 */
 static void e232_a_full_buffer_parks_the_watch_and_no_one_else(void **state)
 {
 	struct watch_world	      world = watch_world_new(16, BUFFER_BYTES);

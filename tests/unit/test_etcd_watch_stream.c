@@ -97,6 +97,7 @@ static int64_t wait_for_stream_us(struct watch_world *world, struct rpc_script_c
 	return vd_mono_since(vd_env_now(world->env), before).ns / 1000;
 }
 
+/* rules: E-1012 */
 static void e257_back_off_for_unavailable_and_internal(void **state)
 {
 	for (int code = VDI_RPC_INTERNAL; code <= VDI_RPC_UNAVAILABLE; code++) {
@@ -195,6 +196,7 @@ static void close_many(struct watch_reader *readers, size_t count)
 		watch_reader_close(&readers[i]);
 }
 
+/* rules: E-1011 */
 static void e261_creates_go_alone_until_the_server_answered_then_in_a_window(void **state)
 {
 	static struct watch_reader readers[MANY];

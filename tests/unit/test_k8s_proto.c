@@ -84,6 +84,7 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* rules: H-326 */
 static void h327_json_is_what_go_writes(void **state)
 {
 	struct buffers *b = *state;

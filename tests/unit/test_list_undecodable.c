@@ -236,7 +236,7 @@ static void o20_r156_the_ten_thousandth_key(void **state)
 	}
 }
 
-/* Who does not leave them out gets an error, and no list without them. */
+/* Who does not leave them out gets an error, and no list without them. rules: T-023 */
 static void r161_or_the_list_fails(void **state)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;

@@ -80,7 +80,7 @@ static vd_rev check_no_gap(const struct recorder *recorder, vd_rev last)
 	return last;
 }
 
-/* rules */
+/* rules: R-542 */
 static void a_bookmark_neither_overtakes_events_nor_is_lost_among_them(void **state)
 {
 	static struct race race;

@@ -330,7 +330,7 @@ static void o20_a_revision_that_is_left_out_has_passed(void **state)
 	world_close(&world);
 }
 
-/* A store that was put back: what is cached is of another past. Its new changes come after what was applied, or together with it. rules: R-313 */
+/* A store that was put back: what is cached is of another past. Its new changes come after what was applied, or together with it. rules: R-313, W-26 */
 static void r313_revisions_that_go_back_list_again(void **state)
 {
 	for (unsigned together = 0; together < 2; together++) {

@@ -421,7 +421,7 @@ static void check_waiters(struct vdi_watch_cache *cache, const struct waiting *w
 	assert_int_equal(listed, expected);
 }
 
-/* Who waits is answered when the revision is there or its 3 s are over, and not before, whoever else waits for which revision. rules: R-460 */
+/* Who waits is answered when the revision is there or its 3 s are over, and not before, whoever else waits for which revision. rules: R-460, W-05 */
 static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++) {

@@ -364,7 +364,8 @@ static void r230_compacted_start_is_expired(void **state)
 	world_free(&world);
 }
 
-/* RunTestWatchFromZero: what was before a compacted revision is gone, and who needs it starts over (W-14: always Expired, where upstream has an Internal error too). */
+/* RunTestWatchFromZero: what was before a compacted revision is gone, and who needs it starts over. Always Expired, where upstream has an Internal error too.
+ * rules: W-14 */
 static void t053_r212_a_change_at_the_compacted_revision_is_expired(void **state)
 {
 	for (unsigned deletes = 0; deletes < 2; deletes++) {
@@ -629,7 +630,7 @@ static void count_blocked(void *arg, const struct vd_log_record *record)
 		++*(unsigned *) arg;
 }
 
-/* Full to the last place holds nobody up; one more does, until the first is taken, and that is logged when it took long. */
+/* Full to the last place holds nobody up; one more does, until the first is taken, and that is logged when it took long. rules: T-096 */
 static void r225_only_who_waits_for_room_is_held_up(void **state)
 {
 	unsigned		     logged = 0;

@@ -122,6 +122,7 @@ static void expect_all(struct world *world)
 	assert_status(next(world, &event), VD_AGAIN);
 }
 
+/* rules: T-091 */
 static void r208_a_long_read_equals_the_pages(void **state)
 {
 	static const size_t lengths[] = { 1, 7, 99, 100, 101, COUNT - 1, COUNT, COUNT + 1 };
@@ -139,6 +140,7 @@ static void r208_a_long_read_equals_the_pages(void **state)
 		}
 }
 
+/* rules: T-080, T-091 */
 static void r208_r158_without_long_reads_there_are_pages(void **state)
 {
 	struct part_options refused = { .part_len = 10, .is_refused = true };
@@ -171,7 +173,7 @@ static void r208_one_key_is_read_by_itself(void **state)
 	world_free(&world);
 }
 
-/* Compacted in the middle: a plain Expired, after what came before it; and so for whatever else ends it. */
+/* Compacted in the middle: a plain Expired, after what came before it; and so for whatever else ends it. rules: T-091 */
 static void r208_r226_a_broken_read_is_the_last_event(void **state)
 {
 	static const struct {
