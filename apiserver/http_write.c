@@ -32,6 +32,7 @@ void vdi_write_free(struct vdi_write *write)
 	vdi_object_call_fini(&write->call);
 	(void) vd_object_unref(write->guard);
 	(void) vd_object_unref(write->object);
+	(void) vd_object_unref(write->newest);
 	vdi_free(write);
 }
 
@@ -445,6 +446,24 @@ static vd_status edit(struct vdi_write *write)
 	return status;
 }
 
+static vd_status edit_state(struct vdi_write *write, struct vd_object *state)
+{
+	write->is_edited = false;
+	write->edited.finished = false;
+	VDI_TRY(vdi_write_look(write, state));
+	write->computed = edit(write);
+	write->is_edited = true;
+	return VD_OK;
+}
+
+/* Keeps the state for a worker: the cache may not have it yet, and an attempt from an older state would meet this one again. */
+static void keep_newest(struct vdi_write *write, struct vd_object *current)
+{
+	(void) vd_object_unref(write->newest);
+	write->newest = vd_object_ref(current);
+	write->is_too_long = true;
+}
+
 /* On a thread of the store, or on a worker. */
 static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
 {
@@ -452,17 +471,15 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 	struct vdi_write   *write = request->write;
 	size_t		    size = vd_kv_value(vd_object_kv(current)).size + write->edit.body.size;
 
+	if (write->newest && vd_object_revision(current) < vd_object_revision(write->newest))
+		return vd_error_set(reterr, VD_CANCELED, "the cache is behind: the present state is asked for"); /* on a suggestion, so the store reads */
 	if (!write->is_edited || write->seen != vd_object_revision(current)) {
 		if ((write->is_long || size > VDI_WORK_BYTES_SHORT) && !vdi_work_is_current()) {
-			write->is_too_long = true;
+			keep_newest(write, current);
 			return vd_error_set(reterr, VD_CANCELED, "to be edited by a worker");
 		}
-		write->is_edited = false;
-		write->edited.finished = false;
-		if (vdi_write_look(write, current) != VD_OK)
+		if (edit_state(write, current) != VD_OK)
 			return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-		write->computed = edit(write);
-		write->is_edited = true;
 	}
 	if (write->computed != VD_OK)
 		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
@@ -582,9 +599,12 @@ static vd_status start_update(struct vdi_request *request)
 
 static void run_update(struct vdi_work *work)
 {
-	struct vdi_request *request = VDI_CONTAINER_OF(work, struct vdi_write, work)->request;
-	vd_status	    status = start_update(request);
+	struct vdi_write   *write = VDI_CONTAINER_OF(work, struct vdi_write, work);
+	struct vdi_request *request = write->request;
+	vd_status	    status = write->newest ? edit_state(write, write->newest) : VD_OK;
 
+	if (status == VD_OK)
+		status = start_update(request);
 	if (status != VD_OK)
 		vdi_request_got_object(request, status, NULL, 0, NULL);
 }

@@ -26,6 +26,7 @@ struct vdi_write {
 	struct vdi_out    current; /* JSON of the state the last attempt saw */
 	vd_rev		       seen;	/* its revision */
 	bool		       is_edited; /* edited and status are what became of it */
+	struct vd_object      *newest;	  /* reference to the state that the last attempt met and left to a worker; NULL: none */
 	unsigned	       tries;
 	bool		       dry_run;
 

@@ -3,7 +3,7 @@
 # The command line, environment and configuration file of an etcd start vedette etcd: every option of `etcd --help`, kubeadm's static pod with its probes, unix sockets, TLS options.
 set -u
 
-vedette=$1
+vedette=$(realpath "$1") # some servers start in another folder
 here=$(cd "$(dirname "$0")" && pwd)
 etcd=$(dirname "$ETCDCTL")/etcd
 dir=$(mktemp -d)

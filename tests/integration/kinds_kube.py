@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-vedette, kube = sys.argv[1:3]
+vedette, kube = map(os.path.abspath, sys.argv[1:3])  # they run in another folder
 if not os.access(kube, os.X_OK) or not shutil.which('openssl'):
     print('skipped: there is no kube-apiserver (docs/HACKING.md says how one is built)', file=sys.stderr)
     sys.exit(77)
