@@ -673,7 +673,7 @@ static void e462_compact_bounds(void **state)
 	assert_string_equal(text_at(f, "a", NULL, 0), "a=2");
 }
 
-static void e465_bounds_of_keys_and_values(void **state)
+static void bounds_of_keys(void **state)
 {
 	struct store_fixture *f = *state;
 	char		     *key = test_calloc(1, VD_KEY_SIZE_MAX + 1);
@@ -799,7 +799,7 @@ const struct CMUnitTest store_suite_kv_tests[] = {
 	cmocka_unit_test(e456_e457_a_read_only_transaction_makes_no_revision),
 	cmocka_unit_test(e458_put_and_delete_of_one_branch_share_a_revision),
 	cmocka_unit_test(e462_compact_bounds),
-	cmocka_unit_test(e465_bounds_of_keys_and_values),
+	cmocka_unit_test(bounds_of_keys),
 	cmocka_unit_test(e469_the_store_comes_back_as_it_was),
 };
 const size_t store_suite_kv_test_count = VDI_ARRAY_SIZE(store_suite_kv_tests);

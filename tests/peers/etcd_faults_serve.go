@@ -247,13 +247,13 @@ func (s *serveFaults) compareWrites() {
 		switch {
 		case write.status >= 200 && write.status < 300:
 			acknowledged++
-			s.report.check(happened && revision == write.revision, "R-120", "%s was answered with revision %d, it happened at %d", write.value, write.revision,
+			s.report.check(happened && revision == write.revision, "R-128", "%s was answered with revision %d, it happened at %d", write.value, write.revision,
 				revision)
 		case write.status >= 400 && write.status < 500:
-			s.report.check(!happened, "R-120", "%s was refused with %d (%.200s), but it happened at %d", write.value, write.status, write.body, revision)
+			s.report.check(!happened, "R-128", "%s was refused with %d (%.200s), but it happened at %d", write.value, write.status, write.body, revision)
 		}
 	}
-	s.report.check(acknowledged > 0, "R-120", "no write was acknowledged")
+	s.report.check(acknowledged > 0, "R-128", "no write was acknowledged")
 	s.report.figure("acknowledged", acknowledged)
 }
 

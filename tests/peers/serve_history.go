@@ -181,13 +181,13 @@ func (s *serveHistory) post() int64 {
 	s.puts++
 	name := fmt.Sprintf("posted-%d", s.puts)
 	response, err := http.Post(s.url()+historyPath, "application/json", strings.NewReader(fmt.Sprintf(`{"metadata":{"name":%q}}`, name)))
-	if !s.report.check(err == nil, "R-120", "post %s: %v", name, err) {
+	if !s.report.check(err == nil, "R-128", "post %s: %v", name, err) {
 		return 0
 	}
 	defer response.Body.Close()
 	var object unstructured.Unstructured
 	text, _ := io.ReadAll(response.Body)
-	if !s.report.check(response.StatusCode == http.StatusCreated && json.Unmarshal(text, &object.Object) == nil, "R-120", "post %s: %s %s", name, response.Status, text) {
+	if !s.report.check(response.StatusCode == http.StatusCreated && json.Unmarshal(text, &object.Object) == nil, "R-128", "post %s: %s %s", name, response.Status, text) {
 		return 0
 	}
 	revision := int64(parseRevision(object.GetResourceVersion()))

@@ -26,6 +26,21 @@ static double shown(const struct cacher_fixture *f, const char *start)
 	return value;
 }
 
+/* How many lines of /metrics begin with start. */
+static size_t lines_of(const struct cacher_fixture *f, const char *start)
+{
+	struct vdi_buffer buffer;
+	size_t		  count = 0;
+
+	vdi_buffer_init(&buffer, SIZE_MAX);
+	assert_status(vdi_metrics_render(vdi_env_metrics(f->env), &buffer), VD_OK);
+	vdi_buffer_append_char(&buffer, 0);
+	for (const char *line = vdi_buffer_bytes(&buffer).data; (line = strstr(line, start)); line++)
+		count++;
+	vdi_buffer_fini(&buffer);
+	return count;
+}
+
 #define POD "{group=\"\",resource=\"pods\"}"
 #define POD_AND(labels) "{group=\"\",resource=\"pods\"," labels "}"
 #define OPERATION(name) "{operation=\"" name "\",group=\"\",resource=\"pods\"}"
@@ -451,8 +466,9 @@ static void r725_r726_stored_objects_are_counted_and_the_gauges_go(void **state)
 static void r146_r730_replaced_leases_tell_how_often_they_were_used(void **state)
 {
 	struct cacher_fixture f;
-	struct finished	      finished = { 0 };
-	char		      name[16], value[96];
+	static const char *const bounds[] = { "10", "50", "100", "500", "1000", "2500", "5000", "+Inf" };
+	struct finished		 finished = { 0 };
+	char			 name[16], value[96];
 
 	cacher_fixture_setup(&f, 11);
 	for (unsigned i = 0; i < 4; i++) {
@@ -462,11 +478,17 @@ static void r146_r730_replaced_leases_tell_how_often_they_were_used(void **state
 		assert_status(vd_cacher_create(f.cacher, vd_bytes_of("a"), vd_bytes_of(name), vd_bytes_of(value), i < 3 ? 1000 : 5000, note, &finished), VD_OK);
 		assert_status(wait_for(&f, &finished), VD_OK);
 	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bounds); i++) {
+		snprintf(value, sizeof value, "etcd_lease_object_counts_bucket{le=\"%s\"}", bounds[i]);
+		assert_shown(&f, value, 2);
+	}
+	assert_int_equal(lines_of(&f, "etcd_lease_object_counts_bucket{"), VDI_ARRAY_SIZE(bounds));
 	assert_shown(&f, "etcd_lease_object_counts_count", 2);
 	assert_shown(&f, "etcd_lease_object_counts_sum", 5); /* with the call that replaces it: 1 at first, then 3 + 1 */
 	cacher_fixture_teardown(&f);
 }
 
+/* rules: R-127 */
 static void t099_r731_what_cannot_be_decoded_is_counted_by_reads(void **state)
 {
 	struct vd_object     *object = NULL;

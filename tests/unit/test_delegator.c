@@ -37,7 +37,6 @@ static void assert_list(struct cacher_fixture *f, const struct vd_list_options *
 	vd_list_free(list);
 }
 
-/* rules: R-470 */
 static void r471_r475_lists_and_pages(void **state)
 {
 	struct cacher_fixture  f;
@@ -279,11 +278,13 @@ struct got {
 	bool	  done;
 	vd_status status;
 	vd_rev	  revision;
+	vd_rev	  object_revision; /* 0: no object */
+	vd_rev	  current;	   /* of the error */
 };
 
 static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
 {
-	*(struct got *) arg = (struct got) { true, status, revision };
+	*(struct got *) arg = (struct got) { true, status, revision, object ? vd_object_revision(object) : 0, error ? error->current : 0 };
 }
 
 /* Lists and gets of different future revisions, asked for in any order: each is answered when its own revision is there, and those that never come after 3 s.
@@ -323,6 +324,43 @@ static void r460_reads_of_different_future_revisions(void **state)
 		vd_list_free(lists[i].list);
 	}
 	cacher_fixture_teardown(&f);
+}
+
+/* A get is answered when the cache has its revision, by the cache as it is then, with the cache's revision, also when the key is missing. */
+static void r470_a_get_carries_the_revision_of_the_cache(void **state)
+{
+	static const char *const names[] = { "p1", "p9" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++) {
+		bool		      is_missing = i == 1;
+		struct cacher_fixture f;
+		struct got	      now = { 0 }, later = { 0 };
+		vd_rev		      first, last;
+
+		cacher_fixture_setup(&f, 12);
+		first = put_pod(&f, "a", "p1", NULL, NULL);
+		last = put_pod(&f, "a", "p2", NULL, NULL);
+		cacher_fixture_settle(&f);
+		/* An older minimum: no wait, and not the revision of the object, nor the asked one. */
+		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of(names[i]), first - 1, note_object, &now), VD_OK);
+		assert_true(now.done);
+		assert_status(now.status, is_missing ? VD_NOT_FOUND : VD_OK);
+		assert_int_equal(now.revision, last);
+		assert_int_equal(now.object_revision, is_missing ? 0 : first);
+		assert_int_equal(now.current, is_missing ? last : 0);
+		/* A future one: the state of that revision, not the one of the call. */
+		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of(names[i]), last + 1, note_object, &later), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_false(later.done);
+		assert_int_equal(is_missing ? put_pod(&f, "b", "p3", NULL, NULL) : put_pod(&f, "a", "p1", NULL, NULL), last + 1);
+		cacher_fixture_settle(&f);
+		assert_true(later.done);
+		assert_status(later.status, is_missing ? VD_NOT_FOUND : VD_OK);
+		assert_int_equal(later.revision, last + 1);
+		assert_int_equal(later.object_revision, is_missing ? 0 : last + 1);
+		assert_int_equal(later.current, is_missing ? last + 1 : 0);
+		cacher_fixture_teardown(&f);
+	}
 }
 
 /* T-114, R-583, R-587: a cache that is not ready sends gets and cheap lists to the store and refuses the rest. */
@@ -469,6 +507,7 @@ int main(void)
 		cmocka_unit_test(r472_r448_exact_revisions_are_rebuilt_from_the_history),
 		cmocka_unit_test(r124_r460_a_future_revision_waits_three_seconds),
 		cmocka_unit_test(r460_reads_of_different_future_revisions),
+		cmocka_unit_test(r470_a_get_carries_the_revision_of_the_cache),
 		cmocka_unit_test(t110_which_source_answers),
 		cmocka_unit_test(r150_options_that_make_no_sense),
 		cmocka_unit_test(t114_r583_r587_reads_while_the_cache_is_filled_again),

@@ -157,6 +157,43 @@ static void e143_a_token_is_ignored_without_authentication(void **state)
 	assert_string_equal(range_as(*state, "nonsense.1", NULL), "");
 }
 
+/* Disabled, as a new store is. Users and roles can be managed all the same. */
+static void e167_authentication_is_disabled_at_first(void **state)
+{
+	Etcdserverpb__AuthStatusRequest	  status = ETCDSERVERPB__AUTH_STATUS_REQUEST__INIT;
+	Etcdserverpb__AuthDisableRequest  disable = ETCDSERVERPB__AUTH_DISABLE_REQUEST__INIT;
+	Etcdserverpb__AuthEnableRequest	  on = ETCDSERVERPB__AUTH_ENABLE_REQUEST__INIT;
+	Etcdserverpb__AuthenticateRequest who = ETCDSERVERPB__AUTHENTICATE_REQUEST__INIT;
+	Etcdserverpb__AuthUserListRequest user_list = ETCDSERVERPB__AUTH_USER_LIST_REQUEST__INIT;
+	Etcdserverpb__AuthRoleListRequest role_list = ETCDSERVERPB__AUTH_ROLE_LIST_REQUEST__INIT;
+	Etcdserverpb__AuthUserAddRequest  root = ETCDSERVERPB__AUTH_USER_ADD_REQUEST__INIT;
+	Etcdserverpb__AuthStatusResponse *answer = ETCD_ASK(*state, "Auth/AuthStatus", &status, auth_status_response);
+	Etcdserverpb__AuthUserListResponse *users = ETCD_ASK(*state, "Auth/UserList", &user_list, auth_user_list_response);
+	Etcdserverpb__AuthRoleListResponse *roles = ETCD_ASK(*state, "Auth/RoleList", &role_list, auth_role_list_response);
+
+	assert_false(answer->enabled);
+	assert_int_equal(answer->authrevision, 1);
+	assert_int_equal(users->n_users, 0);
+	assert_int_equal(roles->n_roles, 0);
+	ETCD_FREE(answer);
+	ETCD_FREE(users);
+	ETCD_FREE(roles);
+	who.name = who.password = (char *) (uintptr_t) "root";
+	etcd_server_ask_fails(*state, "/etcdserverpb.Auth/Authenticate", &who.base, VD_ETCD_AUTH_NOT_ENABLED);
+	etcd_server_ask_fails(*state, "/etcdserverpb.Auth/AuthEnable", &on.base, VD_ETCD_ROOT_USER_NOT_EXIST);
+	root.name = root.password = (char *) (uintptr_t) "root";
+	ETCD_FREE(ETCD_ASK(*state, "Auth/UserAdd", &root, auth_user_add_response));
+	etcd_server_ask_fails(*state, "/etcdserverpb.Auth/AuthEnable", &on.base, VD_ETCD_ROOT_ROLE_NOT_EXIST);
+	ETCD_FREE(ETCD_ASK(*state, "Auth/AuthDisable", &disable, auth_disable_response));
+	users = ETCD_ASK(*state, "Auth/UserList", &user_list, auth_user_list_response);
+	assert_int_equal(users->n_users, 1);
+	assert_string_equal(users->users[0], "root");
+	ETCD_FREE(users);
+	answer = ETCD_ASK(*state, "Auth/AuthStatus", &status, auth_status_response);
+	assert_false(answer->enabled);
+	ETCD_FREE(answer);
+}
+
 static void e168_tokens_expire_and_end_with_the_password(void **state)
 {
 	struct etcd_server_fixture	       *fixture = *state;
@@ -597,6 +634,7 @@ int main(void)
 		cmocka_unit_test(e167_permissions_together_cover_a_range),
 		cmocka_unit_test(e116_data_survives_its_bytes),
 		CASE(e143_a_token_is_ignored_without_authentication),
+		CASE(e167_authentication_is_disabled_at_first),
 		CASE(e168_tokens_expire_and_end_with_the_password),
 		CASE(e167_a_certificate_names_a_user_when_that_is_wanted),
 		CASE(e312_a_watch_of_everything_is_not_one_of_a_key),

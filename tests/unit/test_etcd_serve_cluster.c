@@ -1,6 +1,8 @@
 /* Cluster, health and maintenance of the etcd server without a network: what one member answers that stays alone. */
 #include "etcd_server_fixture.h"
 
+#include <openssl/evp.h>
+
 #include "serve_state.h"
 #include "vdtest.h"
 
@@ -149,6 +151,56 @@ static void downgrade(struct etcd_server_fixture *fixture, int action, const cha
 	ETCD_FREE(response);
 }
 
+/* Pieces of at most 32 KiB that count down to 0, then the digest of all of them in a message of its own, then OK. */
+static void e165_the_messages_of_a_snapshot(void **state)
+{
+	Etcdserverpb__SnapshotRequest request = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	struct etcd_server_call	      call;
+	unsigned char		      digest[32];
+	static char		      value[20001];
+	EVP_MD_CTX		     *context = EVP_MD_CTX_new();
+	uint64_t		      sent = 0, total = 0;
+
+	memset(value, 'v', sizeof value - 1);
+	for (unsigned i = 0; i < 10; i++) {
+		char key[8];
+
+		snprintf(key, sizeof key, "k%u", i);
+		etcd_server_put(*state, key, value);
+	}
+	assert_int_equal(EVP_DigestInit_ex(context, EVP_sha256(), NULL), 1);
+	etcd_server_call_init(&call, *state);
+	etcd_server_call_open(&call, *state, "/etcdserverpb.Maintenance/Snapshot");
+	etcd_server_call_send(&call, &request.base);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	assert_true(call.count > 7);
+	for (size_t i = 0; i < call.count; i++) {
+		Etcdserverpb__SnapshotResponse *part = etcdserverpb__snapshot_response__unpack(NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+
+		assert_string_equal(part->version, "3.7.0");
+		if (i == 0)
+			total = part->blob.len + part->remaining_bytes;
+		if (i + 1 < call.count) {
+			assert_in_range(part->blob.len, 1, 32 << 10);
+			sent += part->blob.len;
+			assert_int_equal(part->remaining_bytes, total - sent);
+			assert_int_equal(EVP_DigestUpdate(context, part->blob.data, part->blob.len), 1);
+		} else {
+			assert_int_equal(sent, total);
+			assert_int_equal(part->remaining_bytes, 0);
+			assert_int_equal(part->blob.len, sizeof digest);
+			assert_int_equal(EVP_DigestFinal_ex(context, digest, NULL), 1);
+			assert_memory_equal(part->blob.data, digest, sizeof digest);
+		}
+		etcdserverpb__snapshot_response__free_unpacked(part, NULL);
+	}
+	assert_true(total > 200000);
+	assert_int_equal(total % 512, 0);
+	etcd_server_call_end(&call);
+	EVP_MD_CTX_free(context);
+}
+
 static void e164_downgrades(void **state)
 {
 	enum { VALIDATE, ENABLE, CANCEL };
@@ -240,6 +292,7 @@ int main(void)
 		CASE(e120_ids_and_term_stay),
 		CASE(e161_status),
 		CASE(e163_what_one_member_has_little_to_do_for),
+		CASE(e165_the_messages_of_a_snapshot),
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),
 		CASE(e160_peer_urls_can_be_changed),

@@ -521,9 +521,27 @@ static void e465_request_too_large(void **state)
 	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
 	uint8_t			*value = calloc(1, 1600000);
 
+	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__RequestOp	 op = ETCDSERVERPB__REQUEST_OP__INIT, *ops[] = { &op };
+
 	request.key = etcd_bytes("big");
 	request.value = (ProtobufCBinaryData) { 1600000, value };
+	/* To the byte: 1.5 MiB with the 17 bytes around a request in upstream's log. */
+	request.value.len -= protobuf_c_message_get_packed_size(&request.base) - ((3 << 19) - 17);
+	assert_int_equal(protobuf_c_message_get_packed_size(&request.base), (3 << 19) - 17);
+	ETCD_FREE(ETCD_ASK(*state, "KV/Put", &request, put_response));
+	request.value.len++;
 	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Put", &request.base, VD_ETCD_REQUEST_TOO_LARGE);
+	/* A transaction as a whole. */
+	op.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+	op.request_put = &request;
+	txn.n_success = 1;
+	txn.success = ops;
+	request.value.len -= protobuf_c_message_get_packed_size(&txn.base) - ((3 << 19) - 17);
+	assert_int_equal(protobuf_c_message_get_packed_size(&txn.base), (3 << 19) - 17);
+	ETCD_FREE(ETCD_ASK(*state, "KV/Txn", &txn, txn_response));
+	request.value.len++;
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_REQUEST_TOO_LARGE);
 	free(value);
 }
 

@@ -347,7 +347,14 @@ static void e319_half_closed_streams_go_on(void **state)
 	etcd_server_call_send(&test->call, NULL);
 	put(test, "h", "1");
 	EXPECT(test, "h2 id0 PUT h=1@2");
+	put(test, "h", "2");
+	EXPECT(test, "h3 id0 PUT h=2@3");
 	assert_false(test->call.is_finished);
+	/* The end has its own reason, not that of a canceled watch. */
+	vdi_etcdserver_stop(test->fixture.server);
+	(void) vdi_sim_run_until_idle(test->fixture.env);
+	assert_true(test->call.is_finished);
+	assert_string_equal(test->call.text, "etcdserver: server stopped");
 }
 
 static void e314_automatic_ids_skip_those_in_use(void **state)

@@ -399,7 +399,12 @@ static void e270_cancel_is_sent_at_once_and_late_events_are_dropped(void **state
 	watch_expect_nothing(&t.world, t.stream);
 	watch_put(t.stream, 1, "s", 7);
 	watch_reader_expect(&t.world, &t.sibling, "7");
-	teardown(&t);
+	/* The last one ends the stream: no cancel request. */
+	assert_false(rpc_script_call_is_canceled(t.stream));
+	watch_reader_close(&t.sibling);
+	watch_expect_nothing(&t.world, t.stream);
+	assert_true(rpc_script_call_is_canceled(t.stream));
+	watch_world_free(&t.world);
 }
 
 /* ---- Fragments ---- */

@@ -137,7 +137,36 @@ static void t053_a_compacted_state_is_not_shown_as_the_one_before(void **state)
 	vdi_history_fini(&history);
 }
 
-/* A position of before is not one of the new generation, not even the one behind the last event. rules: R-406 */
+/* A ring that has grown and evicted: empty afterwards, nothing is kept alive, nothing counts as evicted, and the capacity stays. */
+static void r406_a_reset_keeps_the_capacity(void **state)
+{
+	struct vdi_history history = make(1 << 24);
+	int64_t		   live;
+	size_t		   capacity;
+
+	vdi_history_reset(&history, 1);
+	for (unsigned i = 0; i < 4 * VDI_HISTORY_CAPACITY_MIN; i++)
+		append(&history, 10 + i, 0, 0);
+	capacity = history.capacity;
+	assert_true(capacity > VDI_HISTORY_CAPACITY_MIN);
+	live = vdi_alloc_live() - (int64_t) (history.end - history.start);
+	assert_int_equal(vdi_history_trim(&history, 20), 10);
+	vdi_history_reset(&history, 5);
+	assert_int_equal(history.start, history.end);
+	assert_int_equal(history.capacity, capacity);
+	assert_int_equal(history.bytes, 0);
+	for (size_t i = 0; i < capacity; i++)
+		assert_null(history.slots[i]);
+	assert_true(vdi_alloc_live() <= live); /* each event was an allocation at least */
+	/* The floor is the list's revision, although more had been evicted. */
+	assert_status(vdi_history_check(&history, 4, NULL), VD_EXPIRED);
+	assert_status(vdi_history_check(&history, 5, NULL), VD_OK);
+	append(&history, 6, 0, 0);
+	assert_int_equal(vdi_history_at(&history, vdi_history_after(&history, 5))->revision, 6);
+	vdi_history_fini(&history);
+}
+
+/* A position of before is not one of the new generation, not even the one behind the last event. */
 static void r436_between_two_generations_is_a_gap(void **state)
 {
 	struct vdi_history history = make(1 << 20);
@@ -289,6 +318,7 @@ int main(void)
 		cmocka_unit_test(r455_what_the_store_compacted_goes),
 		cmocka_unit_test(r230_a_trim_leaves_no_gap_behind_it),
 		cmocka_unit_test(t053_a_compacted_state_is_not_shown_as_the_one_before),
+		cmocka_unit_test(r406_a_reset_keeps_the_capacity),
 		cmocka_unit_test(r436_between_two_generations_is_a_gap),
 		cmocka_unit_test(t165_r402_capacity_follows_the_window),
 		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),

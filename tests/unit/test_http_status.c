@@ -57,6 +57,23 @@ static void r690_every_code_has_an_answer(void **state)
 	assert_string_equal(status.reason, "");
 }
 
+/* One answer for every verb: the inner text in the message and in the only cause. */
+static void r120_internal_errors(void **state)
+{
+	static const char *const verbs[] = { "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection" };
+	static const vd_status	 codes[] = { VD_INTERNAL, VD_NOMEM, VD_IO, VD_CORRUPT, VD_UNDECODABLE };
+	struct vd_error		 error = { .message = "inner \"text\"" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(verbs); i++)
+		for (size_t j = 0; j < VDI_ARRAY_SIZE(codes); j++) {
+			error.code = codes[j];
+			of(verbs[i], codes[j], &error);
+			check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+			      "\"message\":\"Internal error occurred: inner \\\"text\\\"\",\"reason\":\"InternalError\","
+			      "\"details\":{\"causes\":[{\"message\":\"inner \\\"text\\\"\"}]},\"code\":500}");
+		}
+}
+
 static void r679_text_is_escaped(void **state)
 {
 	struct vdi_out out = VDI_OUT_INIT;
@@ -82,6 +99,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r680_failures_look_as_upstream_writes_them),
 		cmocka_unit_test(r690_every_code_has_an_answer),
+		cmocka_unit_test(r120_internal_errors),
 		cmocka_unit_test(r679_text_is_escaped),
 		cmocka_unit_test(r609_pretty_is_indented_by_two),
 	};

@@ -162,6 +162,7 @@ static void a_custom_kinds_whole_numbers_are_stored_as_such(void **state)
 }
 
 /* rules: R-135. What says the same in other words is no change: no write, and metadata.generation stays. */
+/* rules: T-031 */
 static void r135_absent_null_and_empty_are_no_change(void **state)
 {
 #define UPDATED(more) "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":1" more "}"
@@ -170,6 +171,8 @@ static void r135_absent_null_and_empty_are_no_change(void **state)
 		bool	   unchanged;
 	} rows[] = {
 		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"labels\":{},\"finalizers\":[],\"ownerReferences\":null},\"data\":{\"k\":\"v\"},\"binaryData\":{}}" }, true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"selfLink\":\"/a\"},\"data\":{\"k\":\"v\"}}" }, true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"selfLink\":\"/a\"}}" }, true },
 		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"annotations\":{}}}" }, true },
 		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"immutable\":false}" }, false },
 		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"data\":{\"l\":\"\"}}" }, false },

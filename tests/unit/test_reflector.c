@@ -43,10 +43,10 @@ static uint64_t generation(struct world *world)
 	return world->f.cacher->ready.generation;
 }
 
-/* rules: T-185 */
+/* rules: R-313, T-185 */
 static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 {
-	static const vd_status passing[] = { VD_UNAVAILABLE, VD_TIMEOUT, VD_INTERNAL, VD_FULL, VD_NOMEM };
+	static const vd_status passing[] = { VD_UNAVAILABLE, VD_TIMEOUT, VD_INTERNAL, VD_FULL, VD_NOT_READY, VD_NOMEM };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(passing); i++) {
 		struct world world;
@@ -82,7 +82,7 @@ static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 
 static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 {
-	static const vd_status lasting[] = { VD_EXPIRED, VD_TOO_LARGE_REVISION };
+	static const vd_status lasting[] = { VD_EXPIRED, VD_TOO_LARGE_REVISION, VD_CORRUPT };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(lasting); i++) {
 		struct world	      world;

@@ -1,6 +1,8 @@
 /* Unit tests of storage/storage.c: Kubernetes' operations over the embedded store, under the simulator. */
 #include "vdtest.h"
 
+#include <vedette/encryption.h>
+
 #include "actor_sim.h"
 #include "storage.h"
 #include "store_chaos.h"
@@ -188,6 +190,45 @@ static void r127_get(void **state)
 	world_free(&world);
 }
 
+/* Of several faults the first in this order is answered: the store's error, the revision, the missing key, the bytes. */
+static void r127_the_order_of_a_gets_checks(void **state)
+{
+	const struct chaos_options refuse = { .refuse = 1000 };
+	struct world		   world = world_new(13);
+	struct answer		   answer;
+
+	(void) state;
+	answer = get(&world, 0);
+	assert_status(answer.status, VD_NOT_FOUND);
+	assert_string_equal(answer.error.message, "StorageError: key not found, Code: 1, Key: /registry/pods/ns/a, ResourceVersion: 0, AdditionalErrorMsg: <nil>");
+	/* The object's revision is the key's, not the store's. */
+	create(&world, VALUE("u", 1), 0);
+	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/pods/ns/b"), vd_bytes_of(NAMED("b", "v", 1)), NULL, NULL), VD_OK);
+	answer = get(&world, 3);
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.object_revision, 2);
+	assert_int_equal(answer.revision, 3);
+	/* Bytes that are no object: decoded last. */
+	assert_status(vd_store_put_wait(world.store, key_a, vd_bytes_of("no object"), NULL, NULL), VD_OK);
+	answer = get(&world, 5);
+	assert_status(answer.status, VD_TOO_LARGE_REVISION);
+	answer = get(&world, 4);
+	assert_status(answer.status, VD_UNDECODABLE);
+	assert_non_null(strstr(answer.error.message, "object not decodable revision=4"));
+	{
+		struct vdi_storage_options options = { .resource = "pods", .key_prefix = "/registry/pods/", .codec = world.codec };
+		struct vdi_storage	  *calm = world.storage;
+		struct vd_store		  *chaos = chaos_store_new(world.env, world.store, &refuse);
+
+		assert_status(vdi_storage_new(world.env, chaos, &options, &world.storage, NULL), VD_OK);
+		assert_status(get(&world, 5).status, VD_UNAVAILABLE);
+		vdi_storage_free(world.storage);
+		world.storage = calm;
+		chaos_store_free(chaos);
+	}
+	world_free(&world);
+}
+
 /* ---- GuaranteedUpdate ---- */
 
 struct change {
@@ -282,7 +323,7 @@ static void r131_update(void **state)
 	world_free(&world);
 }
 
-/* rules: R-106, T-033 */
+/* rules: R-106, T-031, T-033 */
 static void r135_equal_bytes_write_nothing(void **state)
 {
 	struct world	  world = world_new(4);
@@ -291,6 +332,12 @@ static void r135_equal_bytes_write_nothing(void **state)
 
 	(void) state;
 	create(&world, VALUE("u", 1), 0);
+	update(&world, &change, false, NULL, NULL);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(change.answer.object_revision, 2);
+	assert_int_equal(get(&world, 0).revision, 2);
+	/* What is never stored is no difference. */
+	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"2\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":1}";
 	update(&world, &change, false, NULL, NULL);
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(change.answer.object_revision, 2);
@@ -305,6 +352,37 @@ static void r135_equal_bytes_write_nothing(void **state)
 	assert_int_equal(change.calls, 2);
 	vd_object_unref(suggestion);
 	world_free(&world);
+}
+
+/* A value that the store calls stale is written again by an update that changes nothing, once. rules: T-031 */
+static void r135_a_stale_value_is_written_again(void **state)
+{
+	static const struct vd_encryption_key  keys[] = { { { "k", 1 }, { "0123456789abcdef", 16 } } };
+	static const struct vd_encryption_rule rule = { .keys = keys, .key_count = 1, .reads_plain = true };
+
+	(void) state;
+	for (unsigned suggests = 0; suggests < 2; suggests++) {
+		struct vdi_storage_options options = { .resource = "pods", .key_prefix = "/registry/pods/" };
+		struct world		   world = world_new(14);
+		struct change		   change = { .value = VALUE("u", 1) };
+		struct vd_object	  *suggestion;
+
+		create(&world, VALUE("u", 1), 0);
+		vdi_storage_free(world.storage);
+		assert_status(vd_store_open_encrypted(world.env, world.store, &rule, 1, &world.store, NULL), VD_OK);
+		options.codec = world.codec;
+		assert_status(vdi_storage_new(world.env, world.store, &options, &world.storage, NULL), VD_OK);
+		suggestion = look(&world);
+		update(&world, &change, false, NULL, suggests ? suggestion : NULL);
+		assert_status(change.answer.status, VD_OK);
+		assert_int_equal(change.answer.object_revision, 3);
+		assert_string_equal(change.answer.value, VALUE("u", 1));
+		vd_object_unref(suggestion);
+		update(&world, &change, false, NULL, NULL);
+		assert_status(change.answer.status, VD_OK);
+		assert_int_equal(change.answer.object_revision, 3);
+		world_free(&world);
+	}
 }
 
 /* rules: T-034 */
@@ -349,6 +427,7 @@ static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 	world_free(&world);
 }
 
+/* rules: T-031 */
 static void r126_preconditions(void **state)
 {
 	struct world		world = world_new(7);
@@ -720,8 +799,10 @@ int main(void)
 		cmocka_unit_test(r128_create),
 		cmocka_unit_test(r128_create_beside_a_guard),
 		cmocka_unit_test(r127_get),
+		cmocka_unit_test(r127_the_order_of_a_gets_checks),
 		cmocka_unit_test(r131_update),
 		cmocka_unit_test(r135_equal_bytes_write_nothing),
+		cmocka_unit_test(r135_a_stale_value_is_written_again),
 		cmocka_unit_test(r136_conflict_is_tried_again),
 		cmocka_unit_test(r131_verdict_on_a_stale_suggestion_is_not_final),
 		cmocka_unit_test(r126_preconditions),

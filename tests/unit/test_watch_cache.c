@@ -481,7 +481,6 @@ static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
 	}
 }
 
-/* rules: R-406 */
 static void r436_a_new_generation_starts_its_history_over(void **state)
 {
 	struct world		   world;
