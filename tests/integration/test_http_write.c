@@ -1,0 +1,97 @@
+/* Writes over HTTP while the cache is behind the store. */
+#include "http_fixture.h"
+
+#include <stdatomic.h>
+
+#define CONFIG_MAPS "/api/v1/namespaces/default/configmaps"
+#define KEY	    "/registry/configmaps/default/big"
+#define LONG	    (20 << 10) /* edited by a worker */
+
+/* While held, watches of the store have nothing to say. */
+static atomic_bool	   is_held;
+static struct vd_store_ops held_ops;
+static vd_status (*real_next)(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr);
+
+static vd_status held_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+{
+	return atomic_load(&is_held) ? VD_AGAIN : real_next(watch, event_count_max, ret_batch, reterr);
+}
+
+static void hold_watches_of(struct vd_store *store)
+{
+	held_ops = *store->ops;
+	real_next = held_ops.watch_next;
+	held_ops.watch_next = held_next;
+	store->ops = &held_ops;
+}
+
+/* As another server on the same store would. */
+static void change_in_the_store(struct vd_store *store, const char *from, const char *to)
+{
+	struct vd_kv *kv;
+	char	     *value, *at;
+	size_t	      size;
+
+	assert_status(vd_store_get_wait(store, vd_bytes_of(KEY), &kv, NULL), VD_OK);
+	size = kv->value_size;
+	value = malloc(size + 1);
+	assert_non_null(value);
+	memcpy(value, kv->data + kv->key_size, size);
+	value[size] = 0;
+	at = strstr(value, from);
+	assert_true(at && strlen(from) == strlen(to));
+	memcpy(at, to, strlen(to));
+	assert_status(vd_store_put_wait(store, vd_bytes_of(KEY), (struct vd_bytes) { value, size }, NULL, NULL), VD_OK);
+	vd_kv_unref(kv);
+	free(value);
+}
+
+/* A patch names no revision: it is made of the present state, however far the cache is behind, and whoever edits it. */
+static void patch_while_the_cache_is_behind(size_t size)
+{
+	struct http_fixture fixture;
+	char		   *body = malloc(size + 256), *text = malloc(size + 1);
+
+	assert_true(body && text);
+	memset(text, 'x', size);
+	text[size] = 0;
+	snprintf(body, size + 256, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"word\":\"first\",\"text\":\"%s\"}}", text);
+	atomic_store(&is_held, false);
+	http_fixture_init(&fixture);
+	hold_watches_of(fixture.store);
+	http_fixture_start(&fixture, 1, NULL);
+	http_expect(fixture.port, "POST", CONFIG_MAPS, HTTP_JSON, body, 201, "first");
+	http_expect(fixture.port, "GET", CONFIG_MAPS "/big", "", "", 200, "first");
+	atomic_store(&is_held, true);
+	change_in_the_store(fixture.store, "first", "other");
+	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"1\"}}", 200, "\"word\":\"other\"");
+	change_in_the_store(fixture.store, "other", "third");
+	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"2\"}}", 200, "\"word\":\"third\"");
+	atomic_store(&is_held, false);
+	assert_status(vd_store_put_wait(fixture.store, vd_bytes_of(KEY "/wake"), vd_bytes_of("{}"), NULL, NULL), VD_OK);
+	http_fixture_close(&fixture, (vd_dur) { 0 });
+	free(body);
+	free(text);
+}
+
+static void a_short_patch_sees_the_present_state(void **state)
+{
+	(void) state;
+	patch_while_the_cache_is_behind(10);
+}
+
+static void a_long_patch_sees_the_present_state(void **state)
+{
+	(void) state;
+	patch_while_the_cache_is_behind(LONG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_short_patch_sees_the_present_state),
+		cmocka_unit_test(a_long_patch_sees_the_present_state),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
