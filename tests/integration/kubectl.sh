@@ -2,7 +2,7 @@
 # Usage: SERVER=http://HOST:PORT kubectl.sh [BUILD-DIR SOURCE-DIR]
 # Runs a real kubectl (1.32 or later: the one on PATH, else one built from SOURCE-DIR into BUILD-DIR) against the server, and compares what
 # it prints. The resources file beside this script must be served.
-# rules: H-101, H-113, H-114, H-201, H-203, H-204, H-301, H-302, H-304, H-320, H-321, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
+# rules: H-101, H-112, H-113, H-114, H-201, H-203, H-204, H-301, H-302, H-304, H-320, H-321, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -173,6 +173,7 @@ static void r653_writes_have_less(void **state)
 	world_close(&world);
 }
 
+/* rules: H-413 */
 static void r655_too_many_requests_of_one_client(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;

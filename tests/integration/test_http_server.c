@@ -364,6 +364,7 @@ static void discovery_health_and_unknown_paths(void **state)
 	expect("GET", "/api/v1/pods", "Sec-Fetch-Site: cross-site\r\n", "", 403, "Forbidden");
 }
 
+/* rules: H-111 */
 static void h115_a_known_etag_is_not_sent_again(void **state)
 {
 	struct answer first = request("GET", "/apis", "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n", "");
