@@ -405,7 +405,7 @@ func (k *kubeShare) kind(ctx context.Context, kind shared) {
 			}
 		}
 	}
-	if !k.report.check(err == nil, "O-1", "%s: list: %v", name, err) {
+	if !k.report.check(err == nil, "same objects", "%s: list: %v", name, err) {
 		return
 	}
 	watches := k.watch(ctx, kind, list.GetResourceVersion())
@@ -420,14 +420,14 @@ func (k *kubeShare) kind(ctx context.Context, kind shared) {
 		return
 	}
 	a, err := kube.Get(ctx, "from-kube", metav1.GetOptions{})
-	if !k.report.check(err == nil, "O-1", "%s: get from kube-apiserver: %v", name, err) {
+	if !k.report.check(err == nil, "same objects", "%s: get from kube-apiserver: %v", name, err) {
 		return
 	}
 	same := func(what string, wanted *unstructured.Unstructured) {
 		got, err := vedette.Get(ctx, wanted.GetName(), metav1.GetOptions{})
-		if k.report.check(err == nil, "O-1", "%s: %s: vedette: %v", name, what, err) {
+		if k.report.check(err == nil, "same objects", "%s: %s: vedette: %v", name, what, err) {
 			difference := different(wanted.Object, got.Object)
-			k.report.check(difference == "", "O-1", "%s: %s: %s", name, what, difference)
+			k.report.check(difference == "", "same objects", "%s: %s: %s", name, what, difference)
 		}
 	}
 	if name == "persistentvolumeclaims" && !k.upstream {
@@ -439,14 +439,14 @@ func (k *kubeShare) kind(ctx context.Context, kind shared) {
 	label := func(client dynamic.ResourceInterface, name, value string) (*unstructured.Unstructured, error) {
 		return client.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"labels":{"step":"`+value+`"}}}`), metav1.PatchOptions{})
 	}
-	if a, err = label(kube, "from-kube", "one"); k.report.check(err == nil, "O-1", "%s: patch through kube-apiserver: %v", name, err) {
+	if a, err = label(kube, "from-kube", "one"); k.report.check(err == nil, "same objects", "%s: patch through kube-apiserver: %v", name, err) {
 		same("patched through kube-apiserver", a)
 	}
-	if b, err := label(vedette, "from-kube", "two"); k.report.check(err == nil, "O-1", "%s: patch through vedette: %v", name, err) {
+	if b, err := label(vedette, "from-kube", "two"); k.report.check(err == nil, "same objects", "%s: patch through vedette: %v", name, err) {
 		got, err := kube.Get(ctx, "from-kube", metav1.GetOptions{})
-		if k.report.check(err == nil, "O-1", "%s: get from kube-apiserver what vedette patched: %v", name, err) {
+		if k.report.check(err == nil, "same objects", "%s: get from kube-apiserver what vedette patched: %v", name, err) {
 			difference := subset("", b.Object, got.Object)
-			k.report.check(difference == "", "O-1", "%s: patched through vedette, kube-apiserver lacks %s", name, difference)
+			k.report.check(difference == "", "same objects", "%s: patched through vedette, kube-apiserver lacks %s", name, difference)
 			// Nothing else was changed by the way through vedette.
 			for _, object := range []*unstructured.Unstructured{a, got} {
 				object.SetResourceVersion("")
@@ -455,22 +455,22 @@ func (k *kubeShare) kind(ctx context.Context, kind shared) {
 				object.SetGeneration(0)
 			}
 			difference = different(a.Object, got.Object)
-			k.report.check(difference == "", "O-1", "%s: a patch through vedette changed more: %s", name, difference)
+			k.report.check(difference == "", "same objects", "%s: a patch through vedette changed more: %s", name, difference)
 		}
 	}
-	if a, err = label(kube, "from-kube", "three"); k.report.check(err == nil, "O-1", "%s: patch through kube-apiserver of what vedette wrote: %v", name, err) {
+	if a, err = label(kube, "from-kube", "three"); k.report.check(err == nil, "same objects", "%s: patch through kube-apiserver of what vedette wrote: %v", name, err) {
 		same("patched through kube-apiserver again", a)
 	}
 
 	// Made through vedette, so JSON in etcd.
 	b, err := vedette.Create(ctx, kind.object("from-vedette"), metav1.CreateOptions{})
-	if k.report.check(err == nil, "O-1", "%s: create through vedette: %v", name, err) {
+	if k.report.check(err == nil, "same objects", "%s: create through vedette: %v", name, err) {
 		got, err := kube.Get(ctx, "from-vedette", metav1.GetOptions{})
-		if k.report.check(err == nil, "O-1", "%s: get from kube-apiserver what vedette created: %v", name, err) {
+		if k.report.check(err == nil, "same objects", "%s: get from kube-apiserver what vedette created: %v", name, err) {
 			difference := subset("", b.Object, got.Object)
-			k.report.check(difference == "", "O-1", "%s: created through vedette, kube-apiserver lacks %s", name, difference)
+			k.report.check(difference == "", "same objects", "%s: created through vedette, kube-apiserver lacks %s", name, difference)
 		}
-		if got, err = label(kube, "from-vedette", "one"); k.report.check(err == nil, "O-1", "%s: patch through kube-apiserver of what vedette made: %v", name, err) {
+		if got, err = label(kube, "from-vedette", "one"); k.report.check(err == nil, "same objects", "%s: patch through kube-apiserver of what vedette made: %v", name, err) {
 			same("made by vedette, patched through kube-apiserver", got)
 		}
 	}
@@ -480,7 +480,7 @@ func (k *kubeShare) kind(ctx context.Context, kind shared) {
 		if _, err = label(kube, "from-vedette", "two"); err == nil {
 			stale.SetLabels(map[string]string{"step": "stale"})
 			_, err = vedette.Update(ctx, stale, metav1.UpdateOptions{})
-			k.report.check(apierrors.IsConflict(err), "O-1", "%s: an update of an old revision through vedette: %v", name, err)
+			k.report.check(apierrors.IsConflict(err), "same objects", "%s: an update of an old revision through vedette: %v", name, err)
 		}
 	}
 	k.remove(ctx, kind, kube, vedette)
@@ -496,7 +496,7 @@ func (k *kubeShare) remove(ctx context.Context, kind shared, kube, vedette dynam
 		who            string
 	}{{"from-kube", vedette, kube, "vedette"}, {"from-vedette", kube, vedette, "kube-apiserver"}} {
 		err := step.through.Delete(ctx, step.object, metav1.DeleteOptions{GracePeriodSeconds: &now})
-		k.report.check(err == nil, "O-1", "%s: delete of %s through %s: %v", name, step.object, step.who, err)
+		k.report.check(err == nil, "same objects", "%s: delete of %s through %s: %v", name, step.object, step.who, err)
 		if name == "namespaces" {
 			continue // kube-apiserver waits for a controller that finalizes them
 		}
@@ -504,7 +504,7 @@ func (k *kubeShare) remove(ctx context.Context, kind shared, kube, vedette dynam
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
 		_, _ = kube.Patch(ctx, step.object, types.MergePatchType, patch, metav1.PatchOptions{})
 		_, err = step.other.Get(ctx, step.object, metav1.GetOptions{})
-		k.report.check(apierrors.IsNotFound(err), "O-1", "%s: %s was deleted through %s, the other server says %v", name, step.object, step.who, err)
+		k.report.check(apierrors.IsNotFound(err), "same objects", "%s: %s was deleted through %s, the other server says %v", name, step.object, step.who, err)
 	}
 }
 
@@ -533,7 +533,7 @@ func (k *kubeShare) watch(ctx context.Context, kind shared, revision string) *tw
 	t.changed = sync.NewCond(&t.mu)
 	for i, client := range []dynamic.Interface{k.kube, k.vedette} {
 		watch, err := k.of(client, kind).Watch(watchContext, metav1.ListOptions{ResourceVersion: revision, LabelSelector: "made-by=peers"})
-		if !k.report.check(err == nil, "O-1", "%s: watch %d: %v", kind.resource.Resource, i, err) {
+		if !k.report.check(err == nil, "same objects", "%s: watch %d: %v", kind.resource.Resource, i, err) {
 			cancel()
 			return nil
 		}
@@ -591,18 +591,18 @@ func (t *twoWatches) compare() {
 		len(t.events[0]) != len(t.events[1])) {
 		t.changed.Wait()
 	}
-	report.check(t.ended[0] == nil && t.ended[1] == nil, "O-1", "%s: watches ended: kube-apiserver %v, vedette %v", name, t.ended[0], t.ended[1])
-	if !report.check(len(t.events[0]) == len(t.events[1]) && len(t.events[0]) > 4, "O-1", "%s: kube-apiserver's watch saw %d events, vedette's %d", name,
+	report.check(t.ended[0] == nil && t.ended[1] == nil, "same objects", "%s: watches ended: kube-apiserver %v, vedette %v", name, t.ended[0], t.ended[1])
+	if !report.check(len(t.events[0]) == len(t.events[1]) && len(t.events[0]) > 4, "same objects", "%s: kube-apiserver's watch saw %d events, vedette's %d", name,
 		len(t.events[0]), len(t.events[1])) {
 		return
 	}
 	for i, event := range t.events[0] {
 		other := t.events[1][i]
-		if report.check(event.kind == other.kind && event.name == other.name && event.revision == other.revision, "O-1",
+		if report.check(event.kind == other.kind && event.name == other.name && event.revision == other.revision, "same objects",
 			"%s: event %d: kube-apiserver %s %s %s, vedette %s %s %s", name, i, event.kind, event.name, event.revision, other.kind, other.name,
 			other.revision) {
 			difference := subset("", other.object, event.object)
-			report.check(difference == "", "O-1", "%s: event %d, %s %s at %s: kube-apiserver lacks %s", name, i, event.kind, event.name, event.revision,
+			report.check(difference == "", "same objects", "%s: event %d, %s %s at %s: kube-apiserver lacks %s", name, i, event.kind, event.name, event.revision,
 				difference)
 		}
 	}
