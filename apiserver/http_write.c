@@ -525,11 +525,11 @@ static void updated(struct vdi_request *request)
 	}
 	if (write->is_too_long) {
 		write->is_long = true;
-		if (++write->tries < VDI_WRITE_TRIES_MAX) {
+		if (++write->meetings < VDI_WRITE_MEETINGS_MAX) {
 			try_update(request);
 			return;
 		}
-		request->result = VD_CONFLICT; /* it changed before each attempt of a worker */
+		request->result = VD_CONFLICT; /* others changed it before each attempt */
 	}
 	if (write->is_too_long || !write->edited.finished || write->status.code) {
 		vdi_write_fail(request, "update");

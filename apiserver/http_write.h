@@ -7,6 +7,8 @@
 #include "object_edit.h"
 
 #define VDI_WRITE_TRIES_MAX 8
+/* Attempts of a long write that met a new state each time; the time of the request ends most of them before. */
+#define VDI_WRITE_MEETINGS_MAX 1000
 
 /* Writes are computed on the loop when they are short, and in the server's work queue otherwise: `compute` then runs on a thread of that, and touches of the request
  * only what the dispatch fixed, and write. */
@@ -28,6 +30,7 @@ struct vdi_write {
 	bool		       is_edited; /* edited and status are what became of it */
 	struct vd_object      *newest;	  /* reference to the state that the last attempt met and left to a worker; NULL: none */
 	unsigned	       tries;
+	unsigned	       meetings; /* attempts that met a state only a worker may edit */
 	bool		       dry_run;
 
 	unsigned	  guard_tries;

@@ -31,7 +31,8 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	/* The one that asks for a revision looks at no key. */
 	if (status == VD_OK && watchchan->phase == VDI_PHASE_SYNCING) {
 		status = vdi_store_check_page(result, &wrong);
-		error = &wrong;
+		if (status != VD_OK)
+			error = &wrong;
 	}
 	if (status == VD_OK && result->kv_count && watchchan->phase == VDI_PHASE_SYNCING) {
 		kvs = vdi_calloc(result->kv_count, sizeof(struct vd_kv *));

@@ -1,6 +1,7 @@
-/* Writes over HTTP while the cache is behind the store. */
+/* Writes over HTTP while the cache is behind the store, and while others write. */
 #include "http_fixture.h"
 
+#include <ftw.h>
 #include <stdatomic.h>
 
 #define CONFIG_MAPS "/api/v1/namespaces/default/configmaps"
@@ -17,11 +18,33 @@ static vd_status held_next(struct vd_store_watch *watch, size_t event_count_max,
 	return atomic_load(&is_held) ? VD_AGAIN : real_next(watch, event_count_max, ret_batch, reterr);
 }
 
-static void hold_watches_of(struct vd_store *store)
+/* So many conditional writes find that another one came just before. */
+static atomic_int competitors;
+static char	  competing[LONG + 256];
+static vd_status (*real_txn)(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg);
+
+static void written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+}
+
+static vd_status contested_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+{
+	struct vd_op	      put = { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY), .value = vd_bytes_of(competing) };
+	struct vd_txn_request other = { .success = &put, .success_count = 1 };
+
+	if (request->compare_count && atomic_load(&competitors) > 0 && atomic_fetch_sub(&competitors, 1) > 0)
+		assert_status(real_txn(store, &other, written, NULL), VD_OK);
+	return real_txn(store, request, done, arg);
+}
+
+static void come_between(struct vd_store *store)
 {
 	held_ops = *store->ops;
 	real_next = held_ops.watch_next;
 	held_ops.watch_next = held_next;
+	real_txn = held_ops.txn;
+	held_ops.txn = contested_txn;
 	store->ops = &held_ops;
 }
 
@@ -46,11 +69,29 @@ static void change_in_the_store(struct vd_store *store, const char *from, const 
 	free(value);
 }
 
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	return remove(path);
+}
+
+/* A durable one: its transactions are answered on a thread of their own. */
+static void open_durable(struct http_fixture *fixture, char directory[64])
+{
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+
+	strcpy(directory, "/tmp/vedette-write-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	options.data_dir = directory;
+	vd_store_close_wait(fixture->store);
+	assert_status(vd_store_open_mvcc(fixture->env, &options, &fixture->store, NULL), VD_OK);
+}
+
 /* A patch names no revision: it is made of the present state, however far the cache is behind, and whoever edits it. */
 static void patch_while_the_cache_is_behind(size_t size)
 {
 	struct http_fixture fixture;
 	char		   *body = malloc(size + 256), *text = malloc(size + 1);
+	char		    directory[64];
 
 	assert_true(body && text);
 	memset(text, 'x', size);
@@ -58,20 +99,58 @@ static void patch_while_the_cache_is_behind(size_t size)
 	snprintf(body, size + 256, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"word\":\"first\",\"text\":\"%s\"}}", text);
 	atomic_store(&is_held, false);
 	http_fixture_init(&fixture);
-	hold_watches_of(fixture.store);
+	open_durable(&fixture, directory);
+	come_between(fixture.store);
 	http_fixture_start(&fixture, 1, NULL);
 	http_expect(fixture.port, "POST", CONFIG_MAPS, HTTP_JSON, body, 201, "first");
 	http_expect(fixture.port, "GET", CONFIG_MAPS "/big", "", "", 200, "first");
 	atomic_store(&is_held, true);
 	change_in_the_store(fixture.store, "first", "other");
+	http_expect(fixture.port, "GET", CONFIG_MAPS "/big?resourceVersion=0", "", "", 200, "first");
 	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"1\"}}", 200, "\"word\":\"other\"");
 	change_in_the_store(fixture.store, "other", "third");
 	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"2\"}}", 200, "\"word\":\"third\"");
 	atomic_store(&is_held, false);
 	assert_status(vd_store_put_wait(fixture.store, vd_bytes_of(KEY "/wake"), vd_bytes_of("{}"), NULL, NULL), VD_OK);
 	http_fixture_close(&fixture, (vd_dur) { 0 });
+	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	free(body);
 	free(text);
+}
+
+/* A patch that names no revision is made in the end, however often others were quicker. */
+static void patch_against_others(size_t size)
+{
+	struct http_fixture fixture;
+	char		    directory[64], text[LONG + 1], body[LONG + 256];
+
+	memset(text, 'x', size);
+	text[size] = 0;
+	snprintf(competing, sizeof competing,
+		 "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"big\",\"namespace\":\"default\"},\"data\":{\"word\":\"theirs\",\"text\":\"%s\"}}", text);
+	snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"word\":\"first\",\"text\":\"%s\"}}", text);
+	http_fixture_init(&fixture);
+	open_durable(&fixture, directory);
+	come_between(fixture.store);
+	http_fixture_start(&fixture, 1, NULL);
+	http_expect(fixture.port, "POST", CONFIG_MAPS, HTTP_JSON, body, 201, "first");
+	atomic_store(&competitors, 50);
+	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"1\"}}", 200, "\"word\":\"theirs\"");
+	assert_true(atomic_load(&competitors) <= 0);
+	http_fixture_close(&fixture, (vd_dur) { 0 });
+	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void a_short_patch_is_made_in_the_end(void **state)
+{
+	(void) state;
+	patch_against_others(10);
+}
+
+static void a_long_patch_is_made_in_the_end(void **state)
+{
+	(void) state;
+	patch_against_others(LONG - 1);
 }
 
 static void a_short_patch_sees_the_present_state(void **state)
@@ -91,6 +170,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_short_patch_sees_the_present_state),
 		cmocka_unit_test(a_long_patch_sees_the_present_state),
+		cmocka_unit_test(a_short_patch_is_made_in_the_end),
+		cmocka_unit_test(a_long_patch_is_made_in_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

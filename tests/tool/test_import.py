@@ -61,6 +61,8 @@ def short(records):
     """["snapshot 5", "PUT 3 /registry/pods/default/a", "commit 7", ...]"""
     result = []
     for record in records:
+        if "end" in record:  # the writer closed the log
+            continue
         if "key" in record:
             result.append("%s %d %s" % (record["type"], record["rev"], record["key"].replace("/registry/", "")))
         else:

@@ -332,7 +332,7 @@ static void work_has_an_end(void **state)
 	outcome_of(&row, &outcome);
 	assert_status(outcome.status, VD_INVALID);
 	vdi_out_printf(&outcome.faults, "%c", 0);
-	assert_string_equal(outcome.faults.data, "<nil>: Forbidden: the object is too costly to validate: more than 50000000 steps");
+	assert_string_equal(outcome.faults.data, "<nil>: Forbidden: the object is too costly to validate: more than 20000000 steps");
 	free_outcome(&outcome);
 	vdi_out_fini(&schema);
 	vdi_out_fini(&object);
