@@ -6,6 +6,7 @@
 
 #include "http_fixture.h"
 #include "json_scan.h"
+#include "wait.h"
 
 /* What one client has read and not yet used up. */
 struct client {
@@ -541,6 +542,42 @@ static void r631_errors_before_the_stream_are_answers(void **state)
 	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "invalid shard selector: unsupported function");
 }
 
+static void note_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	(void) revision;
+	(void) error;
+	assert_status(status, VD_OK);
+	vdi_wait_signal(arg);
+}
+
+/* A server that starts after a compaction: a watch from before it is a stream all the same, with one event that is the error. */
+static void r631_errors_of_a_stream_are_events(void **state)
+{
+	struct http_fixture other;
+	struct client	    client;
+	struct vdi_wait	    wait;
+	char		   *head;
+
+	http_fixture_init(&other);
+	for (unsigned i = 0; i < 3; i++)
+		http_fixture_put(&other, "x", 1, false);
+	vdi_wait_init(&wait, other.env);
+	assert_status(vd_store_compact(other.store, 4, false, note_compacted, &wait), VD_OK);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+	http_fixture_start(&other, 1, NULL);
+	client = (struct client) { .fd = http_open(other.port, 0) };
+	send_text(&client, "GET " CM "?watch=1&resourceVersion=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	head = read_until(&client, "\r\n\r\n");
+	assert_int_equal(http_code_of(head), 200);
+	assert_non_null(strstr(head, "Content-Type: application/json\r\n"));
+	free(head);
+	expect_event(&client, "ERROR", "\"reason\":\"Expired\",\"code\":410}");
+	assert_null(read_chunk(&client));
+	close_client(&client);
+	http_fixture_close(&other, VD_SECONDS(10));
+}
+
 /* A get at an exact revision: what the object was, not what it is. */
 static void r472_get_at_an_exact_revision(void **state)
 {
@@ -855,6 +892,7 @@ int main(void)
 		cmocka_unit_test(h403_a_watch_list_ends_its_initial_events_and_goes_on),
 		cmocka_unit_test(h409_a_watch_that_times_out_keeps_the_connection),
 		cmocka_unit_test(r631_errors_before_the_stream_are_answers),
+		cmocka_unit_test(r631_errors_of_a_stream_are_events),
 		cmocka_unit_test(r608_r622_shards_over_http),
 		cmocka_unit_test(r472_get_at_an_exact_revision),
 		cmocka_unit_test(h624_a_stalled_watch_delays_nobody),

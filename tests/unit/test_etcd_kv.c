@@ -84,6 +84,8 @@ static void e216_range_end_is_sent_verbatim(void **state)
 	struct etcd_client_fixture	    fixture;
 	struct etcd_result	    result = { 0 };
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("z"), .range_end = vd_bytes_of("a") } };
+	const struct vd_etcd_range_request of_one = { .range = { .key = vd_bytes_of("z") } };
+	struct etcd_result		   result_of_one = { 0 };
 	struct vd_bytes		    message;
 	Etcdserverpb__RangeRequest *sent;
 
@@ -91,7 +93,16 @@ static void e216_range_end_is_sent_verbatim(void **state)
 	assert_status(vd_etcd_range(fixture.client, NULL, &request, etcd_note_range, &result), VD_OK);
 	message = rpc_script_expect_message(rpc_script_expect_call(fixture.script, RANGE));
 	sent = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
+	assert_int_equal(sent->range_end.len, 1);
 	assert_memory_equal(sent->range_end.data, "a", 1);
+	etcdserverpb__range_request__free_unpacked(sent, NULL);
+	/* No end: that key alone. */
+	assert_status(vd_etcd_range(fixture.client, NULL, &of_one, etcd_note_range, &result_of_one), VD_OK);
+	message = rpc_script_expect_message(rpc_script_expect_call(fixture.script, RANGE));
+	sent = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
+	assert_int_equal(sent->key.len, 1);
+	assert_memory_equal(sent->key.data, "z", 1);
+	assert_int_equal(sent->range_end.len, 0);
 	etcdserverpb__range_request__free_unpacked(sent, NULL);
 	etcd_client_fixture_fini(&fixture);
 }

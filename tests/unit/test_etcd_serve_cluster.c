@@ -151,6 +151,39 @@ static void downgrade(struct etcd_server_fixture *fixture, int action, const cha
 	ETCD_FREE(response);
 }
 
+static void e162_alarms(void **state)
+{
+	enum { GET = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__GET, ON = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE, OFF = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE };
+	enum { NONE = ETCDSERVERPB__ALARM_TYPE__NONE, FULL = ETCDSERVERPB__ALARM_TYPE__NOSPACE, CORRUPT = ETCDSERVERPB__ALARM_TYPE__CORRUPT };
+	static const struct {
+		int	    action, type;
+		uint64_t    member;
+		const char *answer; /* types, each with its member */
+	} steps[] = {
+		{ GET, NONE, 0, "" },		    { ON, NONE, 7, "" },	    { GET, NONE, 0, "" },	     { OFF, FULL, 7, "" },
+		{ ON, FULL, 7, " 1@7" },	    { ON, FULL, 7, " 1@7" },	    { GET, FULL, 0, " 1@7" },	     { GET, FULL, 99, " 1@7" },
+		{ GET, CORRUPT, 7, "" },	    { ON, CORRUPT, 7, " 2@7" },	    { GET, NONE, 99, " 1@7 2@7" },   { OFF, FULL, 8, "" },
+		{ OFF, FULL, 7, " 1@7" },	    { OFF, FULL, 7, "" },	    { GET, NONE, 0, " 2@7" },	     { GET, FULL, 0, "" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(steps); i++) {
+		Etcdserverpb__AlarmRequest   request = ETCDSERVERPB__ALARM_REQUEST__INIT;
+		Etcdserverpb__AlarmResponse *response;
+		char			     text[64] = "";
+
+		request.action = (Etcdserverpb__AlarmRequest__AlarmAction) steps[i].action;
+		request.alarm = (Etcdserverpb__AlarmType) steps[i].type;
+		request.memberid = steps[i].member;
+		response = ETCD_ASK((struct etcd_server_fixture *) *state, "Maintenance/Alarm", &request, alarm_response);
+		for (size_t j = 0; j < response->n_alarms; j++)
+			(void) snprintf(text + strlen(text), sizeof text - strlen(text), " %d@%llu", (int) response->alarms[j]->alarm,
+					(unsigned long long) response->alarms[j]->memberid);
+		ETCD_FREE(response);
+		if (strcmp(text, steps[i].answer) != 0)
+			fail_msg("step %zu:%s, not%s", i, text, steps[i].answer);
+	}
+}
+
 /* Pieces of at most 32 KiB that count down to 0, then the digest of all of them in a message of its own, then OK. */
 static void e165_the_messages_of_a_snapshot(void **state)
 {
@@ -292,6 +325,7 @@ int main(void)
 		CASE(e120_ids_and_term_stay),
 		CASE(e161_status),
 		CASE(e163_what_one_member_has_little_to_do_for),
+		CASE(e162_alarms),
 		CASE(e165_the_messages_of_a_snapshot),
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),

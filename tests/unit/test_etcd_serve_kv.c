@@ -269,6 +269,12 @@ static void e428_without_order_only_the_first_by_key_are_sorted(void **state)
 	expect_keys(*state, &request, "31", true, 5);
 	request.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__ASCEND;
 	expect_keys(*state, &request, "31", true, 5);
+	/* By value 1, 4, 5, 2, 3: without an order 4 is not read. */
+	request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VALUE;
+	expect_keys(*state, &request, "14", true, 5);
+	request.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__NONE;
+	expect_keys(*state, &request, "12", true, 5);
+	request.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__ASCEND;
 	request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VERSION;
 	request.limit = 0;
 	expect_keys(*state, &request, "23451", false, 5); /* ties by key */
@@ -543,6 +549,52 @@ static void e465_request_too_large(void **state)
 	request.value.len++;
 	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_REQUEST_TOO_LARGE);
 	free(value);
+}
+
+/* What a call costs: refused when it does not fit into the rest by one byte. rules: E-512 */
+static void e466_leases_and_transactions_have_a_cost(void **state)
+{
+	struct etcd_server_fixture     *fixture = *state;
+	Etcdserverpb__LeaseGrantRequest lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
+	Etcdserverpb__PutRequest	put = ETCDSERVERPB__PUT_REQUEST__INIT, other;
+	Etcdserverpb__RequestOp		op = ETCDSERVERPB__REQUEST_OP__INIT, other_op, *ops[] = { &op, &other_op };
+	Etcdserverpb__TxnRequest	txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	struct vd_store_status		status;
+
+	lease.ttl = 100;
+	put.key = etcd_bytes("k");
+	put.value = etcd_bytes("value");
+	op.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+	op.request_put = &put;
+	other = put;
+	other.key = etcd_bytes("l");
+	other_op = op;
+	other_op.request_put = &other;
+	/* Of its branches the dearer one counts, although it is not the one that is made. */
+	txn.n_success = 1;
+	txn.n_failure = 2;
+	txn.success = txn.failure = ops;
+	for (unsigned fits = 0; fits < 2; fits++) {
+		const int64_t costs[] = { 64, 2 * (256 + 1 + 5) };
+
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(costs); i++) {
+			const char		*method = i == 0 ? "/etcdserverpb.Lease/LeaseGrant" : "/etcdserverpb.KV/Txn";
+			const ProtobufCMessage	*request = i == 0 ? &lease.base : &txn.base;
+
+			assert_status(vd_store_status_get(fixture->store, &status), VD_OK);
+			fixture->server->options.quota_bytes = status.size_bytes + costs[i] + fits;
+			if (fits) {
+				ETCD_FREE(etcd_server_ask(fixture, NULL, method, request,
+							  i == 0 ? &etcdserverpb__lease_grant_response__descriptor : &etcdserverpb__txn_response__descriptor));
+				continue;
+			}
+			etcd_server_ask_fails(fixture, method, request, VD_ETCD_NO_SPACE);
+			assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE, ETCDSERVERPB__ALARM_TYPE__NOSPACE), 1);
+		}
+	}
+	/* Neither the grant nor what was refused has made a revision. */
+	assert_status(vd_store_status_get(fixture->store, &status), VD_OK);
+	assert_int_equal(status.current, 2);
 }
 
 static void e466_e467_quota_raises_the_alarm_and_it_stays(void **state)
@@ -869,6 +921,7 @@ int main(void)
 		CASE(e465_request_too_large),
 		CASE(e468_nothing_is_written_while_corrupt),
 		CASE(e124_a_hash_says_of_which_revision_and_when),
+		CASE(e466_leases_and_transactions_have_a_cost),
 		CASE(e466_e467_quota_raises_the_alarm_and_it_stays),
 		CASE(e472_golden_hashes_with_compactions_behind),
 		CASE(e472_golden_hashes_of_the_newest_revision),

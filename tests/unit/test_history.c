@@ -186,7 +186,15 @@ static void r436_between_two_generations_is_a_gap(void **state)
 	vdi_history_fini(&history);
 }
 
-/* rules: R-401 */
+/* The events are those of revisions first to last, one each. */
+static void assert_holds(const struct vdi_history *history, vd_rev first, vd_rev last)
+{
+	assert_int_equal(history->end - history->start, last - first + 1);
+	for (uint64_t position = history->start; position < history->end; position++)
+		assert_int_equal(vdi_history_at(history, position)->revision, first + (vd_rev) (position - history->start));
+}
+
+/* rules */
 static void t165_r402_capacity_follows_the_window(void **state)
 {
 	struct vdi_history history = make(1 << 24);
@@ -198,15 +206,18 @@ static void t165_r402_capacity_follows_the_window(void **state)
 	assert_int_equal(history.capacity, 200); /* full while the oldest was 10 s old */
 	assert_int_equal(history.increases, 1);
 	assert_int_equal(history.end - history.start, 101);
+	assert_holds(&history, 10, 110);
 	assert_status(vdi_history_check(&history, 1, &error), VD_OK);
 	/* Slow times: three quarters are older than the window. */
 	for (int i = 101; i < 202; i++)
 		append(&history, 10 + i, 1000 + i, 0);
 	assert_int_equal(history.capacity, 200);
-	append(&history, 300, 5000, 0);
+	append(&history, 212, 5000, 0);
 	assert_int_equal(history.capacity, 100);
 	assert_int_equal(history.decreases, 1);
 	assert_int_equal(history.end - history.start, 100);
+	/* The newest 100 of before, of which the event that made it shrink evicted one more. */
+	assert_holds(&history, 212 - 99, 212);
 	assert_status(vdi_history_check(&history, 1, &error), VD_EXPIRED);
 	vdi_history_fini(&history);
 }

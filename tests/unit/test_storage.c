@@ -323,6 +323,21 @@ static void r131_update(void **state)
 	world_free(&world);
 }
 
+/* The write is that of a create: another writer that was first is seen, and not overwritten unseen. */
+static void r134_a_missing_key_is_created_once(void **state)
+{
+	struct world  world = world_new(15);
+	struct change change = { .value = VALUE("u", 2), .interfere = 1 };
+
+	(void) state;
+	update(&world, &change, true, NULL, NULL);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(change.calls, 2);
+	assert_false(change.saw_missing);
+	assert_int_equal(change.answer.object_revision, 3);
+	world_free(&world);
+}
+
 /* rules: R-106, T-031, T-033 */
 static void r135_equal_bytes_write_nothing(void **state)
 {
@@ -801,6 +816,7 @@ int main(void)
 		cmocka_unit_test(r127_get),
 		cmocka_unit_test(r127_the_order_of_a_gets_checks),
 		cmocka_unit_test(r131_update),
+		cmocka_unit_test(r134_a_missing_key_is_created_once),
 		cmocka_unit_test(r135_equal_bytes_write_nothing),
 		cmocka_unit_test(r135_a_stale_value_is_written_again),
 		cmocka_unit_test(r136_conflict_is_tried_again),

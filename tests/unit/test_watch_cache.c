@@ -56,7 +56,6 @@ static vd_status apply(struct world *world, struct vdi_watchchan_event *events, 
 	return status;
 }
 
-/* rules: R-430 */
 static void t160_r433_the_previous_object_is_the_caches_own(void **state)
 {
 	struct world		   world;
@@ -282,7 +281,7 @@ static void r455_r230_no_state_is_older_than_the_compaction(void **state)
 	world_fini(&world);
 }
 
-/* What the ring has lost cannot be asked for, so states of before it are of no use. */
+/* What the ring has lost cannot be asked for, so states of before it are of no use. rules: R-430 */
 static void r447_retained_states_go_with_the_events_they_were_made_of(void **state)
 {
 	struct world world;
@@ -354,6 +353,46 @@ static void note_done(struct vdi_fresh_waiter *waiter, vd_status status)
 
 	waiting->calls++;
 	waiting->status = status;
+}
+
+/* One event: into the history, the objects, the index and the number, all before a reader that waits for its revision is answered. */
+static void r430_an_event_is_everywhere_when_its_waiter_is_answered(void **state)
+{
+	static const char *const labels[] = { "app", NULL };
+	struct world		 world;
+	struct waiting		 waits[3] = { { .waiter = { .revision = 2 } }, { .waiter = { .revision = 3 } }, { .waiter = { .revision = 4 } } };
+	static const char *const objects[] = { "ns/x", "ns/x", "" };
+
+	world_init(&world, labels);
+	for (size_t i = 0; i < 3; i++) {
+		waits[i].waiter.done = note_done;
+		assert_false(vdi_watch_cache_wait(&world.cache, &waits[i].waiter));
+	}
+	for (size_t i = 0; i < 3; i++) {
+		struct vdi_watchchan_event event = i == 2 ? delete_event(&world, 4, "x") : put_event(&world, 2 + (vd_rev) i, "x", i ? "two" : "one");
+		struct vdi_event	  *kept;
+		size_t			   taken, made;
+
+		assert_status(apply(&world, &event, 1, &taken, &made), VD_OK);
+		assert_int_equal(taken + made, 2);
+		assert_int_equal(vdi_watch_cache_revision(&world.cache), 2 + i);
+		assert_int_equal(world.cache.history.end - world.cache.history.start, i + 1);
+		kept = vdi_history_at(&world.cache.history, world.cache.history.end - 1);
+		assert_int_equal(kept->revision, 2 + i);
+		assert_ptr_equal(kept->object, i == 2 ? NULL : event.object);
+		assert_true((kept->old_object == NULL) == (i == 0));
+		assert_string_equal(pod_names(vdi_btree_view(&world.cache.store.objects)), objects[i]);
+		check_index(&world, 0, "one", i == 0 ? "ns/x" : "");
+		check_index(&world, 0, "two", i == 1 ? "ns/x" : "");
+		assert_true(vdi_watch_cache_has_revision(&world.cache, 2 + (vd_rev) i));
+		(void) vdi_watch_cache_serve_waiters(&world.cache);
+		for (size_t j = 0; j < 3; j++) {
+			assert_int_equal(waits[j].calls, j <= i);
+			assert_status(waits[j].status, VD_OK);
+		}
+		vdi_watchchan_event_fini(&event);
+	}
+	world_fini(&world);
 }
 
 static void t163_r460_fresh_waiters(void **state)
@@ -519,6 +558,7 @@ int main(void)
 		cmocka_unit_test(r455_r230_no_state_is_older_than_the_compaction),
 		cmocka_unit_test(r447_retained_states_go_with_the_events_they_were_made_of),
 		cmocka_unit_test(torture_an_exact_read),
+		cmocka_unit_test(r430_an_event_is_everywhere_when_its_waiter_is_answered),
 		cmocka_unit_test(t163_r460_fresh_waiters),
 		cmocka_unit_test(r460_each_waiter_is_answered_by_its_own_revision),
 		cmocka_unit_test(r436_a_new_generation_starts_its_history_over),
