@@ -164,6 +164,15 @@ static void r723_request_duration_buckets(void **state)
 		      10, 15, 20, 30, 45, 60);
 }
 
+static void r732_list_duration_buckets(void **state)
+{
+	const char *values[] = { "false", "", "pods" };
+
+	(void) state;
+	EXPECT_BOUNDS(VDI_METRIC_STORAGE_LIST_DURATION_SECONDS, values, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8,
+		      10, 15, 20, 30, 45, 60);
+}
+
 static void r709_capacity_carries_no_apiserver_prefix(void **state)
 {
 	(void) state;
@@ -402,6 +411,7 @@ int main(void)
 		cmocka_unit_test(r712_initialization_duration_buckets),
 		cmocka_unit_test(r713_read_wait_buckets),
 		cmocka_unit_test(r717_negative_dispatch_durations_count_as_zero),
+		cmocka_unit_test(r732_list_duration_buckets),
 		cmocka_unit_test(r723_request_duration_buckets),
 		cmocka_unit_test(r742_event_sizes_double_from_1024),
 		cmocka_unit_test(r743_watch_list_duration_ends_at_300),
