@@ -68,6 +68,13 @@ static void open_stream(struct vdi_rpc_client *client, struct call *call, bool a
 
 /* ---- The server ---- */
 
+/* The threads of the clients are joined. */
+static void end(void)
+{
+	(void) close(listener);
+	env = vd_env_free(env);
+}
+
 static void start(void)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -78,6 +85,7 @@ static void start(void)
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (vd_env_new_threads(NULL, &env) != VD_OK || bind(listener, (struct sockaddr *) &at, sizeof at) != 0 || listen(listener, 16) != 0)
 		abort();
+	(void) atexit(end);
 }
 
 static bool read_exactly(int fd, uint8_t *bytes, size_t size)
