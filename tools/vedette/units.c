@@ -26,12 +26,48 @@ bool vdi_parse_bytes(const char *text, int64_t *ret_bytes)
 	return false;
 }
 
+#define FRACTION_DIGITS_MAX 18 /* more say nothing: a nanosecond of an hour has 13 */
+
+struct number {
+	int64_t whole;
+	int64_t fraction; /* of scale */
+	int64_t scale;	  /* a power of 10 */
+};
+
+/* Digits with at most one dot before, between or behind them. NULL: there is no number, or it is too large; else the end of the number. */
+static const char *parse_number(const char *text, struct number *ret_number)
+{
+	struct number number = { 0, 0, 1 };
+	size_t	      digits = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++, digits++)
+		if (__builtin_mul_overflow(number.whole, 10, &number.whole) || __builtin_add_overflow(number.whole, *text - '0', &number.whole))
+			return NULL;
+	if (*text == '.')
+		for (unsigned count = 0; *++text >= '0' && *text <= '9'; digits++)
+			if (count++ < FRACTION_DIGITS_MAX) {
+				number.fraction = number.fraction * 10 + (*text - '0');
+				number.scale *= 10;
+			}
+	*ret_number = number;
+	return digits ? text : NULL;
+}
+
+static bool add_number(const struct number *number, int64_t unit_ns, vd_dur *total)
+{
+	int64_t ns;
+
+	return !__builtin_mul_overflow(number->whole, unit_ns, &ns) && !__builtin_add_overflow(total->ns, ns, &total->ns) &&
+	       !__builtin_add_overflow(total->ns, (int64_t) ((__int128) number->fraction * unit_ns / number->scale), &total->ns);
+}
+
 bool vdi_parse_duration(const char *text, vd_dur *ret_duration)
 {
 	static const struct {
 		const char *name;
 		int64_t	    ns;
-	} units[] = { { "ms", 1000000 }, { "us", 1000 }, { "ns", 1 }, { "s", 1000000000 }, { "m", 60000000000 }, { "h", 3600000000000 } };
+	} units[] = { { "ms", 1000000 }, { "us", 1000 },       { "\u00b5s", 1000 },    { "\u03bcs", 1000 },
+		      { "ns", 1 },	 { "s", 1000000000 }, { "m", 60000000000 }, { "h", 3600000000000 } };
 	vd_dur total = { 0 };
 
 	if (strcmp(text, "0") == 0) {
@@ -41,23 +77,20 @@ bool vdi_parse_duration(const char *text, vd_dur *ret_duration)
 	if (*text == 0)
 		return false;
 	while (*text) {
-		char   *end;
-		int64_t number, part = -1;
+		struct number number;
+		size_t	      i, size = 0;
 
-		if (*text < '0' || *text > '9')
+		text = parse_number(text, &number);
+		if (text == NULL)
 			return false;
-		number = strtoll(text, &end, 10);
-		for (size_t i = 0; i < VDI_ARRAY_SIZE(units) && part < 0; i++) {
-			size_t size = strlen(units[i].name);
-
-			if (strncmp(end, units[i].name, size) != 0 || (end[size] && (end[size] < '0' || end[size] > '9')))
-				continue;
-			if (__builtin_mul_overflow(number, units[i].ns, &part) || __builtin_add_overflow(total.ns, part, &total.ns))
-				return false;
-			text = end + size;
+		for (i = 0; i < VDI_ARRAY_SIZE(units); i++) {
+			size = strlen(units[i].name);
+			if (strncmp(text, units[i].name, size) == 0)
+				break;
 		}
-		if (part < 0)
+		if (i == VDI_ARRAY_SIZE(units) || !add_number(&number, units[i].ns, &total))
 			return false;
+		text += size;
 	}
 	*ret_duration = total;
 	return true;
