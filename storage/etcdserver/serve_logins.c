@@ -33,9 +33,9 @@ struct vdi_serve_logins {
 	struct vdi_lock lock; /* "queue" */
 
 	/* Under the lock. */
-	TAILQ_HEAD(, address) addresses; /* the first one's turn */
-	size_t		      count;
-	bool		      is_stopping;
+	TAILQ_HEAD(, address)	      addresses; /* the first one's turn */
+	struct vdi_serve_login_counts counts;
+	bool			      is_stopping;
 };
 
 void vdi_serve_logins_address(const char *peer, char text[VDI_SERVE_ADDRESS_SIZE])
@@ -66,13 +66,19 @@ static struct address *find_locked(struct vdi_serve_logins *logins, const char *
 	return NULL;
 }
 
-/* NULL: there is no room. */
+/* NULL: there is no room. Memory that is refused is no bound, and not counted. */
 static struct address *find_place_locked(struct vdi_serve_logins *logins, const char *text)
 {
 	struct address *address = find_locked(logins, text);
 
-	if (logins->count == VDI_SERVE_LOGINS_MAX || (address && address->count == VDI_SERVE_LOGINS_ADDRESS_MAX))
+	if (address && address->count == VDI_SERVE_LOGINS_ADDRESS_MAX) {
+		logins->counts.rejected_address++;
 		return NULL;
+	}
+	if (logins->counts.waiting == VDI_SERVE_LOGINS_MAX) {
+		logins->counts.rejected_total++;
+		return NULL;
+	}
 	if (address)
 		return address;
 	address = VDI_NEW(struct address);
@@ -91,7 +97,7 @@ static void remove_locked(struct vdi_serve_logins *logins, struct login *login)
 	login->address = NULL;
 	TAILQ_REMOVE(&address->logins, login, node);
 	address->count--;
-	logins->count--;
+	logins->counts.waiting--;
 	if (address->count)
 		return;
 	TAILQ_REMOVE(&logins->addresses, address, node);
@@ -122,7 +128,7 @@ static void run(void *arg)
 
 	vdi_lock_acquire(&logins->lock);
 	login = take_locked(logins);
-	has_more = logins->count > 0;
+	has_more = logins->counts.waiting > 0;
 	vdi_lock_release(&logins->lock);
 	if (has_more)
 		vd_actor_wake(logins->actor);
@@ -165,7 +171,7 @@ static bool enqueue(struct vdi_serve_logins *logins, struct login *login, const 
 	if (address) {
 		login->address = address;
 		address->count++;
-		logins->count++;
+		logins->counts.waiting++;
 		TAILQ_INSERT_TAIL(&address->logins, login, node);
 	}
 	vdi_lock_release(&logins->lock);
@@ -197,6 +203,13 @@ void vdi_serve_logins_put(struct vdi_serve_logins *logins, struct vdi_serve_call
 	else
 		vdi_serve_finish(call, VDI_RPC_RESOURCE_EXHAUSTED, vdi_serve_code_message(VD_ETCD_TOO_MANY_REQUESTS));
 	vdi_serve_call_unref(call);
+}
+
+void vdi_serve_logins_counts(struct vdi_serve_logins *logins, struct vdi_serve_login_counts *ret_counts)
+{
+	vdi_lock_acquire(&logins->lock);
+	*ret_counts = logins->counts;
+	vdi_lock_release(&logins->lock);
 }
 
 /* ---- Life ---- */

@@ -17,6 +17,13 @@ struct vdi_serve_logins;
 VDI_MUST_USE vd_status vdi_serve_logins_new(struct vdi_etcdserver *server, struct vdi_serve_logins **ret_logins);
 /* A call is answered by work, on the actor, unless it ends before; the call's state, on_ended and on_free are taken for that. Any thread; never blocks. */
 void vdi_serve_logins_put(struct vdi_serve_logins *logins, struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call));
+struct vdi_serve_login_counts {
+	uint64_t waiting;
+	uint64_t rejected_address, rejected_total; /* by the first and by the second bound, since the start */
+};
+
+/* Any thread. */
+void vdi_serve_logins_counts(struct vdi_serve_logins *logins, struct vdi_serve_login_counts *ret_counts);
 /* Nothing waits any more, and whatever comes is refused. Any thread. */
 void vdi_serve_logins_stop(struct vdi_serve_logins *logins);
 /* After stop; no call is left. Blocks for the check under way. NULL is fine; returns NULL. */

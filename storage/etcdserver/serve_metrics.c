@@ -6,6 +6,7 @@
 #include "auth.h"
 #include "env.h"
 #include "process_stat.h"
+#include "serve_logins.h"
 #include "serve_watches.h"
 
 /* What of a method the registry has been told. Collectors run one at a time. */
@@ -20,7 +21,7 @@ struct vdi_serve_metrics {
 	size_t			       method_count;
 	struct vdi_serve_method_counts *counts;
 	struct told		      *told;
-	uint64_t		       told_calls, told_frames, told_events, told_health[2];
+	uint64_t		       told_calls, told_frames, told_events, told_health[2], told_rejected[2];
 };
 
 static const char *const code_names[VDI_SERVE_CODES] = { "OK",		     "Canceled",	   "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound",
@@ -141,6 +142,7 @@ static void collect_server(struct vdi_serve_metrics *metrics)
 						   VDI_METRIC_ETCD_DISK_DEFRAG_INFLIGHT };
 	struct vdi_etcdserver	       *server = metrics->server;
 	struct vdi_serve_watch_counts	watches;
+	struct vdi_serve_login_counts	logins;
 	struct vd_store_status		store = { 0 };
 	char				id[24];
 	const char		       *ids[] = { id, id };
@@ -148,6 +150,7 @@ static void collect_server(struct vdi_serve_metrics *metrics)
 	if (vd_store_status_get(server->store, &store) != VD_OK)
 		memset(&store, 0, sizeof store); /* it is closing */
 	vdi_serve_watches_counts(server->watches, &watches);
+	vdi_serve_logins_counts(server->logins, &logins);
 	(void) snprintf(id, sizeof id, "%llx", (unsigned long long) server->member_id);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(none); i++)
 		set(metrics, none[i], NULL, 0);
@@ -163,6 +166,9 @@ static void collect_server(struct vdi_serve_metrics *metrics)
 	set(metrics, VDI_METRIC_ETCD_CLUSTER_VERSION, &(const char *) { VDI_ETCD_CLUSTER_VERSION }, 1);
 	set(metrics, VDI_METRIC_ETCD_MVCC_WATCH_STREAMS, NULL, watches.streams);
 	set(metrics, VDI_METRIC_ETCD_AUTH_REVISION, NULL, (int64_t) vdi_auth_revision(server->auth));
+	set(metrics, VDI_METRIC_ETCD_LOGINS_WAITING, NULL, (int64_t) logins.waiting);
+	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "address" }, logins.rejected_address, &metrics->told_rejected[0]);
+	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "total" }, logins.rejected_total, &metrics->told_rejected[1]);
 	tell(metrics, VDI_METRIC_ETCD_SERVER_CALLS_TOTAL, NULL, now_of(&server->calls_total), &metrics->told_calls);
 	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_FRAMES_TOTAL, NULL, (uint64_t) watches.frames, &metrics->told_frames);
 	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_EVENTS_SENT_TOTAL, NULL, (uint64_t) watches.events, &metrics->told_events);

@@ -3,6 +3,9 @@
 
 #include "actor_sim.h"
 #include "auth.h"
+#include "buffer.h"
+#include "env.h"
+#include "metrics.h"
 #include "serve_logins.h"
 #include "vdtest.h"
 
@@ -115,20 +118,41 @@ static void administration_does_not_wait_for_logins(void **state)
 	}
 }
 
+static void assert_metrics(struct etcd_server_fixture *fixture, unsigned waiting, unsigned rejected_address, unsigned rejected_total)
+{
+	char		  wanted[256];
+	struct vdi_buffer text;
+
+	vdi_buffer_init(&text, 1 << 20);
+	assert_status(vdi_metrics_render(vdi_env_metrics(fixture->env), &text), VD_OK);
+	vdi_buffer_append_char(&text, 0);
+	assert_status(vdi_buffer_status(&text), VD_OK);
+	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_waiting %u\n", waiting);
+	assert_non_null(strstr(text.data, wanted));
+	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_rejected_total{limit=\"address\"} %u\n", rejected_address);
+	assert_non_null(strstr(text.data, wanted));
+	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_rejected_total{limit=\"total\"} %u\n", rejected_total);
+	assert_non_null(strstr(text.data, wanted));
+	vdi_buffer_fini(&text);
+}
+
 static void a_full_queue_refuses(void **state)
 {
 	static char		    peers[VDI_SERVE_LOGINS_MAX + 2][32];
 	struct etcd_server_fixture *fixture = *state;
 	size_t			    count = VDI_SERVE_LOGINS_ADDRESS_MAX + 2;
 
+	assert_metrics(fixture, 0, 0, 0);
 	post_flood(fixture, count, "10.0.0.1:1");
 	assert_int_equal(count_finished(flood, count), 2);
+	assert_metrics(fixture, VDI_SERVE_LOGINS_ADDRESS_MAX, 2, 0);
 	assert_int_equal(flood[count - 1].code, VDI_RPC_RESOURCE_EXHAUSTED);
 	assert_string_equal(flood[count - 1].text, "etcdserver: too many requests");
 	/* Whoever has gone makes room. */
 	etcd_server_call_end(&flood[0]);
 	(void) vdi_sim_run_until_idle(fixture->env);
 	assert_int_equal(count_finished(flood + 1, count - 1), count - 1);
+	assert_metrics(fixture, 0, 2, 0);
 	end_all(flood + 1, count - 1);
 
 	count = VDI_SERVE_LOGINS_MAX + 1;
@@ -138,7 +162,9 @@ static void a_full_queue_refuses(void **state)
 	}
 	assert_int_equal(count_finished(flood, count), 1);
 	assert_int_equal(flood[count - 1].code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_metrics(fixture, VDI_SERVE_LOGINS_MAX, 2, 1);
 	vdi_etcdserver_stop(fixture->server);
+	assert_metrics(fixture, 0, 2, 1);
 	end_all(flood, count);
 }
 
