@@ -99,7 +99,7 @@ static void on_compacted(void *arg, vd_status status, vd_rev revision, const str
 static void compact(struct vd_player *player, vd_rev revision)
 {
 	vdi_player_ref(player);
-	if (vd_store_compact(player->inner, revision, false, on_compacted, player) != VD_OK)
+	if (vd_store_compact(player->front.inner, revision, false, on_compacted, player) != VD_OK)
 		on_compacted(player, VD_FULL, 0, NULL);
 }
 
@@ -255,7 +255,7 @@ static vd_status submit(struct vd_player *player, struct vdi_log_step *step)
 	launch_locked(player, step);
 	vdi_lock_release(&player->lock);
 	vdi_player_ref(player);
-	status = vdi_mvcc_replay(player->inner, step->revision, player->changes, step->count, on_applied, player);
+	status = vdi_mvcc_replay(player->front.inner, step->revision, player->changes, step->count, on_applied, player);
 	if (status == VD_OK) {
 		for (size_t i = 0; i < step->count; i++)
 			step->changes[i].kv = NULL;
@@ -676,8 +676,8 @@ static vd_status open_inner(struct vd_player *player, const struct vd_player_opt
 	if (player->path == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	VDI_TRY(vdi_log_steps_open(options->path, &player->steps, reterr));
-	VDI_TRY(vdi_mvcc_open_importing(player->env, &inner, NULL, &importer, &player->inner, reterr));
-	VDI_TRY(vd_store_status_get(player->inner, &status));
+	VDI_TRY(vdi_mvcc_open_importing(player->env, &inner, NULL, &importer, &player->front.inner, reterr));
+	VDI_TRY(vd_store_status_get(player->front.inner, &status));
 	player->position.revision = status.current;
 	return VD_OK;
 }
@@ -732,8 +732,8 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	player = VDI_NEW(struct vd_player);
 	if (player == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	player->store.ops = &vdi_player_store_ops;
-	player->store.env = player->env = env;
+	player->front.base.ops = &vdi_player_store_ops;
+	player->front.base.env = player->env = env;
 	player->references = 1;
 	player->writable = options->writable;
 	player->strict = options->strict;
@@ -755,8 +755,8 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	if (status != VD_OK) {
 		vdi_wait_for_actor_close(env, player->actor);
 		vdi_wait_for_actor_close(env, player->clock);
-		if (player->inner)
-			(void) vd_store_close_wait(player->inner);
+		if (player->front.inner)
+			(void) vd_store_close_wait(player->front.inner);
 		vdi_player_unref(player);
 		return status;
 	}
@@ -777,7 +777,7 @@ void vdi_player_prepare(struct vd_player *player, vdi_codec_of_fn codec_of, void
 
 struct vd_store *vd_player_store(struct vd_player *player)
 {
-	return &player->store;
+	return &player->front.base;
 }
 
 /* ---- Closing: the reader first, then the clock, then the store that both use ---- */
@@ -798,7 +798,7 @@ static void on_clock_closed(void *arg)
 {
 	struct vd_player *player = arg;
 
-	vd_store_close(player->inner, on_inner_closed, player);
+	vd_store_close(player->front.inner, on_inner_closed, player);
 }
 
 static void on_actor_closed(void *arg)
@@ -816,7 +816,7 @@ void vd_player_close(struct vd_player *player, void (*done)(void *arg), void *ar
 			done(arg);
 		return;
 	}
-	vdi_usage_check("vd_player_close", &player->store);
+	vdi_usage_check("vd_player_close", &player->front.base);
 	if (atomic_exchange(&player->usage.is_closing, true))
 		vdi_misuse("vd_player_close: the player is closing already");
 	vdi_lock_acquire(&player->lock);

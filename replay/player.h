@@ -15,6 +15,7 @@
 #include <vedette/replay.h>
 
 #include "fault_plan.h"
+#include "forward_store.h"
 #include "lock.h"
 #include "log_steps.h"
 #include "rand.h"
@@ -75,11 +76,10 @@ struct vdi_player_waiter {
 };
 
 struct vd_player {
-	struct vd_store store; /* first: the one that others see */
+	struct vdi_forward_store front; /* first: the store that others see, in front of the one that is written from the log */
 
 	/* Fixed at the start. */
 	const struct vd_env *env;
-	struct vd_store	    *inner;
 	struct vd_actor	    *actor;
 	struct vd_actor	    *clock;
 	struct vdi_usage     usage;

@@ -55,7 +55,7 @@ static void on_listed(void *arg, vd_status status, const struct vd_range_result 
 static vd_status list(struct vd_player *player, struct listing *ret_listing)
 {
 	struct vd_range_request request = { .key = { "", 1 }, .range_end = { "", 1 } };
-	vd_status		status = vd_store_range(player->inner, &request, on_listed, ret_listing);
+	vd_status		status = vd_store_range(player->front.inner, &request, on_listed, ret_listing);
 
 	if (status != VD_OK)
 		return status;
@@ -125,7 +125,7 @@ static vd_status reset(struct vd_player *player, const struct vdi_log_step *snap
 	struct listing now = { .player = player };
 	vd_rev	       revision = player->position.revision + 1; /* nobody else is at it: all is applied */
 	struct vd_store_status status_now;
-	vd_status      status = vd_store_status_get(player->inner, &status_now);
+	vd_status      status = vd_store_status_get(player->front.inner, &status_now);
 
 	if (status == VD_OK) {
 		revision = status_now.current + 1;

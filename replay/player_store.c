@@ -46,7 +46,7 @@ static vd_status player_range(struct vd_store *store, const struct vd_range_requ
 		done(arg, VD_TOO_LARGE_REVISION, NULL, &error);
 		return VD_OK;
 	}
-	return vd_store_range(player->inner, request, done, arg);
+	return vd_store_range(player->front.inner, request, done, arg);
 }
 
 static bool writes(const struct vd_txn_request *request)
@@ -93,7 +93,7 @@ static vd_status lose_answer(struct vd_player *player, const struct vd_txn_reque
 		return VD_NOMEM;
 	*lost = (struct lost_answer) { player, done, arg };
 	vdi_player_ref(player);
-	status = vd_store_txn(player->inner, request, on_lost, lost);
+	status = vd_store_txn(player->front.inner, request, on_lost, lost);
 	if (status != VD_OK) {
 		vdi_player_unref(player);
 		vdi_free(lost);
@@ -121,7 +121,7 @@ static vd_status player_txn(struct vd_store *store, const struct vd_txn_request 
 	}
 	if (is_write && call_dice(player, player->faults.lose, &player->position.lost_answers))
 		return lose_answer(player, request, done, arg);
-	return vd_store_txn(player->inner, request, done, arg);
+	return vd_store_txn(player->front.inner, request, done, arg);
 }
 
 static vd_status player_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
@@ -130,7 +130,7 @@ static vd_status player_compact(struct vd_store *store, vd_rev revision, bool ph
 	struct vd_error	  error = { 0 };
 
 	if (player->writable)
-		return vd_store_compact(player->inner, revision, physical, done, arg);
+		return vd_store_compact(player->front.inner, revision, physical, done, arg);
 	(void) vd_error_set(&error, VD_FORBIDDEN, read_only);
 	done(arg, VD_FORBIDDEN, 0, &error);
 	return VD_OK;
@@ -142,30 +142,10 @@ static vd_status player_lease_grant(struct vd_store *store, int64_t id, int64_t 
 	struct vd_error	  error = { 0 };
 
 	if (player->writable)
-		return vd_store_lease_grant(player->inner, id, ttl_s, done, arg);
+		return vd_store_lease_grant(player->front.inner, id, ttl_s, done, arg);
 	(void) vd_error_set(&error, VD_FORBIDDEN, read_only);
 	done(arg, VD_FORBIDDEN, NULL, &error);
 	return VD_OK;
-}
-
-static vd_status player_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
-{
-	return vd_store_lease_revoke(vdi_player_of(store)->inner, id, done, arg);
-}
-
-static vd_status player_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_keep_alive(vdi_player_of(store)->inner, id, done, arg);
-}
-
-static vd_status player_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_time_to_live(vdi_player_of(store)->inner, id, keys, done, arg);
-}
-
-static vd_status player_status(struct vd_store *store, struct vd_store_status *ret_status)
-{
-	return vd_store_status_get(vdi_player_of(store)->inner, ret_status);
 }
 
 static void player_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
@@ -183,7 +163,7 @@ static void player_dump(struct vd_store *store, void (*write)(void *arg, struct 
 			(unsigned long long) position.compactions, (unsigned long long) position.errors, (unsigned long long) position.delays,
 			(unsigned long long) position.refusals, (unsigned long long) position.lost_answers, (unsigned long long) position.too_large);
 	write(arg, (struct vd_bytes) { text, (size_t) size });
-	vd_store_dump(vdi_player_of(store)->inner, write, arg);
+	vd_store_dump(vdi_player_of(store)->front.inner, write, arg);
 }
 
 /* The player closes it. */
@@ -260,11 +240,11 @@ static vd_status player_watch(struct vd_store *store, const struct vd_store_watc
 	inner.ready = on_ready;
 	inner.ready_arg = watch;
 	/* What it starts behind is given already, as far as the player is concerned. */
-	if (vd_store_status_get(player->inner, &status) == VD_OK)
+	if (vd_store_status_get(player->front.inner, &status) == VD_OK)
 		watch->position = request->start_revision ? request->start_revision - 1 : status.current;
 	result = enroll(player, watch, reterr);
 	if (result == VD_OK) {
-		result = vd_store_watch_open(player->inner, &inner, &watch->inner, reterr);
+		result = vd_store_watch_open(player->front.inner, &inner, &watch->inner, reterr);
 		if (result != VD_OK) {
 			withdraw(watch);
 			vdi_player_unref(player);
@@ -387,7 +367,7 @@ static vd_status next_of_inner(struct vdi_player_watch *watch, size_t event_coun
 	vd_dur		       delay;
 
 	/* Before the inner watch is asked: what it does not give then is not of these revisions. */
-	if (vd_store_status_get(watch->player->inner, &status) != VD_OK)
+	if (vd_store_status_get(watch->player->front.inner, &status) != VD_OK)
 		status.current = 0;
 	atomic_store(&watch->is_waiting, true); /* before: what comes from here on takes it back */
 	result = vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr);
@@ -460,14 +440,15 @@ const struct vd_store_ops vdi_player_store_ops = {
 	.txn = player_txn,
 	.compact = player_compact,
 	.lease_grant = player_lease_grant,
-	.lease_revoke = player_lease_revoke,
-	.lease_keep_alive = player_lease_keep_alive,
-	.lease_time_to_live = player_lease_time_to_live,
+	.lease_revoke = vdi_forward_lease_revoke,
+	.lease_keep_alive = vdi_forward_lease_keep_alive,
+	.lease_time_to_live = vdi_forward_lease_time_to_live,
 	.watch = player_watch,
 	.watch_next = player_watch_next,
 	.watch_progress = player_watch_progress,
 	.watch_close = player_watch_close,
-	.status = player_status,
+	.status = vdi_forward_status,
 	.close = player_close,
 	.dump = player_dump,
+	.lease_list = vdi_forward_lease_list,
 };

@@ -16,7 +16,7 @@
 
 static void ask_rules(struct vd_rehearsal *rehearsal)
 {
-	struct vd_store	      *store = rehearsal->player->inner;
+	struct vd_store	      *store = rehearsal->player->front.inner;
 	struct vd_store_status status;
 
 	if (rehearsal->rule_count == 0 || vd_store_status_get(store, &status) != VD_OK || status.current == rehearsal->asked_at)
@@ -67,7 +67,7 @@ static bool has_caught_up(void *arg)
 	struct vd_rehearsal   *rehearsal = arg;
 	struct vd_store_status status;
 
-	if (vd_store_status_get(rehearsal->player->inner, &status) != VD_OK)
+	if (vd_store_status_get(rehearsal->player->front.inner, &status) != VD_OK)
 		return true;
 	for (size_t i = 0; i < rehearsal->cache_count; i++)
 		if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) != VD_OK || vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
@@ -116,7 +116,7 @@ static vd_status catch_up(struct vd_rehearsal *rehearsal, struct vd_error *reter
 
 		if (vd_env_now(rehearsal->env).ns >= last.ns)
 			return vd_error_set(reterr, VD_TIMEOUT, "a cache or a watch did not catch up within an hour");
-		VDI_TRY(vd_store_status_get(rehearsal->player->inner, &status));
+		VDI_TRY(vd_store_status_get(rehearsal->player->front.inner, &status));
 		for (size_t i = 0; i < rehearsal->cache_count; i++)
 			if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) == VD_OK &&
 			    vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
@@ -173,7 +173,7 @@ vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_pr
 	options.cluster_scoped = cluster_scoped;
 	options.codec = rehearsal->codec;
 	options.skip_undecodable = true;
-	status = vd_cacher_new(rehearsal->env, &rehearsal->player->store, &options, &cache.cacher, reterr);
+	status = vd_cacher_new(rehearsal->env, &rehearsal->player->front.base, &options, &cache.cacher, reterr);
 	if (status == VD_OK) {
 		status = vd_cacher_ready_wait(cache.cacher, PATIENCE, reterr);
 		if (status != VD_OK)

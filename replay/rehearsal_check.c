@@ -58,7 +58,7 @@ vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key
 			request.range_end = (struct vd_bytes) { "", 1 };
 	}
 	vdi_wait_init(&reading.wait, rehearsal->env);
-	status = vd_store_range(rehearsal->player->inner, &request, got_range, &reading);
+	status = vd_store_range(rehearsal->player->front.inner, &request, got_range, &reading);
 	if (status == VD_OK) {
 		vdi_wait_wait(&reading.wait);
 		status = reading.status;

@@ -3,6 +3,7 @@
 #include <vedette/encryption.h>
 
 #include "env.h"
+#include "forward_store.h"
 #include "kv.h"
 #include "metrics.h"
 #include "store.h"
@@ -23,16 +24,15 @@ struct core {
 };
 
 struct encrypted_store {
-	struct vd_store	 base;
-	struct vd_store *inner;
-	struct core	*core;
+	struct vdi_forward_store front;
+	struct core		*core;
 	void (*close_done)(void *arg);
 	void *close_done_arg;
 };
 
 static struct encrypted_store *store_of(struct vd_store *base)
 {
-	return VDI_CONTAINER_OF(base, struct encrypted_store, base);
+	return VDI_CONTAINER_OF(base, struct encrypted_store, front.base);
 }
 
 static struct core *core_ref(struct core *core)
@@ -181,12 +181,12 @@ static vd_status encrypted_range(struct vd_store *base, const struct vd_range_re
 	vd_status		status;
 
 	if (request->count_only || !vdi_value_cipher_covers_range(store->core->cipher, request->key, request->range_end))
-		return vd_store_range(store->inner, request, done, arg);
+		return vd_store_range(store->front.inner, request, done, arg);
 	call = VDI_NEW(struct range_call);
 	if (call == NULL)
 		return VD_NOMEM;
 	*call = (struct range_call) { core_ref(store->core), done, arg };
-	status = vd_store_range(store->inner, request, on_range, call);
+	status = vd_store_range(store->front.inner, request, on_range, call);
 	if (status != VD_OK) {
 		core_unref(call->core);
 		vdi_free(call);
@@ -367,7 +367,7 @@ static vd_status encrypted_txn(struct vd_store *base, const struct vd_txn_reques
 	call->arg = arg;
 	status = write_txn(call, request, &sealed);
 	if (status == VD_OK)
-		status = vd_store_txn(store->inner, &sealed, on_txn, call);
+		status = vd_store_txn(store->front.inner, &sealed, on_txn, call);
 	if (status != VD_OK)
 		free_txn_call(call);
 	return status;
@@ -454,11 +454,11 @@ static vd_status encrypted_watch(struct vd_store *base, const struct vd_store_wa
 	vd_status		status;
 
 	if (!vdi_value_cipher_covers_range(store->core->cipher, request->key, request->range_end))
-		return vd_store_watch_open(store->inner, request, ret_watch, reterr);
+		return vd_store_watch_open(store->front.inner, request, ret_watch, reterr);
 	watch = VDI_NEW(struct encrypted_watch);
 	if (watch == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
-	status = vd_store_watch_open(store->inner, request, &watch->inner, reterr);
+	status = vd_store_watch_open(store->front.inner, request, &watch->inner, reterr);
 	if (status != VD_OK) {
 		vdi_free(watch);
 		return status;
@@ -525,11 +525,11 @@ static vd_status encrypted_stream(struct vd_store *base, const struct vd_store_s
 	vd_status		 status;
 
 	if (!vdi_value_cipher_covers_range(store->core->cipher, request->range.key, request->range.range_end))
-		return vd_store_stream_open(store->inner, request, ret_stream);
+		return vd_store_stream_open(store->front.inner, request, ret_stream);
 	stream = VDI_NEW(struct encrypted_stream);
 	if (stream == NULL)
 		return VD_NOMEM;
-	status = vd_store_stream_open(store->inner, request, &stream->inner);
+	status = vd_store_stream_open(store->front.inner, request, &stream->inner);
 	if (status != VD_OK) {
 		vdi_free(stream);
 		return status;
@@ -539,53 +539,6 @@ static vd_status encrypted_stream(struct vd_store *base, const struct vd_store_s
 	stream->base.store = &stream->stub;
 	*ret_stream = &stream->base;
 	return VD_OK;
-}
-
-/* ---- Passed on ---- */
-
-static vd_status encrypted_compact(struct vd_store *base, vd_rev revision, bool physical, vd_done_fn done, void *arg)
-{
-	return vd_store_compact(store_of(base)->inner, revision, physical, done, arg);
-}
-
-static vd_status encrypted_lease_grant(struct vd_store *base, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_grant(store_of(base)->inner, id, ttl_s, done, arg);
-}
-
-static vd_status encrypted_lease_revoke(struct vd_store *base, int64_t id, vd_done_fn done, void *arg)
-{
-	return vd_store_lease_revoke(store_of(base)->inner, id, done, arg);
-}
-
-static vd_status encrypted_lease_keep_alive(struct vd_store *base, int64_t id, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_keep_alive(store_of(base)->inner, id, done, arg);
-}
-
-static vd_status encrypted_lease_time_to_live(struct vd_store *base, int64_t id, bool keys, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_time_to_live(store_of(base)->inner, id, keys, done, arg);
-}
-
-static vd_status encrypted_lease_list(struct vd_store *base, vd_lease_list_fn done, void *arg)
-{
-	return vd_store_lease_list(store_of(base)->inner, done, arg);
-}
-
-static vd_status encrypted_status(struct vd_store *base, struct vd_store_status *ret_status)
-{
-	return vd_store_status_get(store_of(base)->inner, ret_status);
-}
-
-static void encrypted_shut(struct vd_store *base)
-{
-	vd_store_shut(store_of(base)->inner);
-}
-
-static void encrypted_dump(struct vd_store *base, void (*write)(void *arg, struct vd_bytes json), void *arg)
-{
-	vd_store_dump(store_of(base)->inner, write, arg);
 }
 
 /* ---- Life ---- */
@@ -608,30 +561,30 @@ static void encrypted_close(struct vd_store *base, void (*done)(void *arg), void
 
 	store->close_done = done;
 	store->close_done_arg = arg;
-	vd_store_close(store->inner, on_closed, store);
+	vd_store_close(store->front.inner, on_closed, store);
 }
 
 static const struct vd_store_ops ops = {
 	.size = sizeof(struct vd_store_ops),
 	.range = encrypted_range,
 	.txn = encrypted_txn,
-	.compact = encrypted_compact,
-	.lease_grant = encrypted_lease_grant,
-	.lease_revoke = encrypted_lease_revoke,
-	.lease_keep_alive = encrypted_lease_keep_alive,
-	.lease_time_to_live = encrypted_lease_time_to_live,
+	.compact = vdi_forward_compact,
+	.lease_grant = vdi_forward_lease_grant,
+	.lease_revoke = vdi_forward_lease_revoke,
+	.lease_keep_alive = vdi_forward_lease_keep_alive,
+	.lease_time_to_live = vdi_forward_lease_time_to_live,
 	.watch = encrypted_watch,
 	.watch_next = encrypted_watch_next,
 	.watch_progress = encrypted_watch_progress,
 	.watch_close = encrypted_watch_close,
-	.status = encrypted_status,
+	.status = vdi_forward_status,
 	.close = encrypted_close,
 	.stream = encrypted_stream,
 	.stream_next = encrypted_stream_next,
 	.stream_close = encrypted_stream_close,
-	.shut = encrypted_shut,
-	.dump = encrypted_dump,
-	.lease_list = encrypted_lease_list,
+	.shut = vdi_forward_shut,
+	.dump = vdi_forward_dump,
+	.lease_list = vdi_forward_lease_list,
 };
 
 static vd_status init_metrics(struct core *core)
@@ -661,8 +614,8 @@ vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inn
 	atomic_init(&store->core->references, 1);
 	store->core->env = env;
 	store->core->log_limit.interval = VD_SECONDS(10);
-	store->base = (struct vd_store) { &ops, env };
-	store->inner = inner;
+	store->front.base = (struct vd_store) { &ops, env };
+	store->front.inner = inner;
 	status = init_metrics(store->core);
 	if (status != VD_OK)
 		(void) vd_error_set(reterr, status, "out of memory for metrics");
@@ -673,6 +626,6 @@ vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inn
 		vdi_free(store);
 		return status;
 	}
-	*ret_store = &store->base;
+	*ret_store = &store->front.base;
 	return VD_OK;
 }

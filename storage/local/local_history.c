@@ -1,5 +1,5 @@
 /* How: open reads the files, asks the inner store for the witnesses in one transaction at the newest recorded revision, and hands everything to the recorder. From
- * then on this file only passes calls on; answers and most watches come from the inner store directly. */
+ * then on calls go to the inner store, and so do most watches. */
 #include "local_history.h"
 
 #include <stdio.h>
@@ -13,66 +13,16 @@
 
 static struct vdi_local_history *history_of(struct vd_store *store)
 {
-	return VDI_CONTAINER_OF(store, struct vdi_local_history, base);
+	return VDI_CONTAINER_OF(store, struct vdi_local_history, front.base);
 }
 
-/* ---- Passing on ---- */
-
-static vd_status local_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
-{
-	return vd_store_range(history_of(store)->inner, request, done, arg);
-}
-
-static vd_status local_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
-{
-	return vd_store_txn(history_of(store)->inner, request, done, arg);
-}
-
-static vd_status local_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
-{
-	return vd_store_compact(history_of(store)->inner, revision, physical, done, arg);
-}
-
-static vd_status local_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_grant(history_of(store)->inner, id, ttl_s, done, arg);
-}
-
-static vd_status local_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
-{
-	return vd_store_lease_revoke(history_of(store)->inner, id, done, arg);
-}
-
-static vd_status local_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_keep_alive(history_of(store)->inner, id, done, arg);
-}
-
-static vd_status local_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_time_to_live(history_of(store)->inner, id, keys, done, arg);
-}
-
-static vd_status local_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg)
-{
-	return vd_store_lease_list(history_of(store)->inner, done, arg);
-}
-
-static vd_status local_stream(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
-{
-	return vd_store_stream_open(history_of(store)->inner, request, ret_stream);
-}
-
-static void local_shut(struct vd_store *store)
-{
-	vd_store_shut(history_of(store)->inner);
-}
+/* ---- Status ---- */
 
 static vd_status local_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
 	struct vdi_local_history *history = history_of(store);
 
-	VDI_TRY(vd_store_status_get(history->inner, ret_status));
+	VDI_TRY(vd_store_status_get(history->front.inner, ret_status));
 	ret_status->kept = atomic_load(&history->kept);
 	ret_status->history = atomic_load(&history->past_floor);
 	return VD_OK;
@@ -84,7 +34,7 @@ static void local_dump(struct vd_store *store, void (*write)(void *arg, struct v
 	char			  text[320];
 	int			  size;
 
-	vd_store_dump(history->inner, write, arg);
+	vd_store_dump(history->front.inner, write, arg);
 	size = snprintf(text, sizeof text, ",\"localHistory\":{\"oldest\":%lld,\"newest\":%lld,\"bytes\":%lld,\"recording\":%s,\"inMemory\":%s}",
 			(long long) atomic_load(&history->floor), (long long) atomic_load(&history->until), (long long) atomic_load(&history->bytes),
 			atomic_load(&history->is_recording) ? "true" : "false", atomic_load(&history->past_floor) ? "true" : "false");
@@ -119,8 +69,8 @@ static vd_status local_watch(struct vd_store *store, const struct vd_store_watch
 	if (past && (request->key.size < prefix.size || memcmp(request->key.data, prefix.data, prefix.size) != 0))
 		past = vdi_past_unref(past);
 	if (past)
-		return vdi_local_watch_open(history->inner, past, request, ret_watch, reterr);
-	return vd_store_watch_open(history->inner, request, ret_watch, reterr);
+		return vdi_local_watch_open(history->front.inner, past, request, ret_watch, reterr);
+	return vd_store_watch_open(history->front.inner, request, ret_watch, reterr);
 }
 
 /* Only the watches of local_watch.c come back to a store of ours, and not to this one; the others are the inner store's. */
@@ -236,7 +186,7 @@ static void ask_once(struct vdi_local_history *history, vd_rev revision, struct 
 							   .revision = revision, .limit = 1 };
 	}
 	vdi_wait_init(&answer->wait, history->env);
-	status = vd_store_txn(history->inner, &request, on_answer, answer);
+	status = vd_store_txn(history->front.inner, &request, on_answer, answer);
 	if (status == VD_OK)
 		vdi_wait_wait(&answer->wait);
 	else
@@ -360,23 +310,23 @@ static void local_close(struct vd_store *store, void (*done)(void *arg), void *a
 
 static const struct vd_store_ops ops = {
 	.size = sizeof(struct vd_store_ops),
-	.range = local_range,
-	.txn = local_txn,
-	.compact = local_compact,
-	.lease_grant = local_lease_grant,
-	.lease_revoke = local_lease_revoke,
-	.lease_keep_alive = local_lease_keep_alive,
-	.lease_time_to_live = local_lease_time_to_live,
+	.range = vdi_forward_range,
+	.txn = vdi_forward_txn,
+	.compact = vdi_forward_compact,
+	.lease_grant = vdi_forward_lease_grant,
+	.lease_revoke = vdi_forward_lease_revoke,
+	.lease_keep_alive = vdi_forward_lease_keep_alive,
+	.lease_time_to_live = vdi_forward_lease_time_to_live,
 	.watch = local_watch,
 	.watch_next = no_watch_next,
 	.watch_progress = no_watch_progress,
 	.watch_close = no_watch_close,
 	.status = local_status,
 	.close = local_close,
-	.stream = local_stream,
-	.shut = local_shut,
+	.stream = vdi_forward_stream,
+	.shut = vdi_forward_shut,
 	.dump = local_dump,
-	.lease_list = local_lease_list,
+	.lease_list = vdi_forward_lease_list,
 };
 
 static vd_status init(struct vdi_local_history *history, const struct vdi_local_history_options *options)
@@ -401,7 +351,7 @@ static vd_status open_all(struct vdi_local_history *history, const struct vdi_lo
 
 	if (result != VD_OK || vdi_past_new(&past) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
-	result = vd_store_status_get(history->inner, &status);
+	result = vd_store_status_get(history->front.inner, &status);
 	if (result == VD_OK)
 		result = vdi_dir_open(vdi_env_disk(history->env), options->data_dir, &history->recorder.dir, reterr);
 	if (result == VD_OK) {
@@ -428,9 +378,9 @@ vd_status vdi_local_history_open(const struct vd_env *env, struct vd_store *inne
 
 	if (history == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
-	history->base = (struct vd_store) { .ops = &ops, .env = env };
+	history->front.base = (struct vd_store) { .ops = &ops, .env = env };
 	history->env = env;
-	history->inner = inner;
+	history->front.inner = inner;
 	history->recorder.sync_at = VD_NEVER;
 	vdi_lock_init(&history->lock, VDI_LOCK_STORE);
 	status = open_all(history, options, reterr);
@@ -439,6 +389,6 @@ vd_status vdi_local_history_open(const struct vd_env *env, struct vd_store *inne
 		return status;
 	}
 	vd_actor_wake(history->recorder.actor);
-	*ret_store = &history->base;
+	*ret_store = &history->front.base;
 	return VD_OK;
 }

@@ -102,7 +102,7 @@ static bool open_watch(struct vdi_local_history *history)
 		.ready = on_ready,
 		.ready_arg = history,
 	};
-	vd_status status = vd_store_watch_open(history->inner, &request, &recorder->watch, NULL);
+	vd_status status = vd_store_watch_open(history->front.inner, &request, &recorder->watch, NULL);
 
 	if (status == VD_OK)
 		return true;
@@ -186,7 +186,7 @@ static void watch_ended(struct vdi_local_history *history, vd_status status, con
 		if (!recorder->is_new)
 			vdi_log(history->env, VD_LOG_WARNING, "history",
 				"the local history begins again: etcd has compacted what came after revision %lld before it was recorded", (long long) until);
-		(void) !vd_store_status_get(history->inner, &now);
+		(void) !vd_store_status_get(history->front.inner, &now);
 		now.compacted = VDI_MAX(now.compacted, error->compacted);
 		start_over(history, VDI_MAX(vdi_local_fresh_floor(&now), until + 1));
 		recorder->is_new = true;
@@ -247,7 +247,7 @@ static vd_status see_to_mark(struct vdi_local_history *history, vd_mono now, vd_
 		*due = earlier(*due, recorder->mark_at);
 	if (recorder->watch && recorder->ask_at.ns <= now.ns) {
 		recorder->ask_at = vd_mono_add(now, VDI_LOCAL_MARK_PERIOD);
-		if (vd_store_status_get(history->inner, &status) == VD_OK && status.current > VDI_MAX(until, recorder->progress))
+		if (vd_store_status_get(history->front.inner, &status) == VD_OK && status.current > VDI_MAX(until, recorder->progress))
 			(void) vd_store_watch_progress(recorder->watch); /* a wish */
 	}
 	*due = earlier(*due, recorder->ask_at);
@@ -316,7 +316,7 @@ static void gone(void *arg)
 	struct vdi_local_history *history = arg;
 	void (*closed)(void *arg) = history->closed;
 	void		*closed_arg = history->closed_arg;
-	struct vd_store *inner = history->inner;
+	struct vd_store *inner = history->front.inner;
 
 	vdi_local_history_free(history);
 	vd_store_close(inner, closed, closed_arg);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "env.h"
+#include "forward_store.h"
 #include "history_files.h"
 #include "local_history.h"
 #include "lock.h"
@@ -50,11 +51,10 @@ enum vdi_local_metric {
 };
 
 struct vdi_local_history {
-	struct vd_store base;
+	struct vdi_forward_store front;
 
 	/* Fixed at creation. */
 	const struct vd_env *env;
-	struct vd_store	    *inner;
 	char		    *prefix;
 	char		    *prefix_end;
 	struct vd_bytes	     prefix_end_bytes;

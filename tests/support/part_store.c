@@ -1,12 +1,12 @@
 /* See the header. A part is a page of the inner store at the revision of the first one. */
 #include "part_store.h"
 
+#include "forward_store.h"
 
 struct part_store {
-	struct vd_store	    base;
-	struct vd_store	   *inner;
-	struct part_options options;
-	uint64_t	    streams, parts;
+	struct vdi_forward_store front;
+	struct part_options	 options;
+	uint64_t		 streams, parts;
 };
 
 struct part_stream {
@@ -33,7 +33,7 @@ struct part_stream {
 
 static struct part_store *part_of(struct vd_store *store)
 {
-	return VDI_CONTAINER_OF(store, struct part_store, base);
+	return VDI_CONTAINER_OF(store, struct part_store, front.base);
 }
 
 static void release(struct vd_kv **kvs, size_t count)
@@ -79,7 +79,7 @@ static void read_page(struct part_stream *stream)
 					    .range_end = { stream->end, stream->end_size },
 					    .revision = stream->revision,
 					    .limit = (int64_t) stream->store->options.part_len };
-	vd_status		status = vd_store_range(stream->store->inner, &request, on_page, stream);
+	vd_status		status = vd_store_range(stream->store->front.inner, &request, on_page, stream);
 
 	if (status != VD_OK)
 		on_page(stream, status, NULL, NULL);
@@ -181,51 +181,9 @@ static void part_stream_close(struct vd_store_stream *base)
 
 /* ---- All the rest goes on to the inner store ---- */
 
-static vd_status part_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
-{
-	return vd_store_range(part_of(store)->inner, request, done, arg);
-}
-
-static vd_status part_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
-{
-	return vd_store_txn(part_of(store)->inner, request, done, arg);
-}
-
-static vd_status part_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
-{
-	return vd_store_compact(part_of(store)->inner, revision, physical, done, arg);
-}
-
-static vd_status part_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_grant(part_of(store)->inner, id, ttl_s, done, arg);
-}
-
-static vd_status part_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
-{
-	return vd_store_lease_revoke(part_of(store)->inner, id, done, arg);
-}
-
-static vd_status part_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_keep_alive(part_of(store)->inner, id, done, arg);
-}
-
-static vd_status part_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
-{
-	return vd_store_lease_time_to_live(part_of(store)->inner, id, keys, done, arg);
-}
-
-/* The watch is the inner store's, and so is what is called on it. */
-static vd_status part_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			    struct vd_error *reterr)
-{
-	return vd_store_watch_open(part_of(store)->inner, request, ret_watch, reterr);
-}
-
 static vd_status part_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
-	VDI_TRY(vd_store_status_get(part_of(store)->inner, ret_status));
+	VDI_TRY(vd_store_status_get(part_of(store)->front.inner, ret_status));
 	ret_status->remote = part_of(store)->options.is_remote;
 	ret_status->id = part_of(store)->options.id;
 	return VD_OK;
@@ -239,14 +197,14 @@ static void part_close(struct vd_store *store, void (*done)(void *arg), void *ar
 
 static const struct vd_store_ops part_ops = {
 	.size = sizeof part_ops,
-	.range = part_range,
-	.txn = part_txn,
-	.compact = part_compact,
-	.lease_grant = part_lease_grant,
-	.lease_revoke = part_lease_revoke,
-	.lease_keep_alive = part_lease_keep_alive,
-	.lease_time_to_live = part_lease_time_to_live,
-	.watch = part_watch,
+	.range = vdi_forward_range,
+	.txn = vdi_forward_txn,
+	.compact = vdi_forward_compact,
+	.lease_grant = vdi_forward_lease_grant,
+	.lease_revoke = vdi_forward_lease_revoke,
+	.lease_keep_alive = vdi_forward_lease_keep_alive,
+	.lease_time_to_live = vdi_forward_lease_time_to_live,
+	.watch = vdi_forward_watch,
 	.status = part_status,
 	.close = part_close,
 	.stream = part_stream_open,
@@ -259,10 +217,10 @@ struct vd_store *part_store_new(const struct vd_env *env, struct vd_store *inner
 	struct part_store *store = VDI_NEW(struct part_store);
 
 	VDI_CHECK(store != NULL && options->part_len > 0);
-	store->base = (struct vd_store) { &part_ops, env };
-	store->inner = inner;
+	store->front.base = (struct vd_store) { &part_ops, env };
+	store->front.inner = inner;
 	store->options = *options;
-	return &store->base;
+	return &store->front.base;
 }
 
 uint64_t part_store_streams(struct vd_store *store)
