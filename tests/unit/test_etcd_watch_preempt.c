@@ -176,11 +176,30 @@ static bool take(struct vd_store_watch *watch, bool *seen, uint64_t max)
 	return status != VD_EXPIRED;
 }
 
+/* Three writes of this store. */
+static void set_up(struct vdi_etcd_store *store)
+{
+	memset(&server, 0, sizeof server);
+	known = calloc(1, sizeof *known);
+	atomic_store(&known->references, 1);
+	*store = (struct vdi_etcd_store) { .known = known };
+	for (unsigned i = 0; i < 3; i++)
+		write_own(NULL);
+}
+
+static void tear_down(void)
+{
+	for (int64_t i = 0; i < REVISIONS_MAX; i++)
+		free(server.kvs[i]);
+	assert_int_equal(atomic_load(&known->references), 1);
+	free(known);
+}
+
 /* Returns whether the watch lived to the end. */
 static bool run_seed(uint64_t seed)
 {
 	static void (*const runs[ACTORS])(void *) = { write_own, write_foreign, compact, serve };
-	struct vdi_etcd_store	      store = { 0 };
+	struct vdi_etcd_store	      store;
 	struct vd_store_watch_request request = { .key = vd_bytes_of("a") };
 	struct vd_actor		     *actors[ACTORS];
 	struct vd_store_watch	     *watch = NULL;
@@ -189,10 +208,7 @@ static bool run_seed(uint64_t seed)
 	bool			      lives = true;
 	int64_t			      first = 0;
 
-	memset(&server, 0, sizeof server);
-	known = calloc(1, sizeof *known);
-	atomic_store(&known->references, 1);
-	store.known = known;
+	set_up(&store);
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &server.env), VD_OK);
 	assert_status(vdi_sim_set_preemptions(server.env, 8), VD_OK);
 	for (unsigned i = 0; i < ACTORS; i++) {
@@ -200,8 +216,6 @@ static bool run_seed(uint64_t seed)
 
 		assert_status(vd_actor_new(server.env, &options, &actors[i]), VD_OK);
 	}
-	for (unsigned i = 0; i < 3; i++)
-		write_own(NULL);
 	for (unsigned i = 0; i < 40; i++) {
 		unsigned which = (unsigned) vd_env_random_below(server.env, ACTORS + 1);
 
@@ -236,10 +250,7 @@ static bool run_seed(uint64_t seed)
 	for (unsigned i = 0; i < ACTORS; i++)
 		vdi_wait_for_actor_close(server.env, actors[i]);
 	vd_env_free(server.env);
-	for (int64_t i = 0; i < REVISIONS_MAX; i++)
-		free(server.kvs[i]);
-	assert_int_equal(atomic_load(&known->references), 1);
-	free(known);
+	tear_down();
 	return lives;
 }
 
@@ -254,9 +265,75 @@ static void own_writes_are_seen_or_the_watch_expires(void **state)
 	assert_in_range(lived, SEEDS / 20, SEEDS - SEEDS / 20);
 }
 
+/* ---- The same, each guard by itself ---- */
+
+static struct vd_store_watch *open_watch(struct vdi_etcd_store *store)
+{
+	struct vd_store_watch_request request = { .key = vd_bytes_of("a") };
+	struct vd_store_watch	     *watch;
+	struct vd_error		      error;
+
+	assert_status(vdi_etcd_store_watch(&store->base, &request, &watch, &error), VD_OK);
+	return watch;
+}
+
+/* A write of this store is under way when the watch is asked for; its revision is compacted before the server gets the request. rules: E-704, R-231 */
+static void a_write_under_way_is_not_left_out(void **state)
+{
+	struct vdi_etcd_store store;
+	struct vd_store_watch *watch;
+	bool		       seen[REVISIONS_MAX] = { false };
+
+	(void) state;
+	for (unsigned is_under_way = 0; is_under_way < 2; is_under_way++) {
+		set_up(&store);
+		if (is_under_way)
+			atomic_fetch_add(&known->txns_begun, 1);
+		watch = open_watch(&store);
+		(void) server_write(is_under_way);
+		write_foreign(NULL);
+		compact(NULL);
+		serve(NULL);
+		assert_int_equal(take(watch, seen, UINT64_MAX), !is_under_way); /* nothing of the store's own: it begins at the compaction */
+		vdi_etcd_store_watch_close(watch);
+		tear_down();
+	}
+}
+
+/* The watch has seen an event, loses its server, and what comes next is compacted: another client's writes would be missing in the middle. rules: R-231 */
+static void a_watch_that_has_seen_something_does_not_skip_what_follows(void **state)
+{
+	struct vdi_etcd_store store;
+	struct vd_store_watch *watch;
+
+	(void) state;
+	for (unsigned has_seen = 0; has_seen < 2; has_seen++) {
+		bool seen[REVISIONS_MAX] = { false };
+
+		set_up(&store);
+		watch = open_watch(&store);
+		for (unsigned i = 0; i < 4; i++)
+			write_foreign(NULL);
+		serve(NULL);
+		assert_true(take(watch, seen, has_seen));
+		compact(NULL);
+		serve(NULL);
+		assert_int_equal(take(watch, seen, UINT64_MAX), !has_seen);
+		serve(NULL); /* begun again at the compaction */
+		if (!has_seen)
+			assert_true(take(watch, seen, UINT64_MAX));
+		assert_int_equal(seen[4], has_seen);
+		assert_int_equal(seen[7], !has_seen);
+		vdi_etcd_store_watch_close(watch);
+		tear_down();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_write_under_way_is_not_left_out),
+		cmocka_unit_test(a_watch_that_has_seen_something_does_not_skip_what_follows),
 		cmocka_unit_test(own_writes_are_seen_or_the_watch_expires),
 	};
 

@@ -4,6 +4,7 @@
 #include "cacher.h"
 #include "env.h"
 #include "feed_store.h"
+#include "lock.h"
 #include "store_chaos.h"
 
 #define WATCHERS 6
@@ -216,6 +217,129 @@ static void no_watch_goes_on_across_two_generations(void **state)
 	assert_true(relists > 40);
 }
 
+/* ---- A delivery that takes long ---- */
+
+/* Holds up a delivery of one revision until the test releases the gate. */
+struct gated {
+	struct recorder	*recorder;
+	struct vdi_lock	*gates;
+	vd_rev		 first; /* the delivery of revision first + i waits for gates[i] */
+	unsigned	 count;
+};
+
+static size_t deliver_through_gate(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	struct gated	    *gated = arg;
+	struct vd_watch_sink sink = recorder_sink(gated->recorder, NULL);
+	uint64_t	     gate = (uint64_t) (events[0].revision - gated->first);
+
+	if (gate < gated->count) {
+		vdi_lock_acquire(&gated->gates[gate]);
+		vdi_lock_release(&gated->gates[gate]);
+	}
+	return sink.deliver(gated->recorder, events, count);
+}
+
+static void end_gated(void *arg, vd_status reason)
+{
+	struct gated *gated = arg;
+
+	recorder_sink(gated->recorder, NULL).ended(gated->recorder, reason);
+}
+
+static void open_on(struct race *race, unsigned index, const char *selector, struct gated *gated)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct recorder	       *recorder = &race->recorders[index];
+	struct vd_watch_sink	sink = recorder_sink(recorder, NULL);
+	struct vd_error		error;
+
+	options.label_selector = vd_bytes_of(selector);
+	options.revision = VD_REVISION_ANY;
+	options.send_initial_events = VD_FALSE;
+	sink.runner = vdi_env_runner(race->f.env);
+	if (gated) {
+		sink.deliver = deliver_through_gate;
+		sink.ended = end_gated;
+		sink.arg = gated;
+	}
+	assert_status(vd_cacher_watch(race->f.cacher, &options, &sink, &recorder->watcher, &error), VD_OK);
+	cacher_fixture_settle(&race->f);
+}
+
+/* The pod is named like its app. */
+static vd_rev feed_pod(struct race *race, struct vd_store *feed, const char *app)
+{
+	char   key[64], value[512];
+	vd_rev revision;
+
+	snprintf(key, sizeof key, KEY("%s"), app);
+	write_pod(value, sizeof value, "ns", app, app, NULL);
+	revision = feed_put(feed, key, value);
+	cacher_fixture_settle(&race->f);
+	return revision;
+}
+
+/* A watcher that is not a member yet stands exactly where the history of a generation ends, while the delivery worker is held up between taking its dirty
+ * lanes and running the last of them. Meanwhile the cache lists again. rules: R-562 */
+static void a_watch_at_the_end_of_a_generation_does_not_see_the_next_one(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		struct vdi_lock	 gates[2];
+		struct recorder *slow = &race.recorders[1], *fresh = &race.recorders[2];
+		struct gated	 gated = { .recorder = &race.recorders[0], .gates = gates, .count = 2 };
+		struct vd_store *feed;
+
+		memset(race.recorders, 0, sizeof race.recorders);
+		vdi_lock_init(&gates[0], VDI_LOCK_COLLECTORS);
+		vdi_lock_init(&gates[1], VDI_LOCK_SERVER);
+		cacher_fixture_init_preempted(&race.f, seed, 1, VD_US(0));
+		feed = feed_store_new(race.f.env);
+		cacher_fixture_open(&race.f, feed);
+		race.recorders[0].room = SIZE_MAX;
+		slow->room = 1;
+		fresh->room = SIZE_MAX;
+		open_on(&race, 0, "app in (x,z)", &gated); /* opened first: its lane is the first of a batch */
+		open_on(&race, 1, "app in (x,y)", NULL);
+		(void) feed_pod(&race, feed, "x");
+		gated.first = feed_pod(&race, feed, "x") + 1; /* the second one finds no room: that lane has no member */
+		vdi_lock_acquire(&gates[0]);
+		(void) feed_pod(&race, feed, "z");
+		vdi_lock_acquire(&gates[1]);
+		(void) feed_pod(&race, feed, "x");
+		open_on(&race, 2, "app in (x,y)", NULL);
+		vdi_lock_release(&gates[0]);
+		cacher_fixture_settle(&race.f);
+		feed_break(feed, VD_EXPIRED);
+		cacher_fixture_settle(&race.f);
+		(void) feed_pod(&race, feed, "x");
+		(void) feed_pod(&race, feed, "x");
+		vdi_sim_advance(race.f.env, VD_SECONDS(30));
+		assert_status(vd_cacher_ready(race.f.cacher, NULL), VD_OK);
+		assert_int_equal(race.f.cacher->ready.generation, 2);
+		(void) feed_pod(&race, feed, "x");
+		vdi_lock_release(&gates[1]);
+		cacher_fixture_settle(&race.f);
+		/* Expired, not closed: the end of the generation was not noticed before the events of the next one. */
+		assert_int_equal(fresh->count, 1);
+		assert_int_equal(fresh->events[0].type, VD_WATCH_ERROR);
+		assert_status(fresh->events[0].code, VD_EXPIRED);
+		assert_int_equal(fresh->ended, 1);
+		assert_int_equal(slow->ended, 1);
+		assert_int_equal(race.recorders[0].ended, 1);
+		for (unsigned i = 0; i < 3; i++)
+			recorder_close(&race.f, &race.recorders[i]);
+		race.f.cacher = vd_cacher_close_wait(race.f.cacher);
+		feed_store_free(feed);
+		cacher_fixture_teardown(&race.f);
+		vdi_lock_fini(&gates[0]);
+		vdi_lock_fini(&gates[1]);
+	}
+}
+
 /* rules: O-20 */
 static void the_cache_learns_at_once_that_an_undecodable_object_was_passed(void **state)
 {
@@ -334,6 +458,7 @@ int main(void)
 		cmocka_unit_test(a_bookmark_neither_overtakes_events_nor_is_lost_among_them),
 		cmocka_unit_test(a_watch_from_the_future_sees_nothing_before_it),
 		cmocka_unit_test(no_watch_goes_on_across_two_generations),
+		cmocka_unit_test(a_watch_at_the_end_of_a_generation_does_not_see_the_next_one),
 		cmocka_unit_test(the_cache_learns_at_once_that_an_undecodable_object_was_passed),
 		cmocka_unit_test(a_store_that_goes_back_is_listed_again),
 		cmocka_unit_test(periodic_progress_comes_again_after_events),
