@@ -110,8 +110,8 @@ static void publish_results_locked(struct vdi_watchchan *watchchan, size_t count
 
 /* ---- The turn ---- */
 
-/* An undecodable object: goes on (O-20), or makes this the last event. Returns false for the end. */
-static bool handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
+/* An undecodable object: goes on (O-20), or makes this the last event. What to send is in slot->event. */
+static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
 {
 	struct vd_kv *kv = slot->raw.kv;
 
@@ -119,15 +119,13 @@ static bool handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot 
 		if (watchchan->options.undecodable)
 			watchchan->options.undecodable(watchchan->options.undecodable_arg, kv, slot->raw.is_delete, &slot->error);
 		slot->emit = false;
-		return true;
+		return;
 	}
 	watchchan->error = slot->error;
 	memset(&slot->event, 0, sizeof slot->event);
 	slot->event.type = VD_WATCH_ERROR;
 	slot->event.received = slot->raw.received;
 	watchchan->phase = VDI_PHASE_ENDED;
-	watchchan->failed = true;
-	return false;
 }
 
 /* The last event of a revision was dropped: a bookmark takes its place where the receiver waits for the end of the revision, or would not learn
@@ -178,7 +176,7 @@ static bool collect(struct vdi_watchchan *watchchan)
 		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_head);
 
 		if (slot->status != VD_OK)
-			(void) handle_undecodable(watchchan, slot); /* tells by slot->event what to send */
+			handle_undecodable(watchchan, slot);
 		close_revision(watchchan, slot);
 		if (slot->status == VD_UNDECODABLE && slot->event.type != VD_WATCH_ERROR)
 			undecodable++;
@@ -203,7 +201,7 @@ static bool collect(struct vdi_watchchan *watchchan)
 
 static bool fill(struct vdi_watchchan *watchchan)
 {
-	if (watchchan->failed || watchchan->done)
+	if (watchchan->done)
 		return false;
 	if (vdi_slots_full(watchchan)) {
 		watchchan->raw_full++;

@@ -47,7 +47,6 @@ struct vdi_watchchan {
 	bool			 quiet_end;	/* the stream ends without an error event */
 	bool			 error_pending; /* the error event waits for a slot */
 	bool			 revision_open; /* the last event handed over said that more of its revision follows */
-	bool			 failed;	/* an object could not be decoded: nothing more is read */
 	bool			 done;		/* the error event has been handed over */
 	size_t			 raw_len, raw_high; /* copied into stats once a turn */
 	uint64_t		 raw_full;

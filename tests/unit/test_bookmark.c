@@ -3,6 +3,7 @@
 
 #include "bookmark.h"
 
+#include "cache_watcher.h"
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "env.h"
@@ -160,12 +161,60 @@ static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void *
 {
 	struct cacher_fixture	  f;
 	struct vdi_bookmark_wheel wheel;
+	struct vd_watcher	  watcher = { .allow_bookmarks = true, .deadline = VD_NEVER };
+	int64_t			  due;
+	unsigned		  near = 0;
 
 	cacher_fixture_init(&f, 1);
 	vdi_bookmark_init(&wheel, f.env);
 	assert_false(vdi_bookmark_is_near(&wheel));
 	assert_int_equal(vdi_bookmark_run(&wheel).ns, INT64_MAX);
+	vdi_bookmark_add(&wheel, &watcher);
+	due = vd_env_now(f.env).ns / 1000000000 + 60;
+	assert_false(vdi_bookmark_is_near(&wheel));
+	while (wheel.second < due - 3) {
+		vd_mono next = vdi_bookmark_run(&wheel);
+
+		assert_in_range(ms_until(&f, next), 0, 1250); /* while somebody is in the wheel it turns */
+		vdi_sim_advance(f.env, vd_mono_since(next, vd_env_now(f.env)));
+		(void) vdi_bookmark_run(&wheel);
+		assert_int_equal(vdi_bookmark_is_near(&wheel), wheel.second >= due - 2);
+		near += wheel.second >= due - 2;
+	}
+	while (wheel.second < due - 1) {
+		vdi_sim_advance(f.env, VD_MS(50));
+		if (vdi_bookmark_run(&wheel).ns - vd_env_now(f.env).ns > VD_SECONDS(1).ns) { /* it has just turned */
+			near += vdi_bookmark_is_near(&wheel);
+			assert_false(vdi_bookmark_is_near(&wheel));
+		}
+	}
+	assert_in_range(near, 1, 2);
+	vdi_bookmark_remove(&wheel, &watcher);
+	wheel.asked = 0;
+	assert_false(vdi_bookmark_is_near(&wheel));
+	vdi_bookmark_remove(&wheel, &watcher); /* fine when it is not filed */
+	assert_int_equal(wheel.count, 0);
 	cacher_fixture_teardown(&f);
+}
+
+/* Who wants no bookmark and has no deadline costs the wheel nothing. */
+static void r556_who_wants_nothing_is_not_filed(void **state)
+{
+	struct cacher_fixture	f;
+	struct recorder	       *r = calloc(1, sizeof *r);
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+	cacher_fixture_setup(&f, 2);
+	options.revision = vd_cacher_revision(f.cacher);
+	assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_int_equal(f.cacher->bookmarks.count, 0);
+	vdi_sim_advance(f.env, VD_SECONDS(200));
+	assert_int_equal(f.cacher->bookmarks.tick_next.ns, INT64_MAX);
+	assert_int_equal(r->count, 0);
+	recorder_close(&f, r);
+	cacher_fixture_teardown(&f);
+	free(r);
 }
 
 /* A descriptor that is asked for late says at once what is there: an event, or only a word of the cacher. */
@@ -194,6 +243,7 @@ static void t124_a_descriptor_is_readable_while_there_is_something(void **state)
 		assert_status(vd_watcher_next(watchers[i], &event), VD_OK);
 		assert_int_equal(event.type, VD_WATCH_ADDED);
 		assert_status(vd_watcher_next(watchers[i], &event), VD_AGAIN);
+		assert_false(is_readable(vd_watcher_fd(watchers[i])));
 	}
 	vdi_sim_advance(f.env, VD_SECONDS(70));
 	assert_true(is_readable(vd_watcher_fd(watchers[2])));
@@ -212,6 +262,7 @@ int main(void)
 		cmocka_unit_test(t124_a_descriptor_is_readable_while_there_is_something),
 		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),
 		cmocka_unit_test(t125_closing_at_any_moment_of_a_tick),
+		cmocka_unit_test(r556_who_wants_nothing_is_not_filed),
 		cmocka_unit_test(the_store_is_asked_once_a_tick_and_only_when_somebody_is_near),
 	};
 

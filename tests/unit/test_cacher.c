@@ -221,6 +221,7 @@ static void t131_r520_a_state_newer_than_the_store_times_out(void **state)
 	struct cacher_fixture	f;
 	struct vd_watch_options options = all();
 	struct recorder	       *r = calloc(1, sizeof *r);
+	char			message[VD_ERROR_MESSAGE_SIZE];
 
 	cacher_fixture_setup(&f, 1);
 	options.revision = vd_cacher_revision(f.cacher) + 10;
@@ -232,6 +233,8 @@ static void t131_r520_a_state_newer_than_the_store_times_out(void **state)
 	assert_int_equal(r->count, 1);
 	assert_status(r->events[0].code, VD_TOO_LARGE_REVISION);
 	assert_status(r->reason, VD_TOO_LARGE_REVISION);
+	snprintf(message, sizeof message, "Too large resource version: %lld, current: %lld", (long long) options.revision, (long long) options.revision - 10);
+	assert_string_equal(r->events[0].message, message);
 	recorder_close(&f, r);
 	cacher_fixture_teardown(&f);
 	free(r);

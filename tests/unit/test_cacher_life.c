@@ -388,11 +388,15 @@ static void there_are_at_most_so_many_watches(void **state)
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	struct recorder	       *r = calloc(2, sizeof *r);
 	struct vd_watcher      *watcher;
-	struct vd_error		error;
+	struct vd_error		error = { 0 };
 
 	cacher_fixture_init(&f, 9);
 	f.options.watcher_count_max = 2;
 	cacher_fixture_open(&f, NULL);
+	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &watcher, &error), VD_OK);
+	assert_string_equal(error.message, ""); /* nothing is said about what goes well */
+	vd_watcher_close(watcher, NULL, NULL);
+	cacher_fixture_settle(&f);
 	for (unsigned i = 0; i < 2; i++)
 		assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
 	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &watcher, &error), VD_FULL);

@@ -43,6 +43,13 @@ static void t147_r572_each_identity_is_encoded_once(void **state)
 	assert_status(vdi_frame_get(&event, 0, encode, &encoded, &second), VD_OK);
 	assert_ptr_equal(first, second);
 	assert_int_equal(encoded, 1);
+	/* What is encoded already takes no memory. */
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_frame_get(&event, 0, encode, &encoded, &other), VD_OK);
+	assert_false(vdi_alloc_failed());
+	(void) vdi_alloc_fail_nth(0, 0);
+	assert_ptr_equal(first, other);
+	vd_blob_unref(other);
 	event.type = VD_WATCH_MODIFIED;
 	assert_status(vdi_frame_get(&event, 0, encode, &encoded, &other), VD_OK);
 	assert_ptr_not_equal(first, other);

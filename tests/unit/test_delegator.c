@@ -392,6 +392,18 @@ static void t114_r583_r587_reads_while_the_cache_is_filled_again(void **state)
 	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_OK);
 	assert_string_equal(names_of(list), "p1");
 	vd_list_free(list);
+	/* It has to be as new as was asked for, and the store may just be. */
+	options.match = VD_MATCH_NOT_OLDER_THAN;
+	options.revision = 2;
+	assert_list(&f, &options, 2, "p1");
+	options.revision = 3;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_TOO_LARGE_REVISION);
+	assert_string_equal(error.message, "Too large resource version: 3, current: 2");
+	assert_int_equal(error.requested, 3);
+	assert_int_equal(error.current, 2);
+	assert_int_equal(error.retry_after_s, 0);
+	options.match = VD_MATCH_UNSET;
+	options.revision = VD_REVISION_UNSET;
 	options.label_selector = vd_bytes_of("app=web");
 	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_NOT_READY);
 	f.cacher = vd_cacher_close_wait(f.cacher);

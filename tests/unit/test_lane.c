@@ -178,6 +178,49 @@ static void t128_a_stuck_watcher_ends_alone_and_in_a_crowd(void **state)
 		}
 }
 
+/* One that does not even take its whole initial state lags like any other: it ends at the same event alone and in a crowd that was checked long ago. */
+static void t128_who_is_stuck_in_its_state_ends_too(void **state)
+{
+	unsigned ended_after[2] = { 0 };
+
+	for (unsigned crowd = 0; crowd < 2; crowd++) {
+		struct cacher_fixture	f;
+		struct recorder	       *well[3], *stuck = calloc(1, sizeof *stuck);
+		struct vd_watch_options options;
+
+		cacher_fixture_setup(&f, 5);
+		put_pod(&f, "ns", "x", "one", NULL);
+		put_pod(&f, "ns", "y", "one", NULL);
+		cacher_fixture_settle(&f);
+		for (unsigned i = 0; i < 3 * crowd; i++)
+			well[i] = open_recorder(&f, "app=one", NULL);
+		for (unsigned i = 0; i < 5; i++)
+			put_pod(&f, "ns", "x", "one", NULL);
+		cacher_fixture_settle(&f);
+		options = of_app(&f, "app=one");
+		options.revision = VD_REVISION_ANY;
+		options.send_initial_events = VD_TRUE;
+		options.lag_events_max = 10;
+		stuck->room = 1;
+		assert_status(recorder_open(&f, stuck, &options, NULL), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_int_equal(stuck->count, 1);
+		for (unsigned i = 0; i < 30 && !stuck->ended; i++) {
+			put_pod(&f, "ns", "x", "one", NULL);
+			cacher_fixture_settle(&f);
+			ended_after[crowd]++;
+		}
+		assert_int_equal(stuck->ended, 1);
+		assert_status(stuck->reason, VD_TOO_SLOW);
+		for (unsigned i = 0; i < 3 * crowd; i++)
+			close_recorder(&f, well[i]);
+		close_recorder(&f, stuck);
+		cacher_fixture_teardown(&f);
+	}
+	assert_int_equal(ended_after[0], 11);
+	assert_int_equal(ended_after[1], 11);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +228,7 @@ int main(void)
 		cmocka_unit_test(r552_lanes_of_a_group_come_and_go),
 		cmocka_unit_test(torture_one_member_and_a_crowd),
 		cmocka_unit_test(t128_a_stuck_watcher_ends_alone_and_in_a_crowd),
+		cmocka_unit_test(t128_who_is_stuck_in_its_state_ends_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -754,6 +754,34 @@ static void r219_the_initial_state_is_filtered(void **state)
 	}
 }
 
+/* A turn is bounded. What the store gave is taken to its end all the same, without another word of it. */
+static void a_turn_that_is_too_long_goes_on(void **state)
+{
+	enum { COUNT = 130, BATCHES = 7 };
+	struct world world;
+	vd_rev	     revision = 1;
+	uint64_t     steps;
+
+	world_init(&world);
+	world.options.predicate = app_is_x;
+	open_watch(&world);
+	for (int batch = 0; batch < BATCHES; batch++) {
+		struct answer *answer = answer_new(&world);
+
+		for (answer->count = 0; answer->count < COUNT; answer->count++) {
+			revision++;
+			answer->events[answer->count].kv = record("a", "y", revision, revision);
+		}
+		answer->revision = revision;
+	}
+	answer_new(&world)->revision = revision + 1;
+	steps = vdi_sim_steps(world.env);
+	tell(&world);
+	assert_true(vdi_sim_steps(world.env) - steps > 1);
+	expect_bookmark(&world, revision + 1, false);
+	world_fini(&world);
+}
+
 /* Three of one revision, one of the next: all but the last of each say that more follows, and what a filter drops at the end is told by a bookmark. */
 static void e459_r213_where_a_revision_ends(void **state)
 {
@@ -1082,6 +1110,7 @@ int main(void)
 		cmocka_unit_test(r226_an_error_behind_full_queues),
 		cmocka_unit_test(r216_the_objects_of_an_event),
 		cmocka_unit_test(r219_the_initial_state_is_filtered),
+		cmocka_unit_test(a_turn_that_is_too_long_goes_on),
 		cmocka_unit_test(e459_r213_where_a_revision_ends),
 		cmocka_unit_test(r165_r221_what_cannot_be_decoded),
 		cmocka_unit_test(r212_without_the_record_before),
