@@ -115,24 +115,11 @@ static vd_status plan_current(struct vdi_request *request)
 static vd_status plan_dry(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
-	struct vdi_tree	  tree = VDI_TREE_INIT;
-	struct vdi_node	 *root, *metadata;
-	char		  revision[24];
-	bool		  done = false;
 
 	VDI_TRY(plan_current(request));
 	if (write->call.deletion.verdict != VDI_DELETION_MARK)
 		return VD_OK;
-	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
-	if (vdi_tree_parse(&tree, vdi_out_slice(&write->call.deletion.text), &root, NULL) == VD_OK &&
-	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL &&
-	    vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vd_bytes_of(revision)))) {
-		vdi_out_reset(&write->current);
-		vdi_tree_write(&write->current, root);
-		done = !write->current.failed;
-	}
-	vdi_tree_fini(&tree);
-	return done ? VD_OK : no_memory(write);
+	return vdi_write_show_dry(write, vdi_out_slice(&write->call.deletion.text));
 }
 
 static void dry_planned(struct vdi_request *request)

@@ -101,6 +101,26 @@ vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current)
 	return write->current.failed ? VD_NOMEM : VD_OK;
 }
 
+vd_status vdi_write_show_dry(struct vdi_write *write, struct vd_bytes text)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root, *metadata;
+	char		 revision[24];
+	bool		 done = false;
+
+	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
+	if (vdi_tree_parse(&tree, text, &root, NULL) == VD_OK && (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL &&
+	    vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vd_bytes_of(revision)))) {
+		vdi_out_reset(&write->current);
+		vdi_tree_write(&write->current, root);
+		done = !write->current.failed;
+	}
+	vdi_tree_fini(&tree);
+	if (!done)
+		vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
+	return done ? VD_OK : VD_NOMEM;
+}
+
 /* ---- Here or on a worker ---- */
 
 static void run_work(struct vdi_work *work)
@@ -546,24 +566,9 @@ static void updated(struct vdi_request *request)
 static vd_status make_dry(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
-	struct vdi_tree	  tree = VDI_TREE_INIT;
-	struct vdi_node	 *root, *metadata;
-	char		  revision[24];
-	bool		  done = false;
 
 	VDI_TRY(edit(write));
-	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
-	if (vdi_tree_parse(&tree, vdi_out_slice(&write->edited.text), &root, NULL) == VD_OK &&
-	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL) {
-		done = vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vd_bytes_of(revision)));
-		vdi_out_reset(&write->current);
-		vdi_tree_write(&write->current, root);
-		done &= !write->current.failed;
-	}
-	vdi_tree_fini(&tree);
-	if (!done)
-		vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
-	return done ? VD_OK : VD_NOMEM;
+	return vdi_write_show_dry(write, vdi_out_slice(&write->edited.text));
 }
 
 static void dry_made(struct vdi_request *request)

@@ -51,6 +51,8 @@ void vdi_write_shuffle(struct vdi_request *request);
 void vdi_write_fail(struct vdi_request *request, const char *verb);
 /* Fills write->current and write->seen. */
 VDI_MUST_USE vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current);
+/* The object of text, still at the revision that was seen, into write->current: the answer to a dry run. VD_NOMEM with write->status. */
+VDI_MUST_USE vd_status vdi_write_show_dry(struct vdi_write *write, struct vd_bytes text);
 /* Runs compute here or in the work queue, then resume on the loop. May answer 429. */
 void vdi_write_compute(struct vdi_request *request, vd_status (*compute)(struct vdi_request *request), void (*resume)(struct vdi_request *request));
 /* application/json and its likes; answers 415 otherwise. */

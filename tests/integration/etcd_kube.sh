@@ -99,7 +99,7 @@ k -n team create -f - >/dev/null <<EVENT
 {"apiVersion":"v1","kind":"Event","metadata":{"name":"e1"},"involvedObject":{"kind":"Pod","namespace":"team","name":"x"},"reason":"Test","message":"hello","type":"Normal"}
 EVENT
 k -n team get events -o name | grep -q e1 || fail "the event is not there"
-sleep 1
+for _ in $(seq 100); do [ "$(grep -c configmap/c "$dir/watch.out")" -ge 20 ] && break; sleep 0.1; done
 grep -c configmap/c "$dir/watch.out" | grep -q '^2[0-9]$' || fail "the watch saw $(grep -c configmap/c "$dir/watch.out") changes"
 echo "kinds, CRD, events, paging and watches work; vedette etcd: $(awk '/RssAnon/ { print $2 " kB RssAnon" }' /proc/$vedette_pid/status)"
 
