@@ -129,19 +129,12 @@ static bool make_room(const struct codec_json *json, struct scratch *scratch)
 	       vdi_grow((void **) &scratch->labels, &scratch->label_capacity, scratch->object.label_count, sizeof *scratch->labels);
 }
 
-/* Where the resourceVersion goes: over the member that is there, else just behind the brace of metadata. */
-static void find_revision(struct vd_bytes json, const struct vdi_json_object *object, struct vd_object_facts *facts)
+/* Where the member `"key":value` of metadata is written. */
+static void find_member(struct vd_bytes json, const struct vdi_json_value *value, const char *key, uint32_t *ret_offset, uint32_t *ret_size)
 {
-	static const char	     key[] = "\"resourceVersion\"";
-	const struct vdi_json_value *value = vdi_json_member(object, VDI_JSON_RESOURCE_VERSION);
-	const char		    *text = json.data;
-	uint32_t		     from = value->offset, to = value->offset + value->length;
+	const char *text = json.data;
+	uint32_t    from = value->offset, to = value->offset + value->length;
 
-	if (value->type == VDI_JSON_ABSENT) {
-		facts->revision_offset = object->metadata_insert;
-		facts->revision_comma = !object->metadata_empty;
-		return;
-	}
 	if (value->type == VDI_JSON_STRING) {
 		from--;
 		to++;
@@ -150,9 +143,21 @@ static void find_revision(struct vd_bytes json, const struct vdi_json_object *ob
 		from--;
 	while (text[from - 1] != '"')
 		from--;
-	facts->revision_offset = from - (uint32_t) (sizeof key - 1);
-	facts->revision_size = to - facts->revision_offset;
-	facts->revision_comma = false;
+	*ret_offset = from - (uint32_t) strlen(key) - 2;
+	*ret_size = to - *ret_offset;
+}
+
+/* Where the resourceVersion goes: over the member that is there, else just behind the brace of metadata. */
+static void find_revision(struct vd_bytes json, const struct vdi_json_object *object, struct vd_object_facts *facts)
+{
+	const struct vdi_json_value *value = vdi_json_member(object, VDI_JSON_RESOURCE_VERSION);
+
+	if (value->type == VDI_JSON_ABSENT) {
+		facts->revision_offset = object->metadata_insert;
+		facts->revision_comma = !object->metadata_empty;
+		return;
+	}
+	find_member(json, value, "resourceVersion", &facts->revision_offset, &facts->revision_size);
 }
 
 /* ---- Values that are not JSON ---- */
@@ -278,6 +283,9 @@ static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes va
 	ret_facts->metadata_offset = metadata->offset;
 	ret_facts->metadata_size = metadata->length;
 	find_revision(value, &scratch->object, ret_facts);
+	if (vdi_json_member(&scratch->object, VDI_JSON_SELF_LINK)->type != VDI_JSON_ABSENT)
+		find_member(value, vdi_json_member(&scratch->object, VDI_JSON_SELF_LINK), "selfLink", &ret_facts->self_link_offset,
+			    &ret_facts->self_link_size);
 	return VD_OK;
 }
 

@@ -1,4 +1,4 @@
-/* How: the codec says where the member stands (revision_offset, revision_size); the member goes, and with it one of the commas around it. */
+/* The codec reports where resourceVersion and selfLink stand; each is cut, and with it one of the commas around it. */
 #include "revision_cut.h"
 
 static bool is_space(char c)
@@ -45,22 +45,41 @@ static bool names_a_revision(const char *member, size_t size)
 	return digits > 0 && digits <= 20 && above_zero;
 }
 
-static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
-		     struct vd_error *reterr)
+/* A record of value without the member there. */
+static vd_status cut_member(struct vd_bytes key, struct vd_bytes value, size_t from, size_t size, struct vd_kv **ret_kv)
 {
 	const char   *text = value.data;
 	struct vd_kv *kv = NULL;
-	size_t	      from = facts->revision_offset, to = from + facts->revision_size;
+	size_t	      to = from + size;
 
-	if (facts->revision_size == 0)
+	if (size == 0)
 		return vd_kv_new(key, value, ret_kv);
-	if (refuse && names_a_revision(text + from, facts->revision_size))
-		return vd_error_set(reterr, VD_REVISION_ON_CREATE, "resourceVersion should not be set on objects to be created");
 	take_comma(text, value.size, &from, &to);
 	VDI_TRY(vd_kv_new(key, (struct vd_bytes) { text, value.size - (to - from) }, &kv));
 	memmove(kv->data + kv->key_size + from, text + to, value.size - to);
 	*ret_kv = kv;
 	return VD_OK;
+}
+
+static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
+		     struct vd_error *reterr)
+{
+	bool	      self_link_first = facts->self_link_offset < facts->revision_offset;
+	struct vd_kv *half = NULL;
+	vd_status     status;
+
+	if (refuse && facts->revision_size && names_a_revision((const char *) value.data + facts->revision_offset, facts->revision_size))
+		return vd_error_set(reterr, VD_REVISION_ON_CREATE, "resourceVersion should not be set on objects to be created");
+	if (facts->self_link_size == 0)
+		return cut_member(key, value, facts->revision_offset, facts->revision_size, ret_kv);
+	/* The one behind goes first, so that the offset of the other one stays. */
+	status = self_link_first ? cut_member(key, value, facts->revision_offset, facts->revision_size, &half) :
+				   cut_member(key, value, facts->self_link_offset, facts->self_link_size, &half);
+	if (status == VD_OK)
+		status = self_link_first ? cut_member(key, vd_kv_value(half), facts->self_link_offset, facts->self_link_size, ret_kv) :
+					   cut_member(key, vd_kv_value(half), facts->revision_offset, facts->revision_size, ret_kv);
+	vd_kv_unref(half);
+	return status;
 }
 
 static vd_status inspect_and_cut(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,

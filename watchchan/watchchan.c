@@ -49,6 +49,9 @@ static void set_error(struct vd_error *ret, vd_status status, const struct vd_er
 	case VD_INTERNAL:
 	case VD_CORRUPT: /* no use in going on from there: the reflector lists again */
 	case VD_UNDECODABLE:
+	case VD_BAD_REQUEST: /* the store will not accept this watch */
+	case VD_INVALID_ARGUMENT:
+	case VD_UNSUPPORTED:
 		if (error && error->message[0])
 			*ret = *error;
 		else

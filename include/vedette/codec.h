@@ -38,6 +38,8 @@ struct vd_object_facts {
 	uint32_t revision_offset; /* where `"resourceVersion":"N"` is written */
 	uint32_t revision_size;	  /* bytes there that it replaces: a resourceVersion that the value holds; normally 0 */
 	bool	 revision_comma;  /* it is followed by a comma of its own (nothing is replaced and metadata has other members) */
+	uint32_t self_link_offset; /* of the member metadata.selfLink, which writes leave out as well */
+	uint32_t self_link_size;   /* of that member, with its name; 0: the value has none */
 	uint32_t metadata_offset; /* of the value of "metadata", with its braces */
 	uint32_t metadata_size;
 	void	*scratch; /* the codec's own */

@@ -132,7 +132,7 @@ static void undecodable_values_are_refused(void **state)
 	vd_codec_free(codec);
 }
 
-static void r105_stored_values_hold_no_revision(void **state)
+static void r105_stored_values_hold_no_revision_and_no_self_link(void **state)
 {
 	static const struct {
 		const char *in, *out;
@@ -149,6 +149,16 @@ static void r105_stored_values_hold_no_revision(void **state)
 		{ "{\"metadata\":{\"resourceVersion\":\"abc\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
 		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":null}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
 		{ "nonsense", "", true, VD_BAD_REQUEST },
+		/* Nor a selfLink. */
+		{ "{\"metadata\":{\"selfLink\":\"/a\"}}", "{\"metadata\":{}}", true, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\", \"selfLink\" : \"/a\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"selfLink\":null,\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"selfLink\":\"/a\",\"resourceVersion\":\"5\"}}", "{\"metadata\":{}}", false, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"5\",\"selfLink\":\"/a\"}}", "{\"metadata\":{}}", false, VD_OK },
+		{ "{\"metadata\":{\"selfLink\":\"/a\",\"name\":\"b\",\"resourceVersion\":\"5\"}}", "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"5\",\"selfLink\":\"/a\"},\"selfLink\":1}", "{\"metadata\":{\"name\":\"b\"},\"selfLink\":1}", false,
+		  VD_OK },
+		{ "{\"metadata\":{\"selfLink\":\"/a\",\"resourceVersion\":\"5\"}}", "", true, VD_REVISION_ON_CREATE },
 	};
 	struct vd_codec *codec = codec_new();
 
@@ -196,7 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(header_holds_what_the_cache_asks_for), cmocka_unit_test(r103_revision_is_spliced_in),
-		cmocka_unit_test(undecodable_values_are_refused),	cmocka_unit_test(r105_stored_values_hold_no_revision),
+		cmocka_unit_test(undecodable_values_are_refused),	cmocka_unit_test(r105_stored_values_hold_no_revision_and_no_self_link),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,8 @@ static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 
 static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 {
-	static const vd_status lasting[] = { VD_EXPIRED, VD_TOO_LARGE_REVISION, VD_CORRUPT };
+	static const vd_status lasting[] = { VD_EXPIRED,		VD_TOO_LARGE_REVISION, VD_CORRUPT, VD_UNDECODABLE,
+					      VD_BAD_REQUEST, VD_INVALID_ARGUMENT,   VD_UNSUPPORTED };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(lasting); i++) {
 		struct world	      world;

@@ -357,6 +357,10 @@ static void r135_equal_bytes_write_nothing(void **state)
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(change.answer.object_revision, 2);
 	assert_int_equal(get(&world, 0).revision, 2);
+	change.value = "{\"metadata\":{\"name\":\"a\",\"selfLink\":\"/x\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":1}";
+	update(&world, &change, false, NULL, NULL);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(get(&world, 0).revision, 2);
 	/* Equal only to a stale suggestion: read again, then write (T-033). */
 	suggestion = look(&world);
 	change.value = VALUE("u", 2);
