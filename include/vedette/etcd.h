@@ -236,7 +236,8 @@ typedef void (*vd_etcd_done_fn)(void *arg, const struct vd_etcd_error *error, co
 VD_API VD_MUST_USE vd_status vd_etcd_compact(struct vd_etcd *client, const struct vd_etcd_call *call, vd_rev revision,
 					     bool physical, vd_etcd_done_fn done, void *arg);
 
-/* E-215: the end of the range of keys that start with prefix, for range_end; buffer of prefix.size (at least 1) bytes. */
+/* E-215: the end of the range of keys that start with prefix, for range_end; buffer of prefix.size (at least 1) bytes. Of the empty prefix it is a single zero
+ * byte; reads, deletes and compares with that end and an empty key mean every key. */
 VD_API struct vd_bytes vd_etcd_prefix_end(struct vd_bytes prefix, char *buffer);
 
 /* ---- Leases ---- */

@@ -88,10 +88,18 @@ static vd_status encode(write_fn write, const void *message, struct vdi_buffer *
 
 /* ---- KV ---- */
 
+/* E-215: everything begins at the zero byte, because a server refuses the empty key. */
+static void put_first_key(struct writer *writer, unsigned number, struct vd_bytes key, struct vd_bytes range_end)
+{
+	bool is_everything = key.size == 0 && range_end.size == 1 && *(const char *) range_end.data == '\0';
+
+	put_bytes(writer, number, is_everything ? range_end : key);
+}
+
 static void write_range_fields(struct writer *writer, const struct vd_range_request *range, enum vd_etcd_sort_order order,
 			       enum vd_etcd_sort_target target)
 {
-	put_bytes(writer, 1, range->key);
+	put_first_key(writer, 1, range->key, range->range_end);
 	put_bytes(writer, 2, range->range_end);
 	put_number(writer, 3, range->limit);
 	put_number(writer, 4, range->revision);
@@ -137,7 +145,7 @@ static void write_delete(struct writer *writer, const void *message)
 {
 	const struct vd_op *op = message;
 
-	put_bytes(writer, 1, op->key);
+	put_first_key(writer, 1, op->key, op->range_end);
 	put_bytes(writer, 2, op->range_end);
 	put_number(writer, 3, op->previous);
 }
@@ -148,7 +156,7 @@ static void write_compare(struct writer *writer, const void *message)
 
 	put_number(writer, 1, compare->result);
 	put_number(writer, 2, compare->target);
-	put_bytes(writer, 3, compare->key);
+	put_first_key(writer, 3, compare->key, compare->range_end);
 	switch (compare->target) {
 	case VD_COMPARE_VERSION:
 		put_number_always(writer, 4, compare->number);

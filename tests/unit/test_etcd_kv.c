@@ -31,6 +31,46 @@ static void e215_prefix_end(void **state)
 	assert_prefix_end("\0", 1, "\1", 1);
 }
 
+/* The empty prefix, and "from this key" with the empty key: the first key that is sent is the zero byte. An empty key alone is sent as it is. */
+static void e215_everything_begins_at_the_zero_byte(void **state)
+{
+	static const struct vd_bytes	   everything = { "", 1 };
+	const struct vd_etcd_range_request read = { .range = { .range_end = everything } }, single = { .range = { .limit = 1 } };
+	const struct vd_op		   op = { .kind = VD_OP_DELETE, .range_end = everything };
+	const struct vd_compare		   compare = { .target = VD_COMPARE_MOD, .range_end = everything };
+	const struct vd_txn_request	   txn = { .compares = &compare, .compare_count = 1, .success = &op, .success_count = 1 };
+	struct etcd_client_fixture	   fixture;
+	struct etcd_result		   results[4] = { 0 };
+	struct vd_bytes			   message;
+	Etcdserverpb__RangeRequest	  *range;
+	Etcdserverpb__DeleteRangeRequest  *deletion;
+	Etcdserverpb__TxnRequest	  *transaction;
+
+	etcd_client_fixture_start(&fixture, 6);
+	assert_status(vd_etcd_range(fixture.client, NULL, &read, etcd_note_range, &results[0]), VD_OK);
+	message = rpc_script_expect_message(rpc_script_expect_call(fixture.script, RANGE));
+	range = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
+	assert_true(range->key.len == 1 && range->key.data[0] == 0 && range->range_end.len == 1);
+	etcdserverpb__range_request__free_unpacked(range, NULL);
+	assert_status(vd_etcd_range(fixture.client, NULL, &single, etcd_note_range, &results[1]), VD_OK);
+	message = rpc_script_expect_message(rpc_script_expect_call(fixture.script, RANGE));
+	range = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
+	assert_true(range->key.len == 0 && range->range_end.len == 0);
+	etcdserverpb__range_request__free_unpacked(range, NULL);
+	assert_status(vd_etcd_delete(fixture.client, NULL, &op, etcd_note_op, &results[2]), VD_OK);
+	message = rpc_script_expect_message(rpc_script_expect_call(fixture.script, DELETE));
+	deletion = etcdserverpb__delete_range_request__unpack(NULL, message.size, message.data);
+	assert_true(deletion->key.len == 1 && deletion->key.data[0] == 0 && deletion->range_end.len == 1);
+	etcdserverpb__delete_range_request__free_unpacked(deletion, NULL);
+	assert_status(vd_etcd_txn(fixture.client, NULL, &txn, etcd_note_txn, &results[3]), VD_OK);
+	message = rpc_script_expect_message(rpc_script_expect_call(fixture.script, TXN));
+	transaction = etcdserverpb__txn_request__unpack(NULL, message.size, message.data);
+	assert_true(transaction->compare[0]->key.len == 1 && transaction->compare[0]->key.data[0] == 0);
+	assert_true(transaction->success[0]->request_delete_range->key.len == 1);
+	etcdserverpb__txn_request__free_unpacked(transaction, NULL);
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void e219_e220_invalid_requests_are_refused(void **state)
 {
 	static const struct vd_op puts[] = {
@@ -211,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e215_prefix_end),
+		cmocka_unit_test(e215_everything_begins_at_the_zero_byte),
 		cmocka_unit_test(e219_e220_invalid_requests_are_refused),
 		cmocka_unit_test(e216_range_end_is_sent_verbatim),
 		cmocka_unit_test(e108_put_and_delete),
