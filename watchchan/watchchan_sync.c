@@ -11,12 +11,14 @@ static bool wants_initial(const struct vdi_watchchan *watchchan)
 	return options->send_initial_events == VD_TRUE || (options->send_initial_events == VD_UNSET && options->revision == 0);
 }
 
-/* As upstream names them: the revision before the state, then pages of a prefix, or the one key. */
+/* As upstream names them: the revision before the state, then the long read, or pages of a prefix, or the one key. */
 static void count_read(struct vdi_watchchan *watchchan, vd_status status)
 {
 	vdi_storage_metrics_request(watchchan->options.metrics,
-				    watchchan->phase != VDI_PHASE_SYNCING   ? VDI_OPERATION_CURRENT_REVISION
-				    : watchchan->options.recursive ? VDI_OPERATION_LIST : VDI_OPERATION_GET,
+				    watchchan->phase != VDI_PHASE_SYNCING ? VDI_OPERATION_CURRENT_REVISION
+				    : watchchan->stream			  ? VDI_OPERATION_LIST_STREAM
+				    : watchchan->options.recursive	  ? VDI_OPERATION_LIST
+									  : VDI_OPERATION_GET,
 				    watchchan->read_issued, status);
 }
 
@@ -134,6 +136,7 @@ static vd_status open_stream(struct vdi_watchchan *watchchan)
 
 	if (!watchchan->options.recursive)
 		return VD_UNSUPPORTED;
+	watchchan->read_issued = vd_env_now(watchchan->env);
 	return vd_store_stream_open(watchchan->store, &request, &watchchan->stream);
 }
 
@@ -268,12 +271,15 @@ static bool next_part(struct vdi_watchchan *watchchan, bool *ret_moved)
 	}
 	if (status == VD_AGAIN)
 		return false;
-	vdi_watchchan_sync_close(watchchan);
 	*ret_moved = true;
-	if (status == VD_UNSUPPORTED && watchchan->base_revision == 0)
+	if (status == VD_UNSUPPORTED && watchchan->base_revision == 0) {
+		vdi_watchchan_sync_close(watchchan);
 		ask_page(watchchan, watchchan->options.key);
-	else
+	} else {
+		count_read(watchchan, status);
+		vdi_watchchan_sync_close(watchchan);
 		vdi_watchchan_push_error(watchchan, status, &error);
+	}
 	return false;
 }
 
@@ -282,6 +288,7 @@ static void end_stream(struct vdi_watchchan *watchchan, bool more)
 {
 	struct vd_error error = { 0 };
 
+	count_read(watchchan, VD_OK);
 	vdi_watchchan_sync_close(watchchan);
 	if (more) {
 		vd_error_set(&error, VD_INTERNAL, "the store ended a long read and indicated there were more values remaining");

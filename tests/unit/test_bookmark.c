@@ -132,6 +132,96 @@ static void t125_r541_no_bookmark_before_what_is_owed(void **state)
 	}
 }
 
+/* A bookmark that its watcher does not take is missed, also by one that has events to take; the next one comes when it is due. */
+static void r545_a_bookmark_that_is_not_taken_is_missed(void **state)
+{
+	struct cacher_fixture	f;
+	struct recorder	       *idle = calloc(1, sizeof *idle), *behind = calloc(1, sizeof *behind);
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	vd_rev			event;
+
+	cacher_fixture_setup(&f, 7);
+	options.revision = vd_cacher_revision(f.cacher);
+	options.allow_bookmarks = true;
+	assert_status(recorder_open(&f, idle, &options, NULL), VD_OK);
+	options.label_selector = vd_bytes_of("app=web");
+	assert_status(recorder_open(&f, behind, &options, vdi_env_runner(f.env)), VD_OK);
+	cacher_fixture_settle(&f);
+	event = put_pod(&f, "ns", "y", "db", NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(idle->count, 1);
+	idle->count = idle->room = behind->room = 0;
+	put_pod(&f, "ns", "x", "web", NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(idle->count + behind->count, 0);
+	idle->room = 1;
+	vd_watcher_resume(idle->watcher);
+	cacher_fixture_settle(&f);
+	assert_int_equal(idle->count, 1);
+	/* The first ones are due: one watcher has no room, the other one has not said that it has some. */
+	behind->room = SIZE_MAX;
+	vdi_sim_advance(f.env, VD_SECONDS(65));
+	assert_int_equal(behind->count, 0);
+	idle->room = SIZE_MAX;
+	idle->count = 0;
+	vd_watcher_resume(behind->watcher);
+	vdi_sim_advance(f.env, VD_SECONDS(50));
+	assert_int_equal(idle->count, 0);
+	assert_int_equal(behind->count, 1);
+	assert_int_equal(behind->events[0].revision, event + 1);
+	vdi_sim_advance(f.env, VD_SECONDS(10));
+	assert_int_equal(idle->count, 1);
+	assert_int_equal(idle->events[0].type, VD_WATCH_BOOKMARK);
+	assert_int_equal(behind->count, 2);
+	assert_int_equal(behind->events[1].type, VD_WATCH_BOOKMARK);
+	recorder_close(&f, idle);
+	recorder_close(&f, behind);
+	cacher_fixture_teardown(&f);
+	free(idle);
+	free(behind);
+}
+
+/* However long the initial state takes: the first bookmark is the one that ends it, and it comes once. */
+static void r556_r557_no_bookmark_among_the_initial_events(void **state)
+{
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct cacher_fixture	f;
+		struct recorder	       *r = calloc(1, sizeof *r);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		vd_rev			state_revision, later;
+
+		cacher_fixture_setup(&f, seed);
+		for (unsigned i = 0; i < 5; i++)
+			state_revision = put_pod(&f, "ns", (const char[2]) { (char) ('a' + i), 0 }, NULL, NULL);
+		cacher_fixture_settle(&f);
+		options.send_initial_events = VD_TRUE;
+		options.allow_bookmarks = true;
+		r->room = 2;
+		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		cacher_fixture_settle(&f);
+		r->room = SIZE_MAX; /* nobody is told */
+		vdi_sim_advance(f.env, VD_SECONDS(100));
+		later = put_pod(&f, "ns", "z", NULL, NULL);
+		vdi_sim_advance(f.env, VD_SECONDS(100));
+		assert_int_equal(r->count, 2);
+		vd_watcher_resume(r->watcher);
+		cacher_fixture_settle(&f);
+		assert_true(r->count >= 7);
+		for (unsigned i = 0; i < 5; i++)
+			assert_true(r->events[i].initial && r->events[i].type == VD_WATCH_ADDED);
+		assert_true(r->events[5].type == VD_WATCH_BOOKMARK && r->events[5].end);
+		assert_int_equal(r->events[5].revision, state_revision);
+		assert_int_equal(r->events[6].revision, later);
+		vdi_sim_advance(f.env, VD_SECONDS(65));
+		assert_int_equal(r->events[r->count - 1].type, VD_WATCH_BOOKMARK);
+		for (size_t i = 6; i < r->count; i++)
+			assert_false(r->events[i].end);
+		recorder_close(&f, r);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
 static void t125_closing_at_any_moment_of_a_tick(void **state)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -261,6 +351,8 @@ int main(void)
 		cmocka_unit_test(t124_r558_the_period),
 		cmocka_unit_test(t124_a_descriptor_is_readable_while_there_is_something),
 		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),
+		cmocka_unit_test(r545_a_bookmark_that_is_not_taken_is_missed),
+		cmocka_unit_test(r556_r557_no_bookmark_among_the_initial_events),
 		cmocka_unit_test(t125_closing_at_any_moment_of_a_tick),
 		cmocka_unit_test(r556_who_wants_nothing_is_not_filed),
 		cmocka_unit_test(the_store_is_asked_once_a_tick_and_only_when_somebody_is_near),

@@ -315,6 +315,43 @@ static void random_walks_agree_with_a_sorted_array(void **state)
 	random_walk(2, 64, 6000, 4);
 }
 
+static size_t keys_read;
+
+static struct vd_bytes counted_key(const void *value)
+{
+	keys_read++;
+	return item_key(value);
+}
+
+/* How many keys lie in a range is known by ranks: a count of many reads no more keys than one of few. */
+static void e1015_w04_a_count_costs_the_same_for_few_and_for_many(void **state)
+{
+	static const struct vdi_btree_ops counted_ops = { counted_key, item_ref, item_unref };
+	struct vdi_btree		  tree;
+	char				  from[32], to[32];
+	size_t				  most = 0;
+
+	(void) state;
+	vdi_btree_init(&tree, &counted_ops);
+	for (int i = 0; i < 50000; i++) {
+		struct item *item;
+
+		snprintf(from, sizeof from, "/key-%07d", i);
+		item = item_new(vd_bytes_of(from), 0);
+		assert_status(vdi_btree_put(&tree, item, NULL), VD_OK);
+		item_unref(item);
+	}
+	for (int count = 1; count <= 50000; count *= 3) {
+		snprintf(from, sizeof from, "/key-%07d", (50000 - count) / 2);
+		snprintf(to, sizeof to, "/key-%07d", (50000 - count) / 2 + count);
+		keys_read = 0;
+		assert_int_equal(vdi_btree_snapshot_count_range(vdi_btree_view(&tree), vd_bytes_of(from), vd_bytes_of(to)), count);
+		most = VDI_MAX(most, keys_read);
+	}
+	assert_true(most > 0 && most < 200);
+	vdi_btree_fini(&tree);
+}
+
 static void empty_tree_answers(void **state)
 {
 	struct vdi_btree	  tree;
@@ -728,6 +765,7 @@ int main(void)
 		cmocka_unit_test(references_are_one_per_leaf_slot),
 		cmocka_unit_test(a_key_that_is_too_long_is_refused),
 		cmocka_unit_test(random_walks_agree_with_a_sorted_array),
+		cmocka_unit_test(e1015_w04_a_count_costs_the_same_for_few_and_for_many),
 		cmocka_unit_test(keys_in_order_fill_their_leaves),
 		cmocka_unit_test(load_sorted_replaces_everything),
 		cmocka_unit_test(torture_put_and_remove),

@@ -175,6 +175,7 @@ static void t082_r162_r721_r732_lists_of_the_store(void **state)
 }
 
 /* Events and bookmarks of the store are counted as dispatched. rules */
+/* A change is dispatched once (W-07), and so is a progress notice. rules: W-07 */
 static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
 {
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;

@@ -170,7 +170,18 @@ static size_t list_at(struct cacher_fixture *f, vd_rev revision)
 	return count;
 }
 
-/* a failure drops the snapshots and sends exact reads to the store; a success gives them back. rules: T-140 */
+static void give_a_page(struct cacher_fixture *f)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *list;
+
+	options.limit = 1;
+	assert_status(vd_cacher_list_wait(f->cacher, &options, &list, NULL), VD_OK);
+	vd_list_free(list);
+}
+
+/* R-447, R-452: a failure drops the snapshots and sends exact reads to the store; a success gives them back. No event between makes a new one (W-25).
+ * rules: T-140, W-25 */
 static void r447_r452_r5a2_exact_reads_need_a_consistent_cache(void **state)
 {
 	struct cacher_fixture f;
@@ -196,6 +207,14 @@ static void r447_r452_r5a2_exact_reads_need_a_consistent_cache(void **state)
 	assert_int_equal(list_at(&f, one), 1);
 	assert_int_equal(list_at(&f, two), 2);
 	assert_int_equal(f.cacher->watch_cache.store.retained_count, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		two = put_pod(&f, "a", "y", NULL, NULL);
+		cacher_fixture_settle(&f);
+		assert_false(vdi_watch_cache_has_revision(&f.cacher->watch_cache, two));
+		assert_int_equal(list_at(&f, two), 2);
+		give_a_page(&f); /* whose next one would want this state */
+		assert_int_equal(f.cacher->watch_cache.store.retained_count, 0);
+	}
 	corrupt(&f, NULL, lost);
 	vd_object_unref(lost);
 	pass(&f, PERIOD * 3 / 2 + 1);

@@ -1,6 +1,7 @@
 /* Reads: which are answered by the cache and which by the store, and what they say. */
 #include "cacher_fixture.h"
 
+#include "cache_list.h"
 #include "cacher.h"
 #include "delegator.h"
 #include "env.h"
@@ -326,6 +327,98 @@ static void r460_reads_of_different_future_revisions(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* A watcher that takes nothing, with more events before it than any queue would hold, delays no read. */
+static void w01_a_stuck_watcher_delays_no_consistent_read(void **state)
+{
+	struct cacher_fixture	f;
+	struct recorder	       *stuck = calloc(1, sizeof *stuck);
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct vd_list_options	all = list_all();
+	vd_mono			began;
+
+	cacher_fixture_setup(&f, 12);
+	assert_status(recorder_open(&f, stuck, &options, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	stuck->room = 0;
+	for (unsigned i = 0; i < 1200; i++) {
+		vd_rev revision = put_pod(&f, "a", "p1", NULL, NULL);
+
+		if (i % 100)
+			continue;
+		began = vd_env_now(f.env);
+		assert_list(&f, &all, revision, "p1");
+		assert_true(vd_mono_since(vd_env_now(f.env), began).ns < VD_MS(100).ns);
+	}
+	assert_int_equal(stuck->count, 0);
+	recorder_close(&f, stuck);
+	cacher_fixture_teardown(&f);
+	free(stuck);
+}
+
+/* A page gathers what it gives, however many objects follow; how many those are is counted by ranks. */
+static void w04_a_page_gathers_no_more_than_it_gives(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_list_options options = list_all();
+	char		       name[16], token[512];
+	unsigned	       left = 400;
+
+	cacher_fixture_setup(&f, 13);
+	for (unsigned i = 0; i < left; i++) {
+		snprintf(name, sizeof name, "p%03u", i);
+		put_pod(&f, "a", name, NULL, NULL);
+	}
+	cacher_fixture_settle(&f);
+	options.limit = 10;
+	while (left) {
+		struct vd_list *list = NULL;
+		struct vd_bytes next;
+
+		assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+		left -= 10;
+		assert_int_equal(list->object_count, 10);
+		assert_true(list->object_capacity <= 32);
+		assert_int_equal(vd_list_remaining(list), left ? (int64_t) left : -1);
+		next = vd_list_continue(list);
+		assert_true(next.size < sizeof token);
+		if (next.size)
+			memcpy(token, next.data, next.size);
+		options.continue_token = (struct vd_bytes) { token, next.size };
+		vd_list_free(list);
+	}
+	cacher_fixture_teardown(&f);
+}
+
+/* Its state is never taken from the history, and never older than the store was: what was compacted or left the history is no reason to refuse it. */
+static void h402_a_watch_list_without_a_revision_is_never_expired(void **state)
+{
+	struct cacher_fixture	f;
+	struct recorder	       *r = calloc(1, sizeof *r);
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	vd_rev			last = 0;
+
+	cacher_fixture_init(&f, 14);
+	f.options.history_bytes = 1;
+	cacher_fixture_open(&f, NULL);
+	options.send_initial_events = VD_TRUE;
+	options.allow_bookmarks = true;
+	for (unsigned i = 0; i < 20; i++) {
+		char expected[64];
+
+		for (unsigned k = 0; k < 200; k++)
+			last = put_pod(&f, "a", "p1", NULL, NULL);
+		vdi_watch_cache_compact(&f.cacher->watch_cache, last, last);
+		memset(r, 0, sizeof *r);
+		assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+		cacher_fixture_settle(&f);
+		snprintf(expected, sizeof expected, "+a/p1@%lld *END@%lld", (long long) last, (long long) last);
+		assert_string_equal(recorder_text(r), expected);
+		recorder_close(&f, r);
+	}
+	cacher_fixture_teardown(&f);
+	free(r);
+}
+
 /* A get is answered when the cache has its revision, by the cache as it is then, with the cache's revision, also when the key is missing. */
 static void r470_a_get_carries_the_revision_of_the_cache(void **state)
 {
@@ -519,6 +612,9 @@ int main(void)
 		cmocka_unit_test(r472_r448_exact_revisions_are_rebuilt_from_the_history),
 		cmocka_unit_test(r124_r460_a_future_revision_waits_three_seconds),
 		cmocka_unit_test(r460_reads_of_different_future_revisions),
+		cmocka_unit_test(w01_a_stuck_watcher_delays_no_consistent_read),
+		cmocka_unit_test(w04_a_page_gathers_no_more_than_it_gives),
+		cmocka_unit_test(h402_a_watch_list_without_a_revision_is_never_expired),
 		cmocka_unit_test(r470_a_get_carries_the_revision_of_the_cache),
 		cmocka_unit_test(t110_which_source_answers),
 		cmocka_unit_test(r150_options_that_make_no_sense),

@@ -2,7 +2,10 @@
 #include "vdtest.h"
 
 #include "actor_sim.h"
+#include "buffer.h"
+#include "env.h"
 #include "part_store.h"
+#include "storage_metrics.h"
 #include "watchchan.h"
 
 #define COUNT 350
@@ -70,7 +73,7 @@ static void on_ready(void *arg)
 	(void) arg;
 }
 
-static vd_status open_watch(struct world *world, bool recursive)
+static vd_status open_counted(struct world *world, bool recursive, struct vdi_storage_metrics *metrics)
 {
 	struct vdi_watchchan_options options = {
 		.resource = "pods",
@@ -81,9 +84,15 @@ static vd_status open_watch(struct world *world, bool recursive)
 		.initial_end_bookmark = true,
 		.ready = on_ready,
 		.ready_arg = world,
+		.metrics = metrics,
 	};
 
 	return vdi_watchchan_open(world->env, world->store, &options, &world->watchchan, NULL);
+}
+
+static vd_status open_watch(struct world *world, bool recursive)
+{
+	return open_counted(world, recursive, NULL);
 }
 
 static vd_status next(struct world *world, struct vdi_watchchan_event *ret_event)
@@ -159,6 +168,56 @@ static void r208_r158_without_long_reads_there_are_pages(void **state)
 	world_free(&world);
 }
 
+/* The value of a request metric of pods; -1: there is none. */
+static double requests_of(struct world *world, const char *metric, const char *operation)
+{
+	struct vdi_buffer buffer;
+	char		  line[128];
+	const char	 *at;
+	double		  value;
+
+	snprintf(line, sizeof line, "\n%s{operation=\"%s\",group=\"\",resource=\"pods\"} ", metric, operation);
+	vdi_buffer_init(&buffer, SIZE_MAX);
+	assert_status(vdi_metrics_render(vdi_env_metrics(world->env), &buffer), VD_OK);
+	vdi_buffer_append_char(&buffer, 0);
+	at = strstr(vdi_buffer_bytes(&buffer).data, line);
+	value = at ? atof(at + strlen(line)) : -1;
+	vdi_buffer_fini(&buffer);
+	return value;
+}
+
+/* A long read is one request of the operation listStream, a failed one an error; where it is not offered, only the pages count. rules: T-091 */
+static void r208_r724_a_long_read_is_counted_by_itself(void **state)
+{
+	static const struct {
+		struct part_options options;
+		double		    streams, errors, lists;
+	} rows[] = {
+		{ { .part_len = 100 }, 1, -1, -1 },
+		{ { .part_len = 10, .fail_after = 3, .fail_with = VD_UNAVAILABLE }, 1, 1, -1 },
+		{ { .part_len = 10, .fail_with = VD_UNSUPPORTED }, -1, -1, 1 },
+		{ { .part_len = 10, .is_refused = true }, -1, -1, 1 },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world		    world = world_new(i + 1, &rows[i].options);
+		struct vdi_storage_metrics *metrics;
+		struct vdi_watchchan_event  event;
+
+		assert_status(vdi_storage_metrics_new(world.env, "", "pods", &metrics), VD_OK);
+		assert_status(open_counted(&world, true, metrics), VD_OK);
+		while (next(&world, &event) == VD_OK)
+			vdi_watchchan_event_fini(&event);
+		assert_true(requests_of(&world, "etcd_requests_total", "listStream") == rows[i].streams);
+		assert_true(requests_of(&world, "etcd_request_errors_total", "listStream") == rows[i].errors);
+		assert_true(requests_of(&world, "etcd_request_duration_seconds_count", "listStream") == rows[i].streams);
+		assert_true(requests_of(&world, "etcd_requests_total", "list") == rows[i].lists);
+		close_watch(&world);
+		vdi_storage_metrics_free(metrics);
+		world_free(&world);
+	}
+}
+
 static void r208_one_key_is_read_by_itself(void **state)
 {
 	struct part_options	   options = { .part_len = 10 };
@@ -178,7 +237,7 @@ static void r208_r226_a_broken_read_is_the_last_event(void **state)
 {
 	static const struct {
 		vd_status with, seen;
-	} rows[] = { { VD_EXPIRED, VD_EXPIRED }, { VD_UNAVAILABLE, VD_INTERNAL }, { VD_NOMEM, VD_NOMEM }, { VD_UNSUPPORTED, VD_INTERNAL } };
+	} rows[] = { { VD_EXPIRED, VD_EXPIRED }, { VD_UNAVAILABLE, VD_INTERNAL }, { VD_NOMEM, VD_NOMEM }, { VD_UNSUPPORTED, VD_UNSUPPORTED } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct part_options	   options = { .part_len = 10, .fail_after = 3, .fail_with = rows[i].with, .is_lazy = i % 2 };
@@ -307,6 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r208_a_long_read_equals_the_pages),
 		cmocka_unit_test(r208_r158_without_long_reads_there_are_pages),
+		cmocka_unit_test(r208_r724_a_long_read_is_counted_by_itself),
 		cmocka_unit_test(r208_one_key_is_read_by_itself),
 		cmocka_unit_test(r208_r226_a_broken_read_is_the_last_event),
 		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
