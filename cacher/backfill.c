@@ -150,18 +150,10 @@ static enum verdict take(struct vd_cacher *cacher, struct vdi_watchchan_event *e
 {
 	vd_rev until = cacher->reflector.pending_revision;
 
-	switch (event->type) {
-	case VD_WATCH_BOOKMARK:
+	if (event->type == VD_WATCH_BOOKMARK)
 		return event->revision >= until ? COMPLETE : GOES_ON;
-	case VD_WATCH_ERROR:
+	if (event->type == VD_WATCH_ERROR)
 		return FAILED;
-	case VD_WATCH_MODIFIED:
-		if (event->old_object == NULL && event->revision <= until)
-			return FAILED; /* a watcher would be told a wrong type */
-		break;
-	default:
-		break;
-	}
 	if (event->revision > until)
 		return COMPLETE;
 	return vdi_watch_cache_backfill(&cacher->watch_cache, event) == VD_OK ? GOES_ON : FAILED;

@@ -696,7 +696,6 @@ static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_op
 	if (sink == NULL) {
 		vdi_lock_acquire(&cacher->lock);
 		outlet->attached = 1;
-		outlet->puller = *ret_watcher;
 		outlet->next = cacher->pulled;
 		outlet->place = &cacher->pulled;
 		if (cacher->pulled)

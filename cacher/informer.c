@@ -22,7 +22,6 @@
 struct vd_informer_registration {
 	struct vd_informer_handler	 handler;
 	struct vd_informer_registration *next;
-	bool				 is_new;     /* has not been told what exists */
 	bool				 is_synced;
 	bool				 is_removed; /* under the informer's lock */
 	vd_mono				 resync_due;
@@ -346,7 +345,6 @@ static void take_arrivals(struct vd_informer *informer)
 		end = &(*end)->next;
 	*end = in_order;
 	for (struct vd_informer_registration *to = in_order; to; to = to->next) {
-		to->is_new = false;
 		to->resync_due = to->handler.resync_period.ns ? vd_mono_add(vd_env_now(informer->env), to->handler.resync_period) : VD_NEVER;
 		tell_everything(informer, to, false);
 		if (informer->was_filled)
@@ -720,7 +718,6 @@ vd_status vd_informer_add_handler(struct vd_informer *informer, const struct vd_
 	if (registration == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a handler");
 	registration->handler = *handler;
-	registration->is_new = true;
 	vdi_lock_acquire(&informer->lock);
 	is_closed = informer->is_closed;
 	if (!is_closed) {

@@ -40,7 +40,6 @@ struct vdi_outlet {
 	/* Registry lock. */
 	struct vdi_outlet  *next;
 	struct vdi_outlet **place; /* PULLED */
-	struct vd_watcher  *puller;
 	size_t		   attached; /* watchers opened and not detached */
 
 	struct vdi_lock lock; /* VDI_LOCK_CACHE_WATCHER */

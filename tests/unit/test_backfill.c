@@ -131,6 +131,41 @@ static void what_the_store_keeps_in_memory_is_asked_for(void **state)
 	}
 }
 
+static struct vd_store_watch_request asked[4];
+static size_t			     asked_count;
+
+static vd_status note_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+{
+	if (asked_count < VDI_ARRAY_SIZE(asked))
+		asked[asked_count++] = *request;
+	return honest->watch(store, request, ret_watch, reterr);
+}
+
+/* The watch of the past hears of progress by itself, too, and knows the states before; it begins where the history does. */
+static void the_watch_of_the_past(void **state)
+{
+	struct vd_store_ops   ops;
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 8);
+	for (unsigned k = 0; k < 20; k++)
+		put_pod(&f, "ns", "x", k % 2 ? "a" : "b", NULL);
+	honest = f.store->ops;
+	ops = *honest;
+	ops.watch = note_watch;
+	asked_count = 0;
+	f.store->ops = &ops;
+	cacher_fixture_open(&f, NULL);
+	assert_int_equal(asked_count, 2);
+	assert_int_equal(asked[0].start_revision, vd_cacher_revision(f.cacher) + 1);
+	assert_true(asked[0].progress && asked[0].previous);
+	assert_int_equal(asked[1].start_revision, floor_of(&f) + 1);
+	assert_true(asked[1].progress && asked[1].previous);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	f.store->ops = honest;
+	cacher_fixture_teardown(&f);
+}
+
 /* The store of the feed says that it can tell its progress and then says nothing. */
 static void a_silent_store_delays_the_start_by_five_seconds_only(void **state)
 {
@@ -234,6 +269,7 @@ int main(void)
 		cmocka_unit_test(the_history_shares_the_listed_objects),
 		cmocka_unit_test(a_remote_store_is_asked_for_a_bounded_past),
 		cmocka_unit_test(what_the_store_keeps_in_memory_is_asked_for),
+		cmocka_unit_test(the_watch_of_the_past),
 		cmocka_unit_test(a_silent_store_delays_the_start_by_five_seconds_only),
 		cmocka_unit_test(a_store_without_progress_is_not_asked),
 		cmocka_unit_test(a_broken_backfill_leaves_no_hole),

@@ -28,6 +28,7 @@ struct script {
 	int64_t	    limit;
 	bool	    keys_only;
 	vd_status   refuse; /* the next range */
+	vd_status   refuse_stream;
 	vd_range_fn done;
 	void	   *done_arg;
 	/* The watch. */
@@ -113,6 +114,11 @@ static vd_status script_progress(struct vd_store_watch *watch)
 	return VD_OK;
 }
 
+static vd_status script_stream(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+{
+	return script_of(store)->refuse_stream;
+}
+
 static void script_close(struct vd_store_watch *watch)
 {
 	script_of(watch->store)->closed++;
@@ -125,6 +131,7 @@ static const struct vd_store_ops script_ops = {
 	.watch_next = script_next,
 	.watch_progress = script_progress,
 	.watch_close = script_close,
+	.stream = script_stream,
 };
 
 static void on_ready(void *arg)
@@ -146,6 +153,7 @@ static void world_init(struct world *world)
 	assert_status(vd_codec_json_new(NULL, 0, &world->codec, NULL), VD_OK);
 	world->script.store.ops = &script_ops;
 	world->script.store.env = world->env;
+	world->script.refuse_stream = VD_UNSUPPORTED;
 	world->options = (struct vdi_watchchan_options) {
 		.codec = world->codec, .key = vd_bytes_of(KEY), .recursive = true, .revision = 1, .ready = on_ready, .ready_arg = world
 	};
@@ -455,6 +463,47 @@ static void r202_r206_what_each_start_asks(void **state)
 		assert_int_equal(world.script.opened, 1);
 		assert_int_equal(world.script.request.start_revision, rows[i].start);
 		assert_status(next_status(&world), VD_AGAIN);
+		world_fini(&world);
+	}
+}
+
+/* Of the shortest prefix nothing is left without its slash. */
+static void r138_the_revision_of_everything(void **state)
+{
+	struct world world;
+
+	world_init(&world);
+	world.options.key = vd_bytes_of("/");
+	world.options.send_initial_events = VD_FALSE;
+	world.options.revision = 0;
+	open_watch(&world);
+	assert_int_equal(world.script.ranges, 1);
+	assert_string_equal(world.script.key, "/");
+	answer_range(&world, VD_OK, 5, NULL, 0, false, NULL);
+	assert_int_equal(world.script.request.start_revision, 6);
+	world_fini(&world);
+}
+
+/* A store that has long reads and cannot begin one now is not read in pages instead. */
+static void r208_a_long_read_that_does_not_begin(void **state)
+{
+	static const struct { vd_status refused, told; } rows[] = { { VD_UNAVAILABLE, VD_INTERNAL }, { VD_NOMEM, VD_NOMEM }, { VD_CLOSED, VD_CLOSED } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world world;
+
+		world_init(&world);
+		world.options.revision = 0;
+		world.script.refuse_stream = rows[i].refused;
+		open_watch(&world);
+		if (rows[i].told != VD_CLOSED) {
+			struct vdi_watchchan_event event = next(&world);
+
+			assert_int_equal(event.type, VD_WATCH_ERROR);
+			assert_status(event.error->code, rows[i].told);
+		}
+		assert_status(next_status(&world), VD_CLOSED);
+		assert_int_equal(world.script.ranges, 0);
 		world_fini(&world);
 	}
 }
@@ -1103,6 +1152,8 @@ int main(void)
 		cmocka_unit_test(r207_the_pages_that_are_asked_for),
 		cmocka_unit_test(r207_one_key_has_one_page),
 		cmocka_unit_test(r202_r206_what_each_start_asks),
+		cmocka_unit_test(r138_the_revision_of_everything),
+		cmocka_unit_test(r208_a_long_read_that_does_not_begin),
 		cmocka_unit_test(r211_progress_is_asked_for_once),
 		cmocka_unit_test(r201_what_is_refused),
 		cmocka_unit_test(r227_each_failure_in_its_words),
