@@ -377,7 +377,8 @@ struct vd_mvcc_options {
 	size_t	    size;	     /* sizeof(struct vd_mvcc_options) */
 	const char *data_dir;	     /* NULL: memory only. Created when absent (parents are not). An empty store takes about 5 MiB there; a store of n bytes
 				      * reserves n / 4 ahead, 160 MiB at most. */
-	int64_t	    history_bytes;   /* compaction keeps at most this much of older revisions; default 256 MiB; 0: no bound by bytes */
+	int64_t	    history_bytes;   /* compaction keeps at most this much of older revisions, in steps of a 32nd of it (4 KiB at least), and the last
+				      * step always; default 256 MiB; 0: no bound by bytes */
 	vd_dur	    history_window;  /* and at least this long unless bytes say otherwise; default 10 min; 0: never compacts by itself */
 	int64_t	    quota_bytes;     /* size of the data directory beyond which writes answer VD_NO_SPACE; 0: none */
 	unsigned    in_flight_max;   /* submissions waiting for durability; default 16384; more answers VD_FULL */

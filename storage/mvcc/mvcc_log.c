@@ -263,16 +263,16 @@ vd_rev vdi_mvcc_log_overdue(const struct vdi_mvcc_log *log, vd_mono now, vd_dur 
 		const struct vdi_mvcc_log_chunk *chunk = log->chunks[log->chunk_first + i];
 		bool			    is_last = i + 1 == log->chunk_count;
 		vd_mono			    due = vd_mono_add(chunk->newest, window);
+		bool			    is_old = window.ns > 0 && due.ns <= now.ns;
+		bool			    is_too_much = bytes_max > 0 && size_bytes > bytes_max && i + 2 < log->chunk_count;
 
 		if (is_last && last_revision(chunk) <= VDI_MAX(log->floor, chunk->first_revision))
 			break; /* one revision alone: nothing older to drop */
-		if ((bytes_max <= 0 || size_bytes <= bytes_max) && (window.ns <= 0 || due.ns > now.ns)) {
+		if (!is_old && !is_too_much) {
 			if (window.ns > 0)
 				*ret_due = due;
 			break;
 		}
-		if (is_last && (window.ns <= 0 || due.ns > now.ns))
-			break; /* the bytes of the open chunk are a step too small to matter */
 		size_bytes -= chunk->size_bytes;
 		revision = is_last ? current : log->chunks[log->chunk_first + i + 1]->first_revision;
 	}
@@ -298,8 +298,8 @@ struct vdi_mvcc_log_chunk *vdi_mvcc_log_compact(struct vdi_mvcc_log *log, vd_rev
 	}
 	log->floor = VDI_MAX(log->floor, compacted);
 	vdi_lock_release(&log->lock);
-	/* What the last chunk still has of older revisions goes with it next time. */
-	log->sealed = true;
+	/* What the last chunk still has of older revisions goes with it next time. Any other chunk stays open: each costs the room of VDI_MVCC_LOG_CHUNK_EVENTS. */
+	log->sealed = log->chunk_count && last_chunk(log)->first_revision < compacted;
 	do {
 		vdi_lock_acquire(&log->lock);
 		for (marks = 0; marks < log->mark_count && marks < VDI_ARRAY_SIZE(old_marks) && log->marks[marks]->revision < compacted; marks++)

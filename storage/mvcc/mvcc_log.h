@@ -76,7 +76,8 @@ void vdi_mvcc_log_abort(struct vdi_mvcc_log *log);
 /* Takes over the references that the prepared events hold, makes them visible to cursors; keeps a reference of state now and then. */
 void vdi_mvcc_log_commit(struct vdi_mvcc_log *log, struct vdi_mvcc_state *state);
 
-/* The revision up to which history exceeds its window or bytes (0: no bound each); 0 when it does not. ret_due: when to ask again. */
+/* The revision up to which history exceeds its window or bytes (0: no bound each); 0 when it does not. ret_due: when to ask again. Bytes leave the open chunk and
+ * the one before: a watch that is about to take the newest events finds them whole, with their previous records, and a cache over the store keeps its watch. */
 vd_rev vdi_mvcc_log_overdue(const struct vdi_mvcc_log *log, vd_mono now, vd_dur window, int64_t bytes_max, vd_rev current, vd_mono *ret_due);
 /* Takes out every chunk and mark that holds only revisions < compacted; the caller drops the references, in its own time. */
 struct vdi_mvcc_log_chunk *vdi_mvcc_log_compact(struct vdi_mvcc_log *log, vd_rev compacted);

@@ -13,6 +13,7 @@ struct world {
 	vd_rev		       revision;
 	vd_rev		       revisions[EVENTS_MAX]; /* of all events that were committed */
 	size_t		       count;
+	int64_t		       now_s;
 	int64_t		       live;
 };
 
@@ -163,11 +164,77 @@ static void e331_a_cursor_meets_every_event_from_its_revision_on(void **state)
 	}
 }
 
+/* One revision after another, and after each the compaction that the writer would make. */
+static void write_and_trim(struct world *world, size_t count, vd_dur window, int64_t bytes_max)
+{
+	while (count--) {
+		struct vd_store_event	   event = { .previous = random_record(world, "before", world->revision) };
+		vd_mono			   now, due;
+		struct vdi_mvcc_log_chunk *dropped, *next;
+		vd_rev			   target;
+
+		event.kv = random_record(world, "key", ++world->revision);
+		world->now_s += 1 + (int64_t) vdi_rand_below(&world->rand, 3);
+		now.ns = world->now_s * 1000000000;
+		assert_status(vdi_mvcc_log_prepare(&world->log, &event, 1, 1, now), VD_OK);
+		vdi_mvcc_log_commit(&world->log, world->state);
+		target = vdi_mvcc_log_overdue(&world->log, now, window, bytes_max, world->revision, &due);
+		if (target <= world->log.floor)
+			continue;
+		for (dropped = vdi_mvcc_log_compact(&world->log, target); dropped; dropped = next) {
+			next = dropped->next;
+			vdi_mvcc_log_chunk_unref(dropped);
+		}
+	}
+}
+
+/* A chunk has room for 1,024 events, so many small ones would cost far more than the history may have. */
+static void trimming_makes_no_small_chunks(void **state)
+{
+	static const struct {
+		vd_dur	window;
+		int64_t bytes_max;
+	} bounds[] = { { VD_SECONDS(800), 0 }, { VD_SECONDS(10000000), 32 * 4096 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bounds); i++) {
+		struct world world;
+
+		world_open(&world, i, bounds[i].bytes_max);
+		world.log.chunk_age_max.ns = bounds[i].window.ns / 8;
+		write_and_trim(&world, 2000, bounds[i].window, bounds[i].bytes_max);
+		for (int pass = 0; pass < 50; pass++) {
+			write_and_trim(&world, 1000, bounds[i].window, bounds[i].bytes_max);
+			/* An eighth of the window is in each, or a thirty-second of the bytes; more for the open one, and the one that is leaving. */
+			assert_in_range(world.log.chunk_count, 6, bounds[i].bytes_max ? 34 : 10);
+		}
+		world_close(&world);
+	}
+}
+
+/* The event of the compacted revision shows no previous record, so a watch that is about to take the newest ones must not find them compacted (E-343). */
+static void e343_trimming_by_bytes_leaves_the_newest_events_whole(void **state)
+{
+	struct world world;
+
+	world_open(&world, 1, 1);
+	for (int i = 0; i < 2000; i++) {
+		vd_rev floor;
+
+		write_and_trim(&world, 1, VD_SECONDS(1000000), 1);
+		floor = world.log.floor;
+		if (i >= 100) /* two chunks of 4,096 bytes, never less than one */
+			assert_in_range(world.revision - floor, 4096 / 200, 2 * 4096 / 64);
+	}
+	world_close(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_chunk_knows_what_its_keys_begin_with),
 		cmocka_unit_test(e331_a_cursor_meets_every_event_from_its_revision_on),
+		cmocka_unit_test(trimming_makes_no_small_chunks),
+		cmocka_unit_test(e343_trimming_by_bytes_leaves_the_newest_events_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

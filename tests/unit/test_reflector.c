@@ -417,6 +417,37 @@ static void torture_the_first_fill_is_late_but_right(void **state)
 	assert_true(refused > 3);
 }
 
+/* However small the history of the store is: its newest events are whole, so the cache over it goes on and no watch ends. */
+static void e343_a_small_history_of_the_store_ends_no_watch(void **state)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct vd_mvcc_options	mvcc = VD_MVCC_OPTIONS_INIT;
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct cacher_fixture	f;
+		struct recorder	       *r = calloc(1, sizeof *r);
+		struct vd_store_status	status;
+
+		cacher_fixture_init(&f, seed);
+		vd_store_close_wait(f.store);
+		mvcc.history_bytes = 1;
+		assert_status(vd_store_open_mvcc(f.env, &mvcc, &f.store, NULL), VD_OK);
+		cacher_fixture_open(&f, NULL);
+		assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+		for (int i = 0; i < 200; i++) {
+			put_pod(&f, "ns", "x", i % 2 ? "a" : "b", NULL);
+			cacher_fixture_settle(&f);
+		}
+		assert_status(vd_store_status_get(f.store, &status), VD_OK);
+		assert_true(status.compacted >= 100);
+		assert_int_equal(f.cacher->reflector.relists, 0);
+		assert_int_equal(r->ended, 0);
+		assert_int_equal(r->count, 200);
+		recorder_close(&f, r);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +462,7 @@ int main(void)
 		cmocka_unit_test(o20_an_undecodable_object_may_be_left_out),
 		cmocka_unit_test(o20_a_revision_that_is_left_out_has_passed),
 		cmocka_unit_test(r313_revisions_that_go_back_list_again),
+		cmocka_unit_test(e343_a_small_history_of_the_store_ends_no_watch),
 		cmocka_unit_test(t180_r314_it_may_stop_in_any_phase),
 		cmocka_unit_test(torture_the_first_fill_is_late_but_right),
 	};
