@@ -191,6 +191,8 @@ static void send_part(struct etcd_toy *toy, struct rpc_script_call *call, vd_rev
 	range.header = &header;
 	range.kvs = places;
 	range.n_kvs = toy->stream_part_len;
+	range.count = (int64_t) (toy->stream_parts * toy->stream_part_len + toy->stream_more);
+	range.more = toy->stream_more && number + 1 == toy->stream_parts;
 	response.range_response = &range;
 	pack_and(rpc_script_send, call, &response.base);
 	toy->parts_sent++;

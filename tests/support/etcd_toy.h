@@ -35,6 +35,7 @@ struct etcd_toy {
 	bool	    is_silent; /* calls are left unanswered */
 	bool	    has_stream;
 	size_t	    stream_parts, stream_part_len; /* keys k000000, k000001, ... */
+	bool	    stream_more; /* told with the last part */
 	int	    stream_end_code;
 	const char *stream_end_text;
 	bool	    has_progress; /* answers progress requests */

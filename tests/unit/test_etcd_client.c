@@ -1,6 +1,7 @@
 /* Options and endpoints of an etcd client (E-201, E-202, E-205), its life. */
 #include "etcd_call.h"
 #include "etcd_client_fixture.h"
+#include "expect_panic.h"
 #include "vdtest.h"
 #include "wait.h"
 
@@ -243,6 +244,27 @@ static void e201_jitter_is_within_a_tenth(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+static void free_env_first(void)
+{
+	static const char *const nowhere[] = { "127.0.0.1:1" };
+	struct vd_env_options	 env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_etcd_options	 options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd		*client;
+	struct vd_env		*env;
+
+	env_options.threads = 1;
+	options.endpoints = nowhere;
+	options.endpoint_count = 1;
+	assert_status(vd_env_new_threads(&env_options, &env), VD_OK);
+	assert_status(vd_etcd_open(env, &options, &client, NULL), VD_OK);
+	vd_env_free(env);
+}
+
+static void an_env_that_ends_first_is_named(void **state)
+{
+	expect_panic(free_env_first, "vd_env_free: etcd client is open: closed by vd_etcd_close");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +276,7 @@ int main(void)
 		cmocka_unit_test(torture_open),
 		cmocka_unit_test(parts_are_made_once_and_closed_first),
 		cmocka_unit_test(e201_jitter_is_within_a_tenth),
+		cmocka_unit_test(an_env_that_ends_first_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

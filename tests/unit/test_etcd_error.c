@@ -85,6 +85,10 @@ static void e133_reasons_of_a_watch(void **state)
 		  "etcdserver: permission denied" },
 		{ "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", VD_ETCD_INVALID_AUTH_TOKEN, VD_FORBIDDEN,
 		  "etcdserver: invalid auth token" },
+		{ "watch: code = PermissionDenied desc = etcdserver: permission denied", VD_ETCD_OTHER, VD_CANCELED,
+		  "rpc error: code = FailedPrecondition desc = watch: code = PermissionDenied desc = etcdserver: permission denied" },
+		{ "rpc error: code = PermissionDenied desc = ", VD_ETCD_OTHER, VD_CANCELED,
+		  "rpc error: code = FailedPrecondition desc = rpc error: code = PermissionDenied desc = " },
 		{ "rpc error: code = Unknown", VD_ETCD_OTHER, VD_CANCELED, "rpc error: code = FailedPrecondition desc = rpc error: code = Unknown" },
 		{ "rpc error: code = InvalidArgument desc = etcdserver: user name is empty", VD_ETCD_USER_EMPTY, VD_FORBIDDEN, "etcdserver: user name is empty" },
 	};

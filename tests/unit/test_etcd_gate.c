@@ -244,6 +244,33 @@ static void a_call_that_waits_for_the_token_may_end(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+static void resume_nobody(struct vdi_etcd_waiter *waiter, const struct vdi_etcd_end *failed)
+{
+	(void) waiter;
+	(void) failed;
+	fail_msg("who has left is not resumed");
+}
+
+/* Who has left may leave again, and wait again. */
+static void leaving_is_final(void **state)
+{
+	struct etcd_client_fixture fixture;
+	struct vdi_etcd_waiter	   waiter = { .resume = resume_nobody };
+
+	start_with_user(&fixture, 16);
+	vdi_etcd_gate_leave(fixture.client, &waiter);
+	for (int i = 0; i < 2; i++) {
+		vdi_etcd_gate_wait(fixture.client, &waiter, false);
+		assert_true(waiter.waits);
+		vdi_etcd_gate_leave(fixture.client, &waiter);
+		assert_false(waiter.waits);
+		vdi_etcd_gate_leave(fixture.client, &waiter);
+	}
+	answer_token(rpc_script_expect_call(fixture.script, AUTHENTICATE), "t");
+	vdi_sim_run_until_idle(fixture.env);
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void e202_the_token_request_is_bounded(void **state)
 {
 	struct etcd_client_fixture fixture;
@@ -435,6 +462,7 @@ int main(void)
 		cmocka_unit_test(e209_a_fixed_token_stays),
 		cmocka_unit_test(a_token_with_odd_bytes_is_refused),
 		cmocka_unit_test(a_call_that_waits_for_the_token_may_end),
+		cmocka_unit_test(leaving_is_final),
 		cmocka_unit_test(e202_the_token_request_is_bounded),
 		cmocka_unit_test(e203_versions),
 		cmocka_unit_test(e203_every_member_is_asked),

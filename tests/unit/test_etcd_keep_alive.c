@@ -70,6 +70,30 @@ static void e290_first_at_once_then_every_third(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+/* A third of a second is less than what passes before an unanswered renewal is sent again. */
+static void e290_a_lease_of_one_second(void **state)
+{
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct vd_etcd_keep_alive *keep_alive;
+	struct rpc_script_call	  *call;
+
+	etcd_client_fixture_start(&fixture, 1);
+	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive), VD_OK);
+	vdi_sim_run_until_idle(fixture.env);
+	call = rpc_script_take_call(fixture.script, KEEP_ALIVE);
+	for (unsigned i = 1; i <= 5; i++) {
+		assert_int_equal(rpc_script_message_count(call), i);
+		rpc_script_send(call, answer_of(7, 1));
+		vdi_sim_run_until_idle(fixture.env);
+		vdi_sim_advance(fixture.env, VD_MS(330));
+		assert_int_equal(rpc_script_message_count(call), i);
+		vdi_sim_advance(fixture.env, VD_MS(10));
+	}
+	vd_etcd_keep_alive_stop(keep_alive);
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void e290_an_unanswered_renewal_is_sent_again_every_half_second(void **state)
 {
 	struct etcd_client_fixture	   fixture;
@@ -429,6 +453,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e290_first_at_once_then_every_third),
+		cmocka_unit_test(e290_a_lease_of_one_second),
 		cmocka_unit_test(e290_an_unanswered_renewal_is_sent_again_every_half_second),
 		cmocka_unit_test(e290_many_share_the_renewals),
 		cmocka_unit_test(e290_a_lease_that_is_gone),

@@ -119,6 +119,36 @@ static void e219_e220_invalid_requests_are_refused(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+/* Each order, target and limit of a range arrives as it was asked for. */
+static void e107_every_order_is_sent(void **state)
+{
+	struct etcd_client_fixture fixture;
+
+	etcd_client_fixture_start(&fixture, 4);
+	for (int order = VD_ETCD_SORT_NONE; order <= VD_ETCD_SORT_DESCEND; order++)
+		for (int target = VD_ETCD_SORT_KEY; target <= VD_ETCD_SORT_VALUE; target++) {
+			const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"), .limit = order + target },
+								       .sort_order = (enum vd_etcd_sort_order) order,
+								       .sort_target = (enum vd_etcd_sort_target) target };
+			struct etcd_result		   result = { 0 };
+			struct rpc_script_call		  *call;
+			struct vd_bytes			   message;
+			Etcdserverpb__RangeRequest	  *sent;
+
+			assert_status(vd_etcd_range(fixture.client, NULL, &request, etcd_note_range, &result), VD_OK);
+			call = rpc_script_expect_call(fixture.script, RANGE);
+			message = rpc_script_expect_message(call);
+			sent = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
+			assert_int_equal(sent->sort_order, order == VD_ETCD_SORT_ASCEND && target == VD_ETCD_SORT_KEY ? VD_ETCD_SORT_NONE : order); /* the order of keys */
+			assert_int_equal(sent->sort_target, target);
+			assert_int_equal(sent->limit, order + target);
+			etcdserverpb__range_request__free_unpacked(sent, NULL);
+			rpc_script_answer(call, VD_BYTES_NONE);
+			etcd_expect_calls(&fixture, &result, 1);
+		}
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void e216_range_end_is_sent_verbatim(void **state)
 {
 	struct etcd_client_fixture	    fixture;
@@ -253,6 +283,7 @@ int main(void)
 		cmocka_unit_test(e215_prefix_end),
 		cmocka_unit_test(e215_everything_begins_at_the_zero_byte),
 		cmocka_unit_test(e219_e220_invalid_requests_are_refused),
+		cmocka_unit_test(e107_every_order_is_sent),
 		cmocka_unit_test(e216_range_end_is_sent_verbatim),
 		cmocka_unit_test(e108_put_and_delete),
 		cmocka_unit_test(e110_txn_and_e111_compact),

@@ -70,6 +70,9 @@ static void e141_the_version_of_the_client_is_text_and_counted(void **state)
 	assert_string_equal(range_with(fixture, "3\xff", NULL), "3 etcdserver: invalid client api version");
 	assert_string_equal(range_with(fixture, "\xc0\x80", NULL), "3 etcdserver: invalid client api version");
 	assert_string_equal(range_with(fixture, "\"}\n\xc3\xa9", NULL), "0 ");
+	assert_string_equal(range_with(fixture, "", NULL), "0 ");
+	assert_string_equal(range_with(fixture, "0123456789abcde", NULL), "0 ");
+	assert_string_equal(range_with(fixture, "0123456789abcdef", NULL), "0 "); /* too long for a label of ours */
 	open_watch_with(fixture, "3.8", 0);
 	open_watch_with(fixture, "3.8\xed\xa0\x80", 3);
 	for (int i = 0; i < 100; i++) {
@@ -83,9 +86,10 @@ static void e141_the_version_of_the_client_is_text_and_counted(void **state)
 	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "etcd_server_client_requests_total{client_api_version=\"unknown\",type=\"unary\"} 1\n"));
 	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"unary\"} 2\n"));
 	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"stream\"} 1\n"));
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"9.12\",type=\"unary\"} 1\n"));
-	assert_null(strstr(vdi_buffer_bytes(&body).data, "\"9.13\"")); /* what a client makes up is bounded */
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"other\",type=\"unary\"} 88\n"));
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"0123456789abcde\",type=\"unary\"} 1\n"));
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"9.11\",type=\"unary\"} 1\n"));
+	assert_null(strstr(vdi_buffer_bytes(&body).data, "\"9.12\"")); /* what a client makes up is bounded */
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"other\",type=\"unary\"} 91\n"));
 	vdi_buffer_fini(&body);
 }
 
@@ -252,6 +256,9 @@ static void e427_filters_then_sort_then_limit(void **state)
 	expect_keys(*state, &request, "13", false, 5);
 	request.count_only = true;
 	expect_keys(*state, &request, "", false, 5);
+	request.limit = 2;
+	expect_keys(*state, &request, "", false, 5); /* nothing was cut: nothing was asked for */
+	request.limit = 0;
 	request.max_create_revision = 0;
 	request.min_create_revision = 5;
 	request.count_only = false;

@@ -45,6 +45,19 @@ static void calls_are_counted_by_method_and_code(void **state)
 	expect_text(fixture, "etcd_server_calls_total", "3");
 }
 
+/* What takes long is measured each time. */
+static void hashes_are_measured(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__HashKVRequest request = ETCDSERVERPB__HASH_KVREQUEST__INIT;
+
+	expect_text(fixture, "etcd_mvcc_hash_rev_duration_seconds_count", "0");
+	for (int i = 0; i < 2; i++)
+		ETCD_FREE(ETCD_ASK(fixture, "Maintenance/HashKV", &request, hash_kvresponse));
+	expect_text(fixture, "etcd_mvcc_hash_rev_duration_seconds_count", "2");
+	expect_text(fixture, "etcd_mvcc_hash_duration_seconds_count", "0");
+}
+
 /* A client that goes away, with nobody having ended its call. */
 static void a_stream_counts_its_messages_and_ends_canceled(void **state)
 {
@@ -86,6 +99,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		CASE(calls_are_counted_by_method_and_code),
+		CASE(hashes_are_measured),
 		CASE(a_stream_counts_its_messages_and_ends_canceled),
 		CASE(methods_that_are_unknown_count_as_calls_only),
 	};

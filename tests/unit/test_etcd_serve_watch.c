@@ -277,6 +277,22 @@ static void e318_unknown_requests_are_ignored(void **state)
 	assert_false(test->call.is_finished);
 }
 
+/* What is no message ends the stream, and what came behind it is not looked at. */
+static void e318_a_malformed_request_is_the_last(void **state)
+{
+	struct watch_test    *test = *state;
+	static const uint8_t  malformed[] = { 0x0a, 9, 1 };
+
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id0 created");
+	etcd_server_call_send_bytes(&test->call, malformed, sizeof malformed);
+	assert_true(test->call.is_finished);
+	assert_int_equal(test->call.code, VDI_RPC_INTERNAL);
+	assert_int_equal(test->call.wanted, 0);
+	put(test, "k", "1");
+	EXPECT(test, "nothing");
+}
+
 /* Of created, failed, canceled and progress alike: who answers, and the revision of the moment (next() looks at the cluster). */
 static void e320_control_answers_have_whole_headers(void **state)
 {
@@ -1077,6 +1093,7 @@ int main(void)
 		CASE(e315_created_comes_before_every_event),
 		CASE(e316_a_cancel_ends_one_watch),
 		CASE(e318_unknown_requests_are_ignored),
+		CASE(e318_a_malformed_request_is_the_last),
 		CASE(e320_control_answers_have_whole_headers),
 		CASE(e337_catching_up_says_where_the_store_stands),
 		CASE(e338_nothing_to_catch_up_with_is_silence),

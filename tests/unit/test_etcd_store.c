@@ -669,6 +669,7 @@ static void e704_from_now_on_begins_behind_what_is_known(void **state)
 	etcd_toy_write(&world->toy); /* not heard of */
 	watch = watch_from(world, "a", 0, &ready);
 	assert_int_equal(etcd_toy_watch(&world->toy, "a")->start, 42);
+	assert_int_equal(watch->opened, 41);
 	vd_store_watch_close(watch);
 	world_free(world);
 }
@@ -951,10 +952,14 @@ static void r158_parts_come_in_order_at_one_revision(void **state)
 		world->toy.revision = 30;
 		world->toy.stream_parts = 9;
 		world->toy.stream_part_len = 11;
+		world->toy.stream_more = asked;
 		stream = stream_of(world, asked ? 20 : 0, &ready);
 		while (!is_last) {
 			assert_status(next_part(world, stream, &part, &error), VD_OK);
 			assert_int_equal(part.range.revision, asked ? 20 : 30);
+			assert_int_equal(part.range.more, part.last && asked);
+			if (part.range.kv_count)
+				assert_int_equal(part.range.count, 99 + asked);
 			for (size_t i = 0; i < part.range.kv_count; i++, seen++) {
 				snprintf(key, sizeof key, "k%06zu", seen);
 				assert_true(vd_bytes_equal(vd_kv_key(part.range.kvs[i]), vd_bytes_of(key)));

@@ -199,6 +199,25 @@ static void a_stream_ends_early_late_and_after_the_close(void **state)
 	}
 }
 
+/* Canceled while it waits for its token: the peer never hears of it. */
+static void what_is_canceled_early_reaches_nobody(void **state)
+{
+	struct etcd_client_fixture	     fixture;
+	struct owner			     owner = { 0 };
+	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
+
+	etcd_client_fixture_start(&fixture, 5);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	vdi_etcd_stream_cancel(owner.stream);
+	vdi_sim_run_until_idle(fixture.env);
+	assert_int_equal(owner.opened, 0);
+	assert_int_equal(owner.ended, 1);
+	assert_int_equal(owner.code, VDI_RPC_CANCELED);
+	assert_string_equal(owner.end_text, "context canceled");
+	assert_int_equal(rpc_script_call_count(fixture.script), 0);
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void torture_stream(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
@@ -524,6 +543,7 @@ int main(void)
 		cmocka_unit_test(a_token_that_is_refused_ends_the_stream),
 		cmocka_unit_test(e209_a_token_that_does_not_come_is_no_halt),
 		cmocka_unit_test(a_stream_ends_early_late_and_after_the_close),
+		cmocka_unit_test(what_is_canceled_early_reaches_nobody),
 		cmocka_unit_test(torture_stream),
 		cmocka_unit_test(e107_range_stream),
 		cmocka_unit_test(a_part_is_read_when_it_is_wanted),

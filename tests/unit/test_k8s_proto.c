@@ -299,6 +299,54 @@ static void h327_numbers_may_come_packed(void **state)
 			      "\"securityContext\":{\"supplementalGroups\":[1,2,300]}},\"status\":{}}");
 }
 
+/* A map whose values are lists of strings: CertificateSigningRequest.spec.extra. */
+static void h327_lists_of_strings(void **state)
+{
+	static const char *const lists[] = { "\"a\":[]", "\"a\":[\"x\"]", "\"a\":[\"x\",\"\",\"y,z\"],\"b\":[\"\"]" };
+	struct buffers	  *b = *state;
+	struct vd_error	   error;
+	char		   json[512];
+	size_t		   spec, extra, value;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(lists); i++) {
+		char expected[64];
+
+		(void) snprintf(json, sizeof json,
+				"{\"kind\":\"CertificateSigningRequest\",\"apiVersion\":\"certificates.k8s.io/v1\",\"metadata\":{},\"spec\":{\"request\":\"YQ==\","
+				"\"signerName\":\"s\",\"extra\":{%s}}}",
+				lists[i]);
+		vdi_buffer_clear(&b->raw);
+		assert_status(vdi_k8s_proto_from_json(message_of("certificates.k8s.io/v1", "CertificateSigningRequest"), vd_bytes_of(json), NULL, &b->raw, NULL), VD_OK);
+		wrap(&b->proto, "certificates.k8s.io/v1", "CertificateSigningRequest", &b->raw);
+		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, &error), VD_OK);
+		(void) snprintf(expected, sizeof expected, "\"extra\":{%s}", lists[i]);
+		if (memmem(b->json.data, b->json.size, expected, strlen(expected)) == NULL)
+			fail_msg("no %s in %.*s", expected, (int) b->json.size, b->json.data);
+	}
+	/* what is not known inside is skipped; what is no list is refused */
+	for (int is_bad = 0; is_bad < 3; is_bad++) {
+		vdi_buffer_clear(&b->raw);
+		spec = vdi_k8s_proto_begin(&b->raw, 2);
+		extra = vdi_k8s_proto_begin(&b->raw, 6);
+		vdi_k8s_proto_bytes(&b->raw, 1, vd_bytes_of("k"));
+		value = vdi_k8s_proto_begin(&b->raw, 2);
+		vdi_k8s_proto_bytes(&b->raw, 1, vd_bytes_of("v"));
+		vdi_k8s_proto_varint(&b->raw, is_bad == 1 ? 1 : 7, 5);
+		if (is_bad == 2)
+			vdi_buffer_append(&b->raw, (struct vd_bytes) { "\x0a\x09", 2 });
+		vdi_k8s_proto_bytes(&b->raw, 1, vd_bytes_of("w"));
+		vdi_k8s_proto_end(&b->raw, value);
+		vdi_k8s_proto_end(&b->raw, extra);
+		vdi_k8s_proto_end(&b->raw, spec);
+		wrap(&b->proto, "certificates.k8s.io/v1", "CertificateSigningRequest", &b->raw);
+		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, &error), is_bad ? VD_BAD_REQUEST : VD_OK);
+		if (is_bad)
+			assert_non_null(strstr(error.message, "a list of strings is no message"));
+		else
+			assert_non_null(memmem(b->json.data, b->json.size, "\"extra\":{\"k\":[\"v\",\"w\"]}", 23));
+	}
+}
+
 /* ControllerRevision.data: 2 {1 raw} */
 static vd_status revision_data(struct buffers *b, struct vd_bytes data, struct vd_error *error)
 {
@@ -543,6 +591,7 @@ int main(void)
 		TEST(h329_what_is_no_message_is_an_error),
 		TEST(h329_order_and_repetition_do_not_matter),
 		TEST(h327_numbers_may_come_packed),
+		TEST(h327_lists_of_strings),
 		TEST(h327_json_inside_is_checked),
 		TEST(bounded_output),
 		TEST(h328_unknown_members_are_told_and_left_out),

@@ -92,6 +92,7 @@ static void a_full_disk_does_not_stop_a_start(void **state)
 	assert_status(vdi_serve_state_set_auth(world.state, vd_bytes_of("two")), VD_OK);
 	vdi_disk_sim_set_capacity(world.disk, 0);
 	assert_int_not_equal(vdi_serve_state_set_auth(world.state, vd_bytes_of("three")), VD_OK);
+	assert_null(vdi_disk_sim_content(world.disk, "state.tmp", &(int64_t) { 0 }));
 	for (int i = 0; i < 3; i++) {
 		world_close(&world);
 		vdi_disk_sim_crash(world.disk);

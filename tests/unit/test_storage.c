@@ -63,6 +63,8 @@ static void on_object(void *arg, vd_status status, struct vd_object *object, vd_
 		answer->value[value.size] = 0;
 		answer->object_revision = vd_object_revision(object);
 	}
+	/* Whatever fails says so twice, and why. */
+	assert_true(status == VD_OK || (error && error->code == status && error->message[0]));
 	if (error)
 		answer->error = *error;
 }
