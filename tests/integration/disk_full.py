@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Usage: disk_full.py VEDETTE
-`vedette serve --etcd-listen` on a small disk that is really full: it is killed there and starts again, deletes go on, and creates come back by themselves.
-Runs itself in a mount namespace (root) or a user namespace."""
+"""Usage: disk_full.py VEDETTE [CASE...]
+Servers and recorders on a small disk that is really full (cases: serve, etcd, history, record; default all): what is killed there starts again, deletes and compaction go on,
+writes come back by themselves, and a recording goes on where it ended. Runs itself in a mount namespace (root) or a user namespace."""
 import http.client
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,88 +17,228 @@ PATIENCE_S = 300
 MAPS = '/api/v1/namespaces/default/configmaps'
 
 
-class Server:
-    def __init__(self, program, directory):
-        self.process = subprocess.Popen([program, 'serve', '--data-dir', directory, '--listen', '127.0.0.1:0', '--etcd-listen', '127.0.0.1:0', '--history-bytes', '64KiB'],
-                                        stderr=subprocess.PIPE, text=True)
+class Program:
+    """A server that says where it listens, in a line that says `ready`."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
         self.address = None
+        said = ''
         for line in self.process.stderr:
-            if 'ready http://' in line:
-                self.address = line.split('http://')[1].split()[0]
+            said += line
+            found = re.search(r'vedette: ready (?:http://|etcd )(\S+)', line)
+            if found:
+                self.address = found.group(1)
                 break
         if self.address is None:
-            raise SystemExit('the server did not start')
+            raise SystemExit(f'the server did not start: {said}')
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
-    def ask(self, method, path, body=None):
+    def request(self, method, path, body=None):
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), {'Content-Type': 'application/json'})
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            return answer.status, answer.read()
         finally:
             connection.close()
+
+    def ask(self, method, path, body=None):
+        code, answer = self.request(method, path, body)
+        return code, json.loads(answer)
+
+    def metric(self, name):
+        return float(re.search(rf'^{name} (\S+)$', self.request('GET', '/metrics')[1].decode(), re.MULTILINE).group(1))
+
+    def create(self, name, size=50000):
+        return self.ask('POST', MAPS, {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': name}, 'data': {'a': 'x' * size}})
 
     def end(self, number):
         self.process.send_signal(number)
         return self.process.wait(PATIENCE_S)
 
 
-def fill(server, first):
+def expect(what, is_so):
+    if not is_so:
+        raise SystemExit(what)
+
+
+def fill(server, first, message):
     """Creates objects until the disk is full. Returns their names."""
     names = []
     while True:
         name = f'map-{first + len(names)}'
-        code, answer = server.ask('POST', MAPS, {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': name}, 'data': {'a': 'x' * 50000}})
+        code, answer = server.create(name)
         if code == 507:
-            if 'the disk is full' not in answer['message']:
-                raise SystemExit(f'which one is full? {answer["message"]}')
+            expect(f'which one is full? {answer["message"]}', message in answer['message'])
+            expect(f'only {len(names)} objects fit', len(names) >= 50)
             return names
-        if code != 201:
-            raise SystemExit(f'create: {code} {answer}')
+        expect(f'create: {code} {answer}', code == 201)
         names.append(name)
 
 
-def fill_rest(directory):
+def fill_rest(directory, left=0):
     with open(directory + '/neighbour', 'wb') as file:
         free = os.statvfs(directory)
-        if free.f_bfree:
-            os.posix_fallocate(file.fileno(), 0, free.f_bfree * free.f_frsize)
+        size = free.f_bfree * free.f_frsize - left
+        if size > 0:
+            os.posix_fallocate(file.fileno(), 0, size)
 
 
-def run(program, directory):
-    data = directory + '/data'
-    server = Server(program, data)
-    for round_number in range(3):
-        names = fill(server, round_number * 10000)
-        if len(names) < 50:
-            raise SystemExit(f'only {len(names)} objects fit')
+def empty_rest(directory):
+    os.unlink(directory + '/neighbour')
+
+
+def wait_for_creates(server, prefix):
+    number = 0
+    while server.create(f'{prefix}-{number}')[0] != 201:
+        number += 1
+
+
+def serve(program, directory):
+    """`serve --etcd-listen`. The history is small: compaction takes away what was deleted."""
+    def start():
+        return Program(program, 'serve', '--data-dir', directory + '/data', '--listen', '127.0.0.1:0', '--etcd-listen', '127.0.0.1:0', '--history-bytes', '64KiB')
+
+    server = start()
+    for turn in range(3):
+        expect('there is no reserve', server.metric('vedette_store_reserve_bytes') > 1 << 20)
+        names = fill(server, turn * 10000, 'the disk is full')
+        expect('what was refused is not counted', server.metric('vedette_store_disk_full_total') >= 1)
         fill_rest(directory)
         server.end(signal.SIGKILL)
-        server = Server(program, data)
+        server = start()
         for name in names:
             code, answer = server.ask('DELETE', f'{MAPS}/{name}')
-            if code != 200:
-                raise SystemExit(f'delete: {code} {answer}')
-        # The history is small: it goes, and with it what was deleted.
-        os.unlink(directory + '/neighbour')
-        while server.ask('POST', MAPS, {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'generateName': 'later-'}, 'data': {'a': 'x' * 50000}})[0] != 201:
+            expect(f'delete: {code} {answer}', code == 200)
+        empty_rest(directory)
+        wait_for_creates(server, f'later-{turn}')
+        print(f'serve: {len(names)} objects')
+    expect('the server did not end well', server.end(signal.SIGTERM) == 0)
+
+
+def etcd(program, directory):
+    """`vedette etcd`, and `serve --etcd` as its client. etcd's compaction by revisions takes away what was deleted."""
+    def start(listen):
+        return Program(program, 'etcd', '--data-dir', directory + '/data', '--listen', listen, '--http-listen', http_listen, '--quota-backend-bytes', '-1',
+                       '--auto-compaction-mode', 'revision', '--auto-compaction-retention', '1', '--auto-compaction-interval', '1s')
+
+    http_listen = free_port()
+    store = start('127.0.0.1:0')
+    server = Program(program, 'serve', '--etcd', 'http://' + store.address, '--listen', '127.0.0.1:0', '--etcd-compaction-interval', '0')
+    metrics = Program.__new__(Program)
+    metrics.address = http_listen
+    for turn in range(2):
+        names = fill(server, turn * 10000, '')
+        expect('what was refused is not counted', metrics.metric('vedette_store_disk_full_total') >= 1)
+        fill_rest(directory)
+        store.end(signal.SIGKILL)
+        store = start(store.address)
+        for name in names:
+            # The client finds out by itself that its server is back.
+            while (code := server.request('DELETE', f'{MAPS}/{name}')[0]) not in (200, 404):
+                expect(f'delete: {code}', code in (500, 503, 504))
+        empty_rest(directory)
+        wait_for_creates(server, f'later-{turn}')
+        expect('there is no reserve', metrics.metric('vedette_store_reserve_bytes') > 1 << 20)
+        print(f'etcd: {len(names)} objects')
+    expect('the server did not end well', server.end(signal.SIGTERM) == 0)
+    expect('the etcd did not end well', store.end(signal.SIGTERM) == 0)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(('127.0.0.1', 0))
+        return '127.0.0.1:%d' % one.getsockname()[1]
+
+
+def history(program, directory):
+    """The local history of `serve --etcd --data-dir`: nobody waits for it, and it goes on when there is room."""
+    store = Program(program, 'etcd', '--memory', '--listen', '127.0.0.1:0')
+
+    def start():
+        return Program(program, 'serve', '--etcd', 'http://' + store.address, '--listen', '127.0.0.1:0', '--data-dir', directory + '/history', '--etcd-compaction-interval', '0')
+
+    server = start()
+    number = 0
+    for turn in range(2):
+        fill_rest(directory)
+        while server.metric('vedette_local_history_recording') == 1:
+            code, answer = server.create(f'map-{number}')
+            expect(f'create: {code} {answer}', code == 201)
+            number += 1
+        # Killed, and started where there is still no room.
+        server.end(signal.SIGKILL)
+        server = start()
+        code, answer = server.create(f'map-{number}')
+        expect(f'create: {code} {answer}', code == 201)
+        number += 1
+        last = int(answer['metadata']['resourceVersion'])
+        empty_rest(directory)
+        while server.metric('vedette_local_history_newest_revision') < last:
             pass
-        print(f'{len(names)} objects')
-    if server.end(signal.SIGTERM) != 0:
-        raise SystemExit('the server did not end well')
+        expect('the history is not written', server.metric('vedette_local_history_recording') == 1)
+        expect('the history was dropped', server.metric('vedette_local_history_drops_total') == 0)
+        print(f'history: {number} objects')
+    expect('the server did not end well', server.end(signal.SIGTERM) == 0)
+    # The restart can tell everything since the beginning.
+    server = start()
+    expect('the history was lost', server.metric('vedette_local_history_newest_revision') >= last)
+    expect('the server did not end well', server.end(signal.SIGTERM) == 0)
+    expect('the etcd did not end well', store.end(signal.SIGTERM) == 0)
+
+
+def record(program, directory):
+    """A recording ends with the path in its message, and goes on without a gap."""
+    for name in ('log.ndjson', 'log.ndjson.zst'):
+        subprocess.run(['mount', '-o', 'remount,size=4m', directory], check=True)
+        server = Program(program, 'serve', '--memory', '--listen', '127.0.0.1:0')
+        path = f'{directory}/{name}'
+        command = [program, 'record', '--server', 'http://' + server.address, '--kind', 'configmaps', '--watch-timeout', '3s', '-q', '-o', path]
+        first = int(server.create('first')[1]['metadata']['resourceVersion'])
+        subprocess.run([*command, '--until', str(first)], timeout=PATIENCE_S, check=True)
+        recorder = subprocess.Popen([*command, '--resume'], stderr=subprocess.PIPE, text=True)
+        fill_rest(directory, 1 << 20)
+        for number in range(60):
+            # Nothing that a compressor makes small.
+            code, answer = server.ask('POST', MAPS, {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': f'map-{number}'}, 'data': {'a': os.urandom(20000).hex()}})
+            expect(f'create: {code} {answer}', code == 201)
+        last = int(answer['metadata']['resourceVersion'])
+        said = recorder.communicate(timeout=PATIENCE_S)[1]
+        expect(f'the recording did not fail as it should: {recorder.returncode} {said}', recorder.returncode == 1 and path in said and 'No space left' in said)
+        done = subprocess.run([program, 'replay', path, '--watch', 'configmaps'], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        expect(f'replay: {done.returncode} {done.stderr[-300:]}', done.returncode == 0)
+        told = [event['rev'] for event in map(json.loads, done.stdout.splitlines()) if 'rev' in event]
+        empty_rest(directory)
+        done = subprocess.run([*command, '--resume', '--until', str(last)], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        expect(f'the recording did not go on: {done.returncode} {done.stderr}', done.returncode == 0)
+        done = subprocess.run([program, 'replay', path, '--watch', 'configmaps', '--strict'], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        expect(f'replay: {done.returncode} {done.stderr[-300:]}', done.returncode == 0)
+        revisions = [event['rev'] for event in map(json.loads, done.stdout.splitlines()) if 'rev' in event]
+        expect('something was lost', len(told) > 1 and revisions[:len(told)] == told and revisions[1:] == list(range(first + 1, last + 1)))
+        print(f'record: {len(told)} events before the disk was full, {len(revisions)} at last')
+        os.unlink(path)
+        server.end(signal.SIGTERM)
+
+
+CASES = {'serve': (serve, 24), 'etcd': (etcd, 24), 'history': (history, 8), 'record': (record, 4)}
 
 
 def main():
-    if len(sys.argv) == 2:
+    if os.environ.get('DISK_FULL_IS_ALONE') is None:
         flags = ['-m'] if os.getuid() == 0 else ['-rm']
         if subprocess.run(['unshare', *flags, 'true'], check=False).returncode != 0:
             print('neither a mount namespace nor a user namespace is allowed here')
             sys.exit(77)
+        sys.exit(subprocess.run(['unshare', *flags, sys.executable, *sys.argv], env={**os.environ, 'DISK_FULL_IS_ALONE': '1'}, check=False).returncode)
+    for name in sys.argv[2:] or CASES:
+        case, size = CASES[name]
         with tempfile.TemporaryDirectory() as directory:
-            sys.exit(subprocess.run(['unshare', *flags, sys.executable, sys.argv[0], sys.argv[1], directory], check=False).returncode)
-    subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', sys.argv[2]], check=True)
-    run(sys.argv[1], sys.argv[2])
+            subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size}m', 'tmpfs', directory], check=True)
+            try:
+                case(sys.argv[1], directory)
+            finally:
+                subprocess.run(['umount', '-l', directory], check=True)
 
 
 main()
