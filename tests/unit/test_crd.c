@@ -264,6 +264,44 @@ static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 	}
 }
 
+#define SCALE(paths) CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"subresources\":{\"scale\":{" paths "}}}")
+#define SCALE_AT     "spec.versions[0].subresources.scale."
+
+static void scale_paths_are_checked(void **state)
+{
+	static const char *const rows[][2] = {
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\""), NULL },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\".spec.s\""), NULL },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\".status.s\""), NULL },
+		{ SCALE("\"statusReplicasPath\":\".status.r\""), SCALE_AT "specReplicasPath: Required value" },
+		{ SCALE("\"specReplicasPath\":\".spec.r\""), SCALE_AT "statusReplicasPath: Required value" },
+		{ SCALE("\"specReplicasPath\":\"spec\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".status.r\",\"statusReplicasPath\":\".status.r\""), "should be a json path under .spec" },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\"status\""), "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".spec.r\""), "should be a json path under .status" },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\"s\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\".s\""),
+		  "should be a json path under either .spec or .status" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	  tree = VDI_TREE_INIT;
+		struct vdi_faults faults = { 0 };
+		struct vdi_node	 *root;
+		struct vd_bytes	  message;
+		size_t		  rule_count;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
+		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
+		message = vdi_faults_message(&faults);
+		if (faults.count != (rows[i][1] != NULL) || (rows[i][1] && memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL))
+			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
+		vdi_faults_fini(&faults);
+		vdi_tree_fini(&tree);
+	}
+}
+
 #define DEPRECATED(more) "{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"deprecated\":true" more "}"
 #define WARNING(text)	 ",\"deprecationWarning\":\"" text "\""
 #define UNPRINTABLE	 "must only contain printable UTF-8 characters; non-printable character found at index "
@@ -401,6 +439,7 @@ int main(void)
 		cmocka_unit_test(a_deprecation_can_be_told),
 		cmocka_unit_test(a_deprecated_version_says_so),
 		cmocka_unit_test(out_of_memory_is_said_and_leaves_nothing),
+		cmocka_unit_test(scale_paths_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

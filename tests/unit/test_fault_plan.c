@@ -39,6 +39,7 @@ static void what_is_not_understood_is_named(void **state)
 		{ "disconnect=-0.1", "a probability" },
 		{ "disconnect=nan", "a probability" },
 		{ "disconnect=", "a probability" },
+		{ "disconnect=0.100000000000000000000000000000", "a probability" }, /* 32 bytes: too long for a number */
 		{ "refuse=0.1x", "refuse=0.1x: a probability" },
 		{ "delay=5", "delay=5: a duration" },
 		{ "delay=ms", "a duration" },

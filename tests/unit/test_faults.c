@@ -45,6 +45,17 @@ static void h101_a_refusal_names_all_faults(void **state)
 	vdi_faults_fini(&faults);
 }
 
+/* A value that is not there is shown as the empty text, as Kubernetes does. */
+static void a_value_that_is_missing(void **state)
+{
+	struct vdi_faults faults = { 0 };
+
+	vdi_faults_add_node(&faults, VDI_FAULT_INVALID, vd_bytes_of("spec.a"), NULL, "should be there");
+	assert_int_equal(faults.count, 1);
+	assert_true(vd_bytes_equal(vdi_faults_message(&faults), vd_bytes_of("spec.a: Invalid value: \"\": should be there")));
+	vdi_faults_fini(&faults);
+}
+
 static void what_is_kept_is_bounded(void **state)
 {
 	struct vdi_faults faults = { 0 };
@@ -92,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(h101_a_refusal_names_all_faults),
+		cmocka_unit_test(a_value_that_is_missing),
 		cmocka_unit_test(what_is_kept_is_bounded),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};

@@ -204,6 +204,31 @@ static void r610_to_r613_writes_are_validated(void **state)
 	vdi_free(status);
 }
 
+static void h303_what_a_table_may_include(void **state)
+{
+	static const struct row rows[] = {
+		{ "", NULL },
+		{ "includeObject=None", NULL },
+		{ "includeObject=Metadata", NULL },
+		{ "includeObject=Object&timeoutSeconds=5", NULL },
+		{ "includeObject=object", "Invalid value: \"object\": supported values: \"Metadata\", \"None\", \"Object\"" },
+		{ "includeObject=Nones", "Invalid value: \"Nones\": supported values: \"Metadata\", \"None\", \"Object\"" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params	params = parse(rows[i].query);
+		struct vdi_http_status *status = calloc(1, sizeof *status);
+
+		assert_int_equal(vdi_params_validate_include(&params, status), rows[i].message == NULL);
+		assert_int_equal(status->code, rows[i].message ? 400 : 0);
+		if (rows[i].message)
+			assert_string_equal(status->message, rows[i].message);
+		assert_int_equal(vdi_params_validate_query(&params, status), rows[i].message == NULL);
+		free(status);
+		vdi_params_fini(&params);
+	}
+}
+
 static void h416_only_declared_fields_can_be_selected(void **state)
 {
 	static const struct {
@@ -240,6 +265,7 @@ int main(void)
 		cmocka_unit_test(r101_resource_versions_are_decimal),
 		cmocka_unit_test(r604_limits_are_int64),
 		cmocka_unit_test(r610_to_r613_writes_are_validated),
+		cmocka_unit_test(h303_what_a_table_may_include),
 		cmocka_unit_test(h416_only_declared_fields_can_be_selected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

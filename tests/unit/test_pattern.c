@@ -55,6 +55,9 @@ static void what_matches_and_what_does_not(void **state)
 		{ "[a-]", "-", "b" },
 		{ "[[:alpha:]_]", "_", "1" },
 		{ "[[:^alpha:]]", "1", "a" },
+		{ "^[a[:b]+$", "a[:b", "c" }, /* no class without its end */
+		{ "^[[:]+$", "[:", "a" },
+		{ "^[[a:]]$", "a]", "b]" },
 		{ "[^\\d]", "a", "123" },
 		{ "\\D\\W\\S", "a-b", "a1b" },
 		{ "\\bfoo\\b", "a foo b", "afoo" },

@@ -183,6 +183,21 @@ static void out_of_memory_undoes_everything(void **state)
 	}
 }
 
+/* As Kubernetes orders versions: stable ones first, then beta, then alpha, each from the newest; what is no version comes last, by its name. */
+static void versions_have_an_order(void **state)
+{
+	static const char *const order[] = { "v100000000000000000", "v20", "v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v1beta10", "v1beta2",
+					     "v12alpha1", "v11alpha2", "v1alpha1", "beta1", "foo1", "foo10", "v", "v1000000000000000000", "v1beta", "v1x", "v2gamma1" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(order); i++)
+		for (size_t j = 0; j < VDI_ARRAY_SIZE(order); j++) {
+			int compared = vdi_resource_compare_versions(order[i], order[j]);
+
+			if ((compared > 0) - (compared < 0) != (i > j) - (i < j))
+				fail_msg("%s and %s: %d", order[i], order[j], compared);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +207,7 @@ int main(void)
 		cmocka_unit_test(h110_to_h115_documents_are_valid_and_complete),
 		cmocka_unit_test(r109_the_keys_lie_under_the_given_path),
 		cmocka_unit_test(out_of_memory_undoes_everything),
+		cmocka_unit_test(versions_have_an_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,6 +243,11 @@ static void unknown_members_go_and_are_told(void **state)
 	}
 }
 
+#define KIND_NAME                                                                                                                                  \
+	"may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an " \
+	"alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "               \
+	"'[a-z]([-a-z0-9]*[a-z0-9])?')"
+
 static void embedded_resources_are_resources(void **state)
 {
 #define EMBEDDED OBJECT("\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}")
@@ -251,6 +256,10 @@ static void embedded_resources_are_resources(void **state)
 		{ EMBEDDED, "{\"e\":{}}", NULL, NULL, "[e.apiVersion: Required value, e.kind: Required value]" },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"\",\"kind\":1}}", NULL, NULL,
 		  "[e.apiVersion: Invalid value: \"\": must not be empty, e.kind: Invalid value: 1: must be a string]" },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P-1z\"}}", NULL, NULL, NULL },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P_d\"}}", NULL, NULL, "e.kind: Invalid value: \"P_d\": " KIND_NAME },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod-\"}}", NULL, NULL, "e.kind: Invalid value: \"Pod-\": " KIND_NAME },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"1Pod\"}}", NULL, NULL, "e.kind: Invalid value: \"1Pod\": " KIND_NAME },
 	};
 
 	(void) state;
@@ -291,6 +300,16 @@ static void formats(void **state)
 		{ "isbn13", "978-0321751041", "978-0321751042" },	 { "creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112" },
 		{ "ssn", "123-45-6789", "123-456-789" },		 { "bsonobjectid", "507f1f77bcf86cd799439011", "507f" },
 		{ "k8s-short-name", "a-1", "a.b" },			 { "k8s-long-name", "a.b", "A" },
+		/* Each part to its last value, and one more. */
+		{ "date-time", "2026-12-31T23:59:59Z", "2026-12-31T23:60:59Z" }, { "date-time", "2026-01-01T00:00:00z", "2026-01-01T00:00:60Z" },
+		{ "date-time", "2026-01-01T00:00:00-23:59", "2026-01-01T00:00:00" }, { "date-time", "2026-01-01T00:00:00.5+00:00", "2026-13-01T00:00:00Z" },
+		{ "date", "2026-01-31", "2026-01-32" },			 { "date", "2026-12-01", "2026-00-01" },
+		{ "date", "2026-04-30", "2026-04-31" },			 { "date", "2000-02-29", "1900-02-29" },
+		{ "date", "2026-01-01", "2026-01-00" },			 { "date", "0000-01-01", "2026-1-01" },
+		{ "duration", "-1.5h", "h" },				 { "duration", "0", "-" },
+		{ "duration", "1ns2us", "1x" },				 { "duration", ".5s", "." },
+		{ "ipv4", "255.255.255.255", "1.2.3" },			 { "cidr", "::/128", "::/129" },
+		{ "k8s-short-name", "a", "-a" },				 { "k8s-long-name", "a-1.b", "a..b" },
 	};
 
 	(void) state;

@@ -50,6 +50,10 @@ static void h301_other_kinds(void **state)
 		  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\"}},\"template\":{\"spec\":{\"containers\":"
 		  "[{\"name\":\"x\",\"image\":\"i\"},{\"name\":\"y\",\"image\":\"j\"}]}}},\"status\":{\"readyReplicas\":1,\"updatedReplicas\":2}}",
 		  "\"d\",\"1/3\",\"2\",\"0\",\"\\u003cunknown\\u003e\",\"x,y\",\"i,j\",\"a=b\"");
+	check_row("apps", "deployments",
+		  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":0,\"selector\":{\"matchLabels\":{\"a\":\"b\",\"n\":1,\"c\":\"d\"},\"matchExpressions\":[{\"key\":\"k\","
+		  "\"operator\":\"Exists\"}]},\"template\":{\"spec\":{\"containers\":[]}}}}",
+		  "\"d\",\"0/0\",\"0\",\"0\",\"\\u003cunknown\\u003e\",\"\",\"\",\"a=b,c=d,k Exists\"");
 	check_row("", "nodes",
 		  "{\"metadata\":{\"name\":\"n\",\"labels\":{\"node-role.kubernetes.io/control-plane\":\"\"}},\"spec\":{\"unschedulable\":true},\"status\":"
 		  "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.0.9\"}],"

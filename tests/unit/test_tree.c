@@ -154,6 +154,36 @@ static void a_huge_object_is_shown_in_few_nodes(void **state)
 	vdi_out_fini(&text);
 }
 
+/* Two documents are equal when they say the same, whatever the order of their members. */
+static void equal_documents(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool	    equal;
+	} rows[] = {
+		{ "1", "1", true },	       { "1", "2", false },	     { "1", "\"1\"", false },	  { "true", "false", false },
+		{ "null", "null", true },	       { "null", "false", false },   { "{}", "[]", false },	  { "{}", "{}", true },
+		{ "[1,2]", "[1,2]", true },       { "[1,2]", "[2,1]", false },  { "[1,2]", "[1]", false }, { "[1]", "[1,2]", false },
+		{ "{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true }, { "{\"a\":1,\"b\":2}", "{\"b\":1,\"a\":2}", false },
+		{ "{\"a\":1}", "{\"b\":1}", false }, { "{\"a\":{\"b\":[{}]}}", "{\"a\":{\"b\":[{}]}}", true },
+		{ "{\"a\":{\"b\":[{}]}}", "{\"a\":{\"b\":[[]]}}", false }, { "{\"a\":\"x\"}", "{\"a\":\"y\"}", false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_node *a, *b;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].a), &a, NULL), VD_OK);
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].b), &b, NULL), VD_OK);
+		if (vdi_tree_equal(&tree, a, b) != rows[i].equal || vdi_tree_equal(&tree, b, a) != rows[i].equal)
+			fail_msg("%s and %s", rows[i].a, rows[i].b);
+		assert_false(vdi_tree_equal(&tree, a, NULL));
+		assert_false(vdi_tree_equal(&tree, NULL, b));
+		assert_true(vdi_tree_equal(&tree, NULL, NULL));
+		vdi_tree_fini(&tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +192,7 @@ int main(void)
 		cmocka_unit_test(children_are_those_of_the_model),
 		cmocka_unit_test(a_huge_object_is_shown_in_few_nodes),
 		cmocka_unit_test(a_value_is_measured_and_its_beginning_written),
+		cmocka_unit_test(equal_documents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
