@@ -41,6 +41,55 @@ void vdi_usage_end(struct vdi_usage *usage)
 	vdi_lock_release(&list_lock);
 }
 
+/* ---- In blocks of their own ---- */
+
+struct shared {
+	struct vdi_usage usage;
+	_Atomic uint32_t references;
+};
+
+static struct shared *shared_of(struct vdi_usage *usage)
+{
+	return VDI_CONTAINER_OF(usage, struct shared, usage);
+}
+
+struct vdi_usage *vdi_usage_new(const struct vdi_usage *usage)
+{
+	struct shared *shared = VDI_NEW(struct shared);
+
+	if (shared == NULL)
+		return NULL;
+	shared->usage = *usage;
+	atomic_init(&shared->references, 1);
+	vdi_usage_begin(&shared->usage);
+	return &shared->usage;
+}
+
+struct vdi_usage *vdi_usage_unref(struct vdi_usage *usage)
+{
+	if (usage && atomic_fetch_sub_explicit(&shared_of(usage)->references, 1, memory_order_acq_rel) == 1) {
+		vdi_usage_end(usage);
+		vdi_free(shared_of(usage));
+	}
+	return NULL;
+}
+
+struct vdi_usage *vdi_usage_watch_opened(struct vdi_usage *usage)
+{
+	if (usage) {
+		atomic_fetch_add_explicit(&shared_of(usage)->references, 1, memory_order_relaxed);
+		atomic_fetch_add(&usage->watchers, 1);
+	}
+	return usage;
+}
+
+void vdi_usage_watch_closed(struct vdi_usage *usage)
+{
+	if (usage)
+		atomic_fetch_sub(&usage->watchers, 1);
+	(void) vdi_usage_unref(usage);
+}
+
 /* ---- Sentences ---- */
 
 struct sentence {
@@ -71,9 +120,11 @@ static void describe_locked(const struct vdi_usage *usage, bool is_going_enough,
 	uint32_t    watchers = atomic_load(&usage->watchers);
 	bool	    is_closing = atomic_load(&usage->is_closing);
 
-	if (watchers)
-		add(sentence, "%s%u %s of %s%s%s %s open: closed by vd_watcher_close", sentence->count ? "; " : "", watchers,
-		    watchers == 1 ? "watcher" : "watchers", usage->kind, separator, name, watchers == 1 ? "is" : "are");
+	/* Cachers have watches of a store of their own, and close them: while it is open, that says enough. */
+	if (watchers && (is_closing || usage->watch_closed_by == NULL))
+		add(sentence, "%s%u %s%s of %s%s%s %s open: closed by %s", sentence->count ? "; " : "", watchers,
+		    usage->watch_closed_by ? "watch" : "watcher", watchers == 1 ? "" : usage->watch_closed_by ? "es" : "s", usage->kind, separator, name,
+		    watchers == 1 ? "is" : "are", usage->watch_closed_by ? usage->watch_closed_by : "vd_watcher_close");
 	if (!is_closing)
 		add(sentence, "%s%s%s%s is open: closed by %s", sentence->count ? "; " : "", usage->kind, separator, name, usage->closed_by);
 	else if (!is_going_enough)

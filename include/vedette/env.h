@@ -126,7 +126,7 @@ struct vd_env_options {
 
 /* options may be NULL. VD_NOMEM, VD_IO (no threads). */
 VD_API VD_MUST_USE vd_status vd_env_new_threads(const struct vd_env_options *options, struct vd_env **ret_env);
-/* Everything built with env must be closed before, watchers too: else the program stops with a message that names what is open and the call that closes it. What is closing
+/* Everything built with env must be closed before, watchers and watches too: else the program stops with a message that names what is open and the call that closes it. What is closing
  * need not have told its done. Lists, changes, objects and records may be freed later. Blocks until its threads have ended; not from a handler (the program stops).
  * NULL is fine; returns NULL. */
 VD_API struct vd_env *vd_env_free(struct vd_env *env);

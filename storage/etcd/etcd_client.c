@@ -23,6 +23,11 @@ const struct vd_env *vdi_etcd_env(const struct vd_etcd *client)
 	return client->env;
 }
 
+struct vdi_usage *vdi_etcd_usage(const struct vd_etcd *client)
+{
+	return client->usage;
+}
+
 size_t vdi_etcd_watch_buffer_bytes(const struct vd_etcd *client)
 {
 	return client->watch_buffer_bytes;
@@ -267,7 +272,7 @@ static void closed_gone(void *arg)
 	void (*closed)(void *) = client->closed;
 	void *closed_arg = client->closed_arg;
 
-	vdi_usage_end(&client->usage);
+	(void) vdi_usage_unref(client->usage);
 	vd_blob_unref(client->gate.token);
 	vdi_lock_fini(&client->lock);
 	vdi_free(client->endpoints);
@@ -445,9 +450,11 @@ void vd_etcd_close(struct vd_etcd *client, void (*done)(void *arg), void *arg)
 			done(arg);
 		return;
 	}
-	if (atomic_exchange(&client->usage.is_closing, true))
-		vdi_misuse("vd_etcd_close: the client is closing already");
+	if (client->usage)
+		atomic_store(&client->usage->is_closing, true);
 	vdi_lock_acquire(&client->lock);
+	if (client->is_closing)
+		vdi_misuse("vd_etcd_close: the client is closing already");
 	client->is_closing = true;
 	client->closed = done;
 	client->closed_arg = arg;

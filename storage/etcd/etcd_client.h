@@ -33,6 +33,8 @@ VDI_MUST_USE vd_status vdi_etcd_check_options(const struct vd_etcd_options *opti
 
 const struct vd_env *vdi_etcd_env(const struct vd_etcd *client);
 size_t		     vdi_etcd_watch_buffer_bytes(const struct vd_etcd *client);
+/* What counts the client's watches; NULL: nothing does. Lent. */
+struct vdi_usage *vdi_etcd_usage(const struct vd_etcd *client);
 /* Uniform within 10 % of wait (E-201). */
 vd_dur vdi_etcd_jitter(const struct vd_etcd *client, vd_dur wait);
 

@@ -32,10 +32,19 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 
 vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
 {
+	const struct vdi_usage what = { .kind = "etcd client", .closed_by = "vd_etcd_close", .watch_closed_by = "vd_etcd_watch_close", .env = env };
+	struct vdi_usage      *usage;
+	vd_status	       status;
+
 	VDI_REQUIRE(env, reterr);
 	VDI_REQUIRE(ret_client, reterr);
-	VDI_TRY(vdi_etcd_open(env, options, ret_client, reterr));
-	(*ret_client)->usage = (struct vdi_usage) { .kind = "etcd client", .closed_by = "vd_etcd_close", .env = env };
-	vdi_usage_begin(&(*ret_client)->usage);
-	return VD_OK;
+	usage = vdi_usage_new(&what);
+	if (usage == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "etcdclient: no memory for a client");
+	status = vdi_etcd_open(env, options, ret_client, reterr);
+	if (status == VD_OK)
+		(*ret_client)->usage = usage;
+	else
+		(void) vdi_usage_unref(usage);
+	return status;
 }

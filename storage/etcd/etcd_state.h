@@ -62,7 +62,7 @@ struct vd_etcd {
 	const struct vd_env   *env;
 	struct vdi_rpc_client *transport;
 	struct vd_actor	      *actor;
-	struct vdi_usage       usage;
+	struct vdi_usage      *usage; /* NULL: the client is part of something else */
 	char		      *user; /* NULL: none */
 	char		      *password;
 	bool		       has_fixed_token;

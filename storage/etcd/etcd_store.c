@@ -18,6 +18,7 @@ static struct vdi_etcd_store *store_of(struct vd_store *store)
 struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
 {
 	if (known && atomic_fetch_sub(&known->references, 1) == 1) {
+		vdi_usage_end(&known->usage);
 		vdi_lock_fini(&known->lock);
 		vdi_free(known);
 	}
@@ -555,7 +556,6 @@ static vd_mono ask_for_progress(struct vdi_etcd_store *store)
 
 static void free_store(struct vdi_etcd_store *store)
 {
-	vdi_usage_end(&store->usage);
 	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++) {
 		vdi_metric_release(store->calls[i]);
 		vdi_metric_release(store->call_errors[i]);
@@ -653,7 +653,7 @@ static void store_close(struct vd_store *base, void (*done)(void *arg), void *ar
 {
 	struct vdi_etcd_store *store = store_of(base);
 
-	if (atomic_exchange(&store->usage.is_closing, true))
+	if (atomic_exchange(&store->known->usage.is_closing, true))
 		vdi_misuse("vd_store_close: the store is closing already");
 	vdi_lock_acquire(&store->lock);
 	store->is_closing = true;
@@ -818,8 +818,12 @@ vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_stor
 		(void) vd_store_close_wait(&store->base);
 		return status;
 	}
-	store->usage = (struct vdi_usage) { .kind = "store", .name = "etcd", .closed_by = "vd_store_close", .env = env };
-	vdi_usage_begin(&store->usage);
+	store->known->usage.kind = "store";
+	store->known->usage.name = "etcd";
+	store->known->usage.closed_by = "vd_store_close";
+	store->known->usage.watch_closed_by = "vd_store_watch_close";
+	store->known->usage.env = env;
+	vdi_usage_begin(&store->known->usage);
 	*ret_store = &store->base;
 	return VD_OK;
 }

@@ -43,7 +43,7 @@ struct vdi_etcd_known {
 	_Atomic uint64_t cluster_id; /* 0: nobody has answered */
 	_Atomic int64_t txns_begun, txns_ended; /* ended: current knows the revision, the caller may not yet */
 	atomic_bool	progress;
-	_Atomic int64_t watches;   /* open ones */
+	struct vdi_usage usage;	   /* of the store; counts the watches */
 	_Atomic int64_t progress_wanted[2]; /* watches that asked for progress and were not told yet; [1]: on the stream of the past (etcd_store_watch.c) */
 	atomic_uint	progress_asks;	 /* grows with every wish */
 
@@ -153,7 +153,6 @@ struct vdi_etcd_store {
 	struct vd_etcd	       *client;
 	struct vdi_etcd_known  *known;
 	struct vd_actor	       *keeper;
-	struct vdi_usage	usage;
 	vd_dur			call_timeout;
 	struct vdi_metric      *calls[VDI_ETCD_CALL_COUNT];
 	struct vdi_metric      *call_errors[VDI_ETCD_CALL_COUNT];

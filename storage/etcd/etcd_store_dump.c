@@ -53,7 +53,7 @@ static void add_keeper(struct vdi_buffer *json, struct vdi_etcd_store *store)
 	vdi_lock_release(&store->lock);
 	vdi_buffer_printf(json, ",\"reachable\":%s,\"progress\":%s,\"callsInFlight\":%lld,\"watches\":%lld",
 			  atomic_load(&store->is_unreachable) ? "false" : "true", atomic_load(&store->known->progress) ? "true" : "false",
-			  (long long) atomic_load(&store->in_flight), (long long) atomic_load(&store->known->watches));
+			  (long long) atomic_load(&store->in_flight), (long long) atomic_load(&store->known->usage.watchers));
 	vdi_buffer_printf(json, ",\"compactor\":{\"intervalSeconds\":%lld,\"rounds\":%llu,\"compactions\":%llu}",
 			  (long long) (store->compactor.interval.ns / 1000000000), (unsigned long long) rounds, (unsigned long long) compactions);
 	add_text(json, "lastFailure", failure.code == VD_OK ? "" : failure.message);

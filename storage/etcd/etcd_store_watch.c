@@ -59,7 +59,7 @@ static bool progress_is_over(struct etcd_watch *watch)
 static void free_watch(struct etcd_watch *watch)
 {
 	(void) progress_is_over(watch); /* nobody waits any more */
-	atomic_fetch_sub(&watch->known->watches, 1);
+	atomic_fetch_sub(&watch->known->usage.watchers, 1);
 	vdi_etcd_known_unref(watch->known);
 	vdi_free(watch->now);
 	vdi_free(watch);
@@ -118,7 +118,7 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 		etcd.metadata_count = 1;
 	}
 	atomic_fetch_add(&watch->known->references, 1);
-	atomic_fetch_add(&watch->known->watches, 1);
+	atomic_fetch_add(&watch->known->usage.watchers, 1);
 	if (etcd.revision == 0 && current > 0) {
 		watch->txns_begun = txns_begun;
 		watch->now = txns_ended == txns_begun ? copy_request(&etcd) : NULL;

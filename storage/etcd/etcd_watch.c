@@ -12,6 +12,7 @@
 #include "etcd_client.h"
 #include "etcd_error.h"
 #include "etcd_watch_set.h"
+#include "usage.h"
 
 #define KEY_AND_END_SIZE_MAX (1u << 20) /* a request that no server takes would end the stream of its siblings */
 
@@ -180,6 +181,7 @@ vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_
 		vdi_etcd_watch_unref(watch);
 		return vd_error_set(reterr, status, "%s", status == VD_CLOSED ? "the client is closed" : vd_status_sentence(status));
 	}
+	watch->usage = vdi_usage_watch_opened(vdi_etcd_usage(client));
 	*ret_watch = watch;
 	return VD_OK;
 }
@@ -201,6 +203,7 @@ void vd_etcd_watch_close(struct vd_etcd_watch *watch)
 	free_batches(batches);
 	vdi_etcd_watch_batch_free(watch->lent);
 	watch->lent = NULL;
+	vdi_usage_watch_closed(watch->usage);
 	vdi_etcd_watch_unref(watch);
 }
 

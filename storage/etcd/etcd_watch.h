@@ -97,6 +97,7 @@ struct vd_etcd_watch {
 	void (*ready)(void *arg);
 	void	*ready_arg;
 	const struct vd_watch_observer *observer; /* NULL: none */
+	struct vdi_usage		 *usage; /* of the client; NULL: nobody asks */
 	struct vdi_etcd_watch_stream *stream; /* used by the actor only, until ENDED */
 	size_t	 buffer_bytes_max;
 	uint32_t key_size;

@@ -31,7 +31,6 @@ static void finish(struct vdi_mvcc *mvcc)
 	void (*done)(void *arg) = mvcc->close_done;
 	void *done_arg = mvcc->close_done_arg;
 
-	vdi_usage_end(&mvcc->usage);
 	vdi_mvcc_metrics_fini(&mvcc->metrics);
 	vdi_compactor_fini(&mvcc->compactor);
 	vdi_writer_fini(&mvcc->writer);
@@ -59,6 +58,7 @@ void vdi_mvcc_unref(struct vdi_mvcc *mvcc)
 {
 	if (atomic_fetch_sub_explicit(&mvcc->references, 1, memory_order_acq_rel) != 1)
 		return;
+	vdi_usage_end(&mvcc->usage);
 	vdi_lock_fini(&mvcc->watchable.lock);
 	vdi_free(mvcc);
 }
@@ -488,7 +488,7 @@ vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_opti
 
 	VDI_TRY(vdi_mvcc_open_tuned(env, options, NULL, ret_store, reterr));
 	mvcc = vdi_mvcc_of(*ret_store);
-	mvcc->usage = (struct vdi_usage) { .kind = "store", .closed_by = "vd_store_close", .env = env };
+	mvcc->usage = (struct vdi_usage) { .kind = "store", .closed_by = "vd_store_close", .watch_closed_by = "vd_store_watch_close", .env = env };
 	vdi_usage_begin(&mvcc->usage);
 	return VD_OK;
 }

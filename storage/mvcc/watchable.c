@@ -238,6 +238,7 @@ vd_status vdi_watchable_open(struct vd_store *store, const struct vd_store_watch
 	status = insert_watch(mvcc, watch, request);
 	if (status == VD_OK) {
 		vdi_mvcc_ref(mvcc);
+		atomic_fetch_add(&mvcc->usage.watchers, 1);
 		*ret_watch = &watch->base;
 		if (watch->progress)
 			vdi_writer_wake(&mvcc->writer); /* perhaps the first one that wants ticks */
@@ -278,6 +279,7 @@ void vdi_watchable_close_watch(struct vd_store_watch *base)
 	vdi_free(watch->events);
 	vdi_free(watch->chunks);
 	vdi_free(watch);
+	atomic_fetch_sub(&mvcc->usage.watchers, 1);
 	vdi_mvcc_unref(mvcc);
 }
 

@@ -1,6 +1,7 @@
 /* Ends in the wrong order, and twice: the program stops with a sentence that names what is open and how it is closed. */
 #include "misuse.h"
 
+#include <vedette/etcd.h>
 #include <vedette/poller.h>
 
 #include "actor_sim.h"
@@ -190,6 +191,95 @@ static void forgotten_watcher_in_a_simulation(void)
 	vd_env_free(w.env);
 }
 
+static void no_ready(void *arg)
+{
+	(void) arg;
+}
+
+static struct vd_store_watch *watch_store(struct vd_store *store)
+{
+	struct vd_store_watch_request request = { .key = { "k", 1 }, .ready = no_ready };
+	struct vd_store_watch	     *watch;
+
+	assert_status(vd_store_watch_open(store, &request, &watch, &w.error), VD_OK);
+	return watch;
+}
+
+static void forgotten_watches_of_a_store(void)
+{
+	misuse_world_init(&w);
+	watch_store(w.store);
+	watch_store(w.store);
+	vd_store_watch_close(watch_store(w.store));
+	close_all_but_watchers();
+	vd_env_free(w.env);
+}
+
+static void env_before_a_store_with_a_watch(void)
+{
+	misuse_world_init(&w);
+	vd_cacher_close_wait(w.pods);
+	vd_cacher_close_wait(w.nodes);
+	watch_store(w.store);
+	vd_env_free(w.env);
+}
+
+#if VDI_ETCD
+static const char *const nobody = "http://127.0.0.1:1";
+
+static void forgotten_watch_of_an_etcd_store(void)
+{
+	struct vd_etcd_options	     etcd = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_store_options options = VD_ETCD_STORE_OPTIONS_INIT;
+	struct vd_store		    *store;
+
+	misuse_world_init(&w);
+	etcd.endpoints = &nobody;
+	etcd.endpoint_count = 1;
+	options.etcd = &etcd;
+	options.start_timeout = VD_SECONDS(0);
+	assert_status(vd_store_open_etcd(w.env, &options, &store, &w.error), VD_OK);
+	watch_store(store);
+	vd_store_close_wait(store);
+	close_all_but_watchers();
+	vd_env_free(w.env);
+}
+
+static struct vd_etcd *new_client(void)
+{
+	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd	      *client;
+
+	options.endpoints = &nobody;
+	options.endpoint_count = 1;
+	assert_status(vd_etcd_open(w.env, &options, &client, &w.error), VD_OK);
+	return client;
+}
+
+static struct vd_etcd_watch *watch_etcd(struct vd_etcd *client)
+{
+	struct vd_etcd_watch_request request = { .key = { "k", 1 }, .ready = no_ready };
+	struct vd_etcd_watch	    *watch;
+
+	assert_status(vd_etcd_watch_open(client, &request, &watch, &w.error), VD_OK);
+	return watch;
+}
+
+static void forgotten_watches_of_an_etcd_client(void)
+{
+	struct vd_etcd *client;
+
+	misuse_world_init(&w);
+	client = new_client();
+	watch_etcd(client);
+	vd_etcd_watch_close(watch_etcd(client));
+	watch_etcd(client);
+	vd_etcd_close_wait(client);
+	close_all_but_watchers();
+	vd_env_free(w.env);
+}
+#endif
+
 /* ---- Twice ---- */
 
 static void cacher_closed_twice(void)
@@ -279,6 +369,12 @@ static const struct end {
 	END(forgotten_watcher, "vd_env_free: 1 watcher of cacher pods is open: closed by vd_watcher_close\n"),
 	END(forgotten_watchers, "vd_env_free: 2 watchers of cacher pods are open: closed by vd_watcher_close\n"),
 	END(forgotten_watcher_in_a_simulation, "vd_env_free: 1 watcher of cacher pods is open: closed by vd_watcher_close\n"),
+	END(forgotten_watches_of_a_store, "vd_env_free: 2 watches of store are open: closed by vd_store_watch_close\n"),
+	END(env_before_a_store_with_a_watch, "vd_env_free: store is open: closed by vd_store_close\n"),
+#if VDI_ETCD
+	END(forgotten_watch_of_an_etcd_store, "vd_env_free: 1 watch of store etcd is open: closed by vd_store_watch_close\n"),
+	END(forgotten_watches_of_an_etcd_client, "vd_env_free: 2 watches of etcd client are open: closed by vd_etcd_watch_close\n"),
+#endif
 	END(cacher_closed_twice, "vd_cacher_close: cacher pods is closing already\n"),
 	END(watcher_closed_twice, "vd_watcher_close: this watcher of cacher pods is closed already\n"),
 	END(informer_closed_twice, "vd_informer_close: the informer of pods is closing already\n"),
@@ -294,6 +390,27 @@ static void run_one(void **state)
 }
 
 /* ---- What may be freed late ---- */
+
+static void a_watch_may_be_closed_after_its_store(void **state)
+{
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+
+	(void) state;
+	misuse_world_init(&w);
+	watch = watch_store(w.store);
+	close_all_but_watchers();
+	assert_status(vd_store_watch_next(watch, 1, &batch, &w.error), VD_CLOSED);
+	vd_store_watch_close(watch);
+#if VDI_ETCD
+	struct vd_etcd	     *client = new_client();
+	struct vd_etcd_watch *etcd_watch = watch_etcd(client);
+
+	vd_etcd_close_wait(client);
+	vd_etcd_watch_close(etcd_watch);
+#endif
+	vd_env_free(w.env);
+}
 
 static void a_list_outlives_its_env(void **state)
 {
@@ -364,6 +481,7 @@ int main(void)
 {
 	struct CMUnitTest	misuses[VDI_ARRAY_SIZE(ends)];
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_watch_may_be_closed_after_its_store),
 		cmocka_unit_test(a_list_outlives_its_env),
 		cmocka_unit_test(changes_outlive_their_env),
 		cmocka_unit_test(a_watcher_outlives_its_cacher),
