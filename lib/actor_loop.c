@@ -4,7 +4,7 @@
  * in its dispatch round and will look again. On the loop's own thread no write is needed: a zero timeout makes libevent call
  * the dispatch in its next turn, after a look at the sockets.
  *
- * A dispatch round runs at most ROUND_MAX actors and then returns to libevent; an actor that wakes itself while it runs has its next run in the next
+ * A dispatch round runs at most ROUND_MAX actors, begins none after ROUND_TIME_MAX, and then returns to libevent; an actor that wakes itself while it runs has its next run in the next
  * round. So actors that keep themselves awake cannot keep sockets waiting.
  *
  * Timers of actors are in our own heap, and one timerfd stands for the earliest. libevent's own timers go by the coarse clock of the
@@ -28,6 +28,7 @@
 #include "wait.h"
 
 #define ROUND_MAX 256
+#define ROUND_TIME_MAX ((vd_dur) { 5000000 })
 
 struct loop_actor {
 	struct vd_actor		actor;
@@ -295,14 +296,15 @@ static void dispatch(struct vdi_loop *loop)
 {
 	struct loop_actor *actor;
 	struct loop_actor *again = NULL, **again_end = &again;
-	vd_mono		   due;
+	vd_mono		   due, until;
 	bool		   has_more;
 	bool		   is_stopping;
 
 	vdi_loop_note_work();
+	until = vd_mono_add(vd_env_now(loop->env), ROUND_TIME_MAX);
 	vdi_lock_acquire(&loop->lock);
 	loop->is_dispatching = true;
-	for (unsigned i = 0; i < ROUND_MAX; i++) {
+	for (unsigned i = 0; i < ROUND_MAX && (i == 0 || vd_env_now(loop->env).ns < until.ns); i++) {
 		fire_timers_locked(loop);
 		if (loop->is_stopping || (actor = pop_locked(loop)) == NULL)
 			break;
@@ -437,6 +439,7 @@ void vdi_loop_run(struct vdi_loop *loop)
 	current_loop = loop;
 	loop->cpu = vdi_thread_cpu();
 	dispatch(loop);
+	end_iteration(loop); /* what follows may wait first */
 	do {
 		vdi_lock_acquire(&loop->lock);
 		is_stopping = loop->is_stopping;

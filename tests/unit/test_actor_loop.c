@@ -4,6 +4,7 @@
 
 #include "actor_loop.h"
 #include "actor_suite.h"
+#include "env.h"
 
 static void loop_world_free(struct actor_world *world)
 {
@@ -104,6 +105,97 @@ static void an_actor_awake_for_ever_leaves_events_their_turn(void **state)
 	close(pipe_fds[1]);
 }
 
+#define BURNERS 4
+
+struct burner {
+	struct vd_actor	     *actor;
+	const struct vd_env  *env;
+	struct stopper	     *shared;
+	int		      events_before; /* calls of the event until it ran */
+};
+
+static void burn(void *arg)
+{
+	struct burner *burner = arg;
+	vd_mono	       until = vd_mono_add(vd_env_now(burner->env), (vd_dur) { 6000000 });
+
+	burner->events_before = burner->shared->event_calls;
+	while (vd_env_now(burner->env).ns < until.ns)
+		continue;
+	if (++burner->shared->runs == BURNERS)
+		vdi_loop_stop(burner->shared->loop);
+}
+
+static void count_event(evutil_socket_t fd, short what, void *arg)
+{
+	(void) fd;
+	(void) what;
+	((struct stopper *) arg)->event_calls++;
+}
+
+/* Many at once that take some milliseconds each would be one iteration of all their time. */
+static void actors_that_take_long_leave_events_their_turn(void **state)
+{
+	struct vd_env *env;
+	struct stopper shared = { 0 };
+	struct burner  burners[BURNERS];
+	struct event  *event;
+	int	       pipe_fds[2];
+
+	(void) state;
+	new_env_and_loop(&env, &shared.loop);
+	assert_int_equal(pipe(pipe_fds), 0);
+	assert_int_equal(write(pipe_fds[1], "x", 1), 1);
+	event = event_new(vdi_loop_base(shared.loop), pipe_fds[0], EV_READ | EV_PERSIST, count_event, &shared);
+	event_add(event, NULL);
+	for (size_t i = 0; i < BURNERS; i++) {
+		struct vd_actor_options options = { .name = "burner", .run = burn, .arg = &burners[i] };
+
+		burners[i] = (struct burner) { .env = env, .shared = &shared };
+		assert_status(vd_runner_actor_new(vdi_loop_runner(shared.loop), &options, &burners[i].actor), VD_OK);
+		vd_actor_wake(burners[i].actor);
+	}
+	vdi_loop_run(shared.loop);
+	assert_true(burners[BURNERS - 1].events_before > 0);
+	for (size_t i = 0; i < BURNERS; i++)
+		vd_actor_close(burners[i].actor, NULL, NULL);
+	event_free(event);
+	vdi_loop_free(shared.loop);
+	vd_env_free(env);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
+static void stop_loop(evutil_socket_t fd, short what, void *arg)
+{
+	(void) fd;
+	(void) what;
+	vdi_loop_stop(arg);
+}
+
+/* An iteration ends before the loop waits, the first one too. */
+static void waiting_is_no_part_of_an_iteration(void **state)
+{
+	static const struct timeval wait = { 0, 40000 };
+	struct vd_env		   *env;
+	struct vdi_loop		   *loop;
+	struct event		   *event;
+	vd_mono			    began;
+	vd_dur			    all;
+
+	(void) state;
+	new_env_and_loop(&env, &loop);
+	event = evtimer_new(vdi_loop_base(loop), stop_loop, loop);
+	evtimer_add(event, &wait);
+	began = vd_env_now(env);
+	vdi_loop_run(loop);
+	all = vd_mono_since(vd_env_now(env), began);
+	assert_true(vdi_loop_longest_iteration(loop).wall.ns <= all.ns - 20000000); /* libevent's clock is coarse */
+	event_free(event);
+	vdi_loop_free(loop);
+	vd_env_free(env);
+}
+
 static void note_done(void *arg)
 {
 	*(bool *) arg = true;
@@ -150,6 +242,8 @@ int main(void)
 		ACTOR_SUITE,
 		cmocka_unit_test(a_stop_before_the_run_ends_it_at_once),
 		cmocka_unit_test(an_actor_awake_for_ever_leaves_events_their_turn),
+		cmocka_unit_test(actors_that_take_long_leave_events_their_turn),
+		cmocka_unit_test(waiting_is_no_part_of_an_iteration),
 		cmocka_unit_test(freeing_the_loop_ends_closed_actors),
 		cmocka_unit_test(a_failed_allocation_makes_no_loop),
 	};
