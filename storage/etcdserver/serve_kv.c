@@ -1,7 +1,7 @@
 /* The KV service: Range, Put, DeleteRange, Txn, Compact (E-4xx). RangeStream is in serve_range_stream.c.
  *
  * Reads are answered on the transport's thread when they are small, and on a worker when they are not, so that a list of a million keys does not stand in
- * the way of a put. Writes are answered by the store's writer; encoding there is a few dozen bytes, unless previous records were asked for.
+ * the way of a put; transactions with ranges are handed to a worker, too. Writes are answered by the store's writer; encoding there is a few dozen bytes, unless previous records were asked for.
  */
 #include "auth.h"
 #include "etcdserver.h"
@@ -312,9 +312,11 @@ static enum vd_etcd_code check_txn_permission(struct vdi_etcdserver *server, con
 	return code;
 }
 
-static void submit_txn(struct vdi_serve_call *call, const struct vdi_serve_txn *txn)
+/* What only reads is carried out here, at once. */
+static void submit_txn(struct vdi_serve_call *call)
 {
-	vd_status status;
+	const struct vdi_serve_txn *txn = call->state;
+	vd_status		    status;
 
 	vdi_serve_call_ref(call);
 	status = vd_store_txn(call->server->store, &txn->request, txn_done, call);
@@ -349,10 +351,12 @@ static void txn_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		if (vdi_auth_is_enabled(call->server->auth))
 			code = check_txn_permission(call->server, &user, &txn->request);
 	}
-	if (code == VD_ETCD_OTHER)
-		submit_txn(call, txn);
-	else
+	if (code != VD_ETCD_OTHER)
 		vdi_serve_fail(call, code);
+	else if (vdi_serve_txn_is_long(txn))
+		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), submit_txn);
+	else
+		submit_txn(call);
 }
 
 /* ---- Compact ---- */

@@ -133,7 +133,7 @@ static void time_to_live_done(void *arg, vd_status status, const struct vd_lease
 	finish(arg, status, result, write_time_to_live);
 }
 
-static void time_to_live_begin(struct vdi_serve_call *call, struct vd_bytes message)
+static void do_time_to_live(struct vdi_serve_call *call)
 {
 	struct vdi_auth_user user;
 	enum vd_etcd_code    code;
@@ -141,10 +141,7 @@ static void time_to_live_begin(struct vdi_serve_call *call, struct vd_bytes mess
 	bool		     keys;
 	vd_status	     status;
 
-	if (!vdi_wire_read_number(message, &id, &keys)) {
-		vdi_serve_fail_malformed(call);
-		return;
-	}
+	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* it was good before */
 	if (!vdi_auth_identify(call, &user))
 		return;
 	code = vdi_auth_check_somebody(call->server->auth, &user);
@@ -158,6 +155,20 @@ static void time_to_live_begin(struct vdi_serve_call *call, struct vd_bytes mess
 	status = vd_store_lease_time_to_live(call->server->store, id, keys, time_to_live_done, call);
 	if (status != VD_OK)
 		time_to_live_done(call, status, NULL, NULL);
+}
+
+/* A lease may have any number of keys, and there may be any number of leases: a worker goes through them. */
+static void time_to_live_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	int64_t id;
+	bool	keys;
+
+	if (!vdi_wire_read_number(message, &id, &keys))
+		vdi_serve_fail_malformed(call);
+	else if (keys)
+		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), do_time_to_live);
+	else
+		do_time_to_live(call);
 }
 
 struct leases_answer {
@@ -203,12 +214,11 @@ static void leases_done(void *arg, vd_status status, const int64_t *ids, size_t 
 		vdi_serve_fail(answer->call, answer->code);
 }
 
-static void leases_begin(struct vdi_serve_call *call, struct vd_bytes message)
+static void do_leases(struct vdi_serve_call *call)
 {
 	struct leases_answer answer = { .call = call };
 	vd_status	     status;
 
-	(void) message;
 	if (!vdi_auth_identify(call, &answer.user))
 		return;
 	answer.code = vdi_auth_check_somebody(call->server->auth, &answer.user);
@@ -219,6 +229,12 @@ static void leases_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	status = vd_store_lease_list(call->server->store, leases_done, &answer);
 	if (status != VD_OK)
 		vdi_serve_fail_status(call, status);
+}
+
+static void leases_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	(void) message;
+	vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), do_leases);
 }
 
 /* ---- KeepAlive ---- */

@@ -376,6 +376,36 @@ int64_t vdi_serve_txn_cost(const struct vdi_serve_txn *txn)
 	return VDI_MAX(success, failure);
 }
 
+/* Single keys that a loop looks at for one transaction. */
+#define SHORT_TXN_OPS 256
+
+static bool has_range(const struct vd_op *ops, const struct vdi_serve_op *more, size_t count, size_t *left);
+
+/* Takes all operations and compares from *left; true: there are ranges. */
+static bool level_has_range(const struct vdi_serve_txn *txn, size_t *left)
+{
+	*left -= VDI_MIN(*left, txn->compare_count + txn->success_count + txn->failure_count);
+	for (size_t i = 0; i < txn->compare_count; i++)
+		if (txn->compares[i].range_end.size)
+			return true;
+	return has_range(txn->success, txn->success_ops, txn->success_count, left) || has_range(txn->failure, txn->failure_ops, txn->failure_count, left);
+}
+
+static bool has_range(const struct vd_op *ops, const struct vdi_serve_op *more, size_t count, size_t *left)
+{
+	for (size_t i = 0; i < count; i++)
+		if ((ops[i].kind == VD_OP_RANGE && ops[i].range.range_end.size) || (ops[i].kind == VD_OP_TXN && level_has_range(more[i].txn, left)))
+			return true;
+	return false;
+}
+
+bool vdi_serve_txn_is_long(const struct vdi_serve_txn *txn)
+{
+	size_t left = SHORT_TXN_OPS;
+
+	return level_has_range(txn, &left) || left == 0;
+}
+
 /* ---- Answers ---- */
 
 vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_result *result)

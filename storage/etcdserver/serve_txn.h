@@ -48,6 +48,9 @@ enum vd_etcd_code vdi_serve_txn_check(const struct vdi_serve_txn *txn, unsigned 
 /* E-466: what it would add at most. */
 int64_t vdi_serve_txn_cost(const struct vdi_serve_txn *txn);
 
+/* Whether it reads a range of keys or has many operations, so that a loop must not carry it out. */
+bool vdi_serve_txn_is_long(const struct vdi_serve_txn *txn);
+
 /* Views of the ranges of the chosen path; then write. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_result *result);
 /* TxnResponse without its header: fields 2 and 3. */

@@ -1,6 +1,7 @@
 /* Transactions of the etcd server without a network: limits, headers of the parts, and the ones kube-apiserver writes with. */
 #include "etcd_server_fixture.h"
 
+#include "actor_sim.h"
 #include "serve_txn.h"
 #include "vdtest.h"
 
@@ -43,6 +44,66 @@ static void e450_limits_of_transactions(void **state)
 	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_EMPTY_KEY);
 	ops[1].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST__NOT_SET;
 	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_KEY_NOT_FOUND);
+}
+
+/* Whether the call was answered before any actor ran: by the transport's own thread, which is a loop. */
+static bool is_answered_at_once(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
+{
+	struct etcd_server_call call;
+	bool			at_once;
+
+	etcd_server_call_post(&call, fixture, method, request);
+	at_once = call.is_finished;
+	(void) vdi_sim_run_until_idle(fixture->env);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	etcd_server_call_end(&call);
+	return at_once;
+}
+
+static void reads_without_a_bound_are_a_workers(void **state)
+{
+	struct etcd_server_fixture	    *fixture = *state;
+	Etcdserverpb__TxnRequest	     txn = ETCDSERVERPB__TXN_REQUEST__INIT, inner = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__RangeRequest	     range = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp		     op = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp		    *list[100], *nested_list[] = { &nested };
+	Etcdserverpb__Compare		     compare = ETCDSERVERPB__COMPARE__INIT, *compares[100];
+	Etcdserverpb__LeaseTimeToLiveRequest ttl = ETCDSERVERPB__LEASE_TIME_TO_LIVE_REQUEST__INIT;
+	Etcdserverpb__LeaseLeasesRequest     leases = ETCDSERVERPB__LEASE_LEASES_REQUEST__INIT;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(list); i++) {
+		list[i] = &op;
+		compares[i] = &compare;
+	}
+	range.key = compare.key = etcd_bytes("k");
+	op.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	op.request_range = &range;
+	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
+	txn.success = txn.failure = list;
+	txn.compare = compares;
+	txn.n_success = txn.n_failure = txn.n_compare = 1;
+	assert_true(is_answered_at_once(fixture, "/etcdserverpb.KV/Txn", &txn.base));
+	compare.range_end = etcd_bytes("l");
+	assert_false(is_answered_at_once(fixture, "/etcdserverpb.KV/Txn", &txn.base));
+	compare.range_end = etcd_bytes("");
+	range.range_end = etcd_bytes("l");
+	assert_false(is_answered_at_once(fixture, "/etcdserverpb.KV/Txn", &txn.base));
+	nested.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_TXN;
+	nested.request_txn = &txn;
+	inner.failure = nested_list;
+	inner.n_failure = 1;
+	assert_false(is_answered_at_once(fixture, "/etcdserverpb.KV/Txn", &inner.base));
+	range.range_end = etcd_bytes("");
+	assert_true(is_answered_at_once(fixture, "/etcdserverpb.KV/Txn", &inner.base));
+	txn.n_success = txn.n_failure = txn.n_compare = VDI_ARRAY_SIZE(list);
+	assert_false(is_answered_at_once(fixture, "/etcdserverpb.KV/Txn", &txn.base));
+	etcd_server_grant(fixture, 7, 300, 300);
+	ttl.id = 7;
+	assert_true(is_answered_at_once(fixture, "/etcdserverpb.Lease/LeaseTimeToLive", &ttl.base));
+	ttl.keys = true;
+	assert_false(is_answered_at_once(fixture, "/etcdserverpb.Lease/LeaseTimeToLive", &ttl.base));
+	assert_false(is_answered_at_once(fixture, "/etcdserverpb.Lease/LeaseLeases", &leases.base));
 }
 
 /* 5000 levels in 34 KB would overflow protobuf-c's stack. */
@@ -303,6 +364,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		CASE(e450_limits_of_transactions),
+		CASE(reads_without_a_bound_are_a_workers),
 		CASE(e450_deep_nesting_is_refused),
 		CASE(e452_field_of_another_target_counts_as_zero),
 		CASE(e122_headers_of_the_parts),
