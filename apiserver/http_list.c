@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "cache_list.h"
 #include "continue_token.h"
 #include "protobuf.h"
 #include "stored_version.h"
@@ -548,31 +549,100 @@ static void listed(struct vdi_request *request)
 	vdi_http_connection_stream(request->connection, &list->stream);
 }
 
-void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_request *request))
+/* ---- Finding the objects ---- */
+
+/* False: it was answered. */
+static bool read_options(struct vdi_request *request, struct vd_list_options *options)
 {
-	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-	struct vdi_params     *params = &request->params;
-	struct vd_error	       error = { 0 };
-	vd_status	       status;
+	struct vdi_params *params = &request->params;
 
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
-	    !vdi_params_revision(params->resource_version, &options.revision, &request->status) ||
-	    !vdi_params_int(params->limit, &options.limit, &request->status)) {
+	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
+	    !vdi_params_int(params->limit, &options->limit, &request->status)) {
 		vdi_request_fail(request, &request->status);
+		return false;
+	}
+	options->namespace_name = request->route.namespace_name;
+	options->label_selector = params->label_selector;
+	options->field_selector = params->field_selector;
+	options->shard_selector = params->shard_selector;
+	options->limit = VDI_MAX(options->limit, 0);
+	options->continue_token = params->continue_token;
+	options->match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact"))	      ? VD_MATCH_EXACT
+			 : vd_bytes_equal(params->resource_version_match, vd_bytes_of("NotOlderThan")) ? VD_MATCH_NOT_OLDER_THAN
+													: VD_MATCH_UNSET;
+	return true;
+}
+
+static void run_gather(struct vdi_work *work)
+{
+	struct vdi_request *request = VDI_CONTAINER_OF(work, struct vdi_request, list_work);
+	struct vd_error	    error = { 0 };
+	struct vd_list	   *list = request->list;
+	vd_status	    status = vdi_list_gather(list, &error);
+
+	if (status != VD_OK)
+		list = vd_list_free(list);
+	vdi_request_got_list(request, status, list, status == VD_OK ? NULL : &error);
+}
+
+/* Goes on with resume when what run started has called vdi_request_got_list. */
+static void search(struct vdi_request *request, void (*run)(struct vdi_work *work), void (*resume)(struct vdi_request *request))
+{
+	struct vd_list *list = request->list;
+
+	request->list = NULL;
+	vdi_request_await(request, resume);
+	request->list = list;
+	request->list_work.run = run;
+	if (vdi_work_queue_post(&request->server->searches, &request->list_work) == VD_OK) {
+		vdi_request_awaited(request, VD_OK, NULL);
 		return;
 	}
-	options.namespace_name = request->route.namespace_name;
-	options.label_selector = params->label_selector;
-	options.field_selector = params->field_selector;
-	options.shard_selector = params->shard_selector;
-	options.limit = VDI_MAX(options.limit, 0);
-	options.continue_token = params->continue_token;
-	options.match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact"))	     ? VD_MATCH_EXACT
-			: vd_bytes_equal(params->resource_version_match, vd_bytes_of("NotOlderThan")) ? VD_MATCH_NOT_OLDER_THAN
-												       : VD_MATCH_UNSET;
-	vdi_request_await(request, resume);
-	status = vd_cacher_list(request->resource->cacher, &options, vdi_request_got_list, request, &error);
+	request->waiting = 0;
+	request->resume = NULL;
+	vdi_request_drop_result(request);
+	vdi_request_fail_too_many(request);
+}
+
+static void found(struct vdi_request *request)
+{
+	if (request->result == VD_OK && vdi_list_is_long(request->list))
+		search(request, run_gather, request->list_resume);
+	else
+		request->list_resume(request);
+}
+
+/* Of a list that may come from the store, which finds and decodes each object on the thread that asks. */
+static void run_list(struct vdi_work *work)
+{
+	struct vdi_request    *request = VDI_CONTAINER_OF(work, struct vdi_request, list_work);
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_error	       error = { 0 };
+	vd_status	       status;
+
+	(void) read_options(request, &options); /* they were good before */
+	status = vdi_cacher_list_pending(request->resource->cacher, &options, vdi_request_got_list, request, &error);
+	if (status != VD_OK)
+		vdi_request_got_list(request, status, NULL, &error);
+}
+
+void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_request *request))
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_error	       error = { 0 };
+	vd_status	       status;
+
+	if (!read_options(request, &options))
+		return;
+	request->list_resume = resume;
+	if (options.match == VD_MATCH_EXACT || options.continue_token.size) {
+		search(request, run_list, found);
+		return;
+	}
+	vdi_request_await(request, found);
+	status = vdi_cacher_list_pending(request->resource->cacher, &options, vdi_request_got_list, request, &error);
 	vdi_request_awaited(request, status, &error);
 }
 

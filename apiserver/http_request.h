@@ -14,6 +14,7 @@
 #include "http_server.h"
 #include "http_status.h"
 #include "table.h"
+#include "work_queue.h"
 
 struct vdi_debug;
 struct vdi_write;
@@ -35,6 +36,8 @@ struct vdi_request {
 	size_t			    body_capacity;
 	struct vdi_http_status	    status; /* room for what goes wrong */
 	struct vdi_write	   *write;  /* of writes */
+	struct vdi_work		    list_work; /* a list that is searched by a worker */
+	void (*list_resume)(struct vdi_request *request);
 	struct vdi_debug	   *debug;  /* of the dump */
 	vd_mono			    started;
 	struct vdi_metric	   *inflight; /* to be lowered at the end */

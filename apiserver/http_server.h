@@ -135,6 +135,7 @@ struct vd_server {
 	struct vdi_garbage_collector	*garbage_collector; /* the same */
 	struct vdi_controller_metrics	*controller_metrics;
 	struct vdi_work_queue		 work; /* what would hold a loop for too long */
+	struct vdi_work_queue		 searches; /* lists that would: nobody's writes wait for other people's selectors */
 	struct vdi_namespace_controller *namespace_controller; /* from the start on; NULL: there is none */
 	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
 	vd_dur			 kind_patience; /* VDI_KIND_PATIENCE */

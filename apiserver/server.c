@@ -274,7 +274,8 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 	status = vdi_http_metrics_new(server, loop_count_of(server), &server->metrics);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "metrics: %s", vd_status_sentence(status));
-	if ((status = vdi_work_queue_init(&server->work, server->env)) != VD_OK)
+	if ((status = vdi_work_queue_init(&server->work, server->env, "long_work")) != VD_OK ||
+	    (status = vdi_work_queue_init(&server->searches, server->env, "list_search")) != VD_OK)
 		return vd_error_set(reterr, status, "worker threads: %s", vd_status_sentence(status));
 	VDI_TRY(vdi_kinds_start(server, reterr));
 	if ((status = vd_actor_new(server->env, &pulse, &server->pulse)) != VD_OK)
@@ -562,6 +563,7 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	server->garbage_collector = vdi_garbage_collector_free(server->garbage_collector);
 	server->namespace_controller = vdi_namespace_controller_free(server->namespace_controller);
 	vdi_kinds_stop(server);
+	vdi_work_queue_fini(&server->searches);
 	vdi_work_queue_fini(&server->work);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_fini(&server->loops[i]);

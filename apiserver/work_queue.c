@@ -23,12 +23,12 @@ static void run(void *arg)
 	vdi_alloc_trim(); /* trees take forty times their text */
 }
 
-vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env)
+vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env, const char *name)
 {
 	struct vdi_queue_options queue = {
-		.name = "long_work", .when_full = "the request is answered 429", .capacity = VDI_WORK_COUNT_MAX, .item_size = sizeof(struct vdi_work *)
+		.name = name, .when_full = "the request is answered 429", .capacity = VDI_WORK_COUNT_MAX, .item_size = sizeof(struct vdi_work *)
 	};
-	struct vd_actor_options worker = { .name = "long_work", .run = run, .arg = work, .blocking = true };
+	struct vd_actor_options worker = { .name = name, .run = run, .arg = work, .blocking = true };
 
 	VDI_TRY(vdi_queue_shared_init(&work->queue, &queue, vdi_env_metrics(env)));
 	work->env = env;

@@ -1,8 +1,10 @@
 /* How: without a limit nothing is gathered, vd_list_next walks. With a limit the page is gathered at once, because its token names the last object and must be
- * known from the beginning (R-475, R-476). */
+ * known from the beginning (R-475, R-476). A receiver with an event loop has long searches made elsewhere, by vdi_list_gather. */
 #include "cache_list.h"
 
 #include "continue_token.h"
+
+#define LONG_COMPARISONS 16384
 
 struct vd_list *vd_list_free(struct vd_list *list)
 {
@@ -18,6 +20,7 @@ struct vd_list *vd_list_free(struct vd_list *list)
 	vdi_predicate_unref(list->predicate);
 	vdi_predicate_unref(list->sharded);
 	vdi_free(list->continue_token);
+	vdi_free(list->prefix);
 	vdi_free(list);
 	return NULL;
 }
@@ -41,15 +44,17 @@ vd_status vdi_list_append(struct vd_list *list, struct vd_object *object)
 	return VD_OK;
 }
 
+/* limit 0: none. */
 static vd_status gather(struct vd_list *list, const struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix, struct vd_error *reterr)
 {
 	struct vdi_btree_cursor *cursor = &list->candidates.cursor;
+	size_t			 most = limit ? (size_t) limit : SIZE_MAX;
 	struct vd_object	*object;
 
-	while (list->object_count < (size_t) limit && (object = vdi_btree_cursor_range_next(cursor)))
-		if (vdi_predicate_matches(predicate, object))
-			VDI_TRY(push(list, object));
-	if (list->object_count < (size_t) limit || cursor->remaining == 0)
+	while (list->object_count < most && (object = vdi_btree_cursor_range_next(cursor)))
+		if (vdi_predicate_matches(predicate, object) && push(list, object) != VD_OK)
+			return vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
+	if (list->object_count < most || cursor->remaining == 0)
 		return VD_OK;
 	if (vdi_predicate_takes_all_of_scope(predicate))
 		list->remaining = list->candidate_count - limit;
@@ -58,7 +63,7 @@ static vd_status gather(struct vd_list *list, const struct vdi_predicate *predic
 }
 
 vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix, vd_rev revision,
-		       struct vd_list **ret_list, struct vd_error *reterr)
+		       bool may_be_pending, struct vd_list **ret_list, struct vd_error *reterr)
 {
 	struct vd_list *list = VDI_NEW(struct vd_list);
 	vd_status	status = VD_OK;
@@ -71,16 +76,47 @@ vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *
 	list->remaining = -1;
 	list->candidates = *candidates;
 	list->candidate_count = (int64_t) candidates->count;
-	if (limit > 0)
+	list->limit = limit;
+	list->predicate = vdi_predicate_ref(predicate);
+	if (limit > 0 && may_be_pending && vdi_list_is_long(list)) {
+		list->prefix = vdi_strndup(prefix.data, prefix.size);
+		list->prefix_size = prefix.size;
+		status = list->prefix ? VD_OK : vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
+	} else if (limit > 0) {
 		status = gather(list, predicate, limit, prefix, reterr);
-	else
-		list->predicate = vdi_predicate_ref(predicate);
+		list->limit = 0;
+		list->predicate = vdi_predicate_unref(list->predicate);
+	}
 	if (status != VD_OK) {
 		vd_list_free(list);
-		return status == VD_NOMEM ? vd_error_set(reterr, VD_NOMEM, "out of memory for a list") : status;
+		return status;
 	}
 	*ret_list = list;
 	return VD_OK;
+}
+
+bool vdi_list_is_long(const struct vd_list *list)
+{
+	uint64_t candidates = (uint64_t) list->candidate_count;
+
+	if (list->predicate == NULL || candidates <= 1)
+		return false;
+	/* All that it walks is wanted: it is as long as its answer, which goes out piece by piece. */
+	if (vdi_predicate_takes_all_of_scope(list->predicate))
+		return list->limit > LONG_COMPARISONS && candidates > LONG_COMPARISONS;
+	return candidates * vdi_predicate_cost(list->predicate) > LONG_COMPARISONS;
+}
+
+vd_status vdi_list_gather(struct vd_list *list, struct vd_error *reterr)
+{
+	vd_status status;
+
+	if (list->predicate == NULL)
+		return VD_OK;
+	status = gather(list, list->predicate, list->limit, (struct vd_bytes) { list->prefix, list->prefix_size }, reterr);
+	list->limit = 0;
+	list->predicate = vdi_predicate_unref(list->predicate);
+	return status;
 }
 
 struct vd_object *vd_list_next(struct vd_list *list)

@@ -28,14 +28,17 @@ void vdi_initial_free(struct vdi_initial *initial)
 	vdi_free(initial);
 }
 
-struct vd_object *vdi_initial_next(struct vdi_initial *initial)
+struct vd_object *vdi_initial_next(struct vdi_initial *initial, size_t *comparisons)
 {
+	size_t		  cost = vdi_predicate_cost(initial->predicate);
 	struct vd_object *object;
 
-	do {
-		object = vdi_btree_cursor_range_next(&initial->candidates.cursor);
-	} while (object && !vdi_predicate_matches(initial->predicate, object));
-	return object;
+	while (*comparisons && (object = vdi_btree_cursor_range_next(&initial->candidates.cursor))) {
+		*comparisons -= VDI_MIN(*comparisons, cost);
+		if (vdi_predicate_matches(initial->predicate, object))
+			return object;
+	}
+	return NULL;
 }
 
 struct vdi_pull *vdi_pull_new(void)

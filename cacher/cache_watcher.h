@@ -120,7 +120,8 @@ size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t c
 void   vdi_pull_ended(void *arg, vd_status reason);
 void   vdi_watch_start_free(struct vdi_watch_start *start);
 void vdi_initial_free(struct vdi_initial *initial);
-/* The next object that the predicate wants; lent while the snapshot is. NULL at the end. */
-struct vd_object *vdi_initial_next(struct vdi_initial *initial);
+/* The next object that the predicate wants; lent while the snapshot is. NULL at the end, or when *comparisons (vdi_predicate_cost), of which it takes what it uses, are
+ * used up: 0. */
+struct vd_object *vdi_initial_next(struct vdi_initial *initial, size_t *comparisons);
 
 #endif

@@ -211,6 +211,7 @@ struct list_call {
 	bool			is_single;
 	bool			reads_store;
 	bool			fell_back;
+	bool			may_be_pending;
 	struct vd_error		error;
 	char		       *start; /* first key of the next page from the store, or of a continued list; owned; NULL: that of the scope */
 	size_t			start_size;
@@ -439,7 +440,7 @@ static void snapshot_list(struct list_call *call)
 		vdi_lock_release(&cache->lock);
 	}
 	vdi_cacher_metrics_count_list(&call->cacher->metrics, candidates.index, candidates.count);
-	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision, &list, &call->error);
+	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision, call->may_be_pending, &list, &call->error);
 	if (status == VD_OK) {
 		list->metrics = vdi_metrics_ref(vdi_env_metrics(call->cacher->env));
 		list->returned_metric = call->cacher->metrics.list_returned;
@@ -537,7 +538,7 @@ static vd_status prepare(struct list_call *call, const struct vd_list_options *o
 	return vdi_list_plan_make(options, token_revision, !call->is_single, &call->plan, reterr);
 }
 
-vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg, struct vd_error *reterr)
+static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_options *options, bool may_be_pending, vd_list_fn done, void *arg, struct vd_error *reterr)
 {
 	struct list_call      *call;
 	struct vd_store_status store = { 0 };
@@ -559,6 +560,7 @@ vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options 
 	call->cacher = cacher;
 	call->done = done;
 	call->arg = arg;
+	call->may_be_pending = may_be_pending;
 	status = prepare(call, options, reterr);
 	if (status != VD_OK) {
 		free_call(call);
@@ -585,6 +587,16 @@ vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options 
 		list_from_cache(call);
 	}
 	return status;
+}
+
+vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg, struct vd_error *reterr)
+{
+	return start_list(cacher, options, false, done, arg, reterr);
+}
+
+vd_status vdi_cacher_list_pending(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg, struct vd_error *reterr)
+{
+	return start_list(cacher, options, true, done, arg, reterr);
 }
 
 /* ---- Blocking ---- */

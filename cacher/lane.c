@@ -12,6 +12,7 @@
 #define TAKE_MAX 64
 #define LANE_TAKES_MAX 16
 #define BUSY_TURNS_MAX 64
+#define COMPARISONS_MAX ((size_t) 16384) /* in these turns together: less than a millisecond, whatever selectors clients have */
 #define CROWD_MIN 4 /* members */
 
 vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
@@ -533,19 +534,24 @@ static void deliver_end_bookmark(struct vdi_outlet *outlet, struct vd_watcher *w
 	vdi_lane_make_busy(outlet, watcher);
 }
 
-static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher, size_t *comparisons)
 {
 	struct vdi_initial     *initial = watcher->initial;
 	struct vdi_btree_cursor before = initial->candidates.cursor;
 	struct vd_watch_event	events[TAKE_MAX];
 	struct vd_object       *object;
+	size_t			all = SIZE_MAX;
 	size_t			count = 0;
 	size_t			taken;
 
-	while (count < TAKE_MAX && (object = vdi_initial_next(initial)))
+	while (count < TAKE_MAX && (object = vdi_initial_next(initial, comparisons)))
 		events[count++] = (struct vd_watch_event) {
 			.type = VD_WATCH_ADDED, .revision = vd_object_revision(object), .object = object, .initial = true
 		};
+	if (count == 0 && *comparisons == 0) {
+		vdi_lane_make_busy(outlet, watcher);
+		return;
+	}
 	if (count == 0) {
 		deliver_end_bookmark(outlet, watcher);
 		return;
@@ -556,7 +562,7 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 		watcher->is_stuck = true;
 		initial->candidates.cursor = before;
 		for (size_t i = 0; i < taken; i++)
-			(void) vdi_initial_next(initial);
+			(void) vdi_initial_next(initial, &all);
 	} else {
 		vdi_lane_make_busy(outlet, watcher);
 	}
@@ -592,7 +598,7 @@ static bool is_early(struct vd_watcher *watcher)
 	return watcher->from_revision != 0;
 }
 
-static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher, size_t *comparisons)
 {
 	struct vdi_lane	     *lane = watcher->lane;
 	struct vdi_match      matches[TAKE_MAX];
@@ -601,6 +607,9 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 	size_t		      taken;
 
 	advance_clean_lane(outlet, lane, watcher->position);
+	/* Both states of each event, if the group's ring does not have them. */
+	*comparisons -= VDI_MIN(*comparisons, (size_t) VDI_MIN(lane->position - VDI_MIN(watcher->position, lane->position), (uint64_t) TAKE_MAX) * 2 *
+						      vdi_predicate_cost(vdi_watch_group_predicate(lane->group)));
 	if (watcher->position < lane->position &&
 	    vdi_watch_group_take(lane->group, &outlet->cacher->watch_cache, &watcher->position, lane->position, matches, TAKE_MAX, &count) != VD_OK) {
 		expire_watcher(outlet, watcher);
@@ -635,7 +644,9 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 
 void vdi_lane_serve_busy(struct vdi_outlet *outlet)
 {
-	for (unsigned turns = 0; turns < BUSY_TURNS_MAX; turns++) {
+	size_t comparisons = COMPARISONS_MAX;
+
+	for (unsigned turns = 0; turns < BUSY_TURNS_MAX && comparisons; turns++) {
 		struct vd_watcher *watcher = pop_busy(outlet);
 
 		if (watcher == NULL)
@@ -647,9 +658,9 @@ void vdi_lane_serve_busy(struct vdi_outlet *outlet)
 		else if (watcher->error_due)
 			deliver_error(outlet, watcher);
 		else if (watcher->initial)
-			serve_initial(outlet, watcher);
+			serve_initial(outlet, watcher, &comparisons);
 		else
-			serve_catch_up(outlet, watcher);
+			serve_catch_up(outlet, watcher, &comparisons);
 	}
 }
 

@@ -210,10 +210,15 @@ static bool fields_match(const struct vdi_field_selector *fields, const struct v
 	return true;
 }
 
+/* So few requirements are looked up one by one. */
+#define FEW_REQUIREMENTS 4
+
 static bool labels_match(const struct vdi_label_selector *labels, const struct vd_object *object)
 {
 	size_t count = vdi_label_selector_count(labels);
 
+	if (count > FEW_REQUIREMENTS)
+		return vdi_label_selector_matches_object(labels, object);
 	for (size_t i = 0; i < count; i++) {
 		struct vd_bytes value;
 		bool		present = vd_object_label_get(object, vdi_label_selector_key(labels, i), &value);
@@ -222,6 +227,13 @@ static bool labels_match(const struct vdi_label_selector *labels, const struct v
 			return false;
 	}
 	return true;
+}
+
+size_t vdi_predicate_cost(const struct vdi_predicate *predicate)
+{
+	/* A label selector costs by the object's labels, which are few in nearly all objects. */
+	return 1 + VDI_MIN(vdi_label_selector_count(vdi_predicate_labels(predicate)), (size_t) 64) +
+	       vdi_field_selector_count(vdi_predicate_fields(predicate)) + 2 * (size_t) predicate->has_shards;
 }
 
 bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object)

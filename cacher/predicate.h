@@ -58,6 +58,8 @@ VDI_MUST_USE vd_status vdi_predicate_check(const struct vd_codec *codec, struct 
 struct vdi_predicate *vdi_predicate_ref(struct vdi_predicate *predicate);
 struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate);
 
+/* What one match costs at most, in comparisons: for those that bound how many they make in a row. */
+size_t vdi_predicate_cost(const struct vdi_predicate *predicate);
 /* Scope, shard and selectors. */
 bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object);
 /* Empty: all. */

@@ -48,6 +48,7 @@ struct vdi_label_selector {
 	uint32_t	   text_size;
 	uint16_t	   requirement_count;
 	uint16_t	   value_count; /* of all requirements */
+	uint32_t	   needed_count; /* requirements that an object without their label does not fulfil */
 	struct requirement requirements[];
 };
 
@@ -551,12 +552,13 @@ static vd_status selector_write(const struct parser *parser, struct vdi_label_se
 
 	if (selector == NULL)
 		return VD_NOMEM;
-	*selector = (struct vdi_label_selector) { (uint32_t) text_size, (uint16_t) parser->requirement_count, (uint16_t) parser->value_count };
+	*selector = (struct vdi_label_selector) { (uint32_t) text_size, (uint16_t) parser->requirement_count, (uint16_t) parser->value_count, 0 };
 	at = text_of(selector);
 	for (size_t i = 0; i < parser->requirement_count; i++) {
 		if (i)
 			put(&at, ",", 1);
 		requirement_write(parser, &parser->requirements[i], selector, &selector->requirements[i], &at);
+		selector->needed_count += !vdi_label_selector_takes(selector, i, NULL);
 	}
 	VDI_CHECK(at == text_of(selector) + text_size);
 	*ret_selector = selector;
@@ -658,19 +660,57 @@ bool vdi_label_selector_takes(const struct vdi_label_selector *selector, size_t 
 	VDI_UNREACHABLE("label operator");
 }
 
+/* Of the first requirement on this key; requirement_count: there is none. */
+static size_t find_key(const struct vdi_label_selector *selector, struct vd_bytes key)
+{
+	size_t low = 0, high = selector->requirement_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (vd_bytes_compare(vdi_label_selector_key(selector, middle), key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < selector->requirement_count && vd_bytes_equal(vdi_label_selector_key(selector, low), key) ? low : selector->requirement_count;
+}
+
+static struct vd_pair label_of(const struct vd_object *object, const struct vd_pair *labels, size_t index)
+{
+	return object ? vd_object_label(object, index) : labels[index];
+}
+
+/* object NULL: labels. Looks at the requirements of the labels that are there, and counts those that none of them can fulfil. */
+static bool matches(const struct vdi_label_selector *selector, const struct vd_object *object, const struct vd_pair *labels, size_t label_count)
+{
+	unsigned char seen[VDI_SELECTOR_REQUIREMENTS_MAX / 8 + 1] = { 0 };
+	size_t	      needed = selector->needed_count;
+
+	for (size_t k = 0; k < label_count; k++) {
+		struct vd_pair label = label_of(object, labels, k);
+		size_t	       i = find_key(selector, label.key);
+
+		if (i == selector->requirement_count || (seen[i / 8] & 1u << i % 8))
+			continue;
+		seen[i / 8] |= (unsigned char) (1u << i % 8);
+		for (; i < selector->requirement_count && vd_bytes_equal(vdi_label_selector_key(selector, i), label.key); i++) {
+			if (!vdi_label_selector_takes(selector, i, &label.value))
+				return false;
+			needed -= !vdi_label_selector_takes(selector, i, NULL);
+		}
+	}
+	return needed == 0;
+}
+
 bool vdi_label_selector_matches(const struct vdi_label_selector *selector, const struct vd_pair *labels, size_t label_count)
 {
-	for (size_t i = 0; selector && i < selector->requirement_count; i++) {
-		struct vd_bytes	       key = vdi_label_selector_key(selector, i);
-		const struct vd_bytes *value = NULL;
+	return selector == NULL || matches(selector, NULL, labels, label_count);
+}
 
-		for (size_t k = 0; k < label_count && value == NULL; k++)
-			if (vd_bytes_equal(labels[k].key, key))
-				value = &labels[k].value;
-		if (!vdi_label_selector_takes(selector, i, value))
-			return false;
-	}
-	return true;
+bool vdi_label_selector_matches_object(const struct vdi_label_selector *selector, const struct vd_object *object)
+{
+	return selector == NULL || matches(selector, object, NULL, vd_object_label_count(object));
 }
 
 bool vdi_label_selector_empty(const struct vdi_label_selector *selector)

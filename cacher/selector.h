@@ -28,8 +28,11 @@ struct vdi_label_selector *vdi_label_selector_free(struct vdi_label_selector *se
 /* Of the block: so many bytes elsewhere, where an uint32_t may lie, are the same selector. */
 size_t vdi_label_selector_size(const struct vdi_label_selector *selector);
 
-/* Whether an object with these labels is selected. NULL selects everything. */
+/* Whether an object with these labels is selected (R-691). NULL selects everything. The cost grows with the number of labels, and with the logarithm of the
+ * number of requirements: a client chooses both. Of a label that is there twice the first one counts. */
 bool vdi_label_selector_matches(const struct vdi_label_selector *selector, const struct vd_pair *labels, size_t label_count);
+/* The same of an object's labels. */
+bool vdi_label_selector_matches_object(const struct vdi_label_selector *selector, const struct vd_object *object);
 /* Selects everything. NULL does. */
 bool vdi_label_selector_empty(const struct vdi_label_selector *selector);
 /* The one value that a label must have (R-694): the first requirement on key is `=`, `==`, or `in` with one value. *ret_value is good while the

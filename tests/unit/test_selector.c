@@ -1,6 +1,7 @@
 /* Unit tests of cacher/selector.c and cacher/label_name.c. Rows marked "upstream" are those of pkg/labels/selector_test.go. */
 #include "vdtest.h"
 
+#include "rand.h"
 #include "selector.h"
 
 static struct vdi_label_selector *parse(const char *text)
@@ -372,6 +373,54 @@ static void r691_the_largest_selectors(void **state)
 	free(text);
 }
 
+/* As the rule says it: each requirement by itself, of the first label with its key. */
+static bool matches_one_by_one(const struct vdi_label_selector *selector, const struct vd_pair *labels, size_t count)
+{
+	for (size_t i = 0; i < vdi_label_selector_count(selector); i++) {
+		const struct vd_bytes *value = NULL;
+
+		for (size_t k = 0; k < count && value == NULL; k++)
+			if (vd_bytes_equal(labels[k].key, vdi_label_selector_key(selector, i)))
+				value = &labels[k].value;
+		if (!vdi_label_selector_takes(selector, i, value))
+			return false;
+	}
+	return true;
+}
+
+static void r691_matching_is_that_of_each_requirement(void **state)
+{
+	static const char *const forms[] = { "%c", "!%c", "%c=1", "%c!=1", "%c in (1,2)", "%c notin (1,2)", "%c>1", "%c<2" };
+	static const char *const keys[] = { "a", "b", "c", "d", "e" };
+	static const char *const values[] = { "0", "1", "2", "x" };
+	unsigned		 matching = 0;
+	struct vdi_rand		 rand;
+
+	(void) state;
+	vdi_rand_init(&rand, 691);
+	for (unsigned round = 0; round < 20000; round++) {
+		struct vdi_label_selector *selector = NULL;
+		struct vd_pair		   labels[8];
+		char			   text[256];
+		size_t			   size = 0, count = vdi_rand_below(&rand, VDI_ARRAY_SIZE(labels));
+
+		for (uint64_t left = 1 + vdi_rand_below(&rand, 5); left; left--) {
+			char form[32];
+
+			(void) snprintf(form, sizeof form, "%s%s", size ? "," : "", forms[vdi_rand_below(&rand, VDI_ARRAY_SIZE(forms))]);
+			size += (size_t) snprintf(text + size, sizeof text - size, form, 'a' + (int) vdi_rand_below(&rand, 5));
+		}
+		for (size_t k = 0; k < count; k++)
+			labels[k] = (struct vd_pair) { vd_bytes_of(keys[vdi_rand_below(&rand, 5)]), vd_bytes_of(values[vdi_rand_below(&rand, 4)]) };
+		assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, NULL), VD_OK);
+		if (vdi_label_selector_matches(selector, labels, count) != matches_one_by_one(selector, labels, count))
+			fail_msg("\"%s\" with %zu labels", text, count);
+		matching += vdi_label_selector_matches(selector, labels, count);
+		vdi_label_selector_free(selector);
+	}
+	assert_in_range(matching, 2000, 18000);
+}
+
 static void selectors_are_bounded(void **state)
 {
 	struct vdi_label_selector *selector = NULL;
@@ -428,6 +477,7 @@ int main(void)
 		cmocka_unit_test(r695_empty_predicate),
 		cmocka_unit_test(r691_a_copy_elsewhere_is_the_same_selector),
 		cmocka_unit_test(r691_the_largest_selectors),
+		cmocka_unit_test(r691_matching_is_that_of_each_requirement),
 		cmocka_unit_test(selectors_are_bounded),
 		cmocka_unit_test(torture_every_allocation),
 	};

@@ -36,7 +36,7 @@ static void all_that_is_posted_runs_once(void **state)
 
 	(void) state;
 	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
-	assert_status(vdi_work_queue_init(&queue, env), VD_OK);
+	assert_status(vdi_work_queue_init(&queue, env, "long_work"), VD_OK);
 	for (size_t i = 0; i < VDI_WORK_THREADS; i++)
 		vdi_wait_init(&go[i], env);
 	/* The first ones hold the threads, so the others wait in the queue; whether the threads have taken theirs by now is not known. */
