@@ -74,6 +74,38 @@ static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **
 	}
 }
 
+/* Several between two ticks, in whatever order they came: each ends when it is due, and the next one is not forgotten. */
+static void r563_deadlines_of_the_same_second(void **state)
+{
+	static const unsigned order[] = { 3, 0, 6, 2, 7, 1, 5, 4, 4 }; /* the last two at the same instant */
+	struct cacher_fixture f;
+	struct recorder	     *r = calloc(VDI_ARRAY_SIZE(order), sizeof *r);
+	vd_mono		      begin;
+
+	cacher_fixture_setup(&f, 6);
+	begin = vd_env_now(f.env);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(order); i++) {
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+		options.revision = vd_cacher_revision(f.cacher);
+		options.deadline = vd_mono_add(begin, VD_MS(900 + 100 * order[i]));
+		assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
+	}
+	cacher_fixture_settle(&f);
+	for (unsigned due = 0; due < 8; due++)
+		for (int after = 0; after < 2; after++) {
+			vdi_sim_advance(f.env, vd_mono_since(vd_mono_add(begin, VD_MS(900 + 100 * due - 1 + 2 * after)), vd_env_now(f.env)));
+			for (size_t i = 0; i < VDI_ARRAY_SIZE(order); i++)
+				assert_int_equal(r[i].ended, order[i] < due + after);
+		}
+	assert_int_equal(f.cacher->bookmarks.count, 0);
+	assert_int_equal(f.cacher->bookmarks.soon_next.ns, INT64_MAX);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(order); i++)
+		recorder_close(&f, &r[i]);
+	cacher_fixture_teardown(&f);
+	free(r);
+}
+
 /* T-124: every 60 s, each tick at most 1.25 s late; none of them early. */
 static void t124_r558_the_period(void **state)
 {
@@ -348,6 +380,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t145_r558_deadlines_are_exact_and_bookmarks_come_before_them),
+		cmocka_unit_test(r563_deadlines_of_the_same_second),
 		cmocka_unit_test(t124_r558_the_period),
 		cmocka_unit_test(t124_a_descriptor_is_readable_while_there_is_something),
 		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),
