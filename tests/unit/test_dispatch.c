@@ -290,12 +290,85 @@ static void r312_cuts_and_refusals_lose_nothing(void **state)
 		run_model(seed, &chaos, 300, 64 << 20);
 }
 
+/* The newest events of the history are the recent ones, whose frames are kept; all others are not. */
+static void assert_recent(const struct cacher_fixture *f, size_t count)
+{
+	const struct vdi_recent_events *recent = &f->cacher->recent;
+	const struct vdi_history       *history = &f->cacher->watch_cache.history;
+	int64_t				bytes = 0;
+
+	assert_int_equal(recent->count, count);
+	assert_true(history->end - history->start >= count);
+	for (uint64_t position = history->start; position < history->end; position++) {
+		struct vdi_event *event = vdi_history_at(history, position);
+		size_t		  age = (size_t) (history->end - position);
+
+		assert_int_equal(atomic_load(&event->recent), age <= count);
+		if (age > count)
+			continue;
+		assert_ptr_equal(recent->events[(recent->start + count - age) % VDI_RECENT_EVENTS], event);
+		bytes += (int64_t) event->size_bytes;
+	}
+	assert_int_equal(recent->bytes, bytes);
+	assert_true(bytes <= VDI_RECENT_BYTES);
+}
+
+static void put_large(struct cacher_fixture *f, size_t size)
+{
+	static const char head[] = "{\"metadata\":{\"name\":\"big\",\"namespace\":\"ns\"},\"x\":\"";
+	char		 *value = malloc(size);
+
+	memset(value, 'x', size);
+	memcpy(value, head, sizeof head - 1);
+	memcpy(value + size - 2, "\"}", 2);
+	assert_status(vd_store_put_wait(f->store, vd_bytes_of("/registry/pods/ns/big"), (struct vd_bytes) { value, size }, NULL, NULL), VD_OK);
+	free(value);
+	cacher_fixture_settle(f);
+}
+
+/* As many as there is room for, by number and by bytes, and for two seconds after the last. */
+static void r572_frames_are_kept_of_recent_events(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 3);
+	f.options.history_bytes = 256 << 20;
+	cacher_fixture_open(&f, NULL);
+	assert_recent(&f, 0);
+	for (unsigned i = 1; i <= 2 * VDI_RECENT_EVENTS + 5; i++) {
+		put_pod(&f, "ns", i % 2 ? "x" : "y", NULL, NULL);
+		vdi_sim_run_until_idle(f.env);
+		assert_recent(&f, VDI_MIN(i, (unsigned) VDI_RECENT_EVENTS));
+	}
+	vdi_sim_advance(f.env, VD_MS(1990));
+	assert_recent(&f, VDI_RECENT_EVENTS);
+	vdi_sim_advance(f.env, VD_MS(20));
+	assert_recent(&f, 0);
+	put_pod(&f, "ns", "x", NULL, NULL);
+	vdi_sim_advance(f.env, VD_MS(1500));
+	assert_recent(&f, 1);
+	put_pod(&f, "ns", "x", NULL, NULL);
+	vdi_sim_advance(f.env, VD_MS(1500)); /* the time begins with the last */
+	assert_recent(&f, 2);
+	vdi_sim_advance(f.env, VD_MS(600));
+	assert_recent(&f, 0);
+	for (unsigned i = 1; i <= 6; i++) {
+		put_large(&f, 5 << 20);
+		assert_recent(&f, VDI_MIN(i, 3u));
+	}
+	put_pod(&f, "ns", "x", NULL, NULL);
+	vdi_sim_run_until_idle(f.env);
+	assert_recent(&f, 4);
+	cacher_fixture_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r522_every_watcher_sees_exactly_its_part_of_the_log),
 		cmocka_unit_test(r485_a_short_history_expires_watchers_but_never_skips),
 		cmocka_unit_test(r312_cuts_and_refusals_lose_nothing),
+		cmocka_unit_test(r572_frames_are_kept_of_recent_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
