@@ -106,6 +106,38 @@ static void r563_deadlines_of_the_same_second(void **state)
 	free(r);
 }
 
+/* The last bookmark of a short watch is due in the second in which it begins, or the next: the deadline is met all the same. */
+static void r558_a_watch_of_two_seconds(void **state)
+{
+	enum { COUNT = 45 };
+	struct cacher_fixture f;
+	struct recorder	     *r = calloc(COUNT, sizeof *r);
+	vd_mono		      begin;
+
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		cacher_fixture_setup(&f, seed);
+		memset(r, 0, COUNT * sizeof *r);
+		begin = vd_env_now(f.env);
+		for (unsigned i = 0; i < COUNT; i++) {
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+			options.revision = vd_cacher_revision(f.cacher);
+			options.allow_bookmarks = true;
+			options.deadline = vd_mono_add(begin, VD_MS(2000 + 25 * i));
+			assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
+		}
+		for (unsigned due = 0; due < COUNT; due++) {
+			vdi_sim_advance(f.env, vd_mono_since(vd_mono_add(begin, VD_MS(2000 + 25 * due + 1)), vd_env_now(f.env)));
+			for (unsigned i = 0; i < COUNT; i++)
+				assert_int_equal(r[i].ended, i <= due);
+		}
+		for (unsigned i = 0; i < COUNT; i++)
+			recorder_close(&f, &r[i]);
+		cacher_fixture_teardown(&f);
+	}
+	free(r);
+}
+
 /* T-124: every 60 s, each tick at most 1.25 s late; none of them early. */
 static void t124_r558_the_period(void **state)
 {
@@ -381,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t145_r558_deadlines_are_exact_and_bookmarks_come_before_them),
 		cmocka_unit_test(r563_deadlines_of_the_same_second),
+		cmocka_unit_test(r558_a_watch_of_two_seconds),
 		cmocka_unit_test(t124_r558_the_period),
 		cmocka_unit_test(t124_a_descriptor_is_readable_while_there_is_something),
 		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),

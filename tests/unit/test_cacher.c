@@ -418,12 +418,17 @@ static void pulling_gives_the_same_events(void **state)
 	struct vd_watch_event	event;
 	struct vd_error		error;
 	vd_rev			last = 0;
+	vd_mono			before;
 
 	cacher_fixture_setup(&f, 8);
 	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled, &error), VD_OK);
 	cacher_fixture_settle(&f);
 	assert_status(vd_watcher_next(pulled, &event), VD_AGAIN);
+	before = vd_env_now(f.env);
+	assert_status(vd_watcher_wait(pulled, VD_MS(0)), VD_TIMEOUT); /* only looks */
+	assert_int_equal(vd_env_now(f.env).ns, before.ns);
 	assert_status(vd_watcher_wait(pulled, VD_MS(100)), VD_TIMEOUT);
+	assert_int_equal(vd_mono_since(vd_env_now(f.env), before).ns, VD_MS(100).ns);
 	for (unsigned i = 0; i < 100; i++)
 		put_pod(&f, "ns", "x", NULL, NULL);
 	cacher_fixture_settle(&f);

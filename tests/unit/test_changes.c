@@ -186,6 +186,19 @@ static void what_cannot_be_told(void **state)
 	first = put_pod(&f, "a", "y", NULL, NULL);
 	cacher_fixture_open(&f, NULL);
 	assert_status(vd_cacher_changes(f.cacher, &options, &changes, &error), VD_INVALID_ARGUMENT);
+	options = of("", -1, 0, false);
+	assert_status(vd_cacher_changes(f.cacher, &options, &changes, &error), VD_INVALID_ARGUMENT);
+	options = of("", 0, -1, false);
+	assert_status(vd_cacher_changes(f.cacher, &options, &changes, &error), VD_INVALID_ARGUMENT);
+	options = of("", first, first, false); /* nothing lies between */
+	memset(&error, 0, sizeof error);
+	assert_status(vd_cacher_changes(f.cacher, &options, &changes, &error), VD_OK);
+	assert_int_equal(vd_changes_count(changes), 0);
+	assert_int_equal(vd_changes_after(changes), first);
+	assert_int_equal(vd_changes_until(changes), first);
+	assert_string_equal(error.message, "");
+	vd_changes_free(changes);
+	assert_null(vd_changes_free(NULL));
 	options = of("", first - 1, 0, false);
 	assert_changes(&f, &options, "expired: too old resource version: %lld (%lld)", first - 1, first);
 	options = of("", first, first + 10, false);
@@ -195,6 +208,33 @@ static void what_cannot_be_told(void **state)
 	options.label_selector = vd_bytes_of("(");
 	assert_status(vd_cacher_changes(f.cacher, &options, &changes, &error), VD_BAD_REQUEST);
 	cacher_fixture_teardown(&f);
+}
+
+/* More than are taken out at once. */
+static void a_long_history_is_told_whole(void **state)
+{
+	for (unsigned count = 255; count <= 513; count += 129) {
+		struct cacher_fixture	  f;
+		struct vd_changes_options options = of("", 0, 0, false);
+		struct vd_changes	 *changes;
+		vd_rev			  first = 0;
+
+		cacher_fixture_setup(&f, 6);
+		for (unsigned i = 0; i < count; i++) {
+			vd_rev revision = put_pod(&f, "a", i % 2 ? "x" : "y", NULL, NULL);
+
+			first = first ? first : revision;
+		}
+		cacher_fixture_settle(&f);
+		assert_status(vd_cacher_changes(f.cacher, &options, &changes, NULL), VD_OK);
+		assert_int_equal(vd_changes_count(changes), count);
+		assert_int_equal(vd_changes_after(changes), vdi_history_floor(&f.cacher->watch_cache.history));
+		assert_int_equal(vd_changes_until(changes), first + count - 1);
+		for (unsigned i = 0; i < count; i++)
+			assert_int_equal(vd_changes_at(changes, i).revision, first + i);
+		vd_changes_free(changes);
+		cacher_fixture_teardown(&f);
+	}
 }
 
 static void torture(void **state)
@@ -228,6 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_history_of_one_object), cmocka_unit_test(the_difference_between_two_revisions),
 		cmocka_unit_test(random_differences_agree_with_lists), cmocka_unit_test(what_cannot_be_told), cmocka_unit_test(torture),
+		cmocka_unit_test(a_long_history_is_told_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

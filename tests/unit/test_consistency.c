@@ -292,6 +292,9 @@ static void r5a2_errors_change_nothing(void **state)
 	chaos_set(chaos, &down);
 	pass(&f, PERIOD * 3 / 2 + 1);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 1);
+	assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_ERROR);
+	assert_string_equal(f.cacher->consistency.difference, "the line was cut");
+	assert_int_equal(f.cacher->consistency.counts[VDI_CONSISTENCY_NONE], 0);
 	assert_true(vdi_watch_cache_has_revision(&f.cacher->watch_cache, one));
 	chaos_set(chaos, &calm);
 	pass(&f, PERIOD * 3 / 2 + 1);
@@ -301,12 +304,102 @@ static void r5a2_errors_change_nothing(void **state)
 	vdi_ready_set_pending(&f.cacher->ready, "test");
 	pass(&f, PERIOD * 3 / 2 + 1);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 2);
+	assert_int_equal(f.cacher->consistency.verdict_revision, 0); /* nothing was compared */
+	assert_int_equal(f.cacher->consistency.verdict_digest, 0);
+	assert_false(f.cacher->consistency.is_running);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	chaos_store_free(chaos);
 	cacher_fixture_teardown(&f);
 }
 
 static const struct vd_store_ops *honest;
+
+static struct asked {
+	char	key[64];
+	vd_rev	revision;
+	int64_t limit;
+	bool	ends;
+} asked[8];
+static unsigned asked_count;
+
+static vd_status note_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	struct asked *ask = &asked[asked_count % VDI_ARRAY_SIZE(asked)];
+
+	snprintf(ask->key, sizeof ask->key, "%.*s", (int) request->key.size, (const char *) request->key.data);
+	ask->revision = request->revision;
+	ask->limit = request->limit;
+	ask->ends = vd_bytes_equal(request->range_end, vd_bytes_of("/registry/pods0"));
+	asked_count += request->range_end.size && !request->count_only; /* others count the objects */
+	return honest->range(store, request, done, arg);
+}
+
+/* One page after the other, each from behind the last key of the one before, all at the revision of the cache; and again from the start at the next check. */
+static void r5a1_the_pages_that_are_asked_for(void **state)
+{
+	struct cacher_fixture f;
+	struct vd_store_ops   spy;
+	vd_rev		      last = 0;
+	char		      name[16];
+
+	cacher_fixture_setup(&f, 9);
+	for (unsigned i = 0; i < VDI_CONSISTENCY_PAGE + 1; i++) {
+		snprintf(name, sizeof name, "p%06u", i);
+		last = put_pod(&f, "a", name, NULL, NULL);
+	}
+	cacher_fixture_settle(&f);
+	honest = f.store->ops;
+	spy = *honest;
+	spy.range = note_range;
+	f.store->ops = &spy;
+	for (unsigned check = 1; check <= 2; check++) {
+		asked_count = 0;
+		while (count_of(&f, VDI_CONSISTENCY_SUCCESS) < check)
+			pass(&f, 1);
+		assert_int_equal(asked_count, 2);
+		assert_string_equal(asked[0].key, "/registry/pods/");
+		snprintf(name, sizeof name, "p%06u", VDI_CONSISTENCY_PAGE - 1);
+		assert_string_equal(asked[1].key + strlen("/registry/pods/a/"), name);
+		for (unsigned i = 0; i < 2; i++) {
+			assert_int_equal(asked[i].revision, last);
+			assert_int_equal(asked[i].limit, VDI_CONSISTENCY_PAGE);
+			assert_true(asked[i].ends);
+		}
+	}
+	f.store->ops = honest;
+	cacher_fixture_teardown(&f);
+}
+
+/* Of many differences the first is named; they are gone from the next verdict when they are gone. */
+static void r5a2_the_first_difference_is_named(void **state)
+{
+	struct cacher_fixture f;
+	struct vd_object     *x, *y;
+
+	cacher_fixture_setup(&f, 10);
+	put_pod(&f, "a", "w", NULL, NULL);
+	put_pod(&f, "a", "x", NULL, NULL);
+	put_pod(&f, "a", "y", NULL, NULL);
+	cacher_fixture_settle(&f);
+	x = vd_object_ref(cached(&f, "/registry/pods/a/x"));
+	y = vd_object_ref(cached(&f, "/registry/pods/a/y"));
+	corrupt(&f, x, NULL);
+	corrupt(&f, y, NULL);
+	while (count_of(&f, VDI_CONSISTENCY_FAILURE) < 1)
+		pass(&f, 1);
+	assert_memory_equal(f.cacher->consistency.difference, "only in storage: /registry/pods/a/x (revision 0 in the cache, ", 62);
+	assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_FAILURE);
+	corrupt(&f, NULL, x);
+	corrupt(&f, NULL, y);
+	vd_object_unref(x);
+	vd_object_unref(y);
+	while (count_of(&f, VDI_CONSISTENCY_SUCCESS) < 1)
+		pass(&f, 1);
+	assert_string_equal(f.cacher->consistency.difference, "");
+	assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_SUCCESS);
+	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
+	cacher_fixture_teardown(&f);
+}
 
 static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
 {
@@ -424,6 +517,8 @@ int main(void)
 		cmocka_unit_test(r5a2_a_relist_repairs),
 		cmocka_unit_test(r5a2_or_stops_the_program),
 		cmocka_unit_test(r5a2_errors_change_nothing),
+		cmocka_unit_test(r5a1_the_pages_that_are_asked_for),
+		cmocka_unit_test(r5a2_the_first_difference_is_named),
 		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
 		cmocka_unit_test(r5a1_what_cannot_be_decoded_is_no_difference),
 		cmocka_unit_test(r5a0_it_may_end_in_the_middle),
