@@ -444,8 +444,11 @@ static void r725_r726_stored_objects_are_counted_and_the_gauges_go(void **state)
 	f.options.resource = "deployments.apps";
 	f.options.group = "apps";
 	chaos = chaos_store_new(f.env, f.store, &calm);
-	put_pod(&f, "a", "x", NULL, NULL);
 	cacher_fixture_open(&f, chaos);
+	cacher_fixture_settle(&f);
+	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", 0); /* known to be none */
+	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}", 0);
+	put_pod(&f, "a", "x", NULL, NULL);
 	put_pod(&f, "a", "y", NULL, NULL);
 	vdi_sim_advance(f.env, VD_SECONDS(133)); /* at the start, then after [1, 2.2) minutes */
 	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", 2);

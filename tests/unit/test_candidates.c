@@ -219,6 +219,43 @@ static void r443_labels_and_fields_are_indexed_when_lists_ask(void **state)
 	vd_env_free(env);
 }
 
+/* A thousand objects are scanned as fast as an index is found; of one more there is an index for who asks twice. */
+static void r443_few_objects_are_never_indexed(void **state)
+{
+	for (unsigned count = 1000; count <= 1001; count++) {
+		struct vdi_watch_cache cache;
+		struct vd_codec	      *pods = pod_codec_new();
+		struct vd_env	      *env;
+		uint64_t	       found;
+		size_t		       index;
+
+		assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+		assert_status(vdi_watch_cache_init(&cache, env, 1 << 20, VD_SECONDS(75), 1, NULL), VD_OK);
+		vdi_object_store_on_demand(&cache.store);
+		for (unsigned i = 0; i < count; i++) {
+			char		  name[8];
+			struct vd_object *object, *old;
+
+			snprintf(name, sizeof name, "p%04u", i);
+			object = pod_new(pods, "ns", name, i % 2 ? "a" : "b", i % 2 ? "n" : "m", i + 1);
+			assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old), VD_OK);
+			vd_object_unref(object);
+		}
+		for (unsigned asked = 1; asked <= 4; asked++) {
+			bool	 is_indexed = count > 1000 && asked > 1;
+			uint64_t some = count / 2;
+
+			assert_int_equal(look(&cache, pods, "", "spec.nodeName=n", &found, &index), is_indexed ? some : count);
+			assert_int_equal(found, some);
+			assert_int_equal(look(&cache, pods, "app=a", "", &found, &index), is_indexed ? some : count);
+			assert_int_equal(found, some);
+		}
+		vdi_watch_cache_fini(&cache);
+		vd_codec_free(pods);
+		vd_env_free(env);
+	}
+}
+
 /* Not from the start, not after a list of the store, not when lost indexes are built again: each index costs each change. */
 static void nothing_is_indexed_that_nobody_asks_for(void **state)
 {
@@ -272,6 +309,7 @@ int main(void)
 		cmocka_unit_test(r525_the_key_of_a_scope),
 		cmocka_unit_test(r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken),
 		cmocka_unit_test(r443_labels_and_fields_are_indexed_when_lists_ask),
+		cmocka_unit_test(r443_few_objects_are_never_indexed),
 		cmocka_unit_test(nothing_is_indexed_that_nobody_asks_for),
 		cmocka_unit_test(r449_an_older_state_is_walked_by_its_keys),
 	};

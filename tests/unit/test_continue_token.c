@@ -79,6 +79,8 @@ static void r153_key_outside_the_prefix_is_refused(void **state)
 
 #define TOKEN(v, rv, start) "{\"v\":\"" v "\",\"rv\":" rv ",\"start\":\"" start "\"}"
 #define V1 "meta.k8s.io/v1"
+#define TEN "0123456789"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
 static void t101_r154_what_decodes(void **state)
 {
@@ -93,6 +95,8 @@ static void t101_r154_what_decodes(void **state)
 		{ TOKEN(V1, "-1", "ns/a"), "/test/ns/a", -1 },
 		{ TOKEN(V1, "1", "..."), "/test/...", 1 },
 		{ TOKEN(V1, "1", "..a/.b"), "/test/..a/.b", 1 },
+		/* null changes nothing */
+		{ "{\"v\":\"" V1 "\",\"rv\":7,\"start\":\"k\",\"V\":null,\"RV\":null,\"Start\":null}", "/test/k", 7 },
 		{ " { \"START\":\"x\", \"start\":\"k\" , \"rv\":null,\"rv\":7, \"v\":\"" V1 "\",\"other\":[] } ", "/test/k", 7 },
 	};
 
@@ -138,6 +142,9 @@ static void t101_r153_what_does_not_decode(void **state)
 		{ TOKEN(V1, "\"1\"", "key"), "continue key is not valid: rv is not an integer" },
 		{ "{\"v\":1}", "continue key is not valid: v is not a string" },
 		{ "{\"start\":{}}", "continue key is not valid: start is not a string" },
+		{ "{\"x\":99999999999999999999999}", "continue key is not valid: too big integer" }, /* the scanner lets it through */
+		{ TOKEN(HUNDRED HUNDRED "x", "1", "key"), "continue key is not valid: server does not recognize this encoded version " HUNDRED HUNDRED },
+		{ TOKEN(V1, "1", HUNDRED HUNDRED HUNDRED "/.."), "continue key is not valid: " HUNDRED HUNDRED HUNDRED },
 	};
 
 	(void) state;
@@ -182,6 +189,9 @@ static void r153_token_is_bounded(void **state)
 	assert_status(vdi_continue_token_decode((struct vd_bytes) { text, sizeof text }, prefix, &key, &size, &revision, &error),
 		      VD_BAD_REQUEST);
 	assert_non_null(strstr(error.message, "longer than"));
+	/* As long as it may be: refused for what it holds. */
+	assert_status(vdi_continue_token_decode((struct vd_bytes) { text, VDI_CONTINUE_TOKEN_SIZE_MAX }, prefix, &key, &size, &revision, &error), VD_BAD_REQUEST);
+	assert_null(strstr(error.message, "longer than"));
 }
 
 static void torture_every_allocation(void **state)

@@ -90,6 +90,34 @@ static void r471_r475_lists_and_pages(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* A field selector narrows the scope: nobody else's objects are looked at, as long as no page has to go on from there. */
+static void r525_what_a_list_looks_at(void **state)
+{
+	static const struct { int64_t limit; uint64_t looked; } rows[] = { { 0, 2 }, { 10, 5 } };
+	struct cacher_fixture f;
+	struct vd_list	     *list;
+
+	cacher_fixture_setup(&f, 3);
+	for (unsigned i = 0; i < 5; i++) {
+		char name[8];
+
+		snprintf(name, sizeof name, "p%u", i);
+		put_pod(&f, i < 2 ? "a" : "b", name, NULL, NULL);
+	}
+	cacher_fixture_settle(&f);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_list_options options = list_all();
+
+		options.field_selector = vd_bytes_of("metadata.namespace=a");
+		options.limit = rows[i].limit;
+		assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+		assert_int_equal(vd_list_candidate_count(list), rows[i].looked);
+		assert_string_equal(names_of(list), "p0 p1");
+		vd_list_free(list);
+	}
+	cacher_fixture_teardown(&f);
+}
+
 static void r472_r448_exact_revisions_are_rebuilt_from_the_history(void **state)
 {
 	struct cacher_fixture  f;
@@ -609,6 +637,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r471_r475_lists_and_pages),
+		cmocka_unit_test(r525_what_a_list_looks_at),
 		cmocka_unit_test(r472_r448_exact_revisions_are_rebuilt_from_the_history),
 		cmocka_unit_test(r124_r460_a_future_revision_waits_three_seconds),
 		cmocka_unit_test(r460_reads_of_different_future_revisions),

@@ -6,10 +6,11 @@
 static struct vdi_field_selector *parse(const char *text)
 {
 	struct vdi_field_selector *selector = NULL;
-	struct vd_error		   error;
+	struct vd_error		   error = { 0 };
 
 	if (vdi_field_selector_parse(vd_bytes_of(text), &selector, &error) != VD_OK)
 		fail_msg("%s: %s", text, error.message);
+	assert_string_equal(error.message, ""); /* nothing is said about what goes well */
 	return selector;
 }
 
@@ -55,6 +56,8 @@ static void r692_canonical_text(void **state)
 	}
 }
 
+#define FIFTY "01234567890123456789012345678901234567890123456789"
+
 static void r692_errors_are_upstreams(void **state)
 {
 	static const char *const rows[][2] = {
@@ -67,6 +70,7 @@ static void r692_errors_are_upstreams(void **state)
 		{ "a=\\x", "invalid field selector: invalid escape sequence: \\x" },
 		{ "a=\\\xc3\xa9t", "invalid field selector: invalid escape sequence: \\\xc3\xa9" },
 		{ "a=b\\", "invalid field selector: invalid escape sequence: \\" },
+		{ FIFTY FIFTY FIFTY "x", "invalid selector: '" FIFTY FIFTY FIFTY "'; can't understand '" FIFTY FIFTY FIFTY "'" },
 	};
 
 	(void) state;

@@ -413,6 +413,44 @@ static void r441_indexes_of_an_informer(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* app, as often as the name says; and one that is always too long. */
+static void by_length(void *arg, const struct vd_object *object, vd_index_emit_fn emit, void *emit_arg)
+{
+	struct vd_bytes name = vd_object_name(object);
+	char		value[VD_INDEX_VALUE_MAX + 1];
+
+	memset(value, 'v', sizeof value);
+	emit(emit_arg, (struct vd_bytes) { value, sizeof value });
+	if (*(const char *) name.data == 'a')
+		emit(emit_arg, (struct vd_bytes) { value, VD_INDEX_VALUE_MAX });
+}
+
+/* The longest is indexed; what is longer is left out, and nobody finds it. */
+static void r441_values_are_bounded(void **state)
+{
+	struct cacher_fixture	   f;
+	struct vd_informer_index   index = { "length", by_length, NULL };
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct vd_informer	  *informer;
+	char			   value[VD_INDEX_VALUE_MAX + 2];
+
+	cacher_fixture_setup(&f, 6);
+	options.indexes = &index;
+	options.index_count = 1;
+	put_pod(&f, "ns", "a", NULL, NULL);
+	put_pod(&f, "ns", "b", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_status(vd_informer_open(f.cacher, &options, &informer, NULL), VD_OK);
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+	memset(value, 'v', sizeof value);
+	value[VD_INDEX_VALUE_MAX + 1] = 0;
+	assert_string_equal(indexed(informer, "length", value), "");
+	value[VD_INDEX_VALUE_MAX] = 0;
+	assert_string_equal(indexed(informer, "length", value), " a ");
+	vd_informer_close_wait(informer);
+	cacher_fixture_teardown(&f);
+}
+
 /* More than its queue takes at once: the watch waits and nothing is lost. */
 static void a_flood_passes_in_order(void **state)
 {
@@ -725,6 +763,7 @@ int main(void)
 		cmocka_unit_test(r353_r355_resync),
 		cmocka_unit_test(r356_bookmarks_move_the_place),
 		cmocka_unit_test(r441_indexes_of_an_informer),
+		cmocka_unit_test(r441_values_are_bounded),
 		cmocka_unit_test(a_flood_passes_in_order),
 		cmocka_unit_test(closing_at_any_moment),
 		cmocka_unit_test(torture_the_picture_is_late_but_right),

@@ -71,6 +71,8 @@ static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 		assert_int_equal(feed_watches(world.feed), watches + 1);
 		assert_int_equal(world.f.cacher->reflector.relists, 0);
 		assert_int_equal(world.f.cacher->reflector.resumes, 1);
+		assert_int_equal(vdi_metric_value(world.f.cacher->metrics.resumes), 1);
+		assert_int_equal(vdi_metric_value(world.f.cacher->metrics.relists), 0);
 		assert_int_equal(generation(&world), 1);
 		snprintf(expected, sizeof expected, "+ns/x@%lld ~ns/x@%lld +ns/y@%lld", (long long) revision, (long long) revision + 1,
 			 (long long) revision + 2);
@@ -117,6 +119,74 @@ static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 		vd_list_free(list);
 		world_close(&world);
 	}
+}
+
+static const struct vd_store_ops *honest;
+static struct {
+	vd_range_fn done;
+	void	   *arg;
+} reversed;
+
+static void give_reversed(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	struct vd_range_result copy = result ? *result : (struct vd_range_result) { 0 };
+	struct vd_kv	      *kvs[16];
+
+	assert_true(copy.kv_count < VDI_ARRAY_SIZE(kvs));
+	for (size_t i = 0; i < copy.kv_count; i++)
+		kvs[i] = copy.kvs[copy.kv_count - 1 - i];
+	if (copy.kv_count) /* and one of them twice */
+		kvs[copy.kv_count++] = kvs[0];
+	copy.kvs = kvs;
+	reversed.done(reversed.arg, status, result ? &copy : NULL, error);
+}
+
+static vd_status range_reversed(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	if (request->range_end.size == 0 || request->count_only)
+		return honest->range(store, request, done, arg);
+	reversed.done = done;
+	reversed.arg = arg;
+	return honest->range(store, request, give_reversed, arg);
+}
+
+/* A store that does not keep the order, and names a key twice: the cache is whole and in order all the same. */
+static void a_list_without_order(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_store	      *feed;
+	struct vd_store_ops    liar;
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *list;
+	int64_t		       bytes = 0;
+
+	cacher_fixture_init(&f, 7);
+	feed = feed_store_new(f.env);
+	feed_load(feed, KEY("x"), vd_bytes_of(POD("x")));
+	feed_load(feed, KEY("y"), vd_bytes_of(POD("y")));
+	feed_load(feed, KEY("z"), vd_bytes_of(POD("z")));
+	honest = feed->ops;
+	liar = *honest;
+	liar.range = range_reversed;
+	feed->ops = &liar;
+	cacher_fixture_open(&f, feed);
+	feed->ops = honest;
+	assert_int_equal(vdi_metric_value(f.cacher->metrics.initialization_errors), 0);
+	options.revision = VD_REVISION_ANY;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+	for (char name = 'x'; name <= 'z'; name++) {
+		struct vd_object *object = vd_list_next(list);
+
+		assert_non_null(object);
+		assert_memory_equal(vd_object_name(object).data, &name, 1);
+		bytes += vdi_object_store_size_of(object);
+	}
+	assert_null(vd_list_next(list));
+	vd_list_free(list);
+	assert_int_equal(f.cacher->watch_cache.store.bytes, bytes);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
 }
 
 static void r512_words_say_why_it_is_not_ready(void **state)
@@ -453,6 +523,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t183_r318_a_passing_error_is_resumed_without_a_list),
 		cmocka_unit_test(t188_r313_an_expired_stream_makes_a_new_generation),
+		cmocka_unit_test(a_list_without_order),
 		cmocka_unit_test(r512_words_say_why_it_is_not_ready),
 		cmocka_unit_test(t181_r317_very_short_watches),
 		cmocka_unit_test(t184_r301_back_off_numbers),

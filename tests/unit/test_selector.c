@@ -7,10 +7,11 @@
 static struct vdi_label_selector *parse(const char *text)
 {
 	struct vdi_label_selector *selector = NULL;
-	struct vd_error		   error;
+	struct vd_error		   error = { 0 };
 
 	if (vdi_label_selector_parse(vd_bytes_of(text), &selector, &error) != VD_OK)
 		fail_msg("%s: %s", text, error.message);
+	assert_string_equal(error.message, ""); /* nothing is said about what goes well */
 	return selector;
 }
 

@@ -20,6 +20,7 @@ static struct vdi_shard_selector *parse(const char *text)
 
 	if (status != VD_OK)
 		fail_msg("%s: %s", text, error.message);
+	assert_string_equal(error.message, ""); /* nothing is said about what goes well */
 	return selector;
 }
 
