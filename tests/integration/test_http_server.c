@@ -1,4 +1,6 @@
 /* The server in this process, on a memory store, spoken to over raw sockets: CRUD, lists, watches, and clients that misbehave. */
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -373,7 +375,8 @@ static void h115_a_known_etag_is_not_sent_again(void **state)
 	struct answer second;
 
 	assert_non_null(etag);
-	assert_non_null(strstr(first.head, "Content-Type: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
+	assert_non_null(strstr(first.head, "Content-Type: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n"));
+	assert_non_null(strstr(first.head, "Vary: Accept"));
 	sprintf(header, "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\nIf-None-Match: %.18s\r\n", etag + 6);
 	second = request("GET", "/apis", header, "");
 	assert_int_equal(second.code, 304);
@@ -540,6 +543,93 @@ static void r631_errors_before_the_stream_are_answers(void **state)
 	expect("GET", CM "?watch=1&labelSelector=(", "", "", 400, "BadRequest");
 	expect("GET", CM "?watch=1&fieldSelector=x%3Dy", "", "", 400, "field label not supported: x");
 	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "invalid shard selector: unsupported function");
+}
+
+/* Upstream answers 500 with an empty reason to a watch and to a get. */
+static void w31_a_resource_version_that_is_no_number_is_a_bad_request(void **state)
+{
+	static const char *const versions[] = { "x", "-1", "1.0", "18446744073709551616" };
+	static const char *const paths[] = { CM "?watch=1&resourceVersion=%s", CM "?watch=1&resourceVersion=%s&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+					     CM "?resourceVersion=%s", CM "/x?resourceVersion=%s" };
+	char			 path[200];
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++)
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(versions); k++) {
+			(void) snprintf(path, sizeof path, paths[i], versions[k]);
+			expect("GET", path, "", "", 400, "\"reason\":\"BadRequest\"");
+		}
+}
+
+/* Versions are decimal numbers without leading zeros in one line for all kinds: a later write has the greater one, whatever was written. */
+static void h419_versions_grow_over_all_kinds(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "/api/v1/namespaces/default/configmaps", "ConfigMap" },
+		{ "/api/v1/namespaces/default/secrets", "Secret" },
+		{ "/api/v1/namespaces", "Namespace" },
+		{ "/api/v1/namespaces/default/serviceaccounts", "ServiceAccount" },
+	};
+	long long last = 0;
+
+	for (unsigned i = 0; i < 20; i++) {
+		const char *const *row = rows[i % VDI_ARRAY_SIZE(rows)];
+		char		   body[200], again[32];
+		struct answer	   answer;
+		const char	  *at;
+		long long	   version;
+
+		(void) snprintf(body, sizeof body, "{\"kind\":\"%s\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"h419-%u\"}}", row[1], i);
+		answer = request("POST", row[0], JSON, body);
+		assert_int_equal(answer.code, 201);
+		at = strstr(answer.body, "\"resourceVersion\":\"");
+		assert_non_null(at);
+		version = atoll(at + strlen("\"resourceVersion\":\""));
+		(void) snprintf(again, sizeof again, "\"resourceVersion\":\"%lld\"", version);
+		assert_memory_equal(at, again, strlen(again));
+		assert_true(version > last);
+		last = version;
+		free_answer(&answer);
+	}
+}
+
+/* The server's end of the client's connection; it is in this process. */
+static int server_end_of(const struct client *client)
+{
+	struct sockaddr_in own, peer;
+	socklen_t	   size = sizeof own;
+
+	assert_int_equal(getsockname(client->fd, (struct sockaddr *) &own, &size), 0);
+	for (int fd = 3; fd < 1024; fd++) {
+		size = sizeof peer;
+		if (getpeername(fd, (struct sockaddr *) &peer, &size) == 0 && peer.sin_family == AF_INET && peer.sin_port == own.sin_port)
+			return fd;
+	}
+	fail_msg("the server has no such connection");
+	return -1;
+}
+
+static int option_of(int fd, int level, int name)
+{
+	int	  value = 0;
+	socklen_t size = sizeof value;
+
+	assert_int_equal(getsockopt(fd, level, name, &value, &size), 0);
+	return value;
+}
+
+static void h507_small_writes_go_at_once_and_dead_peers_are_found(void **state)
+{
+	struct client client = open_client();
+	struct answer answer = request_on(&client, "GET", "/version", "", "");
+	int	      fd = server_end_of(&client);
+
+	assert_int_equal(answer.code, 200);
+	assert_true(option_of(fd, IPPROTO_TCP, TCP_NODELAY));
+	assert_true(option_of(fd, SOL_SOCKET, SO_KEEPALIVE));
+	assert_in_range(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1, 60);
+	assert_in_range(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 30000, 60000);
+	free_answer(&answer);
+	close_client(&client);
 }
 
 static void note_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
@@ -903,6 +993,9 @@ int main(void)
 		cmocka_unit_test(h347_a_scale_without_a_number_is_zero),
 		cmocka_unit_test(numbers_that_fit_neither_int64_nor_float64_are_refused),
 		cmocka_unit_test(r661_kinds_have_rules),
+		cmocka_unit_test(w31_a_resource_version_that_is_no_number_is_a_bad_request),
+		cmocka_unit_test(h419_versions_grow_over_all_kinds),
+		cmocka_unit_test(h507_small_writes_go_at_once_and_dead_peers_are_found),
 		cmocka_unit_test(only_loopback_is_served_without_authentication),
 		cmocka_unit_test(only_hosts_of_this_machine_are_served_without_authentication),
 		cmocka_unit_test(two_identities_are_none),

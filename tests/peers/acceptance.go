@@ -38,7 +38,7 @@ import (
 // a deletion, and hold what the server holds: over plain HTTP/1.1 and over TLS without HTTP/2; with WatchList served, and refused as kube-apiserver refuses
 // it; with the stream taken apart at random bytes in both directions; with 410 at the start of watches and within them; with 429 and Retry-After. Two
 // candidates elect a leader with a Lease, and the other one takes over.
-// rules: H-111, H-305, H-306, H-320, H-321, H-401, H-402, H-403, H-404, H-405, H-406, H-411, H-413, H-501, H-502
+// rules: H-305, H-306, H-320, H-321, H-401, H-402, H-403, H-404, H-405, H-406, H-411, H-413, H-501, H-502
 
 const acceptanceNamespace = "peers-acceptance"
 const acceptancePatience = 2 * time.Minute // a guard against hanging, not a measure

@@ -1,4 +1,5 @@
 /* Unit tests of storage/etcdserver/serve_hash.c: which hash is answered when. That the numbers are etcd's is in test_etcd_serve_kv.c. */
+#include "actor_sim.h"
 #include "etcd_server_fixture.h"
 
 #include "vdtest.h"
@@ -88,6 +89,63 @@ static void e471_old_hashes_are_forgotten(void **state)
 	assert_int_equal(hash_of(fixture, 4, -1), before[4]);
 }
 
+static struct etcd_server_call *post(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
+{
+	struct etcd_server_call *call = calloc(1, sizeof *call);
+
+	etcd_server_call_post(call, fixture, method, request);
+	return call;
+}
+
+/* While writes go on, a hash is that of the revision that its answer names: asked for that revision afterwards, it is the same. */
+static void e1022_a_hash_and_its_revision_belong_together(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__HashRequest   hash = ETCDSERVERPB__HASH_REQUEST__INIT;
+	Etcdserverpb__HashKVRequest hash_kv_request = ETCDSERVERPB__HASH_KVREQUEST__INIT;
+	struct etcd_server_call	   *calls[64];
+	unsigned		    revisions_seen = 0;
+	int64_t			    last = 0;
+
+	etcd_server_put(fixture, "k", "first");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(calls); i++) {
+		Etcdserverpb__PutRequest put = ETCDSERVERPB__PUT_REQUEST__INIT;
+		char			 value[16];
+
+		(void) snprintf(value, sizeof value, "%zu", i);
+		put.key = etcd_bytes("k");
+		put.value = etcd_bytes(value);
+		calls[i] = i % 3 == 0	? post(fixture, "/etcdserverpb.KV/Put", &put.base)
+			   : i % 3 == 1 ? post(fixture, "/etcdserverpb.Maintenance/Hash", &hash.base)
+					: post(fixture, "/etcdserverpb.Maintenance/HashKV", &hash_kv_request.base);
+		for (size_t step = 0; step < i % 7; step++)
+			(void) vdi_sim_step(fixture->env);
+	}
+	(void) vdi_sim_run_until_idle(fixture->env);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(calls); i++) {
+		assert_true(calls[i]->is_finished && calls[i]->code == 0);
+		if (i % 3 == 1) {
+			Etcdserverpb__HashResponse *answer =
+				etcdserverpb__hash_response__unpack(NULL, calls[i]->sizes[0], (const uint8_t *) calls[i]->messages[0]);
+
+			assert_int_equal(hash_of(fixture, answer->header->revision, -1), answer->hash);
+			revisions_seen += answer->header->revision != last;
+			last = answer->header->revision;
+			ETCD_FREE(answer);
+		} else if (i % 3 == 2) {
+			Etcdserverpb__HashKVResponse *answer =
+				etcdserverpb__hash_kvresponse__unpack(NULL, calls[i]->sizes[0], (const uint8_t *) calls[i]->messages[0]);
+
+			assert_int_equal(answer->header->revision, answer->hash_revision);
+			assert_int_equal(hash_of(fixture, answer->hash_revision, -1), answer->hash);
+			ETCD_FREE(answer);
+		}
+		etcd_server_call_end(calls[i]);
+		free(calls[i]);
+	}
+	assert_true(revisions_seen > 3); /* they did go on */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +153,7 @@ int main(void)
 		CASE(e471_a_hash_is_of_what_there_is),
 		CASE(e471_the_hash_of_before_a_compaction_stays),
 		CASE(e471_old_hashes_are_forgotten),
+		CASE(e1022_a_hash_and_its_revision_belong_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

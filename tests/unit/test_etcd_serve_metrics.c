@@ -58,7 +58,7 @@ static void hashes_are_measured(void **state)
 	expect_text(fixture, "etcd_mvcc_hash_duration_seconds_count", "0");
 }
 
-/* A client that goes away, with nobody having ended its call. */
+/* A client that goes away, with nobody having ended its call: Canceled. rules: E-319 */
 static void a_stream_counts_its_messages_and_ends_canceled(void **state)
 {
 	struct etcd_server_fixture  *fixture = *state;

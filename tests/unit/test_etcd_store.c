@@ -774,6 +774,7 @@ static void e334_a_compacted_start_is_told_with_its_revisions(void **state)
 	world_free(world);
 }
 
+/* rules: R-144 */
 static void r143_e245_progress_comes_to_who_wants_it(void **state)
 {
 	struct world		     *world = world_open(24, 1);
@@ -784,6 +785,8 @@ static void r143_e245_progress_comes_to_who_wants_it(void **state)
 	(void) state;
 	assert_status(vd_store_watch_open(world->store, &request, &always, NULL), VD_OK);
 	vdi_sim_run_until_idle(world->env);
+	assert_true(etcd_toy_watch(&world->toy, "a")->require_leader && etcd_toy_watch(&world->toy, "b")->require_leader);
+	assert_true(etcd_toy_watch(&world->toy, "c")->require_leader);
 	world->toy.revision = 10;
 	assert_status(vd_store_watch_progress(asks), VD_OK);
 	assert_string_equal(next_text(world, asks, 1), "progress 10");
@@ -805,6 +808,28 @@ static void r143_e245_progress_comes_to_who_wants_it(void **state)
 	vd_store_watch_close(asks);
 	vd_store_watch_close(does_not);
 	vd_store_watch_close(always);
+	world_free(world);
+}
+
+/* The watches of all caches lie on one stream: readers of several resources that wait at once cost one request, and its answer is for all of them. */
+static void w29_one_request_for_progress_serves_all_caches(void **state)
+{
+	struct world	      *world = world_open(43, 1);
+	unsigned	       ready = 0;
+	struct vd_store_watch *watches[5];
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(watches); i++)
+		watches[i] = watch_from(world, (const char[2]) { (char) ('a' + i), 0 }, 2, &ready);
+	world->toy.revision = 10;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(watches); i++)
+		assert_status(vd_store_watch_progress(watches[i]), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(watches); i++)
+		assert_string_equal(next_text(world, watches[i], 1), "progress 10");
+	vdi_sim_advance(world->env, VD_SECONDS(2));
+	assert_int_equal(world->toy.progress_requests, 1);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(watches); i++)
+		vd_store_watch_close(watches[i]);
 	world_free(world);
 }
 
@@ -1194,6 +1219,7 @@ int main(void)
 		cmocka_unit_test(e704_from_now_on_has_no_silent_gap),
 		cmocka_unit_test(e334_a_compacted_start_is_told_with_its_revisions),
 		cmocka_unit_test(r143_e245_progress_comes_to_who_wants_it),
+		cmocka_unit_test(w29_one_request_for_progress_serves_all_caches),
 		cmocka_unit_test(e317_a_dropped_request_for_progress_is_repeated),
 		cmocka_unit_test(e317_watches_of_the_past_have_a_stream_to_themselves),
 		cmocka_unit_test(r173_without_support_progress_is_not_asked_for),

@@ -228,6 +228,36 @@ static void e343_trimming_by_bytes_leaves_the_newest_events_whole(void **state)
 	world_close(&world);
 }
 
+/* What goes is taken out as it is: no set of what stays is made, however long the history is. */
+static void e1017_a_compaction_takes_no_memory(void **state)
+{
+	static struct vd_store_event events[64];
+	struct world		     world;
+	struct vdi_mvcc_log_chunk   *gone, *next;
+	bool			     failed;
+
+	(void) state;
+	world_open(&world, 7, 1 << 20);
+	while (world.count < 5000) {
+		size_t count = random_events(&world, "k", events);
+
+		assert_status(vdi_mvcc_log_prepare(&world.log, events, count, world.count, (vd_mono) { 0 }), VD_OK);
+		vdi_mvcc_log_commit(&world.log, world.state);
+		world.count += count;
+	}
+	(void) vdi_alloc_fail_nth(1, 1);
+	gone = vdi_mvcc_log_compact(&world.log, world.revision);
+	failed = vdi_alloc_failed();
+	(void) vdi_alloc_fail_nth(0, 0);
+	assert_false(failed);
+	assert_non_null(gone);
+	for (; gone; gone = next) {
+		next = gone->next;
+		(void) vdi_mvcc_log_chunk_unref(gone);
+	}
+	world_close(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +265,7 @@ int main(void)
 		cmocka_unit_test(e331_a_cursor_meets_every_event_from_its_revision_on),
 		cmocka_unit_test(trimming_makes_no_small_chunks),
 		cmocka_unit_test(e343_trimming_by_bytes_leaves_the_newest_events_whole),
+		cmocka_unit_test(e1017_a_compaction_takes_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

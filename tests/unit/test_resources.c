@@ -110,6 +110,136 @@ static void h110_to_h115_documents_are_valid_and_complete(void **state)
 	vdi_resources_fini(&resources);
 }
 
+static const char *document_of(const struct vdi_documents *documents, const char *path, enum vdi_form form, struct vdi_out *ret_text)
+{
+	const struct vdi_document *document = vdi_documents_find(documents, vd_bytes_of(path), form);
+
+	assert_non_null(document);
+	*ret_text = (struct vdi_out) VDI_OUT_INIT;
+	vdi_out_bytes(ret_text, vdi_out_slice(&document->body));
+	vdi_out_bytes(ret_text, (struct vd_bytes) { "", 1 });
+	return vdi_out_slice(ret_text).data;
+}
+
+static void expect_in_document(const struct vdi_documents *documents, const char *path, enum vdi_form form, const char *part)
+{
+	struct vdi_out text;
+	const char    *all = document_of(documents, path, form, &text);
+
+	if (strstr(all, part) == NULL)
+		fail_msg("%s has no %s: %s", path, part, all);
+	vdi_out_fini(&text);
+}
+
+/* Every member that clients read of a resource and of its subresources, in both forms. rules: H-113, H-114 */
+static void h112_members_of_a_resource(void **state)
+{
+	static const char	  file[] = "[" WIDGET ",\"singular\":\"widgetlet\",\"shortNames\":[\"wd\",\"wi\"],\"categories\":[\"all\"],\"namespaced\":false,"
+					   "\"statusSubresource\":true,\"scaleSubresource\":true}]";
+	static const char *const aggregated[] = {
+		"{\"metadata\":{\"name\":\"example.com\",\"creationTimestamp\":null},\"versions\":[{\"version\":\"v1\",",
+		"\"freshness\":\"Current\"",
+		"{\"resource\":\"widgets\",\"responseKind\":{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Widget\"},\"scope\":\"Cluster\","
+		"\"singularResource\":\"widgetlet\",\"verbs\":[\"create\",\"delete\",\"deletecollection\",\"get\",\"list\",\"patch\",\"update\",\"watch\"],"
+		"\"shortNames\":[\"wd\",\"wi\"],\"categories\":[\"all\"],\"subresources\":["
+		"{\"subresource\":\"scale\",\"responseKind\":{\"group\":\"autoscaling\",\"version\":\"v1\",\"kind\":\"Scale\"},\"verbs\":[\"get\",\"patch\",\"update\"]},"
+		"{\"subresource\":\"status\",\"responseKind\":{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Widget\"},"
+		"\"verbs\":[\"get\",\"patch\",\"update\"]}]}",
+	};
+	static const char *const legacy[] = {
+		"{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"example.com/v1\",\"resources\":[{\"name\":\"widgets\","
+		"\"singularName\":\"widgetlet\",\"namespaced\":false,\"kind\":\"Widget\",\"verbs\":[\"create\",",
+		"\"shortNames\":[\"wd\",\"wi\"],\"categories\":[\"all\"]}",
+		"{\"name\":\"widgets/scale\",\"singularName\":\"\",\"namespaced\":false,\"group\":\"autoscaling\",\"version\":\"v1\",\"kind\":\"Scale\",",
+		"{\"name\":\"widgets/status\",\"singularName\":\"\",\"namespaced\":false,\"kind\":\"Widget\",",
+	};
+	struct vdi_resources resources;
+	struct vdi_documents documents;
+	struct vd_error	     error;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	if (vdi_resources_load(&resources, vd_bytes_of(file), &error) != VD_OK)
+		fail_msg("%s", error.message);
+	assert_status(vdi_documents_init(&documents, &resources), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(aggregated); i++) {
+		expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2, aggregated[i]);
+		expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2BETA1, aggregated[i]);
+	}
+	expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\",");
+	expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2BETA1, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2beta1\",");
+	/* The core group has no name. */
+	expect_in_document(&documents, "/api", VDI_FORM_DISCOVERY_V2, "\"items\":[{\"metadata\":{\"creationTimestamp\":null},\"versions\":[{\"version\":\"v1\",");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(legacy); i++)
+		expect_in_document(&documents, "/apis/example.com/v1", VDI_FORM_OBJECT, legacy[i]);
+	expect_in_document(&documents, "/apis", VDI_FORM_OBJECT,
+			   "{\"name\":\"example.com\",\"versions\":[{\"groupVersion\":\"example.com/v1\",\"version\":\"v1\"}],"
+			   "\"preferredVersion\":{\"groupVersion\":\"example.com/v1\",\"version\":\"v1\"}}");
+	vdi_documents_fini(&documents);
+	vdi_resources_fini(&resources);
+}
+
+/* The entry of a group and version in the index of OpenAPI v3, with its hash. */
+static void index_entry(const char *file, const char *path, char entry[200])
+{
+	struct vdi_resources resources;
+	struct vdi_documents documents;
+	struct vdi_out	     text;
+	const char	    *at;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	if (file)
+		assert_status(vdi_resources_load(&resources, vd_bytes_of(file), NULL), VD_OK);
+	assert_status(vdi_documents_init(&documents, &resources), VD_OK);
+	at = strstr(document_of(&documents, "/openapi/v3", VDI_FORM_OBJECT, &text), path);
+	snprintf(entry, 200, "%.*s", at ? (int) strcspn(at, "}") : 0, at ? at : "");
+	vdi_out_fini(&text);
+	vdi_documents_fini(&documents);
+	vdi_resources_fini(&resources);
+}
+
+/* The index names each group and version with the hash of its document: equal content has an equal hash, also after a restart, and other content another one. */
+static void h202_the_index_has_the_hash_of_the_content(void **state)
+{
+	static const char small[] = "[" WIDGET ",\"schema\":{\"type\":\"object\"}}]";
+	static const char large[] = "[" WIDGET ",\"schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\"}}}}]";
+	char		  first[200], again[200], other[200], apps[200], apps_again[200];
+
+	index_entry(small, "\"apis/example.com/v1\"", first);
+	assert_memory_equal(first, "\"apis/example.com/v1\":{\"serverRelativeURL\":\"/openapi/v3/apis/example.com/v1?hash=", 77);
+	assert_int_equal(strlen(strstr(first, "hash=")), strlen("hash=0123456789abcdef\""));
+	index_entry(small, "\"apis/example.com/v1\"", again);
+	assert_string_equal(first, again);
+	index_entry(large, "\"apis/example.com/v1\"", other);
+	assert_string_not_equal(first, other);
+	index_entry(NULL, "\"apis/example.com/v1\"", other);
+	assert_string_equal(other, "");
+	index_entry(small, "\"apis/apps/v1\"", apps);
+	index_entry(large, "\"apis/apps/v1\"", apps_again);
+	assert_true(*apps);
+	assert_string_equal(apps, apps_again);
+}
+
+/* The small OpenAPI v2 document: each kind's PATCH with its group, version and kind, and the parameters that kubectl looks up. */
+static void h205_h206_the_small_openapi_v2_document(void **state)
+{
+	static const char *const parts[] = { "\n\0032.0", "/api/v1/namespaces/{namespace}/pods/{name}", "/api/v1/nodes/{name}", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+					     "x-kubernetes-group-version-kind", "group: \"apps\"\nkind: Deployment\nversion: v1\n", "fieldValidation", "dryRun",
+					     "fieldManager", "force" };
+	struct vdi_resources	   resources;
+	struct vdi_documents	   documents;
+	const struct vdi_document *v2;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	assert_status(vdi_documents_init(&documents, &resources), VD_OK);
+	v2 = vdi_documents_find(&documents, vd_bytes_of("/openapi/v2"), VDI_FORM_OBJECT);
+	assert_non_null(v2);
+	assert_string_equal(v2->content_type, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(parts); i++)
+		assert_non_null(memmem(vdi_out_slice(&v2->body).data, vdi_out_slice(&v2->body).size, parts[i], strlen(parts[i])));
+	vdi_documents_fini(&documents);
+	vdi_resources_fini(&resources);
+}
+
 static void r109_the_keys_lie_under_the_given_path(void **state)
 {
 	static const char *const rows[][2] = { { "/registry", "/registry/minions/" }, { "registry/", "/registry/minions/" },	{ "a/b", "/a/b/minions/" },
@@ -205,6 +335,9 @@ int main(void)
 		cmocka_unit_test(a_file_adds_and_replaces),
 		cmocka_unit_test(faults_are_named_with_their_place),
 		cmocka_unit_test(h110_to_h115_documents_are_valid_and_complete),
+		cmocka_unit_test(h112_members_of_a_resource),
+		cmocka_unit_test(h202_the_index_has_the_hash_of_the_content),
+		cmocka_unit_test(h205_h206_the_small_openapi_v2_document),
 		cmocka_unit_test(r109_the_keys_lie_under_the_given_path),
 		cmocka_unit_test(out_of_memory_undoes_everything),
 		cmocka_unit_test(versions_have_an_order),

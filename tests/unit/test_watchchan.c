@@ -661,6 +661,21 @@ static void r225_only_who_waits_for_room_is_held_up(void **state)
 	assert_int_equal(logged, 1);
 	assert_string_equal(next(&world), "ADDED p0002@4");
 	assert_int_equal(logged, 1);
+	/* Several long waits within five seconds are one line. */
+	for (int i = 0; i < 8; i++) {
+		char taken[32];
+
+		snprintf(name, sizeof name, "r%d", i);
+		put(&world, name, "x");
+		put(&world, i ? "s" : "r", "x");
+		vdi_sim_advance(world.env, VD_SECONDS(1));
+		snprintf(taken, sizeof taken, "ADDED p%04d@%d", i * 2 + 3, i * 2 + 5);
+		assert_string_equal(next(&world), taken);
+		vdi_sim_run_until_idle(world.env);
+		snprintf(taken, sizeof taken, "ADDED p%04d@%d", i * 2 + 4, i * 2 + 6);
+		assert_string_equal(next(&world), taken);
+		assert_int_equal(logged, i < 4 ? 1 : 2);
+	}
 	world_free(&world);
 }
 
