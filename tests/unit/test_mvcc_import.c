@@ -1,0 +1,134 @@
+/* Unit tests of storage/mvcc/mvcc_import.c: what an importer may hand over, and what is refused by name. Whole logs are in test_log_load.c, snapshots of etcd in
+ * test_etcd_snapshot_restore.c. */
+#include "vdtest.h"
+
+#include "actor_sim.h"
+#include "mvcc_import.h"
+
+struct step {
+	char   what; /* 'p'ut, 'd'elete, 'l'ease, 'c'ompact; 'n': the next transaction */
+	vd_rev revision; /* of a lease: its id */
+	int64_t sub; /* of a lease: its time to live */
+	const char *key;
+};
+
+struct plan {
+	const struct step *steps;
+	size_t		   count;
+};
+
+static vd_status commit(struct vdi_mvcc_import *import, struct vdi_import_change *changes, size_t *count, struct vd_error *reterr)
+{
+	vd_status status = vdi_mvcc_import_commit(import, changes, *count, reterr);
+
+	for (size_t i = 0; i < *count; i++)
+		vd_kv_unref(changes[i].kv);
+	*count = 0;
+	return status;
+}
+
+static vd_status run_plan(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	const struct plan	*plan = arg;
+	struct vdi_import_change changes[8];
+	size_t			 count = 0;
+	vd_status		 status = VD_OK;
+
+	for (size_t i = 0; i < plan->count && status == VD_OK; i++) {
+		const struct step *step = &plan->steps[i];
+
+		if (step->what != 'p' && step->what != 'd')
+			status = commit(import, changes, &count, reterr);
+		if (status != VD_OK)
+			break;
+		if (step->what == 'l') {
+			status = vdi_mvcc_import_lease(import, step->revision, step->sub, reterr);
+		} else if (step->what == 'c') {
+			status = vdi_mvcc_import_compact(import, step->revision, reterr);
+		} else if (step->what != 'n') {
+			struct vd_kv *kv;
+
+			assert_status(vd_kv_new(vd_bytes_of(step->key), vd_bytes_of("v"), &kv), VD_OK);
+			kv->mod_rev = step->revision;
+			kv->sub = (uint32_t) step->sub;
+			changes[count++] = (struct vdi_import_change) { .is_delete = step->what == 'd', .kv = kv };
+		}
+	}
+	return status == VD_OK ? commit(import, changes, &count, reterr) : status; /* what follows a refusal is never gathered */
+}
+
+static void expect(const struct step *steps, size_t count, bool is_exact, vd_rev current, const char *sentence)
+{
+	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
+	struct plan		   plan = { steps, count };
+	struct vdi_mvcc_importer   importer = { .run = run_plan, .arg = &plan, .is_exact = is_exact };
+	struct vd_env		  *env;
+	struct vd_store		  *store = NULL;
+	struct vd_store_status	   status;
+	struct vd_error		   error = { 0 };
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	if (sentence) {
+		assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_INVALID);
+		if (strstr(error.message, sentence) == NULL)
+			fail_msg("not \"%s\" but \"%s\"", sentence, error.message);
+	} else {
+		if (vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error) != VD_OK)
+			fail_msg("%s", error.message);
+		assert_status(vd_store_status_get(store, &status), VD_OK);
+		assert_int_equal(status.current, current);
+		(void) vd_store_close_wait(store);
+	}
+	vd_env_free(env);
+}
+#define EXPECT(is_exact, current, sentence, ...) expect((const struct step[]) { __VA_ARGS__ }, sizeof((const struct step[]) { __VA_ARGS__ }) / sizeof(struct step), is_exact, current, sentence)
+
+static void revisions_follow_each_other(void **state)
+{
+	(void) state;
+	EXPECT(false, 7, NULL, { 'p', 3, 0, "a" }, { 'p', 3, 0, "b" }, { 'n' }, { 'p', 7, 0, "a" });
+	EXPECT(false, 0, "revision 3 does not follow 3", { 'p', 3, 0, "a" }, { 'n' }, { 'p', 3, 0, "b" });
+	EXPECT(false, 0, "revision 2 does not follow 3", { 'p', 3, 0, "a" }, { 'n' }, { 'p', 2, 0, "b" });
+	EXPECT(false, 0, "one key twice in a transaction", { 'p', 3, 0, "a" }, { 'p', 3, 1, "a" });
+	EXPECT(false, 0, "a delete of a key that does not exist", { 'd', 3, 0, "a" });
+	EXPECT(false, 4, NULL, { 'p', 3, 0, "a" }, { 'n' }, { 'd', 4, 0, "a" });
+}
+
+/* Of another store of this kind: the places within a transaction are kept, and a key may come twice. */
+static void exact_records_stand_in_their_order(void **state)
+{
+	(void) state;
+	EXPECT(true, 3, NULL, { 'p', 3, 0, "a" }, { 'p', 3, 1, "a" });
+	EXPECT(true, 3, NULL, { 'p', 3, 2, "a" }, { 'p', 3, 5, "b" });
+	EXPECT(true, 0, "out of its order within a transaction", { 'p', 3, 1, "a" }, { 'p', 3, 1, "b" });
+	EXPECT(true, 0, "out of its order within a transaction", { 'p', 3, 1, "a" }, { 'p', 3, 0, "b" });
+}
+
+static void leases_have_an_id_and_a_time_to_live(void **state)
+{
+	(void) state;
+	EXPECT(true, 2, NULL, { 'l', 7, 10 }, { 'l', 8, 1 }, { 'p', 2, 0, "a" });
+	EXPECT(true, 0, "lease 0 cannot be imported", { 'l', 0, 10 });
+	EXPECT(true, 0, "lease 7 cannot be imported", { 'l', 7, 0 });
+	EXPECT(true, 0, "lease 7 cannot be imported", { 'l', 7, 10 }, { 'l', 7, 10 });
+}
+
+static void compaction_ends_at_the_last_revision(void **state)
+{
+	(void) state;
+	EXPECT(false, 5, NULL, { 'p', 3, 0, "a" }, { 'n' }, { 'p', 5, 0, "a" }, { 'c', 5 });
+	EXPECT(false, 0, "compaction at 6, beyond the last revision 5", { 'p', 5, 0, "a" }, { 'c', 6 });
+	EXPECT(true, 6, NULL, { 'p', 5, 0, "a" }, { 'c', 6 });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(revisions_follow_each_other),
+		cmocka_unit_test(exact_records_stand_in_their_order),
+		cmocka_unit_test(leases_have_an_id_and_a_time_to_live),
+		cmocka_unit_test(compaction_ends_at_the_last_revision),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
