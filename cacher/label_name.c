@@ -1,7 +1,4 @@
 /* What a label key and a label value may be, with the reasons upstream gives. The regular expressions are short enough to be loops. */
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "selector.h"
 
 #define NAME_FORMAT "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -16,24 +13,19 @@ struct reasons {
 	bool   any;
 };
 
-static void reason_add(struct reasons *reasons, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void reason_add(struct reasons *reasons, const char *format, ...)
+/* As much as there is room for, behind those before it. */
+static void reason_add(struct reasons *reasons, const char *reason)
 {
-	va_list arguments;
-	int	length;
+	const char *const parts[] = { reasons->any ? "; " : "", reason };
 
-	if (reasons->any && reasons->length + 2 < reasons->size) {
-		memcpy(reasons->message + reasons->length, "; ", 3);
-		reasons->length += 2;
-	}
 	reasons->any = true;
-	if (reasons->length >= reasons->size)
-		return;
-	va_start(arguments, format);
-	length = vsnprintf(reasons->message + reasons->length, reasons->size - reasons->length, format, arguments);
-	va_end(arguments);
-	if (length > 0)
-		reasons->length = VDI_MIN(reasons->length + (size_t) length, reasons->size - 1);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(parts) && reasons->size; i++) {
+		size_t length = VDI_MIN(strlen(parts[i]), reasons->size - 1 - reasons->length);
+
+		memcpy(reasons->message + reasons->length, parts[i], length);
+		reasons->length += length;
+		reasons->message[reasons->length] = 0;
+	}
 }
 
 static bool is_lower_alphanumeric(char character)
@@ -57,7 +49,7 @@ static bool name_matches(const char *name, size_t size)
 	return true;
 }
 
-/* Dot-separated labels, each ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$ */
+/* Dot-separated labels, each ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$; size is not 0. */
 static bool subdomain_matches(const char *name, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
@@ -67,7 +59,7 @@ static bool subdomain_matches(const char *name, size_t size)
 		if (name[i] == '.' ? first || last : !is_lower_alphanumeric(name[i]) && (name[i] != '-' || first || last))
 			return false;
 	}
-	return size > 0;
+	return true;
 }
 
 bool vdi_label_key_valid(struct vd_bytes key, char *message, size_t size)

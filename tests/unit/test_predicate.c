@@ -42,6 +42,41 @@ static void r525_r620_the_scope_comes_from_the_request_then_from_the_fields(void
 	}
 }
 
+/* Equal ones are found by their hash; different ones with one hash are told apart. What asks for nothing keeps nothing. */
+static void equality_is_more_than_a_hash(void **state)
+{
+	static const char *const rows[][4] = { { "", "", "", "" },	     { "a", "", "", "" },	   { "a", "x", "", "" },
+					       { "", "", "app=a", "" },	     { "", "", "app=b", "" },	   { "", "", "", "spec.nodeName=n" },
+					       { "", "", "", "spec.nodeName=m" }, { "", "x", "", "" },	   { "b", "", "", "" } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(rows); k++) {
+			struct vdi_predicate *a = make(rows[i][0], rows[i][1], rows[i][2], rows[i][3], true, false);
+			struct vdi_predicate *b = make(rows[k][0], rows[k][1], rows[k][2], rows[k][3], true, false);
+
+			assert_int_equal(a->hash == b->hash, i == k);
+			assert_int_equal(vdi_predicate_equal(a, b), i == k);
+			b->hash = a->hash;
+			assert_int_equal(vdi_predicate_equal(a, b), i == k);
+			b->hash = a->hash + 1;
+			assert_false(vdi_predicate_equal(a, b));
+			assert_int_equal(a->has_labels, rows[i][2][0] != 0);
+			assert_int_equal(a->fields_at != 0, rows[i][3][0] != 0);
+			vdi_predicate_unref(a);
+			vdi_predicate_unref(b);
+		}
+}
+
+static void nothing_is_said_about_what_goes_well(void **state)
+{
+	struct vd_error error = { 0 };
+
+	assert_status(vdi_predicate_check(codec, vd_bytes_of("app=a"), vd_bytes_of("spec.nodeName=n"), &error), VD_OK);
+	assert_string_equal(error.message, "");
+	assert_status(vdi_predicate_check(codec, (struct vd_bytes) { NULL, 3 }, VD_BYTES_NONE, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_predicate_check(codec, VD_BYTES_NONE, (struct vd_bytes) { NULL, 3 }, &error), VD_INVALID_ARGUMENT);
+}
+
 static void t142_r552_every_combination_of_before_and_after(void **state)
 {
 	struct vdi_predicate *p = make("", "", "app=web", "spec.nodeName=n1", true, false);
@@ -179,6 +214,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r525_r620_the_scope_comes_from_the_request_then_from_the_fields),
+		cmocka_unit_test(equality_is_more_than_a_hash),
+		cmocka_unit_test(nothing_is_said_about_what_goes_well),
 		cmocka_unit_test(t142_r552_every_combination_of_before_and_after),
 		cmocka_unit_test(t103_r621_matches),
 		cmocka_unit_test(r694_exact_requirements),

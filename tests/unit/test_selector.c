@@ -123,6 +123,38 @@ static void r691_errors_are_upstreams(void **state)
 	}
 }
 
+/* As Go's lexer reads it, and as %q shows it. */
+static void r691_zero_bytes_and_what_is_quoted(void **state)
+{
+	static const struct {
+		struct vd_bytes text;
+		const char     *canonical;
+	} zeros[] = { { { "x\0=a", 4 }, "x=a" }, { { "x=\0a", 4 }, "x=a" }, { { "x=a\0,y", 6 }, "x=a,y" }, { { "\0x", 2 }, "" }, { { "x=a \0y", 6 }, "x=a" } };
+	static const char *const quoted[][2] = {
+		{ "\xc3\xa9", "\xc3\xa9" }, { "a\xe2\x82\xac", "a\xe2\x82\xac" }, { "\"", "\\\"" },	   { "a\\", "a\\\\" }, { "\a", "\\a" },
+		{ "\b", "\\b" },		 { "\x0e", "\\x0e" },		 { "\x1f", "\\x1f" }, { "\x7f", "\\x7f" }, { "\xff", "\\xff" },
+		{ "a~", "a~" },		 { "\x01z", "\\x01z" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(zeros); i++) {
+		struct vdi_label_selector *selector = NULL;
+
+		assert_status(vdi_label_selector_parse(zeros[i].text, &selector, NULL), VD_OK);
+		assert_true(vd_bytes_equal(vdi_label_selector_text(selector), vd_bytes_of(zeros[i].canonical)));
+		vdi_label_selector_free(selector);
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(quoted); i++) {
+		struct vdi_label_selector *selector = NULL;
+		struct vd_error		   error;
+		char			   expected[160];
+
+		snprintf(expected, sizeof expected, "unable to parse requirement: <nil>: Invalid value: \"%s\": name part must consist", quoted[i][1]);
+		assert_status(vdi_label_selector_parse(vd_bytes_of(quoted[i][0]), &selector, &error), VD_BAD_REQUEST);
+		assert_memory_equal(error.message, expected, strlen(expected));
+	}
+}
+
 static void r691_errors_of_values(void **state)
 {
 	static const char *const rows[][2] = {
@@ -175,6 +207,21 @@ static void r691_names(void **state)
 	assert_false(vdi_label_key_valid((struct vd_bytes) { text, 255 + 63 }, reason, sizeof reason));
 	assert_string_equal(reason, "prefix part must be no more than 253 bytes");
 	text[254] = 'a';
+	/* Two reasons in as little room as there is: the beginning of the whole, and nothing behind the room. */
+	assert_false(vdi_label_key_valid(vd_bytes_of("A./"), NULL, 0));
+	{
+		char whole[1500], part[1500];
+
+		assert_false(vdi_label_key_valid(vd_bytes_of("A./"), whole, sizeof whole));
+		assert_non_null(strstr(whole, "; name part must be non-empty; name part must consist"));
+		for (size_t size = 1; size < strlen(whole) + 3; size++) {
+			memset(part, '#', sizeof part);
+			assert_false(vdi_label_key_valid(vd_bytes_of("A./"), part, size));
+			assert_int_equal(strlen(part), VDI_MIN(size - 1, strlen(whole)));
+			assert_memory_equal(part, whole, strlen(part));
+			assert_int_equal(part[size], '#');
+		}
+	}
 	assert_true(vdi_label_value_valid(VD_BYTES_NONE, NULL, 0));
 	assert_true(vdi_label_value_valid((struct vd_bytes) { text, 63 }, NULL, 0));
 	assert_false(vdi_label_value_valid((struct vd_bytes) { text, 64 }, reason, sizeof reason));
@@ -472,6 +519,7 @@ int main(void)
 		cmocka_unit_test(r691_canonical_text),
 		cmocka_unit_test(r691_errors_are_upstreams),
 		cmocka_unit_test(r691_errors_of_values),
+		cmocka_unit_test(r691_zero_bytes_and_what_is_quoted),
 		cmocka_unit_test(r691_names),
 		cmocka_unit_test(r691_matching),
 		cmocka_unit_test(r694_exact_requirement),

@@ -324,6 +324,31 @@ static void r130_blocking_writes(void **state)
 	world_close(&w);
 }
 
+/* A write that cannot even be begun is answered by its result, and leaves nothing. */
+static void torture_writes(void **state)
+{
+	struct world w;
+	bool	     failed = true;
+
+	world_open(&w, 9);
+	for (uint64_t nth = 1; failed; nth++) {
+		vd_status status;
+
+		assert_true(nth < 200);
+		put_pod(&w.f, "a", "x", "new", NULL);
+		cacher_fixture_settle(&w.f);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vd_cacher_delete_wait(w.f.cacher, ns, name, NULL, NULL);
+		if (status == VD_OK)
+			status = vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("mine")), NULL, NULL);
+		failed = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_true(status == VD_OK || (failed && (status == VD_NOMEM || status == VD_NOT_FOUND)));
+		cacher_fixture_settle(&w.f);
+	}
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +359,7 @@ int main(void)
 		cmocka_unit_test(t013_t014_preconditions_are_about_the_fresh_state),
 		cmocka_unit_test(r580_writes_pass_while_the_cache_is_not_ready),
 		cmocka_unit_test(r130_blocking_writes),
+		cmocka_unit_test(torture_writes),
 		cmocka_unit_test(r106_an_update_without_change_moves_nothing),
 	};
 
