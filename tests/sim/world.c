@@ -659,10 +659,11 @@ static void calm_down(struct world *world)
 		restart(world, true);
 	vdi_disk_sim_fail_nth(world->disk, 0, VDI_DISK_SIM_CRASH);
 	world->crash_armed = false;
-	world->is_calm = true;
 	world->stall_max = VD_SECONDS(0);
 	vdi_sim_set_stalls(world->env, world->stall_max);
+	/* Handlers that were suspended in the trouble still deliver its errors. */
 	vdi_sim_settle(world->env);
+	world->is_calm = true;
 	world->calm_since = world_now(world);
 	limit = vd_mono_add(world->calm_since, CALM_LIMIT);
 	for (;;) {

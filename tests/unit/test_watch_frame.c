@@ -13,6 +13,14 @@
 /* Of one version, as any kind that is built in. */
 static const struct vdi_resource plain_resource = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps" };
 
+/* What else may be served from the cache of that one: the same with other columns, and the objects in another version. */
+static const struct vdi_column	 name_column = { "Name", "string", "name", "", 0, VDI_CELL_PATH, ".metadata.name" };
+static const struct vdi_resource other_columns = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .columns = &name_column,
+						   .column_count = 1, .has_own_tables = true };
+static const struct vdi_resource other_version = { .group = "", .version = "v2", .kind = "ConfigMap", .plural = "configmaps", .api_version = "v2",
+						   .stored_api_version = "v1", .has_own_frames = true, .has_own_tables = true };
+static const struct vdi_resource *const resources[] = { &plain_resource, &other_columns, &other_version };
+
 struct world {
 	struct vd_codec	     *codec;
 	struct vd_object     *object;
@@ -25,7 +33,7 @@ static struct world world_new(void)
 	struct vd_kv *kv;
 
 	assert_status(vd_codec_json_new(NULL, 0, &world.codec, NULL), VD_OK);
-	assert_status(vd_kv_new(vd_bytes_of("/p/x"), vd_bytes_of("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"x\"}}"), &kv), VD_OK);
+	assert_status(vd_kv_new(vd_bytes_of("/p/x"), vd_bytes_of("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"x\"}}"), &kv), VD_OK);
 	kv->mod_rev = 5;
 	assert_status(vd_object_new(world.codec, kv, &world.object, NULL), VD_OK);
 	assert_status(vdi_event_new(5, world.object, NULL, (vd_mono) { 0 }, &world.event.shared), VD_OK);
@@ -60,7 +68,7 @@ static void assert_holds(const struct vd_blob *frame, bool is_packed, struct vd_
 
 static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 {
-	static const char     text[] = "{\"type\":\"ADDED\",\"object\":{\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"x\"}}}\n";
+	static const char     text[] = "{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"x\"}}}\n";
 	int64_t		      live = vdi_alloc_live();
 	struct world	      world = world_new();
 	struct vdi_watch_form plain = { .resource = &plain_resource }, packed[2] = { plain, plain };
@@ -119,20 +127,21 @@ static void r640_who_shares_and_who_does_not(void **state)
 	world_free(&world);
 }
 
-#define FORMS (2 * 2 * 2 * 2 * 3 * 3)
+#define FORMS (2 * 2 * 2 * 3 * 3 * 2 * VDI_ARRAY_SIZE(resources))
 
 /* Number of a form: what a watch can ask for, and whether its stream is compressed. */
 static struct vdi_watch_form form_of(unsigned number, const struct vd_env *env, struct vdi_packer *packer)
 {
 	static const enum vdi_form forms[] = { VDI_FORM_OBJECT, VDI_FORM_TABLE, VDI_FORM_METADATA };
-	struct vdi_watch_form	   form = { .resource = &plain_resource, .env = env };
+	struct vdi_watch_form	   form = { .resource = resources[number / 144], .env = env };
 
 	form.packer = number % 2 ? packer : NULL;
 	form.negotiated.v1beta1 = number / 2 % 2;
 	form.header_due = number / 4 % 2;
 	form.include = (uint8_t) (number / 8 % 3);
 	form.negotiated.form = forms[number / 24 % 3];
-	form.negotiated.protobuf = number / 72 && form.negotiated.form != VDI_FORM_TABLE; /* there is none */
+	/* Tables have none, nor have objects whose fields are not known. */
+	form.negotiated.protobuf = number / 72 % 2 && (form.negotiated.form == VDI_FORM_METADATA || (form.negotiated.form == VDI_FORM_OBJECT && !form.resource->has_own_frames));
 	return form;
 }
 
@@ -189,7 +198,7 @@ static void r570_r640_every_watch_gets_its_own_form(void **state)
 static void r640_tables_side_by_side(void **state)
 {
 	static const uint8_t  includes[] = { VDI_INCLUDE_NONE, VDI_INCLUDE_METADATA, VDI_INCLUDE_OBJECT };
-	static const char    *contents[] = { NULL, "\"object\":{\"kind\":\"PartialObjectMetadata\"", "\"object\":{\"kind\":\"ConfigMap\"" };
+	static const char    *contents[] = { NULL, "\"object\":{\"kind\":\"PartialObjectMetadata\"", "\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"" };
 	static const uint8_t  orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
 	struct vd_env	     *env;
 
