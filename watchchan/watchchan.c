@@ -148,7 +148,7 @@ static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slo
 		watchchan->revision_open = slot->event.more_in_revision;
 }
 
-/* How many slots are decoded from the head on, up to the room of the result queue. */
+/* How many of the slots, of which there is one at least, are decoded from the head on, up to the room of the result queue. */
 static size_t count_collectable_locked(struct vdi_watchchan *watchchan)
 {
 	size_t room = VDI_WATCHCHAN_QUEUE_LEN - (size_t) (watchchan->result_tail - watchchan->result_head);
@@ -157,7 +157,7 @@ static size_t count_collectable_locked(struct vdi_watchchan *watchchan)
 	while (count < room && watchchan->slot_head + count < watchchan->slot_tail &&
 	       vdi_slot_at(watchchan, watchchan->slot_head + count)->state == VDI_SLOT_DONE)
 		count++;
-	if (room == 0 && watchchan->slot_head < watchchan->slot_tail && !watchchan->producer_waits) {
+	if (room == 0 && !watchchan->producer_waits) {
 		watchchan->producer_waits = true;
 		watchchan->stats.result_full++;
 		watchchan->blocked_since = vd_env_now(watchchan->env);

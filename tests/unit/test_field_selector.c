@@ -208,11 +208,13 @@ static void torture_every_allocation(void **state)
 	(void) state;
 	for (;; nth++) {
 		struct vdi_field_selector *selector = NULL;
+		struct vd_error		   error = { 0 };
 		vd_status		   status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_field_selector_parse(vd_bytes_of("a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j!=\\,"), &selector, NULL);
+		status = vdi_field_selector_parse(vd_bytes_of("a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j!=\\,"), &selector, &error);
 		assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK);
+		assert_string_equal(error.message, status == VD_OK ? "" : "out of memory");
 		vdi_alloc_fail_nth(0, 0);
 		vdi_field_selector_free(selector);
 		assert_int_equal(vdi_alloc_live(), live);

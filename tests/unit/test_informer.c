@@ -54,6 +54,11 @@ static struct vd_informer_handler handler_of(struct seen *seen)
 	return (struct vd_informer_handler) { on_add, on_update, on_remove, on_synced, seen, { 0 } };
 }
 
+static void on_closed(void *arg)
+{
+	*(bool *) arg = true;
+}
+
 static void r350_r352_handlers_see_every_change_in_order(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -485,6 +490,92 @@ static void a_flood_passes_in_order(void **state)
 	free(seen);
 }
 
+/* Before and after its life: what is asked of one that closes, of keys and indexes that do not exist, of visits that end early. */
+static void what_an_informer_cannot_tell(void **state)
+{
+	static char		   long_name[8192];
+	struct cacher_fixture	   f;
+	struct seen		   seen = { 0 };
+	struct vd_informer_handler handler = handler_of(&seen);
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct vd_informer	  *informer;
+	struct vd_error		   error = { 0 };
+	bool			   closed = false;
+
+	cacher_fixture_setup(&f, 7);
+	put_pod(&f, "ns", "a", NULL, NULL);
+	put_pod(&f, "ns", "b", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
+	assert_int_equal(vd_informer_count(informer), 0);
+	assert_int_equal(vd_informer_revision(informer), 0);
+	assert_status(vd_informer_synced_wait(informer, (vd_dur) { -1 }), VD_OK);
+	assert_status(vd_informer_synced_wait(informer, VD_MS(0)), VD_OK);
+	assert_int_equal(vd_informer_count(informer), 2);
+	assert_int_equal(vd_informer_revision(informer), vd_cacher_revision(f.cacher));
+	memset(long_name, 'x', sizeof long_name - 1);
+	assert_null(vd_informer_get(informer, vd_bytes_of("ns"), vd_bytes_of(long_name)));
+	assert_null(vd_informer_get(informer, vd_bytes_of("ns"), VD_BYTES_NONE));
+	assert_null(vd_informer_get(informer, VD_BYTES_NONE, vd_bytes_of("a")));
+	assert_null(vd_informer_get(informer, vd_bytes_of("ns"), vd_bytes_of("c")));
+	assert_int_equal(vd_informer_visit(informer, NULL, NULL), 0);
+	assert_int_equal(vd_informer_visit_index(informer, "none", VD_BYTES_NONE, note_visited, &seen), 0);
+	assert_int_equal(vd_informer_visit_index(informer, NULL, VD_BYTES_NONE, note_visited, &seen), 0);
+	memset(seen.text, '#', 12); /* full: the first visit is the last */
+	assert_int_equal(vd_informer_visit(informer, note_visited, &seen), 1);
+	seen.text[0] = 0;
+	assert_string_equal(error.message, "");
+	vd_informer_close(informer, on_closed, &closed);
+	assert_status(vd_informer_add_handler(informer, &handler, NULL, &error), VD_CLOSED);
+	assert_string_equal(error.message, "the informer is closed");
+	vdi_sim_run_until_idle(f.env);
+	assert_true(closed);
+	closed = false;
+	vd_informer_close(NULL, on_closed, &closed);
+	assert_true(closed);
+	vd_informer_close(NULL, NULL, NULL);
+	assert_null(vd_informer_close_wait(NULL));
+	assert_string_equal(seen.text, "");
+	cacher_fixture_teardown(&f);
+}
+
+static unsigned wait_ended;
+
+static void end_informer(void *arg)
+{
+	wait_ended++;
+	vd_informer_close(arg, NULL, NULL);
+}
+
+/* A wait for an informer that never fills ends with it. */
+static void r352_a_wait_ends_with_the_informer(void **state)
+{
+	struct vd_actor_options	   later = { .name = "later", .run = end_informer };
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct cacher_fixture	   f;
+	struct vd_informer	  *informer;
+	struct vd_actor		  *actor;
+	vd_mono			   before;
+
+	cacher_fixture_setup(&f, 8);
+	vdi_ready_set_pending(&f.cacher->ready, "never");
+	assert_status(vd_informer_open(f.cacher, &options, &informer, NULL), VD_OK);
+	before = vd_env_now(f.env);
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(2)), VD_TIMEOUT);
+	assert_int_equal(vd_mono_since(vd_env_now(f.env), before).ns, VD_SECONDS(2).ns);
+	later.arg = informer;
+	assert_status(vd_actor_new(f.env, &later, &actor), VD_OK);
+	before = vd_env_now(f.env);
+	vd_actor_set_timer(actor, vd_mono_add(before, VD_SECONDS(3)));
+	wait_ended = 0;
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(60)), VD_CLOSED);
+	assert_int_equal(vd_mono_since(vd_env_now(f.env), before).ns, VD_SECONDS(3).ns);
+	assert_int_equal(wait_ended, 1);
+	vd_actor_close(actor, NULL, NULL);
+	vdi_sim_run_until_idle(f.env);
+	cacher_fixture_teardown(&f);
+}
+
 /* Closing at any step of a busy life. */
 static void closing_at_any_moment(void **state)
 {
@@ -765,6 +856,8 @@ int main(void)
 		cmocka_unit_test(r441_indexes_of_an_informer),
 		cmocka_unit_test(r441_values_are_bounded),
 		cmocka_unit_test(a_flood_passes_in_order),
+		cmocka_unit_test(what_an_informer_cannot_tell),
+		cmocka_unit_test(r352_a_wait_ends_with_the_informer),
 		cmocka_unit_test(closing_at_any_moment),
 		cmocka_unit_test(torture_the_picture_is_late_but_right),
 		cmocka_unit_test(r351_torture_a_state_that_was_seen_half),

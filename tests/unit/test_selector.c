@@ -499,11 +499,13 @@ static void torture_every_allocation(void **state)
 	(void) state;
 	for (;; nth++) {
 		struct vdi_label_selector *selector = NULL;
+		struct vd_error		   error = { 0 };
 		vd_status		   status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_label_selector_parse(vd_bytes_of("a in (1,2,3,4,5,6,7,8,9),b,c,d,e,f,g,h,i,j=k"), &selector, NULL);
+		status = vdi_label_selector_parse(vd_bytes_of("a in (1,2,3,4,5,6,7,8,9),b,c,d,e,f,g,h,i,j=k"), &selector, &error);
 		assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK);
+		assert_string_equal(error.message, status == VD_OK ? "" : "out of memory");
 		vdi_alloc_fail_nth(0, 0);
 		vdi_label_selector_free(selector);
 		assert_int_equal(vdi_alloc_live(), live);
