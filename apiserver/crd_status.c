@@ -32,16 +32,6 @@ static void set(struct editing *editing, struct vdi_node *object, const char *na
 		editing->failed = true;
 }
 
-static struct vdi_node *conditions_of(struct editing *editing, struct vdi_node *status)
-{
-	struct vdi_node *list = vdi_tree_get(editing->tree, status, vd_bytes_of("conditions"));
-
-	if (vdi_tree_is(list, VDI_NODE_ARRAY))
-		return list;
-	list = vdi_tree_new(editing->tree, VDI_NODE_ARRAY);
-	return vdi_tree_set(editing->tree, status, vd_bytes_of("conditions"), list) ? list : NULL;
-}
-
 static struct vdi_node *condition_of(struct editing *editing, struct vdi_node *list, const char *type)
 {
 	struct vdi_node *item;
@@ -57,7 +47,7 @@ static struct vdi_node *condition_of(struct editing *editing, struct vdi_node *l
 
 static void set_condition(struct editing *editing, struct vdi_node *status, const struct condition *condition)
 {
-	struct vdi_node *list = conditions_of(editing, status);
+	struct vdi_node *list = vdi_tree_array_at(editing->tree, status, "conditions");
 	struct vdi_node *item = list ? condition_of(editing, list, condition->type) : NULL;
 	const char	*value = condition->is_true ? "True" : "False";
 	char		 now[VDI_TIME_SIZE];
@@ -135,12 +125,9 @@ vd_status vdi_crd_set_terminating(struct vdi_tree *tree, struct vdi_node *root, 
 	set_condition(&editing, status,
 		      &(struct condition) { "Terminating", true, "InstanceDeletionPending",
 					    "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon" });
-	finalizers = vdi_tree_get(tree, metadata, vd_bytes_of("finalizers"));
-	if (!vdi_tree_is(finalizers, VDI_NODE_ARRAY)) {
-		finalizers = vdi_tree_new(tree, VDI_NODE_ARRAY);
-		if (!vdi_tree_set(tree, metadata, vd_bytes_of("finalizers"), finalizers))
-			return VD_NOMEM;
-	}
+	finalizers = vdi_tree_array_at(tree, metadata, "finalizers");
+	if (finalizers == NULL)
+		return VD_NOMEM;
 	for (item = finalizers->first; item; item = item->next)
 		if (vd_bytes_equal(vdi_tree_string_of(item), vd_bytes_of(VDI_CRD_FINALIZER)))
 			return editing.failed ? VD_NOMEM : VD_OK;

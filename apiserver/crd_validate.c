@@ -617,13 +617,10 @@ static struct vd_bytes storage_version(struct vdi_tree *tree, const struct vdi_n
 
 static bool add_stored(struct vdi_tree *tree, struct vdi_node *status, struct vd_bytes version)
 {
-	struct vdi_node *stored = vdi_tree_get(tree, status, vd_bytes_of("storedVersions")), *item;
+	struct vdi_node *stored = vdi_tree_array_at(tree, status, "storedVersions"), *item;
 
-	if (!vdi_tree_is(stored, VDI_NODE_ARRAY)) {
-		stored = vdi_tree_new(tree, VDI_NODE_ARRAY);
-		if (!vdi_tree_set(tree, status, vd_bytes_of("storedVersions"), stored))
-			return false;
-	}
+	if (stored == NULL)
+		return false;
 	for (const struct vdi_node *present = stored->first; present; present = present->next)
 		if (vd_bytes_equal(vdi_tree_string_of(present), version))
 			return true;
@@ -637,11 +634,10 @@ static bool add_stored(struct vdi_tree *tree, struct vdi_node *status, struct vd
 
 static bool new_status(struct vdi_tree *tree, struct vdi_node *root)
 {
-	struct vdi_node *status = vdi_tree_new(tree, VDI_NODE_OBJECT), *names;
+	struct vdi_node *status, *names;
 
-	return vdi_tree_set(tree, root, vd_bytes_of("status"), status) &&
-	       vdi_tree_set(tree, status, vd_bytes_of("conditions"), vdi_tree_new(tree, VDI_NODE_ARRAY)) &&
-	       (names = vdi_tree_object_at(tree, status, "acceptedNames")) != NULL &&
+	(void) vdi_tree_remove(tree, root, vd_bytes_of("status")); /* what a client says of it is not so */
+	return (status = vdi_tree_object_at(tree, root, "status")) != NULL && vdi_tree_array_at(tree, status, "conditions") != NULL && (names = vdi_tree_object_at(tree, status, "acceptedNames")) != NULL &&
 	       vdi_tree_set(tree, names, vd_bytes_of("plural"), vdi_tree_new_string(tree, VD_BYTES_NONE)) &&
 	       vdi_tree_set(tree, names, vd_bytes_of("kind"), vdi_tree_new_string(tree, VD_BYTES_NONE));
 }

@@ -282,13 +282,9 @@ static vd_status set_finalizer(struct plan *plan, const char *name, bool wanted)
 			(void) vdi_tree_remove(plan->tree, plan->metadata, key("finalizers"));
 		return VD_OK;
 	}
-	if (!vdi_tree_is(list, VDI_NODE_ARRAY)) {
-		if (!vdi_tree_set(plan->tree, plan->metadata, key("finalizers"), vdi_tree_new(plan->tree, VDI_NODE_ARRAY)))
-			return no_memory(plan->status);
-		list = vdi_tree_get(plan->tree, plan->metadata, key("finalizers"));
-	}
+	list = vdi_tree_array_at(plan->tree, plan->metadata, "finalizers");
 	item = vdi_tree_new_string(plan->tree, key(name));
-	if (item == NULL)
+	if (list == NULL || item == NULL)
 		return no_memory(plan->status);
 	vdi_tree_append(list, item);
 	return VD_OK;

@@ -129,16 +129,9 @@ static vd_status set_condition(struct vdi_tree *tree, struct vdi_node *list, con
 
 static struct vdi_node *conditions_of(struct vdi_tree *tree, struct vdi_node *root)
 {
-	struct vdi_node *status = vdi_tree_object_at(tree, root, "status"), *list;
+	struct vdi_node *status = vdi_tree_object_at(tree, root, "status");
 
-	if (status == NULL)
-		return NULL;
-	list = vdi_tree_get(tree, status, vd_bytes_of("conditions"));
-	if (vdi_tree_is(list, VDI_NODE_ARRAY))
-		return list;
-	if (!vdi_tree_set(tree, status, vd_bytes_of("conditions"), vdi_tree_new(tree, VDI_NODE_ARRAY)))
-		return NULL;
-	return vdi_tree_get(tree, status, vd_bytes_of("conditions"));
+	return status ? vdi_tree_array_at(tree, status, "conditions") : NULL;
 }
 
 vd_status vdi_namespace_conditions_set(struct vdi_tree *tree, struct vdi_node *root, struct vdi_namespace_content *content, vd_wall now, bool *ret_changed)

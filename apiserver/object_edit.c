@@ -327,13 +327,9 @@ static vd_status hold_namespace(struct edit_state *state, struct vdi_node *root)
 		return no_memory(state);
 	if (vdi_deletion_has(list, key("kubernetes")))
 		return VD_OK;
-	if (!vdi_tree_is(list, VDI_NODE_ARRAY)) {
-		if (!vdi_tree_set(state->tree, spec, key("finalizers"), vdi_tree_new(state->tree, VDI_NODE_ARRAY)))
-			return no_memory(state);
-		list = vdi_tree_get(state->tree, spec, key("finalizers"));
-	}
+	list = vdi_tree_array_at(state->tree, spec, "finalizers");
 	item = vdi_tree_new_string(state->tree, key("kubernetes"));
-	if (item == NULL)
+	if (list == NULL || item == NULL)
 		return no_memory(state);
 	vdi_tree_append(list, item);
 	return VD_OK;

@@ -278,16 +278,26 @@ bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_byte
 	return true;
 }
 
-struct vdi_node *vdi_tree_object_at(struct vdi_tree *tree, struct vdi_node *object, const char *key)
+static struct vdi_node *member_at(struct vdi_tree *tree, struct vdi_node *object, const char *key, enum vdi_node_kind kind)
 {
 	struct vdi_node *member = vdi_tree_get(tree, object, vd_bytes_of(key));
 
-	if (!vdi_tree_is(member, VDI_NODE_OBJECT)) {
-		if (!vdi_tree_set(tree, object, vd_bytes_of(key), vdi_tree_new(tree, VDI_NODE_OBJECT)))
+	if (!vdi_tree_is(member, kind)) {
+		if (!vdi_tree_set(tree, object, vd_bytes_of(key), vdi_tree_new(tree, kind)))
 			return NULL;
 		member = vdi_tree_get(tree, object, vd_bytes_of(key));
 	}
 	return member;
+}
+
+struct vdi_node *vdi_tree_object_at(struct vdi_tree *tree, struct vdi_node *object, const char *key)
+{
+	return member_at(tree, object, key, VDI_NODE_OBJECT);
+}
+
+struct vdi_node *vdi_tree_array_at(struct vdi_tree *tree, struct vdi_node *object, const char *key)
+{
+	return member_at(tree, object, key, VDI_NODE_ARRAY);
 }
 
 void vdi_tree_array_remove(struct vdi_node *array, struct vdi_node *child)

@@ -75,10 +75,12 @@ static inline struct vdi_node *vdi_tree_last(const struct vdi_node *parent)
 /* A deep copy, in tree. */
 struct vdi_node *vdi_tree_copy(struct vdi_tree *tree, const struct vdi_node *node);
 
-/* Replaces or appends a member; value must not be in a parent. False when out of memory. value NULL (a failed vdi_tree_new) is false too. */
+/* Replaces or appends a member; value must not be in a parent, and is used up: afterwards vdi_tree_get finds what became of it.
+ * False when out of memory. value NULL (a failed vdi_tree_new) is false too. */
 VDI_MUST_USE bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key, struct vdi_node *value);
-/* The member, made as an empty object when absent or of another kind; NULL when out of memory. */
+/* The member, made as an empty object or array when absent or of another kind; NULL when out of memory. */
 struct vdi_node *vdi_tree_object_at(struct vdi_tree *tree, struct vdi_node *object, const char *key);
+struct vdi_node *vdi_tree_array_at(struct vdi_tree *tree, struct vdi_node *object, const char *key);
 /* Whether it was there. */
 bool vdi_tree_remove(struct vdi_tree *tree, struct vdi_node *object, struct vd_bytes key);
 void vdi_tree_append(struct vdi_node *array, struct vdi_node *value);

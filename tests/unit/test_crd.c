@@ -427,6 +427,107 @@ static void out_of_memory_is_said_and_leaves_nothing(void **state)
 	}
 }
 
+#define NAMED_CRD(name, group, names, more)                                                                                                    \
+	"{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"group\":\"" group "\",\"scope\":\"Namespaced\",\"names\":{" names "}," more "\"versions\":[{\"name\":\"v1\",\"served\":true,"  \
+	"\"storage\":true," ANYTHING "}]}}"
+#define NAMES(plural, singular, kind) "\"plural\":\"" plural "\",\"singular\":\"" singular "\",\"kind\":\"" kind "\",\"listKind\":\"" kind "List\""
+#define PLAIN(more)		      NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "w", "W"), more)
+#define STORED(stored, status)                                                                                                                  \
+	"{\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"ws\",\"kind\":\"V\"}},\"status\":{\"storedVersions\":[" stored          \
+	"],\"conditions\":[{\"type\":\"Established\",\"status\":\"" status "\"}]}}"
+
+static void names_conversion_and_changes_are_checked(void **state)
+{
+	static const struct {
+		const char *sent, *old, *fault; /* NULL: all is fine */
+	} rows[] = {
+		{ PLAIN(""), NULL, NULL },
+		{ PLAIN("\"conversion\":{\"strategy\":\"None\"},"), NULL, NULL },
+		{ PLAIN("\"conversion\":{\"strategy\":\"Webhook\"},"), NULL, "spec.conversion.strategy: Invalid value: \"Webhook\": this server calls no webhooks" },
+		{ PLAIN("\"conversion\":{\"strategy\":\"Magic\"},"), NULL, "spec.conversion.strategy: Unsupported value: \"Magic\": supported values: \"None\"" },
+		{ NAMED_CRD("w-s.example.com", "example.com", NAMES("w-s", "w1", "W-s1"), ""), NULL, NULL },
+		{ NAMED_CRD("-ws.example.com", "example.com", NAMES("-ws", "w", "W"), ""), NULL, "spec.names.plural: Invalid value: \"-ws\"" },
+		{ NAMED_CRD("ws-.example.com", "example.com", NAMES("ws-", "w", "W"), ""), NULL, "spec.names.plural: Invalid value: \"ws-\"" },
+		{ NAMED_CRD("1s.example.com", "example.com", NAMES("1s", "w", "W"), ""), NULL, "spec.names.plural: Invalid value: \"1s\"" },
+		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "W", "W"), ""), NULL, "spec.names.singular: Invalid value: \"W\"" },
+		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "w", "W_"), ""), NULL, "spec.names.kind: Invalid value: \"W_\": may have mixed case" },
+		{ NAMED_CRD("vs.example.com", "example.com", NAMES("ws", "w", "W"), ""), NULL, "metadata.name: Invalid value: \"vs.example.com\"" },
+		{ NAMED_CRD("ws.my.k8s.io", "my.k8s.io", NAMES("ws", "w", "W"), ""), NULL, "metadata.annotations[api-approved.kubernetes.io]: Required value" },
+		{ NAMED_CRD("ws.k8s.io", "k8s.io", NAMES("ws", "w", "W"), ""), NULL, "metadata.annotations[api-approved.kubernetes.io]: Required value" },
+		{ NAMED_CRD("ws.myk8s.io", "myk8s.io", NAMES("ws", "w", "W"), ""), NULL, NULL },
+		{ PLAIN(""), PLAIN(""), NULL },
+		{ PLAIN(""), STORED("\"v1\"", "False"), NULL },
+		{ PLAIN(""), STORED("\"v1\",\"v0\"", "False"), "status.storedVersions[1]: Invalid value: \"v0\": missing from spec.versions" },
+		{ PLAIN(""), STORED("\"v1\"", "True"), "spec.scope: Invalid value: \"Namespaced\": field is immutable" },
+		{ PLAIN(""), STORED("\"v1\"", "True"), "spec.names.kind: Invalid value: \"W\": field is immutable" },
+		{ NAMED_CRD("ws.other.com", "other.com", NAMES("ws", "w", "W"), ""), PLAIN(""), "spec.group: Invalid value: \"other.com\": field is immutable" },
+		{ NAMED_CRD("vs.example.com", "example.com", NAMES("vs", "v", "W"), ""), PLAIN(""), "spec.names.plural: Invalid value: \"vs\": field is immutable" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	  tree = VDI_TREE_INIT;
+		struct vdi_faults faults = { 0 };
+		struct vdi_node	 *root, *old = NULL;
+		struct vd_bytes	  message;
+		size_t		  rule_count;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].sent), &root, NULL), VD_OK);
+		if (rows[i].old)
+			assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].old), &old, NULL), VD_OK);
+		assert_status(vdi_crd_validate(&tree, root, old, &faults, &rule_count), VD_OK);
+		message = vdi_faults_message(&faults);
+		if (rows[i].fault == NULL ? faults.count > 0 : memmem(message.data, message.size, rows[i].fault, strlen(rows[i].fault)) == NULL)
+			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
+		vdi_faults_fini(&faults);
+		vdi_tree_fini(&tree);
+	}
+}
+
+/* null where a list belongs is an empty list: what is added to it stays. */
+static void null_is_an_empty_list(void **state)
+{
+	struct vdi_tree	     tree = VDI_TREE_INIT;
+	struct vdi_crd_state accepted = { .is_served = true };
+	struct vdi_node	    *root;
+	bool		     is_changed;
+	char		    *text;
+
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of("{\"metadata\":{\"finalizers\":null},\"spec\":{\"names\":{\"plural\":\"ws\",\"kind\":\"W\"},\"versions\":[{\"name\":\"v2\","
+							"\"storage\":true}]},\"status\":{\"storedVersions\":null,\"conditions\":null}}"),
+				     &root, NULL), VD_OK);
+	assert_status(vdi_crd_prepare(&tree, root, root), VD_OK);
+	assert_status(vdi_crd_set_status(&tree, root, &accepted, (vd_wall) { 0 }, &is_changed), VD_OK);
+	assert_status(vdi_crd_set_terminating(&tree, root, (vd_wall) { 0 }), VD_OK);
+	text = texted(root);
+	assert_non_null(strstr(text, "\"storedVersions\":[\"v2\"]"));
+	assert_non_null(strstr(text, "\"type\":\"Established\""));
+	assert_non_null(strstr(text, "\"type\":\"Terminating\""));
+	assert_non_null(strstr(text, "\"finalizers\":[\"" VDI_CRD_FINALIZER "\"]"));
+	free(text);
+	vdi_tree_fini(&tree);
+}
+
+/* What a new one brings as its status is not believed; that of an old one stays. */
+static void a_new_definition_has_a_status_of_its_own(void **state)
+{
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_node *root, *old;
+		char		*text;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of("{\"spec\":{\"names\":{\"plural\":\"ws\",\"kind\":\"W\"},\"versions\":[{\"name\":\"v2\",\"storage\":true}]},"
+								"\"status\":{\"storedVersions\":[\"v1\"]}}"),
+					     &root, NULL), VD_OK);
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of("{}"), &old, NULL), VD_OK);
+		assert_status(vdi_crd_prepare(&tree, root, is_new ? NULL : old), VD_OK);
+		text = texted(vdi_tree_get(&tree, root, vd_bytes_of("status")));
+		assert_string_equal(text, is_new ? "{\"conditions\":[],\"acceptedNames\":{\"plural\":\"\",\"kind\":\"\"},\"storedVersions\":[\"v2\"]}"
+						 : "{\"storedVersions\":[\"v1\",\"v2\"]}");
+		free(text);
+		vdi_tree_fini(&tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +541,9 @@ int main(void)
 		cmocka_unit_test(a_deprecated_version_says_so),
 		cmocka_unit_test(out_of_memory_is_said_and_leaves_nothing),
 		cmocka_unit_test(scale_paths_are_checked),
+		cmocka_unit_test(names_conversion_and_changes_are_checked),
+		cmocka_unit_test(a_new_definition_has_a_status_of_its_own),
+		cmocka_unit_test(null_is_an_empty_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

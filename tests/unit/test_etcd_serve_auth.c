@@ -97,6 +97,39 @@ static void e116_data_survives_its_bytes(void **state)
 	vdi_auth_data_free(again);
 }
 
+/* Whatever is added and removed: those who are left are there with what they have, and nobody else. */
+static void e116_accounts_and_roles_are_removed_one_by_one(void **state)
+{
+	static const char *const names[] = { "c", "a", "e", "b", "d" };
+	struct vdi_auth_data	*data;
+
+	(void) state;
+	for (size_t gone = 0; gone < VDI_ARRAY_SIZE(names); gone++) {
+		assert_status(vdi_auth_data_new(&data), VD_OK);
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++) {
+			struct vd_bytes name = vd_bytes_of(names[i]);
+
+			assert_status(vdi_auth_data_add_account(data, name, name, false), VD_OK);
+			assert_status(vdi_auth_data_add_role(data, name), VD_OK);
+			for (size_t j = 0; j <= i; j++)
+				assert_status(vdi_auth_account_add_role(vdi_auth_data_account(data, name), vd_bytes_of(names[j])), VD_OK);
+		}
+		vdi_auth_data_remove_account(data, vdi_auth_data_account(data, vd_bytes_of(names[gone])));
+		vdi_auth_data_remove_role(data, vdi_auth_data_role(data, vd_bytes_of(names[gone])));
+		assert_int_equal(data->account_count, VDI_ARRAY_SIZE(names) - 1);
+		assert_int_equal(data->role_count, VDI_ARRAY_SIZE(names) - 1);
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++) {
+			struct vdi_auth_account *account = vdi_auth_data_account(data, vd_bytes_of(names[i]));
+
+			assert_int_equal(account == NULL, i == gone);
+			assert_int_equal(vdi_auth_data_role(data, vd_bytes_of(names[i])) == NULL, i == gone);
+			for (size_t j = 0; account && j < VDI_ARRAY_SIZE(names); j++)
+				assert_int_equal(vdi_auth_account_has_role(account, vd_bytes_of(names[j])), j <= i && j != gone);
+		}
+		vdi_auth_data_free(data);
+	}
+}
+
 /* ---- Over the service ---- */
 
 static void add_user(struct etcd_server_fixture *fixture, const char *name, const char *password, const char *role)
@@ -633,6 +666,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		cmocka_unit_test(e167_permissions_together_cover_a_range),
 		cmocka_unit_test(e116_data_survives_its_bytes),
+		cmocka_unit_test(e116_accounts_and_roles_are_removed_one_by_one),
 		CASE(e143_a_token_is_ignored_without_authentication),
 		CASE(e167_authentication_is_disabled_at_first),
 		CASE(e168_tokens_expire_and_end_with_the_password),

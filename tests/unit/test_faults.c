@@ -99,6 +99,38 @@ static void every_failed_allocation_is_reported(void **state)
 	}
 }
 
+/* Upstream's words of each kind, and whether they are followed by the value. */
+static void each_kind_has_its_words(void **state)
+{
+	static const struct {
+		enum vdi_fault_kind kind;
+		const char	   *text;
+	} rows[] = {
+		{ VDI_FAULT_REQUIRED, "a: Required value: why" },
+		{ VDI_FAULT_DUPLICATE, "a: Duplicate value: 5: why" },
+		{ VDI_FAULT_INVALID, "a: Invalid value: 5: why" },
+		{ VDI_FAULT_TYPE_INVALID, "a: Invalid value: 5: why" },
+		{ VDI_FAULT_NOT_SUPPORTED, "a: Unsupported value: 5: why" },
+		{ VDI_FAULT_FORBIDDEN, "a: Forbidden: why" },
+		{ VDI_FAULT_TOO_LONG, "a: Too long: why" },
+		{ VDI_FAULT_TOO_MANY, "a: Too many: 5: why" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (int as_node = 0; as_node < 2; as_node++) {
+			struct vdi_node	  number = { .kind = VDI_NODE_NUMBER, .text = TEXT("5") };
+			struct vdi_faults faults = { 0 };
+
+			if (as_node)
+				vdi_faults_add_node(&faults, rows[i].kind, TEXT("a"), &number, "why");
+			else
+				vdi_faults_add(&faults, rows[i].kind, TEXT("a"), TEXT("5"), "why");
+			if (!vd_bytes_equal(vdi_faults_message(&faults), TEXT(rows[i].text)))
+				fail_msg("%s: %.*s", rows[i].text, (int) vdi_faults_message(&faults).size, (const char *) vdi_faults_message(&faults).data);
+			vdi_faults_fini(&faults);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +138,7 @@ int main(void)
 		cmocka_unit_test(a_value_that_is_missing),
 		cmocka_unit_test(what_is_kept_is_bounded),
 		cmocka_unit_test(every_failed_allocation_is_reported),
+		cmocka_unit_test(each_kind_has_its_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,54 @@ static void h416_only_declared_fields_can_be_selected(void **state)
 	vdi_free(status);
 }
 
+static void r614_the_query_of_a_delete(void **state)
+{
+#define BOTH	"DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: "
+	static const struct row rows[] = {
+		{ "", NULL },
+		{ "gracePeriodSeconds=0&propagationPolicy=Background", NULL },
+		{ "gracePeriodSeconds=30&propagationPolicy=Foreground", NULL },
+		{ "propagationPolicy=Orphan", NULL },
+		{ "orphanDependents=true", NULL },
+		{ "propagationPolicy=Later", BOTH "Unsupported value: \"Later\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
+		{ "propagationPolicy=Orphan&orphanDependents=false", BOTH "Invalid value: orphanDependents and deletionPropagation cannot be both set" },
+		{ "gracePeriodSeconds=soon", "" },
+		{ "gracePeriodSeconds=1.5", "" },
+	};
+	struct vdi_http_status *status = calloc(1, sizeof *status);
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params params = parse(rows[i].query);
+
+		if (vdi_params_validate_delete(&params, status) != (rows[i].message == NULL))
+			fail_msg("%s", rows[i].query);
+		if (rows[i].message && rows[i].message[0])
+			assert_string_equal(status->message, rows[i].message);
+		else if (rows[i].message)
+			assert_int_equal(status->code, 400);
+		vdi_params_fini(&params);
+	}
+	free(status);
+}
+
+static void h104_durations(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t	    ns; /* -1: none */
+	} rows[] = { { "1s", 1000000000 }, { "1.5s", 1500000000 }, { "1h1m1s", 3661000000000 }, { "20ms", 20000000 }, { "3us", 3000 }, { "0", 0 },
+		     { "+2m", 120000000000 }, { "1", -1 }, { "s", -1 }, { "1x", -1 }, { "1s2", -1 }, { "-", -1 }, { ".s", -1 }, { "1sx", -1 } };
+	struct vdi_http_status *status = calloc(1, sizeof *status);
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		vd_dur duration = { 0 };
+
+		if (vdi_params_duration(vd_bytes_of(rows[i].text), &duration, status) != (rows[i].ns >= 0) || (rows[i].ns >= 0 && duration.ns != rows[i].ns))
+			fail_msg("%s: %lld", rows[i].text, (long long) duration.ns);
+	}
+	free(status);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +315,8 @@ int main(void)
 		cmocka_unit_test(r610_to_r613_writes_are_validated),
 		cmocka_unit_test(h303_what_a_table_may_include),
 		cmocka_unit_test(h416_only_declared_fields_can_be_selected),
+		cmocka_unit_test(r614_the_query_of_a_delete),
+		cmocka_unit_test(h104_durations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,35 @@ static void r609_pretty_is_indented_by_two(void **state)
 	vdi_out_fini(&out);
 }
 
+/* Details are there as soon as one of their members is. */
+static void details_have_what_is_known(void **state)
+{
+	static const char *const members[] = { "name", "group", "kind", "uid" };
+
+	for (size_t i = 0; i < 6; i++) {
+		char  wanted[256];
+		char *const places[] = { status.name, status.group, status.kind, status.uid };
+
+		vdi_http_status_set(&status, 404, "NotFound", "m");
+		check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"m\",\"reason\":\"NotFound\",\"code\":404}");
+		if (i < 4) {
+			memcpy(places[i], "x", 2);
+			(void) snprintf(wanted, sizeof wanted, "{\"%s\":\"x\"}", members[i]);
+		} else if (i == 4) {
+			status.retry_after_s = 3;
+			(void) snprintf(wanted, sizeof wanted, "{\"retryAfterSeconds\":3}");
+		} else {
+			vdi_http_status_cause(&status, "r", "f", "%s", "c");
+			(void) snprintf(wanted, sizeof wanted, "{\"causes\":[{\"reason\":\"r\",\"message\":\"c\",\"field\":\"f\"}]}");
+		}
+		char whole[512];
+
+		(void) snprintf(whole, sizeof whole,
+				"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"m\",\"reason\":\"NotFound\",\"details\":%s,\"code\":404}", wanted);
+		check(whole);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +131,7 @@ int main(void)
 		cmocka_unit_test(r120_internal_errors),
 		cmocka_unit_test(r679_text_is_escaped),
 		cmocka_unit_test(r609_pretty_is_indented_by_two),
+		cmocka_unit_test(details_have_what_is_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
