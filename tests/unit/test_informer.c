@@ -306,6 +306,56 @@ static void r353_r355_resync(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+struct order {
+	unsigned adds, adds_at_synced, synced;
+};
+
+static void count_add(void *arg, struct vd_object *object, bool initial)
+{
+	(void) object;
+	((struct order *) arg)->adds++;
+	assert_int_equal(initial, ((struct order *) arg)->synced == 0);
+}
+
+static void order_synced(void *arg)
+{
+	struct order *order = arg;
+
+	order->synced++;
+	order->adds_at_synced = order->adds;
+}
+
+/* Synced means that the whole first state was handed over: it is told once, behind the last of it, also when the state is empty; what comes later is not initial. */
+static void r355_synced_is_behind_the_first_state(void **state)
+{
+	for (unsigned count = 0; count <= 2400; count = count * 60 + 40) {
+		struct cacher_fixture	   f;
+		struct order		   order = { 0 };
+		struct vd_informer_handler handler = { .add = count_add, .synced = order_synced, .arg = &order };
+		struct vd_informer	  *informer;
+		struct vd_error		   error;
+		char			   name[16];
+
+		cacher_fixture_setup(&f, 6);
+		for (unsigned i = 0; i < count; i++) {
+			snprintf(name, sizeof name, "p%04u", i);
+			put_pod(&f, "ns", name, NULL, NULL);
+		}
+		cacher_fixture_settle(&f);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		while (order.synced == 0)
+			if (!vdi_sim_step(f.env))
+				(void) vdi_sim_advance_to_next_timer(f.env);
+		assert_int_equal(order.adds_at_synced, count);
+		put_pod(&f, "ns", "later", NULL, NULL);
+		cacher_fixture_settle(&f);
+		assert_int_equal(order.adds, count + 1);
+		assert_int_equal(order.synced, 1);
+		vd_informer_close_wait(informer);
+		cacher_fixture_teardown(&f);
+	}
+}
+
 /* a bookmark moves the place from which the watch goes on, and nobody is called. */
 static void r356_bookmarks_move_the_place(void **state)
 {
@@ -852,6 +902,7 @@ int main(void)
 		cmocka_unit_test(r354_handlers_added_late),
 		cmocka_unit_test(r354_a_handler_may_remove_itself),
 		cmocka_unit_test(r353_r355_resync),
+		cmocka_unit_test(r355_synced_is_behind_the_first_state),
 		cmocka_unit_test(r356_bookmarks_move_the_place),
 		cmocka_unit_test(r441_indexes_of_an_informer),
 		cmocka_unit_test(r441_values_are_bounded),

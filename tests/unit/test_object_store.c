@@ -62,7 +62,7 @@ static void r440_t172_key_order_and_indexes_follow_changes(void **state)
 	vdi_object_store_fini(&store);
 }
 
-static void r445_a_snapshot_never_changes(void **state)
+static void a_snapshot_never_changes(void **state)
 {
 	struct vdi_object_store	  store;
 	struct vdi_btree_snapshot before;
@@ -377,7 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r440_t172_key_order_and_indexes_follow_changes),
-		cmocka_unit_test(r445_a_snapshot_never_changes),
+		cmocka_unit_test(a_snapshot_never_changes),
 		cmocka_unit_test(r447_few_snapshots_are_kept_and_the_nearest_newer_one_is_found),
 		cmocka_unit_test(r447_a_replace_drops_snapshots_and_builds_indexes),
 		cmocka_unit_test(changes_are_taken_back),

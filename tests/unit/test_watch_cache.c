@@ -173,6 +173,7 @@ static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 #define MODEL_REVISIONS 120
 #define MODEL_KEYS 9
 
+/* Also of a revision at which nothing happened here: the state of the last event before it. rules */
 static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 {
 	static int   model[MODEL_REVISIONS + 2][MODEL_KEYS];
@@ -188,6 +189,10 @@ static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 
 		snprintf(name, sizeof name, "k%u", key);
 		memcpy(model[revision], model[revision - 1], sizeof model[0]);
+		if (revision % 6 == 0) {
+			vdi_watch_cache_advance(&world.cache, revision);
+			continue;
+		}
 		if (model[revision][key] && (random >> 60) < 6) {
 			event = delete_event(&world, revision, name);
 			model[revision][key] = 0;

@@ -148,29 +148,42 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 
 static void r526_watchers_of_other_values_cost_nothing(void **state)
 {
-	static struct found    found;
-	struct vdi_watch_index index;
-	struct vdi_event      *event = pod_event(2, pod_new(codec, "ns", "x", "web", "h77", 2), pod_new(codec, "ns", "x", "web", "h5", 1));
+	static struct found	found;
+	struct vdi_watch_group *groups[1000], *all = group_new("", "", "", "");
+	struct vdi_watch_index	index;
+	struct vdi_event       *moved = pod_event(2, pod_new(codec, "ns", "x", "web", "h77", 2), pod_new(codec, "ns", "x", "web", "h4", 1));
+	struct vdi_event       *added = pod_event(3, pod_new(codec, "ns", "x", "web", "h77", 3), NULL);
+	struct vdi_event       *without = pod_event(4, pod_new(codec, "ns", "x", "web", NULL, 4), NULL);
 
 	vdi_watch_index_init(&index, codec, 0);
 	for (unsigned i = 0; i < 1000; i++) {
 		char field[32];
 
 		snprintf(field, sizeof field, "spec.nodeName=h%u", i);
-		assert_status(vdi_watch_index_add(&index, group_new(i % 2 ? "" : "ns", "", "", field)), VD_OK);
+		assert_status(vdi_watch_index_add(&index, groups[i] = group_new(i % 2 ? "" : "ns", "", "", field)), VD_OK);
 	}
+	/* Where it is and where it was. */
 	found.count = 0;
-	vdi_watch_index_candidates(&index, event, 1, note, &found);
-	assert_int_equal(found.count, 2); /* where it is and where it was */
-	for (size_t i = 0; i < 1000; i++) {
-		size_t bucket = 0;
-
-		while (index.buckets[bucket] == NULL)
-			bucket++;
-		vdi_watch_index_remove(&index, index.buckets[bucket]);
-	}
+	vdi_watch_index_candidates(&index, moved, 1, note, &found);
+	assert_int_equal(found.count, 2);
+	assert_true(times_found(&found, groups[77]) && times_found(&found, groups[4]));
+	/* A watcher without a value is found for each event, beside those of the value. */
+	assert_status(vdi_watch_index_add(&index, all), VD_OK);
+	found.count = 0;
+	vdi_watch_index_candidates(&index, added, 2, note, &found);
+	assert_int_equal(found.count, 2);
+	assert_true(times_found(&found, groups[77]) && times_found(&found, all));
+	found.count = 0;
+	vdi_watch_index_candidates(&index, without, 3, note, &found);
+	assert_int_equal(found.count, 1);
+	assert_true(times_found(&found, all));
+	for (size_t i = 0; i < 1000; i++)
+		vdi_watch_index_remove(&index, groups[i]);
+	vdi_watch_index_remove(&index, all);
 	vdi_watch_index_fini(&index);
-	vdi_event_unref(event);
+	vdi_event_unref(moved);
+	vdi_event_unref(added);
+	vdi_event_unref(without);
 }
 
 static void r526_watchers_of_other_names_cost_nothing(void **state)
