@@ -346,8 +346,29 @@ static void r711_starts_that_fail_are_counted(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+static const struct vd_store_ops *honest;
+
+/* Says how far the store is, and lists nothing. */
+static vd_status range_fails(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	if (request->range_end.size == 0)
+		return honest->range(store, request, done, arg);
+	done(arg, VD_UNAVAILABLE, NULL, NULL);
+	return VD_OK;
+}
+
+/* Says nothing at all. */
+static vd_status all_fails(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	(void) store;
+	(void) request;
+	done(arg, VD_UNAVAILABLE, NULL, NULL);
+	return VD_OK;
+}
+
 static void r714_consistent_reads_by_outcome(void **state)
 {
+	struct vd_store_ops    failing;
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct cacher_fixture  f;
 	struct vd_store	      *feed;
@@ -364,6 +385,22 @@ static void r714_consistent_reads_by_outcome(void **state)
 	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"true\""), 1);
 	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"false\""), 1);
 	assert_shown(&f, "apiserver_watch_cache_read_wait_seconds_count" POD, 1);
+	/* The store cannot either, or does not even say how far it is. */
+	honest = feed->ops;
+	failing = *honest;
+	feed->ops = &failing;
+	failing.range = range_fails;
+	assert_status(list(&f, &options), VD_UNAVAILABLE);
+	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"false\",fallback=\"true\""), 1);
+	failing.range = all_fails;
+	assert_status(list(&f, &options), VD_UNAVAILABLE);
+	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"false\",fallback=\"false\""), 1);
+	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"true\""), 1);
+	feed->ops = honest;
+	/* A cache that cannot be proven to be up to date is not asked. */
+	feed_set_progress(feed, false);
+	assert_status(list(&f, &options), VD_OK);
+	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"skipped\""), 1);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	feed_store_free(feed);
 	cacher_fixture_teardown(&f);

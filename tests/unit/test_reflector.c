@@ -82,6 +82,7 @@ static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 	}
 }
 
+/* rules: T-183 */
 static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 {
 	static const vd_status lasting[] = { VD_EXPIRED,		VD_TOO_LARGE_REVISION, VD_CORRUPT, VD_UNDECODABLE,
@@ -250,7 +251,7 @@ static vd_dur next_refusal(struct cacher_fixture *f, struct refusals *refusals)
 	return vd_mono_since(vd_env_now(f->env), before);
 }
 
-static void t184_r301_back_off_numbers(void **state)
+static void t184_back_off_numbers(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct cacher_fixture	   f;
@@ -455,6 +456,7 @@ static bool is_ready(void *arg)
 	return vd_cacher_ready(arg, NULL) == VD_OK;
 }
 
+/* Listing and watching begin again until they succeed. rules: R-301 */
 static void torture_the_first_fill_is_late_but_right(void **state)
 {
 	unsigned refused = 0;
@@ -526,7 +528,7 @@ int main(void)
 		cmocka_unit_test(a_list_without_order),
 		cmocka_unit_test(r512_words_say_why_it_is_not_ready),
 		cmocka_unit_test(t181_r317_very_short_watches),
-		cmocka_unit_test(t184_r301_back_off_numbers),
+		cmocka_unit_test(t184_back_off_numbers),
 		cmocka_unit_test(t117_r514_a_start_that_fails_hangs_nobody),
 		cmocka_unit_test(t191_r221_an_undecodable_object_starts_over_until_it_is_gone),
 		cmocka_unit_test(r212_r313_a_missing_previous_record_lists_again),

@@ -400,6 +400,7 @@ static void r430_an_event_is_everywhere_when_its_waiter_is_answered(void **state
 	world_fini(&world);
 }
 
+/* rules: R-464 */
 static void t163_r460_fresh_waiters(void **state)
 {
 	struct world   world;
@@ -525,8 +526,10 @@ static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
 	}
 }
 
+/* Who waits for its revision is answered with it. rules: R-464 */
 static void r436_a_new_generation_starts_its_history_over(void **state)
 {
+	struct waiting		   waits = { .waiter = { .revision = 8, .done = note_done } };
 	struct world		   world;
 	struct vdi_watchchan_event event;
 	struct vdi_btree	   objects;
@@ -544,8 +547,12 @@ static void r436_a_new_generation_starts_its_history_over(void **state)
 	object = pod_new(world.codec, "ns", "y", NULL, NULL, 6);
 	assert_status(vdi_btree_put(&objects, object, NULL), VD_OK);
 	vd_object_unref(object);
+	assert_false(vdi_watch_cache_wait(&world.cache, &waits.waiter));
 	vdi_watch_cache_replace(&world.cache, &objects, -1, 8, false);
 	vdi_btree_fini(&objects);
+	(void) vdi_watch_cache_serve_waiters(&world.cache);
+	assert_int_equal(waits.calls, 1);
+	assert_status(waits.status, VD_OK);
 	assert_int_equal(vdi_watch_cache_revision(&world.cache), 8);
 	assert_string_equal(pod_names(vdi_btree_view(&world.cache.store.objects)), "ns/y");
 	assert_false(vdi_watch_cache_has_revision(&world.cache, 7));

@@ -310,8 +310,8 @@ static void expect_object(struct world *world, enum vd_watch_type type, const ch
 
 /* ---- What is asked ---- */
 
-/* rules */
-static void r210_the_watch_begins_behind_its_base(void **state)
+/* rules: R-212 */
+static void r206_the_watch_begins_behind_its_base(void **state)
 {
 	for (int i = 0; i < 4; i++) {
 		struct world world;
@@ -572,7 +572,7 @@ static void r201_what_is_refused(void **state)
 
 /* ---- What becomes of an error (R-227) ---- */
 
-/* rules: R-226 */
+/* rules */
 static void r227_each_failure_in_its_words(void **state)
 {
 	static const struct {
@@ -588,6 +588,9 @@ static void r227_each_failure_in_its_words(void **state)
 		{ VD_INTERNAL, "a surprise", VD_INTERNAL, "a surprise" },
 		{ VD_INTERNAL, NULL, VD_INTERNAL, NULL },
 		{ VD_NOMEM, NULL, VD_NOMEM, NULL },
+		{ VD_BAD_REQUEST, "no such key", VD_BAD_REQUEST, "no such key" },
+		{ VD_INVALID_ARGUMENT, "too long", VD_INVALID_ARGUMENT, "too long" },
+		{ VD_UNSUPPORTED, "no watches here", VD_UNSUPPORTED, "no watches here" },
 		{ VD_UNAVAILABLE, "no route", VD_INTERNAL, "Internal error occurred: no route" },
 		{ VD_UNAVAILABLE, NULL, VD_INTERNAL, NULL },
 		{ VD_CLOSED, "bye", VD_CLOSED, "" },
@@ -832,7 +835,7 @@ static void a_turn_that_is_too_long_goes_on(void **state)
 }
 
 /* Three of one revision, one of the next: all but the last of each say that more follows, and what a filter drops at the end is told by a bookmark. */
-static void e459_r213_where_a_revision_ends(void **state)
+static void e459_where_a_revision_ends(void **state)
 {
 	for (int filtered = 0; filtered < 2; filtered++) {
 		struct world   world;
@@ -1147,7 +1150,7 @@ static void r723_the_requests_are_counted_under_their_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(r210_the_watch_begins_behind_its_base),
+		cmocka_unit_test(r206_the_watch_begins_behind_its_base),
 		cmocka_unit_test(r201_the_key_is_copied),
 		cmocka_unit_test(r207_the_pages_that_are_asked_for),
 		cmocka_unit_test(r207_one_key_has_one_page),
@@ -1162,7 +1165,7 @@ int main(void)
 		cmocka_unit_test(r216_the_objects_of_an_event),
 		cmocka_unit_test(r219_the_initial_state_is_filtered),
 		cmocka_unit_test(a_turn_that_is_too_long_goes_on),
-		cmocka_unit_test(e459_r213_where_a_revision_ends),
+		cmocka_unit_test(e459_where_a_revision_ends),
 		cmocka_unit_test(r165_r221_what_cannot_be_decoded),
 		cmocka_unit_test(r212_without_the_record_before),
 		cmocka_unit_test(r212_a_long_key_is_cut),
