@@ -49,13 +49,16 @@ static vd_status object_with(struct misuse_world *w, const struct vd_codec *code
 CALL(object_without_codec, object_with(w, NULL, true))
 CALL(object_without_result, object_with(w, w->codec, false))
 
-static vd_status nameless_field(struct misuse_world *w)
+static vd_status codec_with(struct misuse_world *w, const char *name, const char *json_path)
 {
-	static const struct vd_field_spec field = { NULL, ".a", NULL };
-	struct vd_codec			 *codec;
+	struct vd_field_spec field = { name, json_path, NULL };
+	struct vd_codec	    *codec;
 
 	return vd_codec_json_new(&field, 1, &codec, &w->error);
 }
+CALL(nameless_field, codec_with(w, NULL, ".a"))
+CALL(field_with_an_empty_name, codec_with(w, "", ".a"))
+CALL(field_without_path, codec_with(w, "a", NULL))
 
 /* ---- Envs, actors, pollers ---- */
 
@@ -293,6 +296,8 @@ static const struct misuse misuses[] = {
 	MISUSE(codec_without_result, VD_INVALID_ARGUMENT, "ret_codec is NULL"),
 	MISUSE(codec_without_fields, VD_INVALID_ARGUMENT, "fields is NULL but field_count is 2"),
 	MISUSE(nameless_field, VD_INVALID_ARGUMENT, "declared field 0 needs a name"),
+	MISUSE(field_with_an_empty_name, VD_INVALID_ARGUMENT, "declared field 0 needs a name"),
+	MISUSE(field_without_path, VD_INVALID_ARGUMENT, "declared field 0 needs a name"),
 	MISUSE(object_without_kv, VD_INVALID_ARGUMENT, "kv is NULL"),
 	MISUSE(object_without_codec, VD_INVALID_ARGUMENT, "codec is NULL"),
 	MISUSE(object_without_result, VD_INVALID_ARGUMENT, "ret_object is NULL"),

@@ -67,6 +67,11 @@ static void faults_are_named_with_their_place(void **state)
 		{ "[" WIDGET ",\"trigger\":\"x\"}]", "resources: entry 0 (widgets): trigger: must be one of selectableFields" },
 		{ "[" WIDGET ",\"storagePrefix\":\"x\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
 		{ "[" WIDGET ",\"storagePrefix\":\"/registry/pods/\"}]", "resources: entry 0 (widgets): storagePrefix: is that of another resource" },
+		{ "[" WIDGET ",\"schema\":{\"type\":\"array\"}}]", "resources: entry 0 (widgets): schema: " },
+		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]", "resources: entry 0 (as): kind: is required" },
+		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"\"}]", "resources: entry 0 (as): kind: is required" },
+		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"A-B\"}]", "resources: entry 0 (as): kind: must be letters and digits" },
+		{ "[{\"group\":\"\",\"version\":\"V_1\",\"plural\":\"as\",\"kind\":\"A\"}]", "resources: entry 0 (as): version: is required" },
 		{ "[" WIDGET ",\"printerColumns\":[{\"name\":\"A\"}]}]", "resources: entry 0 (widgets): printerColumns[0]: needs name and jsonPath" },
 	};
 	struct vdi_resources resources;
@@ -328,6 +333,27 @@ static void versions_have_an_order(void **state)
 		}
 }
 
+/* The longest kind, and which of the built-in kinds live in a namespace. */
+static void borders_of_kinds(void **state)
+{
+	static const char *const namespaced[] = { "pods", "services", "endpoints", "configmaps", "secrets", "serviceaccounts", "events" };
+	static const char *const cluster_wide[] = { "nodes", "namespaces", "persistentvolumes" };
+	struct vdi_resources	 resources;
+	struct vd_error		 error;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(namespaced) + VDI_ARRAY_SIZE(cluster_wide); i++) {
+		bool		     is_namespaced = i < VDI_ARRAY_SIZE(namespaced);
+		const char	    *name = is_namespaced ? namespaced[i] : cluster_wide[i - VDI_ARRAY_SIZE(namespaced)];
+		struct vdi_resource *found = vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of(name));
+
+		if (found == NULL || found->namespaced != is_namespaced)
+			fail_msg("%s", name);
+	}
+	assert_status(vdi_resources_load(&resources, vd_bytes_of("[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"longs\",\"kind\":\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]"), &error), VD_OK);
+	vdi_resources_fini(&resources);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +367,7 @@ int main(void)
 		cmocka_unit_test(r109_the_keys_lie_under_the_given_path),
 		cmocka_unit_test(out_of_memory_undoes_everything),
 		cmocka_unit_test(versions_have_an_order),
+		cmocka_unit_test(borders_of_kinds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,12 @@ static void types_and_their_limits(void **state)
 		{ OBJECT("\"a\":{\"type\":\"integer\",\"multipleOf\":3}"), "{\"a\":7}", NULL, NULL, "a: Invalid value: 7: a in body should be a multiple of 3" },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":2}"), "{\"a\":\"\xC3\xA9\xC3\xA9\"}", NULL, NULL, NULL },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":2}"), "{\"a\":\"abc\"}", NULL, NULL, "a: Too long: may not be more than 2 bytes" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"minLength\":0}"), "{\"a\":\"\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"minLength\":2}"), "{\"a\":\"ab\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"format\":\"date\"}"), "{\"a\":7}", NULL, NULL, "a: Invalid value: \"int64\": a in body must be of type date: \"int64\"" },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"object\",\"x-kubernetes-map-type\":\"atomic\",\"properties\":{"
+			 "\"x\":{\"type\":\"integer\"},\"y\":{\"type\":\"integer\"}}}}"),
+		  "{\"a\":[{\"x\":1,\"y\":2},{\"y\":2,\"x\":1}]}", NULL, NULL, "a[1]: Duplicate value: {\"y\":2,\"x\":1}" },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"minLength\":2}"), "{\"a\":\"a\"}", NULL, NULL, "a: Invalid value: \"a\": a in body should be at least 2 chars long" },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"^b+$\"}"), "{\"a\":\"ab\"}", NULL, NULL, "a: Invalid value: \"ab\": a in body should match '^b+$'" },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"enum\":[\"x\",\"y\"]}"), "{\"a\":\"z\"}", NULL, NULL,
@@ -309,6 +315,8 @@ static void formats(void **state)
 		{ "duration", "-1.5h", "h" },				 { "duration", "0", "-" },
 		{ "duration", "1ns2us", "1x" },				 { "duration", ".5s", "." },
 		{ "ipv4", "255.255.255.255", "1.2.3" },			 { "cidr", "::/128", "::/129" },
+		{ "uri", "http://a/%41", "http://a%4/" },			 { "uri", "http://[::1]:80/", "http://[::1/" },
+		{ "uri", "http://u@a:8/", "http://a:b/" },		 { "uri", "http://[::1]", "http://[::1]x" },
 		{ "k8s-short-name", "a", "-a" },				 { "k8s-long-name", "a-1.b", "a..b" },
 	};
 

@@ -130,6 +130,43 @@ static void times_are_rfc_3339(void **state)
 	assert_string_equal(text, "2026-05-28T20:26:40Z");
 }
 
+/* A cell has the type of its column, or is null. */
+static void h302_cells_of_each_type(void **state)
+{
+	static const char *const rows[][3] = {
+		{ "\"a\"", "string", "\"a\"" },    { "5", "string", "\"5\"" },	    { "true", "string", "\"true\"" },	{ "5", "integer", "5" },
+		{ "\"5\"", "integer", "null" },	{ "1.5", "number", "1.5" },	    { "\"x\"", "number", "null" },	{ "true", "boolean", "true" },
+		{ "false", "boolean", "false" }, { "1", "boolean", "null" },	    { "null", "string", "null" },	{ "5", "date", "null" },
+		{ "5", "nonsense", "null" },	{ "true", "number", "null" },	    { "true", "integer", "null" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_out	 out = VDI_OUT_INIT;
+		struct vdi_node *root;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
+		vdi_table_typed(&out, root, rows[i][1], NOW);
+		if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(rows[i][2])))
+			fail_msg("%s as %s: %.*s", rows[i][0], rows[i][1], (int) out.size, out.data);
+		vdi_out_fini(&out);
+		vdi_tree_fini(&tree);
+	}
+}
+
+#define ENDPOINTS(addresses) "{\"metadata\":{\"name\":\"e\"},\"subsets\":[{\"addresses\":[" addresses "],\"ports\":[{\"port\":80}]}]}"
+#define ADDRESS		     "{\"ip\":\"10.0.0.1\"}"
+#define CELL		     "10.0.0.1:80"
+
+/* Three are shown, and how many more there are. */
+static void h301_endpoints_are_counted(void **state)
+{
+	check_row("", "endpoints", ENDPOINTS(""), "\"e\",\"\\u003cnone\\u003e\",\"\\u003cunknown\\u003e\"");
+	check_row("", "endpoints", ENDPOINTS(ADDRESS "," ADDRESS "," ADDRESS), "\"e\",\"" CELL "," CELL "," CELL "\",\"\\u003cunknown\\u003e\"");
+	check_row("", "endpoints", ENDPOINTS(ADDRESS "," ADDRESS "," ADDRESS "," ADDRESS),
+		  "\"e\",\"" CELL "," CELL "," CELL " + 1 more...\",\"\\u003cunknown\\u003e\"");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +175,8 @@ int main(void)
 		cmocka_unit_test(cells_survive_objects_of_the_wrong_shape),
 		cmocka_unit_test(durations_are_short),
 		cmocka_unit_test(times_are_rfc_3339),
+		cmocka_unit_test(h302_cells_of_each_type),
+		cmocka_unit_test(h301_endpoints_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

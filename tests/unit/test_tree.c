@@ -184,6 +184,37 @@ static void equal_documents(void **state)
 	}
 }
 
+/* What is JSON and what is not, to its last byte; what is read is written again as it was. */
+static void documents_are_json(void **state)
+{
+	static const char *const good[] = { "0", "-0", "10", "-1.5", "0.25", "1e5", "1E+5", "1e-5", "1.5e10", "\"\"", "\"a\\nb\"", "\"\\u00e9\"", "[]", "[1]", "{\"a\":[]}", "true" };
+	static const char *const bad[] = { "", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1a", "\"", "\"\\", "\"\x01\"", "[", "[1", "[1,", "[,]", "{", "{\"a\"", "{\"a\":", "{\"a\":1",
+					   "{\"a\":1,", "{a:1}", "tru", "nul", "[1]]", "1 2", "\"\\x\"", "\"\\u12\"" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(good) + VDI_ARRAY_SIZE(bad); i++) {
+		const char	*text = i < VDI_ARRAY_SIZE(good) ? good[i] : bad[i - VDI_ARRAY_SIZE(good)];
+		size_t		 size = strlen(text);
+		char		*exact = memcpy(malloc(size + !size), text, size); /* no byte behind it may be read */
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_out	 out = VDI_OUT_INIT;
+		struct vdi_node *root;
+		vd_status	 status = vdi_tree_parse(&tree, (struct vd_bytes) { exact, size }, &root, NULL);
+
+		if ((status == VD_OK) != (i < VDI_ARRAY_SIZE(good)))
+			fail_msg("%s", text);
+		if (status == VD_OK && strstr(text, "\\u") == NULL) {
+			vdi_tree_write(&out, root);
+			if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(text)))
+				fail_msg("%s became %.*s", text, (int) out.size, out.data);
+		}
+		if (status == VD_OK && strstr(text, "\\u"))
+			assert_true(vd_bytes_equal(vdi_tree_string_of(root), vd_bytes_of("\xc3\xa9")));
+		vdi_out_fini(&out);
+		vdi_tree_fini(&tree);
+		free(exact);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +224,7 @@ int main(void)
 		cmocka_unit_test(a_huge_object_is_shown_in_few_nodes),
 		cmocka_unit_test(a_value_is_measured_and_its_beginning_written),
 		cmocka_unit_test(equal_documents),
+		cmocka_unit_test(documents_are_json),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

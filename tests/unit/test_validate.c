@@ -150,6 +150,39 @@ static void metadata_is_checked(void **state)
 	}
 }
 
+/* Keys of annotations are qualified names, and all of them together have a bound. */
+static void annotations_are_checked(void **state)
+{
+	static const struct {
+		const char *key;
+		int	    size; /* of the value */
+		const char *fault; /* NULL: fine */
+	} rows[] = {
+		{ "a.b/c", 0, NULL }, { "-x", 0, "metadata.annotations: Invalid value: \"-x\": " }, { "a/b/c", 0, "metadata.annotations: Invalid value: \"a/b/c\": " },
+		{ "k", 262143, NULL }, { "k", 262144, "metadata.annotations: Too long: may not be more than 262144 bytes" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	  tree = VDI_TREE_INIT;
+		struct vdi_faults faults = { 0 };
+		struct vdi_out	  text = VDI_OUT_INIT;
+		struct vdi_node	 *root;
+
+		vdi_out_printf(&text, "{\"metadata\":{\"name\":\"a\",\"annotations\":{\"%s\":\"", rows[i].key);
+		for (int n = 0; n < rows[i].size; n++)
+			vdi_out_raw(&text, "x");
+		vdi_out_raw(&text, "\"}}}");
+		assert_status(vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL), VD_OK);
+		vdi_validate_metadata(&tree, root, VDI_NAME_SUBDOMAIN, &faults);
+		assert_int_equal(faults.count > 0, rows[i].fault != NULL);
+		if (rows[i].fault)
+			assert_memory_equal(vdi_faults_message(&faults).data, rows[i].fault, strlen(rows[i].fault));
+		vdi_faults_fini(&faults);
+		vdi_out_fini(&text);
+		vdi_tree_fini(&tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +191,7 @@ int main(void)
 		cmocka_unit_test(the_other_kinds_have_rules_of_their_own),
 		cmocka_unit_test(every_kind_has_its_rule),
 		cmocka_unit_test(metadata_is_checked),
+		cmocka_unit_test(annotations_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
