@@ -1,4 +1,5 @@
 /* The wheel of bookmarks and deadlines, with watchers of a real Cacher: who is due what when. */
+#include <fcntl.h>
 #include <poll.h>
 
 #include "bookmark.h"
@@ -315,7 +316,7 @@ static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void *
 {
 	struct cacher_fixture	  f;
 	struct vdi_bookmark_wheel wheel;
-	struct vd_watcher	  watcher = { .allow_bookmarks = true, .deadline = VD_NEVER };
+	struct vd_watcher	  watcher = { .allow_bookmarks = true, .deadline = VD_NEVER }, idle = { .deadline = VD_NEVER };
 	int64_t			  due;
 	unsigned		  near = 0;
 
@@ -323,6 +324,8 @@ static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void *
 	vdi_bookmark_init(&wheel, f.env);
 	assert_false(vdi_bookmark_is_near(&wheel));
 	assert_int_equal(vdi_bookmark_run(&wheel).ns, INT64_MAX);
+	vdi_bookmark_add(&wheel, &idle);
+	assert_int_equal(wheel.count, 0);
 	vdi_bookmark_add(&wheel, &watcher);
 	due = vd_env_now(f.env).ns / 1000000000 + 60;
 	assert_false(vdi_bookmark_is_near(&wheel));
@@ -403,8 +406,14 @@ static void t124_a_descriptor_is_readable_while_there_is_something(void **state)
 	assert_true(is_readable(vd_watcher_fd(watchers[2])));
 	assert_status(vd_watcher_next(watchers[2], &event), VD_OK);
 	assert_int_equal(event.type, VD_WATCH_BOOKMARK);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = vd_watcher_fd(watchers[i]);
+
+		assert_int_not_equal(fcntl(fd, F_GETFD), -1);
 		vd_watcher_close(watchers[i], NULL, NULL);
+		cacher_fixture_settle(&f);
+		assert_int_equal(fcntl(fd, F_GETFD), -1);
+	}
 	cacher_fixture_teardown(&f);
 }
 

@@ -240,6 +240,57 @@ static void t131_r520_a_state_newer_than_the_store_times_out(void **state)
 	free(r);
 }
 
+static const struct vd_store_ops *honest;
+static vd_status		  answer_with, refuse_with;
+
+static vd_status refuse_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	struct vd_error error;
+
+	if (refuse_with != VD_OK)
+		return refuse_with;
+	vd_error_set(&error, answer_with, "no route");
+	done(arg, answer_with, NULL, &error);
+	return VD_OK;
+}
+
+/* The state of now needs the store's revision: when that cannot be read, the error is the only event, and nothing is left under way. */
+static void r520_a_state_whose_revision_cannot_be_read(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		struct cacher_fixture	f;
+		struct vd_watch_options options = all();
+		struct recorder	       *r = calloc(1, sizeof *r);
+		struct vd_store_ops	liar;
+
+		cacher_fixture_setup(&f, 1);
+		put_pod(&f, "ns", "x", NULL, NULL);
+		cacher_fixture_settle(&f);
+		honest = f.store->ops;
+		liar = *honest;
+		liar.range = refuse_range;
+		refuse_with = i == 0 ? VD_UNAVAILABLE : i == 1 ? VD_NOMEM : VD_OK;
+		answer_with = VD_UNAVAILABLE;
+		f.store->ops = &liar;
+		options.revision = VD_REVISION_UNSET;
+		options.send_initial_events = VD_TRUE;
+		options.allow_bookmarks = i == 2;
+		assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_int_equal(r->count, 1);
+		assert_int_equal(r->events[0].type, VD_WATCH_ERROR);
+		assert_status(r->events[0].code, i == 1 ? VD_NOMEM : VD_UNAVAILABLE);
+		assert_string_equal(r->events[0].message, i == 2 ? "no route" : vd_status_sentence(r->events[0].code));
+		assert_int_equal(r->ended, 1);
+		assert_status(r->reason, r->events[0].code);
+		assert_int_equal(f.cacher->call_count, 1); /* the stream of the cache itself */
+		f.store->ops = honest;
+		recorder_close(&f, r);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
 static void t122_t124_r558_bookmarks_and_the_deadline(void **state)
 {
 	struct cacher_fixture	f;
@@ -591,6 +642,7 @@ int main(void)
 		cmocka_unit_test(history_from_before_the_start_is_resumable),
 		cmocka_unit_test(t127_r551_a_future_revision_is_waited_for_in_silence),
 		cmocka_unit_test(t131_r520_a_state_newer_than_the_store_times_out),
+		cmocka_unit_test(r520_a_state_whose_revision_cannot_be_read),
 		cmocka_unit_test(t122_t124_r558_bookmarks_and_the_deadline),
 		cmocka_unit_test(r541_the_bookmark_of_an_idle_resource_moves),
 		cmocka_unit_test(t128_a_stuck_watcher_is_ended_and_delays_nobody),

@@ -1,6 +1,9 @@
 /* The last words of a cacher: nobody's watch ends before it has been told everything, however slow its reader is; and nothing else can hold the end up. */
+#include <poll.h>
+
 #include "cacher.h"
 #include "cacher_fixture.h"
+#include "env.h"
 #include "feed_store.h"
 
 #define KEY(name) "/registry/pods/ns/" name
@@ -196,12 +199,51 @@ static void the_end_cuts_it_short(void **state)
 	free(r);
 }
 
+/* Where nothing happens any more the end is told all the same, wherever the watch is served. */
+static void idle_watches_end_too(void **state)
+{
+	struct cacher_fixture	f;
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct recorder	       *inl = calloc(1, sizeof *inl), *run = calloc(1, sizeof *run);
+	struct vd_watcher      *pulled;
+	struct vd_watch_event	event;
+	struct pollfd		wanted = { .events = POLLIN };
+	unsigned		drained = 0;
+
+	cacher_fixture_setup(&f, 5);
+	options.revision = put_pod(&f, "ns", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	assert_status(recorder_open(&f, inl, &options, NULL), VD_OK);
+	assert_status(recorder_open(&f, run, &options, vdi_env_runner(f.env)), VD_OK);
+	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled, NULL), VD_OK);
+	cacher_fixture_settle(&f);
+	assert_status(vd_watcher_next(pulled, &event), VD_AGAIN);
+	wanted.fd = vd_watcher_fd(pulled);
+	assert_int_equal(poll(&wanted, 1, 0), 0);
+	vdi_cacher_drain(f.cacher, options.revision, count_call, &drained);
+	vdi_sim_run_until_idle(f.env);
+	expect_ended(inl);
+	expect_ended(run);
+	assert_int_equal(poll(&wanted, 1, 0), 1);
+	assert_status(vd_watcher_next(pulled, &event), VD_CLOSED);
+	assert_int_equal(drained, 0);
+	vd_watcher_close(pulled, NULL, NULL);
+	recorder_close(&f, inl);
+	recorder_close(&f, run);
+	cacher_fixture_settle(&f);
+	assert_int_equal(drained, 1);
+	cacher_fixture_teardown(&f);
+	free(inl);
+	free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_watch_ends_behind_its_last_event),
 		cmocka_unit_test(the_cache_comes_up_to_the_revision_first),
 		cmocka_unit_test(the_end_cuts_it_short),
+		cmocka_unit_test(idle_watches_end_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

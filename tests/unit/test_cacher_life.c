@@ -39,6 +39,56 @@ static void r501_what_cannot_be_a_cacher(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* Each of its options at its border, with the words of the refusal; NULL: it is fine. */
+static void r501_the_borders_of_the_options(void **state)
+{
+	static const char positive[] = "history_bytes, lag_bytes_max and watcher_count_max must be positive";
+	static const char interval[] = "consistency_interval (-1 ms) must not be negative, and on_inconsistency (0) one of its enum";
+	static const struct {
+		int64_t	    history, lag, interval_ms;
+		unsigned    watchers, on_inconsistency;
+		const char *resource, *why;
+	} rows[] = {
+		{ 1, 1, 0, 1, 0, "pods", NULL },
+		{ 0, 1, 0, 1, 0, "pods", positive },
+		{ -1, 1, 0, 1, 0, "pods", positive },
+		{ 1, 0, 0, 1, 0, "pods", positive },
+		{ 1, -1, 0, 1, 0, "pods", positive },
+		{ 1, 1, 0, 0, 0, "pods", positive },
+		{ 1, 1, -1, 1, 0, "pods", interval },
+		{ 1, 1, 1, 1, VD_ON_INCONSISTENCY_PANIC, "pods", NULL },
+		{ 1, 1, 0, 1, VD_ON_INCONSISTENCY_PANIC + 1, "pods", "on_inconsistency (" },
+		{ 1, 1, 0, 1, 0, "", "a cacher needs the name of its resource" },
+		{ 1, 1, 0, 1, 0, NULL, "a cacher needs the name of its resource" },
+	};
+	struct cacher_fixture f;
+
+	cacher_fixture_init(&f, 1);
+	for (size_t i = 0; i <= VDI_ARRAY_SIZE(rows); i++) {
+		bool			 has_codec = i < VDI_ARRAY_SIZE(rows);
+		const char		*why = has_codec ? rows[i].why : "a cacher needs a codec";
+		struct vd_cacher_options options = f.options;
+		struct vd_cacher	*cacher = NULL;
+		struct vd_error		 error = { 0 };
+
+		options.codec = has_codec ? options.codec : NULL;
+		if (has_codec) {
+			options.history_bytes = rows[i].history;
+			options.lag_bytes_max = rows[i].lag;
+			options.consistency_interval = VD_MS(rows[i].interval_ms);
+			options.watcher_count_max = rows[i].watchers;
+			options.on_inconsistency = rows[i].on_inconsistency;
+			options.resource = rows[i].resource;
+		}
+		assert_status(vd_cacher_new(f.env, f.store, &options, &cacher, &error), why ? VD_INVALID_ARGUMENT : VD_OK);
+		assert_int_equal(cacher == NULL, why != NULL);
+		if (why ? strstr(error.message, why) == NULL : error.message[0])
+			fail_msg("%zu: %s", i, error.message);
+		vd_cacher_close_wait(cacher);
+	}
+	cacher_fixture_teardown(&f);
+}
+
 /* The constructor does not wait; who asks meanwhile is told to come again, and a wait ends with the fill. */
 static void r502_r504_r510_r511_r513_it_becomes_ready_by_itself(void **state)
 {
@@ -453,6 +503,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r501_what_cannot_be_a_cacher),
+		cmocka_unit_test(r501_the_borders_of_the_options),
 		cmocka_unit_test(r502_r504_r510_r511_r513_it_becomes_ready_by_itself),
 		cmocka_unit_test(r503_r504_t120_a_new_beginning_makes_no_gap),
 		cmocka_unit_test(r520_a_watch_of_the_old_generation_just_ends),

@@ -471,6 +471,52 @@ static void t099_r723_r724_requests_by_operation(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+static const struct vd_store_ops *honest;
+static struct {
+	vd_range_fn done;
+	void	   *arg;
+} held;
+
+static vd_status hold_counts(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	if (!request->count_only)
+		return honest->range(store, request, done, arg);
+	assert_null(held.done); /* one at a time */
+	held.done = done;
+	held.arg = arg;
+	return VD_OK;
+}
+
+/* Nothing is shown before the store has answered, and its answer is shown when it comes. */
+static void r725_the_count_waits_for_its_answer(void **state)
+{
+	struct vd_range_result result = { .revision = 9, .count = 7 };
+	struct cacher_fixture  f;
+	struct vd_store_ops    slow;
+
+	cacher_fixture_init(&f, 10);
+	honest = f.store->ops;
+	slow = *honest;
+	slow.range = hold_counts;
+	f.store->ops = &slow;
+	cacher_fixture_open(&f, NULL);
+	for (int64_t count = 7; count < 9; count++) {
+		while (held.done == NULL)
+			vdi_sim_advance(f.env, VD_SECONDS(1));
+		put_pod(&f, "a", "x", NULL, NULL); /* wakes the cacher */
+		vdi_sim_advance(f.env, VD_SECONDS(300));
+		assert_shown(&f, "apiserver_storage_objects{resource=\"pods\"}", count == 7 ? -2 : 7);
+		result.count = count;
+		held.done(held.arg, VD_OK, &result, NULL);
+		held.done = NULL;
+		vdi_sim_run_until_idle(f.env);
+		assert_shown(&f, "apiserver_storage_objects{resource=\"pods\"}", (double) count);
+	}
+	f.store->ops = honest;
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	cacher_fixture_teardown(&f);
+}
+
 static void r725_r726_stored_objects_are_counted_and_the_gauges_go(void **state)
 {
 	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };
@@ -577,6 +623,7 @@ int main(void)
 		cmocka_unit_test(r711_starts_that_fail_are_counted),
 		cmocka_unit_test(r714_consistent_reads_by_outcome),
 		cmocka_unit_test(t099_r723_r724_requests_by_operation),
+		cmocka_unit_test(r725_the_count_waits_for_its_answer),
 		cmocka_unit_test(r725_r726_stored_objects_are_counted_and_the_gauges_go),
 		cmocka_unit_test(r146_r730_replaced_leases_tell_how_often_they_were_used),
 		cmocka_unit_test(t099_r731_what_cannot_be_decoded_is_counted_by_reads),
