@@ -265,6 +265,24 @@ static void an_env_that_ends_first_is_named(void **state)
 	expect_panic(free_env_first, "vd_env_free: etcd client is open: closed by vd_etcd_close");
 }
 
+/* More than one turn of the client takes on: all of them go out, and all of them run out of time. */
+static void e205_many_calls_at_once(void **state)
+{
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	const unsigned		   many = 1000;
+
+	etcd_client_fixture_start(&fixture, 9);
+	for (unsigned i = 0; i < many; i++)
+		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_SECONDS(1) }, &result), VD_OK);
+	vdi_sim_run_until_idle(fixture.env);
+	assert_int_equal(rpc_script_call_count(fixture.script), many);
+	assert_int_equal(result.calls, 0);
+	vdi_sim_advance(fixture.env, VD_SECONDS(2));
+	assert_int_equal(result.calls, many);
+	etcd_client_fixture_fini(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +295,7 @@ int main(void)
 		cmocka_unit_test(parts_are_made_once_and_closed_first),
 		cmocka_unit_test(e201_jitter_is_within_a_tenth),
 		cmocka_unit_test(an_env_that_ends_first_is_named),
+		cmocka_unit_test(e205_many_calls_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "actor_sim.h"
 #include "etcd_store.h"
 #include "etcd_toy.h"
+#include "expect_panic.h"
 
 struct world {
 	struct vd_env	      *env;
@@ -1188,6 +1189,20 @@ static void torture_the_store(void **state)
 	}
 }
 
+static void close_twice(void)
+{
+	struct world *world = world_open(41, 1);
+
+	vd_store_close(world->store, NULL, NULL);
+	vd_store_close(world->store, NULL, NULL);
+}
+
+static void closing_twice_is_named(void **state)
+{
+	(void) state;
+	expect_panic(close_twice, "vd_store_close: the store is closing already");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1230,6 +1245,7 @@ int main(void)
 		cmocka_unit_test(r158_how_a_long_read_may_end),
 		cmocka_unit_test(a_long_read_is_closed_at_any_moment),
 		cmocka_unit_test(torture_the_store),
+		cmocka_unit_test(closing_twice_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

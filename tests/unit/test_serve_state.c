@@ -178,6 +178,44 @@ static void damage_is_refused_by_name(void **state)
 	world_fini(&world);
 }
 
+/* Alarms are of a member and of a kind: each is there once, and is there after a restart. */
+static void alarms_are_kept(void **state)
+{
+	static const struct vdi_serve_alarm alarms[] = { { 7, VDI_ALARM_NOSPACE }, { 7, VDI_ALARM_CORRUPT }, { 1234567890123u, VDI_ALARM_NOSPACE } };
+	struct vdi_serve_alarm		    found[8];
+	struct world			    world;
+	bool				    is_changed;
+
+	(void) state;
+	world_init(&world, 5);
+	assert_status(world_open(&world), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(alarms); i++)
+		for (int again = 0; again < 2; again++) {
+			assert_status(vdi_serve_state_set_alarm(world.state, &alarms[i], true, &is_changed), VD_OK);
+			assert_int_equal(is_changed, !again);
+		}
+	for (size_t gone = 0; gone <= VDI_ARRAY_SIZE(alarms); gone++) {
+		world_close(&world);
+		assert_status(world_open(&world), VD_OK);
+		memset(found, 0, sizeof found);
+		assert_int_equal(vdi_serve_state_alarms(world.state, VDI_ALARM_NONE, found, 8), VDI_ARRAY_SIZE(alarms) - gone);
+		for (size_t i = gone; i < VDI_ARRAY_SIZE(alarms); i++) {
+			bool is_there = false;
+
+			for (size_t j = 0; j < VDI_ARRAY_SIZE(alarms) - gone; j++)
+				is_there |= found[j].member_id == alarms[i].member_id && found[j].kind == alarms[i].kind;
+			assert_true(is_there);
+		}
+		if (gone == VDI_ARRAY_SIZE(alarms))
+			break;
+		for (int again = 0; again < 2; again++) {
+			assert_status(vdi_serve_state_set_alarm(world.state, &alarms[gone], false, &is_changed), VD_OK);
+			assert_int_equal(is_changed, !again);
+		}
+	}
+	world_fini(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_full_disk_does_not_stop_a_start),
 		cmocka_unit_test(a_power_cut_keeps_what_was_answered),
 		cmocka_unit_test(damage_is_refused_by_name),
+		cmocka_unit_test(alarms_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
