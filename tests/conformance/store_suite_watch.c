@@ -672,7 +672,7 @@ static void e355_a_progress_follows_all_events(void **state)
 	watch_close(&watcher);
 }
 
-/* A watch far behind that matches nothing yields, and still gets there. */
+/* A watch far behind that matches nothing yields, and still gets there, without a pause between its turns. */
 static void e1003_a_long_way_without_a_match(void **state)
 {
 	struct store_fixture *f = *state;
@@ -680,6 +680,7 @@ static void e1003_a_long_way_without_a_match(void **state)
 	struct vd_op	      ops[128];
 	char		      keys[128][8];
 	struct txn_answer     answer;
+	vd_mono		      began;
 
 	for (int i = 0; i < 128; i++) {
 		snprintf(keys[i], sizeof keys[i], "k%d", i);
@@ -692,6 +693,15 @@ static void e1003_a_long_way_without_a_match(void **state)
 	assert_true(watch_is_quiet(&watcher));
 	put(f, "b", "1");
 	expect_watch(&watcher, 100, "203: +b=1");
+	watch_close(&watcher);
+	began = vd_env_now(f->env);
+	watch_range(f, &watcher, "k0", NULL, 2);
+	for (int i = 0; i < 200;) {
+		assert_status(watch_wait(&watcher, 1), VD_OK);
+		i += (int) watcher.batch.event_count;
+	}
+	if (f->simulated && f->factory->reopen)
+		assert_true(vd_mono_since(vd_env_now(f->env), began).ns < VD_MS(100).ns);
 	watch_close(&watcher);
 }
 

@@ -578,6 +578,8 @@ static void r146_r730_replaced_leases_tell_how_often_they_were_used(void **state
 /* rules: R-127 */
 static void t099_r731_what_cannot_be_decoded_is_counted_by_reads(void **state)
 {
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct finished	       finished = { 0 };
 	struct vd_object     *object = NULL;
 	struct cacher_fixture f;
 	struct vd_error	      error;
@@ -591,6 +593,16 @@ static void t099_r731_what_cannot_be_decoded_is_counted_by_reads(void **state)
 	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, -2); /* not for watches */
 	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("bad"), VD_REVISION_UNSET, &object, &error), VD_UNDECODABLE);
 	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, 1);
+	/* A list of the store, and a write, which looks at what there is. */
+	options.match = VD_MATCH_EXACT;
+	options.name = vd_bytes_of("bad");
+	options.namespace_name = vd_bytes_of("a");
+	options.revision = revision;
+	assert_status(list(&f, &options), VD_UNDECODABLE);
+	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, 2);
+	assert_status(vd_cacher_update(f.cacher, vd_bytes_of("a"), vd_bytes_of("bad"), false, NULL, set_label, note, &finished), VD_OK);
+	assert_status(wait_for(&f, &finished), VD_UNDECODABLE);
+	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, 3);
 	cacher_fixture_teardown(&f);
 }
 

@@ -417,6 +417,82 @@ static void w04_a_page_gathers_no_more_than_it_gives(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+static const struct vd_store_ops *plain_ops;
+static struct {
+	int64_t limit;
+	vd_rev	revision;
+} asked_pages[32];
+static size_t asked_count;
+
+static vd_status note_page(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	if (request->range_end.size && asked_count < VDI_ARRAY_SIZE(asked_pages)) {
+		asked_pages[asked_count].limit = request->limit;
+		asked_pages[asked_count++].revision = request->revision;
+	}
+	return plain_ops->range(store, request, done, arg);
+}
+
+static vd_status cannot_prove_progress(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	vd_status status = plain_ops->status(store, ret_status);
+
+	ret_status->progress = false;
+	return status;
+}
+
+/* Out of the store, one match among 1000 objects is found in few reads: pages double while they leave the answer short, all at the first one's revision. A page that is
+ * full has a token, a short one has none; no page has more than 10,000. rules: R-156, T-026 */
+static void t025_r156_a_rare_object_takes_few_pages(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_list_options options = list_all();
+	struct vd_store_ops    ops;
+	struct vd_list	      *list;
+	char		       name[16];
+	vd_rev		       last = 0;
+
+	cacher_fixture_init(&f, 15);
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(name, sizeof name, "p%04u", i);
+		last = put_pod(&f, "a", name, i == 990 ? "rare" : "web", NULL);
+	}
+	plain_ops = f.store->ops;
+	ops = *plain_ops;
+	ops.status = cannot_prove_progress;
+	ops.range = note_page;
+	f.store->ops = &ops;
+	cacher_fixture_open(&f, NULL);
+	options.label_selector = vd_bytes_of("app=rare");
+	options.limit = 1;
+	asked_count = 0;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+	assert_true(vd_list_continue(list).size > 0);
+	assert_string_equal(names_of(list), "p0990");
+	vd_list_free(list);
+	assert_int_equal(asked_count, 10);
+	for (size_t i = 0; i < asked_count; i++) {
+		assert_int_equal(asked_pages[i].limit, 1 << i);
+		assert_int_equal(asked_pages[i].revision, i ? last : 0);
+	}
+	options.limit = 2;
+	asked_count = 0;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+	assert_int_equal(vd_list_continue(list).size, 0);
+	assert_string_equal(names_of(list), "p0990");
+	vd_list_free(list);
+	assert_int_equal(asked_count, 9);
+	options.limit = 20000;
+	asked_count = 0;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+	assert_string_equal(names_of(list), "p0990");
+	vd_list_free(list);
+	assert_int_equal(asked_count, 1);
+	assert_int_equal(asked_pages[0].limit, 10000);
+	f.store->ops = plain_ops;
+	cacher_fixture_teardown(&f);
+}
+
 /* Its state is never taken from the history, and never older than the store was: what was compacted or left the history is no reason to refuse it. */
 static void h402_a_watch_list_without_a_revision_is_never_expired(void **state)
 {
@@ -643,6 +719,7 @@ int main(void)
 		cmocka_unit_test(r460_reads_of_different_future_revisions),
 		cmocka_unit_test(w01_a_stuck_watcher_delays_no_consistent_read),
 		cmocka_unit_test(w04_a_page_gathers_no_more_than_it_gives),
+		cmocka_unit_test(t025_r156_a_rare_object_takes_few_pages),
 		cmocka_unit_test(h402_a_watch_list_without_a_revision_is_never_expired),
 		cmocka_unit_test(r470_a_get_carries_the_revision_of_the_cache),
 		cmocka_unit_test(t110_which_source_answers),

@@ -363,7 +363,7 @@ static void the_cache_learns_at_once_that_an_undecodable_object_was_passed(void 
 	}
 }
 
-/* rules: R-318 */
+/* rules: R-313, W-26 */
 static void a_store_that_goes_back_is_listed_again(void **state)
 {
 	static struct race race;
