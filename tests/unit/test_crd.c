@@ -36,6 +36,7 @@ static void each_served_version_is_a_resource(void **state)
 	assert_string_equal(crd.stored->columns[1].name, "A");
 	assert_int_equal(crd.stored->columns[1].priority, 1);
 	assert_string_equal(crd.resources.items[1]->columns[1].name, "Age");
+	assert_true(crd.stored->namespaced && crd.resources.items[1]->namespaced);
 	assert_true(crd.stored->has_status && crd.stored->has_scale && !crd.resources.items[1]->has_status);
 	assert_string_equal(crd.stored->scale_spec_path, ".spec.r");
 	assert_non_null(crd.stored->schema);
@@ -528,6 +529,42 @@ static void a_new_definition_has_a_status_of_its_own(void **state)
 	}
 }
 
+/* Its own finalizer goes, others stay, and an empty list is none. */
+static void the_finalizer_is_taken_back(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "{\"metadata\":{\"finalizers\":[\"" VDI_CRD_FINALIZER "\"]}}", "{\"metadata\":{}}" },
+		{ "{\"metadata\":{\"finalizers\":[\"a\",\"" VDI_CRD_FINALIZER "\",\"b\"]}}", "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}" },
+		{ "{\"metadata\":{\"finalizers\":[\"a\"]}}", "{\"metadata\":{\"finalizers\":[\"a\"]}}" },
+		{ "{\"metadata\":{}}", "{\"metadata\":{}}" },
+		{ "{}", "{}" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_node *root;
+		char		*text;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
+		vdi_crd_remove_finalizer(&tree, root);
+		text = texted(root);
+		assert_string_equal(text, rows[i][1]);
+		free(text);
+		vdi_tree_fini(&tree);
+	}
+}
+
+static void the_scope_is_of_all_versions(void **state)
+{
+	static const char definition[] = "{\"metadata\":{\"name\":\"ws.e.x\",\"uid\":\"u\"},\"spec\":{\"group\":\"e.x\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"ws\",\"singular\":\"w\","
+					 "\"kind\":\"W\",\"listKind\":\"WList\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING "}]}}";
+	struct vdi_crd	  crd;
+
+	assert_status(vdi_crd_read(vd_bytes_of(definition), "/registry/", &crd, NULL), VD_OK);
+	assert_false(crd.stored->namespaced);
+	vdi_crd_fini(&crd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +581,8 @@ int main(void)
 		cmocka_unit_test(names_conversion_and_changes_are_checked),
 		cmocka_unit_test(a_new_definition_has_a_status_of_its_own),
 		cmocka_unit_test(null_is_an_empty_list),
+		cmocka_unit_test(the_finalizer_is_taken_back),
+		cmocka_unit_test(the_scope_is_of_all_versions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,25 @@ static void each_kind_has_its_words(void **state)
 		}
 }
 
+/* A long value is cut, and one can see that it was. */
+static void long_values_are_cut(void **state)
+{
+	struct vdi_node	  node = { .kind = VDI_NODE_STRING };
+	struct vdi_faults faults = { 0 };
+	struct vd_bytes	  message;
+	char		 *text = malloc(5000);
+
+	memset(text, 'x', 5000);
+	node.text = (struct vd_bytes) { text, 5000 };
+	vdi_faults_add_node(&faults, VDI_FAULT_INVALID, TEXT("a"), &node, "too long");
+	message = vdi_faults_message(&faults);
+	assert_in_range(message.size, VDI_FAULT_VALUE_SIZE / 2, VDI_FAULT_VALUE_SIZE + 100);
+	assert_non_null(memmem(message.data, message.size, "xxx...", 6));
+	assert_non_null(memmem(message.data, message.size, ": too long", 10));
+	vdi_faults_fini(&faults);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +158,7 @@ int main(void)
 		cmocka_unit_test(what_is_kept_is_bounded),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(each_kind_has_its_words),
+		cmocka_unit_test(long_values_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

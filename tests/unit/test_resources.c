@@ -350,6 +350,15 @@ static void borders_of_kinds(void **state)
 		if (found == NULL || found->namespaced != is_namespaced)
 			fail_msg("%s", name);
 	}
+	for (size_t i = 0; i < vdi_resources_built_in_count; i++) {
+		static const char *const scaled[] = { "deployments", "replicasets", "statefulsets", "replicationcontrollers" };
+		bool			 has_scale = false;
+
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(scaled); k++)
+			has_scale |= strcmp(scaled[k], vdi_resources_built_in[i].plural) == 0;
+		if (vdi_resources_built_in[i].has_scale != has_scale)
+			fail_msg("%s", vdi_resources_built_in[i].plural);
+	}
 	assert_status(vdi_resources_load(&resources, vd_bytes_of("[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"longs\",\"kind\":\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]"), &error), VD_OK);
 	vdi_resources_fini(&resources);
 }
