@@ -510,7 +510,7 @@ func (r *serveWatcher) take(event serveEvent) {
 	defer r.mu.Unlock()
 	defer r.changed.Broadcast()
 	if event.kind == "BOOKMARK" {
-		r.faults.report.check(event.revision >= r.revision, "R-549", "%s: bookmark at %d after %d", r.name, event.revision, r.revision)
+		r.faults.report.check(event.revision >= r.revision, "R-619", "%s: bookmark at %d after %d", r.name, event.revision, r.revision)
 		r.revision = max(r.revision, event.revision)
 		return
 	}

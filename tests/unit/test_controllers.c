@@ -325,7 +325,7 @@ static void check_at_rest(struct world *world, const char *what, uint64_t seed)
 
 /* ---- Tests ---- */
 
-/* rules: R-667. One action after the other, each in the middle of what the last one began. */
+/* One action after the other, each in the middle of what the last one began. */
 static void act(struct world *world, int actions)
 {
 	for (int i = 0; i < actions; i++) {

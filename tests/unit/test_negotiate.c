@@ -81,8 +81,28 @@ static void r648_protobuf_where_it_can_be_had(void **state)
 
 static void h110_v2_needs_its_exact_triple(void **state)
 {
+#define DISCOVERY(version) "application/json;g=apidiscovery.k8s.io;v=" version ";as=APIGroupDiscoveryList"
+	static const struct {
+		const char   *accept;
+		enum vdi_form form;
+	} rows[] = {
+		{ DISCOVERY("v2"), VDI_FORM_DISCOVERY_V2 },
+		{ DISCOVERY("v2") "," DISCOVERY("v2beta1") ",application/json", VDI_FORM_DISCOVERY_V2 }, /* kubectl 1.33 */
+		{ DISCOVERY("v2") ",application/json", VDI_FORM_DISCOVERY_V2 },				 /* 1.37 */
+		{ DISCOVERY("v2beta1") ",application/json", VDI_FORM_DISCOVERY_V2BETA1 },		 /* up to 1.29 */
+		{ "application/json;g=apidiscovery.k8s.io;v=v2,application/json", VDI_FORM_OBJECT },
+		{ "application/json;v=v2;as=APIGroupDiscoveryList,application/json", VDI_FORM_OBJECT },
+		{ "application/json;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList,application/json", VDI_FORM_OBJECT },
+		{ "application/json", VDI_FORM_OBJECT },
+		{ "*/*", VDI_FORM_OBJECT },
+	};
 	struct vdi_negotiated got;
 
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		assert_true(vdi_negotiate(vd_bytes_of(rows[i].accept), VDI_FORMS_DISCOVERY, &got));
+		if (got.form != rows[i].form)
+			fail_msg("%s: %d", rows[i].accept, (int) got.form);
+	}
 	assert_true(vdi_negotiate(vd_bytes_of("application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList,application/json"),
 				  VDI_FORMS_DISCOVERY, &got));
 	assert_int_equal(got.form, VDI_FORM_OBJECT);
