@@ -278,6 +278,44 @@ static void h203_explain_finds_the_schema(void **state)
 	vdi_faults_fini(&faults);
 }
 
+/* Each keyword with values of every kind: exactly those of its own are taken. */
+static void each_keyword_has_a_shape(void **state)
+{
+	enum { TEXT, BOOLEAN, FRACTION, COUNT, OBJECT, OBJECTS, TEXTS, LIST, SCHEMAS, SCHEMA_OR_BOOLEAN };
+	static const char *const values[] = { "\"x\"", "true", "1.5", "3", "{}", "[{}]", "[\"x\"]", "[1]", "{\"a\":1}", "{\"a\":{}}" };
+	static const struct {
+		const char *keyword, *words;
+		const char *taken; /* one letter for each value above */
+	} rows[] = {
+		{ "title", "must be a string", "y---------" },		 { "nullable", "must be true or false", "-y--------" },
+		{ "minimum", "must be a number", "--yy------" },		 { "maxLength", "must be an integer", "---y------" },
+		{ "not", "must be an object", "----y---yy" },		 { "allOf", "must be a list of objects", "-----y----" },
+		{ "required", "must be a list of strings", "------y---" }, { "enum", "must be a list", "-----yyy--" },
+		{ "properties", "must be a map of schemas", "----y----y" }, { "additionalProperties", "must be a schema, true or false", "-y--y---yy" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(values); k++) {
+			struct vdi_faults  faults = { 0 };
+			struct vdi_schema *schema = NULL;
+			struct vd_bytes	   message = VD_BYTES_NONE;
+			char		   text[200], wanted[100];
+			bool		   is_refused;
+
+			(void) snprintf(text, sizeof text, "{\"type\":\"object\",\"properties\":{\"f\":{\"type\":\"object\",\"%s\":%s}}}", rows[i].keyword, values[k]);
+			(void) snprintf(wanted, sizeof wanted, "properties[f].%s: Invalid value: ", rows[i].keyword);
+			if (compile(text, &faults, &schema) == VD_OK)
+				vdi_schema_free(schema);
+			else
+				message = vdi_faults_message(&faults);
+			is_refused = message.size && memmem(message.data, message.size, wanted, strlen(wanted)) && memmem(message.data, message.size, rows[i].words, strlen(rows[i].words));
+			if (is_refused == (rows[i].taken[k] == 'y'))
+				fail_msg("%s: %.*s", text, (int) message.size, message.size ? (const char *) message.data : "");
+			vdi_faults_fini(&faults);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +326,7 @@ int main(void)
 		cmocka_unit_test(patterns_keys_and_defaults_are_bounded),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(h203_explain_finds_the_schema),
+		cmocka_unit_test(each_keyword_has_a_shape),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

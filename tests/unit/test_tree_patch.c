@@ -66,6 +66,9 @@ static const struct row rows[] = {
 	  "{\"spec\":{\"ports\":[{\"port\":80,\"name\":\"a\",\"targetPort\":1},{\"port\":81}]}}" },
 	{ STRATEGIC, "{\"spec\":{\"containers\":[]}}", "{\"spec\":{\"containers\":[{\"image\":\"x\"}]}}", NULL },
 	{ STRATEGIC, "{}", "{\"$patch\":\"nonsense\"}", NULL },
+	{ STRATEGIC, "{\"a\":1}", "{\"\":2}", "{\"a\":1,\"\":2}" },
+	{ STRATEGIC, "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"merge\",\"c\":2}}", "{\"a\":{\"b\":1,\"c\":2}}" },
+	{ STRATEGIC, "{\"a\":{\"b\":1},\"c\":2}", "{\"a\":{\"$patch\":\"delete\"}}", "{\"c\":2}" },
 };
 
 static void h341_h342_patches_do_what_upstream_does(void **state)

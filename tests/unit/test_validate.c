@@ -113,6 +113,8 @@ static void metadata_is_checked(void **state)
 		enum vdi_name_rule rule;
 		const char	  *object, *faults;
 	} rows[] = {
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"orphan\"]}}", "" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"foregroundDeletion\"]}}", "" },
 		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"a.b/c\":\"\"},\"annotations\":{\"x\":\"any \\n\"},\"finalizers\":[\"a/b\"]}}", "" },
 		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{}}", "metadata.name: Required value: name or generateName is required" },
 		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"g-x\",\"generateName\":\"g-\"}}", "" },
