@@ -355,7 +355,7 @@ static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void *
 }
 
 /* Who wants no bookmark and has no deadline costs the wheel nothing. */
-static void r556_who_wants_nothing_is_not_filed(void **state)
+static void r558_who_wants_nothing_is_not_filed(void **state)
 {
 	struct cacher_fixture	f;
 	struct recorder	       *r = calloc(1, sizeof *r);
@@ -429,7 +429,7 @@ int main(void)
 		cmocka_unit_test(r545_a_bookmark_that_is_not_taken_is_missed),
 		cmocka_unit_test(r556_r557_no_bookmark_among_the_initial_events),
 		cmocka_unit_test(t125_closing_at_any_moment_of_a_tick),
-		cmocka_unit_test(r556_who_wants_nothing_is_not_filed),
+		cmocka_unit_test(r558_who_wants_nothing_is_not_filed),
 		cmocka_unit_test(the_store_is_asked_once_a_tick_and_only_when_somebody_is_near),
 	};
 

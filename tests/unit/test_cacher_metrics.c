@@ -174,8 +174,7 @@ static void t082_r162_r721_r732_lists_of_the_store(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* Events and bookmarks of the store are counted as dispatched. rules */
-/* A change is dispatched once (W-07), and so is a progress notice. rules: W-07 */
+/* Events and bookmarks of the store are counted as dispatched, each once. rules, W-07 */
 static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
 {
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
@@ -366,6 +365,7 @@ static vd_status all_fails(struct vd_store *store, const struct vd_range_request
 	return VD_OK;
 }
 
+/* rules: T-111 */
 static void r714_consistent_reads_by_outcome(void **state)
 {
 	struct vd_store_ops    failing;
