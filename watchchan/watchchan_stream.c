@@ -32,7 +32,6 @@ static bool open_watch(struct vdi_watchchan *watchchan)
 	watchchan->watch = watch;
 	if (watchchan->progress_wanted)
 		(void) vd_store_watch_progress(watch); /* a wish; its reader asks again */
-	watchchan->progress_wanted = false;
 	vdi_lock_release(&watchchan->lock);
 	return true;
 }

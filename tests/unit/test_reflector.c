@@ -94,6 +94,7 @@ static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 		struct vd_object     *object;
 		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 		struct vd_list	     *list;
+		int64_t		      bytes;
 
 		world_open(&world, i, false);
 		feed_put(world.feed, KEY("x"), POD("x"));
@@ -116,8 +117,14 @@ static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, NULL), VD_OK);
 		object = vd_list_next(list);
 		assert_memory_equal(vd_object_name(object).data, "z", 1);
+		bytes = vdi_object_store_size_of(object);
+		assert_int_equal(world.f.cacher->watch_cache.store.bytes, bytes);
 		assert_null(vd_list_next(list));
 		vd_list_free(list);
+		feed_break(world.feed, lasting[i]);
+		vdi_sim_advance(world.f.env, VD_SECONDS(10));
+		assert_int_equal(generation(&world), 3);
+		assert_int_equal(world.f.cacher->watch_cache.store.bytes, bytes); /* of this generation only */
 		world_close(&world);
 	}
 }

@@ -281,6 +281,8 @@ static void r691_matching(void **state)
 		{ "foo=bar", "foo=bar baz=blah", true },
 		{ "foo=blah", "foo=bar baz=blah", false },
 		{ "foo=bar,foobar=bar,baz=blah", "foo=bar baz=blah", false },
+		{ "x>1", "x=1", false },
+		{ "x<1", "x=1", false },
 		/* absent and empty */
 		{ "x!=y", "", true },
 		{ "x notin (y)", "", true },
