@@ -199,6 +199,27 @@ static void a_stream_ends_early_late_and_after_the_close(void **state)
 	}
 }
 
+static void a_half_close_that_comes_early_is_kept(void **state)
+{
+	struct etcd_client_fixture	     fixture;
+	struct owner			     owner = { 0 };
+	struct rpc_script_call		    *call;
+	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
+
+	etcd_client_fixture_start(&fixture, 6);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	assert_status(vdi_etcd_stream_send(owner.stream, vd_bytes_of("one")), VD_OK);
+	vdi_etcd_stream_half_close(owner.stream);
+	call = rpc_script_expect_call(fixture.script, WATCH);
+	assert_true(vd_bytes_equal(rpc_script_expect_message(call), vd_bytes_of("one")));
+	vdi_sim_run_until_idle(fixture.env);
+	assert_true(rpc_script_call_is_half_closed(call));
+	rpc_script_end(call, VDI_RPC_OK, "");
+	vdi_sim_run_until_idle(fixture.env);
+	assert_int_equal(owner.ended, 1);
+	etcd_client_fixture_fini(&fixture);
+}
+
 /* Canceled while it waits for its token: the peer never hears of it. */
 static void what_is_canceled_early_reaches_nobody(void **state)
 {
@@ -543,6 +564,7 @@ int main(void)
 		cmocka_unit_test(a_token_that_is_refused_ends_the_stream),
 		cmocka_unit_test(e209_a_token_that_does_not_come_is_no_halt),
 		cmocka_unit_test(a_stream_ends_early_late_and_after_the_close),
+		cmocka_unit_test(a_half_close_that_comes_early_is_kept),
 		cmocka_unit_test(what_is_canceled_early_reaches_nobody),
 		cmocka_unit_test(torture_stream),
 		cmocka_unit_test(e107_range_stream),

@@ -235,6 +235,8 @@ static void h329_what_is_no_message_is_an_error(void **state)
 		{ "\x02\x00", 2, "cut off" },			  /* field number 0 */
 		{ "\x0e", 1, "cut off" },				  /* wire type 6 */
 		{ "\x0c", 1, "cut off" },				  /* the end of no group */
+		{ "\x55\x01\x02\x03", 4, "cut off" },		  /* 4 bytes that are 3 */
+		{ "\x51\x01\x02\x03\x04\x05\x06\x07", 8, "cut off" }, /* 8 that are 7 */
 		{ "\x53\x08", 2, "cut off" },			  /* a group without end */
 		{ "\x0a\x04\x0a\x02\xc0\x80", 6, "UTF-8" },	  /* overlong */
 		{ "\x0a\x05\x0a\x03\xed\xa0\x80", 7, "UTF-8" },	  /* a surrogate */

@@ -202,12 +202,32 @@ static void every_failed_allocation_is_reported(void **state)
 	}
 }
 
+/* A field is the text of a scalar; anything else is as if it were not there. */
+static void fields_are_scalars(void **state)
+{
+	static const char *const rows[][2] = { { "\"x\"", "x" }, { "7", "7" }, { "-1.5", "-1.5" }, { "true", "true" }, { "false", "false" }, { "\"a\\u0062\"", "ab" },
+					       { "null", "" }, { "{}", "" }, { "{\"a\":1}", "" }, { "[]", "" }, { "[\"x\"]", "" } };
+	struct vd_codec *codec = codec_new();
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char		  json[128];
+		struct vd_object *object;
+
+		(void) snprintf(json, sizeof json, "{\"metadata\":{\"name\":\"b\"},\"spec\":{\"nodeName\":%s}}", rows[i][0]);
+		object = object_of(codec, json);
+		assert_bytes(vd_object_field(object, 0), rows[i][1]);
+		vd_object_unref(object);
+	}
+	vd_codec_free(codec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(header_holds_what_the_cache_asks_for), cmocka_unit_test(r103_revision_is_spliced_in),
 		cmocka_unit_test(undecodable_values_are_refused),	cmocka_unit_test(r105_stored_values_hold_no_revision_and_no_self_link),
 		cmocka_unit_test(every_failed_allocation_is_reported),
+		cmocka_unit_test(fields_are_scalars),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
