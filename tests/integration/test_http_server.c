@@ -523,13 +523,13 @@ static void h403_a_watch_list_ends_its_initial_events_and_goes_on(void **state)
 	close_client(&table);
 }
 
-/* rules: R-636 */
+/* A limit and a token mean nothing to it. rules */
 static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
 {
 	struct client client = open_client();
 	struct answer answer;
 
-	watch(&client, "&resourceVersion=1&timeoutSeconds=1&labelSelector=none", "");
+	watch(&client, "&resourceVersion=1&timeoutSeconds=1&labelSelector=none&limit=1&continue=nonsense", "");
 	assert_null(read_chunk(&client));
 	answer = request_on(&client, "GET", "/livez", "", "");
 	assert_int_equal(answer.code, 200);

@@ -161,8 +161,7 @@ static void a_custom_kinds_whole_numbers_are_stored_as_such(void **state)
 		check(&rows[i]);
 }
 
-/* rules: R-135. What says the same in other words is no change: no write, and metadata.generation stays. */
-/* rules: T-031 */
+/* What says the same in other words is no change: no write, and metadata.generation stays. rules: R-135, T-031 */
 static void r135_absent_null_and_empty_are_no_change(void **state)
 {
 #define UPDATED(more) "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":1" more "}"
