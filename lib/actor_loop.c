@@ -29,6 +29,8 @@
 
 #define ROUND_MAX 256
 #define ROUND_TIME_MAX ((vd_dur) { 5000000 })
+/* The clock of a thread's CPU time is a system call, too dear for each of many short iterations. */
+#define CPU_READ_INTERVAL ((vd_dur) { 1000000 })
 
 struct loop_actor {
 	struct vd_actor		actor;
@@ -60,7 +62,8 @@ struct vdi_loop {
 	struct event timer_event; /* the timerfd became readable */
 	vd_mono	     timer_fd_due;  /* what it is set to */
 	vd_mono	     work_began;    /* of this iteration; 0: not yet */
-	vd_dur	     cpu;	    /* of the thread at the end of the last iteration */
+	vd_dur	     cpu;	    /* of the thread at cpu_read */
+	vd_mono	     cpu_read;	    /* the end of an iteration */
 
 	/* Written by the loop's thread, read by any. */
 	_Atomic int64_t	   longest_wall_ns, longest_cpu_ns;
@@ -277,13 +280,19 @@ static void note_longest(_Atomic int64_t *longest_ns, struct vdi_metric *metric,
 
 static void end_iteration(struct vdi_loop *loop)
 {
-	vd_dur cpu = vdi_thread_cpu();
+	vd_mono now = vd_env_now(loop->env);
+	int64_t wall_ns = loop->work_began.ns ? vd_mono_since(now, loop->work_began).ns : INT64_MAX;
+	vd_dur	cpu;
 
 	if (loop->work_began.ns)
-		note_longest(&loop->longest_wall_ns, loop->longest_wall, vd_mono_since(vd_env_now(loop->env), loop->work_began).ns);
-	note_longest(&loop->longest_cpu_ns, loop->longest_cpu, cpu.ns - loop->cpu.ns);
+		note_longest(&loop->longest_wall_ns, loop->longest_wall, wall_ns);
 	loop->work_began.ns = 0;
+	if (vd_mono_since(now, loop->cpu_read).ns < CPU_READ_INTERVAL.ns)
+		return;
+	cpu = vdi_thread_cpu();
+	note_longest(&loop->longest_cpu_ns, loop->longest_cpu, VDI_MIN(cpu.ns - loop->cpu.ns, wall_ns));
 	loop->cpu = cpu;
+	loop->cpu_read = now;
 }
 
 struct vdi_loop_iteration vdi_loop_longest_iteration(const struct vdi_loop *loop)
@@ -438,6 +447,7 @@ void vdi_loop_run(struct vdi_loop *loop)
 
 	current_loop = loop;
 	loop->cpu = vdi_thread_cpu();
+	loop->cpu_read = vd_env_now(loop->env);
 	dispatch(loop);
 	end_iteration(loop); /* what follows may wait first */
 	do {

@@ -34,7 +34,7 @@ const struct vd_runner	*vdi_loop_runner(const struct vdi_loop *loop);
 /* The longest iteration since the loop began to run: from the first callback after it waited to the last one before it waits again. */
 struct vdi_loop_iteration {
 	vd_dur wall; /* begins with the first actor, or callback that called vdi_loop_note_work() */
-	vd_dur cpu;  /* of the loop's thread, which a busy machine does not lengthen */
+	vd_dur cpu;  /* of the loop's thread, which a busy machine does not lengthen; up to 1 ms too much, 0 while none took 1 ms */
 };
 /* Any thread; the two are read one after the other. */
 struct vdi_loop_iteration vdi_loop_longest_iteration(const struct vdi_loop *loop);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "actor_loop.h"
+#include "thread.h"
 #include "actor_suite.h"
 #include "env.h"
 
@@ -196,6 +197,41 @@ static void waiting_is_no_part_of_an_iteration(void **state)
 	vd_env_free(env);
 }
 
+static void burn_and_stop(evutil_socket_t fd, short what, void *arg)
+{
+	vd_dur until;
+
+	(void) fd;
+	(void) what;
+	vdi_loop_note_work();
+	until.ns = vdi_thread_cpu().ns + 3000000;
+	while (vdi_thread_cpu().ns < until.ns)
+		;
+	vdi_loop_stop(arg);
+}
+
+/* What a callback burns is seen, and it is never more than the time that passed. */
+static void the_cpu_time_of_a_long_iteration_is_noted(void **state)
+{
+	static const struct timeval at_once;
+	struct vd_env		   *env;
+	struct vdi_loop		   *loop;
+	struct event		   *event;
+	struct vdi_loop_iteration   longest;
+
+	(void) state;
+	new_env_and_loop(&env, &loop);
+	event = evtimer_new(vdi_loop_base(loop), burn_and_stop, loop);
+	evtimer_add(event, &at_once);
+	vdi_loop_run(loop);
+	longest = vdi_loop_longest_iteration(loop);
+	assert_true(longest.cpu.ns >= 3000000);
+	assert_true(longest.cpu.ns <= longest.wall.ns);
+	event_free(event);
+	vdi_loop_free(loop);
+	vd_env_free(env);
+}
+
 static void note_done(void *arg)
 {
 	*(bool *) arg = true;
@@ -244,6 +280,7 @@ int main(void)
 		cmocka_unit_test(an_actor_awake_for_ever_leaves_events_their_turn),
 		cmocka_unit_test(actors_that_take_long_leave_events_their_turn),
 		cmocka_unit_test(waiting_is_no_part_of_an_iteration),
+		cmocka_unit_test(the_cpu_time_of_a_long_iteration_is_noted),
 		cmocka_unit_test(freeing_the_loop_ends_closed_actors),
 		cmocka_unit_test(a_failed_allocation_makes_no_loop),
 	};
