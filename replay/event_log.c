@@ -50,6 +50,8 @@ static const char *const member_names[MEMBER_COUNT] = {
 	"checksums",  "records",  "end",	 "sum",
 };
 
+static const unsigned char zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
+
 struct scratch {
 	char  *data;
 	size_t capacity;
@@ -72,9 +74,12 @@ struct vdi_event_log {
 	uint64_t       offset; /* of text, behind that line */
 	bool	 at_end, torn;
 	bool	 in_frame; /* the compressed text read last ends within a frame */
+	bool	 is_damaged; /* the compressed text goes on behind damage only */
+	bool	 has_zeros;  /* the line read last has bytes of 0 */
 	bool	 is_sealed;
 	uint64_t sum;	   /* over all lines read so far */
 	uint64_t sum_line; /* the last line that had one */
+	uint64_t sum_offset; /* of text, behind that line */
 	uint64_t records;  /* since the last line that counts them */
 };
 
@@ -131,7 +136,8 @@ static vd_status read_packed(struct vdi_event_log *log, size_t *ret_size, struct
 		}
 		in = (ZSTD_inBuffer) { log->packed, log->packed_size, log->packed_at };
 		result = ZSTD_decompressStream(log->zstd, &out, &in);
-		if (ZSTD_isError(result))
+		log->is_damaged = ZSTD_isError(result);
+		if (log->is_damaged)
 			return vd_error_set(reterr, VD_BAD_REQUEST, "%s: damaged compression after line %llu: %s", log->path,
 					    (unsigned long long) log->line, ZSTD_getErrorName(result));
 		log->packed_at = in.pos;
@@ -415,6 +421,7 @@ static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record
 	if (log->sum != sum)
 		return disagrees(log, reterr, "the checksum does not agree");
 	log->sum_line = log->line;
+	log->sum_offset = log->offset;
 	return VD_OK;
 }
 
@@ -466,6 +473,9 @@ vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log
 	struct vdi_log_record record;
 
 	VDI_TRY(next_line(log, &log->last, reterr));
+	log->has_zeros = log->is_sealed && memchr(log->last.data, 0, log->last.size);
+	if (log->has_zeros)
+		return broken(log, reterr, "the line has bytes of 0");
 	if (!vdi_plain_line_split(log->last, &record))
 		VDI_TRY(read_members(log, log->last, &record, reterr));
 	record.line = log->line;
@@ -491,6 +501,77 @@ vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *r
 	VDI_TRY(vdi_event_log_check(log, &record, reterr));
 	*ret_record = record;
 	return VD_OK;
+}
+
+/* ---- After a power cut ---- */
+
+/* How much text a line says is on disk; 0: it does not say. */
+static uint64_t synced_of(struct vd_bytes line)
+{
+	static const char name[] = VDI_EVENT_LOG_SYNCED_NAME;
+	struct vd_bytes	  summed;
+	const char	 *start, *at;
+	uint64_t	  sum;
+	int64_t		  synced;
+
+	if (!split_sum(line, &summed, &sum))
+		return 0;
+	start = summed.data;
+	for (at = start + summed.size; at > start && at[-1] >= '0' && at[-1] <= '9';)
+		at--;
+	if ((size_t) (at - start) < sizeof name - 1 || memcmp(at - (sizeof name - 1), name, sizeof name - 1) != 0 ||
+	    !parse_number((struct vd_bytes) { at, (size_t) (start + summed.size - at) }, &synced))
+		return 0;
+	return (uint64_t) synced;
+}
+
+/* Goes on behind damage, at what looks like the next frame. False: there is none. */
+static bool find_frame(struct vdi_event_log *log)
+{
+	size_t kept, got;
+
+	log->at = log->size = 0;
+	log->packed_at++;
+	for (;;) {
+		for (; log->packed_at + sizeof zstd_magic <= log->packed_size; log->packed_at++) {
+			if (memcmp(log->packed + log->packed_at, zstd_magic, sizeof zstd_magic) != 0)
+				continue;
+			log->is_damaged = false;
+			return !ZSTD_isError(ZSTD_initDStream(log->zstd));
+		}
+		kept = log->packed_size > log->packed_at ? log->packed_size - log->packed_at : 0;
+		memmove(log->packed, log->packed + log->packed_size - kept, kept);
+		if (read_file(log, log->packed + kept, READ_SIZE - kept, &got, NULL) != VD_OK || got == 0)
+			return false;
+		log->packed_at = 0;
+		log->packed_size = kept + got;
+	}
+}
+
+/* Whether a line of the rest says that text behind the last good checksum had been synced. */
+static bool was_synced(struct vdi_event_log *log)
+{
+	struct vd_bytes line;
+	vd_status	status;
+
+	for (;;) {
+		if (log->is_damaged && !find_frame(log))
+			return false;
+		while ((status = next_line(log, &line, NULL)) == VD_OK)
+			if (synced_of(line) > log->sum_offset)
+				return true;
+		if (status != VD_BAD_REQUEST || !log->is_damaged)
+			return status != VD_CLOSED;
+	}
+}
+
+bool vdi_event_log_was_cut_off(struct vdi_event_log *log)
+{
+	if (!log->is_sealed || (log->zstd == NULL && !log->has_zeros) || was_synced(log))
+		return false;
+	log->torn = true;
+	log->line = log->sum_line;
+	return true;
 }
 
 bool vdi_event_log_is_sealed(const struct vdi_event_log *log)
@@ -546,16 +627,16 @@ static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
 	if (log->is_sealed && !vd_bytes_equal(checksums, vd_bytes_of(VDI_EVENT_LOG_CHECKSUMS)))
 		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has checksums that this program does not know; it knows " VDI_EVENT_LOG_CHECKSUMS, log->path);
 	log->sum = vdi_event_log_sum_add(0, line);
+	log->sum_line = log->line;
+	log->sum_offset = log->offset;
 	return VD_OK;
 }
 
 /* Looks at the first bytes for the magic number of a zstd frame. */
 static vd_status find_compression(struct vdi_event_log *log, struct vd_error *reterr)
 {
-	static const unsigned char magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
-
 	VDI_TRY(read_more(log, reterr));
-	if (log->size < sizeof magic || memcmp(log->text, magic, sizeof magic) != 0)
+	if (log->size < sizeof zstd_magic || memcmp(log->text, zstd_magic, sizeof zstd_magic) != 0)
 		return VD_OK;
 	log->packed = vdi_alloc(VDI_MAX(log->size, READ_SIZE));
 	log->zstd = ZSTD_createDStream();

@@ -13,6 +13,8 @@
  *   {"commit":12,"records":2,"sum":"0123456789abcdef"}
  *
  * The writer closes such a log with {"progress":R,"end":true,"sum":"..."}. A line that disagrees with its log ends reading, and the message names both places.
+ * The first such line after a sync says how much text was on disk before it was written, {"commit":12,"records":2,"synced":4711,"sum":"..."}: what a power cut left
+ * behind that place (sectors of zeros, a broken frame) is a torn tail, and damage before it is damage.
  * The sum of a line is XXH64 over the line up to ,"sum": seeded by the sum before; each line without a sum is added in the same way (whole, without its newline).
  *
  * All records with one rev are one transaction. In a log that holds commit lines, a transaction at the end without its commit is torn and
@@ -33,6 +35,8 @@
 #define VDI_EVENT_LOG_CHECKSUMS "xxh64"
 /* The end of a line with a checksum: ,"sum":"0123456789abcdef"} */
 #define VDI_EVENT_LOG_SUM_NAME ",\"sum\":\""
+/* Before it, in the first line with a checksum after a sync: bytes of text that are on disk. */
+#define VDI_EVENT_LOG_SYNCED_NAME ",\"synced\":"
 #define VDI_EVENT_LOG_SUM_SIZE ((size_t) (sizeof VDI_EVENT_LOG_SUM_NAME - 1 + 16 + 2))
 
 enum vdi_log_kind {
@@ -75,6 +79,9 @@ VDI_MUST_USE vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_
  * at most VDI_JSON_DEPTH_MAX - 1 deep. Who has not found that it is must ask vdi_event_log_check before the next call: it says what vdi_event_log_next would have said. */
 VDI_MUST_USE vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_event_log_check(struct vdi_event_log *log, struct vdi_log_record *record, struct vd_error *reterr);
+/* After VD_BAD_REQUEST: true if what could not be read was left by a power cut, because it was not synced as far as the log says. Then the log ends behind the last line
+ * with a checksum, and is torn. Reads the rest of the file. */
+VDI_MUST_USE bool vdi_event_log_was_cut_off(struct vdi_event_log *log);
 /* True: the log has checksums. */
 bool vdi_event_log_is_sealed(const struct vdi_event_log *log);
 /* Sum over all lines read so far: the seed of the next line. */

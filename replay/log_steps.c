@@ -261,6 +261,7 @@ static bool torn_line_is_of_another(const struct vdi_log_steps *steps)
 static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
 	struct vdi_log_tail *tail = &steps->tail;
+	bool		     is_sealed = vdi_event_log_is_sealed(steps->log);
 
 	steps->at_end = true;
 	tail->is_torn = vdi_event_log_is_torn(steps->log);
@@ -269,15 +270,18 @@ static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_
 	if (steps->in_snapshot)
 		return vdi_log_steps_broken(steps, steps->line, "the log ends within a snapshot", reterr);
 	/* In a log with commit lines the last transaction is torn. In one without, it may be torn if the last line is. */
-	if (steps->revision && (steps->has_commits || (tail->is_torn && !torn_line_is_of_another(steps)))) {
+	if (steps->revision && (steps->has_commits || is_sealed || (tail->is_torn && !torn_line_is_of_another(steps)))) {
 		tail->is_torn = true;
 		tail->line = steps->line;
 		tail->records = steps->count;
-		tail->bytes += vdi_event_log_offset(steps->log) - steps->whole;
+		if (!is_sealed)
+			tail->bytes += vdi_event_log_offset(steps->log) - steps->whole;
 		drop(steps, steps->count);
 		steps->revision = 0;
 	}
-	tail->is_unclosed = vdi_event_log_is_sealed(steps->log) && !steps->is_closed;
+	if (is_sealed && tail->is_torn)
+		tail->bytes += vdi_event_log_offset(steps->log) - steps->whole;
+	tail->is_unclosed = is_sealed && !steps->is_closed;
 	if (steps->revision == 0)
 		return VD_CLOSED;
 	return give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr);
@@ -340,6 +344,8 @@ vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *r
 			status = check_value(steps, &record, reterr);
 		if (status == VD_OK)
 			status = take(steps, &record, ret_step, reterr);
+		if (status == VD_BAD_REQUEST && vdi_event_log_was_cut_off(steps->log))
+			return take_end(steps, ret_step, reterr);
 		if (status != VD_AGAIN)
 			return status;
 	}

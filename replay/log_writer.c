@@ -20,6 +20,7 @@
 #define WRITE_SIZE ((size_t) 256 << 10)
 #define TRANSACTION_SIZE_MAX ((size_t) 1 << 30)
 #define COMPRESSION_LEVEL 3
+#define HEADER_SIZE_MAX 4096
 #define SEEK_TABLE_MAGIC 0x184D2A5Eu
 #define SEEK_TABLE_FOOTER 0x8F92EAB1u
 
@@ -39,6 +40,7 @@ struct vdi_log_writer {
 	size_t		       redact_count;
 
 	struct vdi_buffer open, ready, packed;
+	ZSTD_CCtx	 *zstd; /* NULL: plain */
 	struct frame	 *frames;
 	size_t		  frame_count, frame_capacity;
 	struct vdi_log_writer_totals totals;
@@ -47,6 +49,9 @@ struct vdi_log_writer {
 
 	bool	 is_sealed; /* the log has checksums */
 	bool	 strict;
+	uint64_t settled;   /* bytes of text that are settled, of the whole log */
+	uint64_t synced;    /* of them on disk */
+	bool	 says_synced; /* the next line with a checksum says so */
 	uint64_t sum;	      /* over all lines so far */
 	uint64_t settled_sum; /* over those that are settled */
 	vd_rev	 last; /* the newest revision of a line */
@@ -83,6 +88,16 @@ static vd_status no_memory(struct vdi_log_writer *writer, struct vd_error *reter
 	return vd_error_set(reterr, VD_NOMEM, "out of memory while writing %s", writer->path);
 }
 
+/* Each frame has a checksum, so that a torn one is known as such. */
+static vd_status prepare_frames(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	writer->zstd = ZSTD_createCCtx();
+	if (writer->zstd == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
+		return no_memory(writer, reterr);
+	return VD_OK;
+}
+
 static vd_status write_frame(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	size_t bound = ZSTD_compressBound(writer->ready.size), size;
@@ -94,7 +109,7 @@ static vd_status write_frame(struct vdi_log_writer *writer, struct vd_error *ret
 	room = vdi_buffer_reserve(&writer->packed, bound);
 	if (room == NULL)
 		return no_memory(writer, reterr);
-	size = ZSTD_compress(room, bound, writer->ready.data, writer->ready.size, COMPRESSION_LEVEL);
+	size = ZSTD_compress2(writer->zstd, room, bound, writer->ready.data, writer->ready.size);
 	if (ZSTD_isError(size))
 		return no_memory(writer, reterr);
 	VDI_TRY(write_all(writer, room, size, reterr));
@@ -123,6 +138,7 @@ static vd_status settle(struct vdi_log_writer *writer, struct vd_error *reterr)
 	if (vdi_buffer_status(&writer->open) != VD_OK || vdi_buffer_status(&writer->ready) != VD_OK)
 		return no_memory(writer, reterr);
 	writer->totals.bytes += writer->open.size;
+	writer->settled += writer->open.size;
 	writer->totals.records += writer->open_records;
 	writer->open_records = 0;
 	writer->settled_sum = writer->sum;
@@ -151,6 +167,9 @@ static void end_change(struct vdi_log_writer *writer, size_t start)
 /* Ends any other line, with its checksum. The transaction or snapshot is complete. */
 static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev revision, struct vd_error *reterr)
 {
+	if (writer->is_sealed && writer->says_synced)
+		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SYNCED_NAME "%llu", (unsigned long long) writer->synced);
+	writer->says_synced = false;
 	if (writer->is_sealed && vdi_buffer_status(&writer->open) == VD_OK) {
 		writer->sum = vdi_event_log_sum_add(writer->sum, line_from(writer, start));
 		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SUM_NAME "%016llx\"", (unsigned long long) writer->sum);
@@ -336,7 +355,14 @@ vd_status vdi_log_writer_flush(struct vdi_log_writer *writer, struct vd_error *r
 	if (writer->has_failed)
 		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written any more", writer->path);
 	VDI_TRY(write_ready(writer, reterr));
-	return fdatasync(writer->fd) == 0 || errno == EINVAL ? VD_OK : io_error(writer, "flush", reterr);
+	if (fdatasync(writer->fd) != 0 && errno != EINVAL)
+		return io_error(writer, "flush", reterr);
+	/* Within a snapshot no line could say so. */
+	if (writer->settled > writer->synced && !writer->in_snapshot) {
+		writer->synced = writer->settled;
+		writer->says_synced = true;
+	}
+	return VD_OK;
 }
 
 void vdi_log_writer_totals_get(const struct vdi_log_writer *writer, struct vdi_log_writer_totals *ret_totals)
@@ -395,14 +421,13 @@ static vd_status cut(struct vdi_log_writer *writer, off_t size, struct vd_error 
 	return ftruncate(writer->fd, size) == 0 && lseek(writer->fd, size, SEEK_SET) >= 0 ? VD_OK : io_error(writer, "cut", reterr);
 }
 
-/* Where the last whole frame ends; what is behind it (an index, a torn frame) is cut off. Frames are read one at a time. */
-static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *reterr)
+/* Finds the whole frames up to the index, or to something that is none. Frames are read one at a time. */
+static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index, struct vd_error *reterr)
 {
 	struct stat stat;
 	off_t	    at = 0;
 	size_t	    size = 0, capacity = 0, packed;
 	char	   *data = NULL;
-	bool	    is_whole = false;
 	vd_status   status = VD_OK;
 
 	if (fstat(writer->fd, &stat) != 0)
@@ -428,7 +453,7 @@ static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *rete
 			continue;
 		}
 		if (is_skippable(data)) {
-			is_whole = true;
+			*ret_has_index = true;
 			break;
 		}
 		if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1, sizeof *writer->frames)) {
@@ -440,9 +465,25 @@ static vd_status cut_frames(struct vdi_log_writer *writer, struct vd_error *rete
 		size = 0;
 	}
 	vdi_free(data);
-	if (status == VD_OK && is_whole) /* the index is no loss */
-		return ftruncate(writer->fd, at) == 0 && lseek(writer->fd, at, SEEK_SET) >= 0 ? VD_OK : io_error(writer, "cut", reterr);
-	return status == VD_OK ? cut(writer, at, reterr) : status;
+	return status;
+}
+
+/* A new name is on disk when its folder is. */
+static vd_status sync_name(struct vdi_log_writer *writer, struct vd_error *reterr)
+{
+	const char *slash = strrchr(writer->path, '/');
+	char	   *folder = slash ? vdi_strndup(writer->path, VDI_MAX((size_t) (slash - writer->path), 1)) : vdi_strdup(".");
+	int	    fd, result;
+
+	if (folder == NULL)
+		return no_memory(writer, reterr);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	vdi_free(folder);
+	if (fd < 0)
+		return VD_OK; /* nobody but its owner may read it */
+	result = fsync(fd);
+	(void) close(fd);
+	return result == 0 || errno == EINVAL ? VD_OK : io_error(writer, "sync the folder of", reterr);
 }
 
 static vd_status write_header(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
@@ -458,7 +499,33 @@ static vd_status write_header(struct vdi_log_writer *writer, const char *source,
 	vdi_buffer_append_char(&writer->open, '\n');
 	writer->is_sealed = true;
 	VDI_TRY(settle(writer, reterr));
-	return vdi_log_writer_flush(writer, reterr);
+	VDI_TRY(vdi_log_writer_flush(writer, reterr));
+	writer->says_synced = false; /* of the header alone it is no news */
+	return sync_name(writer, reterr);
+}
+
+/* Begins anew with a file of which nothing can be used. */
+static vd_status start_over(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
+{
+	VDI_TRY(cut(writer, 0, reterr));
+	writer->frame_count = 0;
+	return write_header(writer, source, reterr);
+}
+
+/* True: the file is what a power cut left of a header: the beginning of one, zeros, or both. */
+static bool has_torn_header(const struct vdi_log_writer *writer)
+{
+	static const char start[] = "{\"vedetteLog\":";
+	char		  bytes[HEADER_SIZE_MAX];
+	ssize_t		  size = pread(writer->fd, bytes, sizeof bytes, 0);
+	const char	 *zero;
+	size_t		  text;
+
+	if (size <= 0 || size == (ssize_t) sizeof bytes || memchr(bytes, '\n', (size_t) size))
+		return false;
+	zero = memchr(bytes, 0, (size_t) size);
+	text = zero ? (size_t) (zero - bytes) : (size_t) size;
+	return memcmp(bytes, start, VDI_MIN(text, sizeof start - 1)) == 0;
 }
 
 struct found {
@@ -496,26 +563,54 @@ static vd_status find_end(struct vdi_log_writer *writer, struct found *ret_found
 		if (record.kind == VDI_LOG_COMMIT || record.kind == VDI_LOG_SNAPSHOT_END)
 			found.last = VDI_MAX(found.last, record.revision);
 	}
+	if (status == VD_CLOSED || (status == VD_BAD_REQUEST && vdi_event_log_was_cut_off(log)))
+		status = VD_OK;
 	vdi_event_log_close(log);
-	if (status != VD_CLOSED)
-		return status;
-	*ret_found = found;
-	return VD_OK;
+	if (status == VD_OK)
+		*ret_found = found;
+	return status;
+}
+
+/* Keeps the frames that the reader could use; what is behind them (the index, torn frames) is cut off. */
+static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found, bool has_index, struct vd_error *reterr)
+{
+	uint64_t text = 0;
+	off_t	 end = 0;
+	size_t	 count = 0;
+
+	for (; count < writer->frame_count && text + writer->frames[count].size <= found->size; count++) {
+		text += writer->frames[count].size;
+		end += (off_t) writer->frames[count].packed_size;
+	}
+	has_index = has_index && count == writer->frame_count;
+	writer->frame_count = count;
+	if (!has_index)
+		VDI_TRY(cut(writer, end, reterr));
+	else if (ftruncate(writer->fd, end) != 0 || lseek(writer->fd, end, SEEK_SET) < 0) /* the index is no loss */
+		return io_error(writer, "cut", reterr);
+	return text < found->size ? find_end(writer, found, reterr) : VD_OK;
 }
 
 static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_rev *ret_last, struct vd_error *reterr)
 {
 	struct found found = { 0 };
+	bool	     has_index = false;
 
 	if (writer->is_packed)
-		VDI_TRY(cut_frames(writer, reterr));
-	if (writer->is_packed && writer->frame_count == 0)
-		return write_header(writer, source, reterr);
+		VDI_TRY(find_frames(writer, &has_index, reterr));
+	if (writer->is_packed ? writer->frame_count == 0 : has_torn_header(writer))
+		return start_over(writer, source, reterr);
 	VDI_TRY(find_end(writer, &found, reterr));
-	if (writer->is_packed && found.in_snapshot)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "%s ends within its snapshot: record it anew", writer->path);
-	if (!writer->is_packed)
+	if (writer->is_packed)
+		VDI_TRY(keep_frames(writer, &found, has_index, reterr));
+	else
 		VDI_TRY(cut(writer, (off_t) found.size, reterr));
+	if (writer->is_packed && found.in_snapshot)
+		return start_over(writer, source, reterr);
+	/* What is written from now on must not mingle with the end that was there. */
+	if (fdatasync(writer->fd) != 0 && errno != EINVAL)
+		return io_error(writer, "flush", reterr);
+	writer->settled = writer->synced = found.size;
 	writer->is_sealed = found.is_sealed;
 	writer->sum = writer->settled_sum = found.sum;
 	writer->last = found.last;
@@ -567,6 +662,7 @@ static void release(struct vdi_log_writer *writer)
 	vdi_buffer_fini(&writer->open);
 	vdi_buffer_fini(&writer->ready);
 	vdi_buffer_fini(&writer->packed);
+	ZSTD_freeCCtx(writer->zstd);
 	vdi_free(writer->frames);
 	vdi_free(writer->path);
 	vdi_free(writer);
@@ -589,7 +685,9 @@ vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options, stru
 	vdi_buffer_init(&writer->open, TRANSACTION_SIZE_MAX);
 	vdi_buffer_init(&writer->ready, 2 * TRANSACTION_SIZE_MAX);
 	vdi_buffer_init(&writer->packed, 2 * TRANSACTION_SIZE_MAX);
-	status = begin(writer, options, ret_last, reterr);
+	status = writer->is_packed ? prepare_frames(writer, reterr) : VD_OK;
+	if (status == VD_OK)
+		status = begin(writer, options, ret_last, reterr);
 	if (status != VD_OK) {
 		release(writer);
 		return status;
@@ -606,6 +704,7 @@ static vd_status close_log(struct vdi_log_writer *writer, struct vd_error *reter
 	vdi_buffer_clear(&writer->open);
 	writer->open_records = 0;
 	writer->sum = writer->settled_sum;
+	VDI_TRY(vdi_log_writer_flush(writer, reterr)); /* so that the line can say it */
 	vdi_buffer_printf(&writer->open, "{\"progress\":%lld,\"end\":true", (long long) writer->last);
 	return end_line(writer, 0, 0, reterr);
 }

@@ -75,6 +75,8 @@ static uint64_t read_records(const char *path)
 		hash = mix_record(hash, &record);
 	}
 	VDI_CHECK(status == VD_CLOSED || (status == VD_BAD_REQUEST && error.message[0]));
+	if (status == VD_BAD_REQUEST && vdi_event_log_was_cut_off(log))
+		VDI_CHECK(vdi_event_log_is_torn(log) && vdi_event_log_is_sealed(log));
 	vdi_event_log_close(log);
 	return hash * 31 + (uint64_t) status;
 }
