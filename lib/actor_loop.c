@@ -468,13 +468,19 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name)
+vd_status vdi_loop_set_name(struct vdi_loop *loop, const char *name)
 {
 	const char *wall[] = { name, "wall" }, *cpu[] = { name, "cpu" };
 
-	VDI_CHECK(!loop->has_thread);
+	VDI_CHECK(loop->longest_wall == NULL);
 	VDI_TRY(vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, wall, &loop->longest_wall));
-	VDI_TRY(vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, cpu, &loop->longest_cpu));
+	return vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, cpu, &loop->longest_cpu);
+}
+
+vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name)
+{
+	VDI_CHECK(!loop->has_thread);
+	VDI_TRY(vdi_loop_set_name(loop, name));
 	VDI_TRY(vdi_thread_start(&loop->thread, name, run_thread, loop));
 	loop->has_thread = true;
 	return VD_OK;

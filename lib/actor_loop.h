@@ -18,10 +18,12 @@ struct vdi_loop;
 
 /* VD_NOMEM; VD_IO when the operating system refuses a file descriptor. The env must have the real clock. */
 VDI_MUST_USE vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop);
+/* Shows the loop's longest iterations as a metric under this name, which several loops may share. Before it runs; once. VD_NOMEM, VD_FULL. */
+VDI_MUST_USE vd_status vdi_loop_set_name(struct vdi_loop *loop, const char *name);
 /* Runs the loop in the calling thread until vdi_loop_stop(); a stop that came before makes it return at once. May be called
  * again afterwards. */
 void vdi_loop_run(struct vdi_loop *loop);
-/* The same in a new thread; vdi_loop_free() joins it. VD_FULL: no thread to be had. */
+/* The same in a new thread, which gives the loop its name; vdi_loop_free() joins it. VD_FULL: no thread to be had. */
 VDI_MUST_USE vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name);
 /* Any thread; the loop returns after the actor or event it is in. Does not wait for it. */
 void vdi_loop_stop(struct vdi_loop *loop);

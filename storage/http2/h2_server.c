@@ -224,6 +224,7 @@ static vd_status make_loops(struct vdi_rpc_server *server, unsigned count)
 		loop->kicked_last = &loop->kicked;
 		vdi_lock_init(&loop->lock, VDI_LOCK_QUEUE);
 		VDI_TRY(vdi_loop_new(server->env, &loop->loop));
+		VDI_TRY(vdi_loop_set_name(loop->loop, "rpc server"));
 		VDI_TRY(vdi_h2_hub_new(server->env, loop->loop, &options, &loop->hub));
 	}
 	return VD_OK;
