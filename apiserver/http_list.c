@@ -122,7 +122,7 @@ static void render(struct list_stream *list, struct vd_object *object, struct vd
 	vdi_out_reset(&list->scratch);
 	vdi_object_write(&list->scratch, list->resource, object, vd_object_revision(object));
 	out->failed |= list->scratch.failed;
-	if (out->failed || vdi_tree_parse_shown(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
+	if (out->failed || vdi_tree_parse_row(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
 		out->failed = true;
 	else if (list->form.form == VDI_FORM_TABLE)
 		vdi_table_row(out, list->resource, &tree, root, vdi_out_slice(&list->scratch), list->include, list->form.v1beta1,

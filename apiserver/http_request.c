@@ -334,7 +334,7 @@ static void write_form(struct vdi_request *request, struct vd_bytes text, struct
 	struct vdi_tree tree = VDI_TREE_INIT;
 	struct vdi_node	    *root;
 
-	if (vdi_tree_parse_shown(&tree, text, &root, NULL) != VD_OK) {
+	if (vdi_tree_parse_row(&tree, text, &root, NULL) != VD_OK) {
 		out->failed = true;
 	} else if (request->form.form == VDI_FORM_TABLE) {
 		struct vd_bytes revision = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion"));

@@ -39,7 +39,10 @@ void vdi_table_metadata(struct vdi_out *out, struct vdi_tree *tree, const struct
 	vdi_out_raw(out, v1beta1 ? "v1beta1\"" : "v1\"");
 	if (metadata) {
 		vdi_out_key(out, "metadata");
-		vdi_tree_write(out, metadata);
+		if (tree->metadata.size)
+			vdi_out_bytes(out, tree->metadata);
+		else
+			vdi_tree_write(out, metadata);
 	}
 	vdi_out_raw(out, "}");
 }

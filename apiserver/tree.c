@@ -373,6 +373,8 @@ struct reader {
 	struct vd_error	     *error;
 	uint32_t	      left;	/* nodes that may still be made; children behind them are counted only */
 	bool		      is_whole; /* all may be made, as of metadata */
+	bool		      is_row;	/* not of metadata, but its members */
+	bool		      is_in_metadata;
 };
 
 static vd_status bad(struct reader *reader, const char *what)
@@ -587,9 +589,18 @@ static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_n
 	if (reader->at == reader->end || *reader->at != ':')
 		return bad(reader, "expected ':'");
 	reader->at++;
-	reader->is_whole |= depth == 1 && vd_bytes_equal(key, vd_bytes_of("metadata"));
-	VDI_TRY(read_value(reader, depth, &value));
-	reader->is_whole = is_whole;
+	if (depth == 1 && vd_bytes_equal(key, vd_bytes_of("metadata"))) {
+		skip_blanks(reader);
+		reader->tree->metadata.data = reader->at;
+		reader->is_whole |= !reader->is_row;
+		reader->is_in_metadata = true;
+		VDI_TRY(read_value(reader, depth, &value));
+		reader->is_in_metadata = false;
+		reader->is_whole = is_whole;
+		reader->tree->metadata.size = reader->is_row ? (size_t) (reader->at - (const char *) reader->tree->metadata.data) : 0;
+	} else {
+		VDI_TRY(read_value(reader, depth, &value));
+	}
 	value->key = key;
 	vdi_tree_append(object, value);
 	index_note(reader->tree, object, value);
@@ -637,7 +648,7 @@ static vd_status read_children(struct reader *reader, unsigned depth, struct vdi
 		return VD_OK;
 	}
 	for (;;) {
-		if (reader->left == 0 && !reader->is_whole && !(depth == 0 && is_metadata(reader))) {
+		if (reader->left == 0 && !reader->is_whole && !(depth == 0 && is_metadata(reader)) && !(depth == 1 && reader->is_in_metadata)) {
 			VDI_TRY(skip(reader));
 			node->count++;
 		} else if (is_object) {
@@ -684,9 +695,9 @@ static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_no
 	}
 }
 
-static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nodes_max, struct vdi_node **ret_root, struct vd_error *reterr)
+static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nodes_max, bool is_row, struct vdi_node **ret_root, struct vd_error *reterr)
 {
-	struct reader	 reader = { tree, text.data, text.data, (const char *) text.data + text.size, reterr, nodes_max, nodes_max == UINT32_MAX };
+	struct reader	 reader = { tree, text.data, text.data, (const char *) text.data + text.size, reterr, nodes_max, nodes_max == UINT32_MAX, is_row, false };
 	struct vdi_node *root;
 	vd_status	 status = read_value(&reader, 0, &root);
 
@@ -704,12 +715,17 @@ static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nod
 
 vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
 {
-	return parse(tree, text, UINT32_MAX, ret_root, reterr);
+	return parse(tree, text, UINT32_MAX, false, ret_root, reterr);
 }
 
 vd_status vdi_tree_parse_shown(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
 {
-	return parse(tree, text, VDI_TREE_SHOWN_MAX, ret_root, reterr);
+	return parse(tree, text, VDI_TREE_SHOWN_MAX, false, ret_root, reterr);
+}
+
+vd_status vdi_tree_parse_row(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
+{
+	return parse(tree, text, VDI_TREE_SHOWN_MAX, true, ret_root, reterr);
 }
 
 /* ---- Writing ---- */

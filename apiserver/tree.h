@@ -31,10 +31,11 @@ struct vdi_tree {
 	void	*blocks; /* the arena; zero is an empty one */
 	char	*at;
 	size_t	 left;
+	struct vd_bytes metadata; /* as it is written in the text; after vdi_tree_parse_row only, lent as the text is */
 	uint64_t steps; /* nodes visited by look-ups, copies, comparisons and measurements so far: what a caller bounds its work by */
 };
 
-#define VDI_TREE_INIT { 0, 0, 0, 0 }
+#define VDI_TREE_INIT { 0, 0, 0, { 0, 0 }, 0 }
 
 void vdi_tree_fini(struct vdi_tree *tree);
 
@@ -50,6 +51,9 @@ VDI_MUST_USE vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes tex
  * of each container but metadata are only counted. */
 #define VDI_TREE_SHOWN_MAX 50000
 VDI_MUST_USE vd_status vdi_tree_parse_shown(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr);
+
+/* The same, and of metadata only the members are whole in number, so that they are found; its text is in tree->metadata. For rows, which copy it. */
+VDI_MUST_USE vd_status vdi_tree_parse_row(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr);
 
 /* NULL when object is NULL, no object, or has no such member. */
 struct vdi_node *vdi_tree_get(struct vdi_tree *tree, const struct vdi_node *object, struct vd_bytes key);

@@ -19,7 +19,7 @@ static void write_table(struct vdi_out *out, const struct vdi_watch_form *form, 
 	struct vdi_tree tree = VDI_TREE_INIT;
 	struct vdi_node	    *root;
 
-	if (vdi_tree_parse_shown(&tree, text, &root, NULL) != VD_OK) {
+	if (vdi_tree_parse_row(&tree, text, &root, NULL) != VD_OK) {
 		out->failed = true;
 	} else {
 		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", form->negotiated.v1beta1 ? "v1beta1" : "v1");
@@ -42,7 +42,7 @@ static void write_metadata(struct vdi_out *out, const struct vdi_watch_form *for
 	struct vdi_tree tree = VDI_TREE_INIT;
 	struct vdi_node	    *root;
 
-	if (vdi_tree_parse_shown(&tree, text, &root, NULL) != VD_OK)
+	if (vdi_tree_parse_row(&tree, text, &root, NULL) != VD_OK)
 		out->failed = true;
 	else
 		vdi_table_metadata(out, &tree, root, form->negotiated.v1beta1);

@@ -1,6 +1,7 @@
 /* Unit tests of apiserver/tree.c: lists stay whole whatever is put in and taken out, and no choice of keys makes look-ups slow. */
 #include "hash.h"
 #include "rand.h"
+#include "table.h"
 #include "tree.h"
 #include "vdtest.h"
 
@@ -154,6 +155,39 @@ static void a_huge_object_is_shown_in_few_nodes(void **state)
 	vdi_out_fini(&text);
 }
 
+/* A row copies the text of metadata, so not even that is made of more nodes; its members are found all the same, wherever they stand. */
+static void a_row_of_huge_metadata_takes_few_nodes(void **state)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_out	 text = VDI_OUT_INIT, row = VDI_OUT_INIT, wanted = VDI_OUT_INIT;
+	struct vdi_node *root;
+	size_t		 begin;
+
+	(void) state;
+	vdi_out_raw(&text, "{\"kind\":\"K\",\"metadata\": ");
+	begin = text.size;
+	vdi_out_raw(&text, "{\"ownerReferences\":[");
+	for (int i = 0; i < 60000; i++)
+		vdi_out_raw(&text, i ? ",{\"uid\":\"}\\\"\"}" : "{}");
+	vdi_out_raw(&text, "],\"labels\":{\"a\":\"b\"},\"name\":\"n\"}");
+	vdi_out_raw(&wanted, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+	vdi_out_bytes(&wanted, (struct vd_bytes) { text.data + begin, text.size - begin });
+	vdi_out_raw(&wanted, "}");
+	vdi_out_raw(&text, ",\"spec\":{\"metadata\":{\"x\":1}}}");
+	assert_status(vdi_tree_parse_row(&tree, vdi_out_slice(&text), &root, NULL), VD_OK);
+	assert_int_equal(vdi_tree_find(&tree, root, "metadata.ownerReferences")->count, 60000);
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.name")), vd_bytes_of("n")));
+	tree.steps = 0;
+	(void) vdi_tree_measure(&tree, root);
+	assert_in_range(tree.steps, 20, VDI_TREE_SHOWN_MAX + 10);
+	vdi_table_metadata(&row, &tree, root, false);
+	assert_true(vd_bytes_equal(vdi_out_slice(&row), vdi_out_slice(&wanted)));
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&text);
+	vdi_out_fini(&row);
+	vdi_out_fini(&wanted);
+}
+
 /* Two documents are equal when they say the same, whatever the order of their members. */
 static void equal_documents(void **state)
 {
@@ -222,6 +256,7 @@ int main(void)
 		cmocka_unit_test(the_seed_is_one_and_secret),
 		cmocka_unit_test(children_are_those_of_the_model),
 		cmocka_unit_test(a_huge_object_is_shown_in_few_nodes),
+		cmocka_unit_test(a_row_of_huge_metadata_takes_few_nodes),
 		cmocka_unit_test(a_value_is_measured_and_its_beginning_written),
 		cmocka_unit_test(equal_documents),
 		cmocka_unit_test(documents_are_json),
