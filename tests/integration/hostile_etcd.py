@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Usage: hostile_etcd.py VEDETTE [--strict]
+Requests that are small and cost much, against `vedette etcd`, while single keys are read and /health is asked again and again. Each is answered. Afterwards
+the server holds no more than 64 MiB more memory than before. --strict: no iteration of an event loop took more than 50 ms (loop_limit.py). The slowest answers to the small questions are printed, as the machine had them."""
+import http.client
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from loop_limit import LoopLimit
+
+PATIENCE_S = 600
+GROWTH_MAX_KIB = 64 * 1024
+KEYS = 30000
+ALL = b'\0'
+KV, LEASE, WATCH = '/etcdserverpb.KV/', '/etcdserverpb.Lease/', '/etcdserverpb.Watch/Watch'
+MAINTENANCE = '/etcdserverpb.Maintenance/'
+
+
+# ---- Messages ----
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value) if value else b''
+
+
+def text(field, value):
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def range_of(key, end=b'', **more):
+    fields = {'limit': 3, 'revision': 4, 'order': 5, 'target': 6, 'keys_only': 8, 'count_only': 9, 'min_mod': 10, 'max_mod': 11}
+    return text(1, key) + (text(2, end) if end else b'') + b''.join(number(fields[name], value) for name, value in more.items())
+
+
+def put_of(key, value, lease=0):
+    return text(1, key) + text(2, value) + number(3, lease)
+
+
+def delete_of(key, end, previous):
+    return text(1, key) + text(2, end) + number(3, previous)
+
+
+def txn_of(success=(), failure=(), compares=()):
+    return b''.join(text(1, one) for one in compares) + b''.join(text(2, one) for one in success) + b''.join(text(3, one) for one in failure)
+
+
+def compare_of(key, end):
+    """The version is at least 0: of every key."""
+    return number(1, 1) + number(2, 0) + text(3, key) + varint(4 << 3) + varint(-1) + text(64, end)
+
+
+# ---- The client: HTTP/2 without header compression ----
+
+def literal(name_index, name, value):
+    head = b'\0' + bytes([len(name)]) + name if name_index == 0 else bytes([name_index]) if name_index < 15 else b'\x0f' + bytes([name_index - 15])
+    return head + bytes([len(value)]) + value
+
+
+class Client:
+    """One connection, one call at a time; what is sent must fit into the windows that a server opens at first."""
+
+    def __init__(self, address):
+        self.socket = socket.create_connection(address, PATIENCE_S)
+        self.stream = -1
+        self.rest = b''
+        settings = struct.pack('>HI', 4, 0x7fffffff)
+        self.socket.sendall(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + self.frame(4, 0, 0, settings) + self.frame(8, 0, 0, struct.pack('>I', 0x7fff0000 - 65535)))
+
+    @staticmethod
+    def frame(kind, flags, stream, payload):
+        return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
+
+    def begin(self, path, messages, is_last=True):
+        self.stream += 2
+        head = b'\x83\x86' + literal(4, b'', path.encode()) + literal(1, b'', b'localhost') + literal(31, b'', b'application/grpc') + literal(0, b'te', b'trailers')
+        data = b''.join(b'\0' + struct.pack('>I', len(message)) + message for message in messages)
+        frames = [self.frame(1, 4, self.stream, head)]
+        for at in range(0, len(data), 16384):
+            frames.append(self.frame(0, 0, self.stream, data[at:at + 16384]))
+        if is_last:
+            frames.append(self.frame(0, 1, self.stream, b''))
+        self.socket.sendall(b''.join(frames))
+        return self.stream
+
+    def take(self, size):
+        parts = [self.rest]
+        have = len(self.rest)
+        while have < size:
+            part = self.socket.recv(1 << 20)
+            if not part:
+                raise SystemExit('the server closed the connection')
+            parts.append(part)
+            have += len(part)
+        whole = b''.join(parts)
+        self.rest = whole[size:]
+        return whole[:size]
+
+    def next(self):
+        """Bytes of data of the current stream, and whether it has ended."""
+        while True:
+            head = self.take(9)
+            size, kind, flags = struct.unpack('>I', b'\0' + head[:3])[0], head[3], head[4]
+            payload = self.take(size)
+            if kind == 4 and not flags & 1:
+                self.socket.sendall(self.frame(4, 1, 0, b''))
+            elif kind == 6 and not flags & 1:
+                self.socket.sendall(self.frame(6, 1, 0, payload))
+            elif kind == 7 or (kind == 3 and struct.unpack('>I', head[5:])[0] == self.stream):
+                raise SystemExit(f'the server ended the stream: frame {kind}, {payload!r}')
+            elif kind in (0, 1) and struct.unpack('>I', head[5:])[0] == self.stream:
+                return payload if kind == 0 else b'', bool(flags & 1)
+
+    def ask(self, path, message=b''):
+        """How many bytes were answered; 0: it failed."""
+        self.begin(path, [message])
+        size, is_over = 0, False
+        while not is_over:
+            data, is_over = self.next()
+            size += len(data)
+        return size
+
+
+class Server:
+    def __init__(self, program, directory):
+        with socket.socket() as probe:
+            probe.bind(('127.0.0.1', 0))
+            self.address = probe.getsockname()
+        options = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=1:thread_local_quarantine_size_kb=64:allocator_release_to_os_interval_ms=10'
+        url = f'http://127.0.0.1:{self.address[1]}'
+        self.process = subprocess.Popen([program, 'etcd', '--data-dir', directory, '--listen-client-urls', url, '--advertise-client-urls', url],
+                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, ASAN_OPTIONS=options))
+        for line in self.process.stderr:
+            if 'ready' in line:
+                break
+        else:
+            raise SystemExit('the server did not start')
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def get(self, path):
+        connection = http.client.HTTPConnection(*self.address, timeout=PATIENCE_S)
+        try:
+            connection.request('GET', path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def longest_us(self, clock):
+        longest = [int(float(line.split()[-1])) for line in self.get('/metrics')[1].decode().splitlines()
+                   if line.startswith('vedette_loop_iteration_max_microseconds') and f'clock="{clock}"' in line]
+        if not longest:
+            raise SystemExit('the server does not tell its longest iteration')
+        return max(longest)
+
+    def resident_kib(self):
+        with open(f'/proc/{self.process.pid}/status', encoding='ascii') as status:
+            return next(int(line.split()[1]) for line in status if line.startswith('VmRSS:'))
+
+
+class Pulse(threading.Thread):
+    """Asks something small until told to stop; notes the slowest answer."""
+
+    def __init__(self, ask):
+        super().__init__(daemon=True)
+        self.ask, self.slowest_s, self.count, self.bad, self.stopped = ask, 0, 0, 0, threading.Event()
+
+    def run(self):
+        while not self.stopped.is_set():
+            began = time.monotonic()
+            self.bad += not self.ask()
+            self.count += 1
+            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+
+# ---- The attacks ----
+
+def fill(client):
+    for at in range(0, KEYS, 100):
+        puts = [text(2, put_of(b'k%06d' % i, b'v' * 64)) for i in range(at, at + 100)]
+        assert client.ask(KV + 'Txn', txn_of(puts))
+    assert client.ask(LEASE + 'LeaseGrant', number(1, 36000) + number(2, 7))
+    for at in range(0, KEYS // 2, 100):
+        assert client.ask(KV + 'Txn', txn_of([text(2, put_of(b'l%06d' % i, b'v', 7)) for i in range(at, at + 100)]))
+
+
+def watch_flood(server):
+    """Watches of one stream, half of them from the first revision on, and what they get of it."""
+    client = Client(server.address)
+    creates = [text(1, text(1, b'k%06d' % i) + number(3, i % 2 and 2)) for i in range(500)]
+    client.begin(WATCH, creates, False)
+    size = 0
+    while size < 500 * 20:
+        size += len(client.next()[0])
+    client.socket.close()
+    return size
+
+
+def attacks(server, client):
+    """Name, and a call that tells how many bytes were answered."""
+    def ask(path, message=b''):
+        return lambda: client.ask(path, message)
+    every = range_of(ALL, ALL)
+    old = KEYS // 200
+    yield 'all keys', ask(KV + 'Range', every)
+    for target in range(5):
+        yield f'all sorted by {target}', ask(KV + 'Range', range_of(ALL, ALL, order=2, target=target, limit=3))
+    yield 'all keys, filtered', ask(KV + 'Range', range_of(ALL, ALL, min_mod=1 << 40, limit=1))
+    yield 'all counted', ask(KV + 'Range', range_of(ALL, ALL, count_only=1))
+    yield 'one of an old revision', ask(KV + 'Range', range_of(ALL, ALL, revision=old, limit=1))
+    yield 'an old count', ask(KV + 'Range', range_of(ALL, ALL, revision=old, count_only=1))
+    yield 'a stream of all', ask(KV + 'RangeStream', every)
+    yield '20 times all', ask(KV + 'Txn', txn_of([text(1, every)] * 20))
+    yield '128 counts of old revisions', ask(KV + 'Txn', txn_of([text(1, range_of(ALL, ALL, revision=old + i, limit=1)) for i in range(128)]))
+    yield '128 compares of all', ask(KV + 'Txn', txn_of(compares=[compare_of(ALL, ALL)] * 128))
+    yield 'a write with 100 compares of all', ask(KV + 'Txn', txn_of([text(2, put_of(b'x', b'x'))], compares=[compare_of(ALL, ALL)] * 100))
+    yield 'keys of a lease', ask(LEASE + 'LeaseTimeToLive', number(1, 7) + number(2, 1))
+    yield 'leases', ask(LEASE + 'LeaseLeases')
+    yield 'watches', lambda: watch_flood(server)
+    yield 'a hash', ask(MAINTENANCE + 'HashKV')
+    yield 'a snapshot', ask(MAINTENANCE + 'Snapshot')
+    yield 'the end of a lease', ask(LEASE + 'LeaseRevoke', number(1, 7))
+    yield 'all gone', ask(KV + 'DeleteRange', delete_of(ALL, ALL, 1))
+    yield 'compaction', ask(KV + 'Compact', number(1, KEYS // 100) + number(2, 1))
+    yield 'defragmentation', ask(MAINTENANCE + 'Defragment')
+
+
+def main():
+    strict = '--strict' in sys.argv[2:]
+    limit = LoopLimit()
+    failures = []
+    with tempfile.TemporaryDirectory() as directory:
+        server = Server(sys.argv[1], directory)
+        client, reader = Client(server.address), Client(server.address)
+        fill(client)
+        client.ask(KV + 'Range', range_of(ALL, ALL))
+        before, cpu = server.resident_kib(), server.longest_us('cpu')
+        pulses = {'a key': Pulse(lambda: reader.ask(KV + 'Range', range_of(b'k000001'))), '/health': Pulse(lambda: server.get('/health')[0] == 200)}
+        for pulse in pulses.values():
+            pulse.start()
+        print(f'prepared: {before} KiB, longest iteration {cpu} us', flush=True)
+        for name, attack in attacks(server, client):
+            began = time.monotonic()
+            size = attack()
+            now = server.longest_us('cpu')
+            print(f'{name}: {size} bytes in {time.monotonic() - began:.2f} s, longest iteration {now} us, {server.resident_kib()} KiB', flush=True)
+            if size == 0:
+                failures.append(f'{name}: refused')
+            if strict and now > max(cpu, limit.us):
+                failures.append(f'{name}: an iteration of {now} us')
+            cpu = max(cpu, now)
+        for name, pulse in pulses.items():
+            pulse.stopped.set()
+            pulse.join()
+            print(f'{name}: asked {pulse.count} times, slowest answer {pulse.slowest_s * 1000:.0f} ms')
+            if pulse.bad:
+                failures.append(f'{name} failed {pulse.bad} times')
+        after = server.resident_kib()
+        print(f'memory {before} KiB before, {after} KiB after; wall {server.longest_us("wall")} us')
+        if after - before > GROWTH_MAX_KIB:
+            failures.append(f'memory grew by {after - before} KiB')
+        server.process.send_signal(signal.SIGTERM)
+        if server.process.wait(PATIENCE_S) != 0:
+            failures.append('the server did not end well')
+    print('\n'.join(failures))
+    return 1 if failures else 0
+
+
+sys.exit(main())
