@@ -83,6 +83,32 @@ static void many_messages_of_one_request(void **state)
 	rpc_recorder_fini(&recorder);
 }
 
+#define HEAVY 8
+
+/* Streams that always have more to send, read as fast as the client can, do not keep a small stream of the same connection waiting: each gets its turn. */
+static void e1021_a_small_stream_is_served_beside_endless_ones(void **state)
+{
+	struct vdi_rpc_request endless = { .method = "/test.Echo/Count", .message = vd_bytes_of("100000000 10000"), .half_close = true, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_recorder    heavy[HEAVY], chat;
+
+	(void) state;
+	for (size_t i = 0; i < HEAVY; i++) {
+		rpc_recorder_start(&heavy[i], client, true, &endless);
+		rpc_recorder_wait_messages(&heavy[i], 100);
+	}
+	rpc_recorder_start(&chat, client, true, &chat_request);
+	for (unsigned i = 1; i <= 20; i++) {
+		assert_status(client->ops->stream_send(chat.stream, vd_bytes_of("event")), VD_OK);
+		rpc_recorder_wait_messages(&chat, i);
+	}
+	for (size_t i = 0; i < HEAVY; i++) {
+		client->ops->stream_cancel(heavy[i].stream);
+		rpc_recorder_finish(&heavy[i], VDI_RPC_CANCELED);
+	}
+	client->ops->stream_half_close(chat.stream);
+	rpc_recorder_finish(&chat, VDI_RPC_OK);
+}
+
 static void an_address_in_use_is_an_error_that_names_it(void **state)
 {
 	struct rpc_echo	other;
@@ -410,6 +436,7 @@ int main(void)
 		SERVED_TEST(unary_calls_are_answered),
 		SERVED_TEST(streams_go_both_ways),
 		SERVED_TEST(many_messages_of_one_request),
+		SERVED_TEST(e1021_a_small_stream_is_served_beside_endless_ones),
 		SERVED_TEST(an_address_in_use_is_an_error_that_names_it),
 		RPC_TEST(the_bound_of_streams_of_a_connection),
 		SERVED_TEST(a_client_that_goes_ends_its_calls),
