@@ -518,6 +518,46 @@ static void the_index_leads_to_every_frame(void **state)
 	unlink(path);
 }
 
+/* What a power cut leaves are zeros. Where the log says that there was text on disk they are damage; behind that, a torn tail. */
+static void zeros_behind_what_was_synced_are_a_torn_tail(void **state)
+{
+	struct vdi_log_writer *writer;
+	struct vd_error	       error = { 0 };
+	char		       text[4096], other[4096];
+	size_t		       size, synced, mark;
+	vd_rev		       last;
+
+	(void) state;
+	new_path(".ndjson");
+	unlink(path);
+	writer = open_writer(false, NULL);
+	for (vd_rev revision = 2; revision <= 3; revision++) {
+		change(writer, revision, "a", "{\"n\":1}");
+		change(writer, revision, "b", NULL);
+		assert_status(vdi_log_writer_commit(writer, revision, NULL), VD_OK);
+		assert_status(vdi_log_writer_flush(writer, NULL), VD_OK);
+	}
+	strcpy(text, file_text());
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	size = strlen(text);
+	mark = (size_t) (strstr(text, "{\"commit\":3") - text);
+	synced = strtoul(strstr(text + mark, ",\"synced\":") + strlen(",\"synced\":"), NULL, 10);
+	assert_int_equal(synced, line_end(text, (size_t) (strstr(text, "{\"commit\":2") - text)));
+	for (size_t at = 0; at < size; at++) {
+		vd_status expected = at < synced && at + 16 <= mark ? VD_BAD_REQUEST : VD_AGAIN;
+
+		memcpy(other, text, size);
+		memset(other + at, 0, VDI_MIN(16, size - at));
+		if (read_text(other, size, &error) != expected)
+			fail_msg("zeros at %zu of %zu, %zu synced", at, size, synced);
+		if (expected == VD_BAD_REQUEST)
+			continue;
+		vdi_log_writer_close(open_writer(true, &last), NULL);
+		assert_int_equal(last, at < synced ? 0 : 2);
+	}
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -528,6 +568,7 @@ int main(void)
 		cmocka_unit_test(the_index_leads_to_every_frame),
 		cmocka_unit_test(redaction_keeps_types_and_loses_content),
 		cmocka_unit_test(after_a_cut_anywhere_it_is_written_on),
+		cmocka_unit_test(zeros_behind_what_was_synced_are_a_torn_tail),
 		cmocka_unit_test(a_torn_snapshot_is_begun_again),
 		cmocka_unit_test(what_is_there_is_not_overwritten),
 		cmocka_unit_test(every_allocation_may_fail),
