@@ -344,8 +344,10 @@ vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *r
 			status = check_value(steps, &record, reterr);
 		if (status == VD_OK)
 			status = take(steps, &record, ret_step, reterr);
-		if (status == VD_BAD_REQUEST && vdi_event_log_was_cut_off(steps->log))
+		if (status == VD_BAD_REQUEST && vdi_event_log_was_cut_off(steps->log)) {
+			(void) vd_error_set(reterr, VD_OK, "%s", "");
 			return take_end(steps, ret_step, reterr);
+		}
 		if (status != VD_AGAIN)
 			return status;
 	}

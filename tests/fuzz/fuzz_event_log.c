@@ -81,7 +81,8 @@ static uint64_t read_records(const char *path)
 	return hash * 31 + (uint64_t) status;
 }
 
-/* The same log with a space behind the bracket that begins a line: none of its lines is plain then, and all must read the same. */
+/* The same log with a space behind the bracket that begins a line: none of its lines is plain then, and all must read the same. Not with checksums, which cover
+ * that space. */
 static void check_spaced(const uint8_t *data, size_t size, uint64_t hash)
 {
 	uint8_t *spaced = malloc(size * 2 + 1);
@@ -90,6 +91,10 @@ static void check_spaced(const uint8_t *data, size_t size, uint64_t hash)
 	int	 file;
 
 	VDI_CHECK(spaced != NULL);
+	if (memmem(data, size, "\"checksums", strlen("\"checksums"))) {
+		free(spaced);
+		return;
+	}
 	for (size_t i = 0; i < size; i++) {
 		spaced[spaced_size++] = data[i];
 		if (data[i] == '{' && (i == 0 || data[i - 1] == '\n'))
