@@ -452,6 +452,109 @@ static void periodic_progress_comes_again_after_events(void **state)
 	}
 }
 
+/* Whole events, each once and without a gap: every write is in the watch's range. A batch of progress says that nothing is missing up to there. */
+static vd_rev drain_in_order(struct vd_store_watch *watch, vd_rev last)
+{
+	struct vd_store_batch batch;
+	struct vd_error	      error;
+	vd_status	      status;
+
+	while ((status = vd_store_watch_next(watch, 3, &batch, &error)) == VD_OK) {
+		for (size_t i = 0; i < batch.event_count; i++)
+			assert_int_equal(batch.events[i].kv->mod_rev, ++last);
+		assert_int_equal(batch.revision, last);
+	}
+	assert_status(status, VD_AGAIN);
+	return last;
+}
+
+/* A watch is read, and asked for progress, while a commit is between its publication and its notification. */
+static void an_embedded_watch_sees_each_event_once(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		struct vd_store_watch_request request = { .key = vd_bytes_of(KEY("")), .range_end = vd_bytes_of("/registry/pods/ns0"), .ready = ignore_ready };
+		struct vd_store_watch	     *watch;
+		struct vd_error		      error;
+		vd_rev			      start, last;
+
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_US(0));
+		last = start = put_pod(&race.f, "ns", "p0", "x", NULL);
+		assert_status(vd_store_watch_open(race.f.store, &request, &watch, &error), VD_OK);
+		for (unsigned i = 0; i < 60; i++) {
+			start_put(&race, i);
+			for (uint64_t steps = vd_env_random_below(race.f.env, 4); steps; steps--)
+				(void) vdi_sim_step(race.f.env);
+			(void) vdi_sim_set_atomic(race.f.env, false);
+			last = drain_in_order(watch, last);
+			if (vd_env_random_below(race.f.env, 2))
+				assert_status(vd_store_watch_progress(watch), VD_OK);
+			(void) vdi_sim_set_atomic(race.f.env, true);
+		}
+		cacher_fixture_settle(&race.f);
+		assert_int_equal(drain_in_order(watch, last), start + 60);
+		vd_store_watch_close(watch);
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
+/* ---- Reads of the past ---- */
+
+static void note_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	struct vd_list	**ret_list = arg;
+	struct vd_object *object;
+	size_t		  count = 0;
+
+	if (status != VD_OK) {
+		assert_status(status, VD_EXPIRED);
+		return;
+	}
+	/* The pods were written in turn: those of the last five revisions. */
+	for (; (object = vd_list_next(list)) != NULL; count++)
+		assert_in_range(vd_object_revision(object), vd_list_revision(list) - 4, vd_list_revision(list));
+	assert_int_equal(count, 5);
+	vd_list_free(*ret_list);
+	*ret_list = list;
+}
+
+/* The past is found by taking events back, which leave the history meanwhile. */
+static void a_state_of_the_past_is_whole_or_expired(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct vd_list *list = NULL;
+		unsigned	number = 0;
+
+		cacher_fixture_init_preempted(&race.f, seed, 8, VD_US(0));
+		race.f.options.history_bytes = 60000; /* a hundred events or so */
+		cacher_fixture_open(&race.f, NULL);
+		while (number < 150)
+			start_put(&race, number++);
+		cacher_fixture_settle(&race.f);
+		for (unsigned round = 0; round < 20; round++) {
+			struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+
+			options.match = VD_MATCH_EXACT;
+			options.revision = vd_cacher_revision(race.f.cacher) - 60 - (vd_rev) vd_env_random_below(race.f.env, 60);
+			for (unsigned i = 0; i < 60; i++)
+				start_put(&race, number++);
+			for (uint64_t steps = vd_env_random_below(race.f.env, 3); steps; steps--)
+				(void) vdi_sim_step(race.f.env);
+			(void) vdi_sim_set_atomic(race.f.env, false);
+			assert_status(vd_cacher_list(race.f.cacher, &options, note_list, &list, NULL), VD_OK);
+			(void) vdi_sim_set_atomic(race.f.env, true);
+			cacher_fixture_settle(&race.f);
+		}
+		vd_list_free(list);
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -462,6 +565,8 @@ int main(void)
 		cmocka_unit_test(the_cache_learns_at_once_that_an_undecodable_object_was_passed),
 		cmocka_unit_test(a_store_that_goes_back_is_listed_again),
 		cmocka_unit_test(periodic_progress_comes_again_after_events),
+		cmocka_unit_test(an_embedded_watch_sees_each_event_once),
+		cmocka_unit_test(a_state_of_the_past_is_whole_or_expired),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
