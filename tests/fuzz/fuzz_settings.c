@@ -125,7 +125,7 @@ static void read_resources(struct vd_bytes bytes)
 
 	VDI_CHECK(vdi_resources_init(&resources) == VD_OK);
 	VDI_CHECK(vdi_resources_load(&resources, file, &error) == VD_OK || error.message[0]);
-	if (vdi_tree_parse(&tree, object, &root, NULL) == VD_OK && vdi_tree_is(root, VDI_NODE_OBJECT))
+	if (vdi_tree_parse_row(&tree, object, &root, NULL) == VD_OK && vdi_tree_is(root, VDI_NODE_OBJECT))
 		for (size_t i = 0; i < resources.count; i++)
 			print(resources.items[i], &tree, root, object);
 	vdi_tree_fini(&tree);
