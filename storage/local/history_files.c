@@ -235,7 +235,7 @@ static vd_status forget_all(struct vdi_history_files *files, struct vdi_past *pa
 	return VD_OK;
 }
 
-static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence, vd_wall now, struct vdi_past *past, struct vd_error *ret_lost,
+static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence, bool is_last, vd_wall now, struct vdi_past *past, struct vd_error *ret_lost,
 			      struct vd_error *reterr)
 {
 	struct vdi_segment_reader reader;
@@ -246,8 +246,10 @@ static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence
 	if (status == VD_NOMEM)
 		return vd_error_set(reterr, status, "out of memory");
 	if (status != VD_OK) {
-		/* One that was never finished is nothing special. */
-		if (status != VD_NOT_FOUND)
+		/* The last one may never have been finished, which is nothing special. */
+		if (status == VD_NOT_FOUND && !is_last)
+			vd_error_set(ret_lost, VD_CORRUPT, "%s: segment %llu has no header", files->dir->path, (unsigned long long) sequence);
+		else if (status != VD_NOT_FOUND)
 			*ret_lost = error;
 		return call_useless(files, sequence);
 	}
@@ -321,7 +323,7 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 		qsort(listing.sequences, listing.count, sizeof *listing.sequences, order_sequences);
 	for (size_t i = 0; status == VD_OK && i < listing.count; i++) {
 		files->sequence_max = listing.sequences[i];
-		status = read_segment(files, listing.sequences[i], now, past, ret_lost, reterr);
+		status = read_segment(files, listing.sequences[i], i + 1 == listing.count, now, past, ret_lost, reterr);
 		/* Only the last one is written to. */
 		if (i + 1 < listing.count || files->segment_count == 0 || last_of(files)->sequence != listing.sequences[i])
 			files->may_go_on = false;

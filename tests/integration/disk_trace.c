@@ -254,7 +254,8 @@ void trace_end(void)
 void trace_ack(struct op op)
 {
 	pthread_mutex_lock(&trace.lock);
-	note(op);
+	if (trace.is_on)
+		note(op);
 	pthread_mutex_unlock(&trace.lock);
 }
 

@@ -53,7 +53,7 @@ extern struct disk_trace {
 /* Records what happens to files of dir from now on, in place of what was recorded before. */
 void trace_begin(const char *dir);
 void trace_end(void);
-/* Adds what the test knows, an OP_ACK. */
+/* Adds what the test knows, an OP_ACK, while it is recorded. */
 void trace_ack(struct op op);
 /* Frees the record. */
 void trace_free(void);

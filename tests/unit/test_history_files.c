@@ -687,6 +687,38 @@ static void torture_every_allocation_may_fail(void **state)
 	}
 }
 
+/* Only the newest file may be one that was never finished. */
+static void a_file_without_a_header_is_reported(void **state)
+{
+	char	 name[VDI_DISK_NAME_MAX];
+	struct world w;
+	uint64_t first;
+	unsigned count;
+
+	world_init(&w, 6);
+	w.bytes_max = 128 << 10;
+	w.value_size = 700;
+	files_open(&w);
+	record_some(&w, 300);
+	sync_and_close(&w);
+	count = segments(&w, &first);
+	assert_true(count > 2);
+	vdi_segment_name(VDI_SEGMENT_HISTORY, first, name);
+	vdi_disk_sim_cut(w.disk, name, 0);
+	files_open(&w);
+	assert_status(w.lost.code, VD_CORRUPT);
+	assert_non_null(strstr(w.lost.message, "has no header"));
+	assert_past_is_true(&w);
+	assert_int_equal(w.past->until, w.revision);
+	sync_and_close(&w);
+	vdi_segment_name(VDI_SEGMENT_HISTORY, first + count - 1, name);
+	vdi_disk_sim_cut(w.disk, name, 0);
+	files_open(&w);
+	assert_status(w.lost.code, VD_OK);
+	assert_past_is_true(&w);
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -695,6 +727,7 @@ int main(void)
 		cmocka_unit_test(the_window_is_exact_after_a_start),
 		cmocka_unit_test(a_torn_tail_costs_what_was_torn),
 		cmocka_unit_test(after_a_torn_tail_it_goes_on),
+		cmocka_unit_test(a_file_without_a_header_is_reported),
 		cmocka_unit_test(bit_rot_costs_what_comes_before_it),
 		cmocka_unit_test(the_file_of_a_newer_program_is_not_used),
 		cmocka_unit_test(another_cluster_or_prefix_is_not_believed),
