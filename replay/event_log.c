@@ -528,7 +528,7 @@ static uint64_t synced_of(struct vd_bytes line)
 /* Goes on behind damage, at what looks like the next frame. False: there is none. */
 static bool find_frame(struct vdi_event_log *log)
 {
-	size_t kept, got;
+	size_t kept, got = 0;
 
 	log->at = log->size = 0;
 	log->packed_at++;
