@@ -1,6 +1,9 @@
 /* Cells as kubectl prints them. */
 #include "vdtest.h"
 
+#include <time.h>
+
+#include "rand.h"
 #include "table.h"
 
 #define NOW ((vd_wall) { (int64_t) 1780000000 * 1000000000 }) /* 2026-05-28T20:26:40Z */
@@ -130,6 +133,117 @@ static void times_are_rfc_3339(void **state)
 	assert_string_equal(text, "2026-05-28T20:26:40Z");
 }
 
+/* Every field has borders, and a fraction or an offset may follow. */
+static void borders_of_times(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t	    seconds; /* -1: it is none */
+	} rows[] = {
+		{ "1970-01-01t00:00:09z", 9 },
+		{ "1970-01-01T23:59:60Z", 86400 },
+		{ "1970-01-31T00:00:00Z", 30 * 86400 },
+		{ "1970-12-01T00:00:00Z", 334 * 86400 },
+		{ "1970-01-01T00:00:01.5Z", 1 },
+		{ "1970-01-01T00:00:01.0123456789Z", 1 },
+		{ "1970-01-01T01:00:00+01:00", 0 },
+		{ "1970-01-01T00:00:00-01:30", 5400 },
+		{ "1970-01-01T09:09:09+09:09", 9 },
+		{ "1970-01-01T02:00:00.5+01:00", 3600 },
+		{ "1970-00-01T00:00:00Z", -1 },	      { "1970-13-01T00:00:00Z", -1 },	{ "1970-01-00T00:00:00Z", -1 },	   { "1970-01-32T00:00:00Z", -1 },
+		{ "1970-01-01T24:00:00Z", -1 },	      { "1970-01-01T00:60:00Z", -1 },	{ "1970-01-01T00:00:61Z", -1 },	   { "1970-01-01T00:00:00", -1 },
+		{ "1970-01-01T00:00:00X", -1 },	      { "1970-01-01T00:00:00Zx", -1 },	{ "1970-01-01T00:00:00+1:00", -1 }, { "1970-01-01T00:00:00+01:0x", -1 },
+		{ "1970-01-01T00:00:00+x1:00", -1 }, { "1970-01-01T00:00:00+01:00x", -1 }, { "1970-01-01T00:00:00.Zx", -1 }, { "1970-01-01T00:00:00.12", -1 },
+		{ "1970/01-01T00:00:00Z", -1 },	      { "1970-01/01T00:00:00Z", -1 },	{ "1970-01-01_00:00:00Z", -1 },	   { "1970-01-01T00.00:00Z", -1 },
+		{ "1970-01-01T00:00.00Z", -1 },	      { "x970-01-01T00:00:00Z", -1 },	{ "1970-x1-01T00:00:00Z", -1 },	   { "1970-01-x1T00:00:00Z", -1 },
+		{ "1970-01-01Tx0:00:00Z", -1 },	      { "1970-01-01T00:x0:00Z", -1 },	{ "1970-01-01T00:00:x0Z", -1 },	   { "1970-01-01T00:00:0/Z", -1 },
+		{ "1970-01-01T00:00:0:Z", -1 },	      { "", -1 },
+	};
+	int64_t seconds;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		bool is_time = vdi_time_parse(vd_bytes_of(rows[i].text), &seconds);
+
+		if (is_time != (rows[i].seconds >= 0) || (is_time && seconds != rows[i].seconds))
+			fail_msg("%s: %d %lld", rows[i].text, is_time, is_time ? (long long) seconds : 0);
+	}
+}
+
+/* The naive model is the C library's calendar. */
+static void times_of_ten_thousand_years(void **state)
+{
+	struct vdi_rand rand;
+	char		text[VDI_TIME_SIZE];
+	int64_t		seconds;
+
+	vdi_rand_init(&rand, 5);
+	for (int i = 0; i < 4000; i++) {
+		struct tm parts = { .tm_year = (int) vdi_rand_below(&rand, 9999) - 1899, .tm_mon = (int) vdi_rand_below(&rand, 12), .tm_mday = 1 + (int) vdi_rand_below(&rand, 28),
+				    .tm_hour = (int) vdi_rand_below(&rand, 24), .tm_min = (int) vdi_rand_below(&rand, 60), .tm_sec = (int) vdi_rand_below(&rand, 60) };
+		struct tm same = parts;
+		time_t	  time = timegm(&same);
+
+		snprintf(text, sizeof text, "%04u-%02u-%02uT%02u:%02u:%02uZ", (unsigned) (parts.tm_year + 1900) % 10000, (unsigned) (parts.tm_mon + 1) % 100, (unsigned) parts.tm_mday % 100,
+			 (unsigned) parts.tm_hour % 100, (unsigned) parts.tm_min % 100, (unsigned) parts.tm_sec % 100);
+		assert_true(vdi_time_parse(vd_bytes_of(text), &seconds));
+		assert_int_equal(seconds, time);
+		if (parts.tm_year >= -200 && parts.tm_year < 300) { /* what 64 bits of nanoseconds reach */
+			char formatted[VDI_TIME_SIZE];
+
+			vdi_time_format((vd_wall) { (int64_t) time * 1000000000 }, formatted);
+			assert_string_equal(formatted, text);
+		}
+	}
+}
+
+static void check_columns(const struct vdi_column *columns, size_t count, const char *wanted)
+{
+	struct vdi_resource resource = { .columns = columns, .column_count = count };
+	struct vdi_out	    out = VDI_OUT_INIT;
+
+	vdi_out_raw(&out, "{");
+	vdi_table_columns(&out, &resource);
+	assert_true(vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(wanted)));
+	vdi_out_fini(&out);
+}
+
+static void h301_h302_columns_and_what_rows_include(void **state)
+{
+	static const struct vdi_column columns[] = { { "A", "string", "name", "d", 0, VDI_CELL_PATH, ".metadata.name" }, { "B", "integer", "", "", 1, VDI_CELL_PATH, ".b" } };
+	static const char	       text[] = "{\"b\":2,\"metadata\":{\"name\":\"n\"}}";
+	static const struct {
+		enum vdi_include include;
+		bool		 v1beta1;
+		const char	*text, *row;
+	} rows[] = {
+		{ VDI_INCLUDE_NONE, false, text, "{\"cells\":[\"n\",2],\"object\":null}" },
+		{ VDI_INCLUDE_OBJECT, false, text, "{\"cells\":[\"n\",2],\"object\":{\"b\":2,\"metadata\":{\"name\":\"n\"}}}" },
+		{ VDI_INCLUDE_METADATA, false, text,
+		  "{\"cells\":[\"n\",2],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"n\"}}}" },
+		{ VDI_INCLUDE_METADATA, true, text,
+		  "{\"cells\":[\"n\",2],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1beta1\",\"metadata\":{\"name\":\"n\"}}}" },
+		{ VDI_INCLUDE_METADATA, false, "{\"b\":3}", "{\"cells\":[\"\",3],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\"}}" },
+	};
+	struct vdi_resource resource = { .columns = columns, .column_count = 2 };
+
+	check_columns(columns, 0, "{\"columnDefinitions\":[]");
+	check_columns(columns, 2,
+		      "{\"columnDefinitions\":[{\"name\":\"A\",\"type\":\"string\",\"format\":\"name\",\"description\":\"d\",\"priority\":0},"
+		      "{\"name\":\"B\",\"type\":\"integer\",\"format\":\"\",\"description\":\"\",\"priority\":1}]");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_out	 out = VDI_OUT_INIT;
+		struct vdi_node *root;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].text), &root, NULL), VD_OK);
+		vdi_table_row(&out, &resource, &tree, root, vd_bytes_of(rows[i].text), rows[i].include, rows[i].v1beta1, NOW);
+		if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(rows[i].row)))
+			fail_msg("%.*s, not %s", (int) out.size, out.data, rows[i].row);
+		vdi_out_fini(&out);
+		vdi_tree_fini(&tree);
+	}
+}
+
 /* A cell has the type of its column, or is null. */
 static void h302_cells_of_each_type(void **state)
 {
@@ -138,6 +252,10 @@ static void h302_cells_of_each_type(void **state)
 		{ "\"5\"", "integer", "null" },	{ "1.5", "number", "1.5" },	    { "\"x\"", "number", "null" },	{ "true", "boolean", "true" },
 		{ "false", "boolean", "false" }, { "1", "boolean", "null" },	    { "null", "string", "null" },	{ "5", "date", "null" },
 		{ "5", "nonsense", "null" },	{ "true", "number", "null" },	    { "true", "integer", "null" },
+		{ "1.9", "integer", "1" },	{ "2e3", "integer", "2000" },	    { "2E3", "integer", "2000" },	{ "1.25e1", "integer", "12" },
+		{ "[1,{\"a\":2}]", "string", "\"[1,{\\\"a\\\":2}]\"" }, { "1.5e3", "number", "1.5e3" }, { "null", "integer", "null" },	{ "[1]", "integer", "null" },
+		{ "\"true\"", "boolean", "null" }, { "\"2026-05-28T20:26:00Z\"", "date", "\"40s\"" }, { "\"x\"", "date", "\"\\u003cinvalid\\u003e\"" },
+		{ "\"2026-05-28T20:26:00Z\"", "string", "\"2026-05-28T20:26:00Z\"" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -175,6 +293,9 @@ int main(void)
 		cmocka_unit_test(cells_survive_objects_of_the_wrong_shape),
 		cmocka_unit_test(durations_are_short),
 		cmocka_unit_test(times_are_rfc_3339),
+		cmocka_unit_test(borders_of_times),
+		cmocka_unit_test(times_of_ten_thousand_years),
+		cmocka_unit_test(h301_h302_columns_and_what_rows_include),
 		cmocka_unit_test(h302_cells_of_each_type),
 		cmocka_unit_test(h301_endpoints_are_counted),
 	};
