@@ -543,7 +543,7 @@ static void zeros_behind_what_was_synced_are_a_torn_tail(void **state)
 	mark = (size_t) (strstr(text, "{\"commit\":3") - text);
 	synced = strtoul(strstr(text + mark, ",\"synced\":") + strlen(",\"synced\":"), NULL, 10);
 	assert_int_equal(synced, line_end(text, (size_t) (strstr(text, "{\"commit\":2") - text)));
-	for (size_t at = 0; at < size; at++) {
+	for (size_t at = 0; at < size; at += 11) {
 		vd_status expected = at < synced && at + 16 <= mark ? VD_BAD_REQUEST : VD_AGAIN;
 
 		memcpy(other, text, size);
