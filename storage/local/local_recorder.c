@@ -241,16 +241,16 @@ static vd_status see_to_mark(struct vdi_local_history *history, vd_mono now, vd_
 	vd_rev			   until = vdi_history_files_until(recorder->files);
 	struct vd_store_status	   status;
 
-	if (recorder->progress > until && recorder->mark_at.ns <= now.ns)
-		VDI_TRY(write_mark(recorder, now));
-	else if (recorder->progress > until)
-		*due = earlier(*due, recorder->mark_at);
 	if (recorder->watch && recorder->ask_at.ns <= now.ns) {
 		recorder->ask_at = vd_mono_add(now, VDI_LOCAL_MARK_PERIOD);
 		if (vd_store_status_get(history->front.inner, &status) == VD_OK && status.current > VDI_MAX(until, recorder->progress))
 			(void) vd_store_watch_progress(recorder->watch); /* a wish */
 	}
 	*due = earlier(*due, recorder->ask_at);
+	if (recorder->progress > until && recorder->mark_at.ns <= now.ns)
+		VDI_TRY(write_mark(recorder, now));
+	else if (recorder->progress > until)
+		*due = earlier(*due, recorder->mark_at);
 	return VD_OK;
 }
 
