@@ -16,7 +16,8 @@ static void new_path(const char *suffix)
 {
 	int fd;
 
-	snprintf(path, sizeof path, "/tmp/vedette-log-writer-XXXXXX%s", suffix);
+	/* Where a sync costs nothing. */
+	snprintf(path, sizeof path, "%s/vedette-log-writer-XXXXXX%s", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", suffix);
 	fd = mkstemps(path, (int) strlen(suffix));
 	assert_true(fd >= 0);
 	close(fd);
