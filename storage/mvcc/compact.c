@@ -61,10 +61,8 @@ void vdi_compactor_add(struct vdi_compactor *compactor, struct vdi_mvcc_log_chun
 {
 	vdi_lock_acquire(&compactor->lock);
 	*compactor->last = chunks;
-	while (*compactor->last) {
+	while (*compactor->last)
 		compactor->last = &(*compactor->last)->next;
-		compactor->chunks_total++;
-	}
 	if (waiter && compactor->first) {
 		waiter->next = compactor->waiters;
 		compactor->waiters = waiter;

@@ -23,7 +23,6 @@ struct vdi_compactor {
 	struct vdi_mvcc_log_chunk  *first;
 	struct vdi_mvcc_log_chunk **last;
 	struct vdi_compact_waiter  *waiters; /* newest first; done when the list has become empty */
-	uint64_t		    chunks_total;
 };
 
 VDI_MUST_USE vd_status vdi_compactor_init(struct vdi_compactor *compactor, const struct vd_env *env);
