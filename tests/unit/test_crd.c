@@ -33,7 +33,19 @@ static void each_served_version_is_a_resource(void **state)
 	assert_string_equal(crd.resources.items[1]->api_version, "example.com/v1beta1");
 	assert_int_equal(crd.field_count, 2);
 	assert_int_equal(crd.resources.items[1]->field_count, 1);
+	assert_int_equal(crd.stored->column_count, 2);
+	assert_int_equal(crd.resources.items[1]->column_count, 2);
+	assert_string_equal(crd.stored->columns[0].name, "Name");
 	assert_string_equal(crd.stored->columns[1].name, "A");
+	assert_string_equal(crd.stored->columns[1].type, "integer");
+	assert_string_equal(crd.stored->columns[1].path, ".spec.a");
+	assert_int_equal(crd.stored->columns[1].cell, VDI_CELL_TYPED);
+	assert_string_equal(crd.fields[0].name, "spec.a");
+	assert_string_equal(crd.fields[1].json_path, ".spec.b");
+	assert_string_equal(crd.stored->scale_status_path, ".status.r");
+	assert_string_equal(crd.stored->scale_selector_path, "");
+	assert_string_equal(crd.stored->short_names[0], "wd");
+	assert_true(crd.stored->has_generation && crd.stored->is_custom && !crd.stored->is_terminating);
 	assert_int_equal(crd.stored->columns[1].priority, 1);
 	assert_string_equal(crd.resources.items[1]->columns[1].name, "Age");
 	assert_true(crd.stored->namespaced && crd.resources.items[1]->namespaced);
@@ -361,6 +373,15 @@ static void a_deprecated_version_says_so(void **state)
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("x\\r\\nY: z")) "," V2_STORED), "v1", NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("\\u0085")) "," V2_STORED), "v1", NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("")) "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("\\u009f")) "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("a\\u007f")) "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("a\\u001f")) "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING(" ~\\u00a0\\u00c0")) "," V2_STORED), "v1", "Warning: 299 - \" ~\xc2\xa0\xc3\x80\"\r\n" },
+		/* the best of all, whatever their order */
+		{ CRD(VERSION("v1", ",\"deprecated\":true,\"storage\":true") "," VERSION("v3", "") "," VERSION("v2", "")), "v1",
+		  "Warning: 299 - \"example.com/v1 Widget is deprecated; use example.com/v3 Widget\"\r\n" },
+		{ CRD(VERSION("v1", ",\"deprecated\":true,\"storage\":true") ",{\"name\":\"v3\",\"served\":false," ANYTHING "}," VERSION("v2", "")), "v1",
+		  "Warning: 299 - \"example.com/v1 Widget is deprecated; use example.com/v2 Widget\"\r\n" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -371,6 +392,146 @@ static void a_deprecated_version_says_so(void **state)
 		resource = vdi_resources_find(&crd.resources, vd_bytes_of("example.com"), vd_bytes_of(rows[i].version), vd_bytes_of("widgets"));
 		assert_non_null(resource);
 		assert_string_equal(resource->deprecation ? resource->deprecation : "none", rows[i].line ? rows[i].line : "none");
+		vdi_crd_fini(&crd);
+	}
+}
+
+/* The definition of one stored version v with these names, and more of the version. */
+static vd_status read_named(const char *group, const char *plural, const char *more, struct vdi_crd *ret_crd, struct vd_error *reterr)
+{
+	char text[8000];
+
+	snprintf(text, sizeof text, "{\"spec\":{\"group\":\"%s\",\"names\":{\"plural\":\"%s\",\"singular\":\"s\",\"kind\":\"K\",\"listKind\":\"L\"},\"versions\":[{\"name\":\"xd\","
+		 "\"served\":true,\"storage\":true%s}]}}", group, plural, more);
+	return vdi_crd_read(vd_bytes_of(text), "/registry/", ret_crd, reterr);
+}
+
+/* size letters, in one of a few places. */
+static const char *letters(char letter, size_t size)
+{
+	static char texts[4][300];
+	static int  turn;
+	char	   *text = texts[turn++ % 4];
+
+	memset(text, letter, size);
+	text[size] = 0;
+	return text;
+}
+
+static void names_are_those_of_keys(void **state)
+{
+	const struct {
+		const char *group, *plural, *fault; /* NULL: none */
+	} rows[] = {
+		{ "g", "p", NULL },
+		{ letters('g', 253), letters('p', 63), NULL },
+		{ letters('g', 254), "p", "its names cannot be those of keys" },
+		{ "g", letters('p', 64), "its names cannot be those of keys" },
+		{ "g/h", "p", "its names cannot be those of keys" },
+		{ "g", "p/q", "its names cannot be those of keys" },
+		{ "", "p", "its names are not complete" },
+		{ "g", "", "its names are not complete" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_error error = { 0 };
+		struct vdi_crd	crd;
+
+		assert_status(read_named(rows[i].group, rows[i].plural, "", &crd, &error), rows[i].fault ? VD_INVALID : VD_OK);
+		assert_string_equal(error.message, rows[i].fault ? rows[i].fault : "");
+		if (rows[i].fault == NULL)
+			vdi_crd_fini(&crd);
+	}
+}
+
+/* What is longer than a version may be is nobody's successor. */
+static void a_successor_has_a_name_of_some_length(void **state)
+{
+	for (size_t size = 62; size <= 65; size++) {
+		struct vdi_crd crd;
+		char	       more[300], line[300];
+
+		snprintf(more, sizeof more, ",\"deprecated\":true},{\"name\":\"%s\",\"served\":true", letters('x', size));
+		more[strlen(",\"deprecated\":true},{\"name\":\"x")] = 'a'; /* xa.. is better than xd */
+		snprintf(line, sizeof line, "Warning: 299 - \"g/xd K is deprecated; use g/xa%s K\"\r\n", letters('x', size - 2));
+		assert_status(read_named("g", "p", more, &crd, NULL), VD_OK);
+		assert_string_equal(crd.stored->deprecation, size < 64 ? line : "Warning: 299 - \"g/xd K is deprecated\"\r\n");
+		vdi_crd_fini(&crd);
+	}
+}
+
+static void lists_have_a_longest(void **state)
+{
+	for (size_t count = VDI_RESOURCE_COLUMNS_MAX - 1; count <= VDI_RESOURCE_COLUMNS_MAX + 2; count++) {
+		struct vdi_crd crd;
+		char	       more[7000];
+		size_t	       size = (size_t) snprintf(more, sizeof more, ",\"additionalPrinterColumns\":[");
+		size_t	       kept = VDI_MIN(count, (size_t) VDI_RESOURCE_COLUMNS_MAX);
+		char	       last[20];
+
+		for (size_t i = 0; i < count; i++)
+			size += (size_t) snprintf(more + size, sizeof more - size, "%s{\"name\":\"c%zu\"}", i ? "," : "", i);
+		snprintf(more + size, sizeof more - size, "]");
+		assert_status(read_named("g", "p", more, &crd, NULL), VD_OK);
+		assert_int_equal(crd.stored->column_count, kept + 1);
+		snprintf(last, sizeof last, "c%zu", kept - 1);
+		assert_string_equal(crd.stored->columns[kept].name, last);
+		vdi_crd_fini(&crd);
+	}
+	for (size_t count = VDI_RESOURCE_WORDS_MAX - 1; count <= VDI_RESOURCE_WORDS_MAX + 2; count++) {
+		struct vdi_crd crd;
+		char	       text[2000];
+		size_t	       size = (size_t) snprintf(text, sizeof text, "p\",\"categories\":[");
+
+		for (size_t i = 0; i < count; i++)
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s\"w%zu\"", i ? "," : "", i);
+		snprintf(text + size, sizeof text - size, "],\"x\":\"");
+		assert_status(read_named("g", text, "", &crd, NULL), VD_OK);
+		for (size_t i = 0; i < VDI_RESOURCE_WORDS_MAX; i++)
+			assert_int_equal(crd.stored->categories[i] != NULL, i < count);
+		vdi_crd_fini(&crd);
+	}
+}
+
+static void which_kind_is_that_of_definitions(void **state)
+{
+	assert_true(vdi_crd_is(&(struct vdi_resource) { .built_in = true, .plural = "customresourcedefinitions" }));
+	assert_false(vdi_crd_is(&(struct vdi_resource) { .built_in = false, .plural = "customresourcedefinitions" }));
+	assert_false(vdi_crd_is(&(struct vdi_resource) { .built_in = true, .plural = "pods" }));
+}
+
+#define STATE(metadata, status) "{\"metadata\":{" metadata "},\"status\":{" status "},\"spec\":{\"group\":\"g\",\"names\":{\"plural\":\"p\",\"singular\":\"s\",\"kind\":\"K\",\"listKind\":\"L\"}," \
+				"\"scope\":\"Cluster\",\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}"
+
+static void what_else_a_definition_says(void **state)
+{
+	static const struct {
+		const char *definition, *uid;
+		int64_t	    generation;
+		bool	    is_terminating, is_kept, was_accepted;
+	} rows[] = {
+		{ STATE("", ""), "", 0, false, false, false },
+		{ STATE("\"uid\":\"u\",\"generation\":7", ""), "u", 7, false, false, false },
+		{ STATE("\"deletionTimestamp\":\"2026-05-28T20:26:00Z\"", ""), "", 0, true, false, false },
+		{ STATE("\"finalizers\":[\"a\",\"" VDI_CRD_FINALIZER "\",\"b\"]", ""), "", 0, false, true, false },
+		{ STATE("\"finalizers\":[\"a\"]", ""), "", 0, false, false, false },
+		{ STATE("", "\"conditions\":[{\"type\":\"NamesAccepted\",\"status\":\"True\"}]"), "", 0, false, false, true },
+		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"},{\"type\":\"NamesAccepted\",\"status\":\"False\"}]"), "", 0, false, false, false },
+		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"False\"},{\"type\":\"NamesAccepted\",\"status\":\"True\"}]"), "", 0, false, false, true },
+		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]"), "", 0, false, false, false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_crd crd;
+
+		assert_status(vdi_crd_read(vd_bytes_of(rows[i].definition), "/r/", &crd, NULL), VD_OK);
+		assert_string_equal(crd.uid, rows[i].uid);
+		assert_int_equal(crd.generation, rows[i].generation);
+		assert_int_equal(crd.is_terminating, rows[i].is_terminating);
+		assert_int_equal(crd.resources.items[0]->is_terminating, rows[i].is_terminating);
+		assert_int_equal(crd.is_kept, rows[i].is_kept);
+		assert_int_equal(crd.was_accepted, rows[i].was_accepted);
+		assert_false(crd.stored->namespaced);
 		vdi_crd_fini(&crd);
 	}
 }
@@ -576,6 +737,11 @@ int main(void)
 		cmocka_unit_test(r691_selectable_fields_are_fields_of_the_schema),
 		cmocka_unit_test(a_deprecation_can_be_told),
 		cmocka_unit_test(a_deprecated_version_says_so),
+		cmocka_unit_test(names_are_those_of_keys),
+		cmocka_unit_test(a_successor_has_a_name_of_some_length),
+		cmocka_unit_test(lists_have_a_longest),
+		cmocka_unit_test(which_kind_is_that_of_definitions),
+		cmocka_unit_test(what_else_a_definition_says),
 		cmocka_unit_test(out_of_memory_is_said_and_leaves_nothing),
 		cmocka_unit_test(scale_paths_are_checked),
 		cmocka_unit_test(names_conversion_and_changes_are_checked),

@@ -302,6 +302,226 @@ static void h104_durations(void **state)
 	free(status);
 }
 
+/* Every text parameter by its name, and the first of two of a name. */
+static void h104_each_parameter_has_its_place(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t	    offset;
+	} texts[] = {
+		{ "labelSelector", offsetof(struct vdi_params, label_selector) },	{ "fieldSelector", offsetof(struct vdi_params, field_selector) },
+		{ "shardSelector", offsetof(struct vdi_params, shard_selector) },	{ "resourceVersion", offsetof(struct vdi_params, resource_version) },
+		{ "resourceVersionMatch", offsetof(struct vdi_params, resource_version_match) }, { "continue", offsetof(struct vdi_params, continue_token) },
+		{ "limit", offsetof(struct vdi_params, limit) },			{ "timeoutSeconds", offsetof(struct vdi_params, timeout_seconds) },
+		{ "timeout", offsetof(struct vdi_params, timeout) },			{ "fieldManager", offsetof(struct vdi_params, field_manager) },
+		{ "fieldValidation", offsetof(struct vdi_params, field_validation) },	{ "includeObject", offsetof(struct vdi_params, include_object) },
+		{ "propagationPolicy", offsetof(struct vdi_params, propagation_policy) }, { "gracePeriodSeconds", offsetof(struct vdi_params, grace_period_seconds) },
+	};
+	static const struct {
+		const char *name;
+		size_t	    offset;
+	} tristates[] = {
+		{ "force", offsetof(struct vdi_params, force) },
+		{ "pretty", offsetof(struct vdi_params, pretty) },
+		{ "sendInitialEvents", offsetof(struct vdi_params, send_initial_events) },
+		{ "orphanDependents", offsetof(struct vdi_params, orphan_dependents) },
+	};
+	char query[400];
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
+		struct vdi_params params;
+
+		snprintf(query, sizeof query, "%s=a;b&%s=%%zz&%s=one&%s=two&watch=1", texts[i].name, texts[i].name, texts[i].name, texts[i].name);
+		params = parse(query);
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(texts); k++)
+			check(*(struct vd_bytes *) (void *) ((char *) &params + texts[k].offset), k == i ? "one" : "");
+		assert_true(params.watch && !params.allow_bookmarks && !params.export_object && !params.has_dry_run);
+		vdi_params_fini(&params);
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(tristates); i++) {
+		struct vdi_params params;
+
+		snprintf(query, sizeof query, "%s=false&%s=true&limit=4", tristates[i].name, tristates[i].name);
+		params = parse(query);
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(tristates); k++)
+			assert_int_equal(*(enum vd_tristate *) (void *) ((char *) &params + tristates[k].offset), k == i ? VD_FALSE : VD_UNSET);
+		check(params.limit, "4");
+		vdi_params_fini(&params);
+		snprintf(query, sizeof query, "%s=1", tristates[i].name);
+		params = parse(query);
+		assert_int_equal(*(enum vd_tristate *) (void *) ((char *) &params + tristates[i].offset), VD_TRUE);
+		vdi_params_fini(&params);
+	}
+}
+
+static void r602_the_first_of_two_counts(void **state)
+{
+	static const struct {
+		const char *query;
+		bool	    watch, bookmarks, exported;
+	} rows[] = {
+		{ "watch=1&watch=0", true, false, false },	   { "watch=0&watch=1", false, false, false },
+		{ "allowWatchBookmarks=1", false, true, false },   { "allowWatchBookmarks=0&allowWatchBookmarks=1", false, false, false },
+		{ "allowWatchBookmarks=1&allowWatchBookmarks=0", false, true, false },
+		{ "watch=1&allowWatchBookmarks=false", true, false, false }, { "allowWatchBookmarks=true&watch=true", true, true, false },
+		{ "export=1", false, false, true },		   { "export=0", false, false, false },
+		{ "watch=fAlSe", false, false, false },		   { "watch=fals", true, false, false },
+		{ "watch=falsy", true, false, false },		   { "watch=falsee", true, false, false },
+		{ "watch=xalse", true, false, false },		   { "watch=00", true, false, false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params params = parse(rows[i].query);
+
+		assert_int_equal(params.watch, rows[i].watch);
+		assert_int_equal(params.allow_bookmarks, rows[i].bookmarks);
+		assert_int_equal(params.export_object, rows[i].exported);
+		vdi_params_fini(&params);
+	}
+}
+
+static void without_memory_there_are_no_parameters(void **state)
+{
+	struct vdi_params params;
+
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_params_parse(vd_bytes_of("watch=1"), &params), VD_NOMEM);
+	(void) vdi_alloc_fail_nth(0, 0);
+}
+
+#define TEN	"0123456789"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+#define DIGITS	"9999999999"
+#define MANY	DIGITS DIGITS DIGITS DIGITS DIGITS DIGITS DIGITS DIGITS DIGITS DIGITS
+
+/* What is told of a value is told as it is, or its first bytes; what stands behind it in the query is not. */
+static void texts_are_told_up_to_a_length(void **state)
+{
+	static const struct {
+		const char *query, *message;
+	} rows[] = {
+		{ "resourceVersion=x&limit=5", "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax" },
+		{ "resourceVersion=x" HUNDRED,
+		  "resourceVersion: Invalid value: \"x" TEN TEN TEN TEN TEN TEN TEN TEN TEN "012345678\": strconv.ParseUint: parsing \"x" TEN TEN TEN TEN TEN TEN TEN TEN TEN
+		  "012345678\": invalid syntax" },
+		{ "resourceVersion=18446744073709551616&limit=5",
+		  "resourceVersion: Invalid value: \"18446744073709551616\": strconv.ParseUint: parsing \"18446744073709551616\": value out of range" },
+		{ "resourceVersion=9" MANY, "resourceVersion: Invalid value: \"" MANY "\": strconv.ParseUint: parsing \"" MANY "\": value out of range" },
+		{ "limit=x&continue=1", "strconv.ParseInt: parsing \"x\": invalid syntax" },
+		{ "limit=x" HUNDRED, "strconv.ParseInt: parsing \"x" TEN TEN TEN TEN TEN TEN TEN TEN TEN "012345678\": invalid syntax" },
+		{ "timeout=x&continue=1", "invalid timeout specified in the request URL - time: invalid duration \"x\"" },
+		{ "timeout=x" HUNDRED, "invalid timeout specified in the request URL - time: invalid duration \"x" TEN TEN TEN TEN TEN TEN TEN TEN TEN "012345678\"" },
+		{ "includeObject=x&continue=1", "Invalid value: \"x\": supported values: \"Metadata\", \"None\", \"Object\"" },
+		{ "includeObject=x" HUNDRED, "Invalid value: \"x" TEN TEN TEN TEN TEN TEN TEN TEN TEN "012345678\": supported values: \"Metadata\", \"None\", \"Object\"" },
+		{ "fieldSelector=x%3D1&continue=1", "field label not supported: x" },
+	};
+	static const struct vdi_resource resource = { .plural = "pods" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params      params = parse(rows[i].query);
+		struct vdi_http_status status = { 0 };
+		int64_t		       number;
+		vd_dur		       duration;
+		vd_rev		       revision;
+
+		assert_false(vdi_params_revision(params.resource_version, &revision, &status) && vdi_params_int(params.limit, &number, &status) &&
+			     vdi_params_duration(params.timeout, &duration, &status) && vdi_params_validate_include(&params, &status) &&
+			     vdi_params_validate_fields(&params, &resource, &status));
+		assert_int_equal(status.code, 400);
+		assert_string_equal(status.message, rows[i].message);
+		vdi_params_fini(&params);
+	}
+}
+
+static void r610_to_r613_borders_of_writes(void **state)
+{
+	static const struct {
+		const char *query, *kind;
+		bool	    is_apply;
+		const char *message; /* NULL: valid */
+	} rows[] = {
+		{ "fieldValidation=Ignore", "CreateOptions", false, NULL },
+		{ "fieldValidation=Warn", "CreateOptions", false, NULL },
+		{ "fieldValidation=Strict", "CreateOptions", false, NULL },
+		{ "fieldValidation=strict&limit=1", "CreateOptions", false,
+		  "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"" },
+		{ "fieldManager=%20a%7e", "CreateOptions", false, NULL },
+		{ "fieldManager=a%1f", "CreateOptions", false, "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: should only contain printable characters" },
+		{ "fieldManager=%7f", "CreateOptions", false, "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: should only contain printable characters" },
+		{ "fieldManager=" HUNDRED TEN TEN "01234567", "CreateOptions", false, NULL },
+		{ "fieldManager=" HUNDRED TEN TEN "012345678", "CreateOptions", false,
+		  "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes" },
+		{ "force=true", "PatchOptions", true, NULL },
+		{ "force=true", "UpdateOptions", false, NULL },
+		{ "force=false", "PatchOptions", false, "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch" },
+		{ "dryRun=All&dryRun=All", "CreateOptions", false, NULL },
+		{ "dryRun=All&dryRun=x&dryRun=y", "CreateOptions", false, "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"x\"]: supported values: \"All\"" },
+		{ "dryRun=&limit=3", "CreateOptions", false, "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"\"]: supported values: \"All\"" },
+		{ "dryRun=" HUNDRED, "CreateOptions", false,
+		  "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"" TEN TEN TEN TEN TEN TEN "\"]: supported values: \"All\"" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params      params = parse(rows[i].query);
+		struct vdi_http_status status = { 0 };
+
+		assert_int_equal(vdi_params_validate_write(&params, rows[i].kind, rows[i].is_apply, &status), rows[i].message == NULL);
+		if (rows[i].message)
+			assert_string_equal(status.message, rows[i].message);
+		vdi_params_fini(&params);
+	}
+}
+
+static void borders_of_durations_and_numbers(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t	    ns; /* -1: it is none */
+	} durations[] = {
+		{ "", 0 }, { "0", 0 }, { "+0", 0 }, { "-0", 0 }, { "-", -1 }, { "+", -1 }, { "1", -1 }, { "s", -1 }, { ".s", -1 }, { "1.", -1 }, { "1.s", 1000000000 }, { ".5s", 500000000 },
+		{ "1ns", 1 }, { "2us", 2000 }, { "3ms", 3000000 }, { "4s", 4000000000 }, { "1m", 60000000000 }, { "2h", 7200000000000 }, { "1h1m1s", 3661000000000 }, { "1m.5s", 60500000000 },
+		{ "-1s", 0 }, { "+1s", 1000000000 }, { "1x", -1 }, { "1sx", -1 }, { "1s1", -1 }, { "1 s", -1 }, { "999999999s", 999999999000000000 }, { "1000000000s", 0 }, { "1.25s", 1250000000 },
+		{ "1mh", -1 }, { "9s", 9000000000 }, { "00s", 0 }, { "1s/", -1 }, { "1s:", -1 }, { "1s0s", 1000000000 }, { "1s9s", 10000000000 },
+	};
+	static const struct {
+		const char *text;
+		int64_t	    number;
+		bool	    is_number;
+	} numbers[] = {
+		{ "", 0, true }, { "0", 0, true }, { "9", 9, true }, { "-9", -9, true }, { "-", 0, false }, { "/", 0, false }, { ":", 0, false }, { "1:", 0, false }, { "-x", 0, false }, { "--1", 0, false },
+		{ "9223372036854775807", INT64_MAX, true }, { "9223372036854775808", 0, false }, { "-9223372036854775808", INT64_MIN, true }, { "-9223372036854775809", 0, false },
+		{ "92233720368547758070", 0, false },
+	};
+	static const struct {
+		const char *text;
+		vd_rev	    revision; /* -2: it is none */
+	} revisions[] = {
+		{ "", VD_REVISION_UNSET }, { "0", 0 }, { "9", 9 }, { "10", 10 }, { "/", -2 }, { ":", -2 }, { "-1", -2 }, { "9223372036854775807", INT64_MAX }, { "9223372036854775808", INT64_MAX },
+		{ "18446744073709551615", INT64_MAX }, { "18446744073709551616", -2 }, { "184467440737095516150", -2 },
+	};
+	struct vdi_http_status status;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(durations); i++) {
+		vd_dur duration = { -7 };
+
+		if (vdi_params_duration(vd_bytes_of(durations[i].text), &duration, &status) != (durations[i].ns >= 0) || (durations[i].ns >= 0 && duration.ns != durations[i].ns))
+			fail_msg("%s: %lld", durations[i].text, (long long) duration.ns);
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(numbers); i++) {
+		int64_t number = -7;
+
+		if (vdi_params_int(vd_bytes_of(numbers[i].text), &number, &status) != numbers[i].is_number || (numbers[i].is_number && number != numbers[i].number))
+			fail_msg("%s: %lld", numbers[i].text, (long long) number);
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(revisions); i++) {
+		vd_rev revision = -7;
+
+		if (vdi_params_revision(vd_bytes_of(revisions[i].text), &revision, &status) != (revisions[i].revision != -2) ||
+		    (revisions[i].revision != -2 && revision != revisions[i].revision))
+			fail_msg("%s: %lld", revisions[i].text, (long long) revision);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +537,12 @@ int main(void)
 		cmocka_unit_test(h416_only_declared_fields_can_be_selected),
 		cmocka_unit_test(r614_the_query_of_a_delete),
 		cmocka_unit_test(h104_durations),
+		cmocka_unit_test(h104_each_parameter_has_its_place),
+		cmocka_unit_test(r602_the_first_of_two_counts),
+		cmocka_unit_test(without_memory_there_are_no_parameters),
+		cmocka_unit_test(texts_are_told_up_to_a_length),
+		cmocka_unit_test(r610_to_r613_borders_of_writes),
+		cmocka_unit_test(borders_of_durations_and_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

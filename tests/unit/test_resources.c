@@ -363,9 +363,63 @@ static void borders_of_kinds(void **state)
 	vdi_resources_fini(&resources);
 }
 
+/* What every built-in kind is, as upstream's storage strategies say it: N namespaced, V a replacement names the version it replaces, S has a status, C has a scale,
+ * K keeps the status of a create, G has a generation. */
+static void built_in_kinds_are_as_upstream_has_them(void **state)
+{
+	static const struct {
+		const char	  *group, *plural, *prefix;
+		enum vdi_name_rule name_rule;
+		const char	  *flags, *phase, *trigger;
+		unsigned	   ttl_s;
+	} rows[] = {
+		{ "", "configmaps", "/registry/configmaps/", VDI_NAME_SUBDOMAIN, "N", NULL, NULL, 0 },
+		{ "", "endpoints", "/registry/services/endpoints/", VDI_NAME_SUBDOMAIN, "N", NULL, NULL, 0 },
+		{ "", "events", "/registry/events/", VDI_NAME_PATH_SEGMENT, "N", NULL, NULL, 3600 },
+		{ "", "namespaces", "/registry/namespaces/", VDI_NAME_LABEL, "S", "Active", NULL, 0 },
+		{ "", "nodes", "/registry/minions/", VDI_NAME_SUBDOMAIN, "SK", NULL, NULL, 0 },
+		{ "", "persistentvolumeclaims", "/registry/persistentvolumeclaims/", VDI_NAME_SUBDOMAIN, "NS", "Pending", NULL, 0 },
+		{ "", "persistentvolumes", "/registry/persistentvolumes/", VDI_NAME_SUBDOMAIN, "S", "Pending", NULL, 0 },
+		{ "", "pods", "/registry/pods/", VDI_NAME_SUBDOMAIN, "NSG", "Pending", "spec.nodeName", 0 },
+		{ "", "secrets", "/registry/secrets/", VDI_NAME_SUBDOMAIN, "N", NULL, NULL, 0 },
+		{ "", "serviceaccounts", "/registry/serviceaccounts/", VDI_NAME_SUBDOMAIN, "N", NULL, NULL, 0 },
+		{ "", "services", "/registry/services/specs/", VDI_NAME_LABEL, "NS", NULL, NULL, 0 },
+		{ "apiextensions.k8s.io", "customresourcedefinitions", "/registry/apiextensions.k8s.io/customresourcedefinitions/", VDI_NAME_SUBDOMAIN, "SG", NULL, NULL, 0 },
+		{ "apps", "daemonsets", "/registry/daemonsets/", VDI_NAME_SUBDOMAIN, "NSG", NULL, NULL, 0 },
+		{ "apps", "deployments", "/registry/deployments/", VDI_NAME_SUBDOMAIN, "NSCG", NULL, NULL, 0 },
+		{ "apps", "replicasets", "/registry/replicasets/", VDI_NAME_SUBDOMAIN, "NSCG", NULL, NULL, 0 },
+		{ "apps", "statefulsets", "/registry/statefulsets/", VDI_NAME_LABEL, "NSCG", NULL, NULL, 0 },
+		{ "batch", "cronjobs", "/registry/cronjobs/", VDI_NAME_CRON_JOB, "NSG", NULL, NULL, 0 },
+		{ "batch", "jobs", "/registry/jobs/", VDI_NAME_SUBDOMAIN, "NSG", NULL, NULL, 0 },
+		{ "coordination.k8s.io", "leases", "/registry/leases/", VDI_NAME_SUBDOMAIN, "NV", NULL, NULL, 0 },
+		{ "discovery.k8s.io", "endpointslices", "/registry/endpointslices/", VDI_NAME_SUBDOMAIN, "NG", NULL, NULL, 0 },
+	};
+	struct vdi_resources resources;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	assert_int_equal(resources.count, VDI_ARRAY_SIZE(rows));
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const struct vdi_resource *resource = vdi_resources_find(&resources, vd_bytes_of(rows[i].group), vd_bytes_of("v1"), vd_bytes_of(rows[i].plural));
+		char			   flags[8];
+
+		assert_non_null(resource);
+		snprintf(flags, sizeof flags, "%s%s%s%s%s%s", resource->namespaced ? "N" : "", resource->needs_version ? "V" : "", resource->has_status ? "S" : "",
+			 resource->has_scale ? "C" : "", resource->keeps_status ? "K" : "", resource->has_generation ? "G" : "");
+		assert_string_equal(flags, rows[i].flags);
+		assert_string_equal(resource->key_prefix, rows[i].prefix);
+		assert_int_equal(resource->name_rule, rows[i].name_rule);
+		assert_true(resource->built_in && !resource->is_custom);
+		assert_string_equal(resource->initial_phase ? resource->initial_phase : "", rows[i].phase ? rows[i].phase : "");
+		assert_string_equal(resource->trigger ? resource->trigger : "", rows[i].trigger ? rows[i].trigger : "");
+		assert_int_equal(resource->ttl_s, rows[i].ttl_s);
+	}
+	vdi_resources_fini(&resources);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(built_in_kinds_are_as_upstream_has_them),
 		cmocka_unit_test(built_in_kinds_keep_kubernetes_keys),
 		cmocka_unit_test(a_file_adds_and_replaces),
 		cmocka_unit_test(faults_are_named_with_their_place),
