@@ -31,7 +31,8 @@ struct vdi_log_steps {
 
 	bool		    in_snapshot, has_commits, at_end, is_closed;
 	uint64_t	    records;
-	uint64_t	    whole; /* offset of the text behind the last whole step */
+	uint64_t	    start; /* offset of the text where the line at work begins */
+	uint64_t	    whole; /* and behind the last whole step */
 	struct vdi_log_tail tail;
 };
 
@@ -102,7 +103,7 @@ static vd_status give(struct vdi_log_steps *steps, enum vdi_log_step_kind kind, 
 	VDI_TRY(check_keys(steps, steps->count - waiting, reterr));
 	steps->given = steps->count - waiting;
 	steps->records += steps->given;
-	steps->whole = vdi_event_log_offset(steps->log);
+	steps->whole = waiting ? steps->start : vdi_event_log_offset(steps->log);
 	*ret_step = (struct vdi_log_step) { .kind = kind, .revision = revision, .changes = steps->changes, .count = steps->given,
 					    .bytes = steps->bytes, .time = steps->time, .text = "", .line = steps->line };
 	steps->revision = 0;
@@ -337,6 +338,7 @@ vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *r
 		return VD_OK;
 	}
 	while (!steps->at_end) {
+		steps->start = vdi_event_log_offset(steps->log);
 		status = vdi_event_log_next_unchecked(steps->log, &record, reterr);
 		if (status == VD_CLOSED)
 			return take_end(steps, ret_step, reterr);
