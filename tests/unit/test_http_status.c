@@ -123,9 +123,77 @@ static void details_have_what_is_known(void **state)
 	}
 }
 
+static void the_code_is_left_out_of_a_plain_success(void **state)
+{
+	vdi_http_status_set(&status, 200, "", "%s", "");
+	status.success = true;
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\"}");
+	status.code = 201;
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\",\"code\":201}");
+	status.success = false;
+	status.code = 200;
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"code\":200}");
+	vdi_http_status_set(&status, 410, "Expired", "%s", "old");
+	status.continue_token = vd_bytes_of("token");
+	status.long_message = vd_bytes_of("longer");
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{\"continue\":\"token\"},\"status\":\"Failure\",\"message\":\"longer\",\"reason\":\"Expired\",\"code\":410}");
+}
+
+/* Causes are told one after the other, several in brackets, as far as there is room. */
+static void causes_are_told_in_the_message(void **state)
+{
+	static const char *const messages[] = { "Foo.g \"n\" is invalid: ", "Foo.g \"n\" is invalid: f0: m0", "Foo.g \"n\" is invalid: [f0: m0, f1: m1]",
+						"Foo.g \"n\" is invalid: [f0: m0, f1: m1, f2: m2]", "Foo.g \"n\" is invalid: [f0: m0, f1: m1, f2: m2, f3: m3]",
+						"Foo.g \"n\" is invalid: [f0: m0, f1: m1, f2: m2, f3: m3]" };
+	char			 long_text[400];
+
+	for (int count = 0; count < 6; count++) {
+		vdi_http_status_set(&status, 422, "Invalid", "%s", "");
+		for (int i = 0; i < count; i++) {
+			char field[8];
+
+			snprintf(field, sizeof field, "f%d", i);
+			vdi_http_status_cause(&status, "R", field, "m%d", i);
+		}
+		vdi_http_status_invalid(&status, "g", "Foo", vd_bytes_of("n"));
+		assert_string_equal(status.message, messages[count]);
+		assert_int_equal(status.cause_count, count < VDI_STATUS_CAUSES_MAX ? count : VDI_STATUS_CAUSES_MAX);
+	}
+	memset(long_text, 'x', sizeof long_text - 1);
+	long_text[sizeof long_text - 1] = 0;
+	vdi_http_status_set(&status, 422, "Invalid", "%s", "");
+	for (int i = 0; i < 4; i++)
+		vdi_http_status_cause(&status, "R", "f", "%s", long_text);
+	vdi_http_status_invalid(&status, "", "Foo", vd_bytes_of("n"));
+	assert_int_equal(strlen(status.message), sizeof status.message - 1);
+	assert_memory_equal(status.message, "Foo \"n\" is invalid: [f: xxx", 27);
+	assert_int_equal(status.message[sizeof status.message - 2], 'x');
+}
+
+/* Names are copied as far as there is room, and never without an end. */
+static void details_are_cut_off(void **state)
+{
+	char text[300];
+
+	memset(text, 'x', sizeof text);
+	for (size_t size = 0; size < sizeof text; size++) {
+		text[size] = 0;
+		memset(&status, 'y', sizeof status);
+		vdi_http_status_set(&status, 404, "NotFound", "%s", "");
+		vdi_http_status_details(&status, (struct vd_bytes) { text, size }, text, text);
+		assert_int_equal(strlen(status.name), size < sizeof status.name ? size : sizeof status.name - 1);
+		assert_int_equal(strlen(status.group), size < sizeof status.group ? size : sizeof status.group - 1);
+		assert_int_equal(strlen(status.kind), size < sizeof status.kind ? size : sizeof status.kind - 1);
+		text[size] = 'x';
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_code_is_left_out_of_a_plain_success),
+		cmocka_unit_test(causes_are_told_in_the_message),
+		cmocka_unit_test(details_are_cut_off),
 		cmocka_unit_test(r680_failures_look_as_upstream_writes_them),
 		cmocka_unit_test(r690_every_code_has_an_answer),
 		cmocka_unit_test(r120_internal_errors),

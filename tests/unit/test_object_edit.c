@@ -334,9 +334,109 @@ static void every_failed_allocation_is_reported(void **state)
 	}
 }
 
+/* ---- Creates ---- */
+
+static const struct vdi_resource create_jobs = { .group = "batch", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true, .built_in = true, .has_status = true };
+static const struct vdi_resource create_nodes = { .group = "", .version = "v1", .kind = "Node", .plural = "nodes", .built_in = true, .has_status = true, .keeps_status = true };
+
+#define UID	"00000000-0000-4001-8000-000000000002"
+#define CREATED "\"uid\":\"" UID "\",\"creationTimestamp\":\"2026-05-28T20:26:40Z\""
+#define TEN	"abcdefghij"
+#define SIXTY	TEN TEN TEN TEN TEN TEN
+
+static void what_a_create_makes_of_an_object(void **state)
+{
+	static const struct {
+		const struct vdi_resource *resource;
+		const char		  *body;
+		int			   code; /* of a refusal; 0: it is taken */
+		const char		  *text; /* all of the result, or of the refusal */
+		const char		  *name;
+		bool			   generated;
+	} create_rows[] = {
+		{ &maps, "{\"metadata\":{\"name\":\"a\"}}", 0,
+		  "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "a", false },
+		{ &widgets, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"a\":1.0,\"b\":[1e2]},\"status\":{\"x\":1}}", 0,
+		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED ",\"generation\":1},"
+		  "\"spec\":{\"a\":1,\"b\":[100]}}", "a", false },
+		/* What the server sets, a client cannot. */
+		{ &maps, "{\"metadata\":{\"name\":\"a\",\"uid\":\"x\",\"creationTimestamp\":\"2020-01-01T00:00:00Z\",\"generation\":7,\"selfLink\":\"/x\",\"resourceVersion\":\"0\","
+			 "\"deletionTimestamp\":\"2020-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":5,\"managedFields\":[]},\"data\":{}}", 0,
+		  "{\"metadata\":{\"name\":\"a\"," CREATED ",\"namespace\":\"default\"},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "a", false },
+		/* A status is set at a create by nodes only. */
+		{ &create_nodes, "{\"metadata\":{\"name\":\"a\"},\"status\":{\"phase\":\"x\"}}", 0,
+		  "{\"metadata\":{\"name\":\"a\"," CREATED "},\"status\":{\"phase\":\"x\"},\"apiVersion\":\"v1\",\"kind\":\"Node\"}", "a", false },
+		/* Names that are made. */
+		{ &maps, "{\"metadata\":{\"generateName\":\"a-\"}}", 0,
+		  "{\"metadata\":{\"generateName\":\"a-\",\"namespace\":\"default\",\"name\":\"a-gbbbb\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "a-gbbbb", true },
+		{ &maps, "{\"metadata\":{\"name\":\"b\",\"generateName\":\"a-\"}}", 0,
+		  "{\"metadata\":{\"name\":\"b\",\"generateName\":\"a-\",\"namespace\":\"default\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "b", false },
+		{ &maps, "{\"metadata\":{\"generateName\":\"" SIXTY "\"}}", 0,
+		  "{\"metadata\":{\"generateName\":\"" SIXTY "\",\"namespace\":\"default\",\"name\":\"" TEN TEN TEN TEN TEN "abcdefghgbbbb\"," CREATED "},\"apiVersion\":\"v1\","
+		  "\"kind\":\"ConfigMap\"}", TEN TEN TEN TEN TEN "abcdefghgbbbb", true },
+		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abc\"},\"spec\":{}}", 0, NULL, SIXTY "abc", false },
+		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{\"manualSelector\":true}}", 0, NULL, SIXTY "abcd", false },
+		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{}}", 422, NULL, SIXTY "abcd", false },
+		{ &maps, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"data\":{}}", 0, NULL, SIXTY "abcd", false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(create_rows); i++) {
+		struct vdi_edit edit = { .resource = create_rows[i].resource, .namespace_name = vd_bytes_of(create_rows[i].resource->namespaced ? "default" : ""),
+					 .body = vd_bytes_of(create_rows[i].body), .now = NOW, .random = { 1, 2, 4 } };
+		struct vdi_http_status status = { 0 };
+		struct vdi_edited      edited = { 0 };
+		vd_status	       result = vdi_edit_create(&edit, &edited, &status);
+
+		if ((result == VD_OK) != (create_rows[i].code == 0) || status.code != create_rows[i].code ||
+		    (create_rows[i].text && !vd_bytes_equal(vdi_out_slice(&edited.text), vd_bytes_of(create_rows[i].text))))
+			fail_msg("%s: %d %s %.*s", create_rows[i].body, status.code, status.message, (int) edited.text.size, edited.text.size ? edited.text.data : "");
+		assert_string_equal(edited.name, create_rows[i].name);
+		assert_int_equal(edited.generated, create_rows[i].generated);
+		vdi_edited_fini(&edited);
+	}
+}
+
+/* Five letters, of those that make no words, by the number that was drawn. */
+static void names_are_made_of_27_letters(void **state)
+{
+	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+
+	for (uint64_t random = 0; random < 27 * 27 + 30; random++) {
+		struct vdi_edit	       edit = { .resource = &maps, .namespace_name = vd_bytes_of("default"), .body = vd_bytes_of("{\"metadata\":{\"generateName\":\"x\"}}"), .now = NOW,
+						.random = { 1, 2, random } };
+		struct vdi_http_status status = { 0 };
+		struct vdi_edited      edited = { 0 };
+		char		       name[] = "x.....";
+
+		assert_status(vdi_edit_create(&edit, &edited, &status), VD_OK);
+		for (uint64_t i = 1, rest = random; i < 6; i++, rest /= 27)
+			name[i] = letters[rest % 27];
+		assert_string_equal(edited.name, name);
+		vdi_edited_fini(&edited);
+	}
+}
+
+static void h347_scales_at_their_borders(void **state)
+{
+	static const struct row scale_rows[] = {
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":2147483647}}", 0, "\"replicas\":2147483647" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2147483648}}", 422, "Invalid value: -2147483648: must be greater" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2147483649}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-1}}", 422, "Invalid value: -1: must be greater" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"kind\":\"Pod\"," SCALE ",\"spec\":{\"replicas\":1}}", 400, "Pod in version \"\" cannot be handled as a Scale" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"v1\"," SCALE ",\"spec\":{\"replicas\":1}}", 400, " in version \"v1\" cannot be handled as a Scale" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(scale_rows); i++)
+		check(&scale_rows[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_create_makes_of_an_object),
+		cmocka_unit_test(names_are_made_of_27_letters),
+		cmocka_unit_test(h347_scales_at_their_borders),
 		cmocka_unit_test(r661_the_object_that_is_written_says_which_it_is),
 		cmocka_unit_test(r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version),
 		cmocka_unit_test(h347_a_scale_is_a_number_that_there_can_be),

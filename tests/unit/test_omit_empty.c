@@ -76,6 +76,22 @@ static void what_says_nothing_is_the_same_as_nothing(void **state)
 		{ &widgets, "{\"metadata\":{\"labels\":{}},\"spec\":{}}", "{\"metadata\":{},\"spec\":{}}", true, true },
 		{ &widgets, "{\"metadata\":{}}", "{\"metadata\":{},\"spec\":{}}", false, false },
 		{ &widgets, "{\"spec\":{\"a\":null}}", "{\"spec\":{}}", false, false },
+		/* Lists of other lengths, objects that are none, a member that only one has. */
+		{ &deployments, "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}}}",
+		  "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}}}", false, false },
+		{ &deployments, "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}}}",
+		  "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}}}", false, false },
+		{ &deployments, "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}}}",
+		  "{\"spec\":{\"template\":{\"spec\":{\"containers\":{\"0\":{\"name\":\"a\"}}}}}}", false, false },
+		{ &deployments, "{\"spec\":[1]}", "{\"spec\":[2]}", false, false },
+		{ &deployments, "{\"spec\":[1]}", "{\"spec\":[1]}", true, true },
+		{ &deployments, "{\"spec\":[]}", "{\"spec\":{\"paused\":true}}", false, false },
+		{ &deployments, "{\"spec\":{\"paused\":true}}", "{\"spec\":{\"paused\":true,\"minReadySeconds\":5}}", false, false },
+		{ &deployments, "{\"spec\":{\"paused\":true,\"minReadySeconds\":5}}", "{\"spec\":{\"paused\":true}}", false, false },
+		{ &deployments, "{\"spec\":{\"paused\":true}}", "{\"spec\":{\"paused\":true,\"minReadySeconds\":0}}", true, true },
+		{ &deployments, "{\"spec\":{\"paused\":true}}", "{\"x\":1,\"spec\":{\"paused\":true}}", false, false },
+		{ &deployments, "{\"spec\":\"x\"}", "{\"spec\":\"y\"}", false, false },
+		{ &maps, "{\"data\":{\"a\":\"x\"}}", "{\"data\":{\"b\":\"x\"}}", false, false },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -120,9 +136,24 @@ static void look_ups_still_find_the_rest(void **state)
 	vdi_tree_fini(&tree);
 }
 
+static void metadata_alone(void **state)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_out	 text = VDI_OUT_INIT;
+	struct vdi_node *root;
+
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of("{\"metadata\":{\"name\":\"a\",\"labels\":{}},\"spec\":{\"replicas\":0},\"data\":{}}"), &root, NULL), VD_OK);
+	vdi_omit_empty_metadata(&tree, root);
+	vdi_tree_write(&text, root);
+	assert_true(vd_bytes_equal(vdi_out_slice(&text), vd_bytes_of("{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":0},\"data\":{}}")));
+	vdi_out_fini(&text);
+	vdi_tree_fini(&tree);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(metadata_alone),
 		cmocka_unit_test(what_go_omits_goes),
 		cmocka_unit_test(what_says_nothing_is_the_same_as_nothing),
 		cmocka_unit_test(look_ups_still_find_the_rest),

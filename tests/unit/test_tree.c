@@ -249,9 +249,125 @@ static void documents_are_json(void **state)
 	}
 }
 
+/* As a book about UTF-8 writes them; 0 for what is no character. */
+static size_t naive_utf8(uint32_t c, char to[4])
+{
+	static const unsigned char leads[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+	size_t			   size = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+	if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
+		return 0;
+	for (size_t i = size - 1; i > 0; i--, c >>= 6)
+		to[i] = (char) (0x80 | c % 64);
+	to[0] = (char) (size == 1 ? c : leads[size] | c);
+	return size;
+}
+
+static void assert_string_is(const char *text, size_t size, const char *wanted, size_t wanted_size)
+{
+	char		*exact = memcpy(malloc(size), text, size); /* no byte behind it may be read */
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
+	vd_status	 status = vdi_tree_parse(&tree, (struct vd_bytes) { exact, size }, &root, NULL);
+
+	if ((status == VD_OK) != (wanted != NULL) || (wanted && !vd_bytes_equal(vdi_tree_string_of(root), (struct vd_bytes) { wanted, wanted_size })))
+		fail_msg("%.*s", (int) size, text);
+	vdi_tree_fini(&tree);
+	free(exact);
+}
+
+static void every_escape_is_the_character_it_names(void **state)
+{
+	char text[40], utf8[4];
+
+	for (uint32_t c = 0; c < 0x10000; c += c < 0x900 || (c >= 0xD700 && c < 0xE100) ? 1 : 37) {
+		size_t size = naive_utf8(c, utf8);
+
+		for (int i = 0; i < 2; i++) {
+			size_t length = (size_t) (i ? snprintf(text, sizeof text, "\"\\u%04X\"", c) : snprintf(text, sizeof text, "\"\\u%04x\"", c));
+
+			assert_string_is(text, length, size ? utf8 : NULL, size);
+		}
+	}
+	for (uint32_t c = 0x10000; c < 0x110000; c += c < 0x10900 || c > 0x10FF00 ? 1 : 331) {
+		size_t size = naive_utf8(c, utf8);
+
+		assert_string_is(text, (size_t) snprintf(text, sizeof text, "\"\\u%04x\\u%04X\"", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF)), utf8, size);
+	}
+}
+
+static void escapes_that_name_nothing(void **state)
+{
+	static const struct {
+		const char *text, *wanted; /* NULL: it is no JSON */
+	} rows[] = {
+		{ "\"\\ud800\"", NULL },	 { "\"\\udbff\"", NULL },	     { "\"\\udc00\"", NULL },	       { "\"\\udfff\"", NULL },	       { "\"\\ud800\\ud800\"", NULL },
+		{ "\"\\ud800\\ue000\"", NULL },	 { "\"\\ud800x\\udc00\"", NULL },    { "\"\\ud800\\n\"", NULL },       { "\"\\ud800\\udc0\"", NULL },  { "\"\\ud800udc000\"", NULL },
+		{ "\"\\ud800\\xdc00\"", NULL },	 { "\"\\u00g0\"", NULL },	     { "\"\\u000/\"", NULL },	       { "\"\\u000:\"", NULL },	       { "\"\\u000`\"", NULL },
+		{ "\"\\u000@\"", NULL },	 { "\"\\u000G\"", NULL },	     { "\"\\u\"", NULL },	       { "\"\\u004\"", NULL },	       { "\"\\\"", NULL },
+		{ "\"\\b\\f\\n\\r\\t\\\"\\\\\\/\"", "\b\f\n\r\t\"\\/" }, { "\"a\\u0041b\"", "aAb" }, { "\"\\u004a\\u006F\"", "Jo" }, { "\"\\a\"", NULL },    { "\"\\v\"", NULL },
+		{ "\"\\0\"", NULL },		 { "\"\\'\"", NULL },		     { " \t\r\n\"a\" \t\r\n", "a" },   { "\f\"a\"", NULL },	       { "\"a\"\v", NULL },
+		{ "\"\x1f\"", NULL },		 { "\"\x7f\"", "\x7f" },	     { "\" \"", " " },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		assert_string_is(rows[i].text, strlen(rows[i].text), rows[i].wanted, rows[i].wanted ? strlen(rows[i].wanted) : 0);
+}
+
+/* Each sequence of bytes at the borders of what UTF-8 allows, against the model: it is what some character is written as. */
+static void strings_are_utf8(void **state)
+{
+	static const unsigned char bytes[] = { 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF };
+	enum { COUNT = sizeof bytes };
+
+	for (unsigned number = 0; number < COUNT * COUNT * COUNT * COUNT; number += number % 7 == 0 ? 1 : 3) {
+		char	     text[6] = { '"', (char) bytes[number % COUNT], (char) bytes[number / COUNT % COUNT], (char) bytes[number / COUNT / COUNT % COUNT],
+				     (char) bytes[number / COUNT / COUNT / COUNT % COUNT], '"' };
+		const char  *at = text + 1;
+		bool	     is_fine = true;
+
+		while (at < text + 5 && is_fine) {
+			unsigned char lead = (unsigned char) *at;
+			size_t	      size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+			uint32_t      c = size == 1 ? lead : lead & (0x7Fu >> size);
+			char	      written[4];
+
+			is_fine = (size_t) (text + 5 - at) >= size;
+			for (size_t i = 1; i < size && is_fine; i++)
+				c = c << 6 | (at[i] & 0x3F);
+			is_fine = is_fine && naive_utf8(c, written) == size && memcmp(written, at, size) == 0;
+			at += size;
+		}
+		assert_string_is(text, 6, is_fine ? text + 1 : NULL, 4);
+	}
+}
+
+static void values_are_nested_up_to_a_depth(void **state)
+{
+	for (size_t depth = VDI_TREE_DEPTH_MAX - 2; depth <= VDI_TREE_DEPTH_MAX + 2; depth++)
+		for (int is_object = 0; is_object < 2; is_object++) {
+			struct vdi_tree	 tree = VDI_TREE_INIT;
+			struct vdi_out	 text = VDI_OUT_INIT;
+			struct vdi_node *root;
+
+			for (size_t i = 0; i < depth; i++)
+				vdi_out_raw(&text, is_object ? "{\"a\":" : "[");
+			vdi_out_raw(&text, "1");
+			for (size_t i = 0; i < depth; i++)
+				vdi_out_raw(&text, is_object ? "}" : "]");
+			assert_int_equal(vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK, depth <= VDI_TREE_DEPTH_MAX);
+			vdi_out_fini(&text);
+			vdi_tree_fini(&tree);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_escape_is_the_character_it_names),
+		cmocka_unit_test(escapes_that_name_nothing),
+		cmocka_unit_test(strings_are_utf8),
+		cmocka_unit_test(values_are_nested_up_to_a_depth),
 		cmocka_unit_test(members_that_collide_without_a_seed_are_found_fast),
 		cmocka_unit_test(the_seed_is_one_and_secret),
 		cmocka_unit_test(children_are_those_of_the_model),

@@ -71,20 +71,78 @@ static const struct row rows[] = {
 	{ STRATEGIC, "{\"a\":{\"b\":1},\"c\":2}", "{\"a\":{\"$patch\":\"delete\"}}", "{\"c\":2}" },
 };
 
-static void h341_h342_patches_do_what_upstream_does(void **state)
+/* Operations at the borders of arrays, paths and roots. */
+static const struct row operation_rows[] = {
+	{ OPERATIONS, "[0,1,2,3,4,5]", "[{\"op\":\"test\",\"path\":\"/3\",\"value\":3},{\"op\":\"test\",\"path\":\"/0\",\"value\":0},{\"op\":\"test\",\"path\":\"/5\",\"value\":5}]", "[0,1,2,3,4,5]" },
+	{ OPERATIONS, "[0,1]", "[{\"op\":\"test\",\"path\":\"/2\",\"value\":1}]", NULL },
+	{ OPERATIONS, "[0,1]", "[{\"op\":\"test\",\"path\":\"/1\",\"value\":2}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":1}]", "{\"a\":1}" },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"\",\"value\":{\"a\":1}}]", "{\"a\":1}" },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"\",\"value\":{\"a\":2}}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"\",\"value\":{\"b\":2}},{\"op\":\"add\",\"path\":\"/c\",\"value\":3}]", "{\"b\":2,\"c\":3}" },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"\",\"value\":{\"b\":2}}]", "{\"b\":2}" },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/00\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/01\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/-\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/1x\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"//\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/:\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"add\",\"path\":\"/:\",\"value\":1}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"add\",\"path\":\"/!\",\"value\":1}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/000000001\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/100000000\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/4294967297\"}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"add\",\"path\":\"/3\",\"value\":4}]", "[1,2,3,4]" },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"add\",\"path\":\"/4\",\"value\":4}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"add\",\"path\":\"/-\",\"value\":4}]", "[1,2,3,4]" },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"add\",\"path\":\"/1\",\"value\":4}]", "[1,4,2,3]" },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"replace\",\"path\":\"/3\",\"value\":4}]", NULL },
+	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"replace\",\"path\":\"/2\",\"value\":4}]", "[1,2,4]" },
+	{ OPERATIONS, "{\"a\":{\"b\":{\"c\":1}}}", "[{\"op\":\"test\",\"path\":\"/a/b/c\",\"value\":1},{\"op\":\"remove\",\"path\":\"/a/b/c\"}]", "{\"a\":{\"b\":{}}}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"add\",\"path\":\"/a/x/c\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a/b\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"b\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", NULL },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/ab\"}]", "{\"ab\":{\"b\":1}}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/a\"}]", "{\"a\":1}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/c\"}]", "{\"a\":{\"b\":1,\"c\":{\"b\":1}}}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a\"}]", "{\"a\":{\"b\":1}}" },
+	{ OPERATIONS, "{\"a~\":{\"/\":1}}", "[{\"op\":\"test\",\"path\":\"/a~0/~1\",\"value\":1}]", "{\"a~\":{\"/\":1}}" },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a~2\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a~\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"\":1}", "[{\"op\":\"remove\",\"path\":\"/\"}]", "{}" },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"tests\",\"path\":\"/a\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"move\",\"path\":\"/a\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"path\":\"/a\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b\"}]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "[1]", NULL },
+	{ OPERATIONS, "{\"a\":1}", "{\"op\":\"remove\",\"path\":\"/a\"}", NULL },
+};
+
+static void check_rows(const struct row *checked, size_t count)
 {
 	struct vdi_out out = VDI_OUT_INIT;
 
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		vd_status status = apply(rows[i].kind, rows[i].target, rows[i].patch, &out);
+	for (size_t i = 0; i < count; i++) {
+		vd_status status = apply(checked[i].kind, checked[i].target, checked[i].patch, &out);
 
-		assert_int_equal(status == VD_OK, rows[i].wanted != NULL);
-		if (rows[i].wanted) {
-			assert_int_equal(out.size, strlen(rows[i].wanted));
-			assert_memory_equal(out.data, rows[i].wanted, out.size);
-		}
+		if ((status == VD_OK) != (checked[i].wanted != NULL) || (checked[i].wanted && !vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(checked[i].wanted))))
+			fail_msg("%s %s: %.*s", checked[i].target, checked[i].patch, (int) out.size, out.size ? out.data : "");
 	}
 	vdi_out_fini(&out);
+}
+
+static void h341_h342_patches_do_what_upstream_does(void **state)
+{
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+static void h341_operations_at_borders(void **state)
+{
+	check_rows(operation_rows, VDI_ARRAY_SIZE(operation_rows));
 }
 
 static void out_of_memory_is_an_answer(void **state)
@@ -291,6 +349,7 @@ static void strict_json_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h341_operations_at_borders),
 		cmocka_unit_test(h341_h342_patches_do_what_upstream_does),
 		cmocka_unit_test(out_of_memory_is_an_answer),
 		cmocka_unit_test(r654_a_patch_cannot_grow_out_of_bounds),

@@ -258,9 +258,74 @@ static void torture_a_packed_frame(void **state)
 	}
 }
 
+/* What a watch is told, byte for byte: each type in each form. */
+static void h303_h403_each_type_in_each_form(void **state)
+{
+	static const struct vdi_resource shown = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .columns = &name_column, .column_count = 1 };
+#define OBJECT	"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"x\"}}"
+#define MARK	"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\",\"creationTimestamp\":null}}"
+#define LAST	"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"},\"creationTimestamp\":null}}"
+#define PARTIAL(version, metadata) "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/" version "\",\"metadata\":" metadata "}"
+#define TABLE(columns, rows) "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"5\"},\"columnDefinitions\":[" columns "],\"rows\":[" rows "]}"
+#define COLUMN	"{\"name\":\"Name\",\"type\":\"string\",\"format\":\"name\",\"description\":\"\",\"priority\":0}"
+	static const struct {
+		enum vd_watch_type type;
+		enum vdi_form	   form;
+		bool		   v1beta1, header_due, is_last;
+		uint8_t		   include;
+		const char	  *object;
+	} rows[] = {
+		{ VD_WATCH_ADDED, VDI_FORM_OBJECT, false, false, false, 0, OBJECT },
+		{ VD_WATCH_ADDED, VDI_FORM_METADATA, false, false, false, 0, PARTIAL("v1", "{\"resourceVersion\":\"5\",\"name\":\"x\"}") },
+		{ VD_WATCH_ADDED, VDI_FORM_METADATA, true, false, false, 0, PARTIAL("v1beta1", "{\"resourceVersion\":\"5\",\"name\":\"x\"}") },
+		{ VD_WATCH_ADDED, VDI_FORM_TABLE, false, true, false, VDI_INCLUDE_NONE, TABLE(COLUMN, "{\"cells\":[\"x\"],\"object\":null}") },
+		{ VD_WATCH_ADDED, VDI_FORM_TABLE, false, false, false, VDI_INCLUDE_OBJECT, TABLE("", "{\"cells\":[\"x\"],\"object\":" OBJECT "}") },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_OBJECT, false, false, false, 0, MARK },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_OBJECT, false, false, true, 0, LAST },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_METADATA, false, false, false, 0, PARTIAL("v1", "{\"resourceVersion\":\"5\",\"creationTimestamp\":null}") },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_TABLE, false, true, false, VDI_INCLUDE_NONE, TABLE(COLUMN, "{\"cells\":[\"\"],\"object\":null}") },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_TABLE, false, false, false, VDI_INCLUDE_OBJECT, TABLE("", "{\"cells\":[\"\"],\"object\":" MARK "}") },
+		{ VD_WATCH_ERROR, VDI_FORM_TABLE, false, true, false, 0, NULL },
+	};
+	struct vd_error	 error = { .code = VD_EXPIRED, .requested = 1, .current = 9 };
+	struct world	 world = world_new();
+	struct vd_env	*env;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_watch_form form = { .resource = &shown, .env = env, .include = rows[i].include, .header_due = rows[i].header_due };
+		struct vd_watch_event event = { .type = rows[i].type, .revision = 5, .initial_events_end = rows[i].is_last };
+		char		      text[1000];
+		struct vd_blob	     *frame;
+
+		form.negotiated.form = rows[i].form;
+		form.negotiated.v1beta1 = rows[i].v1beta1;
+		if (rows[i].type == VD_WATCH_ADDED)
+			event.object = world.object;
+		else if (rows[i].type == VD_WATCH_ERROR)
+			event.error = &error;
+		assert_status(vdi_watch_frame_new(&form, &event, &frame), VD_OK);
+		if (rows[i].object) {
+			snprintf(text, sizeof text, "{\"type\":\"%s\",\"object\":%s}\n", rows[i].type == VD_WATCH_ADDED ? "ADDED" : "BOOKMARK", rows[i].object);
+			if (!vd_bytes_equal(vdi_frame_content(frame), vd_bytes_of(text)))
+				fail_msg("%.*s not %s", (int) vdi_frame_content(frame).size, (const char *) vdi_frame_content(frame).data, text);
+			assert_false(form.header_due);
+		} else {
+			static const char begin[] = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",";
+
+			assert_true(vd_bytes_has_prefix(vdi_frame_content(frame), vd_bytes_of(begin)));
+			assert_true(form.header_due); /* a header was not sent with it */
+		}
+		vd_blob_unref(frame);
+	}
+	vd_env_free(env);
+	world_free(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h303_h403_each_type_in_each_form),
 		cmocka_unit_test(t202_r642_a_member_is_made_once_for_all_watches),
 		cmocka_unit_test(r640_who_shares_and_who_does_not),
 		cmocka_unit_test(r570_r640_every_watch_gets_its_own_form),
