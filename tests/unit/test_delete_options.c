@@ -113,9 +113,100 @@ static void every_failed_allocation_is_reported(void **state)
 	}
 }
 
+static void r614_options_are_taken_from_the_query(void **state)
+{
+	static const struct {
+		const char	    *query;
+		enum vdi_propagation propagation;
+		enum vd_tristate     orphans;
+		bool		     has_grace;
+		int64_t		     grace_s;
+	} rows[] = {
+		{ "", VDI_PROPAGATION_UNSET, VD_UNSET, false, 0 },
+		{ "propagationPolicy=Background", VDI_PROPAGATION_BACKGROUND, VD_UNSET, false, 0 },
+		{ "propagationPolicy=Foreground", VDI_PROPAGATION_FOREGROUND, VD_UNSET, false, 0 },
+		{ "propagationPolicy=Orphan", VDI_PROPAGATION_ORPHAN, VD_UNSET, false, 0 },
+		{ "propagationPolicy=orphan", VDI_PROPAGATION_UNSET, VD_UNSET, false, 0 },
+		{ "orphanDependents=true", VDI_PROPAGATION_UNSET, VD_TRUE, false, 0 },
+		{ "orphanDependents=false", VDI_PROPAGATION_UNSET, VD_FALSE, false, 0 },
+		{ "gracePeriodSeconds=0", VDI_PROPAGATION_UNSET, VD_UNSET, true, 0 },
+		{ "gracePeriodSeconds=30", VDI_PROPAGATION_UNSET, VD_UNSET, true, 30 },
+		{ "gracePeriodSeconds=-1", VDI_PROPAGATION_UNSET, VD_UNSET, true, -1 },
+		{ "gracePeriodSeconds=x", VDI_PROPAGATION_UNSET, VD_UNSET, false, 0 },
+		{ "gracePeriodSeconds=", VDI_PROPAGATION_UNSET, VD_UNSET, false, 0 },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_delete_options options = { 0 };
+		struct vdi_params	  params;
+
+		assert_status(vdi_params_parse(vd_bytes_of(rows[i].query), &params), VD_OK);
+		vdi_delete_options_query(&params, &options);
+		assert_int_equal(options.propagation, rows[i].propagation);
+		assert_int_equal(options.orphan_dependents, rows[i].orphans);
+		assert_int_equal(options.has_grace, rows[i].has_grace);
+		if (rows[i].has_grace)
+			assert_int_equal(options.grace_s, rows[i].grace_s);
+		vdi_delete_options_fini(&options);
+		vdi_params_fini(&params);
+	}
+}
+
+#define SIXTY "123456789012345678901234567890123456789012345678901234567890"
+
+static void r614_each_member_of_a_body(void **state)
+{
+	static const struct {
+		const char	    *body;
+		enum vdi_propagation propagation;
+		enum vd_tristate     orphans;
+		bool		     has_grace, dry_run;
+		int64_t		     grace_s;
+		const char	    *message; /* of a refusal; NULL: it is taken */
+	} rows[] = {
+		{ "{\"orphanDependents\":true}", VDI_PROPAGATION_UNSET, VD_TRUE, false, false, 0, NULL },
+		{ "{\"orphanDependents\":false}", VDI_PROPAGATION_UNSET, VD_FALSE, false, false, 0, NULL },
+		{ "{\"orphanDependents\":null,\"propagationPolicy\":\"Orphan\"}", VDI_PROPAGATION_ORPHAN, VD_UNSET, false, false, 0, NULL },
+		{ "{\"orphanDependents\":true,\"propagationPolicy\":null}", VDI_PROPAGATION_UNSET, VD_TRUE, false, false, 0, NULL },
+		{ "{\"propagationPolicy\":\"Background\"}", VDI_PROPAGATION_BACKGROUND, VD_UNSET, false, false, 0, NULL },
+		{ "{\"gracePeriodSeconds\":0}", VDI_PROPAGATION_UNSET, VD_UNSET, true, false, 0, NULL },
+		{ "{\"gracePeriodSeconds\":-5}", VDI_PROPAGATION_UNSET, VD_UNSET, true, false, -5, NULL },
+		{ "{\"dryRun\":[]}", VDI_PROPAGATION_UNSET, VD_UNSET, false, false, 0, NULL },
+		{ "{\"dryRun\":[\"All\",\"All\"]}", VDI_PROPAGATION_UNSET, VD_UNSET, false, true, 0, NULL },
+		{ "{\"kind\":\"\"}", VDI_PROPAGATION_UNSET, VD_UNSET, false, false, 0, NULL },
+		{ "{\"propagationPolicy\":\"x\"}", 0, 0, false, false, 0,
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"x\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
+		{ "{\"propagationPolicy\":\"" SIXTY "1\"}", 0, 0, false, false, 0,
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"" SIXTY "\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
+		{ "{\"dryRun\":[\"x\"]}", 0, 0, false, false, 0, "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"x\"]: supported values: \"All\"" },
+		{ "{\"dryRun\":[\"" SIXTY "1\"]}", 0, 0, false, false, 0,
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"" SIXTY "\"]: supported values: \"All\"" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_delete_options options;
+		struct vdi_http_status	  status;
+
+		assert_status(parse(rows[i].body, &options, &status), rows[i].message ? VD_INVALID : VD_OK);
+		if (rows[i].message) {
+			assert_string_equal(status.message, rows[i].message);
+			continue;
+		}
+		assert_int_equal(options.propagation, rows[i].propagation);
+		assert_int_equal(options.orphan_dependents, rows[i].orphans);
+		assert_int_equal(options.has_grace, rows[i].has_grace);
+		assert_int_equal(options.dry_run, rows[i].dry_run);
+		if (rows[i].has_grace)
+			assert_int_equal(options.grace_s, rows[i].grace_s);
+		vdi_delete_options_fini(&options);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r614_options_are_taken_from_the_query),
+		cmocka_unit_test(r614_each_member_of_a_body),
 		cmocka_unit_test(r614_options_are_taken_from_the_body),
 		cmocka_unit_test(r614_what_is_not_understood_is_refused),
 		cmocka_unit_test(every_failed_allocation_is_reported),

@@ -2,6 +2,8 @@
 #include "vdtest.h"
 
 #include "pattern.h"
+#include "pattern_parts.h"
+#include "rand.h"
 
 #define PLENTY 100000000
 
@@ -221,9 +223,85 @@ static void every_failed_allocation_is_reported(void **state)
 	}
 }
 
+/* Classes of random ranges, folded and negated, against a set of characters. */
+static void classes_are_sets_of_characters(void **state)
+{
+	static const char plain[] = "09AJKSZajkszAZaz@[`{ !~/:";
+	struct vdi_rand	  rand;
+
+	vdi_rand_init(&rand, 3);
+	for (int round = 0; round < 400; round++) {
+		bool folded = round % 2, negated = round / 2 % 2, set[128] = { false };
+		char pattern[80] = "";
+		int  count = 1 + (int) vdi_rand_below(&rand, 4);
+
+		snprintf(pattern, sizeof pattern, "%s^[%s", folded ? "(?i)" : "", negated ? "^" : "");
+		for (int i = 0; i < count; i++) {
+			unsigned from = (unsigned char) plain[vdi_rand_below(&rand, sizeof plain - 1)], to = (unsigned char) plain[vdi_rand_below(&rand, sizeof plain - 1)];
+
+			if (from > to)
+				to = from;
+			snprintf(pattern + strlen(pattern), sizeof pattern - strlen(pattern), "\\x%02x-\\x{%x}", from, to);
+			for (unsigned c = from; c <= to; c++) {
+				set[c] = true;
+				if (folded && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+					set[c ^ 0x20] = true;
+			}
+		}
+		snprintf(pattern + strlen(pattern), sizeof pattern - strlen(pattern), "]$");
+		for (unsigned c = 1; c < 128; c++) {
+			char text[2] = { (char) c, 0 };
+
+			if (c != 'k' && c != 's' && c != 'K' && c != 'S' && matches(pattern, text) != (set[c] != negated))
+				fail_msg("%s with %02x", pattern, c);
+		}
+	}
+}
+
+static void what_is_no_pattern(void **state)
+{
+	static const char *const bad[] = { "\\pL", "\\p{Greek}", "\\P", "[\\pL]", "[\\p{L", "\\p", "(?-)", "(?i-)", "(?--i)", "(?i", "(?", "(?<", "(?<n", "(?<n)", "(?<>a)", "(?P<n", "(?P<n-a>x)", "(?P=n)",
+					   "(?<=a)", "(?<!a)", "(?=a)", "(?x)", "(", ")", "a)", "(a", "[a", "[", "[]", "[z-a]", "[a-\\d]", "\\", "\\x", "\\x1", "\\x{", "\\x{}", "\\x{1", "\\x{110000}", "\\xg0", "\\8",
+					   "\\y", "*", "+a", "?", "a**", "a+*", "{1}", "a{1001}", "a{2,1}", "a{1,1001}", "[[:x:]]" };
+	static const char *const good[] = { "(?i-s)a", "(?U)a", "(?-U)a", "(?ims)a", "(?i:a)", "(?-i:a)", "(?<n>a)", "(?P<n_1>a)", "(?:a)", "[a-]", "[-a]", "[]a]", "[^]a]", "\\x41", "\\x{41}", "\\x{10ffff}", "a*?",
+					    "a+?", "a??", "a{1000}", "a{1,1}?", "a{", "a{,1}", "a|", "|", "()", "\\.", "\\-", "\\_", "[\\d\\s\\w-]", "\\Qa*\\E", "\\07", "\\a\\f\\t\\n\\r\\v", "(?s).", "\\bA\\B", "\\Aa\\z" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad) + VDI_ARRAY_SIZE(good); i++) {
+		const char	   *text = i < VDI_ARRAY_SIZE(bad) ? bad[i] : good[i - VDI_ARRAY_SIZE(bad)];
+		size_t		    size = strlen(text);
+		char		   *exact = memcpy(malloc(size + !size), text, size); /* no byte behind it may be read */
+		struct vdi_pattern *pattern = NULL;
+		struct vd_error	    error = { 0 };
+		vd_status	    status = compile_pattern((struct vd_bytes) { exact, size }, &pattern, &error);
+
+		if ((status == VD_OK) != (i >= VDI_ARRAY_SIZE(bad)))
+			fail_msg("%s: %s", text, error.message);
+		if (status == VD_OK)
+			(void) vdi_pattern_free(pattern);
+		free(exact);
+	}
+}
+
+static void groups_nest_up_to_a_depth(void **state)
+{
+	for (size_t depth = VDI_PATTERN_DEPTH_MAX - 1; depth <= VDI_PATTERN_DEPTH_MAX + 1; depth++) {
+		struct vdi_pattern *pattern = NULL;
+		struct vd_error	    error = { 0 };
+		char		    text[2 * VDI_PATTERN_DEPTH_MAX + 4] = "";
+
+		memset(text, '(', depth);
+		memset(text + depth, ')', depth);
+		assert_int_equal(compile_pattern((struct vd_bytes) { text, 2 * depth }, &pattern, &error) == VD_OK, depth <= VDI_PATTERN_DEPTH_MAX);
+		(void) vdi_pattern_free(pattern);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(classes_are_sets_of_characters),
+		cmocka_unit_test(what_is_no_pattern),
+		cmocka_unit_test(groups_nest_up_to_a_depth),
 		cmocka_unit_test(what_matches_and_what_does_not),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(patterns_are_bounded),

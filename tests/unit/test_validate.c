@@ -185,9 +185,48 @@ static void annotations_are_checked(void **state)
 	}
 }
 
+/* Lengths, and characters at both ends and within. */
+static void names_at_their_borders(void **state)
+{
+	static const struct {
+		const char *(*check)(struct vd_bytes text);
+		size_t longest;
+	} lengths[] = { { vdi_validate_subdomain, 253 }, { vdi_validate_dns_label, 63 }, { vdi_validate_label_value, 63 }, { vdi_validate_qualified_name, 63 } };
+	static const struct {
+		const char *(*check)(struct vd_bytes text);
+		const char *text;
+		bool	    is_fine;
+	} rows[] = {
+		{ vdi_validate_subdomain, "a.b-c.0", true },	{ vdi_validate_subdomain, "a..b", false },	 { vdi_validate_subdomain, ".a", false },	 { vdi_validate_subdomain, "a.", false },
+		{ vdi_validate_subdomain, "-a", false },	{ vdi_validate_subdomain, "a-", false },	 { vdi_validate_subdomain, "a.-b", false },	 { vdi_validate_subdomain, "a-.b", false },
+		{ vdi_validate_subdomain, "A", false },		{ vdi_validate_subdomain, "a_b", false },	 { vdi_validate_subdomain, "", false },		 { vdi_validate_subdomain, "az09", true },
+		{ vdi_validate_subdomain, "a/b", false },	{ vdi_validate_subdomain, "a:b", false },	 { vdi_validate_subdomain, "a`b", false },	 { vdi_validate_subdomain, "a{b", false },
+		{ vdi_validate_dns_label, "a-0", true },	{ vdi_validate_dns_label, "a.b", false },	 { vdi_validate_dns_label, "-", false },	 { vdi_validate_dns_label, "", false },
+		{ vdi_validate_dns_label, "a-", false },	{ vdi_validate_dns_label, "-a", false },	 { vdi_validate_dns_label, "aB", false },	 { vdi_validate_dns_label, "a", true },
+		{ vdi_validate_label_value, "", true },		{ vdi_validate_label_value, "A_b.c-0", true },	 { vdi_validate_label_value, "_a", false },	 { vdi_validate_label_value, "a_", false },
+		{ vdi_validate_label_value, "a b", false },	{ vdi_validate_label_value, "-", false },	 { vdi_validate_label_value, ".", false },	 { vdi_validate_label_value, "Z", true },
+		{ vdi_validate_qualified_name, "a", true },	{ vdi_validate_qualified_name, "", false },	 { vdi_validate_qualified_name, "a/b", true },	 { vdi_validate_qualified_name, "/b", false },
+		{ vdi_validate_qualified_name, "a/", false },	{ vdi_validate_qualified_name, "a/b/c", false }, { vdi_validate_qualified_name, "A/b", false },	 { vdi_validate_qualified_name, "a.b/C_d", true },
+		{ vdi_validate_path_segment, "a%b", false },	{ vdi_validate_path_segment, "a/b", false },	 { vdi_validate_path_segment, ".", false },	 { vdi_validate_path_segment, "..", false },
+		{ vdi_validate_path_segment, "...", true },	{ vdi_validate_path_segment, ".a", true },	 { vdi_validate_path_segment, "A b", true },	 { vdi_validate_finalizer, "kubernetes", true },
+		{ vdi_validate_finalizer, "a/b", true },	{ vdi_validate_finalizer, "nobody", false },	 { vdi_validate_finalizer, "a/", false },
+	};
+	char text[300];
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(lengths); i++)
+		for (size_t size = 1; size < sizeof text; size++) {
+			memset(text, 'a', sizeof text);
+			assert_int_equal(lengths[i].check((struct vd_bytes) { text, size }) == NULL, size <= lengths[i].longest);
+		}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		if ((rows[i].check(vd_bytes_of(rows[i].text)) == NULL) != rows[i].is_fine)
+			fail_msg("%zu: %s", i, rows[i].text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_at_their_borders),
 		cmocka_unit_test(most_names_are_subdomains),
 		cmocka_unit_test(services_namespaces_and_stateful_sets_are_labels),
 		cmocka_unit_test(the_other_kinds_have_rules_of_their_own),
