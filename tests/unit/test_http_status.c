@@ -157,6 +157,11 @@ static void causes_are_told_in_the_message(void **state)
 		}
 		vdi_http_status_invalid(&status, "g", "Foo", vd_bytes_of("n"));
 		assert_string_equal(status.message, messages[count]);
+		assert_string_equal(status.name, "n");
+		assert_string_equal(status.group, "g");
+		assert_string_equal(status.kind, "Foo");
+		assert_int_equal(status.code, 422);
+		assert_string_equal(status.reason, "Invalid");
 		assert_int_equal(status.cause_count, count < VDI_STATUS_CAUSES_MAX ? count : VDI_STATUS_CAUSES_MAX);
 	}
 	memset(long_text, 'x', sizeof long_text - 1);

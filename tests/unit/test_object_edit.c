@@ -431,9 +431,43 @@ static void h347_scales_at_their_borders(void **state)
 		check(&scale_rows[i]);
 }
 
+/* The Scale of an object: Kubernetes' own selector is written out, a custom kind's is a string at its path. */
+static void h347_the_scale_of_an_object(void **state)
+{
+	struct vdi_resource custom = widgets;
+#define HEAD "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"creationTimestamp\":\"t\"},"
+#define BODY "\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"creationTimestamp\":\"t\",\"labels\":{}}"
+	const struct {
+		const struct vdi_resource *resource;
+		const char		  *object, *scale;
+	} scales[] = {
+		{ &deployments, "{" BODY ",\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\",\"c\":\"d\"}}},\"status\":{\"replicas\":2}}",
+		  HEAD "\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"a=b,c=d\"}}" },
+		{ &deployments, "{" BODY "}", HEAD "\"spec\":{\"replicas\":0},\"status\":{\"replicas\":0}}" },
+		{ &custom, "{" BODY ",\"spec\":{\"n\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\"}}},\"status\":{\"n\":2,\"s\":\"x=y\"}}",
+		  HEAD "\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"x=y\"}}" },
+		{ &custom, "{" BODY "}", HEAD "\"spec\":{\"replicas\":0},\"status\":{\"replicas\":0}}" },
+	};
+
+	custom.is_custom = true;
+	custom.scale_spec_path = ".spec.n";
+	custom.scale_status_path = ".status.n";
+	custom.scale_selector_path = ".status.s";
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(scales); i++) {
+		struct vdi_edit scale_edit = { .resource = scales[i].resource, .part = VDI_EDIT_SCALE };
+		struct vdi_out	out = VDI_OUT_INIT;
+
+		assert_status(vdi_edit_scale_of(&scale_edit, vd_bytes_of(scales[i].object), &out), VD_OK);
+		if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(scales[i].scale)))
+			fail_msg("%.*s", (int) out.size, out.data);
+		vdi_out_fini(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h347_the_scale_of_an_object),
 		cmocka_unit_test(what_a_create_makes_of_an_object),
 		cmocka_unit_test(names_are_made_of_27_letters),
 		cmocka_unit_test(h347_scales_at_their_borders),

@@ -327,9 +327,37 @@ static void every_failed_allocation_leaves_the_graph_as_it_was(void **state)
 	}
 }
 
+/* Nobody is lost when the graph gets more buckets. */
+static void thousands_of_nodes_are_found(void **state)
+{
+	struct world world;
+	char	     uid[16];
+
+	open_world(&world);
+	for (unsigned i = 0; i < 3000; i++) {
+		(void) snprintf(uid, sizeof uid, "u%u", i);
+		put(&world, uid, "root", "");
+		if (i % 97 && i != 2999)
+			continue;
+		for (unsigned k = 0; k <= i; k++) {
+			(void) snprintf(uid, sizeof uid, "u%u", k);
+			assert_non_null(vdi_owner_graph_find(&world.graph, vd_bytes_of(uid)));
+		}
+	}
+	assert_int_equal(world.graph.count, 3001);
+	for (unsigned i = 0; i < 3000; i++) {
+		(void) snprintf(uid, sizeof uid, "u%u", i);
+		vdi_owner_graph_remove(&world.graph, vd_bytes_of(uid));
+		assert_true(vdi_owner_graph_find(&world.graph, vd_bytes_of(uid)) == NULL);
+	}
+	assert_int_equal(world.graph.count, 0);
+	vdi_owner_graph_fini(&world.graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(thousands_of_nodes_are_found),
 		cmocka_unit_test(only_what_matters_has_a_node),
 		cmocka_unit_test(dependents_are_touched_when_an_owner_goes),
 		cmocka_unit_test(who_waits_is_touched),

@@ -176,9 +176,30 @@ static void without_memory_nothing_is_lost(void **state)
 	}
 }
 
+/* Who may everything is told so, before what the rules add. */
+static void who_may_everything_is_told_so(void **state)
+{
+	struct vdi_policy   *policy = parse(sample);
+	struct vdi_identity *ann = identity_new("ann", ""), *master = identity_new("eve", "system:masters");
+	static const char    all[] = "{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}", urls[] = ",{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}";
+
+	for (int is_master = 0; is_master < 2; is_master++) {
+		struct vdi_out out = VDI_OUT_INIT;
+
+		vdi_policy_write_rules(&out, policy, is_master ? master : ann, vd_bytes_of("a"));
+		assert_int_equal(memmem(out.data, out.size, all, sizeof all - 1) != NULL, is_master);
+		assert_int_equal(memmem(out.data, out.size, urls, sizeof urls - 1) != NULL, is_master);
+		vdi_out_fini(&out);
+	}
+	vdi_identity_unref(ann);
+	vdi_identity_unref(master);
+	(void) vdi_policy_free(policy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_may_everything_is_told_so),
 		cmocka_unit_test(rules_mean_what_roles_mean),	cmocka_unit_test(without_a_policy_the_authenticated_may_everything),
 		cmocka_unit_test(rules_are_told_per_namespace), cmocka_unit_test(faults_are_named_with_their_place),
 		cmocka_unit_test(without_memory_nothing_is_lost),

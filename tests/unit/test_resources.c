@@ -416,9 +416,138 @@ static void built_in_kinds_are_as_upstream_has_them(void **state)
 	vdi_resources_fini(&resources);
 }
 
+/* One member of a resource of a file, at its borders. "": it is taken. */
+static void members_of_a_file_at_their_borders(void **state)
+{
+#define TEN_LETTERS "abcdefghij"
+#define SIXTY	    TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS
+#define ONLY_LETTERS "must be lower case letters, digits and '-'"
+	static const char *const rows[][2] = {
+		{ "\"shortNames\":[\"a\",\"a-1\",\"z9\"]", "" },
+		{ "\"shortNames\":[\"\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"ok\",\"-a\"]", "shortNames[1]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"a-\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"a.b\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"A\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"a/b\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"a:b\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"a`b\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"a{b\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"categories\":[\"all\",\"-\"]", "categories[1]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"" SIXTY SIXTY SIXTY SIXTY TEN_LETTERS "abc\"]", "" },
+		{ "\"shortNames\":[\"" SIXTY SIXTY SIXTY SIXTY TEN_LETTERS "abcd\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"historyBytes\":0", "" },
+		{ "\"historyBytes\":5", "" },
+		{ "\"historyBytes\":-1", "historyBytes: must be a number of bytes" },
+		{ "\"historyBytes\":\"5\"", "historyBytes: must be a number of bytes" },
+		{ "\"historyBytes\":1.5", "historyBytes: must be a number of bytes" },
+		{ "\"statusSubresource\":true,\"scaleSubresource\":false,\"namespaced\":false", "" },
+		{ "\"statusSubresource\":1", "statusSubresource: must be true or false" },
+		{ "\"selectableFields\":{}", "selectableFields: must be an array of {name, jsonPath}" },
+		{ "\"selectableFields\":[]", "" },
+		{ "\"selectableFields\":[1]", "selectableFields[0]: must be an object" },
+		{ "\"selectableFields\":[{}]", "selectableFields[0]: needs jsonPath" },
+		{ "\"selectableFields\":[{\"name\":\"a\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\"a\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\".a\",\"x\":1}]", "selectableFields[0].x: unknown key" },
+		{ "\"selectableFields\":[{\"jsonPath\":\".a\",\"name\":\"b\",\"default\":\"c\"}]", "" },
+		{ "\"printerColumns\":{}", "printerColumns: must be an array" },
+		{ "\"printerColumns\":[1]", "printerColumns[0]: must be an object" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"priority\":\"1\"}]", "printerColumns[0].priority: must be an integer" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"x\":1}]", "printerColumns[0].x: unknown key" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\"a\"}]", "printerColumns[0]: jsonPath must begin with '.'" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"float\"}]", "printerColumns[0]: type must be string, integer, number, boolean or date" },
+		{ "\"printerColumns\":[{\"jsonPath\":\".a\"}]", "printerColumns[0]: needs name and jsonPath" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"number\"},{\"name\":\"B\",\"jsonPath\":\".b\",\"type\":\"boolean\"}]", "" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_resources resources;
+		struct vd_error	     error = { 0 };
+		char		     text[1000], wanted[300];
+
+		assert_status(vdi_resources_init(&resources), VD_OK);
+		snprintf(text, sizeof text, "[" WIDGET ",%s}]", rows[i][0]);
+		snprintf(wanted, sizeof wanted, "resources: entry 0 (widgets): %s", rows[i][1]);
+		if (vdi_resources_load(&resources, vd_bytes_of(text), &error) != (*rows[i][1] ? VD_INVALID : VD_OK) || (*rows[i][1] && strcmp(error.message, wanted) != 0))
+			fail_msg("%s: %s", rows[i][0], error.message);
+		vdi_resources_fini(&resources);
+	}
+}
+
+static void lists_of_a_file_have_a_longest(void **state)
+{
+	static const struct {
+		const char *begin, *fault;
+		size_t	    longest;
+	} rows[] = {
+		{ ",\"selectableFields\":[", "selectableFields: has too many entries", VD_FIELDS_MAX },
+		{ ",\"printerColumns\":[", "printerColumns: has too many entries", 32 },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (size_t count = rows[i].longest - 1; count <= rows[i].longest + 1; count++) {
+			struct vdi_resources resources;
+			struct vd_error	     error = { 0 };
+			struct vdi_out	     text = VDI_OUT_INIT;
+
+			assert_status(vdi_resources_init(&resources), VD_OK);
+			vdi_out_raw(&text, "[" WIDGET);
+			vdi_out_raw(&text, rows[i].begin);
+			for (size_t k = 0; k < count; k++) {
+				vdi_out_raw(&text, k ? "," : "");
+				if (i)
+					vdi_out_printf(&text, "{\"name\":\"A%zu\",\"jsonPath\":\".a\"}", k);
+				else
+					vdi_out_printf(&text, "{\"jsonPath\":\".a%zu\"}", k);
+			}
+			vdi_out_raw(&text, "]}]");
+			assert_status(vdi_resources_load(&resources, vdi_out_slice(&text), &error), count <= rows[i].longest ? VD_OK : VD_INVALID);
+			if (count <= rows[i].longest) {
+				const struct vdi_resource *widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+
+				assert_int_equal(i ? widget->column_count : widget->field_count, i ? count + 1 : count);
+				assert_string_equal(i ? widget->columns[1].name : widget->fields[1].name, i ? "A0" : "a1");
+			} else {
+				assert_non_null(strstr(error.message, rows[i].fault));
+			}
+			vdi_out_fini(&text);
+			vdi_resources_fini(&resources);
+		}
+}
+
+static void what_a_file_says_is_taken(void **state)
+{
+	static const char file[] = "[" WIDGET ",\"historyBytes\":5000,\"statusSubresource\":true,\"scaleSubresource\":true,\"categories\":[\"all\"],\"selectableFields\":[{\"jsonPath\":\".a\","
+				   "\"name\":\"b\",\"default\":\"c\"}],\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"date\",\"format\":\"f\",\"description\":\"d\",\"priority\":3},"
+				   "{\"name\":\"B\",\"jsonPath\":\".b\"}]}]";
+	struct vdi_resources	   resources;
+	const struct vdi_resource *widget;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	assert_status(vdi_resources_load(&resources, vd_bytes_of(file), NULL), VD_OK);
+	widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+	assert_int_equal(widget->history_bytes, 5000);
+	assert_true(widget->has_status && widget->has_scale);
+	assert_string_equal(widget->categories[0], "all");
+	assert_string_equal(widget->fields[0].name, "b");
+	assert_string_equal(widget->fields[0].default_value, "c");
+	assert_int_equal(widget->column_count, 3);
+	assert_string_equal(widget->columns[1].format, "f");
+	assert_string_equal(widget->columns[1].description, "d");
+	assert_int_equal(widget->columns[1].priority, 3);
+	assert_int_equal(widget->columns[1].cell, VDI_CELL_AGE);
+	assert_string_equal(widget->columns[2].type, "string");
+	assert_int_equal(widget->columns[2].cell, VDI_CELL_PATH);
+	vdi_resources_fini(&resources);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_of_a_file_at_their_borders),
+		cmocka_unit_test(lists_of_a_file_have_a_longest),
+		cmocka_unit_test(what_a_file_says_is_taken),
 		cmocka_unit_test(built_in_kinds_are_as_upstream_has_them),
 		cmocka_unit_test(built_in_kinds_keep_kubernetes_keys),
 		cmocka_unit_test(a_file_adds_and_replaces),
