@@ -261,6 +261,19 @@ static void settings_come_first(void **state)
 	assert_int_equal(echo.accepted, 0);
 }
 
+/* It was accepted before the server began to drain, and its settings come afterwards. */
+static void a_connection_that_is_ready_late_hears_of_the_draining(void **state)
+{
+	(void) state;
+	peer_connect(&peer, rpc_echo_address(&echo));
+	assert_true(peer_write(&peer, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN));
+	assert_true(peer_fill(&peer, 9)); /* its own; not answered yet */
+	vdi_rpc_server_drain(echo.server);
+	assert_true(peer_frame(&peer, NGHTTP2_SETTINGS, 0, 0, NULL, 0));
+	assert_int_equal(peer_hear_end(&peer, NULL, 0), NGHTTP2_NO_ERROR);
+	peer_close(&peer);
+}
+
 /* ---- Ends ---- */
 
 /* Streams of all states, as a deep tree of priorities: each of their calls ends once, with any version of nghttp2. */
@@ -304,6 +317,7 @@ int main(void)
 		TEST(a_breach_of_a_stream_ends_no_more_than_its_connection),
 		TEST(what_may_come_late_is_ignored),
 		TEST(settings_come_first),
+		TEST(a_connection_that_is_ready_late_hears_of_the_draining),
 		TEST(a_connection_that_breaks_ends_all_of_its_calls),
 	};
 

@@ -60,7 +60,7 @@ static void any_difference_of_a_witness_drops_the_history(void **state)
 		local_open(&l);
 		assert_int_equal(lines_with(&l, "W "), 1);
 		assert_int_equal(lines_with(&l, "W the local history in " DIRECTORY " is dropped, clients from before this start list again: etcd knows another /registry/pods/ns/p00"), 1);
-		assert_int_equal(lines_with(&l, " at revision 14: it was restored, or is another one"), 1);
+		assert_int_equal(lines_with(&l, what == 5 ? "/p0011 at revision 14: it was restored, or is another one\n" : "/p0013 at revision 14: it was restored, or is another one\n"), 1);
 		assert_int_equal(drops(&l), 1);
 		assert_int_equal(status_of(&l).history, 0);
 		assert_int_equal(l.script.starts[0], 2); /* the store has compacted nothing */
@@ -325,6 +325,30 @@ static void the_status_is_the_stores_with_what_is_kept(void **state)
 	local_fini(&l);
 }
 
+/* A key may have 4,096 bytes; people see 200 of them. */
+static void a_long_key_is_shown_in_part(void **state)
+{
+	struct local l;
+	struct step *step;
+	char	     key[301], expected[256];
+
+	local_init(&l, 10);
+	local_open(&l);
+	memset(key, 'k', 300);
+	memcpy(key, "/registry/", 10);
+	key[300] = 0;
+	step = next_step(&l);
+	step->events[0].kv = new_record(key, 11, 11, 1);
+	step->event_count = 1;
+	step->revision = l.script.status.current = 11;
+	now_ready(&l);
+	local_close(&l);
+	local_open(&l);
+	snprintf(expected, sizeof expected, "etcd knows another %.200s at revision 11: ", key);
+	assert_int_equal(lines_with(&l, expected), 1);
+	local_fini(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +363,7 @@ int main(void)
 		cmocka_unit_test(metrics_say_what_is_on_the_disk),
 		cmocka_unit_test(the_dump_says_where_it_begins_and_ends),
 		cmocka_unit_test(the_status_is_the_stores_with_what_is_kept),
+		cmocka_unit_test(a_long_key_is_shown_in_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

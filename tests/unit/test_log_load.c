@@ -432,6 +432,43 @@ static void every_allocation_may_fail(void **state)
 	}
 }
 
+static uint64_t progress_calls, progress_records;
+
+static void on_progress(void *arg, uint64_t done, uint64_t all)
+{
+	(void) arg;
+	if (all == 0) { /* of the reading */
+		progress_calls++;
+		progress_records = done;
+	}
+}
+
+/* What is said of the reading: every 100,000 records, and at the end how many there were and where the store stands. */
+static void the_reading_is_reported(void **state)
+{
+	struct world world;
+	FILE	    *file;
+
+	(void) state;
+	world_init(&world, false);
+	assert_loads(&world, HEAD "{\"snapshot\":9}\n" PUT(3, "a", "1") PUT(7, "b", "1") PUT(5, "c", "1") "{\"snapshotEnd\":9}\n");
+	assert_int_equal(world.report.records, 3);
+	assert_true(world.report.revision >= 7);
+	world_close(&world);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, HEAD);
+	for (int revision = 2; revision < 100002; revision++)
+		fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"commit\":%d}\n", revision, revision);
+	fclose(file);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, on_progress, NULL, &world.store, &world.report, &world.error), VD_OK);
+	assert_int_equal(progress_calls, 1);
+	assert_int_equal(progress_records, 100000);
+	assert_int_equal(world.report.records, 100000);
+	assert_int_equal(world.report.revision, 100001);
+	world_fini(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +483,7 @@ int main(void)
 		cmocka_unit_test(many_revisions),
 		cmocka_unit_test(a_crash_at_any_operation_shows_nothing_in_part),
 		cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(the_reading_is_reported),
 	};
 	int file = mkstemp(path), failed;
 

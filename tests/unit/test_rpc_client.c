@@ -982,8 +982,9 @@ static void e204_a_socket_in_the_file_system(void **state)
 	assert_status(rpc_echo_start(&other, env, listen, NULL, NULL), VD_OK);
 	rpc_expect_echo(client);
 	rpc_close(env, client);
+	assert_int_equal(access(listen + 5, F_OK), 0);
 	rpc_echo_stop(&other, env);
-	unlink(listen + 5);
+	assert_int_not_equal(access(listen + 5, F_OK), 0); /* who made it removes it */
 }
 
 #define SERVED_TEST(name) cmocka_unit_test_setup_teardown(name, start_server, stop_server)

@@ -1,0 +1,84 @@
+/* Unit tests of storage/http2/h2_server_header.c. */
+#include "h2_server_state.h"
+#include "vdtest.h"
+
+/* gRPC's "TimeoutValue TimeoutUnit": one to eight digits and one letter. */
+static void timeouts(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t	    ns; /* -1: malformed */
+	} cases[] = { { "1n", 1 },		 { "1u", 1000 },   { "1m", 1000000 }, { "1S", 1000000000 }, { "1M", 60000000000 }, { "1H", 3600000000000 }, { "0S", 0 },
+		      { "12345678m", 12345678000000 }, { "99999999S", 99999999000000000 }, { "123456789n", -1 }, { "00000001S", 1000000000 }, { "000000001S", -1 },
+		      { "", -1 },		 { "1", -1 },	   { "S", -1 },	      { "1s", -1 },	    { "1h", -1 },	   { "1N", -1 },	    { "-1S", -1 },
+		      { "1 S", -1 },		 { "/S", -1 },	   { ":S", -1 },      { "1.5S", -1 },	    { "1SS", -1 },	   { "9H", 9 * 3600000000000 },
+		      { "640511H", 640511 * 3600000000000 }, { "99999999H", INT64_MAX / 4 }, { "99999999M", INT64_MAX / 4 } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		vd_dur timeout = { -1 };
+		bool   is_one = vdi_h2_timeout_parse(vd_bytes_of(cases[i].text), &timeout);
+
+		if (is_one != (cases[i].ns >= 0) || timeout.ns != cases[i].ns)
+			fail_msg("%s: %lld", cases[i].text, (long long) timeout.ns);
+	}
+}
+
+/* It stands in the middle of other headers. */
+static void a_timeout_ends_where_its_text_ends(void **state)
+{
+	vd_dur timeout;
+
+	(void) state;
+	assert_false(vdi_h2_timeout_parse((struct vd_bytes) { "5S", 1 }, &timeout));
+	assert_true(vdi_h2_timeout_parse((struct vd_bytes) { "5S0", 2 }, &timeout));
+	assert_int_equal(timeout.ns, 5000000000);
+}
+
+/* Printable ASCII as it is, but for the percent sign; all else as %XX. */
+static void each_byte_of_a_message_is_encoded(void **state)
+{
+	(void) state;
+	for (int c = 1; c < 256; c++) {
+		char   message[2] = { (char) c, 0 }, text[16] = "", expected[16];
+		size_t size = vdi_h2_status_encode(message, text, sizeof text);
+
+		snprintf(expected, sizeof expected, c >= 0x20 && c <= 0x7e && c != '%' ? "%c" : "%%%02X", c);
+		assert_int_equal(size, strlen(expected));
+		assert_memory_equal(text, expected, size);
+	}
+}
+
+/* What does not fit is left out, and no byte is cut in two. */
+static void a_message_is_cut_to_the_room(void **state)
+{
+	static const struct {
+		const char *message, *text;
+		size_t	    room;
+	} cases[] = { { "abc", "abc", 3 }, { "abc", "ab", 2 }, { "abc", "", 0 }, { "a\n", "a%0A", 4 }, { "a\n", "a", 3 }, { "a\nb", "a%0A", 4 }, { "a\nb", "a%0Ab", 5 },
+		      { "\n", "%0A", 3 }, { "\n", "", 2 }, { "\n\n", "%0A", 5 }, { "", "", 3 } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		char   text[16];
+		size_t size;
+
+		memset(text, '#', sizeof text);
+		size = vdi_h2_status_encode(cases[i].message, text, cases[i].room);
+		if (size != strlen(cases[i].text) || memcmp(text, cases[i].text, size) != 0)
+			fail_msg("%zu: %.*s, not %s", i, (int) size, text, cases[i].text);
+		assert_int_equal(text[cases[i].room], '#');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timeouts),
+		cmocka_unit_test(a_timeout_ends_where_its_text_ends),
+		cmocka_unit_test(each_byte_of_a_message_is_encoded),
+		cmocka_unit_test(a_message_is_cut_to_the_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
