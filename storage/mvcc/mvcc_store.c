@@ -520,7 +520,7 @@ vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc
 	mvcc->users = 1;
 	vdi_lock_init(&mvcc->state_lock, VDI_LOCK_SNAPSHOT);
 	vdi_mvcc_log_init(&mvcc->log, checked.history_bytes, checked.history_window);
-	vdi_watchable_init(&mvcc->watchable, 1);
+	vdi_watchable_init(&mvcc->watchable);
 	status = vdi_writer_init(&mvcc->writer, mvcc);
 	if (status == VD_OK)
 		status = first_state(mvcc, tuning, importer, reterr);

@@ -11,13 +11,12 @@ static struct vdi_watch *watch_of(struct vd_store_watch *watch)
 	return (struct vdi_watch *) watch;
 }
 
-void vdi_watchable_init(struct vdi_watchable *watchable, vd_rev revision)
+void vdi_watchable_init(struct vdi_watchable *watchable)
 {
 	memset(watchable, 0, sizeof *watchable);
 	vdi_lock_init(&watchable->lock, VDI_LOCK_WATCHABLE);
 	LIST_INIT(&watchable->all);
 	LIST_INIT(&watchable->waiting);
-	watchable->notified_revision = revision;
 }
 
 /* ---- Waiting and waking, under the lock ---- */

@@ -80,7 +80,8 @@ struct vdi_watchable {
 	bool	 is_closed;
 };
 
-void vdi_watchable_init(struct vdi_watchable *watchable, vd_rev revision);
+/* The owner sets notified_revision before the first watch. */
+void vdi_watchable_init(struct vdi_watchable *watchable);
 /* After close, when no call is under way: the watches still open belong to no group any more. */
 void vdi_watchable_fini(struct vdi_watchable *watchable);
 

@@ -308,6 +308,13 @@ static void e160_peer_urls_can_be_changed(void **state)
 		urls[1] = (char *) (uintptr_t) bad[i];
 		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
 	}
+	for (size_t size = 512; size < 1000; size += size < 520 ? 1 : 60) { /* too long for what a URL is copied to */
+		char url[1000] = "unix:///";
+
+		memset(url + 8, 'p', size - 8);
+		urls[1] = url;
+		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+	}
 	update.n_peerurls = 0;
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
 	expect_peer_urls(fixture, "http://127.0.0.1:1", "unixs:///tmp/peer");

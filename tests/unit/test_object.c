@@ -80,6 +80,9 @@ static void header_holds_what_the_cache_asks_for(void **state)
 	assert_true(vd_object_label_get(object, vd_bytes_of("tier"), &value));
 	assert_bytes(value, "abc");
 	assert_false(vd_object_label_get(object, vd_bytes_of("ti"), &value));
+	/* keys of the size of one that is there */
+	assert_false(vd_object_label_get(object, vd_bytes_of("tieR"), &value));
+	assert_false(vd_object_label_get(object, vd_bytes_of("Tier"), &value));
 	assert_bytes(vd_object_field(object, 0), "n1");
 	assert_bytes(vd_object_field(object, 1), "Pending");
 	assert_bytes(vd_object_field(object, 2), "3");

@@ -157,6 +157,29 @@ static void e409_a_record_has_all_its_fields(void **state)
 	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, encode(room, &fields, 5), &seen, &revision), VD_FULL);
 }
 
+/* Fields in the other order, and fields that no record has. */
+static void fields_of_a_record_come_in_any_order(void **state)
+{
+	struct place	    place = place_of(5, 9);
+	struct seen	    seen = { .answer = VD_OK };
+	uint8_t		    room[128];
+	struct vdi_wire_out out = { room, 0 };
+	vd_rev		    revision;
+
+	(void) state;
+	vdi_wire_number(&out, 6, 77);
+	vdi_wire_bytes(&out, 9, vd_bytes_of("unknown"));
+	vdi_wire_bytes(&out, 5, vd_bytes_of("v"));
+	vdi_wire_number(&out, 4, 2);
+	vdi_wire_number(&out, 3, 5);
+	vdi_wire_number(&out, 2, 3);
+	vdi_wire_number(&out, 8, 99);
+	vdi_wire_bytes(&out, 1, vd_bytes_of("k"));
+	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, (struct vd_bytes) { room, out.size }, &seen, &revision), VD_OK);
+	assert_string_equal(seen.text, "k=v");
+	assert_true(seen.kv.mod_rev == 5 && seen.kv.sub == 9 && seen.kv.create_rev == 3 && seen.kv.version == 2 && seen.kv.lease == 77);
+}
+
 static void what_a_record_may_say(void **state)
 {
 	static const struct {
@@ -391,6 +414,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e409_a_record_has_all_its_fields),
+		cmocka_unit_test(fields_of_a_record_come_in_any_order),
 		cmocka_unit_test(what_a_record_may_say),
 		cmocka_unit_test(places_of_records_are_checked),
 		cmocka_unit_test(a_key_has_a_largest_size),

@@ -1,0 +1,301 @@
+/* Unit tests of storage/store.c: each call arrives at its own operation with its own arguments, and what a store need not offer may be absent. */
+#include <vedette/store.h>
+
+#include "vdtest.h"
+
+/* The name of the operation that was called last, and what it got. */
+static struct {
+	const char *name;
+	int64_t	    number, more;
+	bool	    flag;
+	const void *arg, *done;
+} called;
+
+static void calls(const char *name, int64_t number, int64_t more, bool flag, const void *done, const void *arg)
+{
+	called.name = name;
+	called.number = number;
+	called.more = more;
+	called.flag = flag;
+	called.done = done;
+	called.arg = arg;
+}
+
+/* A pointer to a function as a number of a pointer, to compare it only. */
+#define AS_POINTER(function) ((const void *) (uintptr_t) (function))
+
+static vd_status fake_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+{
+	(void) store;
+	calls("compact", revision, 0, physical, AS_POINTER(done), arg);
+	return VD_FULL;
+}
+static vd_status fake_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+{
+	(void) store;
+	calls("grant", id, ttl_s, false, AS_POINTER(done), arg);
+	return VD_FULL;
+}
+static vd_status fake_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
+{
+	(void) store;
+	calls("revoke", id, 0, false, AS_POINTER(done), arg);
+	return VD_FULL;
+}
+static vd_status fake_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
+{
+	(void) store;
+	calls("keep alive", id, 0, false, AS_POINTER(done), arg);
+	return VD_FULL;
+}
+static vd_status fake_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
+{
+	(void) store;
+	calls("time to live", id, 0, keys, AS_POINTER(done), arg);
+	return VD_FULL;
+}
+static vd_status fake_status(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	(void) store;
+	calls("status", 0, 0, false, ret_status, NULL);
+	return VD_FULL;
+}
+static vd_status fake_watch_progress(struct vd_store_watch *watch)
+{
+	calls("progress", 0, 0, false, NULL, watch);
+	return VD_FULL;
+}
+static void fake_watch_close(struct vd_store_watch *watch)
+{
+	calls("watch close", 0, 0, false, NULL, watch);
+}
+static vd_status fake_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+{
+	(void) reterr;
+	calls("watch next", (int64_t) event_count_max, 0, false, ret_batch, watch);
+	return VD_FULL;
+}
+static vd_status fake_stream(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+{
+	(void) store;
+	calls("stream", 0, 0, false, ret_stream, request);
+	return VD_FULL;
+}
+static vd_status fake_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr)
+{
+	(void) reterr;
+	calls("stream next", 0, 0, false, ret_part, stream);
+	return VD_FULL;
+}
+static void fake_stream_close(struct vd_store_stream *stream)
+{
+	calls("stream close", 0, 0, false, NULL, stream);
+}
+static void fake_shut(struct vd_store *store)
+{
+	calls("shut", 0, 0, false, NULL, store);
+}
+static void fake_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
+{
+	(void) store;
+	calls("dump", 0, 0, false, AS_POINTER(write), arg);
+}
+static vd_status fake_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg)
+{
+	(void) store;
+	calls("lease list", 0, 0, false, AS_POINTER(done), arg);
+	return VD_FULL;
+}
+
+static const struct vd_store_ops all = {
+	.size = sizeof(struct vd_store_ops),
+	.compact = fake_compact,
+	.lease_grant = fake_grant,
+	.lease_revoke = fake_revoke,
+	.lease_keep_alive = fake_keep_alive,
+	.lease_time_to_live = fake_time_to_live,
+	.watch_next = fake_watch_next,
+	.watch_progress = fake_watch_progress,
+	.watch_close = fake_watch_close,
+	.status = fake_status,
+	.stream = fake_stream,
+	.stream_next = fake_stream_next,
+	.stream_close = fake_stream_close,
+	.shut = fake_shut,
+	.dump = fake_dump,
+	.lease_list = fake_lease_list,
+};
+
+static void on_done(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	(void) arg;
+	(void) status;
+	(void) revision;
+	(void) error;
+}
+static void on_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+{
+	(void) result;
+	on_done(arg, status, 0, error);
+}
+static void on_leases(void *arg, vd_status status, const int64_t *ids, size_t count, vd_rev revision)
+{
+	(void) ids;
+	(void) count;
+	on_done(arg, status, revision, NULL);
+}
+static void on_json(void *arg, struct vd_bytes json)
+{
+	(void) arg;
+	(void) json;
+}
+static void on_ready(void *arg)
+{
+	(void) arg;
+}
+
+static void expect(const char *name, int64_t number, int64_t more, bool flag, const void *done, const void *arg)
+{
+	assert_non_null(called.name);
+	assert_string_equal(called.name, name);
+	assert_true(called.number == number && called.more == more && called.flag == flag && called.done == done && called.arg == arg);
+	called.name = NULL;
+}
+
+static void each_call_arrives_at_its_operation(void **state)
+{
+	struct vd_store	       store = { &all, NULL };
+	struct vd_store_watch  watch = { .store = &store };
+	struct vd_store_status status;
+	struct vd_store_batch  batch;
+	int		       arg;
+
+	(void) state;
+	for (unsigned flag = 0; flag < 2; flag++) {
+		assert_status(vd_store_compact(&store, 7, flag, on_done, &arg), VD_FULL);
+		expect("compact", 7, 0, flag, AS_POINTER(on_done), &arg);
+		assert_status(vd_store_lease_time_to_live(&store, 8, flag, on_lease, &arg), VD_FULL);
+		expect("time to live", 8, 0, flag, AS_POINTER(on_lease), &arg);
+	}
+	assert_status(vd_store_lease_grant(&store, 8, 9000000000, on_lease, &arg), VD_FULL);
+	expect("grant", 8, 9000000000, false, AS_POINTER(on_lease), &arg);
+	assert_status(vd_store_lease_grant(&store, 8, 9000000001, on_lease, &arg), VD_INVALID_ARGUMENT);
+	assert_null(called.name);
+	assert_status(vd_store_lease_grant(&store, 8, -1, on_lease, &arg), VD_FULL); /* what is too short is the store's to say */
+	expect("grant", 8, -1, false, AS_POINTER(on_lease), &arg);
+	assert_status(vd_store_lease_revoke(&store, 9, on_done, &arg), VD_FULL);
+	expect("revoke", 9, 0, false, AS_POINTER(on_done), &arg);
+	assert_status(vd_store_lease_keep_alive(&store, 10, on_lease, &arg), VD_FULL);
+	expect("keep alive", 10, 0, false, AS_POINTER(on_lease), &arg);
+	assert_status(vd_store_status_get(&store, &status), VD_FULL);
+	expect("status", 0, 0, false, &status, NULL);
+	assert_status(vd_store_watch_next(&watch, 5, &batch, NULL), VD_FULL);
+	expect("watch next", 5, 0, false, &batch, &watch);
+	assert_status(vd_store_watch_progress(&watch), VD_FULL);
+	expect("progress", 0, 0, false, NULL, &watch);
+	vd_store_watch_close(&watch);
+	expect("watch close", 0, 0, false, NULL, &watch);
+	assert_status(vd_store_watch_progress(NULL), VD_INVALID_ARGUMENT);
+	vd_store_watch_close(NULL);
+	assert_null(called.name);
+}
+
+static void ask_optional(struct vd_store *store, bool has_stream, bool has_shut, bool has_dump, bool has_list)
+{
+	struct vd_store_stream_request request = { .range = { .key = { "a", 1 } }, .ready = on_ready };
+	struct vd_store_stream	      *stream;
+	int			       arg;
+
+	assert_status(vd_store_stream_open(store, &request, &stream), has_stream ? VD_FULL : VD_UNSUPPORTED);
+	if (has_stream)
+		expect("stream", 0, 0, false, &stream, &request);
+	vd_store_shut(store);
+	if (has_shut)
+		expect("shut", 0, 0, false, NULL, store);
+	vd_store_dump(store, on_json, &arg);
+	if (has_dump)
+		expect("dump", 0, 0, false, AS_POINTER(on_json), &arg);
+	assert_status(vd_store_lease_list(store, on_leases, &arg), has_list ? VD_FULL : VD_UNSUPPORTED);
+	if (has_list)
+		expect("lease list", 0, 0, false, AS_POINTER(on_leases), &arg);
+	assert_null(called.name);
+}
+
+/* An older store's table of operations ends earlier; a newer one may have holes. */
+static void what_a_store_need_not_offer(void **state)
+{
+	struct vd_store_ops    ops = all;
+	struct vd_store	       store = { &ops, NULL };
+	struct vd_store_stream stream = { &store };
+	struct vd_store_part   part;
+
+	(void) state;
+	ask_optional(&store, true, true, true, true);
+	ops.size = offsetof(struct vd_store_ops, lease_list);
+	ask_optional(&store, true, true, true, false);
+	ops.size = offsetof(struct vd_store_ops, dump);
+	ask_optional(&store, true, true, false, false);
+	ops.size = offsetof(struct vd_store_ops, shut);
+	ask_optional(&store, true, false, false, false);
+	ops.size = offsetof(struct vd_store_ops, stream);
+	ask_optional(&store, false, false, false, false);
+	ops = all;
+	ops.stream = NULL;
+	ask_optional(&store, false, true, true, true);
+	ops.shut = NULL;
+	ask_optional(&store, false, false, true, true);
+	ops.dump = NULL;
+	ask_optional(&store, false, false, false, true);
+	ops.lease_list = NULL;
+	ask_optional(&store, false, false, false, false);
+	assert_status(vd_store_stream_next(&stream, &part, NULL), VD_FULL);
+	expect("stream next", 0, 0, false, &part, &stream);
+	vd_store_stream_close(&stream);
+	expect("stream close", 0, 0, false, NULL, &stream);
+	vd_store_stream_close(NULL);
+	vd_store_shut(NULL);
+	vd_store_dump(NULL, on_json, NULL);
+	ops = all;
+	vd_store_dump(&store, NULL, NULL);
+	assert_null(called.name);
+}
+
+static void fake_close(struct vd_store *store, void (*done)(void *arg), void *arg)
+{
+	(void) store;
+	calls("close", 0, 0, false, AS_POINTER(done), arg);
+}
+
+static void count_done(void *arg)
+{
+	++*(int *) arg;
+}
+
+/* No store is closed at once. */
+static void close_of_nothing_is_done(void **state)
+{
+	struct vd_store_ops ops = all;
+	struct vd_store	    store = { &ops, NULL };
+	int		    count = 0;
+
+	(void) state;
+	ops.close = fake_close;
+	vd_store_close(NULL, count_done, &count);
+	assert_int_equal(count, 1);
+	vd_store_close(NULL, NULL, NULL);
+	assert_null(called.name);
+	vd_store_close(&store, count_done, &count);
+	expect("close", 0, 0, false, AS_POINTER(count_done), &count);
+	assert_int_equal(count, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_call_arrives_at_its_operation),
+		cmocka_unit_test(what_a_store_need_not_offer),
+		cmocka_unit_test(close_of_nothing_is_done),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
