@@ -80,12 +80,139 @@ static void words_are_bounded_and_of_one_line_of_bytes(void **state)
 	vdi_h2_answer_fini(&answer);
 }
 
+/* What ends a call, by what came. */
+static void each_answer_has_its_code_and_words(void **state)
+{
+	static const struct {
+		const char *http, *type, *status, *message;
+		int	    code;
+		const char *words;
+	} cases[] = {
+		{ "200", "application/grpc", "0", NULL, 0, "" },
+		{ "200", "application/grpc", "7", "no", 7, "no" },
+		{ "200", "APPLICATION/GRPC;x", "7", "", 7, "" },
+		{ "200", "application/grpc+json", NULL, NULL, VDI_RPC_INTERNAL, "server closed the stream without sending trailers" },
+		{ "200", "application/grpcx", NULL, NULL, VDI_RPC_UNKNOWN, "received unexpected content-type \"application/grpcx\"" },
+		{ "200", "application/grp", NULL, NULL, VDI_RPC_UNKNOWN, "received unexpected content-type \"application/grp\"" },
+		{ "200", "text/html", "5", "words", 5, "words" }, /* a status is a status */
+		{ "404", "text/html", "5", "words", VDI_RPC_UNIMPLEMENTED, "unexpected HTTP status code received from server: 404" },
+		{ "400", NULL, NULL, NULL, VDI_RPC_INTERNAL, "unexpected HTTP status code received from server: 400" },
+		{ "401", NULL, NULL, NULL, VDI_RPC_UNAUTHENTICATED, "unexpected HTTP status code received from server: 401" },
+		{ "403", NULL, NULL, NULL, VDI_RPC_PERMISSION_DENIED, "unexpected HTTP status code received from server: 403" },
+		{ "429", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 429" },
+		{ "502", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 502" },
+		{ "503", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 503" },
+		{ "504", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 504" },
+		{ "500", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 500" },
+		{ "999999999", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 999999999" },
+		{ "1000000000", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
+		{ "", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
+		{ "20/", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
+		{ "20:", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
+		{ "200", "application/grpc", "x", "y", VDI_RPC_UNKNOWN, "y" },
+		{ "200", "application/grpc", "", "y", VDI_RPC_UNKNOWN, "y" },
+		{ "200", "application/grpc", "3", "%41%6a%6A%7E%", 3, "Ajj~%" },
+		{ "200", "application/grpc", "3", "%4", 3, "%4" },
+		{ "200", "application/grpc", "3", "%41", 3, "A" },
+		{ "200", "application/grpc", "3", "%g1%1g%/1%:1%@1%`1", 3, "%g1%1g%/1%:1%@1%`1" },
+		{ "200", "application/grpc", "3", "%2541", 3, "%41" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		struct vdi_h2_answer answer = { 0 };
+		char		     room[200];
+		const char	    *words;
+		int		     code;
+
+		note(&answer, ":status", cases[i].http);
+		if (cases[i].type)
+			note(&answer, "content-type", cases[i].type);
+		if (cases[i].status)
+			note(&answer, "grpc-status", cases[i].status);
+		if (cases[i].message)
+			note(&answer, "grpc-message", cases[i].message);
+		if (cases[i].message)
+			note(&answer, "grpc-message", "the first one counts");
+		code = vdi_h2_answer_end(&answer, room, sizeof room, &words);
+		if (code != cases[i].code || strcmp(words, cases[i].words) != 0)
+			fail_msg("%zu: %d %s", i, code, words);
+		vdi_h2_answer_fini(&answer);
+		assert_null(answer.words);
+		assert_false(answer.has_status);
+	}
+}
+
+static void only_an_encoding_is_encoded(void **state)
+{
+	struct vdi_h2_answer answer = { 0 };
+
+	(void) state;
+	note(&answer, "grpc-encoding", "identity");
+	assert_false(answer.is_encoded);
+	note(&answer, "grpc-encoding", "gzip");
+	assert_true(answer.is_encoded);
+	note(&answer, "other", "identity");
+	assert_true(answer.is_encoded);
+	vdi_h2_answer_fini(&answer);
+}
+
+static void resets_have_codes(void **state)
+{
+	static const struct {
+		uint32_t error;
+		int	 code;
+	} cases[] = { { NGHTTP2_REFUSED_STREAM, VDI_RPC_UNAVAILABLE }, { NGHTTP2_CANCEL, VDI_RPC_CANCELED }, { NGHTTP2_ENHANCE_YOUR_CALM, VDI_RPC_RESOURCE_EXHAUSTED },
+		      { NGHTTP2_INADEQUATE_SECURITY, VDI_RPC_PERMISSION_DENIED }, { NGHTTP2_INTERNAL_ERROR, VDI_RPC_INTERNAL }, { NGHTTP2_NO_ERROR, VDI_RPC_INTERNAL },
+		      { 77, VDI_RPC_INTERNAL } };
+	char room[200];
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		assert_int_equal(vdi_h2_reset_end(cases[i].error, room, sizeof room), cases[i].code);
+		assert_int_equal(strncmp(room, "stream terminated by RST_STREAM with error code: ", 49), 0);
+	}
+}
+
+/* Each character of a name and of a value, and the padding of binary ones. */
+static void names_and_values_are_of_legal_characters(void **state)
+{
+	(void) state;
+	for (int c = 1; c < 256; c++) {
+		char			key[3] = { 'k', (char) c, 0 }, value[1] = { (char) c };
+		struct vdi_rpc_metadata of_key = { key, vd_bytes_of("v") }, of_value = { "k", { value, 1 } }, binary = { "k-bin", { value, 1 } };
+		bool is_legal_key = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+		struct vdi_h2_pairs pairs;
+
+		assert_status(vdi_h2_pairs_make(&of_key, 1, &pairs), is_legal_key ? VD_OK : VD_INVALID_ARGUMENT);
+		if (is_legal_key)
+			vdi_free(pairs.list);
+		assert_status(vdi_h2_pairs_make(&of_value, 1, &pairs), c >= 0x20 && c <= 0x7e ? VD_OK : VD_INVALID_ARGUMENT);
+		if (c >= 0x20 && c <= 0x7e)
+			vdi_free(pairs.list);
+		assert_status(vdi_h2_pairs_make(&binary, 1, &pairs), VD_OK);
+		assert_int_equal(pairs.list[0].valuelen, 2);
+		vdi_free(pairs.list);
+	}
+	/* "-bin" alone is a name like any other. */
+	{
+		struct vdi_rpc_metadata alone = { "-bin", { "\0", 1 } };
+		struct vdi_h2_pairs	pairs;
+
+		assert_status(vdi_h2_pairs_make(&alone, 1, &pairs), VD_INVALID_ARGUMENT);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timeouts_as_text),
 		cmocka_unit_test(pairs_are_checked_and_copied),
 		cmocka_unit_test(words_are_bounded_and_of_one_line_of_bytes),
+		cmocka_unit_test(each_answer_has_its_code_and_words),
+		cmocka_unit_test(only_an_encoding_is_encoded),
+		cmocka_unit_test(resets_have_codes),
+		cmocka_unit_test(names_and_values_are_of_legal_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
