@@ -103,7 +103,7 @@ row("p99 of puts beside that watch", "mvcc", "put-p99:beside", "us")
 row("p99 of puts alone", "mvcc", "put-p99:alone", "us")
 row("open a data directory of 1,000,000 keys", "mvcc", "open", "s", 1)
 
-section("`vedette etcd` beside etcd 3.7, both durable, loaded by the same Go clients", "CPU is that of the server, with our own HTTP/2 (`-Drpc=http2`). Rates and latencies have the Go clients in them, which share the two processors.")
+section("`vedette etcd` beside etcd 3.7, both durable, loaded by the same Go clients", "CPU is that of the server, with our own HTTP/2. Rates and latencies have the Go clients in them, which share the two processors.")
 etcd = dict(peer="etcd")
 for clients, ratio, cpu, recorded in ((1, 1.4, None, None), (8, None, None, None), (64, 1.8, 18, 72), (256, 1.8, 18, 52), (1000, None, None, None)):
     name = "put of 1 KB, {:,} client{}".format(clients, "" if clients == 1 else "s")

@@ -26,7 +26,7 @@ void vdi_actor_calls_release(void);
  * hundred times as long. Not from a thread that has not slept before: work that comes faster than it is done is better shared out.
  *
  * On any thread but a blocking actor's of such a pool both do nothing. No locks may be held in lend_end. */
-void vdi_actor_lend_begin(void);
-void vdi_actor_lend_end(void);
+VDI_SHARED void vdi_actor_lend_begin(void);
+VDI_SHARED void vdi_actor_lend_end(void);
 
 #endif

@@ -11,10 +11,12 @@
 #include <stdint.h>
 #include <vedette/bytes.h>
 
-void *vdi_alloc(size_t size) __attribute__((malloc, alloc_size(1)));
-void *vdi_calloc(size_t count, size_t size) __attribute__((malloc)); /* zeroed; NULL on overflow of count * size */
+#include "shared.h"
+
+VDI_SHARED void *vdi_alloc(size_t size) __attribute__((malloc, alloc_size(1)));
+VDI_SHARED void *vdi_calloc(size_t count, size_t size) __attribute__((malloc)); /* zeroed; NULL on overflow of count * size */
 void *vdi_realloc(void *memory, size_t size);			     /* on NULL the old memory is untouched */
-void  vdi_free(void *memory);					     /* NULL is fine */
+VDI_SHARED void  vdi_free(void *memory);					     /* NULL is fine */
 
 /* Says that this thread will soon want very many small blocks, VDI_ALLOC_AHEAD bytes or more: to be called again for each such amount. glibc grows the memory
  * of every thread but the first by one page at a time, with a system call each; after a block of that size it has them at once. Cannot fail. */
@@ -27,8 +29,8 @@ void vdi_pages_forget(void *map, size_t size);
 #define VDI_NEW(type) ((type *) vdi_calloc(1, sizeof(type)))
 
 /* A NUL-terminated copy; NULL when out of memory. */
-char *vdi_strndup(const void *text, size_t size);
-char *vdi_strdup(const char *text);
+VDI_SHARED char *vdi_strndup(const void *text, size_t size);
+VDI_SHARED char *vdi_strdup(const char *text);
 
 /* Grows *array (of elements of size) so that it holds at least needed elements; doubles. *capacity follows. */
 bool vdi_grow(void **array, size_t *capacity, size_t needed, size_t element_size) __attribute__((warn_unused_result));

@@ -16,17 +16,17 @@ struct vdi_buffer {
 	vd_status status;
 };
 
-void vdi_buffer_init(struct vdi_buffer *buffer, size_t size_max);
-void vdi_buffer_fini(struct vdi_buffer *buffer);
+VDI_SHARED void vdi_buffer_init(struct vdi_buffer *buffer, size_t size_max);
+VDI_SHARED void vdi_buffer_fini(struct vdi_buffer *buffer);
 /* Forgets content and failure, keeps the memory. */
 void vdi_buffer_clear(struct vdi_buffer *buffer);
 
 void vdi_buffer_append(struct vdi_buffer *buffer, struct vd_bytes bytes);
-void vdi_buffer_append_text(struct vdi_buffer *buffer, const char *text);
-void vdi_buffer_append_char(struct vdi_buffer *buffer, char character);
+VDI_SHARED void vdi_buffer_append_text(struct vdi_buffer *buffer, const char *text);
+VDI_SHARED void vdi_buffer_append_char(struct vdi_buffer *buffer, char character);
 void vdi_buffer_append_u64(struct vdi_buffer *buffer, uint64_t value);
 void vdi_buffer_append_i64(struct vdi_buffer *buffer, int64_t value);
-void vdi_buffer_printf(struct vdi_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+VDI_SHARED void vdi_buffer_printf(struct vdi_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* With quotes. Control characters, quote and backslash are escaped; each byte that is not part of valid UTF-8 becomes U+FFFD, so that the
  * result is always valid JSON. */
 void vdi_buffer_append_json_string(struct vdi_buffer *buffer, struct vd_bytes text);
@@ -36,7 +36,7 @@ char *vdi_buffer_reserve(struct vdi_buffer *buffer, size_t size);
 void  vdi_buffer_commit(struct vdi_buffer *buffer, size_t size);
 
 /* VD_OK, VD_NOMEM or VD_TOO_BIG. */
-VDI_MUST_USE vd_status vdi_buffer_status(const struct vdi_buffer *buffer);
+VDI_SHARED VDI_MUST_USE vd_status vdi_buffer_status(const struct vdi_buffer *buffer);
 /* Good until the next append. */
 struct vd_bytes vdi_buffer_bytes(const struct vdi_buffer *buffer);
 /* Copies the content into a blob and clears the buffer. On failure, the buffer's own included, the buffer stays as it is. */

@@ -3,9 +3,11 @@
 #ifndef VDI_CHECK_H
 #define VDI_CHECK_H
 
+#include "shared.h"
+
 /* A caller broke a contract where no status can be returned: stops the program with the sentence, which names the call. */
 void vdi_misuse(const char *format, ...) __attribute__((noreturn, cold, format(printf, 1, 2)));
-void vdi_panic(const char *file, int line, const char *condition, const char *why) __attribute__((noreturn, cold));
+VDI_SHARED void vdi_panic(const char *file, int line, const char *condition, const char *why) __attribute__((noreturn, cold));
 
 #define VDI_CHECK(condition)                                                                                                     \
 	do {                                                                                                                     \

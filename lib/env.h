@@ -93,10 +93,10 @@ struct vdi_log_limit {
 			vdi_log_write_suppressed(env, level, module, vdi_log_suppressed_, __VA_ARGS__);                          \
 	} while (0)
 
-bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, uint64_t *ret_suppressed);
+VDI_SHARED bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, uint64_t *ret_suppressed);
 void vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char *module, const struct vd_log_field *fields,
 		   size_t field_count, const char *format, ...) __attribute__((format(printf, 6, 7)));
-void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level, const char *module, uint64_t suppressed,
+VDI_SHARED void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level, const char *module, uint64_t suppressed,
 			      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -64,10 +64,10 @@ struct vdi_lock {
 
 /* For locks of static storage. */
 #define VDI_LOCK_STATIC(lock_name) { PTHREAD_MUTEX_INITIALIZER, lock_name }
-void vdi_lock_init(struct vdi_lock *lock, enum vdi_lock_name name);
-void vdi_lock_fini(struct vdi_lock *lock);
-void vdi_lock_acquire(struct vdi_lock *lock);
-void vdi_lock_release(struct vdi_lock *lock);
+VDI_SHARED void vdi_lock_init(struct vdi_lock *lock, enum vdi_lock_name name);
+VDI_SHARED void vdi_lock_fini(struct vdi_lock *lock);
+VDI_SHARED void vdi_lock_acquire(struct vdi_lock *lock);
+VDI_SHARED void vdi_lock_release(struct vdi_lock *lock);
 /* For functions whose name ends in _locked. Without NDEBUG: stops unless the calling thread holds the lock. */
 void vdi_lock_assert_held(const struct vdi_lock *lock);
 /* Without NDEBUG: from now on one release in so many (0: none) is followed by a stall of the thread of up to 2 ms, where it holds no other lock. For tests of what

@@ -16,6 +16,6 @@ void		       vdi_thread_join(struct vdi_thread *thread);
 /* Processor time that the calling thread has used. */
 vd_dur vdi_thread_cpu(void);
 /* Processors this process may use; at least 1. */
-unsigned vdi_thread_processors(void);
+VDI_SHARED unsigned vdi_thread_processors(void);
 
 #endif

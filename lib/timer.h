@@ -30,12 +30,12 @@ static inline bool vdi_timer_is_set(const struct vdi_timer *timer)
 }
 
 /* Adds or moves the timer; VD_NEVER removes it. */
-void vdi_timer_heap_set(struct vdi_timer_heap *heap, struct vdi_timer *timer, vd_mono due);
+VDI_SHARED void vdi_timer_heap_set(struct vdi_timer_heap *heap, struct vdi_timer *timer, vd_mono due);
 /* Fine when the timer is not set. */
-void vdi_timer_heap_remove(struct vdi_timer_heap *heap, struct vdi_timer *timer);
+VDI_SHARED void vdi_timer_heap_remove(struct vdi_timer_heap *heap, struct vdi_timer *timer);
 /* When the first one is due; VD_NEVER when there is none. */
-vd_mono vdi_timer_heap_next_due(const struct vdi_timer_heap *heap);
+VDI_SHARED vd_mono vdi_timer_heap_next_due(const struct vdi_timer_heap *heap);
 /* Takes out the first timer that is due at now; NULL when none is. */
-struct vdi_timer *vdi_timer_heap_pop_due(struct vdi_timer_heap *heap, vd_mono now);
+VDI_SHARED struct vdi_timer *vdi_timer_heap_pop_due(struct vdi_timer_heap *heap, vd_mono now);
 
 #endif

@@ -14,6 +14,7 @@
 #ifndef VEDETTE_ETCD_H
 #define VEDETTE_ETCD_H
 
+#include <vedette/rpc.h>
 #include <vedette/store.h>
 
 #ifdef __cplusplus
@@ -147,6 +148,7 @@ struct vd_etcd_options {
 	unsigned	   attempts_max; /* of a repeatable call (E-208); default 100 */
 	bool		   reject_old_cluster; /* E-203: the first call asks every member; VD_UNSUPPORTED when one is too old */
 	size_t		   watch_buffer_bytes; /* of undelivered events of one watch; beyond it the watch pauses; default 4 MiB */
+	const struct vd_rpc_transport *transport; /* NULL: vd_rpc_http2(); vedette/rpc.h has the others */
 };
 #define VD_ETCD_OPTIONS_INIT                                                                                                    \
 	{                                                                                                                       \

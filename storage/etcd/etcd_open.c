@@ -3,7 +3,7 @@
 
 #include "etcd_client.h"
 #include "etcd_state.h"
-#include "rpc_client.h"
+#include "rpc_transport.h"
 
 vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
 {
@@ -23,7 +23,7 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 		.send_size_max = options->send_size_max,
 		.receive_size_max = options->receive_size_max,
 	};
-	VDI_TRY(vdi_rpc_client_new(env, &transport_options, &transport, reterr));
+	VDI_TRY((options->transport ? options->transport : vd_rpc_http2())->client_new(env, &transport_options, &transport, reterr));
 	status = vdi_etcd_new(env, options, transport, ret_client, reterr);
 	if (status != VD_OK)
 		transport->ops->close(transport, NULL, NULL);

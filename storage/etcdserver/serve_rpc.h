@@ -11,6 +11,7 @@ struct vdi_serve_rpc_options {
 	const char *const		*listen; /* addr:port or unix:/path; port 0 chooses */
 	size_t				 listen_count;
 	const struct vdi_rpc_server_tls *tls; /* NULL: plain text */
+	const struct vd_rpc_transport	*transport; /* NULL: vd_rpc_http2() */
 	bool				 without_http; /* remote calls only */
 	bool				 without_calls; /* HTTP endpoints only: each call is answered UNIMPLEMENTED */
 	unsigned			 streams_max; /* of one connection; 0: no bound */
@@ -22,7 +23,7 @@ struct vdi_serve_rpc_options {
 	vd_dur				 keepalive_timeout; /* 0: 20 s */
 };
 
-/* Serves when it returns VD_OK. The server (borrowed) outlives it. Errors as vdi_rpc_server_new. */
+/* Serves when it returns VD_OK. The server (borrowed) outlives it. Errors as server_new of rpc_transport.h. */
 VDI_MUST_USE vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serve_rpc_options *options, struct vdi_serve_rpc **ret_rpc,
 					 struct vd_error *reterr);
 /* "127.0.0.1:2379"; lent. */

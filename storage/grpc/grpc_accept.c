@@ -16,9 +16,9 @@
 
 static void run_arrive(struct vdi_grpc_tag *tag, bool success);
 
-static void offer(struct vdi_rpc_server_call *call)
+static void offer(struct vdi_grpc_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_grpc_server *server = call->server;
 	grpc_completion_queue *notification = vdi_grpc_queue_core(call->accept_lane->queue);
 	grpc_completion_queue *bound = vdi_grpc_queue_core(call->lane->queue);
 	grpc_call_error	       error;
@@ -39,7 +39,7 @@ static void offer(struct vdi_rpc_server_call *call)
 	VDI_CHECK(error == GRPC_CALL_OK);
 }
 
-static void place(struct vdi_rpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index, size_t unary_index)
+static void place(struct vdi_grpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index, size_t unary_index)
 {
 	call->accept_lane = accept_lane;
 	call->method_index = method_index;
@@ -48,10 +48,10 @@ static void place(struct vdi_rpc_server_call *call, struct vdi_grpc_lane *accept
 	offer(call);
 }
 
-vd_status vdi_grpc_accept_start(struct vdi_rpc_server *server)
+vd_status vdi_grpc_accept_start(struct vdi_grpc_server *server)
 {
-	struct vdi_rpc_server_call *places = NULL;
-	struct vdi_rpc_server_call *call;
+	struct vdi_grpc_server_call *places = NULL;
+	struct vdi_grpc_server_call *call;
 	size_t			    any_count = server->unary_lanes * OFFERS_PER_UNARY_LANE;
 	size_t			    unary_count = server->unary_lanes * server->unary_method_count * OFFERS_PER_UNARY_METHOD;
 	size_t			    count = any_count + unary_count + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
@@ -81,9 +81,9 @@ vd_status vdi_grpc_accept_start(struct vdi_rpc_server *server)
 	return status;
 }
 
-static void take_back(struct vdi_rpc_server_call *call)
+static void take_back(struct vdi_grpc_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_grpc_server *server = call->server;
 
 	vdi_grpc_server_call_destroy(call);
 	vdi_lock_acquire(&server->lock);
@@ -93,7 +93,7 @@ static void take_back(struct vdi_rpc_server_call *call)
 }
 
 /* Its name as text. False: out of memory. */
-static bool name_method(struct vdi_rpc_server_call *call)
+static bool name_method(struct vdi_grpc_server_call *call)
 {
 	if (call->method_index != SIZE_MAX) {
 		call->method = call->server->stream_methods[call->method_index];
@@ -110,9 +110,9 @@ static bool name_method(struct vdi_rpc_server_call *call)
 
 static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, arrive_tag);
-	struct vdi_rpc_server	   *server = call->server;
-	struct vdi_rpc_server_call *next;
+	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, arrive_tag);
+	struct vdi_grpc_server	   *server = call->server;
+	struct vdi_grpc_server_call *next;
 
 	if (!success) {
 		take_back(call); /* the server is draining */
@@ -134,7 +134,7 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 	vdi_grpc_server_call_arrive(call);
 }
 
-void vdi_grpc_accept_again(struct vdi_rpc_server_call *call)
+void vdi_grpc_accept_again(struct vdi_grpc_server_call *call)
 {
 	place(call, call->accept_lane, call->method_index, call->unary_index);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "grpc_client_state.h"
+#include "grpc_transport.h"
 #include "grpc_credentials.h"
 #include "rpc_endpoint.h"
 
@@ -343,8 +344,7 @@ static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_rpc_cli
 	return vdi_grpc_queue_new(client->env, &queue_options, &client->queue);
 }
 
-vd_status vdi_rpc_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client,
-			      struct vd_error *reterr)
+vd_status vdi_grpc_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client, struct vd_error *reterr)
 {
 	static const struct vdi_rpc_client_ops ops = {
 		.call = vdi_grpc_call,

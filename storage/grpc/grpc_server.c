@@ -20,6 +20,7 @@
 #include "env.h"
 #include "grpc_credentials.h"
 #include "grpc_server_state.h"
+#include "grpc_transport.h"
 #include "thread.h"
 
 #define UNARY_LANES_MAX	   16
@@ -35,7 +36,7 @@ static void run_shutdown(struct vdi_grpc_tag *tag, bool success);
 static vd_mono run_round(void *arg);
 static void    run_lane_ended(void *arg);
 
-static vd_status add_lane_locked(struct vdi_rpc_server *server, const char *name, struct vdi_grpc_lane **ret_lane)
+static vd_status add_lane_locked(struct vdi_grpc_server *server, const char *name, struct vdi_grpc_lane **ret_lane)
 {
 	struct vdi_grpc_lane	     *lane = server->lane_count < VDI_GRPC_LANES_MAX ? VDI_NEW(struct vdi_grpc_lane) : NULL;
 	struct vdi_grpc_queue_options options = { .name = name, .round = run_round, .ended = run_lane_ended, .arg = lane };
@@ -62,7 +63,7 @@ static void start_lane_locked(struct vdi_grpc_lane *lane)
 	vdi_grpc_queue_start(lane->queue);
 }
 
-static struct vdi_grpc_lane *least_busy_locked(const struct vdi_rpc_server *server, unsigned first, unsigned end)
+static struct vdi_grpc_lane *least_busy_locked(const struct vdi_grpc_server *server, unsigned first, unsigned end)
 {
 	struct vdi_grpc_lane *best = NULL;
 
@@ -74,7 +75,7 @@ static struct vdi_grpc_lane *least_busy_locked(const struct vdi_rpc_server *serv
 
 /* The first streams stay with the unary calls: an idle thread more in core's one set of descriptors takes turns at polling it, and passes what it finds to
  * the thread it belongs to (18 % of the CPU of a put). */
-struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_rpc_server *server)
+struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server)
 {
 	struct vdi_grpc_lane *added;
 	struct vdi_grpc_lane *best;
@@ -96,7 +97,7 @@ struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_rpc_server *server)
 	return best;
 }
 
-void vdi_grpc_server_wake_locked(struct vdi_rpc_server *server)
+void vdi_grpc_server_wake_locked(struct vdi_grpc_server *server)
 {
 	if (server->is_closing && !server->is_stopping)
 		vdi_grpc_queue_wake(server->lanes[0]->queue);
@@ -104,7 +105,7 @@ void vdi_grpc_server_wake_locked(struct vdi_rpc_server *server)
 
 /* ---- The end ---- */
 
-static void free_server(struct vdi_rpc_server *server)
+static void free_server(struct vdi_grpc_server *server)
 {
 	if (server->core)
 		grpc_server_destroy(server->core);
@@ -125,7 +126,7 @@ static void free_server(struct vdi_rpc_server *server)
 static void run_lane_ended(void *arg)
 {
 	struct vdi_grpc_lane  *lane = arg;
-	struct vdi_rpc_server *server = lane->server;
+	struct vdi_grpc_server *server = lane->server;
 	bool		       is_last;
 
 	vdi_lock_acquire(&server->lock);
@@ -143,7 +144,7 @@ static void run_lane_ended(void *arg)
 
 static void run_shutdown(struct vdi_grpc_tag *tag, bool success)
 {
-	struct vdi_rpc_server *server = VDI_CONTAINER_OF(tag, struct vdi_rpc_server, shutdown_tag);
+	struct vdi_grpc_server *server = VDI_CONTAINER_OF(tag, struct vdi_grpc_server, shutdown_tag);
 
 	(void) success;
 	vdi_lock_acquire(&server->lock);
@@ -152,16 +153,16 @@ static void run_shutdown(struct vdi_grpc_tag *tag, bool success)
 	vdi_lock_release(&server->lock);
 }
 
-static void tell_calls_locked(struct vdi_rpc_server *server)
+static void tell_calls_locked(struct vdi_grpc_server *server)
 {
 	server->is_told = true;
 	server->cut_at = vd_mono_add(vd_env_now(server->env), CUT_AFTER);
-	for (struct vdi_rpc_server_call *call = server->calls; call; call = call->next)
+	for (struct vdi_grpc_server_call *call = server->calls; call; call = call->next)
 		vdi_grpc_server_call_shut_down(call);
 }
 
 /* One step of closing. Answers when to look again. */
-static vd_mono close_round(struct vdi_rpc_server *server)
+static vd_mono close_round(struct vdi_grpc_server *server)
 {
 	vd_mono due = VD_NEVER;
 	bool	cuts;
@@ -195,7 +196,7 @@ static vd_mono close_round(struct vdi_rpc_server *server)
 static vd_mono run_round(void *arg)
 {
 	struct vdi_grpc_lane  *lane = arg;
-	struct vdi_rpc_server *server = lane->server;
+	struct vdi_grpc_server *server = lane->server;
 	vd_mono		       due = VD_NEVER;
 	bool		       closes;
 	bool		       stops;
@@ -214,8 +215,22 @@ static vd_mono run_round(void *arg)
 	return due;
 }
 
-void vdi_rpc_server_drain(struct vdi_rpc_server *server)
+static struct vdi_grpc_server *server_of(const struct vdi_rpc_server *base)
 {
+	return VDI_CONTAINER_OF((struct vdi_rpc_server *) base, struct vdi_grpc_server, base);
+}
+
+static const char *server_address(const struct vdi_rpc_server *base, size_t index)
+{
+	const struct vdi_grpc_server *server = server_of(base);
+
+	return index < server->address_count ? server->addresses[index] : NULL;
+}
+
+static void server_drain(struct vdi_rpc_server *base)
+{
+	struct vdi_grpc_server *server = server_of(base);
+
 	bool is_first;
 
 	vdi_lock_acquire(&server->lock);
@@ -231,9 +246,11 @@ void vdi_rpc_server_drain(struct vdi_rpc_server *server)
 	vdi_lock_release(&server->lock);
 }
 
-void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg)
+static void server_close(struct vdi_rpc_server *base, void (*done)(void *arg), void *arg)
 {
-	vdi_rpc_server_drain(server);
+	struct vdi_grpc_server *server = server_of(base);
+
+	server_drain(base);
 	vdi_lock_acquire(&server->lock);
 	VDI_CHECK(!server->is_closing);
 	server->is_closing = true;
@@ -250,7 +267,7 @@ static grpc_arg int_arg(const char *key, int64_t value)
 	return (grpc_arg) { .type = GRPC_ARG_INTEGER, .key = (char *) key, .value.integer = value > INT32_MAX ? INT32_MAX : (int) value };
 }
 
-static void create_core(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options)
+static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options)
 {
 	grpc_arg	     list[16];
 	grpc_channel_args    args = { .args = list };
@@ -311,7 +328,7 @@ static const char *why_not_listening(const char *address)
 	return why;
 }
 
-static vd_status listen_on(struct vdi_rpc_server *server, const char *address, grpc_server_credentials *credentials, bool has_tls,
+static vd_status listen_on(struct vdi_grpc_server *server, const char *address, grpc_server_credentials *credentials, bool has_tls,
 			   struct vd_error *reterr)
 {
 	const char *colon = strrchr(address, ':');
@@ -340,7 +357,7 @@ static vd_status listen_on(struct vdi_rpc_server *server, const char *address, g
 	return VD_OK;
 }
 
-static vd_status listen_on_all(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+static vd_status listen_on_all(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
 {
 	grpc_server_credentials *credentials;
 	vd_status		 status = VD_OK;
@@ -360,7 +377,7 @@ static vd_status listen_on_all(struct vdi_rpc_server *server, const struct vdi_r
 	return status;
 }
 
-static vd_status register_methods(struct vdi_rpc_server *server, const char *const *methods, size_t count, grpc_server_register_method_payload_handling payload,
+static vd_status register_methods(struct vdi_grpc_server *server, const char *const *methods, size_t count, grpc_server_register_method_payload_handling payload,
 				  void ***ret_handles, struct vd_error *reterr)
 {
 	void **handles;
@@ -379,7 +396,7 @@ static vd_status register_methods(struct vdi_rpc_server *server, const char *con
 	return VD_OK;
 }
 
-static vd_status make_lanes(struct vdi_rpc_server *server)
+static vd_status make_lanes(struct vdi_grpc_server *server)
 {
 	struct vdi_grpc_lane *lane;
 	vd_status	      status = VD_OK;
@@ -405,7 +422,7 @@ static unsigned choose_lanes(unsigned threads)
 }
 
 /* A server that never started, with lanes that never ran. */
-static void undo(struct vdi_rpc_server *server)
+static void undo(struct vdi_grpc_server *server)
 {
 	grpc_completion_queue *queue;
 
@@ -424,7 +441,7 @@ static void undo(struct vdi_rpc_server *server)
 	free_server(server);
 }
 
-static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+static vd_status set_up(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
 {
 	create_core(server, options);
 	VDI_TRY(register_methods(server, options->stream_methods, options->stream_method_count, GRPC_SRM_PAYLOAD_NONE, &server->stream_handles, reterr));
@@ -438,14 +455,15 @@ static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_serv
 	return listen_on_all(server, options, reterr);
 }
 
-vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
-			      struct vd_error *reterr)
+vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server, struct vd_error *reterr)
 {
-	struct vdi_rpc_server *server = VDI_NEW(struct vdi_rpc_server);
+	static const struct vdi_rpc_server_ops ops = { .address = server_address, .drain = server_drain, .close = server_close };
+	struct vdi_grpc_server *server = VDI_NEW(struct vdi_grpc_server);
 	vd_status	       status;
 
 	if (server == NULL)
 		return VD_NOMEM;
+	server->base.ops = &ops;
 	server->env = env;
 	server->handlers = options->handlers;
 	server->arg = options->arg;
@@ -461,7 +479,7 @@ vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_serv
 		return status == VD_FULL ? VD_IO : status;
 	}
 	grpc_server_start(server->core);
-	*ret_server = server; /* calls may arrive from now on */
+	*ret_server = &server->base; /* calls may arrive from now on */
 	status = vdi_grpc_accept_start(server);
 	vdi_lock_acquire(&server->lock);
 	for (unsigned i = 0; status == VD_OK && i < server->lane_count; i++)
@@ -470,9 +488,4 @@ vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_serv
 	if (status != VD_OK)
 		undo(server);
 	return status;
-}
-
-const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index)
-{
-	return index < server->address_count ? server->addresses[index] : NULL;
 }

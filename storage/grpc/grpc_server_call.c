@@ -24,9 +24,9 @@ static void run_receive(struct vdi_grpc_tag *tag, bool success);
 static void run_send(struct vdi_grpc_tag *tag, bool success);
 static void run_close(struct vdi_grpc_tag *tag, bool success);
 
-static void init_call(struct vdi_rpc_server_call *call, struct vdi_rpc_server *server)
+static void init_call(struct vdi_grpc_server_call *call, struct vdi_grpc_server *server)
 {
-	*call = (struct vdi_rpc_server_call) { .server = server };
+	*call = (struct vdi_grpc_server_call) { .base = { &vdi_grpc_server_call_ops }, .server = server };
 	call->method_index = SIZE_MAX;
 	call->unary_index = SIZE_MAX;
 	call->queue_last = &call->queue;
@@ -39,9 +39,9 @@ static void init_call(struct vdi_rpc_server_call *call, struct vdi_rpc_server *s
 	grpc_metadata_array_init(&call->metadata);
 }
 
-vd_status vdi_grpc_server_call_new(struct vdi_rpc_server *server, struct vdi_rpc_server_call **ret_call)
+vd_status vdi_grpc_server_call_new(struct vdi_grpc_server *server, struct vdi_grpc_server_call **ret_call)
 {
-	struct vdi_rpc_server_call *call = VDI_NEW(struct vdi_rpc_server_call);
+	struct vdi_grpc_server_call *call = VDI_NEW(struct vdi_grpc_server_call);
 
 	if (call == NULL)
 		return VD_NOMEM;
@@ -50,7 +50,7 @@ vd_status vdi_grpc_server_call_new(struct vdi_rpc_server *server, struct vdi_rpc
 	return VD_OK;
 }
 
-static void fini_call(struct vdi_rpc_server_call *call)
+static void fini_call(struct vdi_grpc_server_call *call)
 {
 	if (call->core)
 		grpc_call_unref(call->core);
@@ -64,7 +64,7 @@ static void fini_call(struct vdi_rpc_server_call *call)
 	vdi_free(call->common_name);
 }
 
-void vdi_grpc_server_call_destroy(struct vdi_rpc_server_call *call)
+void vdi_grpc_server_call_destroy(struct vdi_grpc_server_call *call)
 {
 	fini_call(call);
 	vdi_free(call);
@@ -72,7 +72,7 @@ void vdi_grpc_server_call_destroy(struct vdi_rpc_server_call *call)
 
 /* ---- Batches ---- */
 
-static void start_locked(struct vdi_rpc_server_call *call, const grpc_op *ops, size_t count, struct vdi_grpc_tag *tag)
+static void start_locked(struct vdi_grpc_server_call *call, const grpc_op *ops, size_t count, struct vdi_grpc_tag *tag)
 {
 	grpc_call_error error;
 
@@ -88,7 +88,7 @@ static void free_outgoing(struct vdi_grpc_outgoing *outgoing)
 	vdi_free(outgoing);
 }
 
-static void drop_queue_locked(struct vdi_rpc_server_call *call)
+static void drop_queue_locked(struct vdi_grpc_server_call *call)
 {
 	while (call->queue) {
 		struct vdi_grpc_outgoing *outgoing = call->queue;
@@ -105,7 +105,7 @@ static size_t outgoing_size(const struct vdi_grpc_outgoing *outgoing)
 	return outgoing->head_size + vdi_rpc_blob_size(outgoing->blob);
 }
 
-static struct vdi_grpc_outgoing *take_outgoing_locked(struct vdi_rpc_server_call *call)
+static struct vdi_grpc_outgoing *take_outgoing_locked(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_outgoing *outgoing = call->queue;
 
@@ -117,7 +117,7 @@ static struct vdi_grpc_outgoing *take_outgoing_locked(struct vdi_rpc_server_call
 	return outgoing;
 }
 
-static grpc_op close_op_locked(struct vdi_rpc_server_call *call)
+static grpc_op close_op_locked(struct vdi_grpc_server_call *call)
 {
 	grpc_op op = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER };
 
@@ -126,14 +126,14 @@ static grpc_op close_op_locked(struct vdi_rpc_server_call *call)
 	return op;
 }
 
-static void await_close_locked(struct vdi_rpc_server_call *call)
+static void await_close_locked(struct vdi_grpc_server_call *call)
 {
 	grpc_op op = close_op_locked(call);
 
 	start_locked(call, &op, 1, &call->close_tag);
 }
 
-static void send_next_locked(struct vdi_rpc_server_call *call)
+static void send_next_locked(struct vdi_grpc_server_call *call)
 {
 	grpc_op			  ops[4] = { 0 };
 	size_t			  count = 0;
@@ -174,7 +174,7 @@ static void send_next_locked(struct vdi_rpc_server_call *call)
 	}
 }
 
-static void send_metadata_locked(struct vdi_rpc_server_call *call)
+static void send_metadata_locked(struct vdi_grpc_server_call *call)
 {
 	grpc_op op = { .op = GRPC_OP_SEND_INITIAL_METADATA };
 
@@ -185,12 +185,12 @@ static void send_metadata_locked(struct vdi_rpc_server_call *call)
 
 /* ---- From other threads ---- */
 
-static bool wants_payload_locked(const struct vdi_rpc_server_call *call)
+static bool wants_payload_locked(const struct vdi_grpc_server_call *call)
 {
 	return call->wants_message && call->payload;
 }
 
-static void receive_next_locked(struct vdi_rpc_server_call *call)
+static void receive_next_locked(struct vdi_grpc_server_call *call)
 {
 	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE };
 
@@ -204,7 +204,7 @@ static void receive_next_locked(struct vdi_rpc_server_call *call)
 }
 
 /* There is something to start: at once, or when the lane gets round to it. The wake is under the lock, so that the call, and with it the lane, is still there. */
-static void kick_locked(struct vdi_rpc_server_call *call)
+static void kick_locked(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_lane *lane = call->lane;
 	bool		      was_empty;
@@ -228,7 +228,7 @@ static void kick_locked(struct vdi_rpc_server_call *call)
 		vdi_grpc_queue_wake(lane->queue);
 }
 
-static void finish_locked(struct vdi_rpc_server_call *call, int code, const char *message)
+static void finish_locked(struct vdi_grpc_server_call *call, int code, const char *message)
 {
 	if (call->is_finishing)
 		return;
@@ -239,13 +239,14 @@ static void finish_locked(struct vdi_rpc_server_call *call, int code, const char
 	kick_locked(call);
 }
 
-static void tell_payload(struct vdi_rpc_server_call *call);
-static void give_back(struct vdi_rpc_server_call *call);
+static void tell_payload(struct vdi_grpc_server_call *call);
+static void give_back(struct vdi_grpc_server_call *call);
+static void call_free(struct vdi_rpc_server_call *base);
 
 void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
 {
-	struct vdi_rpc_server_call *call;
-	struct vdi_rpc_server_call *next;
+	struct vdi_grpc_server_call *call;
+	struct vdi_grpc_server_call *next;
 
 	vdi_lock_acquire(&lane->lock);
 	call = lane->kicked;
@@ -266,9 +267,9 @@ void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
 
 /* ---- Arrival, end ---- */
 
-static void begin(struct vdi_rpc_server_call *call)
+static void begin(struct vdi_grpc_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_grpc_server *server = call->server;
 
 	vdi_lock_acquire(&call->lock);
 	if (call->unary_index == SIZE_MAX)
@@ -283,13 +284,13 @@ static void begin(struct vdi_rpc_server_call *call)
 	send_next_locked(call);
 	vdi_lock_release(&call->lock);
 	if (!call->is_refused)
-		server->handlers->accepted(server->arg, call, call->method);
+		server->handlers->accepted(server->arg, &call->base, call->method);
 	call->is_beginning = false;
 	tell_payload(call);
 	give_back(call);
 }
 
-void vdi_grpc_server_call_arrive(struct vdi_rpc_server_call *call)
+void vdi_grpc_server_call_arrive(struct vdi_grpc_server_call *call)
 {
 	if (call->lane == call->accept_lane) {
 		begin(call);
@@ -300,9 +301,9 @@ void vdi_grpc_server_call_arrive(struct vdi_rpc_server_call *call)
 	vdi_lock_release(&call->lock);
 }
 
-static void remove_call(struct vdi_rpc_server_call *call)
+static void remove_call(struct vdi_grpc_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_grpc_server *server = call->server;
 
 	/* What core has of it goes first: the server waits for its list to be empty. */
 	grpc_call_unref(call->core);
@@ -321,15 +322,15 @@ static void remove_call(struct vdi_rpc_server_call *call)
 }
 
 /* What was refused for lack of memory gives its own for the next one. */
-static void end_refused(struct vdi_rpc_server_call *call)
+static void end_refused(struct vdi_grpc_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_grpc_server *server = call->server;
 	struct vdi_grpc_lane  *accept_lane = call->accept_lane;
 	size_t		       method_index = call->method_index;
 	size_t		       unary_index = call->unary_index;
 
 	if (!call->offers_again) {
-		vdi_rpc_server_call_free(call);
+		call_free(&call->base);
 		return;
 	}
 	vdi_lock_acquire(&server->lock);
@@ -348,7 +349,7 @@ static void end_refused(struct vdi_rpc_server_call *call)
 }
 
 /* The last thing that a tag does. */
-static void give_back(struct vdi_rpc_server_call *call)
+static void give_back(struct vdi_grpc_server_call *call)
 {
 	bool is_over;
 	bool is_cancelled;
@@ -363,14 +364,14 @@ static void give_back(struct vdi_rpc_server_call *call)
 	if (call->is_refused)
 		end_refused(call);
 	else
-		call->server->handlers->ended(call->arg, call, is_cancelled);
+		call->server->handlers->ended(call->arg, &call->base, is_cancelled);
 }
 
 /* ---- Tags ---- */
 
 static void run_accept(struct vdi_grpc_tag *tag, bool success)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, accept_tag);
+	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, accept_tag);
 
 	(void) success; /* an empty batch cannot fail */
 	begin(call);
@@ -378,9 +379,9 @@ static void run_accept(struct vdi_grpc_tag *tag, bool success)
 }
 
 /* received NULL: half-closed, or over. */
-static void tell_message(struct vdi_rpc_server_call *call, grpc_byte_buffer *received)
+static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *received)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_grpc_server *server = call->server;
 	struct vdi_rpc_message message = { 0 };
 	bool		       is_told;
 
@@ -401,13 +402,13 @@ static void tell_message(struct vdi_rpc_server_call *call, grpc_byte_buffer *rec
 	}
 	vdi_lock_release(&call->lock);
 	if (is_told)
-		server->handlers->message(call->arg, call, &message);
+		server->handlers->message(call->arg, &call->base, &message);
 	else
 		vdi_rpc_message_release(&message);
 }
 
 /* On the lane's thread: the request that came with the call, if the service has asked for it. */
-static void tell_payload(struct vdi_rpc_server_call *call)
+static void tell_payload(struct vdi_grpc_server_call *call)
 {
 	grpc_byte_buffer *payload = NULL;
 
@@ -425,14 +426,14 @@ static void tell_payload(struct vdi_rpc_server_call *call)
 
 static void run_receive(struct vdi_grpc_tag *tag, bool success)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, receive_tag);
+	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, receive_tag);
 
 	(void) success;
 	tell_message(call, call->received);
 	give_back(call);
 }
 
-static void close_locked(struct vdi_rpc_server_call *call)
+static void close_locked(struct vdi_grpc_server_call *call)
 {
 	call->is_closed = true;
 	call->is_cancelled = call->close_cancelled != 0;
@@ -441,7 +442,7 @@ static void close_locked(struct vdi_rpc_server_call *call)
 
 static void run_send(struct vdi_grpc_tag *tag, bool success)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, send_tag);
+	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, send_tag);
 	bool			    is_writable;
 
 	vdi_lock_acquire(&call->lock);
@@ -462,13 +463,13 @@ static void run_send(struct vdi_grpc_tag *tag, bool success)
 		call->wants_writable = false;
 	vdi_lock_release(&call->lock);
 	if (is_writable)
-		call->server->handlers->writable(call->arg, call);
+		call->server->handlers->writable(call->arg, &call->base);
 	give_back(call);
 }
 
 static void run_close(struct vdi_grpc_tag *tag, bool success)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_rpc_server_call, close_tag);
+	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, close_tag);
 
 	(void) success; /* always */
 	vdi_lock_acquire(&call->lock);
@@ -479,13 +480,22 @@ static void run_close(struct vdi_grpc_tag *tag, bool success)
 
 /* ---- For the service ---- */
 
-void vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg)
+static struct vdi_grpc_server_call *call_of(const struct vdi_rpc_server_call *base)
 {
+	return VDI_CONTAINER_OF((struct vdi_rpc_server_call *) base, struct vdi_grpc_server_call, base);
+}
+
+static void call_set_arg(struct vdi_rpc_server_call *base, void *call_arg)
+{
+	struct vdi_grpc_server_call *call = call_of(base);
+
 	call->arg = call_arg;
 }
 
-void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
+static void call_receive(struct vdi_rpc_server_call *base)
 {
+	struct vdi_grpc_server_call *call = call_of(base);
+
 	vdi_lock_acquire(&call->lock);
 	if (!call->is_receiving && !call->wants_message && !call->is_closed) {
 		call->wants_message = true;
@@ -494,7 +504,7 @@ void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
 	vdi_lock_release(&call->lock);
 }
 
-static vd_status put_locked(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+static vd_status put_locked(struct vdi_grpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
 	struct vdi_grpc_outgoing *outgoing = vdi_alloc(sizeof *outgoing);
 
@@ -512,8 +522,9 @@ static vd_status put_locked(struct vdi_rpc_server_call *call, struct vd_bytes he
 	return VD_OK;
 }
 
-vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+static vd_status call_send(struct vdi_rpc_server_call *base, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
+	struct vdi_grpc_server_call *call = call_of(base);
 	size_t	  size = head.size + vdi_rpc_blob_size(blob);
 	vd_status status;
 
@@ -533,8 +544,9 @@ vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes 
 	return status;
 }
 
-vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+static vd_status call_answer(struct vdi_rpc_server_call *base, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
+	struct vdi_grpc_server_call *call = call_of(base);
 	vd_status status;
 
 	vdi_lock_acquire(&call->lock);
@@ -549,15 +561,17 @@ vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_byte
 	return status;
 }
 
-void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message)
+static void call_finish(struct vdi_rpc_server_call *base, int code, const char *message)
 {
+	struct vdi_grpc_server_call *call = call_of(base);
+
 	vdi_lock_acquire(&call->lock);
 	if (!call->is_closed)
 		finish_locked(call, code, message);
 	vdi_lock_release(&call->lock);
 }
 
-void vdi_grpc_server_call_shut_down(struct vdi_rpc_server_call *call)
+void vdi_grpc_server_call_shut_down(struct vdi_grpc_server_call *call)
 {
 	vdi_lock_acquire(&call->lock);
 	if (call->is_arrived && !call->is_closed && !call->is_finishing) {
@@ -567,8 +581,10 @@ void vdi_grpc_server_call_shut_down(struct vdi_rpc_server_call *call)
 	vdi_lock_release(&call->lock);
 }
 
-void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call)
+static void call_free(struct vdi_rpc_server_call *base)
 {
+	struct vdi_grpc_server_call *call = call_of(base);
+
 	vdi_lock_acquire(&call->lock);
 	VDI_CHECK(call->is_ended);
 	vdi_lock_release(&call->lock);
@@ -576,8 +592,9 @@ void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call)
 	vdi_grpc_server_call_destroy(call);
 }
 
-bool vdi_rpc_server_call_metadata(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value)
+static bool call_metadata(const struct vdi_rpc_server_call *base, const char *key, struct vd_bytes *ret_value)
 {
+	const struct vdi_grpc_server_call *call = call_of(base);
 	for (size_t i = 0; i < call->metadata.count; i++) {
 		const grpc_metadata *pair = &call->metadata.metadata[i];
 
@@ -612,9 +629,9 @@ static char *tidy_peer(const char *peer)
 	return text;
 }
 
-const char *vdi_rpc_server_call_peer(const struct vdi_rpc_server_call *lent)
+static const char *call_peer(const struct vdi_rpc_server_call *base)
 {
-	struct vdi_rpc_server_call *call = (struct vdi_rpc_server_call *) lent; /* what is asked for is kept */
+	struct vdi_grpc_server_call *call = call_of(base); /* what is asked for is kept */
 	const char		   *peer;
 
 	vdi_lock_acquire(&call->lock);
@@ -648,9 +665,9 @@ static char *find_common_name(grpc_call *core)
 	return name;
 }
 
-const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *lent)
+static const char *call_common_name(const struct vdi_rpc_server_call *base)
 {
-	struct vdi_rpc_server_call *call = (struct vdi_rpc_server_call *) lent;
+	struct vdi_grpc_server_call *call = call_of(base);
 	const char		   *name;
 
 	vdi_lock_acquire(&call->lock);
@@ -660,3 +677,15 @@ const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *le
 	vdi_lock_release(&call->lock);
 	return name ? name : "";
 }
+
+const struct vdi_rpc_server_call_ops vdi_grpc_server_call_ops = {
+	.set_arg = call_set_arg,
+	.peer = call_peer,
+	.metadata = call_metadata,
+	.common_name = call_common_name,
+	.receive = call_receive,
+	.send = call_send,
+	.answer = call_answer,
+	.finish = call_finish,
+	.free = call_free,
+};

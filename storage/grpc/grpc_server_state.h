@@ -18,15 +18,15 @@
 
 /* A queue and who is bound to it. */
 struct vdi_grpc_lane {
-	struct vdi_rpc_server *server;
+	struct vdi_grpc_server *server;
 	struct vdi_grpc_queue *queue;
 	size_t		       calls; /* under the server's lock: offered or running, of stream methods */
 
 	struct vdi_lock lock; /* inside the lock of a call */
 
 	/* Under lock: calls for which another thread has something to start, in order. */
-	struct vdi_rpc_server_call  *kicked;
-	struct vdi_rpc_server_call **kicked_last;
+	struct vdi_grpc_server_call  *kicked;
+	struct vdi_grpc_server_call **kicked_last;
 };
 
 /* A message on its way out. */
@@ -37,8 +37,9 @@ struct vdi_grpc_outgoing {
 	char			  head[32];
 };
 
-struct vdi_rpc_server_call {
-	struct vdi_rpc_server *server;
+struct vdi_grpc_server_call {
+	struct vdi_rpc_server_call base;
+	struct vdi_grpc_server *server;
 	struct vdi_grpc_lane  *lane; /* where its events come out */
 	struct vdi_grpc_lane  *accept_lane;
 	size_t		       method_index; /* into the server's stream methods; SIZE_MAX: any other */
@@ -85,11 +86,11 @@ struct vdi_rpc_server_call {
 	char			 *common_name;
 
 	/* Under the lane's lock. */
-	struct vdi_rpc_server_call *kicked_next;
+	struct vdi_grpc_server_call *kicked_next;
 
 	/* Under the server's lock. */
-	struct vdi_rpc_server_call *next;
-	struct vdi_rpc_server_call *previous;
+	struct vdi_grpc_server_call *next;
+	struct vdi_grpc_server_call *previous;
 
 	/* Lent to core. */
 	struct vdi_grpc_tag arrive_tag;
@@ -105,7 +106,9 @@ struct vdi_rpc_server_call {
 #define VDI_GRPC_STREAMS_PER_UNARY_LANE 256
 #define VDI_GRPC_LANES_MAX 512
 
-struct vdi_rpc_server {
+struct vdi_grpc_server {
+	struct vdi_rpc_server base;
+
 	/* Fixed at creation. */
 	const struct vd_env			   *env;
 	struct vdi_grpc_user			    user;
@@ -132,7 +135,7 @@ struct vdi_rpc_server {
 	unsigned		    lane_count;
 	unsigned		    lanes_running;
 	size_t			    offers;	 /* places that core has */
-	struct vdi_rpc_server_call *calls;	 /* arrived and not freed */
+	struct vdi_grpc_server_call *calls;	 /* arrived and not freed */
 	bool			    is_draining;
 	bool			    is_drained;	 /* core says that no call is left */
 	bool			    is_closing;
@@ -151,27 +154,28 @@ struct vdi_rpc_server {
 /* ---- grpc_accept.c ---- */
 
 /* Offers core places for calls: once, before anything arrives. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_grpc_accept_start(struct vdi_rpc_server *server);
+VDI_MUST_USE vd_status vdi_grpc_accept_start(struct vdi_grpc_server *server);
 /* Offers a call that is over as a place again. */
-void vdi_grpc_accept_again(struct vdi_rpc_server_call *call);
+void vdi_grpc_accept_again(struct vdi_grpc_server_call *call);
 
 /* ---- grpc_server_call.c ---- */
 
+extern const struct vdi_rpc_server_call_ops vdi_grpc_server_call_ops;
 /* A place; VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_grpc_server_call_new(struct vdi_rpc_server *server, struct vdi_rpc_server_call **ret_call);
-void		       vdi_grpc_server_call_destroy(struct vdi_rpc_server_call *call);
+VDI_MUST_USE vd_status vdi_grpc_server_call_new(struct vdi_grpc_server *server, struct vdi_grpc_server_call **ret_call);
+void		       vdi_grpc_server_call_destroy(struct vdi_grpc_server_call *call);
 /* On the lane that it arrived on: tells the service on its own lane; or, refused, ends it with call->code. */
-void vdi_grpc_server_call_arrive(struct vdi_rpc_server_call *call);
+void vdi_grpc_server_call_arrive(struct vdi_grpc_server_call *call);
 /* On the lane's thread: starts what other threads have asked for. */
 void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane);
 /* Ends it as the closing of the server does: what is queued is dropped. Under the server's lock. */
-void vdi_grpc_server_call_shut_down(struct vdi_rpc_server_call *call);
+void vdi_grpc_server_call_shut_down(struct vdi_grpc_server_call *call);
 
 /* ---- grpc_server.c ---- */
 
 /* The lane for the next stream; makes a new one when all are full. Counts the call there. */
-struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_rpc_server *server);
+struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server);
 /* After anything that closing may wait for. Under the server's lock. */
-void vdi_grpc_server_wake_locked(struct vdi_rpc_server *server);
+void vdi_grpc_server_wake_locked(struct vdi_grpc_server *server);
 
 #endif

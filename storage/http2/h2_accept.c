@@ -120,7 +120,7 @@ static vd_status listen_on_path(const char *name, struct vdi_h2_listener *listen
 	return listener->path && listener->address ? VD_OK : VD_NOMEM;
 }
 
-vd_status vdi_h2_accept_listen(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+vd_status vdi_h2_accept_listen(struct vdi_h2_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
 {
 	if (options->listen_count == 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "no address to listen on");
@@ -143,7 +143,7 @@ vd_status vdi_h2_accept_listen(struct vdi_rpc_server *server, const struct vdi_r
 
 /* ---- What arrives ---- */
 
-static struct vdi_h2_server_loop *least_busy(struct vdi_rpc_server *server)
+static struct vdi_h2_server_loop *least_busy(struct vdi_h2_server *server)
 {
 	struct vdi_h2_server_loop *best = &server->loops[0];
 
@@ -153,7 +153,7 @@ static struct vdi_h2_server_loop *least_busy(struct vdi_rpc_server *server)
 	return best;
 }
 
-static void hand_out(struct vdi_rpc_server *server, const struct vdi_h2_arrival *arrived)
+static void hand_out(struct vdi_h2_server *server, const struct vdi_h2_arrival *arrived)
 {
 	struct vdi_h2_server_loop *loop = least_busy(server);
 	struct vdi_h2_arrival	  *arrival;
@@ -177,7 +177,7 @@ static void hand_out(struct vdi_rpc_server *server, const struct vdi_h2_arrival 
 	vdi_lock_release(&loop->lock);
 }
 
-static void pause_accepting(struct vdi_rpc_server *server)
+static void pause_accepting(struct vdi_h2_server *server)
 {
 	for (size_t i = 0; i < server->listener_count; i++)
 		(void) event_del(&server->listeners[i].event);
@@ -186,7 +186,7 @@ static void pause_accepting(struct vdi_rpc_server *server)
 
 static void go_on_accepting(struct vdi_h2_timer *timer)
 {
-	struct vdi_rpc_server *server = VDI_CONTAINER_OF(timer, struct vdi_rpc_server, accept_pause);
+	struct vdi_h2_server *server = VDI_CONTAINER_OF(timer, struct vdi_h2_server, accept_pause);
 
 	for (size_t i = 0; i < server->listener_count; i++)
 		if (server->listeners[i].has_event && event_add(&server->listeners[i].event, NULL) != 0)
@@ -218,7 +218,7 @@ static void on_arrival(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Life ---- */
 
-vd_status vdi_h2_accept_start(struct vdi_rpc_server *server)
+vd_status vdi_h2_accept_start(struct vdi_h2_server *server)
 {
 	server->accept_pause.fire = go_on_accepting;
 	for (size_t i = 0; i < server->listener_count; i++) {
@@ -232,7 +232,7 @@ vd_status vdi_h2_accept_start(struct vdi_rpc_server *server)
 	return VD_OK;
 }
 
-void vdi_h2_accept_stop(struct vdi_rpc_server *server)
+void vdi_h2_accept_stop(struct vdi_h2_server *server)
 {
 	if (server->loops && server->loops[0].hub && server->accept_pause.fire)
 		vdi_h2_timer_set(server->loops[0].hub, &server->accept_pause, VD_NEVER);
@@ -251,7 +251,7 @@ void vdi_h2_accept_stop(struct vdi_rpc_server *server)
 	}
 }
 
-void vdi_h2_accept_fini(struct vdi_rpc_server *server)
+void vdi_h2_accept_fini(struct vdi_h2_server *server)
 {
 	for (size_t i = 0; i < server->listener_count; i++) {
 		vdi_free(server->listeners[i].address);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "h2_client_state.h"
+#include "h2_transport.h"
 #include "rpc_endpoint.h"
 
 static struct vdi_h2_client *client_of(struct vdi_rpc_client *client)
@@ -304,7 +305,7 @@ static vd_status set_up(struct vdi_h2_client *client, const struct vdi_rpc_clien
 	return vd_actor_new(client->env, &actor_options, &client->actor);
 }
 
-vd_status vdi_rpc_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client, struct vd_error *reterr)
+vd_status vdi_h2_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client, struct vd_error *reterr)
 {
 	static const struct vdi_rpc_client_ops ops = {
 		.call = vdi_h2_call,

@@ -13,6 +13,7 @@
 
 #include "env.h"
 #include "h2_server_state.h"
+#include "h2_transport.h"
 #include "thread.h"
 
 #define LOOPS_MAX	   16
@@ -24,14 +25,14 @@
 
 /* ---- The end ---- */
 
-static void wake_loops_locked(struct vdi_rpc_server *server)
+static void wake_loops_locked(struct vdi_h2_server *server)
 {
 	vdi_lock_assert_held(&server->lock);
 	for (unsigned i = 0; i < server->loop_count; i++)
 		vdi_h2_hub_wake(server->loops[i].hub);
 }
 
-void vdi_h2_server_drop_call(struct vdi_rpc_server *server)
+void vdi_h2_server_drop_call(struct vdi_h2_server *server)
 {
 	if (atomic_fetch_sub_explicit(&server->calls, 1, memory_order_acq_rel) != 1)
 		return;
@@ -42,7 +43,7 @@ void vdi_h2_server_drop_call(struct vdi_rpc_server *server)
 }
 
 /* Copes with a server that is half built. */
-static void free_server(struct vdi_rpc_server *server)
+static void free_server(struct vdi_h2_server *server)
 {
 	vdi_h2_accept_stop(server);
 	for (unsigned i = 0; i < server->loop_count; i++) {
@@ -66,7 +67,7 @@ static void free_server(struct vdi_rpc_server *server)
 static void run_loop_ended(void *arg)
 {
 	struct vdi_h2_server_loop *loop = arg;
-	struct vdi_rpc_server	  *server = loop->server;
+	struct vdi_h2_server	  *server = loop->server;
 	void (*done)(void *arg);
 	void *done_arg;
 	bool  is_last;
@@ -98,7 +99,7 @@ static void for_each_connection(struct vdi_h2_server_loop *loop, void (*action)(
 /* One step of ending, of this loop's part. */
 static void end_step(struct vdi_h2_server_loop *loop)
 {
-	struct vdi_rpc_server *server = loop->server;
+	struct vdi_h2_server *server = loop->server;
 	bool		       is_closing;
 	bool		       is_over;
 
@@ -141,8 +142,8 @@ static void open_arrivals(struct vdi_h2_server_loop *loop, struct vdi_h2_arrival
 static void run_turn(void *arg)
 {
 	struct vdi_h2_server_loop  *loop = arg;
-	struct vdi_rpc_server_call *call;
-	struct vdi_rpc_server_call *next;
+	struct vdi_h2_server_call *call;
+	struct vdi_h2_server_call *next;
 	struct vdi_h2_arrival	   *arrivals;
 	struct vdi_h2_http	   *answered;
 
@@ -177,17 +178,26 @@ static void run_loop(void *arg)
 
 /* ---- For the owner ---- */
 
-void vdi_rpc_server_drain(struct vdi_rpc_server *server)
+static struct vdi_h2_server *server_of(const struct vdi_rpc_server *base)
 {
+	return VDI_CONTAINER_OF((struct vdi_rpc_server *) base, struct vdi_h2_server, base);
+}
+
+static void server_drain(struct vdi_rpc_server *base)
+{
+	struct vdi_h2_server *server = server_of(base);
+
 	vdi_lock_acquire(&server->lock);
 	if (!atomic_exchange_explicit(&server->is_draining, true, memory_order_acq_rel))
 		wake_loops_locked(server);
 	vdi_lock_release(&server->lock);
 }
 
-void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg)
+static void server_close(struct vdi_rpc_server *base, void (*done)(void *arg), void *arg)
 {
-	vdi_rpc_server_drain(server);
+	struct vdi_h2_server *server = server_of(base);
+
+	server_drain(base);
 	vdi_lock_acquire(&server->lock);
 	VDI_CHECK(!server->is_closing);
 	server->is_closing = true;
@@ -197,8 +207,10 @@ void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg)
 	vdi_lock_release(&server->lock);
 }
 
-const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index)
+static const char *server_address(const struct vdi_rpc_server *base, size_t index)
 {
+	const struct vdi_h2_server *server = server_of(base);
+
 	return index < server->listener_count ? server->listeners[index].address : NULL;
 }
 
@@ -211,7 +223,7 @@ static unsigned choose_loops(unsigned threads)
 	return VDI_MIN(VDI_MAX(threads, 1), LOOPS_MAX);
 }
 
-static vd_status make_loops(struct vdi_rpc_server *server, unsigned count)
+static vd_status make_loops(struct vdi_h2_server *server, unsigned count)
 {
 	server->loops = vdi_calloc(count, sizeof server->loops[0]);
 	if (server->loops == NULL)
@@ -231,7 +243,7 @@ static vd_status make_loops(struct vdi_rpc_server *server, unsigned count)
 }
 
 /* A thread that was never woken ends when it is closed. */
-static vd_status make_threads(struct vdi_rpc_server *server)
+static vd_status make_threads(struct vdi_h2_server *server)
 {
 	vd_status status = VD_OK;
 
@@ -245,7 +257,7 @@ static vd_status make_threads(struct vdi_rpc_server *server)
 	return status;
 }
 
-static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+static vd_status set_up(struct vdi_h2_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
 {
 	VDI_TRY(vdi_h2_unsent_init(server));
 	if (options->tls)
@@ -256,13 +268,15 @@ static vd_status set_up(struct vdi_rpc_server *server, const struct vdi_rpc_serv
 	return make_threads(server);
 }
 
-vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server, struct vd_error *reterr)
+vd_status vdi_h2_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server, struct vd_error *reterr)
 {
-	struct vdi_rpc_server *server = VDI_NEW(struct vdi_rpc_server);
+	static const struct vdi_rpc_server_ops ops = { .address = server_address, .drain = server_drain, .close = server_close };
+	struct vdi_h2_server *server = VDI_NEW(struct vdi_h2_server);
 	vd_status	       status;
 
 	if (server == NULL)
 		return VD_NOMEM;
+	server->base.ops = &ops;
 	server->env = env;
 	server->handlers = options->handlers;
 	server->arg = options->arg;
@@ -287,7 +301,7 @@ vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_serv
 	}
 	atomic_store(&server->calls, server->loop_count);
 	server->loops_running = server->loop_count;
-	*ret_server = server; /* calls may arrive from now on */
+	*ret_server = &server->base; /* calls may arrive from now on */
 	for (unsigned i = 0; i < server->loop_count; i++)
 		vd_actor_wake(server->loops[i].thread);
 	return VD_OK;

@@ -23,13 +23,14 @@ static void fire_deadline(struct vdi_h2_timer *timer);
 
 /* ---- Memory ---- */
 
-struct vdi_rpc_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection, int32_t stream_id)
+struct vdi_h2_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection, int32_t stream_id)
 {
-	struct vdi_rpc_server_call *call = VDI_NEW(struct vdi_rpc_server_call);
-	struct vdi_rpc_server	   *server = connection->loop->server;
+	struct vdi_h2_server_call *call = VDI_NEW(struct vdi_h2_server_call);
+	struct vdi_h2_server	   *server = connection->loop->server;
 
 	if (call == NULL)
 		return NULL;
+	call->base.ops = &vdi_h2_server_call_ops;
 	call->server = server;
 	call->loop = connection->loop;
 	call->connection = connection;
@@ -56,7 +57,7 @@ struct vdi_rpc_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connecti
 	return call;
 }
 
-static void drop_queue_locked(struct vdi_rpc_server_call *call)
+static void drop_queue_locked(struct vdi_h2_server_call *call)
 {
 	while (call->queue) {
 		struct vdi_h2_outgoing *outgoing = call->queue;
@@ -69,9 +70,9 @@ static void drop_queue_locked(struct vdi_rpc_server_call *call)
 }
 
 /* Without any pin left. */
-static void destroy(struct vdi_rpc_server_call *call)
+static void destroy(struct vdi_h2_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_h2_server *server = call->server;
 	bool		       is_told = call->is_told;
 
 	if (call->text != call->room)
@@ -85,7 +86,7 @@ static void destroy(struct vdi_rpc_server_call *call)
 }
 
 /* Releases the lock. */
-static void unpin_locked(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_unpin_locked(struct vdi_h2_server_call *call)
 {
 	bool is_last = --call->pins == 0;
 
@@ -95,9 +96,9 @@ static void unpin_locked(struct vdi_rpc_server_call *call)
 }
 
 /* What its unread bytes cost now. False: more than the server may hold. */
-static bool charge(struct vdi_rpc_server_call *call)
+static bool charge(struct vdi_h2_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_h2_server *server = call->server;
 	size_t		       cost = sizeof *call + STREAM_SIZE + call->text_capacity + call->inbox.kept.capacity + (call->inbox.bytes ? call->inbox.size : 0);
 	size_t		       before;
 
@@ -134,7 +135,7 @@ struct trailers {
 };
 
 /* nghttp2 copies what it is given, but constants. */
-static void make_trailers(const struct vdi_rpc_server_call *call, struct trailers *trailers)
+static void make_trailers(const struct vdi_h2_server_call *call, struct trailers *trailers)
 {
 	trailers->pairs[0] = trailer_ok;
 	trailers->count = 1;
@@ -154,13 +155,13 @@ static void make_trailers(const struct vdi_rpc_server_call *call, struct trailer
 	}
 }
 
-static nghttp2_session *session_of(const struct vdi_rpc_server_call *call)
+static nghttp2_session *session_of(const struct vdi_h2_server_call *call)
 {
 	return vdi_h2_connection_session(call->connection->connection);
 }
 
 /* What nghttp2 cannot do for lack of memory ends the stream; if not even that can be said, the connection. */
-static void reset(struct vdi_rpc_server_call *call, uint32_t error_code)
+static void reset(struct vdi_h2_server_call *call, uint32_t error_code)
 {
 	if (nghttp2_submit_rst_stream(session_of(call), NGHTTP2_FLAG_NONE, call->stream_id, error_code) != 0)
 		vdi_h2_connection_abort(call->connection->connection, "out of memory");
@@ -168,14 +169,14 @@ static void reset(struct vdi_rpc_server_call *call, uint32_t error_code)
 
 static int end_outbox(struct vdi_h2_outbox *outbox)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_rpc_server_call, outbox);
+	struct vdi_h2_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_h2_server_call, outbox);
 	struct trailers		    trailers;
 
 	make_trailers(call, &trailers);
 	return nghttp2_submit_trailer(session_of(call), call->stream_id, trailers.pairs, trailers.count);
 }
 
-static void submit_headers(struct vdi_rpc_server_call *call)
+static void submit_headers(struct vdi_h2_server_call *call)
 {
 	nghttp2_data_provider provider = vdi_h2_outbox_provider(&call->outbox);
 	nghttp2_nv	      pairs[4] = { header_status, header_type };
@@ -209,7 +210,7 @@ static bool is_among(const char *method, const char *const *methods, size_t coun
 	return false;
 }
 
-static void fill_outbox_locked(struct vdi_rpc_server_call *call)
+static void fill_outbox_locked(struct vdi_h2_server_call *call)
 {
 	while (call->queue) {
 		struct vdi_h2_outgoing *outgoing = call->queue;
@@ -224,7 +225,7 @@ static void fill_outbox_locked(struct vdi_rpc_server_call *call)
 }
 
 /* The outbox has more, or will have no more. */
-static void pump(struct vdi_rpc_server_call *call)
+static void pump(struct vdi_h2_server_call *call)
 {
 	if (!call->has_headers) {
 		if (call->outbox.first || call->outbox.is_ending)
@@ -237,7 +238,7 @@ static void pump(struct vdi_rpc_server_call *call)
 /* ---- From any thread ---- */
 
 /* There is something for the loop. The wake is under the lock, so that the call, and with it the loop, is still there. */
-static void kick_locked(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_kick_locked(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server_loop *loop = call->loop;
 	bool			   was_empty;
@@ -256,7 +257,7 @@ static void kick_locked(struct vdi_rpc_server_call *call)
 		vdi_h2_hub_wake(loop->hub);
 }
 
-static bool is_writable_locked(const struct vdi_rpc_server_call *call)
+static bool is_writable_locked(const struct vdi_h2_server_call *call)
 {
 	return call->wants_writable && !call->is_closed && !call->is_finishing && call->queued_bytes + call->outbox_bytes <= call->server->send_bytes_max / 2;
 }
@@ -264,18 +265,18 @@ static bool is_writable_locked(const struct vdi_rpc_server_call *call)
 /* Inside nghttp2: the service is told at the end of the turn. */
 static void note_sent(struct vdi_h2_outbox *outbox, size_t size)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_rpc_server_call, outbox);
+	struct vdi_h2_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_h2_server_call, outbox);
 
 	vdi_lock_acquire(&call->lock);
 	VDI_CHECK(call->outbox_bytes >= size);
 	call->outbox_bytes -= size;
 	call->sent += size;
 	if (is_writable_locked(call))
-		kick_locked(call);
+		vdi_h2_server_call_kick_locked(call);
 	vdi_lock_release(&call->lock);
 }
 
-static void set_status_locked(struct vdi_rpc_server_call *call, int code, const char *message)
+static void set_status_locked(struct vdi_h2_server_call *call, int code, const char *message)
 {
 	call->is_finishing = true;
 	call->code = code;
@@ -283,17 +284,17 @@ static void set_status_locked(struct vdi_rpc_server_call *call, int code, const 
 		call->message = vdi_strndup(message, VDI_MIN(strlen(message), VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
 }
 
-static void finish_locked(struct vdi_rpc_server_call *call, int code, const char *message)
+void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code, const char *message)
 {
 	if (call->is_finishing)
 		return;
 	set_status_locked(call, code, message);
-	kick_locked(call);
+	vdi_h2_server_call_kick_locked(call);
 }
 
 /* ---- Receiving, on the loop's thread ---- */
 
-static void tell_message(struct vdi_rpc_server_call *call, struct vdi_rpc_message *message)
+static void tell_message(struct vdi_h2_server_call *call, struct vdi_rpc_message *message)
 {
 	bool is_told;
 
@@ -302,22 +303,22 @@ static void tell_message(struct vdi_rpc_server_call *call, struct vdi_rpc_messag
 	vdi_lock_release(&call->lock);
 	atomic_store_explicit(&call->wants_message, false, memory_order_release);
 	if (is_told)
-		call->server->handlers->message(call->arg, call, message);
+		call->server->handlers->message(call->arg, &call->base, message);
 	else
 		vdi_rpc_message_release(message);
 }
 
 /* Ends it from our side: nothing more is read. */
-static void fail(struct vdi_rpc_server_call *call, int code, const char *message)
+static void fail(struct vdi_h2_server_call *call, int code, const char *message)
 {
 	vdi_h2_inbox_fini(&call->inbox);
 	vdi_h2_inbox_init(&call->inbox, 0);
 	vdi_lock_acquire(&call->lock);
-	finish_locked(call, code, message);
+	vdi_h2_server_call_finish_locked(call, code, message);
 	vdi_lock_release(&call->lock);
 }
 
-static void fail_inbox(struct vdi_rpc_server_call *call, vd_status status)
+static void fail_inbox(struct vdi_h2_server_call *call, vd_status status)
 {
 	char text[96];
 
@@ -330,7 +331,7 @@ static void fail_inbox(struct vdi_rpc_server_call *call, vd_status status)
 		fail(call, VDI_RPC_INTERNAL, "grpc: compressed flag set with identity or empty encoding");
 }
 
-static bool reads_on(struct vdi_rpc_server_call *call)
+static bool reads_on(struct vdi_h2_server_call *call)
 {
 	bool reads;
 
@@ -342,12 +343,12 @@ static bool reads_on(struct vdi_rpc_server_call *call)
 	return reads;
 }
 
-static bool wants(const struct vdi_rpc_server_call *call)
+static bool wants(const struct vdi_h2_server_call *call)
 {
 	return atomic_load_explicit(&call->wants_message, memory_order_acquire);
 }
 
-static void settle(struct vdi_rpc_server_call *call)
+static void settle(struct vdi_h2_server_call *call)
 {
 	size_t size = vdi_h2_inbox_settle(&call->inbox);
 
@@ -355,7 +356,7 @@ static void settle(struct vdi_rpc_server_call *call)
 		vdi_h2_connection_abort(call->connection->connection, "out of memory");
 }
 
-static void tell_half_close(struct vdi_rpc_server_call *call)
+static void tell_half_close(struct vdi_h2_server_call *call)
 {
 	struct vdi_rpc_message none = { 0 };
 
@@ -368,7 +369,7 @@ static void tell_half_close(struct vdi_rpc_server_call *call)
 }
 
 /* Out of what was kept, as long as the service wants more. */
-static void deliver_kept(struct vdi_rpc_server_call *call)
+static void deliver_kept(struct vdi_h2_server_call *call)
 {
 	struct vdi_rpc_message message;
 	vd_status	       status = VD_OK;
@@ -390,7 +391,7 @@ static void deliver_kept(struct vdi_rpc_server_call *call)
 	(void) charge(call);
 }
 
-void vdi_h2_server_call_data(struct vdi_rpc_server_call *call, struct vd_bytes bytes)
+void vdi_h2_server_call_data(struct vdi_h2_server_call *call, struct vd_bytes bytes)
 {
 	struct vdi_rpc_message message;
 	vd_status	       status = VD_OK;
@@ -424,7 +425,7 @@ void vdi_h2_server_call_data(struct vdi_rpc_server_call *call, struct vd_bytes b
 		deliver_kept(call);
 }
 
-void vdi_h2_server_call_half_closed(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_half_closed(struct vdi_h2_server_call *call)
 {
 	call->is_half_closed = true;
 	if (wants(call) && reads_on(call))
@@ -433,7 +434,7 @@ void vdi_h2_server_call_half_closed(struct vdi_rpc_server_call *call)
 
 /* ---- Headers ---- */
 
-static bool append_text(struct vdi_rpc_server_call *call, const void *bytes, size_t size)
+static bool append_text(struct vdi_h2_server_call *call, const void *bytes, size_t size)
 {
 	if (size > call->text_capacity - call->text_size) {
 		size_t capacity = VDI_MAX(call->text_capacity * 2, call->text_size + size);
@@ -453,14 +454,14 @@ static bool append_text(struct vdi_rpc_server_call *call, const void *bytes, siz
 	return true;
 }
 
-static bool add_metadata(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
+static bool add_metadata(struct vdi_h2_server_call *call, struct vd_bytes name, struct vd_bytes value)
 {
 	uint32_t size = (uint32_t) value.size;
 
 	return append_text(call, name.data, name.size) && append_text(call, "", 1) && append_text(call, &size, sizeof size) && append_text(call, value.data, value.size);
 }
 
-static void refuse(struct vdi_rpc_server_call *call, unsigned http_status, int code, const char *message)
+static void refuse(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *message)
 {
 	if (call->is_refused)
 		return;
@@ -486,7 +487,7 @@ static bool is_named(struct vd_bytes name, const char *text)
 }
 
 /* As grpc-go words what it refuses. */
-static void refuse_with(struct vdi_rpc_server_call *call, unsigned http_status, int code, const char *before, struct vd_bytes value, const char *after)
+static void refuse_with(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *before, struct vd_bytes value, const char *after)
 {
 	char text[256];
 
@@ -494,7 +495,7 @@ static void refuse_with(struct vdi_rpc_server_call *call, unsigned http_status, 
 	refuse(call, http_status, code, text);
 }
 
-static bool take_header(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
+static bool take_header(struct vdi_h2_server_call *call, struct vd_bytes name, struct vd_bytes value)
 {
 	if (is_named(name, ":path")) {
 		call->method_at = call->text_size;
@@ -531,7 +532,7 @@ static bool take_header(struct vdi_rpc_server_call *call, struct vd_bytes name, 
 	return add_metadata(call, name, value);
 }
 
-bool vdi_h2_server_call_header(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value)
+bool vdi_h2_server_call_header(struct vdi_h2_server_call *call, struct vd_bytes name, struct vd_bytes value)
 {
 	return (call->is_refused && !call->may_be_http) || take_header(call, name, value);
 }
@@ -539,13 +540,13 @@ bool vdi_h2_server_call_header(struct vdi_rpc_server_call *call, struct vd_bytes
 /* ---- Plain HTTP ---- */
 
 /* Over TLS etcd's port answers whatever is no call as it answers HTTP/1.x; without TLS HTTP/2 is for calls only. */
-static bool is_plain_http(const struct vdi_rpc_server_call *call)
+static bool is_plain_http(const struct vdi_h2_server_call *call)
 {
 	return call->may_be_http && !call->is_grpc && call->has_method && !call->loop->is_told;
 }
 
 /* Nothing is read of it, and of the service's handlers none but http hears of it. */
-static void begin_http(struct vdi_rpc_server_call *call)
+static void begin_http(struct vdi_h2_server_call *call)
 {
 	const char *text = call->text + call->method_at;
 	const char *mark = strchr(text, '?');
@@ -559,9 +560,9 @@ static void begin_http(struct vdi_rpc_server_call *call)
 	reset(call, NGHTTP2_INTERNAL_ERROR);
 }
 
-void vdi_h2_server_call_answer(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http)
+void vdi_h2_server_call_answer(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_h2_server *server = call->server;
 	size_t		       cost = http->body.size;
 
 	if (call->connection) {
@@ -575,18 +576,18 @@ void vdi_h2_server_call_answer(struct vdi_rpc_server_call *call, const struct vd
 		vdi_h2_connection_touch(call->connection->connection);
 	}
 	vdi_lock_acquire(&call->lock);
-	unpin_locked(call);
+	vdi_h2_server_call_unpin_locked(call);
 }
 
 /* ---- Life ---- */
 
-static void end_refused(struct vdi_rpc_server_call *call)
+static void end_refused(struct vdi_h2_server_call *call)
 {
 	call->outbox.is_ending = true;
 	submit_headers(call);
 }
 
-static void check_begin(struct vdi_rpc_server_call *call)
+static void check_begin(struct vdi_h2_server_call *call)
 {
 	if (call->is_refused)
 		return;
@@ -600,9 +601,9 @@ static void check_begin(struct vdi_rpc_server_call *call)
 		refuse(call, 0, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-void vdi_h2_server_call_begin(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_begin(struct vdi_h2_server_call *call)
 {
-	struct vdi_rpc_server *server = call->server;
+	struct vdi_h2_server *server = call->server;
 
 	if (is_plain_http(call)) {
 		begin_http(call);
@@ -621,17 +622,17 @@ void vdi_h2_server_call_begin(struct vdi_rpc_server_call *call)
 		vdi_h2_timer_set(call->loop->hub, &call->deadline, vd_mono_add(vd_env_now(server->env), call->timeout));
 	if (is_among(call->method, server->stream_methods, server->stream_method_count))
 		submit_headers(call); /* clients wait for these before they say anything */
-	server->handlers->accepted(server->arg, call, call->method);
+	server->handlers->accepted(server->arg, &call->base, call->method);
 }
 
-void vdi_h2_server_call_left(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_left(struct vdi_h2_server_call *call)
 {
 	call->has_status_left = true;
 	if (!call->is_half_closed)
 		reset(call, NGHTTP2_NO_ERROR);
 }
 
-void vdi_h2_server_call_stream_closed(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_stream_closed(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server_connection *connection = call->connection;
 	bool				 is_cancelled = !call->has_status_left || call->is_expired;
@@ -653,20 +654,20 @@ void vdi_h2_server_call_stream_closed(struct vdi_rpc_server_call *call)
 	drop_queue_locked(call);
 	vdi_lock_release(&call->lock);
 	if (call->is_told)
-		call->server->handlers->ended(call->arg, call, is_cancelled);
+		call->server->handlers->ended(call->arg, &call->base, is_cancelled);
 	vdi_lock_acquire(&call->lock);
-	unpin_locked(call);
+	vdi_h2_server_call_unpin_locked(call);
 	vdi_h2_server_connection_rest(connection);
 }
 
-void vdi_h2_server_call_run(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_run(struct vdi_h2_server_call *call)
 {
 	bool is_writable;
 
 	vdi_lock_acquire(&call->lock);
 	call->is_kicked = false;
 	if (call->connection == NULL) {
-		unpin_locked(call);
+		vdi_h2_server_call_unpin_locked(call);
 		return;
 	}
 	fill_outbox_locked(call);
@@ -678,15 +679,15 @@ void vdi_h2_server_call_run(struct vdi_rpc_server_call *call)
 	if (!call->is_cut)
 		pump(call);
 	if (is_writable)
-		call->server->handlers->writable(call->arg, call);
+		call->server->handlers->writable(call->arg, &call->base);
 	if (wants(call) && reads_on(call))
 		deliver_kept(call);
 	vdi_lock_acquire(&call->lock);
-	unpin_locked(call);
+	vdi_h2_server_call_unpin_locked(call);
 }
 
 /* Ends it from our side, without what has not begun to leave. False: it has a status already. */
-static bool cut_short(struct vdi_rpc_server_call *call, int code, const char *message)
+static bool cut_short(struct vdi_h2_server_call *call, int code, const char *message)
 {
 	bool was_finishing;
 
@@ -708,7 +709,7 @@ static bool cut_short(struct vdi_rpc_server_call *call, int code, const char *me
 
 static void fire_deadline(struct vdi_h2_timer *timer)
 {
-	struct vdi_rpc_server_call *call = VDI_CONTAINER_OF(timer, struct vdi_rpc_server_call, deadline);
+	struct vdi_h2_server_call *call = VDI_CONTAINER_OF(timer, struct vdi_h2_server_call, deadline);
 	bool			    is_stuck = call->outbox.first_used > 0;
 
 	call->is_expired = true;
@@ -724,7 +725,7 @@ static void fire_deadline(struct vdi_h2_timer *timer)
 /* Bytes of a client that gets on, however slowly, between looks in a row. */
 #define GETS_ON ((uint64_t) 64 << 10)
 
-bool vdi_h2_server_call_look(struct vdi_rpc_server_call *call, bool has_room)
+bool vdi_h2_server_call_look(struct vdi_h2_server_call *call, bool has_room)
 {
 	bool is_waiting;
 
@@ -732,7 +733,7 @@ bool vdi_h2_server_call_look(struct vdi_rpc_server_call *call, bool has_room)
 	call->waiting_then = call->queued_bytes + call->outbox_bytes;
 	is_waiting = is_writable_locked(call);
 	if (is_waiting && has_room)
-		kick_locked(call);
+		vdi_h2_server_call_kick_locked(call);
 	vdi_lock_release(&call->lock);
 	if (call->waiting_then == 0 || call->sent - call->sent_then >= GETS_ON) {
 		call->sent_then = call->sent;
@@ -742,7 +743,7 @@ bool vdi_h2_server_call_look(struct vdi_rpc_server_call *call, bool has_room)
 	return is_waiting;
 }
 
-void vdi_h2_server_call_cut(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_cut(struct vdi_h2_server_call *call)
 {
 	call->is_cut = true;
 	call->waiting_then = 0;
@@ -757,140 +758,8 @@ void vdi_h2_server_call_cut(struct vdi_rpc_server_call *call)
 	vdi_h2_connection_touch(call->connection->connection);
 }
 
-void vdi_h2_server_call_shut_down(struct vdi_rpc_server_call *call)
+void vdi_h2_server_call_shut_down(struct vdi_h2_server_call *call)
 {
 	if (call->is_told)
 		(void) cut_short(call, VDI_RPC_UNAVAILABLE, "the server is closing");
-}
-
-/* ---- For the service ---- */
-
-void vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg)
-{
-	call->arg = call_arg;
-}
-
-void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
-{
-	if (atomic_exchange_explicit(&call->wants_message, true, memory_order_acq_rel))
-		return;
-	if (vdi_loop_is_current(vdi_h2_hub_loop(call->loop->hub)) && (call->is_delivering || !(call->is_half_closed || vdi_h2_inbox_has_kept(&call->inbox))))
-		return; /* whoever calls us, or what comes next, finds it */
-	vdi_lock_acquire(&call->lock);
-	if (!call->is_closed)
-		kick_locked(call);
-	vdi_lock_release(&call->lock);
-}
-
-/* VD_FULL: there is no room for it among all. */
-static vd_status put_locked(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob,
-			    bool (*take)(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing))
-{
-	struct vdi_h2_outgoing *outgoing;
-
-	VDI_TRY(vdi_h2_outgoing_new(head, blob, &outgoing));
-	if (!take(call->server, outgoing)) {
-		(void) vdi_h2_outgoing_free(outgoing);
-		return VD_FULL;
-	}
-	*call->queue_last = outgoing;
-	call->queue_last = &outgoing->next;
-	call->queued_bytes += head.size + vdi_rpc_blob_size(blob);
-	return VD_OK;
-}
-
-vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
-{
-	size_t	  size = head.size + vdi_rpc_blob_size(blob);
-	size_t	  waiting;
-	vd_status status;
-
-	VDI_CHECK(head.size <= VDI_H2_HEAD_SIZE_MAX);
-	vdi_lock_acquire(&call->lock);
-	waiting = call->queued_bytes + call->outbox_bytes;
-	if (call->is_closed || call->is_finishing)
-		status = VD_CLOSED;
-	else if (waiting && (size > call->server->send_bytes_max || waiting > call->server->send_bytes_max - size)) {
-		call->wants_writable = true;
-		status = VD_FULL;
-	} else {
-		bool wanted = call->wants_writable;
-
-		call->wants_writable = true; /* before it is known that there is no room: whoever makes room finds it */
-		status = put_locked(call, head, blob, vdi_h2_unsent_take_message);
-		if (status != VD_FULL)
-			call->wants_writable = wanted;
-		if (status == VD_OK)
-			kick_locked(call);
-	}
-	vdi_lock_release(&call->lock);
-	return status;
-}
-
-vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
-{
-	vd_status status;
-
-	VDI_CHECK(head.size <= VDI_H2_HEAD_SIZE_MAX);
-	vdi_lock_acquire(&call->lock);
-	if (call->is_closed || call->is_finishing)
-		status = VD_CLOSED;
-	else {
-		status = put_locked(call, head, blob, vdi_h2_unsent_take_answer);
-		if (status == VD_OK)
-			finish_locked(call, VDI_RPC_OK, NULL);
-		else if (status == VD_FULL) {
-			finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, "the server holds too much that its clients have not read");
-			status = VD_CLOSED;
-		}
-	}
-	vdi_lock_release(&call->lock);
-	return status;
-}
-
-void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message)
-{
-	vdi_lock_acquire(&call->lock);
-	if (!call->is_closed)
-		finish_locked(call, code, message);
-	vdi_lock_release(&call->lock);
-}
-
-void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call)
-{
-	vdi_lock_acquire(&call->lock);
-	VDI_CHECK(call->is_closed);
-	unpin_locked(call);
-}
-
-bool vdi_rpc_server_call_metadata(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value)
-{
-	size_t at = 0;
-
-	while (at < call->text_size) {
-		const char *name = call->text + at;
-		uint32_t    size;
-
-		at += strlen(name) + 1;
-		if (name == call->method)
-			continue;
-		memcpy(&size, call->text + at, sizeof size);
-		at += sizeof size;
-		if (strcmp(name, key) == 0) {
-			*ret_value = (struct vd_bytes) { call->text + at, size };
-			return true;
-		}
-		at += size;
-	}
-	return false;
-}
-
-const char *vdi_rpc_server_call_peer(const struct vdi_rpc_server_call *call)
-{
-	return call->peer->address;
-}
-
-const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *call)
-{
-	return call->peer->common_name;
 }

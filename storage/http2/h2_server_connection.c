@@ -84,7 +84,7 @@ static bool name_peer(struct vdi_h2_server_connection *connection)
 
 /* ---- What nghttp2 says ---- */
 
-static struct vdi_rpc_server_call *call_of(nghttp2_session *session, int32_t stream_id)
+static struct vdi_h2_server_call *call_of(nghttp2_session *session, int32_t stream_id)
 {
 	return nghttp2_session_get_stream_user_data(session, stream_id);
 }
@@ -128,7 +128,7 @@ static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head
 static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
 	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
-	struct vdi_rpc_server_call	*call;
+	struct vdi_h2_server_call	*call;
 
 	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
@@ -142,7 +142,7 @@ static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
 		     void *user_data)
 {
-	struct vdi_rpc_server_call *call;
+	struct vdi_h2_server_call *call;
 
 	(void) flags;
 	(void) user_data;
@@ -156,7 +156,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t size, void *user_data)
 {
-	struct vdi_rpc_server_call *call = call_of(session, stream_id);
+	struct vdi_h2_server_call *call = call_of(session, stream_id);
 
 	(void) flags;
 	(void) user_data;
@@ -182,7 +182,7 @@ static void end_drain(struct vdi_h2_server_connection *connection)
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
 	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
-	struct vdi_rpc_server_call	*call;
+	struct vdi_h2_server_call	*call;
 
 	if (frame->hd.type == NGHTTP2_PING) {
 		if (frame->hd.flags & NGHTTP2_FLAG_ACK && memcmp(frame->ping.opaque_data, drain_ping, sizeof drain_ping) == 0)
@@ -204,7 +204,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
 	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
-	struct vdi_rpc_server_call	*call;
+	struct vdi_h2_server_call	*call;
 
 	if (frame->hd.type == NGHTTP2_RST_STREAM)
 		connection->resets[connection->reset_next++ % VDI_ARRAY_SIZE(connection->resets)] = frame->hd.stream_id;
@@ -221,7 +221,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 
 static int on_stream_closed(nghttp2_session *session, int32_t stream_id, uint32_t error_code, void *user_data)
 {
-	struct vdi_rpc_server_call *call = call_of(session, stream_id);
+	struct vdi_h2_server_call *call = call_of(session, stream_id);
 
 	(void) error_code;
 	(void) user_data;
@@ -313,7 +313,7 @@ static void fire_cut(struct vdi_h2_timer *timer)
 
 static vd_status become_http2(struct vdi_h2_server_connection *connection, const struct vdi_h2_opened *opened)
 {
-	struct vdi_rpc_server		*server = connection->loop->server;
+	struct vdi_h2_server		*server = connection->loop->server;
 	struct vdi_h2_connection_options options = {
 		.side = &side,
 		.arg = connection,
@@ -335,7 +335,7 @@ static vd_status become_http2(struct vdi_h2_server_connection *connection, const
 
 static vd_status become_older(struct vdi_h2_server_connection *connection, const struct vdi_h2_opened *opened)
 {
-	struct vdi_rpc_server *server = connection->loop->server;
+	struct vdi_h2_server *server = connection->loop->server;
 	struct vdi_h1_options  options = {
 		 .side = &older_side,
 		 .arg = connection,
@@ -439,7 +439,7 @@ void vdi_h2_server_connection_drain(struct vdi_h2_server_connection *connection)
 
 void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection)
 {
-	struct vdi_rpc_server_call *call = connection->calls;
+	struct vdi_h2_server_call *call = connection->calls;
 
 	if (connection->opening) {
 		connection->opening = vdi_h2_opening_free(connection->opening);
@@ -450,7 +450,7 @@ void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection)
 	if (connection->is_ready)
 		end_drain(connection);
 	while (call) {
-		struct vdi_rpc_server_call *next = call->next;
+		struct vdi_h2_server_call *next = call->next;
 
 		vdi_h2_server_call_shut_down(call);
 		call = next;

@@ -10,7 +10,7 @@
 
 static void free_http(struct vdi_h2_http *http)
 {
-	struct vdi_rpc_server *server = http->loop->server;
+	struct vdi_h2_server *server = http->loop->server;
 
 	vdi_buffer_fini(&http->base.headers);
 	vdi_buffer_fini(&http->base.body);
@@ -30,7 +30,7 @@ static void answer(struct vdi_rpc_http *base)
 	vdi_lock_release(&loop->lock);
 }
 
-bool vdi_h2_server_http_begin(struct vdi_h2_server_loop *loop, struct vdi_h2_server_connection *connection, struct vdi_rpc_server_call *call, enum vdi_http_method method,
+bool vdi_h2_server_http_begin(struct vdi_h2_server_loop *loop, struct vdi_h2_server_connection *connection, struct vdi_h2_server_call *call, enum vdi_http_method method,
 			      struct vd_bytes path, struct vd_bytes query)
 {
 	struct vdi_h2_http *http = vdi_calloc(1, sizeof *http + path.size + query.size);
@@ -109,7 +109,7 @@ static nghttp2_nv field(const char *name, const char *value)
 	return (nghttp2_nv) { (uint8_t *) (uintptr_t) name, (uint8_t *) (uintptr_t) value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE };
 }
 
-static bool submit(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http, char *lines)
+static bool submit(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http, char *lines)
 {
 	nghttp2_session	       *session = vdi_h2_connection_session(call->connection->connection);
 	nghttp2_data_provider	provider = vdi_h2_outbox_provider(&call->outbox);
@@ -137,7 +137,7 @@ static bool submit(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *
 	return nghttp2_submit_response(session, call->stream_id, fields, count, body.size ? &provider : NULL) == 0;
 }
 
-bool vdi_h2_server_http_submit(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http)
+bool vdi_h2_server_http_submit(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http)
 {
 	char *lines = vdi_strndup(http->headers.data ? http->headers.data : "", http->headers.size);
 	bool  is_done = lines && submit(call, http, lines);

@@ -39,7 +39,7 @@ struct vdi_h2_arrival {
 
 struct vdi_h2_server_loop {
 	/* Fixed at creation. */
-	struct vdi_rpc_server *server;
+	struct vdi_h2_server *server;
 	struct vdi_loop	      *loop;
 	struct vdi_h2_hub     *hub;
 	struct vd_actor	      *thread; /* runs the loop */
@@ -51,8 +51,8 @@ struct vdi_h2_server_loop {
 	struct vdi_lock lock; /* inside the lock of a call */
 
 	/* Under lock: calls for which another thread has something, in order; sockets. */
-	struct vdi_rpc_server_call  *kicked;
-	struct vdi_rpc_server_call **kicked_last;
+	struct vdi_h2_server_call  *kicked;
+	struct vdi_h2_server_call **kicked_last;
 	struct vdi_h2_arrival	    *arrivals;
 	struct vdi_h2_http	    *answered; /* requests of plain HTTP */
 
@@ -74,7 +74,7 @@ struct vdi_h2_server_connection {
 	struct vdi_h2_peer		*peer;
 	struct vdi_h2_server_connection *next;
 	struct vdi_h2_server_connection *previous;
-	struct vdi_rpc_server_call	*calls; /* whose stream is open */
+	struct vdi_h2_server_call	*calls; /* whose stream is open */
 	struct vdi_h2_timer		 cut;	/* when it closes */
 	int32_t				 highest_id; /* of all streams that the peer has opened */
 	int32_t				 resets[64]; /* the streams that were reset last, by us */
@@ -92,12 +92,13 @@ struct vdi_h2_http {
 	struct vdi_h2_server_loop	*loop;
 	struct vdi_h2_http		*next;	     /* answered; under the loop's lock */
 	struct vdi_h2_server_connection *connection; /* of HTTP/1.x; NULL: gone. The loop's thread */
-	struct vdi_rpc_server_call	*call;	     /* of HTTP/2, a pin; or NULL */
+	struct vdi_h2_server_call	*call;	     /* of HTTP/2, a pin; or NULL */
 	char				 text[];
 };
 
-struct vdi_rpc_server_call {
-	struct vdi_rpc_server	  *server;
+struct vdi_h2_server_call {
+	struct vdi_rpc_server_call base;
+	struct vdi_h2_server	  *server;
 	struct vdi_h2_server_loop *loop;
 	struct vdi_h2_peer	  *peer; /* a reference */
 
@@ -114,8 +115,8 @@ struct vdi_rpc_server_call {
 
 	/* The loop's thread. */
 	struct vdi_h2_server_connection *connection; /* NULL: the stream is closed */
-	struct vdi_rpc_server_call	*next;
-	struct vdi_rpc_server_call	*previous;
+	struct vdi_h2_server_call	*next;
+	struct vdi_h2_server_call	*previous;
 	struct vdi_h2_inbox		 inbox;
 	struct vdi_h2_outbox		 outbox;
 	struct vdi_h2_timer		 deadline;
@@ -159,12 +160,12 @@ struct vdi_rpc_server_call {
 	size_t			 outbox_bytes; /* with them */
 
 	/* Under the loop's lock. */
-	struct vdi_rpc_server_call *kicked_next;
+	struct vdi_h2_server_call *kicked_next;
 };
 
 /* A socket that listens. */
 struct vdi_h2_listener {
-	struct vdi_rpc_server *server;
+	struct vdi_h2_server *server;
 	struct event	       event;
 	bool		       has_event;
 	int		       fd; /* -1: closed */
@@ -172,7 +173,9 @@ struct vdi_h2_listener {
 	char		      *path; /* of a unix socket, to be removed; or NULL */
 };
 
-struct vdi_rpc_server {
+struct vdi_h2_server {
+	struct vdi_rpc_server base;
+
 	/* Fixed at creation. */
 	const struct vd_env			   *env;
 	const struct vdi_rpc_server_handlers	   *handlers;
@@ -228,13 +231,13 @@ struct vdi_rpc_server {
 /* ---- h2_accept.c ---- */
 
 /* Binds and listens; nothing is accepted yet. VD_INVALID_ARGUMENT, VD_IO name the address; VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_h2_accept_listen(struct vdi_rpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_h2_accept_listen(struct vdi_h2_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr);
 /* Before the first loop runs. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_h2_accept_start(struct vdi_rpc_server *server);
+VDI_MUST_USE vd_status vdi_h2_accept_start(struct vdi_h2_server *server);
 /* On the first loop's thread; or before it ran, or after. Idempotent. */
-void vdi_h2_accept_stop(struct vdi_rpc_server *server);
+void vdi_h2_accept_stop(struct vdi_h2_server *server);
 /* After that. */
-void vdi_h2_accept_fini(struct vdi_rpc_server *server);
+void vdi_h2_accept_fini(struct vdi_h2_server *server);
 
 /* ---- h2_server_connection.c; all on the loop's thread ---- */
 
@@ -253,36 +256,44 @@ struct vdi_h2_peer *vdi_h2_peer_unref(struct vdi_h2_peer *peer);
 /* ---- h2_server_call.c; all on the loop's thread ---- */
 
 /* NULL: no memory. */
-struct vdi_rpc_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection, int32_t stream_id);
+struct vdi_h2_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection, int32_t stream_id);
 /* One of its headers. False: no memory. */
-VDI_MUST_USE bool vdi_h2_server_call_header(struct vdi_rpc_server_call *call, struct vd_bytes name, struct vd_bytes value);
+VDI_MUST_USE bool vdi_h2_server_call_header(struct vdi_h2_server_call *call, struct vd_bytes name, struct vd_bytes value);
 /* Its headers are complete: tells the service, or refuses it. */
-void vdi_h2_server_call_begin(struct vdi_rpc_server_call *call);
-void vdi_h2_server_call_data(struct vdi_rpc_server_call *call, struct vd_bytes bytes);
+void vdi_h2_server_call_begin(struct vdi_h2_server_call *call);
+void vdi_h2_server_call_data(struct vdi_h2_server_call *call, struct vd_bytes bytes);
 /* The client has half-closed. */
-void vdi_h2_server_call_half_closed(struct vdi_rpc_server_call *call);
+void vdi_h2_server_call_half_closed(struct vdi_h2_server_call *call);
 /* The last frame of our side is out. */
-void vdi_h2_server_call_left(struct vdi_rpc_server_call *call);
-void vdi_h2_server_call_stream_closed(struct vdi_rpc_server_call *call);
+void vdi_h2_server_call_left(struct vdi_h2_server_call *call);
+void vdi_h2_server_call_stream_closed(struct vdi_h2_server_call *call);
 /* What other threads have asked for; drops the list's pin. */
-void vdi_h2_server_call_run(struct vdi_rpc_server_call *call);
+void vdi_h2_server_call_run(struct vdi_h2_server_call *call);
 /* Whether it gets on; a service that waits for room is told when there is some. Answers whether it waits for room that others have. */
-bool vdi_h2_server_call_look(struct vdi_rpc_server_call *call, bool has_room);
+bool vdi_h2_server_call_look(struct vdi_h2_server_call *call, bool has_room);
 /* Its client does not read: nothing is kept for it any more, and it is reset. */
-void vdi_h2_server_call_cut(struct vdi_rpc_server_call *call);
+void vdi_h2_server_call_cut(struct vdi_h2_server_call *call);
 /* Ends it as the closing of the server does: what has not begun to leave is dropped. */
-void vdi_h2_server_call_shut_down(struct vdi_rpc_server_call *call);
+void vdi_h2_server_call_shut_down(struct vdi_h2_server_call *call);
 
+/* Under the call's lock: has the loop look at the call; sets its end; gives a pin back, which releases the lock and may free the call. */
+void vdi_h2_server_call_kick_locked(struct vdi_h2_server_call *call);
+void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code, const char *message);
+void vdi_h2_server_call_unpin_locked(struct vdi_h2_server_call *call);
 /* The answer to a request of plain HTTP; drops that one's pin. */
-void vdi_h2_server_call_answer(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http);
+void vdi_h2_server_call_answer(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http);
+
+/* ---- h2_server_service.c ---- */
+
+extern const struct vdi_rpc_server_call_ops vdi_h2_server_call_ops;
 
 /* ---- h2_server_http.c ---- */
 
 /* The request is known: the service is told of it. connection: of HTTP/1.x; call: of HTTP/2; one of them. path and query are copied. False: no memory, nothing happened. */
-VDI_MUST_USE bool vdi_h2_server_http_begin(struct vdi_h2_server_loop *loop, struct vdi_h2_server_connection *connection, struct vdi_rpc_server_call *call,
+VDI_MUST_USE bool vdi_h2_server_http_begin(struct vdi_h2_server_loop *loop, struct vdi_h2_server_connection *connection, struct vdi_h2_server_call *call,
 					   enum vdi_http_method method, struct vd_bytes path, struct vd_bytes query);
 /* Headers and body of an answer, on the call's open stream. False: no memory. */
-VDI_MUST_USE bool vdi_h2_server_http_submit(struct vdi_rpc_server_call *call, const struct vdi_rpc_http *http);
+VDI_MUST_USE bool vdi_h2_server_http_submit(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http);
 /* Hands out a list of answered ones to their connections. The loop's thread. */
 void vdi_h2_server_http_deliver(struct vdi_h2_http *answered);
 
@@ -296,11 +307,11 @@ size_t vdi_h2_status_encode(const char *message, char *text, size_t size);
 /* ---- h2_server_unsent.c ---- */
 
 /* VD_NOMEM; fini all the same. */
-VDI_MUST_USE vd_status vdi_h2_unsent_init(struct vdi_rpc_server *server);
-void vdi_h2_unsent_fini(struct vdi_rpc_server *server);
+VDI_MUST_USE vd_status vdi_h2_unsent_init(struct vdi_h2_server *server);
+void vdi_h2_unsent_fini(struct vdi_h2_server *server);
 /* Counts it. False: there is no room; free it. Any thread, also under a call's lock. */
-VDI_MUST_USE bool vdi_h2_unsent_take_message(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing);
-VDI_MUST_USE bool vdi_h2_unsent_take_answer(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing);
+VDI_MUST_USE bool vdi_h2_unsent_take_message(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing);
+VDI_MUST_USE bool vdi_h2_unsent_take_answer(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing);
 /* On the loop's thread: it is_pressed. */
 void vdi_h2_unsent_turn_pressed(struct vdi_h2_server_loop *loop);
 /* On the loop's thread, or when it has stopped: it looks no more. */
@@ -309,6 +320,6 @@ void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop);
 /* ---- h2_server.c ---- */
 
 /* One of what server->calls counts. */
-void vdi_h2_server_drop_call(struct vdi_rpc_server *server);
+void vdi_h2_server_drop_call(struct vdi_h2_server *server);
 
 #endif

@@ -19,20 +19,20 @@
 #define STALLED_LOOKS	 10
 #define SMALL_ANSWER_MAX ((size_t) 1024)
 
-static size_t pressed_from(const struct vdi_rpc_server *server)
+static size_t pressed_from(const struct vdi_h2_server *server)
 {
 	return server->unsent_max / 4 * 3;
 }
 
 /* Each loop looks: who waits, and who does not read, may be on any. */
-static void press(struct vdi_rpc_server *server)
+static void press(struct vdi_h2_server *server)
 {
 	for (unsigned i = 0; i < server->loop_count; i++)
 		if (!atomic_exchange_explicit(&server->loops[i].is_pressed, true, memory_order_acq_rel))
 			vdi_h2_hub_wake(server->loops[i].hub);
 }
 
-static bool count(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing)
+static bool count(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing)
 {
 	size_t before = vdi_h2_outgoing_count(outgoing, &server->unsent);
 	bool   fits = before == 0 || (outgoing->size <= server->unsent_max && before <= server->unsent_max - outgoing->size);
@@ -42,12 +42,12 @@ static bool count(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoin
 	return fits;
 }
 
-bool vdi_h2_unsent_take_message(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing)
+bool vdi_h2_unsent_take_message(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing)
 {
 	return count(server, outgoing);
 }
 
-bool vdi_h2_unsent_take_answer(struct vdi_rpc_server *server, struct vdi_h2_outgoing *outgoing)
+bool vdi_h2_unsent_take_answer(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing)
 {
 	if (outgoing->size <= SMALL_ANSWER_MAX || count(server, outgoing))
 		return true;
@@ -57,7 +57,7 @@ bool vdi_h2_unsent_take_answer(struct vdi_rpc_server *server, struct vdi_h2_outg
 
 /* ---- Looking, on each loop's thread ---- */
 
-static size_t unsent_of(const struct vdi_rpc_server *server)
+static size_t unsent_of(const struct vdi_h2_server *server)
 {
 	return atomic_load_explicit(&server->unsent.bytes, memory_order_relaxed);
 }
@@ -69,17 +69,17 @@ static bool look_at_all(struct vdi_h2_server_loop *loop)
 	bool is_waiting = false;
 
 	for (struct vdi_h2_server_connection *connection = loop->connections; connection; connection = connection->next)
-		for (struct vdi_rpc_server_call *call = connection->calls; call; call = call->next)
+		for (struct vdi_h2_server_call *call = connection->calls; call; call = call->next)
 			is_waiting = vdi_h2_server_call_look(call, has_room) || is_waiting;
 	return is_waiting;
 }
 
-static struct vdi_rpc_server_call *find_worst(struct vdi_h2_server_loop *loop)
+static struct vdi_h2_server_call *find_worst(struct vdi_h2_server_loop *loop)
 {
-	struct vdi_rpc_server_call *worst = NULL;
+	struct vdi_h2_server_call *worst = NULL;
 
 	for (struct vdi_h2_server_connection *connection = loop->connections; connection; connection = connection->next)
-		for (struct vdi_rpc_server_call *call = connection->calls; call; call = call->next)
+		for (struct vdi_h2_server_call *call = connection->calls; call; call = call->next)
 			if (call->stalled_looks >= STALLED_LOOKS && call->waiting_then && (worst == NULL || call->waiting_then > worst->waiting_then))
 				worst = call;
 	return worst;
@@ -88,8 +88,8 @@ static struct vdi_rpc_server_call *find_worst(struct vdi_h2_server_loop *loop)
 static void look(struct vdi_h2_timer *timer)
 {
 	struct vdi_h2_server_loop  *loop = VDI_CONTAINER_OF(timer, struct vdi_h2_server_loop, look);
-	struct vdi_rpc_server	   *server = loop->server;
-	struct vdi_rpc_server_call *worst;
+	struct vdi_h2_server	   *server = loop->server;
+	struct vdi_h2_server_call *worst;
 	bool			    is_waiting;
 
 	loop->is_looking = false;
@@ -125,14 +125,14 @@ void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop)
 /* Several servers of one env add up. */
 static void collect(void *arg)
 {
-	struct vdi_rpc_server *server = arg;
+	struct vdi_h2_server *server = arg;
 	size_t		       bytes = unsent_of(server);
 
 	vdi_metric_add(server->unsent_bytes, (uint64_t) bytes - (uint64_t) server->unsent_told);
 	server->unsent_told = bytes;
 }
 
-vd_status vdi_h2_unsent_init(struct vdi_rpc_server *server)
+vd_status vdi_h2_unsent_init(struct vdi_h2_server *server)
 {
 	static const char *const refused[] = { "refused" }, *const cut[] = { "cut" };
 	struct vdi_metrics	*registry = vdi_env_metrics(server->env);
@@ -146,7 +146,7 @@ vd_status vdi_h2_unsent_init(struct vdi_rpc_server *server)
 	return VD_OK;
 }
 
-void vdi_h2_unsent_fini(struct vdi_rpc_server *server)
+void vdi_h2_unsent_fini(struct vdi_h2_server *server)
 {
 	VDI_CHECK(unsent_of(server) == 0);
 	if (server->has_collector)

@@ -1,7 +1,7 @@
 /* Remote calls, as the etcd client needs them: unary calls and streams of messages over one or several endpoints.
  *
- * Three implementations: our own over HTTP/2 (storage/http2) or gRPC C core (storage/grpc), whichever the build chose (the option `rpc`), and, for tests, a
- * scripted peer in the simulator (tests/support). Nothing above this header knows of any of them.
+ * Three implementations: our own over HTTP/2 (storage/http2), gRPC C core (storage/grpc), and, for tests, a scripted peer in the simulator (tests/support).
+ * Nothing above this header knows of any of them.
  *
  * Threads: every function may be called from any thread; none blocks. Callbacks come from a thread of the transport (each client has
  * one), one at a time for one call or stream; they must not block, do no work beyond handing the result over (a queue and
@@ -137,7 +137,7 @@ struct vdi_rpc_stream {
 	struct vdi_rpc_client *client;
 };
 
-/* ---- The transport that the build chose ----
+/* ---- What a transport makes a client of (rpc_transport.h) ----
  *
  * One connection for each endpoint, so that TLS checks each endpoint's own name and a maintenance call can go to exactly one of them. Endpoints (E-204): host:port,
  * http://host:port, https://host:port, unix:path, unixs:path. The scheme of the first decides for all. No http_proxy, no retries of what was sent, reconnect back-off
@@ -159,10 +159,5 @@ struct vdi_rpc_client_options {
 	size_t			  send_size_max; /* a larger message ends its call with VDI_RPC_RESOURCE_EXHAUSTED, "trying to send message larger than max (n vs. max)" */
 	size_t			  receive_size_max;
 };
-
-/* Does not touch the network. Everything in options is copied; certificate files are read now. VD_INVALID_ARGUMENT names the endpoint or the
- * file, VD_IO (no thread), VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_rpc_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client,
-					  struct vd_error *reterr);
 
 #endif

@@ -17,6 +17,6 @@ struct vdi_rpc_endpoint {
 };
 
 /* VD_INVALID_ARGUMENT names the endpoint and what is wrong with it; VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_rpc_endpoint_parse(const char *name, struct vdi_rpc_endpoint *ret_endpoint, struct vd_error *reterr);
+VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_endpoint_parse(const char *name, struct vdi_rpc_endpoint *ret_endpoint, struct vd_error *reterr);
 
 #endif

@@ -17,9 +17,9 @@
 
 #include "buffer.h"
 #include "http_parser.h"
+#include "rpc_blob.h"
 #include "rpc_client.h"
 
-struct vdi_rpc_server;
 struct vdi_rpc_server_call;
 
 struct vdi_rpc_server_handlers {
@@ -103,46 +103,93 @@ struct vdi_rpc_server_options {
 	vd_dur idle_timeout;
 };
 
-/* Listens and serves when it returns VD_OK. VD_INVALID_ARGUMENT names the address or the file, VD_IO (an address is in use, no thread), VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_rpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server,
-					  struct vd_error *reterr);
+/* First member of every transport's calls, below of its servers. */
+struct vdi_rpc_server_call {
+	const struct vdi_rpc_server_call_ops *ops;
+};
+
+/* What a service may do with a call. Any thread, until the call is freed; what comes too late is ignored. */
+struct vdi_rpc_server_call_ops {
+	void (*set_arg)(struct vdi_rpc_server_call *call, void *call_arg);
+	const char *(*peer)(const struct vdi_rpc_server_call *call);
+	bool (*metadata)(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value);
+	const char *(*common_name)(const struct vdi_rpc_server_call *call);
+	void (*receive)(struct vdi_rpc_server_call *call);
+	vd_status (*send)(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
+	vd_status (*answer)(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
+	void (*finish)(struct vdi_rpc_server_call *call, int code, const char *message);
+	void (*free)(struct vdi_rpc_server_call *call);
+};
+
+struct vdi_rpc_server {
+	const struct vdi_rpc_server_ops *ops;
+};
+
+struct vdi_rpc_server_ops {
+	const char *(*address)(const struct vdi_rpc_server *server, size_t index);
+	void (*drain)(struct vdi_rpc_server *server);
+	void (*close)(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg);
+};
+
 /* "127.0.0.1:2379", the real port; lent. */
-const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index);
+static inline const char *vdi_rpc_server_address(const struct vdi_rpc_server *server, size_t index)
+{
+	return server->ops->address(server, index);
+}
 /* No new calls (GOAWAY); running ones go on. Idempotent. */
-void vdi_rpc_server_drain(struct vdi_rpc_server *server);
+static inline void vdi_rpc_server_drain(struct vdi_rpc_server *server)
+{
+	server->ops->drain(server);
+}
 /* Ends what is left with VDI_RPC_UNAVAILABLE, and after a short time for that to arrive cuts; done when the last call has been freed and the memory is gone. */
-void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg);
+static inline void vdi_rpc_server_close(struct vdi_rpc_server *server, void (*done)(void *arg), void *arg)
+{
+	server->ops->close(server, done, arg);
+}
 
-void	    vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg);
-const char *vdi_rpc_server_call_peer(const struct vdi_rpc_server_call *call);
+static inline void vdi_rpc_server_call_set_arg(struct vdi_rpc_server_call *call, void *call_arg)
+{
+	call->ops->set_arg(call, call_arg);
+}
+static inline const char *vdi_rpc_server_call_peer(const struct vdi_rpc_server_call *call)
+{
+	return call->ops->peer(call);
+}
 /* The first value of that key; false: none. Lent for the call's life. */
-bool vdi_rpc_server_call_metadata(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value);
+static inline bool vdi_rpc_server_call_metadata(const struct vdi_rpc_server_call *call, const char *key, struct vd_bytes *ret_value)
+{
+	return call->ops->metadata(call, key, ret_value);
+}
 /* Common name of the verified client certificate; "" when there is none. */
-const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *call);
-
-void vdi_rpc_server_receive(struct vdi_rpc_server_call *call);
-
-/* Bytes that many calls share: encoded once, reference counted, any thread. */
-struct vdi_rpc_blob;
-VDI_MUST_USE vd_status vdi_rpc_blob_new(size_t size, struct vdi_rpc_blob **ret_blob, char **ret_bytes);
-struct vdi_rpc_blob *vdi_rpc_blob_ref(struct vdi_rpc_blob *blob);
-struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob);
-/* What was written into it; lent while a reference is held. */
-struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob);
-/* NULL: 0. */
-size_t vdi_rpc_blob_size(const struct vdi_rpc_blob *blob);
-/* For transports that count what waits to be written: one more message waits with it, one fewer. True for the first and for the last. */
-bool vdi_rpc_blob_wait(struct vdi_rpc_blob *blob);
-bool vdi_rpc_blob_unwait(struct vdi_rpc_blob *blob);
-
+static inline const char *vdi_rpc_server_call_common_name(const struct vdi_rpc_server_call *call)
+{
+	return call->ops->common_name(call);
+}
+/* Asks for one more message. */
+static inline void vdi_rpc_server_receive(struct vdi_rpc_server_call *call)
+{
+	call->ops->receive(call);
+}
 /* Queues one message: head (copied, at most 32 bytes) followed by the blob (a reference is taken; may be NULL). VD_FULL: nothing was queued. VD_CLOSED: too late. */
-VDI_MUST_USE vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
+VDI_MUST_USE static inline vd_status vdi_rpc_server_send(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	return call->ops->send(call, head, blob);
+}
 /* The whole answer of a unary call: this message and VDI_RPC_OK, like send and finish but cheaper. VD_CLOSED: too late. */
-VDI_MUST_USE vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
+VDI_MUST_USE static inline vd_status vdi_rpc_server_answer(struct vdi_rpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+{
+	return call->ops->answer(call, head, blob);
+}
 /* Status after everything queued. Idempotent: the first one counts; message is copied (cut to VDI_RPC_STATUS_SIZE_MAX). */
 #define VDI_RPC_STATUS_SIZE_MAX 1024
-void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message);
+static inline void vdi_rpc_server_finish(struct vdi_rpc_server_call *call, int code, const char *message)
+{
+	call->ops->finish(call, code, message);
+}
 /* After ended, once. */
-void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call);
+static inline void vdi_rpc_server_call_free(struct vdi_rpc_server_call *call)
+{
+	call->ops->free(call);
+}
 
 #endif

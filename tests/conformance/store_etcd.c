@@ -5,6 +5,7 @@
  */
 #include "control.h"
 #include "store_suite.h"
+#include "rpc_etcd_options.h"
 
 #include <vedette/etcd.h>
 
@@ -20,7 +21,7 @@ static void ask(const char *command)
 
 static vd_status connect_etcd(const struct vd_env *env, struct vd_store **ret_store)
 {
-	struct vd_etcd_options	     etcd = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options	     etcd = etcd_options_under_test();
 	struct vd_etcd_store_options options = VD_ETCD_STORE_OPTIONS_INIT;
 	const char		    *endpoint = getenv("ETCD_ENDPOINTS");
 	struct vd_error		     error = { 0 };

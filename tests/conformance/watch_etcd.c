@@ -2,6 +2,7 @@
 #include <vedette/etcd.h>
 
 #include "watch_suite_threads.h"
+#include "rpc_etcd_options.h"
 
 #define ENDPOINTS_MAX 16
 #define NO_STREAMED_LISTS "a watch with initial events and a bookmark behind them needs progress on demand, which cannot be relied on before 3.4.31 (R-173)"
@@ -11,7 +12,7 @@ static size_t	   endpoint_count;
 
 static vd_status open_etcd(const struct vd_env *env, struct vd_store **ret_store)
 {
-	struct vd_etcd_options	     etcd = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options	     etcd = etcd_options_under_test();
 	struct vd_etcd_store_options options = VD_ETCD_STORE_OPTIONS_INIT;
 	struct vd_error		     error = { 0 };
 	vd_status		     status;

@@ -8,6 +8,7 @@
 #include "h2_frames.h"
 #include "rpc_client.h"
 #include "wait.h"
+#include "rpc_transport.h"
 
 #define CALLS 3
 
@@ -158,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	frames.size = frames.last = 0;
 	while (source.size && frames.size < FRAMES_SIZE_MAX - 16384)
 		take_frame(&frames, &source);
-	if (vdi_rpc_client_new(env, &options, &client, NULL) != VD_OK)
+	if (vd_rpc_http2()->client_new(env, &options, &client, NULL) != VD_OK)
 		abort();
 	for (size_t i = 0; i < CALLS; i++)
 		calls[i].client = client;

@@ -8,6 +8,7 @@
 #include "h2_frames.h"
 #include "h2_server_state.h"
 #include "rpc_server.h"
+#include "rpc_transport.h"
 
 static struct vd_env	     *env;
 static struct vdi_rpc_server *server;
@@ -92,7 +93,7 @@ static void start(void)
 
 	(void) snprintf(listen, sizeof listen, "unix:/tmp/vedette-fuzz-h2-%ld.sock", (long) getpid());
 	(void) snprintf(address.sun_path, sizeof address.sun_path, "%s", listen + 5);
-	if (vd_env_new_threads(NULL, &env) != VD_OK || vdi_rpc_server_new(env, &options, &server, NULL) != VD_OK)
+	if (vd_env_new_threads(NULL, &env) != VD_OK || vd_rpc_http2()->server_new(env, &options, &server, NULL) != VD_OK)
 		abort();
 }
 
@@ -100,10 +101,12 @@ static void start(void)
 
 static void expect_nothing_left(void)
 {
-	while (atomic_load(&server->loops[0].connection_count))
+	struct vdi_h2_server *inside = VDI_CONTAINER_OF(server, struct vdi_h2_server, base);
+
+	while (atomic_load(&inside->loops[0].connection_count))
 		sched_yield();
 	VDI_CHECK(atomic_load(&accepted) == atomic_load(&ended));
-	VDI_CHECK(atomic_load(&server->memory_used) == 0);
+	VDI_CHECK(atomic_load(&inside->memory_used) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

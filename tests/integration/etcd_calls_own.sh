@@ -1,10 +1,13 @@
 #!/bin/bash
-# Usage: etcd_calls_own.sh VEDETTE TEST-PROGRAM
-# The etcd client against our own etcd: `vedette etcd --memory`, with the test that runs over real ones.
+# Usage: etcd_calls_own.sh VEDETTE TEST-PROGRAM [OPTION...]
+# The etcd client against our own etcd: `vedette etcd --memory`, with the test that runs over real ones. The options are the server's.
 set -eu
 
+vedette=$1
+program=$2
+shift 2
 log=$(mktemp)
-"$1" etcd --memory --listen 127.0.0.1:0 2>"$log" &
+"$vedette" etcd --memory --listen 127.0.0.1:0 "$@" 2>"$log" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -f "$log"' EXIT
 where=
@@ -19,4 +22,4 @@ if [ -z "$where" ]; then
 	cat "$log" >&2
 	exit 1
 fi
-ETCD_ENDPOINTS="http://$where" ETCD_VERSION=3.7 "$2"
+ETCD_ENDPOINTS="http://$where" ETCD_VERSION=3.7 "$program"

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "control.h"
 #include "env.h"
+#include "rpc_etcd_options.h"
 
 #define PATIENCE_MS 300000
 
@@ -33,7 +34,7 @@ const char *ask(const char *format, ...)
 
 struct vd_etcd *fixture_open(struct vd_env *env, const char *endpoints, const struct vd_etcd_options *change)
 {
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 	struct vd_error	       error;
 	struct vd_etcd	      *client;
 	const char	      *list[8];

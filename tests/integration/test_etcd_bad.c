@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "etcd_fixture.h"
+#include "rpc_etcd_options.h"
 
 #define CALL_TIMEOUT VD_MS(1500)
 #define RSS_GROWTH_MAX (96 << 20) /* of all kinds together, of which several send without end */
@@ -59,7 +60,7 @@ static const struct bad_kind kinds[] = {
 
 static void bad_server(const struct bad_kind *kind)
 {
-	struct vd_etcd_options	     options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options	     options = etcd_options_under_test();
 	struct vd_etcd_watch_request request = { .key = vd_bytes_of("a") };
 	struct vd_etcd		    *client;
 	struct call_result	     result;

@@ -5,6 +5,7 @@
 #include "etcd_client_fixture.h"
 #include "lock.h"
 #include "vdtest.h"
+#include "rpc_etcd_options.h"
 
 #define PATIENCE VD_SECONDS(60)
 
@@ -42,7 +43,7 @@ static void wait_for(struct etcd_result *result, vd_status started)
 
 static struct vd_etcd_options options_of(void)
 {
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 
 	options.endpoints = endpoint_list;
 	options.endpoint_count = endpoint_count;
@@ -482,7 +483,7 @@ static void many_calls_at_once(void **state)
 static void e208_cancel(void **state)
 {
 	static const char *const       nobody[] = { "http://127.0.0.1:1" };
-	struct vd_etcd_options	       options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options	       options = etcd_options_under_test();
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
 	struct etcd_result	       result;
 	struct vdi_wait		       wait;
@@ -534,7 +535,7 @@ static struct etcd_result range_by(struct vd_etcd *by, vd_dur timeout)
 static void e210_nobody_there(void **state)
 {
 	const char	      *endpoints[] = { "http://127.0.0.1:1", NULL };
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 	struct etcd_result     result;
 	struct vd_etcd	      *lonely;
 

@@ -5,6 +5,7 @@
  * Keys and values travel as base64: YQ== is "a", Yg== "b", Yw== "c".
  */
 #include "etcd_fixture.h"
+#include "rpc_etcd_options.h"
 
 #define CREATE_A "{\"create_request\":{\"key\":\"YQ==\"}}"
 #define CREATE_B "{\"create_request\":{\"key\":\"Yg==\"}}"
@@ -541,7 +542,7 @@ static void e275_a_message_that_is_no_watch_response_ends_the_stream(void **stat
 
 static void e209_an_expired_token_is_renewed(void **state)
 {
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 	struct vd_etcd	      *other;
 	struct pending_call    pending;
 	struct watcher	       a;
@@ -600,7 +601,7 @@ static void e207_e206_reads_are_repeated_and_writes_are_not(void **state)
 
 static void e254_an_answer_beyond_the_limit_is_refused(void **state)
 {
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 	struct vd_etcd	      *other;
 	struct pending_call    pending;
 	struct call_result     result;

@@ -6,6 +6,7 @@
 #include "etcd_client_fixture.h"
 #include "etcd_fixture.h"
 #include "etcd_state.h"
+#include "rpc_etcd_options.h"
 
 #define PATIENCE VD_SECONDS(300)
 
@@ -31,7 +32,7 @@ static struct vd_etcd *root, *alice;
 
 static struct vd_etcd *open_as(const char *user, const char *password)
 {
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 
 	options.user = user;
 	options.password = password;
@@ -137,7 +138,7 @@ static void copy_token(char *token, size_t size)
 /* Uses alice's token until the server refuses it. (A simple one would live on by being used.) */
 static void wear_out(void)
 {
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 	char		       token[4096];
 	struct vd_etcd	      *fixed;
 	struct etcd_result     result;

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "vdtest.h"
+#include "rpc_etcd_options.h"
 
 #define PREFIX "/real/"
 #define EVENTS_MAX 20000
@@ -240,7 +241,7 @@ static void e232_a_reader_that_stands_still_gets_everything_later(void **state)
 {
 	static struct seen     seen, slow_seen;
 	static char	       value[4096];
-	struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options options = etcd_options_under_test();
 	struct vd_etcd	      *small;
 	struct watcher	       slow, sibling;
 	vd_rev		       last = 0;

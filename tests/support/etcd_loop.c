@@ -6,6 +6,7 @@
 #include "etcd_store.h"
 #include "vdtest.h"
 #include "wait.h"
+#include "rpc_etcd_options.h"
 
 struct loop_message {
 	struct loop_message *next;
@@ -242,7 +243,7 @@ void etcd_loop_open(struct etcd_loop *loop, struct vd_env *env, uint64_t seed, v
 struct vd_store *etcd_loop_store(struct etcd_loop *loop)
 {
 	static const char *const     endpoints[] = { endpoint };
-	struct vd_etcd_options	     etcd = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options	     etcd = etcd_options_under_test();
 	struct vd_etcd_store_options options = VD_ETCD_STORE_OPTIONS_INIT;
 	struct vdi_etcd_store	    *store = NULL;
 	struct vd_etcd		    *client = NULL;

@@ -1,4 +1,6 @@
 #include "rpc_echo.h"
+
+#include "rpc_under_test.h"
 #include "env.h"
 #include "vdtest.h"
 #include "wait.h"
@@ -205,7 +207,7 @@ vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const 
 	mine.stream_method_count = VDI_ARRAY_SIZE(streams);
 	mine.unary_methods = unary;
 	mine.unary_method_count = VDI_ARRAY_SIZE(unary);
-	return vdi_rpc_server_new(env, &mine, &echo->server, reterr);
+	return rpc_under_test()->server_new(env, &mine, &echo->server, reterr);
 }
 
 const char *rpc_echo_address(const struct rpc_echo *echo)
@@ -417,7 +419,7 @@ struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *
 	struct vdi_rpc_client	      *client;
 	struct vd_error		       error = { 0 };
 
-	if (vdi_rpc_client_new(env, &options, &client, &error) != VD_OK)
+	if (rpc_under_test()->client_new(env, &options, &client, &error) != VD_OK)
 		fail_msg("%s", error.message);
 	return client;
 }

@@ -1,4 +1,4 @@
-/* A small service on storage/grpc's server, and what tests want of a client: answers waited for, streams recorded. Real threads, real sockets. */
+/* A small service on the server of the transport under test, and what tests want of a client: answers waited for, streams recorded. Real threads, real sockets. */
 #ifndef RPC_ECHO_H
 #define RPC_ECHO_H
 
@@ -32,7 +32,7 @@ struct rpc_echo {
 	_Atomic uint64_t       fulls;
 };
 
-/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Anything but VD_OK comes from vdi_rpc_server_new. */
+/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Anything but VD_OK comes from the transport. */
 vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const char *listen, const struct vdi_rpc_server_options *options,
 			 struct vd_error *reterr);
 const char *rpc_echo_address(const struct rpc_echo *echo);

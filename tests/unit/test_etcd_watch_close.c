@@ -3,6 +3,7 @@
 
 #include "lock.h"
 #include "vdtest.h"
+#include "rpc_etcd_options.h"
 
 #define STALL	8 /* one release in so many */
 #define ROUNDS	200
@@ -16,7 +17,7 @@ static void ignore(void *arg)
 static void close_amid_opening(const struct vd_env *env)
 {
 	static const char *const    endpoints[] = { "127.0.0.1:1" };
-	struct vd_etcd_options	    options = VD_ETCD_OPTIONS_INIT;
+	struct vd_etcd_options	    options = etcd_options_under_test();
 	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k"), .ready = ignore };
 	struct vd_etcd_watch	   *watches[WATCHES];
 	struct vd_etcd		   *client;

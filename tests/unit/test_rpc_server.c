@@ -6,6 +6,7 @@
 
 #include "rpc_fixture.h"
 #include "wait.h"
+#include "rpc_under_test.h"
 
 static struct rpc_echo	      echo;
 static struct vdi_rpc_client *client;
@@ -246,7 +247,7 @@ static void check_bound(size_t size, unsigned passes)
 	struct vdi_rpc_client			   *guest;
 	struct vdi_wait				    wait;
 
-	assert_status(vdi_rpc_server_new(env, &options, &bounded.server, NULL), VD_OK);
+	assert_status(rpc_under_test()->server_new(env, &options, &bounded.server, NULL), VD_OK);
 	guest = rpc_connect_to(vdi_rpc_server_address(bounded.server, 0));
 	rpc_recorder_start(&recorder, guest, true, &chat_request);
 	rpc_recorder_wait_ended(&recorder);
@@ -400,7 +401,7 @@ static void a_message_that_is_far_too_large(void **state)
 	answer = rpc_ask_simply(env, guest, "/test.Echo/Echo", (struct vd_bytes) { bytes, size }, VD_SECONDS(60));
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
 	/* gRPC's core would take in all of it before it looks at its size; its verdict on a whole message would tell that. */
-	if (VDI_RPC_IS_GRPC)
+	if (rpc_is_grpc())
 		assert_null(strstr(answer.text, "larger than max"));
 	assert_int_equal(bounded.received, 0);
 	rpc_expect_echo(guest);

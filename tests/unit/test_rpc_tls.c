@@ -2,6 +2,7 @@
  * /etc/hosts, as localhost does. */
 #include "rpc_certs.h"
 #include "rpc_fixture.h"
+#include "rpc_under_test.h"
 
 static struct rpc_certs certs;
 
@@ -173,7 +174,7 @@ static void refuse_client(const struct vdi_rpc_tls *tls, const char *what)
 	struct vdi_rpc_client	      *client;
 	struct vd_error		       error = { 0 };
 
-	assert_status(vdi_rpc_client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(rpc_under_test()->client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
 	if (strncmp(error.message, what, strlen(what)) != 0)
 		fail_msg("\"%s\" does not begin with \"%s\"", error.message, what);
 }
@@ -219,15 +220,15 @@ static void a_key_that_fits_no_certificate(void **state)
 	char			       wanted[1024];
 
 	(void) state;
-	assert_status(vdi_rpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
 	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch", tls.key_path, tls.cert_path);
 	assert_string_equal(error.message, wanted);
 	tls.cert_path = tls.key_path;
-	assert_status(vdi_rpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
 	(void) snprintf(wanted, sizeof wanted, "certificate \"%s\" cannot be used: no certificate can be read: no start line", tls.cert_path);
 	assert_string_equal(error.message, wanted);
 	tls.ca_path = tls.key_path;
-	assert_status(vdi_rpc_client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
 	(void) snprintf(wanted, sizeof wanted, "CA file \"%s\" cannot be used: no certificate can be read: no start line", tls.ca_path);
 	assert_string_equal(error.message, wanted);
 	server.key_path = rpc_certs_path(&certs, "client.key");

@@ -18,6 +18,8 @@
 #include "command_process.h"
 #include "etcd_arguments.h"
 #include "etcd_port.h"
+#include "rpc_choice.h"
+#include "rpc_transport.h"
 #include "serve_http_port.h"
 #include "serve_rpc.h"
 #include "snapshot_restore.h"
@@ -62,6 +64,7 @@ struct etcd {
 	int64_t	    unsent_bytes_max;
 	int64_t	    txn_ops_max;
 	unsigned    streams_max;
+	const char *rpc;
 	unsigned    bcrypt_cost;
 	unsigned    token_ttl_s;
 	vd_dur	    ping_interval_min;
@@ -324,6 +327,17 @@ static void say_ready(const struct etcd *etcd, const struct ports *ports)
 	(void) fflush(stderr);
 }
 
+static void tell_of_bounds(const struct etcd *etcd, const struct vd_rpc_transport *transport)
+{
+	bool is_exposed = false;
+
+	for (int is_tls = 0; is_tls < 2; is_tls++)
+		for (size_t i = 0; i < etcd->calls[is_tls].count; i++)
+			is_exposed |= !vdi_etcd_is_loopback(etcd->calls[is_tls].addresses[i]);
+	if (transport->unbounded && is_exposed)
+		(void) fprintf(stderr, "vedette: warning: --rpc %s on an address that other machines reach: it does not bound %s\n", transport->name, transport->unbounded);
+}
+
 static vd_status open_ports(const struct etcd *etcd, struct vdi_etcdserver *server, struct ports *ports, struct vd_error *reterr)
 {
 	struct vdi_rpc_server_tls tls = { .cert_path = etcd->cert_file,
@@ -343,8 +357,6 @@ static vd_status open_ports(const struct etcd *etcd, struct vdi_etcdserver *serv
 
 	for (size_t i = 0; i < etcd->http[0].count; i++)
 		VDI_TRY(vdi_serve_http_port_new(server, etcd->http[0].addresses[i], &ports->http[i], reterr));
-	if (etcd->http[1].count && VDI_RPC_IS_GRPC)
-		return vd_error_set(reterr, VD_UNSUPPORTED, "health and metrics over https: this program was built with gRPC's core, which does not serve them");
 	if (etcd->http[1].count) {
 		options.listen = etcd->http[1].addresses;
 		options.listen_count = etcd->http[1].count;
@@ -353,6 +365,8 @@ static vd_status open_ports(const struct etcd *etcd, struct vdi_etcdserver *serv
 		VDI_TRY(vdi_serve_rpc_new(server, &options, &ports->https, reterr));
 		options.without_calls = false;
 	}
+	VDI_TRY(vdi_rpc_choose(etcd->rpc, &options.transport, reterr));
+	tell_of_bounds(etcd, options.transport);
 	options.without_http = etcd->listen_client_http_urls != NULL;
 	for (int is_tls = 0; is_tls < 2; is_tls++) {
 		options.listen = etcd->calls[is_tls].addresses;
@@ -495,6 +509,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "max-request-bytes", VDI_OPTION_BYTES, "SIZE", "of one request (default 1.5MiB)", &etcd.request_bytes_max },
 		{ 0, "max-unsent-bytes", VDI_OPTION_BYTES, "SIZE", "of all answers and events that clients have not read (default 1GiB)", &etcd.unsent_bytes_max },
 		{ 0, "max-txn-ops", VDI_OPTION_NUMBER, "N", "of one transaction (default 128, which is the most)", &etcd.txn_ops_max },
+		VDI_RPC_OPTION(&etcd.rpc),
 		{ 0, "max-concurrent-streams", VDI_OPTION_COUNT, "N", "of one connection (default: no bound)", &etcd.streams_max },
 		{ 0, "auto-compaction-mode", VDI_OPTION_CHOICE, "MODE", "periodic or revision (default periodic)", &etcd.compaction_mode, "periodic|revision" },
 		{ 0, "auto-compaction-retention", VDI_OPTION_TEXT, "N", "hours, a duration, or revisions to keep (default 0: off)", &etcd.compaction_retention },

@@ -130,6 +130,7 @@ vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings, const
 	struct vd_etcd_options	     etcd = VD_ETCD_OPTIONS_INIT;
 	struct vd_etcd_store_options options = VD_ETCD_STORE_OPTIONS_INIT;
 
+	VDI_TRY(vdi_rpc_choose(settings->rpc, &etcd.transport, reterr));
 	etcd.endpoints = settings->endpoints;
 	etcd.endpoint_count = settings->endpoint_count;
 	etcd.ca_path = settings->ca_file;

@@ -5,6 +5,7 @@
 #include <vedette/store.h>
 
 #include "command_line.h"
+#include "rpc_choice.h"
 
 #define VDI_ETCD_PREFIX "/registry"
 /* Where the password may be, so that it is not in the list of processes. */
@@ -18,6 +19,7 @@ struct vdi_etcd_settings {
 	const char *password_file; /* instead of the password behind the name */
 	vd_dur	    timeout;	   /* for the first answer */
 	vd_dur	    compaction_interval;
+	const char *rpc; /* the transport */
 	/* What follows from them; the program's for ever. */
 	const char *endpoints[32];
 	size_t	    endpoint_count;
@@ -35,7 +37,8 @@ struct vdi_etcd_settings {
 		{ 0, "etcd-user", VDI_OPTION_TEXT, "NAME[:PASSWORD]", "who we are to etcd; better without the password here: $" VDI_ETCD_PASSWORD_VARIABLE, \
 		  &(settings)->user },                                                                                            \
 		{ 0, "etcd-password-file", VDI_OPTION_TEXT, "FILE", "the password is the first line of this file", &(settings)->password_file }, \
-		{ 0, "etcd-timeout", VDI_OPTION_DURATION, "DURATION", "how long to wait for etcd's first answer (default 20s)", &(settings)->timeout }
+		{ 0, "etcd-timeout", VDI_OPTION_DURATION, "DURATION", "how long to wait for etcd's first answer (default 20s)", &(settings)->timeout }, \
+		VDI_RPC_OPTION(&(settings)->rpc)
 
 /* Whether the options fit together; reads the password, and wipes it from the command line. False: the mistake was said, *ret_exit is the exit status. Once. */
 bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_settings *settings, int *ret_exit);

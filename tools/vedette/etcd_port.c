@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include "loopback.h"
+#include "rpc_choice.h"
 
 bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct vdi_etcd_port_options *options, int *ret_exit)
 {
@@ -123,6 +124,8 @@ vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store, c
 	status = open_server(env, store, options->client_cert_auth, data_dir, port, reterr);
 	if (status == VD_OK)
 		status = check_exposure(options, &listen, port, reterr);
+	if (status == VD_OK)
+		status = vdi_rpc_choose(options->rpc, &rpc.transport, reterr);
 	if (status == VD_OK)
 		status = vdi_serve_rpc_new(port->server, &rpc, &port->rpc, reterr);
 	if (status != VD_OK) {

@@ -17,6 +17,7 @@ struct vdi_etcd_port_options {
 	const char *trusted_ca_file;
 	bool	    client_cert_auth;
 	bool	    insecure_no_auth;
+	const char *rpc; /* the transport; NULL: the default */
 };
 
 /* The entries of an option table; as `vedette etcd` calls them, behind etcd-listen. */

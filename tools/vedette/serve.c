@@ -482,6 +482,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with neither --memory nor --load");
 	if (serve.strict && serve.load == NULL)
 		return vdi_command_mistake(command, "--strict goes with --load");
+	serve.port.rpc = serve.etcd.rpc;
 	if (serve.port.listen)
 		share_tls(&serve);
 	if (!vdi_etcd_port_options_check(command, &serve.port, &result))

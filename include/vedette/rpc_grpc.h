@@ -1,0 +1,17 @@
+/* gRPC C core as a transport. Link with libvedette-grpc (pkg-config: vedette-grpc). */
+#ifndef VEDETTE_RPC_GRPC_H
+#define VEDETTE_RPC_GRPC_H
+
+#include <vedette/rpc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+VD_API const struct vd_rpc_transport *vd_rpc_grpc(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,22 @@
+/* The transport that a test of the seam runs over. Tests are built twice where gRPC C core is: NAME over our own HTTP/2, NAME-grpc over core (tests/support/grpc). */
+#ifndef RPC_UNDER_TEST_H
+#define RPC_UNDER_TEST_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "rpc_transport.h"
+
+/* NULL: vd_rpc_http2(). Set before main() only. */
+extern const struct vd_rpc_transport *rpc_chosen;
+
+static inline const struct vd_rpc_transport *rpc_under_test(void)
+{
+	return rpc_chosen ? rpc_chosen : vd_rpc_http2();
+}
+static inline bool rpc_is_grpc(void)
+{
+	return strcmp(rpc_under_test()->name, "grpc") == 0;
+}
+
+#endif
