@@ -309,128 +309,6 @@ static void special_places_are_those_of_their_groups(void **state)
 	assert_false(vdi_kube_prefix("", plural, prefix));
 }
 
-/* So much of it that people recognize it, and no byte that a terminal obeys. */
-static void what_is_no_event_is_shown_up_to_the_first_strange_byte(void **state)
-{
-	static const char *const cases[][2] = { { "<a b~", "\"<a b~...\" is no event of a watch: " }, { "a\tb", "\"a...\" is" },     { "a\x1f" "b", "\"a...\" is" },
-						{ "a\x7f" "b", "\"a...\" is" },			      { "a\xc3\xa4", "\"a...\" is" }, { "\n", "\"...\" is" },
-						{ "123456789012345678901234567890123456789012345678901234567890x", "\"123456789012345678901234567890123456789012345678901234567890...\"" },
-						{ "{\"type\":\"ADDED\"}", ": type and object are missing" },
-						{ "{\"object\":{}}", ": type and object are missing" },
-						{ "{\"type\":1,\"object\":{}}", ": type and object are missing" },
-						{ "{\"type\":\"ADDED\",\"object\":[]}", ": type and object are missing" },
-						{ "{\"type\":\"added\",\"object\":{}}", ": its type is not known" } };
-	static const char *const names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
-	struct vdi_kube_event_reader events;
-	struct vdi_kube_event	     event;
-
-	(void) state;
-	assert_status(vdi_kube_event_reader_init(&events), VD_OK);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
-		struct vd_error error = { 0 };
-
-		assert_status(vdi_kube_event_read(&events, K(cases[i][0]), &event, &error), VD_BAD_REQUEST);
-		if (strstr(error.message, cases[i][1]) == NULL)
-			fail_msg("%s", error.message);
-	}
-	for (unsigned i = 0; i < VDI_ARRAY_SIZE(names); i++) {
-		char json[64];
-
-		snprintf(json, sizeof json, "{\"type\":\"%s\",\"object\":{\"a\":1}}", names[i]);
-		assert_status(vdi_kube_event_read(&events, K(json), &event, NULL), VD_OK);
-		assert_int_equal(event.type, i);
-	}
-	vdi_kube_event_reader_fini(&events);
-}
-
-static void a_status_says_what_it_is_and_why(void **state)
-{
-	static const struct {
-		const char *json;
-		vd_status   status;
-		const char *message;
-	} cases[] = { { "{\"code\":410,\"message\":\"a\",\"reason\":\"b\"}", VD_EXPIRED, "a (b)" },
-		      { "{\"code\":429,\"message\":\"a\"}", VD_FULL, "a" },
-		      { "{\"code\":401,\"reason\":\"b\"}", VD_FORBIDDEN, "the server gives no reason (b)" },
-		      { "{\"code\":403,\"message\":\"\",\"reason\":\"\"}", VD_FORBIDDEN, "the server gives no reason" },
-		      { "{\"code\":404,\"message\":\"a\",\"reason\":\"\"}", VD_NOT_FOUND, "a" },
-		      { "{\"code\":504}", VD_TIMEOUT, "the server gives no reason" },
-		      { "{\"code\":500,\"message\":\"a\"}", VD_UNAVAILABLE, "a" },
-		      { "{}", VD_UNAVAILABLE, "the server gives no reason" },
-		      { "", VD_UNAVAILABLE, "the server gives no reason" } };
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
-		struct vd_error error = { 0 };
-
-		assert_status(vdi_kube_status_error(K(cases[i].json), &error), cases[i].status);
-		assert_status(error.code, cases[i].status);
-		assert_string_equal(error.message, cases[i].message);
-	}
-}
-
-static void a_page_says_its_revision_token_and_items(void **state)
-{
-	static const struct {
-		const char *json;
-		vd_rev	    revision; /* -1: refused */
-		const char *token, *items;
-	} cases[] = { { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"abc\"},\"items\":[{},{}]}", 5, "abc", "{},{}" },
-		      { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"\"},\"items\":[]}", 5, "", "" },
-		      { "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":null}", 5, "", "" },
-		      { "{\"metadata\":{},\"items\":[1]}", 0, "", "1" },
-		      { "{\"items\":[1]}", 0, "", "1" },
-		      { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"\\u0061\"},\"items\":[]}", -1, "", "" },
-		      { "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":{}}", -1, "", "" },
-		      { "{\"metadata\":{\"resourceVersion\":\"5\"}}", -1, "", "" },
-		      { "{\"metadata\":{\"resourceVersion\":\"\"},\"items\":[]}", -1, "", "" },
-		      { "[]", -1, "", "" } };
-	struct vdi_kube_page_reader pages;
-
-	(void) state;
-	assert_status(vdi_kube_page_reader_init(&pages), VD_OK);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
-		struct vdi_kube_page page;
-		vd_status	     status = vdi_kube_page_read(&pages, K(cases[i].json), &page, NULL);
-
-		if ((status == VD_OK) != (cases[i].revision >= 0))
-			fail_msg("%s: %s", cases[i].json, vd_status_name(status));
-		if (status != VD_OK)
-			continue;
-		assert_int_equal(page.revision, cases[i].revision);
-		assert_true(vd_bytes_equal(page.continue_token, K(cases[i].token)) && vd_bytes_equal(page.items, K(cases[i].items)));
-	}
-	vdi_kube_page_reader_fini(&pages);
-}
-
-/* Each of the places that differ from the plural, in its own group only. */
-static void special_places_are_those_of_their_groups(void **state)
-{
-	static const char *const cases[][3] = { { "", "endpoints", "/registry/services/endpoints/" },
-						{ "", "replicationcontrollers", "/registry/controllers/" },
-						{ "extensions", "ingresses", "/registry/ingress/" },
-						{ "", "ingresses", "/registry/ingresses/" },
-						{ "apps", "nodes", "/registry/nodes/" },
-						{ "batch", "jobs", "/registry/jobs/" },
-						{ "storagemigration.k8s.io", "storageversionmigrations", "/registry/storageversionmigrations/" },
-						{ "snapshot.storage.k8s.io", "volumesnapshots", "/registry/snapshot.storage.k8s.io/volumesnapshots/" } };
-	char prefix[VDI_KUBE_PREFIX_MAX], plural[VDI_KUBE_PREFIX_MAX];
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
-		assert_true(vdi_kube_prefix(cases[i][0], cases[i][1], prefix));
-		assert_string_equal(prefix, cases[i][2]);
-	}
-	/* "/registry/", the plural, "/", and the zero byte fill it. */
-	memset(plural, 'x', sizeof plural);
-	plural[VDI_KUBE_PREFIX_MAX - 12] = 0;
-	assert_true(vdi_kube_prefix("", plural, prefix));
-	assert_int_equal(strlen(prefix), VDI_KUBE_PREFIX_MAX - 1);
-	plural[VDI_KUBE_PREFIX_MAX - 12] = 'x';
-	plural[VDI_KUBE_PREFIX_MAX - 11] = 0;
-	assert_false(vdi_kube_prefix("", plural, prefix));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,10 +318,6 @@ int main(void)
 		cmocka_unit_test(events_pages_and_statuses),
 		cmocka_unit_test(where_kinds_lie),
 		cmocka_unit_test(every_allocation_may_fail),
-		cmocka_unit_test(what_is_no_event_is_shown_up_to_the_first_strange_byte),
-		cmocka_unit_test(a_status_says_what_it_is_and_why),
-		cmocka_unit_test(a_page_says_its_revision_token_and_items),
-		cmocka_unit_test(special_places_are_those_of_their_groups),
 		cmocka_unit_test(what_is_no_event_is_shown_up_to_the_first_strange_byte),
 		cmocka_unit_test(a_status_says_what_it_is_and_why),
 		cmocka_unit_test(a_page_says_its_revision_token_and_items),

@@ -208,100 +208,6 @@ static void a_commit_may_say_how_many_and_its_sum(void **state)
 	}
 }
 
-#define LINE "{\"rev\":12,\"type\":\"PUT\",\"key\":\"/a\",\"time\":\"t\",\"createRev\":3,\"version\":2,\"lease\":7,\"value\":{\"a\":[1]}}"
-
-/* No beginning of a line is a line, wherever it was cut off, whatever lies behind it. */
-static void what_was_cut_off_is_not_plain(void **state)
-{
-	static const char *const lines[] = { LINE, "{\"rev\":13,\"type\":\"DELETE\",\"key\":\"/a\",\"time\":\"t\",\"createRev\":3,\"version\":2,\"lease\":7}",
-					     "{\"commit\":13,\"records\":22,\"crc32c\":\"0123abcd\"}" };
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(lines); i++)
-		for (size_t size = 0; size < strlen(lines[i]); size++) {
-			struct vdi_log_record record = { 0 };
-
-			if (vdi_plain_line_split((struct vd_bytes) { lines[i], size }, &record) && (!record.is_unchecked || vdi_plain_line_is_value(record.value)))
-				fail_msg("%.*s", (int) size, lines[i]);
-		}
-}
-
-/* Every number, one at a time: what is none, and how long it may be. */
-static void each_number_is_one(void **state)
-{
-	static const char *const places[] = { "{\"rev\":%s,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1}",
-					      "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"createRev\":%s,\"value\":1}",
-					      "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"version\":%s,\"value\":1}",
-					      "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"lease\":%s,\"value\":1}",
-					      "{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"lease\":%s}",
-					      "{\"commit\":%s}",
-					      "{\"commit\":1,\"records\":%s}" };
-	static const struct {
-		const char *number;
-		bool	    is_plain;
-	} numbers[] = { { "1", true }, { "19", true }, { "999999999999999999", true }, { "1000000000000000000", false }, { "0", false }, { "", false }, { "x", false }, { "1x", false },
-			{ "/", false }, { ":", false }, { "1:", false }, { "\"1\"", false }, { " 1", false }, { "1 ", false }, { "1.0", false } };
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(places); i++)
-		for (size_t k = 0; k < VDI_ARRAY_SIZE(numbers); k++) {
-			struct vdi_log_record record = { 0 };
-			char		      line[160];
-
-			snprintf(line, sizeof line, places[i], numbers[k].number);
-			if (reads(line, &record) != numbers[k].is_plain)
-				fail_msg("%s", line);
-			if (numbers[k].is_plain)
-				assert_int_equal((&(const int64_t[]) { record.revision, record.create_rev, record.version, record.lease, record.lease, record.revision,
-								       (int64_t) record.records }[0])[i],
-						 strtoll(numbers[k].number, NULL, 10));
-		}
-}
-
-static void a_key_is_printable_and_not_too_long(void **state)
-{
-	static char line[VD_KEY_SIZE_MAX + 100], key[VD_KEY_SIZE_MAX + 2];
-
-	(void) state;
-	for (int c = 1; c < 256; c++) {
-		struct vdi_log_record record;
-
-		snprintf(line, sizeof line, "{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/%c\"}", c);
-		assert_int_equal(reads(line, &record), c >= ' ' && c < 128 && c != '\\' && c != '"');
-	}
-	for (size_t size = VD_KEY_SIZE_MAX; size <= VD_KEY_SIZE_MAX + 1; size++) {
-		struct vdi_log_record record;
-
-		memset(key, 'k', size);
-		key[size] = 0;
-		snprintf(line, sizeof line, "{\"rev\":1,\"type\":\"DELETE\",\"key\":\"%s\"}", key);
-		assert_int_equal(reads(line, &record), size <= VD_KEY_SIZE_MAX);
-	}
-}
-
-static void a_commit_may_say_how_many_and_its_sum(void **state)
-{
-	static const struct {
-		const char *line;
-		bool	    is_plain, is_counted;
-	} cases[] = { { "{\"commit\":2}", true, false },
-		      { "{\"commit\":2,\"records\":3}", true, true },
-		      { "{\"commit\":2,\"records\":3,\"records\":3}", false, false },
-		      { "{\"commit\":2,\"records\":3} ", false, false },
-		      { "{\"commit\":2,\"records\":3,}", false, false },
-		      { "{\"commit\":2,\"more\":3}", false, false } };
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
-		struct vdi_log_record record = { 0 };
-
-		if (reads(cases[i].line, &record) != cases[i].is_plain)
-			fail_msg("%s", cases[i].line);
-		assert_int_equal(record.is_counted, cases[i].is_counted);
-		assert_int_equal(record.records, cases[i].is_counted ? 3 : 0);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,10 +215,6 @@ int main(void)
 		cmocka_unit_test(a_delete_and_a_commit),
 		cmocka_unit_test(any_other_line_is_left_alone),
 		cmocka_unit_test(depth_counts_from_the_line),
-		cmocka_unit_test(what_was_cut_off_is_not_plain),
-		cmocka_unit_test(each_number_is_one),
-		cmocka_unit_test(a_key_is_printable_and_not_too_long),
-		cmocka_unit_test(a_commit_may_say_how_many_and_its_sum),
 		cmocka_unit_test(what_was_cut_off_is_not_plain),
 		cmocka_unit_test(each_number_is_one),
 		cmocka_unit_test(a_key_is_printable_and_not_too_long),

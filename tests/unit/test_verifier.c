@@ -726,83 +726,6 @@ static void a_wrong_list_is_found_at_the_bookmark_of_its_revision(void **state)
 	parts_fini(&world, streams);
 }
 
-/* What a record says of itself contradicts what was shown before, without any hint. */
-static void numbers_of_a_record_that_contradict_what_was_shown(void **state)
-{
-	for (int what = 0; what < 6; what++) {
-		struct fault	fault;
-		struct vdi_seen seen = { .revision = FIRST + REVISIONS, .value_hash = 1 };
-		int		there = 0, absent = 0;
-		vd_rev		created;
-		int64_t		version;
-
-		(void) state;
-		fault_init(&fault);
-		while (history[fault.middle].state[there].revision == 0)
-			there++;
-		while (history[fault.middle].state[absent].revision != 0)
-			absent++;
-		show_range(fault.a, fault.middle + 1, FIRST + REVISIONS - 1);
-		there = absent = -1;
-		for (int key = 0; key < 10; key++)
-			*(history[FIRST + REVISIONS - 1].state[key].revision ? &there : &absent) = key;
-		assert_true(there >= 0 && absent >= 0);
-		created = history[FIRST + REVISIONS - 1].state[there].create_rev;
-		version = history[FIRST + REVISIONS - 1].state[there].version;
-		assert_int_equal(fault.world.count, 0);
-		seen.key = vd_bytes_of(key_name(what == 1 || what == 2 ? absent : there));
-		seen.create_rev = what == 0 || what == 1 ? seen.revision : what == 2 ? seen.revision - 1 : created;
-		seen.version = what == 0 ? 1 : what == 1 || what == 2 ? 2 : what == 3 ? version + 2 : what == 4 ? version : version + 1;
-		assert_status(vdi_verifier_revision(fault.a, &seen, 1), VD_OK);
-		if (what == 5) {
-			assert_int_equal(fault.world.count, 0);
-		} else {
-			assert_first(&fault.world, VDI_RELIABLE, seen.revision);
-			assert_int_equal(fault.world.count, 1);
-		}
-		fault_fini(&fault);
-	}
-}
-
-/* A stream stands where it was opened: what lies before that does not belong to it. */
-static void a_stream_that_shows_what_lies_before_it(void **state)
-{
-	struct fault		    fault;
-	struct vdi_verifier_stream *late;
-	vd_rev			    before = some(FIRST + 3);
-
-	(void) state;
-	fault_init(&fault);
-	late = open_stream(&fault.world, "late", before + 5);
-	assert_int_equal(vdi_verifier_stream_position(late), before + 5);
-	show(late, before);
-	assert_true(fault.world.count > 0);
-	vdi_verifier_stream_close(late);
-	fault_fini(&fault);
-}
-
-/* Only what comes behind the bookmark is news; a late bookmark is none, an earlier one than the last is wrong. */
-static void bookmarks_move_a_stream(void **state)
-{
-	struct fault		    fault;
-	struct vdi_verifier_stream *stream;
-	vd_rev			    at;
-
-	(void) state;
-	fault_init(&fault);
-	stream = open_stream(&fault.world, "marked", FIRST + 1);
-	at = some(FIRST + 2);
-	show(stream, at);
-	vdi_verifier_progress(stream, at);
-	assert_int_equal(vdi_verifier_stream_position(stream), at);
-	assert_int_equal(fault.world.count, 0);
-	vdi_verifier_progress(stream, at - 1);
-	assert_first(&fault.world, VDI_BOOKMARKABLE, at - 1);
-	assert_int_equal(vdi_verifier_stream_position(stream), at);
-	vdi_verifier_stream_close(stream);
-	fault_fini(&fault);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -823,9 +746,6 @@ int main(void)
 		cmocka_unit_test(a_stream_that_shows_what_lies_before_it),
 		cmocka_unit_test(bookmarks_move_a_stream),
 		cmocka_unit_test(a_wrong_list_is_found_at_the_bookmark_of_its_revision),
-		cmocka_unit_test(numbers_of_a_record_that_contradict_what_was_shown),
-		cmocka_unit_test(a_stream_that_shows_what_lies_before_it),
-		cmocka_unit_test(bookmarks_move_a_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
