@@ -5,6 +5,9 @@
 
 #include "actor_sim.h"
 #include "base64.h"
+#include "buffer.h"
+#include "env.h"
+#include "metrics.h"
 #include "storage.h"
 #include "value_cipher.h"
 
@@ -144,6 +147,46 @@ static void any_changed_byte_is_refused(void **state)
 		expect_refused(&world, (struct vd_bytes) { kv->data + kv->key_size, size });
 	}
 	vd_kv_unref(kv);
+	world_fini(&world);
+}
+
+static double transformations(struct world *world, const char *labels)
+{
+	struct vdi_buffer page;
+	const char	 *line;
+	double		  value;
+	char		  start[128];
+
+	(void) snprintf(start, sizeof start, "apiserver_storage_transformation_operations_total{%s} ", labels);
+	vdi_buffer_init(&page, SIZE_MAX);
+	assert_status(vdi_metrics_render(vdi_env_metrics(world->env), &page), VD_OK);
+	vdi_buffer_append_char(&page, 0);
+	line = strstr(vdi_buffer_bytes(&page).data, start);
+	value = line ? atof(line + strlen(start)) : -1;
+	vdi_buffer_fini(&page);
+	return value;
+}
+
+/* What is encrypted, decrypted and refused is counted, what no rule covers is not. */
+static void r145_transformations_are_counted(void **state)
+{
+	static const char read[] = "status=\"OK\",transformation_type=\"from_storage\"", written[] = "status=\"OK\",transformation_type=\"to_storage\"";
+	struct world	  world;
+
+	(void) state;
+	world_init(&world);
+	assert_status(open_encrypted(&world, &secrets, 1), VD_OK);
+	put(world.store, "/registry/pods/a/b", "{}");
+	(void) value_of(world.store, "/registry/pods/a/b");
+	assert_true(transformations(&world, read) <= 0 && transformations(&world, written) <= 0);
+	put(world.store, SECRET, "{}");
+	assert_true(transformations(&world, read) <= 0 && transformations(&world, written) == 1);
+	(void) value_of(world.store, SECRET);
+	(void) value_of(world.store, SECRET);
+	assert_true(transformations(&world, read) == 2 && transformations(&world, written) == 1);
+	put(world.inner, SECRET, "{}"); /* not encrypted: refused */
+	(void) value_of(world.store, SECRET);
+	assert_true(transformations(&world, read) == 2 && transformations(&world, written) == 1);
 	world_fini(&world);
 }
 
@@ -345,6 +388,7 @@ int main(void)
 		cmocka_unit_test(r145_values_are_encrypted_at_rest),
 		cmocka_unit_test(r145_the_format_is_that_of_kubernetes),
 		cmocka_unit_test(any_changed_byte_is_refused),
+		cmocka_unit_test(r145_transformations_are_counted),
 		cmocka_unit_test(stale_values_are_told),
 		cmocka_unit_test(watches_show_plain_values_and_previous_ones),
 		cmocka_unit_test(transactions_are_encrypted_at_every_depth),

@@ -224,11 +224,41 @@ static void fields_are_scalars(void **state)
 	vd_codec_free(codec);
 }
 
+/* The largest keys and values of labels, and a byte more of each. */
+static void labels_have_a_largest_size(void **state)
+{
+	struct vd_codec *codec = codec_new();
+	char		*json = malloc(300000), *text = malloc(70000);
+
+	(void) state;
+	memset(text, 'x', 70000);
+	for (int more_key = 0; more_key < 2; more_key++)
+		for (int more_value = 0; more_value < 2; more_value++) {
+			struct vd_object *object = NULL;
+			struct vd_bytes	  value;
+			struct vd_kv	 *kv;
+
+			snprintf(json, 300000, "{\"metadata\":{\"name\":\"b\",\"labels\":{\"%.*s\":\"%.*s\"}}}", UINT16_MAX + more_key, text, UINT16_MAX + more_value, text);
+			kv = kv_of(json);
+			assert_status(vd_object_new(codec, kv, &object, NULL), more_key || more_value ? VD_UNDECODABLE : VD_OK);
+			if (object) {
+				assert_true(vd_object_label_get(object, (struct vd_bytes) { text, UINT16_MAX }, &value));
+				assert_int_equal(value.size, UINT16_MAX);
+			}
+			vd_object_unref(object);
+			vd_kv_unref(kv);
+		}
+	free(text);
+	free(json);
+	vd_codec_free(codec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(header_holds_what_the_cache_asks_for), cmocka_unit_test(r103_revision_is_spliced_in),
-		cmocka_unit_test(undecodable_values_are_refused),	cmocka_unit_test(r105_stored_values_hold_no_revision_and_no_self_link),
+		cmocka_unit_test(undecodable_values_are_refused),
+		cmocka_unit_test(labels_have_a_largest_size),	cmocka_unit_test(r105_stored_values_hold_no_revision_and_no_self_link),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(fields_are_scalars),
 	};
