@@ -28,7 +28,8 @@ static void h101_a_refusal_names_all_faults(void **state)
 	fill(&faults);
 	assert_int_equal(faults.count, 5);
 	vdi_faults_sort(&faults);
-	assert_status(vdi_faults_refuse(&faults, &status, "example.com", "Tab", TEXT("x")), VD_INVALID);
+	for (int i = 0; i < 2; i++) /* the second says no more than the first */
+		assert_status(vdi_faults_refuse(&faults, &status, "example.com", "Tab", TEXT("x")), VD_INVALID);
 	assert_int_equal(status.code, 422);
 	assert_string_equal(status.message, message);
 	vdi_http_status_write(&out, &status);

@@ -55,7 +55,7 @@ static void times(void **state)
 	      { "1h1", true }, { "1x", false }, { "00", false },
 	      /* a number and a word, anywhere */
 	      { "3 days", true }, { "3days", true }, { "3\tDAYS", true }, { "3 d", true }, { "3 D", true }, { "3 w", true }, { "3 hr", true }, { "3 hours", true }, { "3 nanoseconds", true }, { "3 micros", true },
-	      { "3 milli", true }, { "3 secs", true }, { "3 minutes", true }, { "3 weeks", true }, { "3 da", false }, { "3 dd", false }, { "in 3 days", true }, { "days 3", false }, { "3 4 days", true },
+	      { "3 milli", true }, { "3 secs", true }, { "3 minutes", true }, { "3 weeks", true }, { "3 da", false }, { "3 dd", false }, { "in 3 days", true }, { "days 3", false }, { "in days", false }, { "3 4 days", true },
 	      { "3 x 4 days", true }, { "3 x", false }, { "3, days", false }, { "3 n", false }, { "3 nan", false }, { "3 wee", false }, { "3s4", true }, { "3 \xC2\xB5s", true }, { "3 soon 4 later", false });
 }
 

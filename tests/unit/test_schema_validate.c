@@ -441,9 +441,60 @@ static void every_failed_allocation_is_reported(void **state)
 		}
 }
 
+/* Each limit: what stands on it, and what is one beyond. */
+static void limits_are_met_exactly(void **state)
+{
+	static const struct row rows[] = {
+		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":0}"), "{\"a\":\"\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":0}"), "{\"a\":\"b\"}", NULL, NULL, "a: Too long: may not be more than 0 bytes" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":1}"), "{\"a\":\"b\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":1}"), "{\"a\":\"bb\"}", NULL, NULL, "a: Too long: may not be more than 1 byte" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"minLength\":1}"), "{\"a\":\"\"}", NULL, NULL, "a: Invalid value: \"\": a in body should be at least 1 chars long" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"minimum\":2}"), "{\"a\":2}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"minimum\":2}"), "{\"a\":1}", NULL, NULL, "a: Invalid value: 1: a in body should be greater than or equal to 2" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"maximum\":2}"), "{\"a\":2}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"maximum\":2,\"exclusiveMaximum\":true}"), "{\"a\":2}", NULL, NULL, "a: Invalid value: 2: a in body should be less than 2" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"maximum\":2,\"exclusiveMaximum\":true}"), "{\"a\":1}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"minimum\":2,\"exclusiveMinimum\":true}"), "{\"a\":3}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"minimum\":1.5}"), "{\"a\":2}", NULL, NULL,
+		  "<nil>: Invalid value: \"\": Minimum boundary value must be of type integer (default format) in a" },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"minimum\":1.5}"), "{\"a\":1.5}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"minimum\":1.5}"), "{\"a\":1.25}", NULL, NULL, "a: Invalid value: 1.25: a in body should be greater than or equal to 1.5" },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"format\":\"float\"}"), "{\"a\":3.40282346638528859811704183484516925440e+38}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"format\":\"float\"}"), "{\"a\":-3.5e38}", NULL, NULL,
+		  "<nil>: Invalid value: \"\": Checked value must be of type number with format float in a" },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"format\":\"double\"}"), "{\"a\":3.5e38}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"format\":\"int32\"}"), "{\"a\":2147483647}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"format\":\"int32\"}"), "{\"a\":-2147483648}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"format\":\"int32\"}"), "{\"a\":-2147483649}", NULL, NULL,
+		  "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in a" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"format\":\"int64\"}"), "{\"a\":2147483648}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"multipleOf\":3}"), "{\"a\":9}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"multipleOf\":0.5}"), "{\"a\":1.5}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"multipleOf\":0.5}"), "{\"a\":1.25}", NULL, NULL, "a: Invalid value: 1.25: a in body should be a multiple of 0.5" },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"multipleOf\":2.5}"), "{\"a\":7.5}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"maxItems\":2,\"items\":{\"type\":\"integer\"}}"), "{\"a\":[1,2]}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"maxItems\":2,\"items\":{\"type\":\"integer\"}}"), "{\"a\":[1,2,3]}", NULL, NULL, "a: Too many: 3: must have at most 2 items" },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"minItems\":2,\"items\":{\"type\":\"integer\"}}"), "{\"a\":[1,2]}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":{\"type\":\"integer\"}}"), "{\"a\":{}}", NULL, NULL,
+		  "a: Invalid value: 0: a in body should have at least 1 properties" },
+		{ OBJECT("\"a\":{\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":{\"type\":\"integer\"}}"), "{\"a\":{\"b\":1}}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"enum\":[1,2]}"), "{\"a\":2}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"enum\":[1,2]}"), "{\"a\":3}", NULL, NULL, "a: Unsupported value: 3: supported values: \"1\", \"2\"" },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}}"), "{\"a\":[\"x\",\"y\",\"x\",\"x\",\"y\"]}", NULL, NULL,
+		  "[a[2]: Duplicate value: \"x\", a[4]: Duplicate value: \"y\"]" },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"k\",\"l\"],\"items\":{\"type\":\"object\",\"required\":[\"k\",\"l\"],\"properties\":{"
+			 "\"k\":{\"type\":\"string\"},\"l\":{\"type\":\"integer\"}}}}"),
+		  "{\"a\":[{\"k\":\"x\",\"l\":1},{\"k\":\"x\",\"l\":2},{\"k\":\"x\",\"l\":1}]}", NULL, NULL, "a[2]: Duplicate value: {\"k\":\"x\",\"l\":1}" },
+	};
+
+	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits_are_met_exactly),
 		cmocka_unit_test(types_and_their_limits),
 		cmocka_unit_test(all_any_one_not),
 		cmocka_unit_test(lists_hold_nothing_twice),

@@ -311,7 +311,7 @@ static void h303_h403_each_type_in_each_form(void **state)
 				fail_msg("%.*s not %s", (int) vdi_frame_content(frame).size, (const char *) vdi_frame_content(frame).data, text);
 			assert_false(form.header_due);
 		} else {
-			static const char begin[] = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",";
+			static const char begin[] = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"";
 
 			assert_true(vd_bytes_has_prefix(vdi_frame_content(frame), vd_bytes_of(begin)));
 			assert_true(form.header_due); /* a header was not sent with it */
