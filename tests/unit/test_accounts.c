@@ -27,6 +27,12 @@ static void one_account_for_one_client(void **state)
 	c = get(&accounts, "::1", "kubectl/v1");
 	assert_ptr_not_equal(a, c);
 	vdi_account_put(&accounts, c);
+	c = get(&accounts, "127.0.0.2", "kubectl/v1");
+	assert_ptr_not_equal(a, c);
+	vdi_account_put(&accounts, c);
+	c = get(&accounts, "127.0.0.1", "kubectl/v2");
+	assert_ptr_not_equal(a, c);
+	vdi_account_put(&accounts, c);
 	/* The border between the two is one. */
 	c = get(&accounts, "127.0.0.1k", "ubectl/v1");
 	assert_ptr_not_equal(a, c);

@@ -142,9 +142,33 @@ static void without_memory_nothing_passes_for_done(void **state)
 	}
 }
 
+/* Names that follow from the kind, as long as they can be. */
+static void names_follow_from_the_kind(void **state)
+{
+	for (size_t size = 1; size < 150; size += size < 115 || size > 125 ? 9 : 1) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_node *root;
+		char		 text[700], wanted[700], kind[200], singular[200], list[200];
+		int		 kept = (int) VDI_MIN(size, (size_t) 120);
+
+		memset(kind, 'Z', size);
+		kind[size] = 0;
+		memset(singular, 'z', (size_t) kept);
+		singular[kept] = 0;
+		snprintf(list, sizeof list, "%.*sList", kept, kind);
+		snprintf(text, sizeof text, "{\"spec\":{\"names\":{\"kind\":\"%s\"}}}", kind);
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &root, NULL), VD_OK);
+		assert_status(vdi_crd_prepare(&tree, root, NULL), VD_OK);
+		snprintf(wanted, sizeof wanted, "{\"kind\":\"%s\",\"singular\":\"%s\",\"listKind\":\"%s\"}", kind, singular, list);
+		check_text(vdi_tree_find(&tree, root, "spec.names"), wanted);
+		vdi_tree_fini(&tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_follow_from_the_kind),
 		cmocka_unit_test(each_state_has_its_conditions),
 		cmocka_unit_test(a_delete_adds_the_finalizer_once),
 		cmocka_unit_test(without_memory_nothing_passes_for_done),

@@ -374,6 +374,7 @@ static void what_a_create_makes_of_an_object(void **state)
 		{ &maps, "{\"metadata\":{\"generateName\":\"" SIXTY "\"}}", 0,
 		  "{\"metadata\":{\"generateName\":\"" SIXTY "\",\"namespace\":\"default\",\"name\":\"" TEN TEN TEN TEN TEN "abcdefghgbbbb\"," CREATED "},\"apiVersion\":\"v1\","
 		  "\"kind\":\"ConfigMap\"}", TEN TEN TEN TEN TEN "abcdefghgbbbb", true },
+		{ &maps, "{\"metadata\":{\"generateName\":\"\"}}", 422, NULL, "", false },
 		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abc\"},\"spec\":{}}", 0, NULL, SIXTY "abc", false },
 		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{\"manualSelector\":true}}", 0, NULL, SIXTY "abcd", false },
 		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{}}", 422, NULL, SIXTY "abcd", false },
