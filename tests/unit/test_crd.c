@@ -619,7 +619,9 @@ static void names_conversion_and_changes_are_checked(void **state)
 		{ NAMED_CRD("ws.myk8s.io", "myk8s.io", NAMES("ws", "w", "W"), ""), NULL, NULL },
 		{ PLAIN(""), PLAIN(""), NULL },
 		{ PLAIN(""), STORED("\"v1\"", "False"), NULL },
-		{ PLAIN(""), STORED("\"v1\",\"v0\"", "False"), "status.storedVersions[1]: Invalid value: \"v0\": missing from spec.versions" },
+		{ PLAIN(""), STORED("\"v1\",\"v0\"", "False"),
+		  "status.storedVersions[1]: Invalid value: \"v0\": missing from spec.versions; v0 was previously a storage version, and must remain in "
+		  "spec.versions until a storage migration ensures no data remains persisted in v0 and removes v0 from status.storedVersions" },
 		{ PLAIN(""), STORED("\"v1\"", "True"), "spec.scope: Invalid value: \"Namespaced\": field is immutable" },
 		{ PLAIN(""), STORED("\"v1\"", "True"), "spec.names.kind: Invalid value: \"W\": field is immutable" },
 		{ NAMED_CRD("ws.other.com", "other.com", NAMES("ws", "w", "W"), ""), PLAIN(""), "spec.group: Invalid value: \"other.com\": field is immutable" },

@@ -102,6 +102,7 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 		{ &with_schema, "", "Strict", "{\"spec\":{\"a\":1,\"b\":2}}",
 		  "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown field \"spec.b\"", "" },
 		{ &with_schema, "", "Strict", "[1]", NULL, "" },
+		{ &with_schema, "scale", "Strict", "{\"spec\":{\"a\":1,\"b\":2}}", NULL, "" },
 		/* Definitions of kinds. */
 		{ &definitions, "", "Strict", DEFINITION("\"group\":\"g\""), NULL, "" },
 		{ &definitions, "", "Warn", DEFINITION("\"grup\":\"g\""), NULL, UNKNOWN("spec.grup") },

@@ -148,7 +148,7 @@ static void causes_are_told_in_the_message(void **state)
 	char			 long_text[400];
 
 	for (int count = 0; count < 6; count++) {
-		vdi_http_status_set(&status, 422, "Invalid", "%s", "");
+		vdi_http_status_set(&status, 400, "Other", "%s", "");
 		for (int i = 0; i < count; i++) {
 			char field[8];
 

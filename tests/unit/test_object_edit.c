@@ -420,6 +420,7 @@ static void names_are_made_of_27_letters(void **state)
 static void h347_scales_at_their_borders(void **state)
 {
 	static const struct row scale_rows[] = {
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":[]}", 400, "metadata must be an object" },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":2147483647}}", 0, "\"replicas\":2147483647" },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2147483648}}", 422, "Invalid value: -2147483648: must be greater" },
 		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2147483649}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },

@@ -61,6 +61,7 @@ static void faults_are_named_with_their_place(void **state)
 		{ "{}", "resources: must be a JSON array" },
 		{ "[1]", "resources: entry 0: entry: must be an object" },
 		{ "[{\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: is required" },
+		{ "[{\"group\":\"A_b\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
 		{ "[" WIDGET ",\"nonsense\":1}]", "resources: entry 0 (widgets): nonsense: unknown key" },
 		{ "[" WIDGET "}," WIDGET ",\"namespaced\":1}]", "resources: entry 1 (widgets): namespaced: must be true or false" },
 		{ "[" WIDGET ",\"shortNames\":[\"ok\",5]}]", "resources: entry 0 (widgets): shortNames[1]: must be a string" },
