@@ -260,6 +260,39 @@ static void what_a_store_need_not_offer(void **state)
 	assert_null(called.name);
 }
 
+static vd_status fake_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+{
+	struct vd_error error = { .code = VD_EXPIRED, .requested = 3, .compacted = 7 };
+
+	(void) store;
+	if (vd_bytes_equal(request->key, vd_bytes_of("full")))
+		return VD_FULL;
+	done(arg, VD_EXPIRED, NULL, &error);
+	return VD_OK;
+}
+
+/* The blocking calls hand out what the answer said, and why a call was not accepted. */
+static void waiting_calls_hand_out_the_details(void **state)
+{
+	struct vd_store_ops ops = all;
+	struct vd_store	    store = { &ops, NULL };
+	struct vd_error	    error = { 0 };
+	struct vd_kv	   *kv = NULL;
+	struct vd_env	   *env;
+
+	(void) state;
+	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	store.env = env;
+	ops.range = fake_range;
+	assert_status(vd_store_get_wait(&store, vd_bytes_of("a"), &kv, &error), VD_EXPIRED);
+	assert_true(error.code == VD_EXPIRED && error.requested == 3 && error.compacted == 7);
+	assert_status(vd_store_get_wait(&store, vd_bytes_of("a"), &kv, NULL), VD_EXPIRED);
+	assert_status(vd_store_get_wait(&store, vd_bytes_of("full"), &kv, &error), VD_FULL);
+	assert_true(error.code == VD_FULL && error.message[0]);
+	assert_null(kv);
+	vd_env_free(env);
+}
+
 static void fake_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 {
 	(void) store;
@@ -295,6 +328,7 @@ int main(void)
 		cmocka_unit_test(each_call_arrives_at_its_operation),
 		cmocka_unit_test(what_a_store_need_not_offer),
 		cmocka_unit_test(close_of_nothing_is_done),
+		cmocka_unit_test(waiting_calls_hand_out_the_details),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
