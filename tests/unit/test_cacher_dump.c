@@ -61,6 +61,7 @@ static void the_dump_names_who_lags(void **state)
 	cacher_fixture_settle(&f);
 	dump_of(&f, dump);
 	assert_non_null(strstr(dump->text, "\"ready\":true"));
+	assert_non_null(strstr(dump->text, "\"reflector\":{\"phase\":\"watching\",\"relists\":"));
 	assert_non_null(strstr(dump->text, "\"objects\":1,"));
 	assert_non_null(strstr(dump->text, "\"live\":2,\"behind\":1,\"blocked\":1"));
 	assert_non_null(strstr(dump->text, "\"slowest\":[{\"state\":\"blocked\",\"watchers\":1,\"lagEvents\":4,"));

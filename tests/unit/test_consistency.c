@@ -124,9 +124,10 @@ static void r5a1_pages_are_read_at_one_revision(void **state)
 static void r5a2_r5a3_every_kind_of_difference_is_found(void **state)
 {
 	static const char *const expected[] = { "only in the cache: /registry/pods/a/extra", "only in storage: /registry/pods/a/x",
-						"another revision: /registry/pods/a/x", "another content: /registry/pods/a/x" };
+						"another revision: /registry/pods/a/x", "another content: /registry/pods/a/x",
+						"only in the cache: /registry/pods/a/z", "only in the cache: /registry/pods/A/a" };
 
-	for (int kind = 0; kind < 4; kind++) {
+	for (int kind = 0; kind < 6; kind++) {
 		struct cacher_fixture f;
 		struct vd_object     *forged = NULL;
 		vd_rev		      revision;
@@ -138,9 +139,11 @@ static void r5a2_r5a3_every_kind_of_difference_is_found(void **state)
 		cacher_fixture_settle(&f);
 		if (kind == 0)
 			forged = pod_new(f.codec, "a", "extra", NULL, NULL, 2);
+		else if (kind >= 4) /* behind the last key of the store, and before its first */
+			forged = kind == 4 ? pod_new(f.codec, "a", "z", NULL, NULL, 2) : pod_new(f.codec, "A", "a", NULL, NULL, 2);
 		else if (kind > 1)
 			forged = pod_new(f.codec, "a", "x", "web", NULL, kind == 2 ? revision - 1 : revision);
-		corrupt(&f, kind ? cached(&f, "/registry/pods/a/x") : NULL, forged);
+		corrupt(&f, kind && kind < 4 ? cached(&f, "/registry/pods/a/x") : NULL, forged);
 		vd_object_unref(forged);
 		pass(&f, PERIOD * 3 / 2 + 1);
 		assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
