@@ -271,6 +271,42 @@ static vd_status fake_range(struct vd_store *store, const struct vd_range_reques
 	return VD_OK;
 }
 
+static vd_status fake_txn_done(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+{
+	struct vd_op_result   removed = { .deleted = 3 };
+	struct vd_txn_result result = { .revision = 9, .results = &removed, .result_count = 1 };
+
+	(void) store;
+	assert_int_equal(request->success_count, 1);
+	assert_int_equal(request->failure_count, 0);
+	done(arg, VD_OK, &result, NULL);
+	return VD_OK;
+}
+
+/* The blocking writes hand out what was asked for, each alone and all together. */
+static void waiting_writes_hand_out_the_results(void **state)
+{
+	struct vd_store_ops ops = all;
+	struct vd_store	    store = { &ops, NULL };
+	struct vd_env	   *env;
+	int64_t		    deleted = 0;
+	vd_rev		    revision = 0;
+
+	(void) state;
+	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	store.env = env;
+	ops.txn = fake_txn_done;
+	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), vd_bytes_of("d"), &deleted, NULL, NULL), VD_OK);
+	assert_int_equal(deleted, 3);
+	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), VD_BYTES_NONE, NULL, &revision, NULL), VD_OK);
+	assert_int_equal(revision, 9);
+	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), VD_BYTES_NONE, NULL, NULL, NULL), VD_OK);
+	revision = 0;
+	assert_status(vd_store_put_wait(&store, vd_bytes_of("a"), vd_bytes_of("1"), &revision, NULL), VD_OK);
+	assert_int_equal(revision, 9);
+	vd_env_free(env);
+}
+
 /* The blocking calls hand out what the answer said, and why a call was not accepted. */
 static void waiting_calls_hand_out_the_details(void **state)
 {
@@ -329,6 +365,7 @@ int main(void)
 		cmocka_unit_test(what_a_store_need_not_offer),
 		cmocka_unit_test(close_of_nothing_is_done),
 		cmocka_unit_test(waiting_calls_hand_out_the_details),
+		cmocka_unit_test(waiting_writes_hand_out_the_results),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
