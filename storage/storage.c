@@ -78,14 +78,10 @@ static vd_status storage_error(struct vd_error *error, vd_status code, struct vd
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++)
-		if (kinds[i].code == code) {
-			vd_error_set(error, code, "StorageError: %s, Code: %d, Key: %.*s, ResourceVersion: %lld, AdditionalErrorMsg: %s", kinds[i].text,
-				     kinds[i].number, (int) VDI_MIN(key.size, (size_t) 200), (const char *) key.data, (long long) revision,
-				     inner ? inner : "<nil>");
-			if (error)
-				error->current = revision;
-			return code;
-		}
+		if (kinds[i].code == code)
+			return vd_error_set(error, code, "StorageError: %s, Code: %d, Key: %.*s, ResourceVersion: %lld, AdditionalErrorMsg: %s", kinds[i].text,
+					    kinds[i].number, (int) VDI_MIN(key.size, (size_t) 200), (const char *) key.data, (long long) revision,
+					    inner ? inner : "<nil>");
 	return vd_error_set(error, code, "%s", inner ? inner : vd_status_sentence(code));
 }
 
