@@ -153,8 +153,8 @@ static void h112_members_of_a_resource(void **state)
 		"\"verbs\":[\"get\",\"patch\",\"update\"]}]}",
 	};
 	static const char *const legacy[] = {
-		"{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"example.com/v1\",\"resources\":[{\"name\":\"widgets\","
-		"\"singularName\":\"widgetlet\",\"namespaced\":false,\"kind\":\"Widget\",\"verbs\":[\"create\",",
+		("{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"example.com/v1\",\"resources\":[{\"name\":\"widgets\","
+		 "\"singularName\":\"widgetlet\",\"namespaced\":false,\"kind\":\"Widget\",\"verbs\":[\"create\","),
 		"\"shortNames\":[\"wd\",\"wi\"],\"categories\":[\"all\"]}",
 		"{\"name\":\"widgets/scale\",\"singularName\":\"\",\"namespaced\":false,\"group\":\"autoscaling\",\"version\":\"v1\",\"kind\":\"Scale\",",
 		"{\"name\":\"widgets/status\",\"singularName\":\"\",\"namespaced\":false,\"kind\":\"Widget\",",
