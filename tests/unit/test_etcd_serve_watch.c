@@ -488,6 +488,15 @@ static void e350_periodic_progress_of_idle_watchers(void **state)
 	EXPECT(test, "nothing");
 	vdi_sim_advance(test->fixture.env, VD_MS(11500));
 	EXPECT(test, "h3 id0");
+	/* One in each interval, also when others ask for progress at once meanwhile. */
+	for (int i = 0; i < 3; i++) {
+		progress(test);
+		EXPECT(test, "h3 id-1");
+		EXPECT(test, "nothing");
+	}
+	vdi_sim_advance(test->fixture.env, VD_MS(11500));
+	EXPECT(test, "h3 id0");
+	EXPECT(test, "nothing");
 }
 
 /* ---- Clients that do not read ---- */

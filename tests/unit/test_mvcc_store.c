@@ -90,6 +90,41 @@ static void put(struct vd_store *store, const char *key, const char *value)
 	assert_status(vd_store_put_wait(store, K(key), K(value), NULL, NULL), VD_OK);
 }
 
+/* A transaction that only reads, at any depth and in both branches, does not wait behind writes: it is answered within its call, also when the writer takes nothing more. */
+static void reads_do_not_wait_for_the_writer(void **state)
+{
+	struct vd_env	      *env = new_env();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_op	       range = { .kind = VD_OP_RANGE, .range = { .key = K("a") } };
+	struct vd_op	       write = { .kind = VD_OP_PUT, .key = K("b"), .value = K("1") };
+	struct vd_txn_request  inner = { .success = &range, .success_count = 1, .failure = &range, .failure_count = 1 };
+	struct vd_op	       nested = { .kind = VD_OP_TXN, .txn = &inner };
+	struct vd_txn_request  requests[] = { { .success = &range, .success_count = 1 },
+					      { .success = &nested, .success_count = 1, .failure = &nested, .failure_count = 1 },
+					      { .failure = &range, .failure_count = 1 },
+					      { .success = NULL } };
+	struct vd_txn_request  writes[] = { { .success = &range, .success_count = 1, .failure = &write, .failure_count = 1 } };
+	struct call	       waiting, call;
+	struct vd_store	      *store;
+
+	(void) state;
+	options.history_window = (vd_dur) { 0 };
+	options.in_flight_max = 1;
+	store = new_store(env, &options);
+	assert_status(submit_put(store, "a", "1", &waiting), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(requests); i++) {
+		memset(&call, 0, sizeof call);
+		assert_status(vd_store_txn(store, &requests[i], got_txn, &call), VD_OK);
+		assert_int_equal(call.answers, 1);
+		assert_status(call.status, VD_OK);
+	}
+	assert_status(vd_store_txn(store, &writes[0], got_txn, &call), VD_FULL);
+	assert_int_equal(waiting.answers, 0);
+	vd_store_close_wait(store);
+	assert_int_equal(waiting.answers, 1);
+	vd_env_free(env);
+}
+
 /* All records as text. */
 struct text {
 	char   bytes[2048];
@@ -1014,6 +1049,7 @@ static void a_recorded_transaction_that_was_passed_gets_the_next_revision(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_do_not_wait_for_the_writer),
 		cmocka_unit_test(recorded_transactions_keep_their_revisions),
 		cmocka_unit_test(a_recorded_transaction_that_was_passed_gets_the_next_revision),
 		cmocka_unit_test(options_are_checked),

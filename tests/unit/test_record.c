@@ -77,6 +77,9 @@ static void what_a_create_does_not_say_is_not_written(void **state)
 		assert_int_equal(vdi_commit_size(&commit), least + rows[i].more);
 		bytes = vdi_alloc(vdi_commit_size(&commit));
 		vdi_commit_encode(&commit, bytes);
+		assert_status(vdi_commit_reader_init(&reader, -1, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_CORRUPT);
+		assert_status(vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_CORRUPT);
+		assert_status(vdi_commit_reader_init(&reader, 1, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_OK);
 		assert_status(vdi_commit_reader_init(&reader, 5, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_OK);
 		assert_status(vdi_commit_reader_record(&reader, &record, NULL), VD_OK);
 		assert_int_equal(record.create_rev, rows[i].create_rev);
