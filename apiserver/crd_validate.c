@@ -637,7 +637,8 @@ static bool new_status(struct vdi_tree *tree, struct vdi_node *root)
 	struct vdi_node *status, *names;
 
 	(void) vdi_tree_remove(tree, root, vd_bytes_of("status")); /* what a client says of it is not so */
-	return (status = vdi_tree_object_at(tree, root, "status")) != NULL && vdi_tree_array_at(tree, status, "conditions") != NULL && (names = vdi_tree_object_at(tree, status, "acceptedNames")) != NULL &&
+	return (status = vdi_tree_object_at(tree, root, "status")) != NULL && vdi_tree_array_at(tree, status, "conditions") != NULL &&
+	       (names = vdi_tree_object_at(tree, status, "acceptedNames")) != NULL &&
 	       vdi_tree_set(tree, names, vd_bytes_of("plural"), vdi_tree_new_string(tree, VD_BYTES_NONE)) &&
 	       vdi_tree_set(tree, names, vd_bytes_of("kind"), vdi_tree_new_string(tree, VD_BYTES_NONE));
 }

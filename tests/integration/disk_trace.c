@@ -452,3 +452,19 @@ void remove_folder(const char *dir)
 {
 	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
+
+bool trace_arguments(int argc, char **argv, uint64_t *layouts, uint64_t *first_seed, char *top)
+{
+	if (argc > 1)
+		*layouts = strtoull(argv[1], NULL, 10);
+	if (argc > 2)
+		*first_seed = strtoull(argv[2], NULL, 10);
+	return mkdtemp(top) != NULL;
+}
+
+int trace_end_tests(int failed, const char *top)
+{
+	trace_free();
+	remove_folder(top);
+	return failed;
+}

@@ -65,4 +65,9 @@ void lay_out_changed(const char *dir, struct vdi_rand *rand);
 /* Removes a folder and what is in it. */
 void remove_folder(const char *dir);
 
+/* The two ends of a test program's main. [LAYOUTS [FIRST-SEED]], each as it was where it is not given; makes top, a template of mkdtemp. False: that failed. */
+bool trace_arguments(int argc, char **argv, uint64_t *layouts, uint64_t *first_seed, char *top);
+/* Frees the record, removes top, and returns failed. */
+int trace_end_tests(int failed, const char *top);
+
 #endif

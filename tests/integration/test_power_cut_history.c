@@ -214,16 +214,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(any_layout_after_a_power_cut_tells_what_was_synced),
 		cmocka_unit_test(a_changed_sector_is_reported_or_harmless),
 	};
-	int failed;
 
-	if (argc > 1)
-		layouts = strtoull(argv[1], NULL, 10);
-	if (argc > 2)
-		first_seed = strtoull(argv[2], NULL, 10);
-	if (mkdtemp(top) == NULL)
+	if (!trace_arguments(argc, argv, &layouts, &first_seed, top))
 		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	trace_free();
-	remove_folder(top);
-	return failed;
+	return trace_end_tests(cmocka_run_group_tests(tests, NULL, NULL), top);
 }

@@ -259,16 +259,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_plain_log),
 		cmocka_unit_test(a_compressed_log),
 	};
-	int failed;
 
-	if (argc > 1)
-		layouts = strtoull(argv[1], NULL, 10);
-	if (argc > 2)
-		first_seed = strtoull(argv[2], NULL, 10);
-	if (mkdtemp(top) == NULL)
+	if (!trace_arguments(argc, argv, &layouts, &first_seed, top))
 		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	trace_free();
-	remove_folder(top);
-	return failed;
+	return trace_end_tests(cmocka_run_group_tests(tests, NULL, NULL), top);
 }
