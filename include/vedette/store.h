@@ -308,7 +308,8 @@ struct vd_store_stream {
 
 /* Errors through the callback: VD_TOO_LARGE_REVISION, VD_EXPIRED, VD_NOMEM, VD_UNAVAILABLE, VD_CLOSED. */
 VD_API VD_MUST_USE vd_status vd_store_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg);
-/* Further errors: VD_DUPLICATE_KEY, VD_TOO_BIG, VD_NOT_FOUND (ignore_value of an absent key), VD_LEASE_NOT_FOUND, VD_NO_SPACE, VD_IO,
+/* Further errors: VD_DUPLICATE_KEY, VD_TOO_BIG (also, in the embedded store, a transaction that writes and whose compares and ranges look at more records than
+ * the store has keys plus 262,144), VD_NOT_FOUND (ignore_value of an absent key), VD_LEASE_NOT_FOUND, VD_NO_SPACE, VD_IO,
  * VD_FULL (too many submissions in flight: slow down). After VD_UNAVAILABLE or VD_TIMEOUT the transaction may or may not have
  * happened; after VD_NO_SPACE too when the store is an etcd. */
 VD_API VD_MUST_USE vd_status vd_store_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg);

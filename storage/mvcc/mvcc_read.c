@@ -246,21 +246,33 @@ static uint64_t index_of_revision(struct vdi_mvcc_log *log, vd_rev revision, uin
 	return index;
 }
 
-static vd_status read_old(const struct vdi_view *view, const struct vdi_key_range *range, const struct vd_range_request *request,
-			  struct vdi_read *read)
+/* The held state nearest to the revision; the caller releases it. *ret_distance: changes between the two. */
+static struct vdi_mvcc_state *nearest_state(const struct vdi_view *view, vd_rev revision, uint64_t *ret_distance)
 {
-	uint64_t	       index = index_of_revision(view->log, request->revision + 1, view->state->log_end);
+	uint64_t	       index = index_of_revision(view->log, revision + 1, view->state->log_end);
 	struct vdi_mvcc_state *mark = vdi_mvcc_log_mark_near(view->log, index);
-	struct vdi_mvcc_state *base = view->state;
-	struct overlay	       overlay = { 0 };
-	vd_status	       status;
 
+	*ret_distance = view->state->log_end - index;
 	if (mark) {
 		uint64_t distance = mark->log_end > index ? mark->log_end - index : index - mark->log_end;
 
-		if (distance < view->state->log_end - index)
-			base = mark;
+		if (distance < *ret_distance) {
+			*ret_distance = distance;
+			return mark;
+		}
+		vdi_mvcc_state_unref(mark);
 	}
+	return vdi_mvcc_state_ref(view->state);
+}
+
+static vd_status read_old(const struct vdi_view *view, const struct vdi_key_range *range, const struct vd_range_request *request,
+			  struct vdi_read *read)
+{
+	uint64_t	       distance;
+	struct vdi_mvcc_state *base = nearest_state(view, request->revision, &distance);
+	struct overlay	       overlay = { 0 };
+	vd_status	       status;
+
 	overlay.undo = base->revision >= request->revision;
 	if (overlay.undo)
 		status = overlay_add_log(&overlay, view->log, range, request->revision + 1, base->revision);
@@ -270,8 +282,28 @@ static vd_status read_old(const struct vdi_view *view, const struct vdi_key_rang
 	if (status == VD_OK)
 		status = merge(&base->keys, &overlay, range, request, read);
 	overlay_fini(&overlay);
-	vdi_mvcc_state_unref(mark);
+	vdi_mvcc_state_unref(base);
 	return status;
+}
+
+uint64_t vdi_read_cost(const struct vdi_view *view, const struct vd_range_request *request)
+{
+	struct vdi_key_range	         range = vdi_key_range_from_etcd(request->key, request->range_end);
+	const struct vdi_btree_snapshot *keys = view->keys;
+	struct vdi_mvcc_state		*base = NULL;
+	uint64_t			 cost = 0;
+
+	if (request->revision > 0 && request->revision < view->revision) {
+		if (request->revision >= view->state->revision) {
+			cost = view->pending_count;
+		} else {
+			base = nearest_state(view, request->revision, &cost);
+			keys = &base->keys;
+		}
+	}
+	cost += wanted(request, range.single ? 1 : vdi_btree_snapshot_count_key_range(keys, &range));
+	vdi_mvcc_state_unref(base);
+	return cost;
 }
 
 struct vdi_view vdi_view_of_state(struct vdi_mvcc_state *state, struct vdi_mvcc_log *log)

@@ -38,6 +38,8 @@ VDI_MUST_USE vd_status vdi_read_check(const struct vdi_view *view, vd_rev revisi
  * not be released then. */
 VDI_MUST_USE vd_status vdi_read_range(const struct vdi_view *view, const struct vd_range_request *request, bool keep, struct vdi_read *ret_read,
 				      struct vd_error *reterr);
+/* An estimate of the records that vdi_read_range looks at for a request that passes vdi_read_check. O(log n). */
+uint64_t vdi_read_cost(const struct vdi_view *view, const struct vd_range_request *request);
 void vdi_read_fini(struct vdi_read *read);
 
 #endif

@@ -316,7 +316,8 @@ static bool compare_record(const struct vd_compare *compare, const struct vd_kv 
 	return holds(compare->result, (number > compare->number) - (number < compare->number));
 }
 
-static bool compare_holds(const struct vd_compare *compare, const struct vdi_btree_snapshot *keys)
+/* *left: records that the run may still look at. */
+static bool compare_holds(const struct vd_compare *compare, const struct vdi_btree_snapshot *keys, uint64_t *left)
 {
 	struct vdi_key_range	range = vdi_key_range_from_etcd(compare->key, compare->range_end);
 	struct vdi_btree_cursor cursor;
@@ -327,23 +328,23 @@ static bool compare_holds(const struct vd_compare *compare, const struct vdi_btr
 	vdi_btree_cursor_init(&cursor, keys);
 	if (vdi_btree_cursor_range(&cursor, &range) == 0)
 		return compare_record(compare, NULL);
-	while ((kv = vdi_btree_cursor_range_next(&cursor)) != NULL)
+	for (; (kv = vdi_btree_cursor_range_next(&cursor)) != NULL && *left; (*left)--)
 		if (!compare_record(compare, kv))
 			return false;
 	return true;
 }
 
-/* Decides the branch of this transaction and of those nested in it. */
-static void choose(struct vdi_txn_node *node, const struct vdi_btree_snapshot *keys)
+/* Decides the branch of this transaction and of those nested in it. Nothing is decided when *left becomes 0. */
+static void choose(struct vdi_txn_node *node, const struct vdi_btree_snapshot *keys, uint64_t *left)
 {
 	bool succeeded = true;
 
-	for (size_t i = 0; succeeded && i < node->request.compare_count; i++)
-		succeeded = compare_holds(&node->request.compares[i], keys);
+	for (size_t i = 0; succeeded && *left && i < node->request.compare_count; i++)
+		succeeded = compare_holds(&node->request.compares[i], keys, left);
 	node->result.succeeded = succeeded;
-	for (size_t i = 0; i < chosen_count(node); i++)
+	for (size_t i = 0; *left && i < chosen_count(node); i++)
 		if (chosen_ops(node)[i].kind == VD_OP_TXN)
-			choose(node_of(&chosen_ops(node)[i]), keys);
+			choose(node_of(&chosen_ops(node)[i]), keys, left);
 }
 
 /* ---- Check (E-454) ---- */
@@ -357,8 +358,14 @@ static vd_status check_put(const struct vd_op *op, const struct vdi_view *view, 
 	return VD_OK;
 }
 
+static void take_records(uint64_t *left, uint64_t count)
+{
+	*left -= VDI_MIN(*left, count);
+}
+
 /* leases: NULL when the transaction only reads. */
-static vd_status check(struct vdi_txn_node *node, const struct vdi_view *view, const struct vdi_btree_snapshot *leases, struct vd_error *reterr)
+static vd_status check(struct vdi_txn_node *node, const struct vdi_view *view, const struct vdi_btree_snapshot *leases, uint64_t *left,
+		       struct vd_error *reterr)
 {
 	for (size_t i = 0; i < chosen_count(node); i++) {
 		const struct vd_op *op = &chosen_ops(node)[i];
@@ -368,7 +375,9 @@ static vd_status check(struct vdi_txn_node *node, const struct vdi_view *view, c
 		else if (op->kind == VD_OP_RANGE)
 			VDI_TRY(vdi_read_check(view, op->range.revision, reterr));
 		else if (op->kind == VD_OP_TXN)
-			VDI_TRY(check(node_of(op), view, leases, reterr));
+			VDI_TRY(check(node_of(op), view, leases, left, reterr));
+		if (op->kind == VD_OP_RANGE && leases)
+			take_records(left, vdi_read_cost(view, &op->range));
 	}
 	return VD_OK;
 }
@@ -459,9 +468,14 @@ static vd_status execute(struct vdi_txn_node *node, const struct vdi_view *view,
 
 static vd_status run(struct vdi_txn *txn, const struct vdi_view *view, struct vdi_group *group, struct vd_error *reterr)
 {
+	uint64_t left = group ? view->keys->count + VDI_TXN_RECORDS_MAX : UINT64_MAX;
+
 	drop_all_results(txn->root);
-	choose(txn->root, view->keys);
-	VDI_TRY(check(txn->root, view, group ? vdi_btree_view(&group->leases) : NULL, reterr));
+	choose(txn->root, view->keys, &left);
+	if (left)
+		VDI_TRY(check(txn->root, view, group ? vdi_btree_view(&group->leases) : NULL, &left, reterr));
+	if (left == 0)
+		return vd_error_set(reterr, VD_TOO_BIG, "the compares and ranges of the transaction read too many records");
 	return execute(txn->root, view, group, reterr);
 }
 

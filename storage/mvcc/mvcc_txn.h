@@ -8,6 +8,9 @@
 
 #include "mvcc_group.h"
 
+/* A transaction that writes runs on the store's only writer. Its compares and ranges together look at fewer records than the store has keys plus this. */
+#define VDI_TXN_RECORDS_MAX (1 << 18)
+
 struct vdi_txn_node;
 
 struct vdi_txn {
@@ -26,7 +29,7 @@ void vdi_txn_fini(struct vdi_txn *txn);
 /* Runs a read-only transaction over a view. VD_TOO_LARGE_REVISION, VD_EXPIRED, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_txn_read(struct vdi_txn *txn, const struct vdi_view *view, struct vd_error *reterr);
 /* Runs the transaction in the unit at work. Rejections (state untouched): VD_TOO_LARGE_REVISION, VD_EXPIRED, VD_LEASE_NOT_FOUND,
- * VD_NOT_FOUND. VD_NOMEM: the group must be restored. May be run again after that. */
+ * VD_NOT_FOUND, VD_TOO_BIG (more records than VDI_TXN_RECORDS_MAX allows). VD_NOMEM: the group must be restored. May be run again after that. */
 VDI_MUST_USE vd_status vdi_txn_execute(struct vdi_txn *txn, struct vdi_group *group, struct vd_error *reterr);
 /* After a successful run; good until vdi_txn_fini or the next run. */
 const struct vd_txn_result *vdi_txn_result(const struct vdi_txn *txn);

@@ -219,7 +219,7 @@ static vd_status append_unit(struct vdi_writer *writer, vd_rev compact, bool *re
 static bool is_rejection(vd_status status)
 {
 	return status == VD_TOO_LARGE_REVISION || status == VD_EXPIRED || status == VD_LEASE_NOT_FOUND || status == VD_LEASE_EXISTS ||
-	       status == VD_NOT_FOUND;
+	       status == VD_NOT_FOUND || status == VD_TOO_BIG;
 }
 
 static bool is_of_lease(enum vdi_submission_kind kind)
@@ -538,6 +538,9 @@ static void fill_error(const struct vdi_submission *submission, struct vd_error 
 	else if (submission->status == VD_TOO_LARGE_REVISION)
 		(void) vd_error_set(error, VD_TOO_LARGE_REVISION, "required revision %lld is a future revision",
 				    (long long) submission->requested);
+	if (submission->status == VD_TOO_BIG && why->code != VD_TOO_BIG)
+		(void) vd_error_set(error, VD_TOO_BIG, "transaction: its compares and ranges read more than %d records beyond the number of keys",
+				    VDI_TXN_RECORDS_MAX);
 	error->requested = submission->requested;
 	error->current = submission->current;
 	error->compacted = submission->compacted;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Usage: hostile_etcd.py VEDETTE [--strict]
-Requests that are small and cost much, against `vedette etcd`, while single keys are read and /health is asked again and again. Each is answered. Afterwards
+Requests that are small and cost much, against `vedette etcd`, while single keys are read and /health is asked again and again. Each is answered, or refused where that is
+said. Afterwards
 the server holds no more than 64 MiB more memory than before. --strict: no iteration of an event loop took more than 50 ms (loop_limit.py). The slowest answers to the small questions are printed, as the machine had them."""
 import http.client
 import os
@@ -18,6 +19,7 @@ from loop_limit import LoopLimit
 PATIENCE_S = 600
 GROWTH_MAX_KIB = 64 * 1024
 KEYS = 30000
+REFUSED = 'refused: '
 ALL = b'\0'
 KV, LEASE, WATCH = '/etcdserverpb.KV/', '/etcdserverpb.Lease/', '/etcdserverpb.Watch/Watch'
 MAINTENANCE = '/etcdserverpb.Maintenance/'
@@ -228,7 +230,12 @@ def attacks(server, client):
     yield '20 times all', ask(KV + 'Txn', txn_of([text(1, every)] * 20))
     yield '128 counts of old revisions', ask(KV + 'Txn', txn_of([text(1, range_of(ALL, ALL, revision=old + i, limit=1)) for i in range(128)]))
     yield '128 compares of all', ask(KV + 'Txn', txn_of(compares=[compare_of(ALL, ALL)] * 128))
-    yield 'a write with 100 compares of all', ask(KV + 'Txn', txn_of([text(2, put_of(b'x', b'x'))], compares=[compare_of(ALL, ALL)] * 100))
+    write = text(2, put_of(b'x', b'x'))
+    yield 'a write with 5 compares of all', ask(KV + 'Txn', txn_of([write], compares=[compare_of(ALL, ALL)] * 5))
+    yield f'{REFUSED}a write with 100 compares of all', ask(KV + 'Txn', txn_of([write], compares=[compare_of(ALL, ALL)] * 100))
+    deep = text(4, txn_of(compares=[compare_of(ALL, ALL)] * 60))
+    yield f'{REFUSED}a write with 3600 compares of all', ask(KV + 'Txn', txn_of([write] + [deep] * 60))
+    yield f'{REFUSED}a write that reads all 100 times', ask(KV + 'Txn', txn_of([write] + [text(1, every)] * 100))
     yield 'keys of a lease', ask(LEASE + 'LeaseTimeToLive', number(1, 7) + number(2, 1))
     yield 'leases', ask(LEASE + 'LeaseLeases')
     yield 'watches', lambda: watch_flood(server)
@@ -259,8 +266,8 @@ def main():
             size = attack()
             now = server.longest_us('cpu')
             print(f'{name}: {size} bytes in {time.monotonic() - began:.2f} s, longest iteration {now} us, {server.resident_kib()} KiB', flush=True)
-            if size == 0:
-                failures.append(f'{name}: refused')
+            if (size == 0) != name.startswith(REFUSED):
+                failures.append(f'{name}: {size} bytes')
             if strict and now > max(cpu, limit.us):
                 failures.append(f'{name}: an iteration of {now} us')
             cpu = max(cpu, now)

@@ -1,0 +1,203 @@
+/* What one transaction may cost the embedded store's writer, on which all other writes wait. */
+#include "actor_sim.h"
+#include "env.h"
+#include "mvcc_store.h"
+#include "mvcc_txn.h"
+#include "vdtest.h"
+#include "wait.h"
+
+#include <vedette/store.h>
+
+#define K(text) vd_bytes_of(text)
+#define ALL ((struct vd_bytes) { "", 1 })
+#define KEYS 3000
+#define OPS_MAX 128
+
+struct fixture {
+	struct vd_env	 *env;
+	struct vd_store	 *store;
+	struct vd_compare compares[OPS_MAX];
+	struct vd_op	  ops[OPS_MAX];
+};
+
+struct answer {
+	int	  count;
+	vd_status status;
+	char	  message[sizeof ((struct vd_error *) NULL)->message];
+};
+
+static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	struct answer *answer = arg;
+
+	(void) result;
+	answer->count++;
+	answer->status = status;
+	if (error)
+		(void) snprintf(answer->message, sizeof answer->message, "%s", error->message);
+}
+
+/* Every compare holds for every key and every range selects every key; the first operation is a put. */
+static int setup(void **state)
+{
+	struct fixture	      *f = calloc(1, sizeof *f);
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	char		       key[16];
+
+	options.history_window = (vd_dur) { 0 };
+	assert_status(vdi_env_new_sim(5, NULL, NULL, &f->env), VD_OK);
+	assert_status(vd_store_open_mvcc(f->env, &options, &f->store, NULL), VD_OK);
+	for (unsigned i = 0; i < KEYS; i++) {
+		(void) snprintf(key, sizeof key, "k%05u", i);
+		assert_status(vd_store_put_wait(f->store, K(key), K("1"), NULL, NULL), VD_OK);
+	}
+	for (unsigned i = 0; i < OPS_MAX; i++) {
+		f->compares[i] = (struct vd_compare) { VD_COMPARE_VERSION, VD_COMPARE_GREATER, ALL, ALL };
+		f->ops[i] = (struct vd_op) { .kind = VD_OP_RANGE, .range = { .key = ALL, .range_end = ALL } };
+	}
+	f->ops[0] = (struct vd_op) { .kind = VD_OP_PUT, .key = K("x"), .value = K("1") };
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	vd_store_close_wait(f->store);
+	vd_env_free(f->env);
+	free(f);
+	return 0;
+}
+
+static vd_rev revision_of(struct fixture *f)
+{
+	struct vd_store_status status;
+
+	assert_status(vd_store_status_get(f->store, &status), VD_OK);
+	return status.current;
+}
+
+static void assert_done(struct fixture *f, size_t compare_count, size_t op_count)
+{
+	struct vd_txn_request request = { .compares = f->compares, .compare_count = compare_count, .success = f->ops, .success_count = op_count };
+	struct answer	      answer = { 0 };
+
+	assert_status(vd_store_txn(f->store, &request, got_txn, &answer), VD_OK);
+	vdi_sim_run_until_idle(f->env);
+	assert_int_equal(answer.count, 1);
+	assert_status(answer.status, VD_OK);
+}
+
+static void assert_refused(struct fixture *f, size_t compare_count, size_t op_count)
+{
+	struct vd_txn_request request = { .compares = f->compares, .compare_count = compare_count, .success = f->ops, .success_count = op_count };
+	struct vd_op	      other = { .kind = VD_OP_PUT, .key = K("other"), .value = K("1") };
+	struct vd_txn_request write = { .success = &other, .success_count = 1 };
+	struct answer	      answer = { 0 }, others[2] = { 0 };
+	vd_rev		      before = revision_of(f);
+
+	assert_status(vd_store_txn(f->store, &write, got_txn, &others[0]), VD_OK);
+	assert_status(vd_store_txn(f->store, &request, got_txn, &answer), VD_OK);
+	assert_status(vd_store_txn(f->store, &write, got_txn, &others[1]), VD_OK);
+	vdi_sim_run_until_idle(f->env);
+	assert_int_equal(answer.count, 1);
+	assert_status(answer.status, VD_TOO_BIG);
+	assert_non_null(strstr(answer.message, "262144 records"));
+	/* It wrote nothing, and the writes of its group are done. */
+	for (size_t i = 0; i < 2; i++)
+		assert_status(others[i].status, VD_OK);
+	assert_int_equal(revision_of(f), before + 2);
+}
+
+/* ---- Tests ---- */
+
+static void compares_of_many_records_are_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_refused(f, 90, 1);
+	f->compares[89].range_end = VD_BYTES_NONE;
+	f->compares[89].key = K("k00000");
+	assert_done(f, 87, 1);
+	/* What fails at once costs nothing. */
+	f->compares[0].number = 1000;
+	assert_done(f, OPS_MAX, 0);
+}
+
+static void compares_of_all_levels_count_together(void **state)
+{
+	struct fixture	     *f = *state;
+	struct vd_txn_request inner = { .compares = f->compares, .compare_count = 30 };
+
+	f->ops[1] = f->ops[2] = f->ops[3] = (struct vd_op) { .kind = VD_OP_TXN, .txn = &inner };
+	assert_refused(f, 1, 4);
+	assert_done(f, 1, 3);
+}
+
+static void ranges_of_many_records_are_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_refused(f, 0, 90);
+	assert_done(f, 0, 80);
+	assert_refused(f, 45, 45);
+	for (size_t i = 1; i < OPS_MAX; i++)
+		f->ops[i].range.count_only = true;
+	assert_done(f, 0, OPS_MAX);
+	for (size_t i = 1; i < OPS_MAX; i++) {
+		f->ops[i].range.count_only = false;
+		f->ops[i].range.limit = 100;
+	}
+	assert_done(f, 0, OPS_MAX);
+}
+
+/* A range at an old revision also looks at the changes between it and the nearest state that is held. */
+static void ranges_of_old_revisions_count_their_changes(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 1; i < OPS_MAX; i++) {
+		f->ops[i].range.revision = 2;
+		f->ops[i].range.limit = 1;
+	}
+	assert_done(f, 0, OPS_MAX);
+	for (size_t i = 1; i < OPS_MAX; i++)
+		f->ops[i].range = (struct vd_range_request) { .key = ALL, .range_end = ALL, .revision = KEYS };
+	assert_refused(f, 0, 90);
+	assert_done(f, 0, 80);
+}
+
+/* A transaction that only reads runs on the thread that asks, so nobody waits for it. */
+static void reads_are_not_counted(void **state)
+{
+	struct fixture *f = *state;
+
+	f->ops[0] = f->ops[1];
+	assert_done(f, OPS_MAX, OPS_MAX);
+}
+
+/* However many keys there are, one look at each is allowed. */
+static void one_pass_over_all_keys_is_allowed(void **state)
+{
+	struct fixture *f = *state;
+
+	f->ops[1] = (struct vd_op) { .kind = VD_OP_DELETE, .key = K("k"), .range_end = K("l") };
+	assert_done(f, 88, 2);
+	f->compares[0].target = VD_COMPARE_CREATE;
+	assert_done(f, 1, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(compares_of_many_records_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(compares_of_all_levels_count_together, setup, teardown),
+		cmocka_unit_test_setup_teardown(ranges_of_many_records_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(ranges_of_old_revisions_count_their_changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(reads_are_not_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_pass_over_all_keys_is_allowed, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
