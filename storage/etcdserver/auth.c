@@ -276,6 +276,14 @@ enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_a
 	return lease.code;
 }
 
+void vdi_auth_defer_lease(struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call))
+{
+	if (vdi_auth_is_enabled(call->server->auth))
+		vdi_serve_defer(call, VDI_SERVE_WORKER_LEASES, work);
+	else
+		work(call);
+}
+
 static bool require(struct vdi_serve_call *call, enum vd_etcd_code (*check_user)(struct vdi_auth *auth, const struct vdi_auth_user *user))
 {
 	struct vdi_auth_user user;

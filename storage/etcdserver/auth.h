@@ -40,6 +40,8 @@ enum vd_etcd_code vdi_auth_check_admin(struct vdi_auth *auth, const struct vdi_a
 enum vd_etcd_code vdi_auth_check_somebody(struct vdi_auth *auth, const struct vdi_auth_user *user);
 /* Every key that hangs on the lease may be written (or read). A lease that does not exist is no obstacle. */
 enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_auth_user *user, int64_t lease, bool write);
+/* Runs work, which calls vdi_auth_check_lease: at once, or on a worker of its own when all keys of the lease may have to be checked. */
+void vdi_auth_defer_lease(struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call));
 /* identify and check_admin; false: the call was ended. */
 bool vdi_auth_require_admin(struct vdi_serve_call *call);
 bool vdi_auth_require_somebody(struct vdi_serve_call *call);

@@ -70,8 +70,8 @@ struct vdi_serve_worker {
 	struct vdi_serve_call **last;
 };
 
-#define VDI_SERVE_WORKERS 3
-enum { VDI_SERVE_WORKER_SLOW, VDI_SERVE_WORKER_RANGES };
+#define VDI_SERVE_WORKERS 4
+enum { VDI_SERVE_WORKER_SLOW, VDI_SERVE_WORKER_LEASES, VDI_SERVE_WORKER_RANGES };
 
 /* Answers of HashKV, for the time after a compaction to their revision (serve_hash.c). */
 #define VDI_SERVE_HASHES_MAX 10

@@ -188,11 +188,26 @@ static enum vd_etcd_code check_delete_permission(struct vdi_etcdserver *server, 
 	return code;
 }
 
-static void put_begin(struct vdi_serve_call *call, struct vd_bytes message)
+static void do_put(struct vdi_serve_call *call)
 {
 	struct vdi_auth_user user;
 	struct vd_op	     op;
 	enum vd_etcd_code    code;
+
+	(void) vdi_serve_put_decode(call->request.bytes, &op); /* it was good before */
+	if (!vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
+		return;
+	code = check_put_permission(call->server, &user, &op);
+	if (code == VD_ETCD_OTHER)
+		submit_op(call, &op, put_done);
+	else
+		vdi_serve_fail(call, code);
+}
+
+static void put_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	struct vd_op	  op;
+	enum vd_etcd_code code;
 
 	if (!vdi_serve_put_decode(message, &op)) {
 		vdi_serve_fail_malformed(call);
@@ -202,15 +217,14 @@ static void put_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	if (!vdi_serve_check_quota(call, vdi_serve_put_cost(&op)))
 		return;
 	code = vdi_serve_put_check(&op);
-	if (code == VD_ETCD_OTHER) {
-		if (!vdi_serve_check_size(call, message) || !vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
-			return;
-		code = check_put_permission(call->server, &user, &op);
-	}
-	if (code == VD_ETCD_OTHER)
-		submit_op(call, &op, put_done);
-	else
+	if (code != VD_ETCD_OTHER)
 		vdi_serve_fail(call, code);
+	else if (!vdi_serve_check_size(call, message))
+		return;
+	else if (op.lease)
+		vdi_auth_defer_lease(call, do_put);
+	else
+		do_put(call);
 }
 
 static void delete_begin(struct vdi_serve_call *call, struct vd_bytes message)
@@ -324,11 +338,26 @@ static void submit_txn(struct vdi_serve_call *call)
 		txn_done(call, status, NULL, NULL);
 }
 
+static void do_txn(struct vdi_serve_call *call)
+{
+	const struct vdi_serve_txn *txn = call->state;
+	struct vdi_auth_user	    user;
+	enum vd_etcd_code	    code = VD_ETCD_OTHER;
+
+	if (!vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
+		return;
+	if (vdi_auth_is_enabled(call->server->auth))
+		code = check_txn_permission(call->server, &user, &txn->request);
+	if (code == VD_ETCD_OTHER)
+		submit_txn(call);
+	else
+		vdi_serve_fail(call, code);
+}
+
 static void txn_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	unsigned	      ops_max = call->server->options.txn_ops_max;
 	struct vdi_serve_txn *txn;
-	struct vdi_auth_user  user;
 	enum vd_etcd_code     code;
 	vd_status	      status = vdi_serve_txn_decode(message, ops_max, &txn);
 
@@ -345,18 +374,16 @@ static void txn_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	if (!vdi_serve_check_quota(call, vdi_serve_txn_cost(txn)))
 		return;
 	code = vdi_serve_txn_check(txn, ops_max);
-	if (code == VD_ETCD_OTHER) {
-		if (!vdi_serve_check_size(call, message) || !vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
-			return;
-		if (vdi_auth_is_enabled(call->server->auth))
-			code = check_txn_permission(call->server, &user, &txn->request);
-	}
 	if (code != VD_ETCD_OTHER)
 		vdi_serve_fail(call, code);
+	else if (!vdi_serve_check_size(call, message))
+		return;
 	else if (vdi_serve_txn_is_long(txn))
-		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), submit_txn);
+		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), do_txn);
+	else if (vdi_serve_txn_has_leases(txn))
+		vdi_auth_defer_lease(call, do_txn);
 	else
-		submit_txn(call);
+		do_txn(call);
 }
 
 /* ---- Compact ---- */

@@ -86,7 +86,7 @@ static void revoke_done(void *arg, vd_status status, vd_rev revision, const stru
 	vdi_serve_call_unref(call);
 }
 
-static void revoke_begin(struct vdi_serve_call *call, struct vd_bytes message)
+static void do_revoke(struct vdi_serve_call *call)
 {
 	struct vdi_auth_user user;
 	enum vd_etcd_code    code;
@@ -94,10 +94,7 @@ static void revoke_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	bool		     keys;
 	vd_status	     status;
 
-	if (!vdi_wire_read_number(message, &id, &keys)) {
-		vdi_serve_fail_malformed(call);
-		return;
-	}
+	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* it was good before */
 	if (!vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
 		return;
 	code = vdi_auth_check_somebody(call->server->auth, &user);
@@ -111,6 +108,17 @@ static void revoke_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	status = vd_store_lease_revoke(call->server->store, id, revoke_done, call);
 	if (status != VD_OK)
 		revoke_done(call, status, 0, NULL);
+}
+
+static void revoke_begin(struct vdi_serve_call *call, struct vd_bytes message)
+{
+	int64_t id;
+	bool	keys;
+
+	if (!vdi_wire_read_number(message, &id, &keys))
+		vdi_serve_fail_malformed(call);
+	else
+		vdi_auth_defer_lease(call, do_revoke);
 }
 
 /* ---- TimeToLive and Leases ---- */
@@ -240,6 +248,7 @@ static void leases_begin(struct vdi_serve_call *call, struct vd_bytes message)
 /* ---- KeepAlive ---- */
 
 struct keep_alive {
+	int64_t		     id;	 /* of the request at hand */
 	vd_rev		     revision;	 /* before the renewal (E-123) */
 	struct vdi_rpc_blob *waiting;	 /* being sent, or did not fit */
 	atomic_bool	     is_blocked; /* VD_FULL was answered: writable sends it again */
@@ -279,40 +288,45 @@ static void keep_alive_done(void *arg, vd_status status, const struct vd_lease_r
 	vdi_serve_call_unref(call);
 }
 
-static void keep_alive_message(struct vdi_serve_call *call, struct vdi_rpc_message *message)
+static void do_keep_alive(struct vdi_serve_call *call)
 {
 	struct keep_alive   *stream = call->state;
 	struct vdi_auth_user user;
 	enum vd_etcd_code    code;
-	int64_t		     id;
-	bool		     keys;
-	bool		     is_good;
 	vd_status	     status;
 
-	if (message->bytes.data == NULL) {
-		vdi_serve_finish(call, VDI_RPC_OK, "");
-		return;
-	}
-	is_good = vdi_wire_read_number(message->bytes, &id, &keys);
-	vdi_rpc_message_release(message);
-	if (!is_good) {
-		vdi_serve_fail_malformed(call);
-		return;
-	}
 	if (!vdi_auth_identify(call, &user))
 		return;
 	code = vdi_auth_check_somebody(call->server->auth, &user);
 	if (code == VD_ETCD_OTHER)
-		code = vdi_auth_check_lease(call->server->auth, &user, id, true);
+		code = vdi_auth_check_lease(call->server->auth, &user, stream->id, true);
 	if (code != VD_ETCD_OTHER) {
 		vdi_serve_fail(call, code);
 		return;
 	}
 	stream->revision = vdi_serve_revision(call->server);
 	vdi_serve_call_ref(call);
-	status = vd_store_lease_keep_alive(call->server->store, id, keep_alive_done, call);
+	status = vd_store_lease_keep_alive(call->server->store, stream->id, keep_alive_done, call);
 	if (status != VD_OK)
 		keep_alive_done(call, status, NULL, NULL);
+}
+
+static void keep_alive_message(struct vdi_serve_call *call, struct vdi_rpc_message *message)
+{
+	struct keep_alive *stream = call->state;
+	bool		   keys;
+	bool		   is_good;
+
+	if (message->bytes.data == NULL) {
+		vdi_serve_finish(call, VDI_RPC_OK, "");
+		return;
+	}
+	is_good = vdi_wire_read_number(message->bytes, &stream->id, &keys);
+	vdi_rpc_message_release(message);
+	if (is_good)
+		vdi_auth_defer_lease(call, do_keep_alive);
+	else
+		vdi_serve_fail_malformed(call);
 }
 
 static void keep_alive_writable(struct vdi_serve_call *call)

@@ -406,6 +406,19 @@ bool vdi_serve_txn_is_long(const struct vdi_serve_txn *txn)
 	return level_has_range(txn, &left) || left == 0;
 }
 
+static bool has_lease(const struct vd_op *ops, const struct vdi_serve_op *more, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if ((ops[i].kind == VD_OP_PUT && ops[i].lease) || (ops[i].kind == VD_OP_TXN && vdi_serve_txn_has_leases(more[i].txn)))
+			return true;
+	return false;
+}
+
+bool vdi_serve_txn_has_leases(const struct vdi_serve_txn *txn)
+{
+	return has_lease(txn->success, txn->success_ops, txn->success_count) || has_lease(txn->failure, txn->failure_ops, txn->failure_count);
+}
+
 /* ---- Answers ---- */
 
 vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_result *result)

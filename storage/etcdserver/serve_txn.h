@@ -50,6 +50,8 @@ int64_t vdi_serve_txn_cost(const struct vdi_serve_txn *txn);
 
 /* Whether it reads a range of keys or has many operations, so that a loop must not carry it out. */
 bool vdi_serve_txn_is_long(const struct vdi_serve_txn *txn);
+/* Whether it attaches keys to leases. */
+bool vdi_serve_txn_has_leases(const struct vdi_serve_txn *txn);
 
 /* Views of the ranges of the chosen path; then write. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_result *result);

@@ -435,6 +435,47 @@ static void e167_leases_are_of_who_may_write_their_keys(void **state)
 	assert_string_equal(revoke_as(fixture, root, 5), "");
 }
 
+static void assert_denied_later(struct etcd_server_fixture *fixture, const char *token, const char *method, const ProtobufCMessage *request)
+{
+	struct etcd_server_call call;
+
+	etcd_server_call_post_as(&call, fixture, NULL, token, method, request);
+	assert_false(call.is_finished);
+	(void) vdi_sim_run_until_idle(fixture->env);
+	assert_true(call.is_finished);
+	assert_string_equal(call.text, DENIED);
+	etcd_server_call_end(&call);
+}
+
+/* A lease may have any number of keys: a worker checks them, not the loop that serves the connections. */
+static void the_keys_of_a_lease_are_checked_by_a_worker(void **state)
+{
+	struct etcd_server_fixture	   *fixture = *state;
+	Etcdserverpb__PutRequest	    put = ETCDSERVERPB__PUT_REQUEST__INIT;
+	Etcdserverpb__LeaseRevokeRequest    revoke = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
+	Etcdserverpb__LeaseKeepAliveRequest keep = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
+	Etcdserverpb__TxnRequest	    txn = ETCDSERVERPB__TXN_REQUEST__INIT, outer = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__RequestOp		    op = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT, *ops = &op, *outers = &nested;
+	char				    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+
+	open_two(fixture, root, user);
+	put.key = etcd_bytes("p/b");
+	put.lease = revoke.id = keep.id = 5;
+	op.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+	op.request_put = &put;
+	txn.n_failure = 1;
+	txn.failure = &ops;
+	nested.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_TXN;
+	nested.request_txn = &txn;
+	outer.n_success = 1;
+	outer.success = &outers;
+	assert_denied_later(fixture, user, "/etcdserverpb.KV/Put", &put.base);
+	assert_denied_later(fixture, user, "/etcdserverpb.KV/Txn", &txn.base);
+	assert_denied_later(fixture, user, "/etcdserverpb.KV/Txn", &outer.base);
+	assert_denied_later(fixture, user, "/etcdserverpb.Lease/LeaseRevoke", &revoke.base);
+	assert_denied_later(fixture, user, "/etcdserverpb.Lease/LeaseKeepAlive", &keep.base);
+}
+
 enum txn_part { COMPARE, THEN, ELSE, NESTED };
 
 /* A transaction of one operation on key, put where part says. Its condition holds. */
@@ -673,6 +714,7 @@ int main(void)
 		CASE(e167_a_certificate_names_a_user_when_that_is_wanted),
 		CASE(e312_a_watch_of_everything_is_not_one_of_a_key),
 		CASE(e167_leases_are_of_who_may_write_their_keys),
+		CASE(the_keys_of_a_lease_are_checked_by_a_worker),
 		CASE(e167_a_transaction_is_permitted_as_a_whole),
 		CASE(e133_each_watcher_is_permitted_by_itself),
 		CASE(a_watch_ends_when_its_user_is_deleted),
