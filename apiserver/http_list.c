@@ -552,10 +552,12 @@ static void listed(struct vdi_request *request)
 /* ---- Finding the objects ---- */
 
 /* False: it was answered. */
-static bool read_options(struct vdi_request *request, struct vd_list_options *options)
+static bool read_options(struct vdi_request *request)
 {
-	struct vdi_params *params = &request->params;
+	struct vd_list_options *options = &request->list_options;
+	struct vdi_params      *params = &request->params;
 
+	*options = (struct vd_list_options) VD_LIST_OPTIONS_INIT;
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
@@ -579,9 +581,10 @@ static void run_gather(struct vdi_work *work)
 {
 	struct vdi_request *request = VDI_CONTAINER_OF(work, struct vdi_request, list_work);
 	struct vd_error	    error = { 0 };
-	struct vd_list	   *list = request->list;
+	struct vd_list	   *list = request->unsearched;
 	vd_status	    status = vdi_list_gather(list, &error);
 
+	request->unsearched = NULL;
 	if (status != VD_OK)
 		list = vd_list_free(list);
 	vdi_request_got_list(request, status, list, status == VD_OK ? NULL : &error);
@@ -590,11 +593,7 @@ static void run_gather(struct vdi_work *work)
 /* Goes on with resume when what run started has called vdi_request_got_list. */
 static void search(struct vdi_request *request, void (*run)(struct vdi_work *work), void (*resume)(struct vdi_request *request))
 {
-	struct vd_list *list = request->list;
-
-	request->list = NULL;
 	vdi_request_await(request, resume);
-	request->list = list;
 	request->list_work.run = run;
 	if (vdi_work_queue_post(&request->server->searches, &request->list_work) == VD_OK) {
 		vdi_request_awaited(request, VD_OK, NULL);
@@ -602,48 +601,48 @@ static void search(struct vdi_request *request, void (*run)(struct vdi_work *wor
 	}
 	request->waiting = 0;
 	request->resume = NULL;
-	vdi_request_drop_result(request);
+	request->unsearched = vd_list_free(request->unsearched);
 	vdi_request_fail_too_many(request);
 }
 
 static void found(struct vdi_request *request)
 {
-	if (request->result == VD_OK && vdi_list_is_long(request->list))
-		search(request, run_gather, request->list_resume);
-	else
+	if (request->result != VD_OK || !vdi_list_is_long(request->list)) {
 		request->list_resume(request);
+		return;
+	}
+	request->unsearched = request->list;
+	request->list = NULL;
+	search(request, run_gather, request->list_resume);
 }
 
-/* Of a list that may come from the store, which finds and decodes each object on the thread that asks. */
+/* Of a list that comes from the store, which finds and decodes each object on the thread that asks. */
 static void run_list(struct vdi_work *work)
 {
-	struct vdi_request    *request = VDI_CONTAINER_OF(work, struct vdi_request, list_work);
-	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-	struct vd_error	       error = { 0 };
-	vd_status	       status;
+	struct vdi_request *request = VDI_CONTAINER_OF(work, struct vdi_request, list_work);
+	struct vd_error	    error = { 0 };
+	vd_status	    status = vdi_cacher_list_pending(request->resource->cacher, &request->list_options, true, vdi_request_got_list, request, &error);
 
-	(void) read_options(request, &options); /* they were good before */
-	status = vdi_cacher_list_pending(request->resource->cacher, &options, vdi_request_got_list, request, &error);
 	if (status != VD_OK)
 		vdi_request_got_list(request, status, NULL, &error);
 }
 
 void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_request *request))
 {
-	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-	struct vd_error	       error = { 0 };
-	vd_status	       status;
+	struct vd_error error = { 0 };
+	vd_status	status = VD_AGAIN;
 
-	if (!read_options(request, &options))
+	if (!read_options(request))
 		return;
 	request->list_resume = resume;
-	if (options.match == VD_MATCH_EXACT || options.continue_token.size) {
-		search(request, run_list, found);
-		return;
-	}
 	vdi_request_await(request, found);
-	status = vdi_cacher_list_pending(request->resource->cacher, &options, vdi_request_got_list, request, &error);
-	vdi_request_awaited(request, status, &error);
+	/* An old state that is retained may take long to make, too. */
+	if (request->list_options.match != VD_MATCH_EXACT && request->list_options.continue_token.size == 0)
+		status = vdi_cacher_list_pending(request->resource->cacher, &request->list_options, false, vdi_request_got_list, request, &error);
+	if (status == VD_AGAIN)
+		search(request, run_list, found);
+	else
+		vdi_request_awaited(request, status, &error);
 }
 
 void vdi_handle_list(struct vdi_request *request)

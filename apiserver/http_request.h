@@ -37,6 +37,8 @@ struct vdi_request {
 	struct vdi_http_status	    status; /* room for what goes wrong */
 	struct vdi_write	   *write;  /* of writes */
 	struct vdi_work		    list_work; /* a list that is searched by a worker */
+	struct vd_list_options	    list_options; /* of a list; they point into params and route */
+	struct vd_list		   *unsearched;   /* owned: a list whose objects list_work is to find */
 	void (*list_resume)(struct vdi_request *request);
 	struct vdi_debug	   *debug;  /* of the dump */
 	vd_mono			    started;

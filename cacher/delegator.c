@@ -538,12 +538,15 @@ static vd_status prepare(struct list_call *call, const struct vd_list_options *o
 	return vdi_list_plan_make(options, token_revision, !call->is_single, &call->plan, reterr);
 }
 
-static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_options *options, bool may_be_pending, vd_list_fn done, void *arg, struct vd_error *reterr)
+/* VD_AGAIN: see vdi_cacher_list_pending. */
+static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_options *options, bool may_be_pending, bool may_read_store, vd_list_fn done, void *arg,
+			    struct vd_error *reterr)
 {
 	struct list_call      *call;
 	struct vd_store_status store = { 0 };
 	bool		       has_progress;
 	bool		       is_ready;
+	bool		       is_of_store;
 	vd_status	       status;
 
 	VDI_REQUIRE(cacher, reterr);
@@ -572,15 +575,16 @@ static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_optio
 	}
 	has_progress = vd_store_status_get(cacher->store, &store) == VD_OK && store.progress;
 	is_ready = vdi_ready_check(&cacher->ready, NULL, &call->error) == VD_OK;
-	if (vdi_list_source_of(&call->plan, vdi_watch_cache_revision(&cacher->watch_cache), has_progress,
-			       call->plan.is_exact && call->plan.revision >= store.compacted &&
-				       vdi_watch_cache_has_revision(&cacher->watch_cache, call->plan.revision)) == VDI_LIST_FROM_STORE ||
-	    (!is_ready && call->predicate->is_empty && call->plan.store_limit > 0)) {
+	is_of_store = vdi_list_source_of(&call->plan, vdi_watch_cache_revision(&cacher->watch_cache), has_progress,
+					 call->plan.is_exact && call->plan.revision >= store.compacted &&
+						 vdi_watch_cache_has_revision(&cacher->watch_cache, call->plan.revision)) == VDI_LIST_FROM_STORE ||
+		      (!is_ready && call->predicate->is_empty && call->plan.store_limit > 0);
+	if (is_of_store && may_read_store) {
 		list_from_store(call);
-	} else if (!is_ready) {
+	} else if (is_of_store || !is_ready) {
 		if (reterr)
 			*reterr = call->error;
-		status = call->error.code;
+		status = is_of_store ? VD_AGAIN : call->error.code;
 		free_call(call);
 		vdi_cacher_call_end(cacher);
 	} else {
@@ -591,12 +595,13 @@ static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_optio
 
 vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg, struct vd_error *reterr)
 {
-	return start_list(cacher, options, false, done, arg, reterr);
+	return start_list(cacher, options, false, true, done, arg, reterr);
 }
 
-vd_status vdi_cacher_list_pending(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg, struct vd_error *reterr)
+vd_status vdi_cacher_list_pending(struct vd_cacher *cacher, const struct vd_list_options *options, bool may_read_store, vd_list_fn done, void *arg,
+				  struct vd_error *reterr)
 {
-	return start_list(cacher, options, true, done, arg, reterr);
+	return start_list(cacher, options, true, may_read_store, done, arg, reterr);
 }
 
 /* ---- Blocking ---- */

@@ -49,7 +49,7 @@ static struct vd_list *list_pending(const struct vd_list_options *options)
 {
 	struct vd_list *list = NULL;
 
-	assert_status(vdi_cacher_list_pending(f.cacher, options, take_list, &list, NULL), VD_OK);
+	assert_status(vdi_cacher_list_pending(f.cacher, options, false, take_list, &list, NULL), VD_OK);
 	cacher_fixture_settle(&f);
 	assert_non_null(list);
 	return list;
@@ -90,6 +90,47 @@ static void a_search_that_was_left_finds_the_same(void **state)
 			vd_list_free(list);
 			vd_list_free(pending);
 		}
+}
+
+static void never_called(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	(void) arg;
+	(void) status;
+	(void) error;
+	vd_list_free(list);
+	fail_msg("a list that was not begun was answered");
+}
+
+/* The store finds and decodes all objects on the thread that asks. A thread that has no time for that is told before anything is read. */
+static void assert_of_store(struct vd_cacher *cacher, const struct vd_list_options *options)
+{
+	struct vd_list *list = NULL;
+
+	assert_status(vdi_cacher_list_pending(cacher, options, false, never_called, NULL, NULL), VD_AGAIN);
+	assert_status(vdi_cacher_list_pending(cacher, options, true, take_list, &list, NULL), VD_OK);
+	assert_non_null(list); /* within the call */
+	assert_non_null(vd_list_next(list));
+	vd_list_free(list);
+}
+
+static void a_list_of_the_store_is_for_a_thread_with_time(void **state)
+{
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_cacher      *cacher;
+
+	(void) state;
+	assert_status(vd_cacher_new(f.env, f.store, &f.options, &cacher, NULL), VD_OK);
+	options.limit = 10;
+	assert_of_store(cacher, &options); /* the cache is not filled yet */
+	cacher_fixture_settle(&f);
+	assert_status(vd_cacher_ready(cacher, NULL), VD_OK);
+	options.namespace_name = vd_bytes_of("a");
+	options.name = vd_bytes_of("p001");
+	options.limit = 0;
+	options.match = VD_MATCH_EXACT;
+	options.revision = 300; /* the cache has no old states of single keys */
+	assert_of_store(cacher, &options);
+	vd_cacher_close_wait(cacher);
 }
 
 static void a_search_may_be_given_up(void **state)
@@ -161,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_search_that_was_left_finds_the_same),
+		cmocka_unit_test(a_list_of_the_store_is_for_a_thread_with_time),
 		cmocka_unit_test(a_search_may_be_given_up),
 		cmocka_unit_test(a_search_needs_memory),
 		cmocka_unit_test(an_initial_state_is_searched_bit_by_bit),
