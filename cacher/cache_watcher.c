@@ -5,6 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "watchers.h"
+
 const char *vd_watch_type_name(enum vd_watch_type type)
 {
 	static const char *const names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
@@ -70,7 +72,7 @@ static void release_pulled(struct vdi_pull *pull)
 
 void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part)
 {
-	struct vd_cacher *cacher;
+	struct vdi_watchers *watchers;
 
 	if ((atomic_fetch_or(&watcher->finished, part) | part) != (VDI_FINISHED_USER | VDI_FINISHED_CACHER))
 		return;
@@ -78,12 +80,12 @@ void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part)
 		release_pulled(watcher->arg);
 		vdi_pull_free(watcher->arg);
 	}
-	cacher = watcher->outlet->cacher;
+	watchers = watcher->outlet->watchers;
 	if (watcher->error_due)
 		vdi_free(watcher->error);
 	vdi_lane_unref(watcher->lane);
 	vdi_outlet_unref(watcher->outlet);
-	vdi_cacher_unref(cacher);
+	vdi_watchers_unref(watchers);
 	vdi_free(watcher);
 }
 
@@ -101,8 +103,8 @@ void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), voi
 		return;
 	outlet = vdi_outlet_ref(watcher->outlet);
 	if (atomic_load(&watcher->is_closing))
-		vdi_misuse("vd_watcher_close: this watcher of cacher %s is closed already", outlet->cacher->options.resource);
-	atomic_fetch_sub_explicit(&outlet->cacher->usage.watchers, 1, memory_order_relaxed);
+		vdi_misuse("vd_watcher_close: this watcher of cacher %s is closed already", outlet->watchers->usage.name);
+	atomic_fetch_sub_explicit(&outlet->watchers->usage.watchers, 1, memory_order_relaxed);
 	watcher->closed = closed;
 	watcher->closed_arg = arg;
 	atomic_store(&watcher->is_closing, true);
@@ -247,7 +249,7 @@ vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 	if (outlet->kind != VDI_OUTLET_PULLED)
 		return VD_INVALID_ARGUMENT;
 	pull = watcher->arg;
-	env = outlet->cacher->env;
+	env = outlet->watchers->env;
 	VDI_TRY(vdi_wait_check(env, __func__, NULL));
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(env), timeout);
 	for (;;) {

@@ -14,9 +14,10 @@
 
 #include <stdatomic.h>
 
-#include "cacher.h"
 #include "candidates.h"
 #include "outlet.h"
+#include "predicate.h"
+#include "watch_cache.h"
 
 /* What opening needs and nobody later. */
 struct vdi_watch_start {

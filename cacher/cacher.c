@@ -4,6 +4,7 @@
 #include "actor_poll.h"
 #include "cache_watcher.h"
 #include "cacher_dump.h"
+#include "cacher_gauges.h"
 #include "dispatch.h"
 #include "env.h"
 #include "outlet.h"
@@ -14,7 +15,7 @@
 
 struct vd_cacher *vdi_cacher_ref(struct vd_cacher *cacher)
 {
-	atomic_fetch_add_explicit(&cacher->references, 1, memory_order_relaxed);
+	vdi_watchers_ref(&cacher->watchers);
 	return cacher;
 }
 
@@ -26,9 +27,11 @@ static void free_options(struct vd_cacher_options *options)
 	vdi_free((char *) (uintptr_t) options->trigger);
 }
 
-static void free_cacher(struct vd_cacher *cacher)
+static void free_cacher(struct vdi_watchers *watchers)
 {
-	vdi_usage_end(&cacher->usage);
+	struct vd_cacher *cacher = vdi_cacher_of(watchers);
+
+	vdi_usage_end(&cacher->watchers.usage);
 	if (cacher->is_collected)
 		vdi_metrics_remove_collector(vdi_env_metrics(cacher->env), &cacher->collector);
 	vdi_consistency_fini(&cacher->consistency);
@@ -36,13 +39,13 @@ static void free_cacher(struct vd_cacher *cacher)
 	vdi_dispatch_fini(cacher);
 	vdi_watch_index_fini(&cacher->watcher_index);
 	vdi_watch_cache_fini(&cacher->watch_cache);
-	vdi_outlet_unref(cacher->inline_outlet);
+	vdi_outlet_unref(cacher->watchers.inline_outlet);
 	vdi_storage_free(cacher->storage);
 	vdi_storage_metrics_free(cacher->storage_metrics);
 	vdi_cacher_metrics_fini(&cacher->metrics);
 	vdi_quarantine_fini(&cacher->quarantine);
 	vdi_ready_fini(&cacher->ready);
-	vdi_lock_fini(&cacher->lock);
+	vdi_lock_fini(&cacher->watchers.lock);
 	vdi_free(cacher->matches.matches);
 	free_options(&cacher->options);
 	vdi_free(cacher);
@@ -50,29 +53,28 @@ static void free_cacher(struct vd_cacher *cacher)
 
 void vdi_cacher_unref(struct vd_cacher *cacher)
 {
-	if (atomic_fetch_sub_explicit(&cacher->references, 1, memory_order_acq_rel) == 1)
-		free_cacher(cacher);
+	vdi_watchers_unref(&cacher->watchers);
 }
 
 bool vdi_cacher_call_begin(struct vd_cacher *cacher)
 {
 	bool may;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	may = !atomic_load(&cacher->is_stopping);
 	cacher->call_count += may;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	return may;
 }
 
 void vdi_cacher_call_end(struct vd_cacher *cacher)
 {
 	vdi_cacher_ref(cacher); /* it may finish as soon as the lock is free */
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	cacher->call_count--;
 	if (atomic_load(&cacher->is_stopping))
 		vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	vdi_cacher_unref(cacher);
 }
 
@@ -122,7 +124,7 @@ static void actor_gone(void *arg)
 	void (*closed)(void *) = cacher->closed;
 	void *closed_arg = cacher->closed_arg;
 
-	vdi_usage_release(&cacher->usage);
+	vdi_usage_release(&cacher->watchers.usage);
 	vdi_cacher_unref(cacher);
 	if (closed)
 		closed(closed_arg);
@@ -136,18 +138,18 @@ static bool run_pulled(struct vd_cacher *cacher)
 	bool		   more;
 
 	/* Running one takes it off the list only later, on this actor: the list is stable. */
-	vdi_lock_acquire(&cacher->lock);
-	outlet = cacher->pulled;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
+	outlet = cacher->watchers.pulled;
+	vdi_lock_release(&cacher->watchers.lock);
 	while (outlet) {
 		more = true;
 		while (more && vdi_outlet_try_run(outlet, &more))
 			;
 		some_left |= more;
 		vdi_outlet_tell(outlet);
-		vdi_lock_acquire(&cacher->lock);
+		vdi_lock_acquire(&cacher->watchers.lock);
 		outlet = outlet->next;
-		vdi_lock_release(&cacher->lock);
+		vdi_lock_release(&cacher->watchers.lock);
 	}
 	return some_left;
 }
@@ -158,11 +160,11 @@ static void tell_drained(struct vd_cacher *cacher)
 	void (*drained)(void *);
 	void *arg;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	drained = cacher->drained;
 	arg = cacher->drained_arg;
 	cacher->drained = NULL;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	if (drained)
 		drained(arg);
 }
@@ -178,13 +180,13 @@ static bool has_all(struct vd_cacher *cacher, vd_rev revision)
 
 static void wake_outlets(struct vd_cacher *cacher)
 {
-	vdi_lock_acquire(&cacher->lock);
-	for (struct vdi_outlet *outlet = cacher->outlets; outlet; outlet = outlet->next)
+	vdi_lock_acquire(&cacher->watchers.lock);
+	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet; outlet = outlet->next)
 		vdi_outlet_wake(outlet);
-	for (struct vdi_outlet *outlet = cacher->pulled; outlet; outlet = outlet->next)
+	for (struct vdi_outlet *outlet = cacher->watchers.pulled; outlet; outlet = outlet->next)
 		vdi_outlet_wake(outlet);
-	vdi_outlet_wake(cacher->inline_outlet);
-	vdi_lock_release(&cacher->lock);
+	vdi_outlet_wake(cacher->watchers.inline_outlet);
+	vdi_lock_release(&cacher->watchers.lock);
 }
 
 /* After what has come was dispatched, and who left was forgotten. Answers when to look again. */
@@ -193,14 +195,14 @@ static vd_mono run_draining(struct vd_cacher *cacher)
 	vd_rev revision;
 	bool   is_wanted, is_over;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	is_wanted = cacher->drained != NULL;
 	revision = cacher->drain_revision;
-	is_over = cacher->watcher_count == 0 && cacher->opening_first == NULL;
-	vdi_lock_release(&cacher->lock);
+	is_over = cacher->watchers.count == 0 && cacher->watchers.opening_first == NULL;
+	vdi_lock_release(&cacher->watchers.lock);
 	if (is_wanted && is_over)
 		tell_drained(cacher);
-	if (!is_wanted || is_over || atomic_load(&cacher->is_draining))
+	if (!is_wanted || is_over || atomic_load(&cacher->watchers.is_draining))
 		return VD_NEVER;
 	if (!has_all(cacher, revision)) {
 		vdi_reflector_ask_progress(cacher);
@@ -208,7 +210,7 @@ static vd_mono run_draining(struct vd_cacher *cacher)
 	}
 	/* Others may begin to write there anew, which is nothing to those who watched this. */
 	vdi_reflector_stop(cacher);
-	atomic_store(&cacher->is_draining, true);
+	atomic_store(&cacher->watchers.is_draining, true);
 	wake_outlets(cacher);
 	return VD_NEVER;
 }
@@ -226,18 +228,18 @@ static void run_stopping(struct vd_cacher *cacher)
 	if (!cacher->is_ending)
 		vdi_dispatch_end_all(cacher);
 	cacher->is_ending = true;
-	while (vdi_outlet_run(cacher->inline_outlet))
+	while (vdi_outlet_run(cacher->watchers.inline_outlet))
 		;
 	if (run_pulled(cacher))
 		vd_actor_set_timer(cacher->actor, vd_mono_add(vd_env_now(cacher->env), STOP_POLL));
 	vdi_dispatch_left(cacher);
-	vdi_lock_acquire(&cacher->lock);
-	is_over = cacher->call_count == 0 && cacher->watcher_count == 0 && cacher->outlet_count == 0 && cacher->opening_first == NULL;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
+	is_over = cacher->call_count == 0 && cacher->watchers.count == 0 && cacher->watchers.outlet_count == 0 && cacher->watchers.opening_first == NULL;
+	vdi_lock_release(&cacher->watchers.lock);
 	/* CLOSE messages of inline watchers may still be in their inbox. */
-	if (is_over && !vdi_outlet_has_work(cacher->inline_outlet) && !cacher->is_finishing) {
+	if (is_over && !vdi_outlet_has_work(cacher->watchers.inline_outlet) && !cacher->is_finishing) {
 		cacher->is_finishing = true;
-		vdi_outlet_shut(cacher->inline_outlet);
+		vdi_outlet_shut(cacher->watchers.inline_outlet);
 		vd_actor_close(cacher->actor, actor_gone, cacher);
 	}
 }
@@ -288,7 +290,7 @@ static void run(void *arg)
 			run_stopping(cacher);
 		return;
 	}
-	is_fed = !atomic_load(&cacher->is_draining); /* else what it has is the last there is */
+	is_fed = !atomic_load(&cacher->watchers.is_draining); /* else what it has is the last there is */
 	if (is_fed)
 		due = vdi_reflector_run(cacher, &more);
 	due = earlier(due, vdi_watch_cache_serve_waiters(&cacher->watch_cache));
@@ -296,7 +298,7 @@ static void run(void *arg)
 	due = earlier(due, vdi_bookmark_run(&cacher->bookmarks));
 	if (is_fed && vdi_bookmark_is_near(&cacher->bookmarks))
 		vdi_reflector_ask_progress(cacher);
-	more |= vdi_outlet_run(cacher->inline_outlet);
+	more |= vdi_outlet_run(cacher->watchers.inline_outlet);
 	vdi_dispatch_left(cacher);
 	due = earlier(due, run_draining(cacher));
 	due = earlier(due, vdi_dispatch_retire_frames(cacher));
@@ -376,10 +378,10 @@ static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options 
 	VDI_TRY(vdi_storage_metrics_new(cacher->env, cacher->options.group, resource, &cacher->storage_metrics));
 	storage.metrics = cacher->storage_metrics;
 	VDI_TRY(vdi_storage_new(cacher->env, cacher->store, &storage, &cacher->storage, reterr));
-	VDI_TRY(vdi_outlet_new(cacher, VDI_OUTLET_INLINE, &cacher->inline_outlet));
+	VDI_TRY(vdi_outlet_new(&cacher->watchers, VDI_OUTLET_INLINE, &cacher->watchers.inline_outlet));
 	VDI_TRY(vd_actor_new(cacher->env, &actor, &cacher->actor));
-	cacher->watch_cache.actor = cacher->actor;
-	cacher->collector = (struct vdi_metrics_collector) { .collect = vdi_cacher_metrics_collect, .arg = cacher };
+	cacher->watch_cache.actor = cacher->watchers.actor = cacher->actor;
+	cacher->collector = (struct vdi_metrics_collector) { .collect = vdi_cacher_gauges_collect, .arg = cacher };
 	vdi_metrics_add_collector(vdi_env_metrics(cacher->env), &cacher->collector);
 	cacher->is_collected = true;
 	return VD_OK;
@@ -402,12 +404,14 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a cacher");
 	if (reterr)
 		reterr->code = VD_OK;
-	atomic_init(&cacher->references, 1);
+	cacher->watchers = (struct vdi_watchers) { .env = env, .cache = &cacher->watch_cache, .metrics = &cacher->metrics, .dump = vdi_cacher_dump_outlet,
+						   .gone = free_cacher };
+	atomic_init(&cacher->watchers.references, 1);
 	cacher->env = env;
 	cacher->store = store;
 	cacher->codec = options->codec;
 	cacher->trigger_index = trigger_index;
-	vdi_lock_init(&cacher->lock, VDI_LOCK_CACHER);
+	vdi_lock_init(&cacher->watchers.lock, VDI_LOCK_CACHER);
 	vdi_ready_init(&cacher->ready, env);
 	vdi_quarantine_init(&cacher->quarantine);
 	vdi_reflector_init(&cacher->reflector);
@@ -422,9 +426,9 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 		vdi_cacher_unref(cacher);
 		return status;
 	}
-	cacher->usage = (struct vdi_usage) { .kind = "cacher", .name = cacher->options.resource, .closed_by = "vd_cacher_close", .env = env,
+	cacher->watchers.usage = (struct vdi_usage) { .kind = "cacher", .name = cacher->options.resource, .closed_by = "vd_cacher_close", .env = env,
 					     .uses = { store, options->codec } };
-	vdi_usage_begin(&cacher->usage);
+	vdi_usage_begin(&cacher->watchers.usage);
 	vd_actor_wake(cacher->actor);
 	*ret_cacher = cacher;
 	return VD_OK;
@@ -439,25 +443,25 @@ void vd_cacher_close(struct vd_cacher *cacher, void (*done)(void *arg), void *ar
 	}
 	vdi_ready_stop(&cacher->ready);
 	vdi_cacher_ref(cacher);
-	if (atomic_exchange(&cacher->usage.is_closing, true))
+	if (atomic_exchange(&cacher->watchers.usage.is_closing, true))
 		vdi_misuse("vd_cacher_close: cacher %s is closing already", cacher->options.resource);
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	cacher->closed = done;
 	cacher->closed_arg = arg;
 	atomic_store(&cacher->is_stopping, true);
 	vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	vdi_cacher_unref(cacher);
 }
 
 void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(void *arg), void *arg)
 {
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	cacher->drain_revision = revision;
 	cacher->drained = done;
 	cacher->drained_arg = arg;
 	vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 }
 
 /* The close waits for each outlet, whose poller would have to run meanwhile. */
@@ -465,10 +469,10 @@ static void check_pollers(struct vd_cacher *cacher)
 {
 	bool is_served_here = false;
 
-	vdi_lock_acquire(&cacher->lock);
-	for (struct vdi_outlet *outlet = cacher->outlets; outlet; outlet = outlet->next)
+	vdi_lock_acquire(&cacher->watchers.lock);
+	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet; outlet = outlet->next)
 		is_served_here |= vdi_poller_serves_here(&outlet->runner);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	if (is_served_here)
 		vdi_misuse("vd_cacher_close_wait: this thread runs the poller of watchers of cacher %s: use vd_cacher_close, and run the poller until its done was told",
 			   cacher->options.resource);
@@ -516,7 +520,7 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 {
 	struct vdi_watch_start *start = VDI_CONTAINER_OF(waiter, struct vdi_watch_start, waiter);
 	struct vd_watcher      *watcher = start->watcher;
-	struct vd_cacher       *cacher = watcher->outlet->cacher;
+	struct vd_cacher       *cacher = vdi_cacher_of(watcher->outlet->watchers);
 
 	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
 	if (status == VD_TOO_LARGE_REVISION) {
@@ -534,7 +538,7 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 /* R-520 step 7: only a watch that wants the state waits for it. */
 static void start_when_fresh(struct vdi_watch_start *start)
 {
-	struct vd_cacher *cacher = start->watcher->outlet->cacher;
+	struct vd_cacher *cacher = vdi_cacher_of(start->watcher->outlet->watchers);
 
 	start->waiter = (struct vdi_fresh_waiter) { .revision = start->required, .done = start_is_fresh };
 	if (start->send_initial_events == VD_TRUE && start->required > 0 && vdi_cacher_call_begin(cacher)) {
@@ -549,7 +553,7 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 {
 	struct vdi_watch_start *start = arg;
 	struct vd_watcher      *watcher = start->watcher;
-	struct vd_cacher       *cacher = vdi_cacher_ref(watcher->outlet->cacher);
+	struct vd_cacher       *cacher = vdi_cacher_ref(vdi_cacher_of(watcher->outlet->watchers));
 
 	if (status != VD_OK) {
 		start->status = status;
@@ -568,7 +572,7 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 static void start_watcher(struct vdi_watch_start *start)
 {
 	struct vd_watcher     *watcher = start->watcher;
-	struct vd_cacher      *cacher = watcher->outlet->cacher;
+	struct vd_cacher      *cacher = vdi_cacher_of(watcher->outlet->watchers);
 	struct vd_store_status store = { 0 };
 	vd_status	       status;
 
@@ -614,7 +618,7 @@ static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_opt
 	watcher->deliver = sink ? sink->deliver : vdi_pull_deliver;
 	watcher->ended = sink ? sink->ended : vdi_pull_ended;
 	watcher->arg = sink ? sink->arg : pull;
-	vdi_cacher_ref(cacher);
+	vdi_watchers_ref(&cacher->watchers);
 	watcher->outlet = outlet;
 	watcher->lag_bytes_max = options->lag_bytes_max > 0 ? options->lag_bytes_max : cacher->options.lag_bytes_max;
 	watcher->lag_events_max = (uint32_t) (options->lag_events_max > 0 ? VDI_MIN(options->lag_events_max, (int64_t) UINT32_MAX) : 0);
@@ -651,14 +655,14 @@ static vd_status admit(struct vd_cacher *cacher, struct vd_error *reterr)
 {
 	vd_status status = VD_OK;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	if (atomic_load(&cacher->is_stopping))
 		status = VD_CLOSED;
-	else if (cacher->watcher_count >= cacher->options.watcher_count_max)
+	else if (cacher->watchers.count >= cacher->options.watcher_count_max)
 		status = VD_FULL;
 	else
-		cacher->watcher_count++;
-	vdi_lock_release(&cacher->lock);
+		cacher->watchers.count++;
+	vdi_lock_release(&cacher->watchers.lock);
 	if (status == VD_FULL)
 		vd_error_set(reterr, VD_FULL, "%u watches are open on %s, no more are allowed", cacher->options.watcher_count_max,
 			     cacher->options.resource);
@@ -669,10 +673,10 @@ static vd_status admit(struct vd_cacher *cacher, struct vd_error *reterr)
 
 static void dismiss(struct vd_cacher *cacher)
 {
-	vdi_lock_acquire(&cacher->lock);
-	cacher->watcher_count--;
+	vdi_lock_acquire(&cacher->watchers.lock);
+	cacher->watchers.count--;
 	vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 }
 
 static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
@@ -682,9 +686,9 @@ static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_op
 	vd_status	   status;
 
 	if (sink)
-		VDI_TRY(vdi_outlet_get(cacher, sink->runner, &outlet));
+		VDI_TRY(vdi_outlet_get(&cacher->watchers, sink->runner, &outlet));
 	else
-		VDI_TRY(vdi_outlet_new(cacher, VDI_OUTLET_PULLED, &outlet));
+		VDI_TRY(vdi_outlet_new(&cacher->watchers, VDI_OUTLET_PULLED, &outlet));
 	status = new_watcher(cacher, options, sink, outlet, ret_watcher);
 	if (status != VD_OK) {
 		if (sink)
@@ -694,14 +698,14 @@ static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_op
 		return status;
 	}
 	if (sink == NULL) {
-		vdi_lock_acquire(&cacher->lock);
+		vdi_lock_acquire(&cacher->watchers.lock);
 		outlet->attached = 1;
-		outlet->next = cacher->pulled;
-		outlet->place = &cacher->pulled;
-		if (cacher->pulled)
-			cacher->pulled->place = &outlet->next;
-		cacher->pulled = outlet;
-		vdi_lock_release(&cacher->lock);
+		outlet->next = cacher->watchers.pulled;
+		outlet->place = &cacher->watchers.pulled;
+		if (cacher->watchers.pulled)
+			cacher->watchers.pulled->place = &outlet->next;
+		cacher->watchers.pulled = outlet;
+		vdi_lock_release(&cacher->watchers.lock);
 	}
 	return VD_OK;
 }
@@ -750,7 +754,7 @@ vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_option
 		vdi_watch_start_free(start);
 		return vd_error_set(reterr, status, "%s: the watch cannot be opened", vd_status_sentence(status));
 	}
-	atomic_fetch_add_explicit(&cacher->usage.watchers, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&cacher->watchers.usage.watchers, 1, memory_order_relaxed);
 	watcher->generation = (uint32_t) generation;
 	watcher->start = start;
 	start->watcher = watcher;

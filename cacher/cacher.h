@@ -39,12 +39,11 @@
 #include "reflector.h"
 #include "storage.h"
 #include "storage_metrics.h"
-#include "usage.h"
 #include "watch_cache.h"
 #include "watch_index.h"
+#include "watchers.h"
 
 struct vdi_dump;
-struct vdi_outlet;
 struct vdi_lane;
 
 #define VDI_COMPACTION_POLL VD_SECONDS(15)
@@ -64,9 +63,8 @@ struct vd_cacher {
 	struct vd_actor	       *actor;
 	struct vdi_cacher_metrics metrics;
 
-	_Atomic uint32_t references;
-	atomic_bool	 is_stopping;
-	atomic_bool	 is_draining; /* the cache has all that watchers are to be told; who has taken it ends */
+	atomic_bool	    is_stopping;
+	struct vdi_watchers watchers; /* with the references and the registry lock of the cacher */
 
 	struct vdi_ready       ready;	    /* has its own lock */
 	struct vdi_watch_cache watch_cache; /* has its own lock */
@@ -106,25 +104,19 @@ struct vd_cacher {
 	uint64_t		     result_full_seen;
 
 	/* Registry lock. */
-	struct vdi_lock	   lock; /* VDI_LOCK_CACHER */
-	struct vdi_outlet *outlets;
-	size_t		   outlet_count; /* with an actor of their own, not ended */
-	struct vd_watcher *opening_first;
-	struct vd_watcher *opening_last;
-	struct vd_watcher *left;
-	struct vdi_usage   usage;
-	struct vdi_outlet *pulled; /* of all attached pulled watchers */
-	struct vdi_dump   *dumps;
-	size_t		   watcher_count;
-	size_t		   call_count; /* calls into the store that have not answered */
+	struct vdi_dump *dumps;
+	size_t		 call_count; /* calls into the store that have not answered */
 	void (*closed)(void *arg);
 	void *closed_arg;
 	vd_rev drain_revision;
 	void (*drained)(void *arg); /* NULL: nobody wants it drained, or it was called */
 	void *drained_arg;
-
-	struct vdi_outlet *inline_outlet; /* runs on the cacher's actor */
 };
+
+static inline struct vd_cacher *vdi_cacher_of(struct vdi_watchers *watchers)
+{
+	return VDI_CONTAINER_OF(watchers, struct vd_cacher, watchers);
+}
 
 struct vd_cacher *vdi_cacher_ref(struct vd_cacher *cacher);
 void		  vdi_cacher_unref(struct vd_cacher *cacher);

@@ -96,7 +96,7 @@ static const char *state_of(const struct vd_watcher *watcher)
 
 static void fill_lane(struct vdi_dump_part *part, struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
-	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = outlet->watchers->cache;
 	uint64_t		events, bytes;
 
 	vdi_lock_acquire(&cache->lock);
@@ -273,10 +273,10 @@ static void write_watchers(struct vdi_buffer *buffer, const struct vdi_dump *dum
 	struct vd_cacher *cacher = dump->cacher;
 	size_t		  count, outlets, members = 0, lagging = 0, stuck = 0;
 
-	vdi_lock_acquire(&cacher->lock);
-	count = cacher->watcher_count;
-	outlets = cacher->outlet_count;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
+	count = cacher->watchers.count;
+	outlets = cacher->watchers.outlet_count;
+	vdi_lock_release(&cacher->watchers.lock);
 	for (size_t i = 0; i < dump->part_count; i++) {
 		members += dump->parts[i].members;
 		lagging += dump->parts[i].lagging;
@@ -347,11 +347,11 @@ vd_status vdi_cacher_dump(struct vd_cacher *cacher, vdi_cacher_dump_fn done, voi
 		vdi_free(dump);
 		return VD_CLOSED;
 	}
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	dump->next = cacher->dumps;
 	cacher->dumps = dump;
 	vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	return VD_OK;
 }
 
@@ -372,6 +372,14 @@ static void note_actor(struct vdi_dump *dump)
 		vdi_watchchan_stats_get(cacher->reflector.watchchan, &dump->stream);
 }
 
+static void post(struct vdi_outlet *outlet, struct vdi_dump_part *part)
+{
+	part->next = atomic_load(&outlet->dumps);
+	while (!atomic_compare_exchange_weak(&outlet->dumps, &part->next, part))
+		continue;
+	vd_actor_wake(outlet->actor);
+}
+
 /* The inline outlet runs here; the others are asked. */
 static void ask_outlets(struct vdi_dump *dump, size_t count)
 {
@@ -386,13 +394,13 @@ static void ask_outlets(struct vdi_dump *dump, size_t count)
 	atomic_init(&dump->left, count + 1);
 	for (size_t i = 0; i < count; i++)
 		dump->parts[i].dump = dump;
-	fill_part(&dump->parts[0], cacher->inline_outlet);
+	fill_part(&dump->parts[0], cacher->watchers.inline_outlet);
 	atomic_fetch_sub(&dump->left, 1);
 	count = 1;
-	vdi_lock_acquire(&cacher->lock);
-	for (struct vdi_outlet *outlet = cacher->outlets; outlet && count < dump->part_count; outlet = outlet->next)
-		vdi_outlet_post_dump(outlet, &dump->parts[count++]);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
+	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet && count < dump->part_count; outlet = outlet->next)
+		post(outlet, &dump->parts[count++]);
+	vdi_lock_release(&cacher->watchers.lock);
 	/* Outlets that have gone meanwhile. */
 	for (; count < dump->part_count; count++)
 		atomic_fetch_sub(&dump->left, 1);
@@ -404,12 +412,12 @@ void vdi_cacher_dump_run(struct vd_cacher *cacher)
 	struct vdi_dump *dump;
 	size_t		 count = 1;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	dump = cacher->dumps;
 	cacher->dumps = NULL;
-	for (struct vdi_outlet *outlet = dump ? cacher->outlets : NULL; outlet; outlet = outlet->next)
+	for (struct vdi_outlet *outlet = dump ? cacher->watchers.outlets : NULL; outlet; outlet = outlet->next)
 		count++;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	while (dump) {
 		struct vdi_dump *next = dump->next;
 
@@ -430,12 +438,4 @@ void vdi_cacher_dump_outlet(struct vdi_outlet *outlet)
 		part_is_done(part->dump);
 		part = next;
 	}
-}
-
-void vdi_outlet_post_dump(struct vdi_outlet *outlet, struct vdi_dump_part *part)
-{
-	part->next = atomic_load(&outlet->dumps);
-	while (!atomic_compare_exchange_weak(&outlet->dumps, &part->next, part))
-		continue;
-	vd_actor_wake(outlet->actor);
 }

@@ -80,16 +80,11 @@ VDI_MUST_USE vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metric
 					       const struct vdi_object_store *store, const struct vd_codec *codec);
 void		       vdi_cacher_metrics_fini(struct vdi_cacher_metrics *metrics);
 
-struct vd_cacher;
-
 /* A list of the cache looked at `fetched` objects. index: as of struct vdi_candidates. */
 void vdi_cacher_metrics_count_list(struct vdi_cacher_metrics *metrics, size_t index, uint64_t fetched);
 /* A watch has ended for reason. Any thread. */
 void vdi_cacher_metrics_count_end(struct vdi_cacher_metrics *metrics, vd_status reason);
 /* "closed", "too_slow", ... */
 const char *vdi_end_name(enum vdi_end end);
-/* Sets the gauges that are not kept up to date otherwise; a collector of the registry (arg: the cacher). Any thread; takes the cacher's locks one
- * after the other, each for some numbers. */
-void vdi_cacher_metrics_collect(void *cacher);
 
 #endif

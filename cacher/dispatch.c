@@ -188,15 +188,15 @@ void vdi_dispatch_fini(struct vd_cacher *cacher)
 
 void vdi_dispatch_enqueue(struct vd_cacher *cacher, struct vd_watcher *watcher)
 {
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	watcher->queue_next = NULL;
-	if (cacher->opening_last)
-		cacher->opening_last->queue_next = watcher;
+	if (cacher->watchers.opening_last)
+		cacher->watchers.opening_last->queue_next = watcher;
 	else
-		cacher->opening_first = watcher;
-	cacher->opening_last = watcher;
+		cacher->watchers.opening_first = watcher;
+	cacher->watchers.opening_last = watcher;
 	vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 }
 
 static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predicate, struct vdi_watch_group **ret_group)
@@ -392,10 +392,10 @@ void vdi_dispatch_opening(struct vd_cacher *cacher)
 {
 	struct vd_watcher *watcher;
 
-	vdi_lock_acquire(&cacher->lock);
-	watcher = cacher->opening_first;
-	cacher->opening_first = cacher->opening_last = NULL;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
+	watcher = cacher->watchers.opening_first;
+	cacher->watchers.opening_first = cacher->watchers.opening_last = NULL;
+	vdi_lock_release(&cacher->watchers.lock);
 	while (watcher) {
 		struct vd_watcher *next = watcher->queue_next;
 
@@ -410,10 +410,10 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 {
 	struct vd_watcher *watcher;
 
-	vdi_lock_acquire(&cacher->lock);
-	watcher = cacher->left;
-	cacher->left = NULL;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
+	watcher = cacher->watchers.left;
+	cacher->watchers.left = NULL;
+	vdi_lock_release(&cacher->watchers.lock);
 	while (watcher) {
 		struct vd_watcher *next = watcher->queue_next;
 		struct vdi_outlet *outlet = watcher->outlet;
@@ -425,14 +425,14 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 				vdi_metric_subtract(cacher->metrics.sharded_watches, 1);
 			drop_lane_if_unused(cacher, watcher->lane);
 		}
-		vdi_lock_acquire(&cacher->lock);
-		cacher->watcher_count--;
+		vdi_lock_acquire(&cacher->watchers.lock);
+		cacher->watchers.count--;
 		if (outlet->kind == VDI_OUTLET_PULLED) {
 			*outlet->place = outlet->next;
 			if (outlet->next)
 				outlet->next->place = outlet->place;
 		}
-		vdi_lock_release(&cacher->lock);
+		vdi_lock_release(&cacher->watchers.lock);
 		/* Nobody will run it again: what it still wanted to look at holds it. */
 		if (outlet->kind == VDI_OUTLET_PULLED)
 			vdi_outlet_shut(outlet);
@@ -448,11 +448,11 @@ void vdi_dispatch_end_all(struct vd_cacher *cacher)
 	vdi_lock_acquire(&cacher->ready.lock);
 	generation = (uint32_t) cacher->ready.generation;
 	vdi_lock_release(&cacher->ready.lock);
-	vdi_lock_acquire(&cacher->lock);
-	for (struct vdi_outlet *outlet = cacher->outlets; outlet; outlet = outlet->next)
+	vdi_lock_acquire(&cacher->watchers.lock);
+	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet; outlet = outlet->next)
 		vdi_outlet_post_end(outlet, generation);
-	for (struct vdi_outlet *outlet = cacher->pulled; outlet; outlet = outlet->next)
+	for (struct vdi_outlet *outlet = cacher->watchers.pulled; outlet; outlet = outlet->next)
 		vdi_outlet_post_end(outlet, generation);
-	vdi_outlet_post_end(cacher->inline_outlet, generation);
-	vdi_lock_release(&cacher->lock);
+	vdi_outlet_post_end(cacher->watchers.inline_outlet, generation);
+	vdi_lock_release(&cacher->watchers.lock);
 }

@@ -7,7 +7,10 @@
 #include "lane.h"
 
 #include "cache_watcher.h"
+#include "cacher_metrics.h"
 #include "outlet.h"
+#include "watch_cache.h"
+#include "watchers.h"
 
 #define TAKE_MAX 64
 #define LANE_TAKES_MAX 16
@@ -141,14 +144,14 @@ void vdi_lane_list(struct vdi_outlet *outlet, struct vdi_lane *lane)
 /* Nothing of the outlet points at it any more: the cacher's actor may forget it. */
 void vdi_lane_leave_cacher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
-	struct vd_cacher *cacher = outlet->cacher;
+	struct vdi_watchers *watchers = outlet->watchers;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&watchers->lock);
 	outlet->attached--;
-	watcher->queue_next = cacher->left;
-	cacher->left = watcher;
-	vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	watcher->queue_next = watchers->left;
+	watchers->left = watcher;
+	vd_actor_wake(watchers->actor);
+	vdi_lock_release(&watchers->lock);
 }
 
 /* No message is accepted from now on; one that is in the inbox is handled first. */
@@ -170,7 +173,7 @@ void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher,
 	if (watcher->state == VDI_WATCHER_ENDED)
 		return;
 	leave_lane(watcher);
-	vdi_cacher_metrics_count_end(&outlet->cacher->metrics, reason);
+	vdi_cacher_metrics_count_end(outlet->watchers->metrics, reason);
 	if (!watcher->error_due) {
 		vdi_initial_free(watcher->initial);
 		watcher->initial = NULL;
@@ -203,7 +206,7 @@ static void fail_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, 
 
 static void expire_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
-	struct vdi_watch_cache *cache = &watcher->outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = watcher->outlet->watchers->cache;
 	struct vd_error		error;
 	vd_rev			floor;
 
@@ -312,7 +315,7 @@ static bool lags_too_far(const struct vd_watcher *watcher, uint64_t events, uint
 /* Ends those parked too far behind, and finds out when to look again. */
 static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
-	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = outlet->watchers->cache;
 	uint64_t		events;
 	uint64_t		bytes;
 
@@ -332,7 +335,7 @@ static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 			vdi_lane_note_lag_limit(watcher);
 			continue;
 		}
-		vdi_metric_add(watcher->outlet->cacher->metrics.terminated_watchers, 1);
+		vdi_metric_add(watcher->outlet->watchers->metrics->terminated_watchers, 1);
 		vdi_lane_end_watcher(outlet, watcher, VD_TOO_SLOW);
 	}
 }
@@ -348,7 +351,7 @@ static void wake_lagging(struct vdi_outlet *outlet, struct vdi_lane *lane)
 /* Nobody listens directly: what was matched is behind the lane at once. */
 static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
-	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = outlet->watchers->cache;
 
 	vdi_lock_acquire(&cache->lock);
 	lane->position = atomic_load(&cache->matched_position);
@@ -362,7 +365,7 @@ static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 static bool end_slow_puller(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint64_t position)
 {
 	struct vdi_watch_group *group = watcher->lane->group;
-	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = outlet->watchers->cache;
 	uint64_t		events;
 	uint64_t		bytes;
 	bool			is_expired;
@@ -374,7 +377,7 @@ static bool end_slow_puller(struct vdi_outlet *outlet, struct vd_watcher *watche
 	vdi_lock_release(&cache->lock);
 	if (is_expired || !lags_too_far(watcher, events, bytes))
 		return false;
-	vdi_metric_add(watcher->outlet->cacher->metrics.terminated_watchers, 1);
+	vdi_metric_add(watcher->outlet->watchers->metrics->terminated_watchers, 1);
 	vdi_lane_end_watcher(outlet, watcher, VD_TOO_SLOW);
 	return true;
 }
@@ -409,7 +412,7 @@ static void repost_bookmarks(struct vdi_lane *lane)
 
 static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t from)
 {
-	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = outlet->watchers->cache;
 	uint64_t		limit = atomic_load_explicit(&cache->matched_position, memory_order_acquire);
 	struct vdi_match	matches[TAKE_MAX];
 	size_t			count = 0;
@@ -586,7 +589,7 @@ static size_t drop_early(struct vd_watcher *watcher, struct vdi_match *matches, 
 /* It cannot be a member before everything up to its revision was handed out. */
 static bool is_early(struct vd_watcher *watcher)
 {
-	struct vdi_watch_cache *cache = &watcher->outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = watcher->outlet->watchers->cache;
 	struct vdi_lane	       *lane = watcher->lane;
 
 	if (watcher->from_revision == 0)
@@ -611,7 +614,7 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 	*comparisons -= VDI_MIN(*comparisons, (size_t) VDI_MIN(lane->position - VDI_MIN(watcher->position, lane->position), (uint64_t) TAKE_MAX) * 2 *
 						      vdi_predicate_cost(vdi_watch_group_predicate(lane->group)));
 	if (watcher->position < lane->position &&
-	    vdi_watch_group_take(lane->group, &outlet->cacher->watch_cache, &watcher->position, lane->position, matches, TAKE_MAX, &count) != VD_OK) {
+	    vdi_watch_group_take(lane->group, outlet->watchers->cache, &watcher->position, lane->position, matches, TAKE_MAX, &count) != VD_OK) {
 		expire_watcher(outlet, watcher);
 		return;
 	}
@@ -669,7 +672,7 @@ void vdi_lane_serve_busy(struct vdi_outlet *outlet)
 /* Everything that matched was handed to the members. */
 static bool is_at_end(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
-	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = outlet->watchers->cache;
 	bool			is_it;
 
 	vdi_lock_acquire(&cache->lock);

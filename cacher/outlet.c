@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "cache_watcher.h"
-#include "cacher_dump.h"
+#include "watch_cache.h"
+#include "watchers.h"
 
 /* ---- Outlets and lanes as such ---- */
 
@@ -20,7 +21,7 @@ static void run_actor(void *arg)
 		vd_actor_wake(outlet->actor);
 }
 
-vd_status vdi_outlet_new(struct vd_cacher *cacher, enum vdi_outlet_kind kind, struct vdi_outlet **ret_outlet)
+vd_status vdi_outlet_new(struct vdi_watchers *watchers, enum vdi_outlet_kind kind, struct vdi_outlet **ret_outlet)
 {
 	struct vdi_outlet *outlet = VDI_NEW(struct vdi_outlet);
 
@@ -28,7 +29,7 @@ vd_status vdi_outlet_new(struct vd_cacher *cacher, enum vdi_outlet_kind kind, st
 		return VD_NOMEM;
 	atomic_init(&outlet->references, 1);
 	outlet->kind = kind;
-	outlet->cacher = cacher;
+	outlet->watchers = watchers;
 	outlet->fd = -1;
 	vdi_lock_init(&outlet->lock, VDI_LOCK_CACHE_WATCHER);
 	*ret_outlet = outlet;
@@ -57,9 +58,9 @@ static bool same_runner(const struct vd_runner *a, const struct vd_runner *b)
 	return a->ops == b->ops && a->runner == b->runner;
 }
 
-static struct vdi_outlet *find_locked(struct vd_cacher *cacher, const struct vd_runner *runner)
+static struct vdi_outlet *find_locked(struct vdi_watchers *watchers, const struct vd_runner *runner)
 {
-	struct vdi_outlet *outlet = cacher->outlets;
+	struct vdi_outlet *outlet = watchers->outlets;
 
 	while (outlet && !same_runner(&outlet->runner, runner))
 		outlet = outlet->next;
@@ -68,11 +69,11 @@ static struct vdi_outlet *find_locked(struct vd_cacher *cacher, const struct vd_
 	return outlet;
 }
 
-static vd_status new_on_runner(struct vd_cacher *cacher, const struct vd_runner *runner, struct vdi_outlet **ret_outlet)
+static vd_status new_on_runner(struct vdi_watchers *watchers, const struct vd_runner *runner, struct vdi_outlet **ret_outlet)
 {
 	struct vdi_outlet      *outlet;
 	struct vd_actor_options options = { .name = "outlet", .run = run_actor };
-	vd_status		status = vdi_outlet_new(cacher, VDI_OUTLET_ACTOR, &outlet);
+	vd_status		status = vdi_outlet_new(watchers, VDI_OUTLET_ACTOR, &outlet);
 
 	if (status != VD_OK)
 		return status;
@@ -92,37 +93,37 @@ static void unref_outlet(void *arg)
 	vdi_outlet_unref(arg);
 }
 
-vd_status vdi_outlet_get(struct vd_cacher *cacher, const struct vd_runner *runner, struct vdi_outlet **ret_outlet)
+vd_status vdi_outlet_get(struct vdi_watchers *watchers, const struct vd_runner *runner, struct vdi_outlet **ret_outlet)
 {
 	struct vdi_outlet *made = NULL;
 	struct vdi_outlet *outlet;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&watchers->lock);
 	if (runner == NULL) {
-		outlet = vdi_outlet_ref(cacher->inline_outlet);
+		outlet = vdi_outlet_ref(watchers->inline_outlet);
 		outlet->attached++;
-	} else if ((outlet = find_locked(cacher, runner))) {
+	} else if ((outlet = find_locked(watchers, runner))) {
 		vdi_outlet_ref(outlet);
 	}
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&watchers->lock);
 	if (outlet) {
 		*ret_outlet = outlet;
 		return VD_OK;
 	}
-	VDI_TRY(new_on_runner(cacher, runner, &made));
-	vdi_lock_acquire(&cacher->lock);
-	outlet = find_locked(cacher, runner);
+	VDI_TRY(new_on_runner(watchers, runner, &made));
+	vdi_lock_acquire(&watchers->lock);
+	outlet = find_locked(watchers, runner);
 	if (outlet == NULL) {
 		outlet = made;
 		made = NULL;
 		outlet->attached = 1;
-		outlet->next = cacher->outlets;
-		cacher->outlets = outlet;
-		cacher->outlet_count++;
-		vdi_cacher_ref(cacher); /* until after_shut */
+		outlet->next = watchers->outlets;
+		watchers->outlets = outlet;
+		watchers->outlet_count++;
+		vdi_watchers_ref(watchers); /* until after_shut */
 	}
 	vdi_outlet_ref(outlet);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&watchers->lock);
 	if (made)
 		vd_actor_close(made->actor, unref_outlet, made);
 	*ret_outlet = outlet;
@@ -151,7 +152,7 @@ static void wake_locked(struct vdi_outlet *outlet)
 		vd_actor_wake(outlet->actor);
 		break;
 	case VDI_OUTLET_INLINE:
-		vd_actor_wake(outlet->cacher->actor);
+		vd_actor_wake(outlet->watchers->actor);
 		break;
 	case VDI_OUTLET_PULLED:
 		tell_locked(outlet);
@@ -273,7 +274,7 @@ static bool join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t
 /* All that matched up to which revision has reached a member of the lane? 0: something is still on its way. */
 static vd_rev bookmark_revision(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
-	struct vdi_watch_cache *cache = &outlet->cacher->watch_cache;
+	struct vdi_watch_cache *cache = outlet->watchers->cache;
 	vd_rev			revision = 0;
 
 	vdi_lock_acquire(&cache->lock);
@@ -433,32 +434,32 @@ static void after_shut(void *arg)
 {
 	struct vdi_outlet *outlet = arg;
 	struct vd_watcher *closed = outlet->closed;
-	struct vd_cacher  *cacher = outlet->cacher;
+	struct vdi_watchers *watchers = outlet->watchers;
 
 	outlet->closed = NULL;
 	call_closed(closed);
-	vdi_lock_acquire(&cacher->lock);
-	cacher->outlet_count--;
-	vd_actor_wake(cacher->actor);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_acquire(&watchers->lock);
+	watchers->outlet_count--;
+	vd_actor_wake(watchers->actor);
+	vdi_lock_release(&watchers->lock);
 	vdi_outlet_unref(outlet);
-	vdi_cacher_unref(cacher);
+	vdi_watchers_unref(watchers);
 }
 
 /* Without watchers and messages an outlet on a runner ends. true: it did. */
 static bool shut_if_unused(struct vdi_outlet *outlet)
 {
-	struct vd_cacher *cacher = outlet->cacher;
+	struct vdi_watchers *watchers = outlet->watchers;
 	bool		  is_unused;
 
 	if (outlet->kind != VDI_OUTLET_ACTOR)
 		return false;
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&watchers->lock);
 	vdi_lock_acquire(&outlet->lock);
 	is_unused = outlet->attached == 0 && outlet->inbox_first == NULL && !outlet->is_shut &&
 		    atomic_load(&outlet->dumps) == NULL;
 	if (is_unused) {
-		struct vdi_outlet **place = &cacher->outlets;
+		struct vdi_outlet **place = &watchers->outlets;
 
 		while (*place != outlet)
 			place = &(*place)->next;
@@ -466,7 +467,7 @@ static bool shut_if_unused(struct vdi_outlet *outlet)
 		outlet->is_shut = true;
 	}
 	vdi_lock_release(&outlet->lock);
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&watchers->lock);
 	return is_unused;
 }
 
@@ -493,10 +494,10 @@ bool vdi_outlet_run(struct vdi_outlet *outlet)
 	run_dirty(outlet);
 	handle_inbox(outlet);
 	vdi_lane_serve_busy(outlet);
-	if (__builtin_expect(atomic_load(&outlet->cacher->is_draining), 0))
+	if (__builtin_expect(atomic_load(&outlet->watchers->is_draining), 0))
 		vdi_lane_end_drained(outlet);
 	if (__builtin_expect(atomic_load_explicit(&outlet->dumps, memory_order_relaxed) != NULL, 0))
-		vdi_cacher_dump_outlet(outlet);
+		outlet->watchers->dump(outlet);
 	if (outlet->busy_first == NULL && shut_if_unused(outlet)) {
 		drop_dirty(outlet);
 		vd_actor_close(outlet->actor, after_shut, outlet);
@@ -535,11 +536,11 @@ bool vdi_outlet_try_run(struct vdi_outlet *outlet, bool *ret_more)
 
 void vdi_outlet_put(struct vdi_outlet *outlet)
 {
-	struct vd_cacher *cacher = outlet->cacher;
+	struct vdi_watchers *watchers = outlet->watchers;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&watchers->lock);
 	outlet->attached--;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&watchers->lock);
 	/* Unused now, perhaps: its own thread finds out. */
 	vdi_lock_acquire(&outlet->lock);
 	wake_locked(outlet);

@@ -17,8 +17,8 @@
 #include "wait.h"
 #include "watch_group.h"
 
-struct vd_cacher;
 struct vdi_dump_part;
+struct vdi_watchers;
 
 enum vdi_outlet_kind { VDI_OUTLET_ACTOR, VDI_OUTLET_INLINE, VDI_OUTLET_PULLED };
 
@@ -31,7 +31,7 @@ enum vdi_outlet_kind { VDI_OUTLET_ACTOR, VDI_OUTLET_INLINE, VDI_OUTLET_PULLED };
 struct vdi_outlet {
 	_Atomic uint32_t     references;
 	enum vdi_outlet_kind kind;
-	struct vd_cacher    *cacher; /* lent; good until is_shut */
+	struct vdi_watchers *watchers; /* lent; good until is_shut */
 	struct vd_runner     runner;
 	struct vd_actor	    *actor;
 	atomic_uint	     closing; /* CLOSE messages posted and not handled */
@@ -65,9 +65,9 @@ struct vdi_outlet {
 };
 
 /* For watchers of a runner (NULL: inline); creates it if there is none. Counts one watcher as attached. Any thread. VD_NOMEM, VD_FULL, VD_CLOSED. */
-VDI_MUST_USE vd_status vdi_outlet_get(struct vd_cacher *cacher, const struct vd_runner *runner, struct vdi_outlet **ret_outlet);
+VDI_MUST_USE vd_status vdi_outlet_get(struct vdi_watchers *watchers, const struct vd_runner *runner, struct vdi_outlet **ret_outlet);
 /* For one pulled watcher. */
-VDI_MUST_USE vd_status vdi_outlet_new(struct vd_cacher *cacher, enum vdi_outlet_kind kind, struct vdi_outlet **ret_outlet);
+VDI_MUST_USE vd_status vdi_outlet_new(struct vdi_watchers *watchers, enum vdi_outlet_kind kind, struct vdi_outlet **ret_outlet);
 struct vdi_outlet *vdi_outlet_ref(struct vdi_outlet *outlet);
 struct vdi_outlet *vdi_outlet_unref(struct vdi_outlet *outlet);
 /* A watcher was never joined and is not going to be: undo of _get. */
@@ -81,8 +81,6 @@ void vdi_outlet_post_dirty(struct vdi_lane *lane, uint64_t from);
 void vdi_outlet_post_end(struct vdi_outlet *outlet, uint32_t generation);
 /* The cacher drains: it looks who can end. */
 void vdi_outlet_wake(struct vdi_outlet *outlet);
-/* Fills in part (cacher_dump.c). The registry lock is held. */
-void vdi_outlet_post_dump(struct vdi_outlet *outlet, struct vdi_dump_part *part);
 /* One bounded round; true: there is more to do. Not at the same time from two threads. */
 bool vdi_outlet_run(struct vdi_outlet *outlet);
 /* The same for a pulled outlet, which two threads may want to run: false when another one is at it. */

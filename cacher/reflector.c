@@ -80,9 +80,9 @@ static void close_stream(struct vd_cacher *cacher)
 {
 	struct vdi_watchchan *watchchan = cacher->reflector.watchchan;
 
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	cacher->reflector.watchchan = NULL;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 	if (watchchan)
 		vdi_watchchan_close(watchchan, vdi_reflector_stream_closed, cacher);
 }
@@ -140,9 +140,9 @@ static void open_stream(struct vd_cacher *cacher)
 		back_off(cacher);
 		return;
 	}
-	vdi_lock_acquire(&cacher->lock);
+	vdi_lock_acquire(&cacher->watchers.lock);
 	reflector->watchchan = watchchan;
-	vdi_lock_release(&cacher->lock);
+	vdi_lock_release(&cacher->watchers.lock);
 }
 
 /* The cache is worth nothing any more: everybody watches again after the next fill. */

@@ -113,16 +113,16 @@ static void look_at_cachers(struct world *world)
 		if (at->cacher == NULL)
 			continue;
 		history = &at->cacher->watch_cache.history;
-		vdi_lock_acquire(&at->cacher->lock);
+		vdi_lock_acquire(&at->cacher->watchers.lock);
 		world->marks.relist += at->cacher->reflector.relists - at->relists;
 		if (world->restarts && at->cacher->reflector.relists == at->relists && at->cacher->reflector.resumes > at->resumes)
 			world->marks.resumed_after_restart++;
-		for (struct vdi_outlet *outlet = at->cacher->outlets; outlet; outlet = outlet->next)
+		for (struct vdi_outlet *outlet = at->cacher->watchers.outlets; outlet; outlet = outlet->next)
 			for (struct vdi_lane *lane = outlet->lanes; lane; lane = lane->outlet_next)
 				for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next)
 					world->marks.lagging_rescan += !watcher->initial && !watcher->error_due && watcher->position >= history->start &&
 								       watcher->position < lane->group->ring_floor;
-		vdi_lock_release(&at->cacher->lock);
+		vdi_lock_release(&at->cacher->watchers.lock);
 		at->relists = at->cacher->reflector.relists;
 		at->resumes = at->cacher->reflector.resumes;
 		at->stood[at->stood_next].time = world_now(world);
@@ -141,8 +141,8 @@ static void look_at_cachers(struct world *world)
 			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %llu events", at->options.resource,
 				 (unsigned long long) (history->end - history->start));
 		vdi_lock_release(&at->cacher->watch_cache.lock);
-		if (at->cacher->watcher_count > at->options.watcher_count_max)
-			sim_fail(world, "nothing exceeds its maximum", "%zu watchers of %s", at->cacher->watcher_count, at->options.resource);
+		if (at->cacher->watchers.count > at->options.watcher_count_max)
+			sim_fail(world, "nothing exceeds its maximum", "%zu watchers of %s", at->cacher->watchers.count, at->options.resource);
 		if (vd_cacher_revision(at->cacher) > world->oracle.revision)
 			oracle_reach(&world->oracle, vd_cacher_revision(at->cacher), "a cacher");
 	}

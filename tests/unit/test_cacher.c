@@ -558,8 +558,8 @@ static void t121_nothing_is_left_of_many_watchers(void **state)
 		recorder_close(&f, &many[i]);
 	assert_int_equal(f.cacher->watcher_index.group_count, 0);
 	assert_int_equal(f.cacher->bookmarks.count, 0);
-	assert_int_equal(f.cacher->watcher_count, 0);
-	assert_null(f.cacher->outlets);
+	assert_int_equal(f.cacher->watchers.count, 0);
+	assert_null(f.cacher->watchers.outlets);
 	cacher_fixture_teardown(&f);
 	free(many);
 }
@@ -598,7 +598,7 @@ static void torture_opening_a_watch(void **state)
 			break;
 	}
 	assert_true(failed > 3);
-	assert_int_equal(f.cacher->watcher_count, 0);
+	assert_int_equal(f.cacher->watchers.count, 0);
 	cacher_fixture_teardown(&f);
 	free(r);
 }

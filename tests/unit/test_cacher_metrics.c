@@ -2,6 +2,7 @@
 #include "cacher_metrics.h"
 
 #include "cacher.h"
+#include "cacher_gauges.h"
 #include "cacher_fixture.h"
 #include "env.h"
 #include "feed_store.h"
@@ -214,7 +215,7 @@ static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
 	assert_shown(&f, "apiserver_watch_cache_events_received_total" POD, 2);
 	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD, 2);
 	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, vd_cacher_revision(f.cacher));
-	vdi_cacher_metrics_collect(f.cacher);
+	vdi_cacher_gauges_collect(f.cacher);
 	assert_shown(&f, "vedette_watchers" POD, 1);
 	assert_shown(&f, "vedette_watch_groups" POD, 1);
 	assert_shown(&f, "vedette_history_oldest_revision" POD, 1);
@@ -250,7 +251,7 @@ static void full_queues_are_counted_over_all_streams(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		f.cacher->reflector.watchchan->stats.raw_full = rows[i].seen;
 		f.cacher->reflector.watchchan->stats.result_full = rows[i].seen * 10;
-		vdi_cacher_metrics_collect(f.cacher);
+		vdi_cacher_gauges_collect(f.cacher);
 		assert_int_equal(vdi_metric_value(f.cacher->metrics.raw_full), rows[i].total);
 		assert_int_equal(vdi_metric_value(f.cacher->metrics.result_full), rows[i].total * 10);
 	}

@@ -1,0 +1,57 @@
+/* The watchers of one cacher: its outlets, the watchers on their way in and out, and what outlets and watchers need of the cacher.
+ *
+ * The cacher embeds this struct and outlives every reference of it: outlets and watchers know the cacher only through it. `gone` is called when the last
+ * reference is dropped, by whoever drops it.
+ */
+#ifndef VDI_WATCHERS_H
+#define VDI_WATCHERS_H
+
+#include <stdatomic.h>
+
+#include "base.h"
+#include "lock.h"
+#include "usage.h"
+
+struct vdi_cacher_metrics;
+struct vdi_outlet;
+struct vdi_watch_cache;
+
+struct vdi_watchers {
+	/* Fixed before the first watcher; lent. */
+	const struct vd_env	  *env;
+	struct vd_actor		  *actor; /* the cacher's */
+	struct vdi_watch_cache	  *cache;
+	struct vdi_cacher_metrics *metrics;
+	void (*dump)(struct vdi_outlet *outlet); /* fills the parts in outlet->dumps; on the outlet's thread */
+	void (*gone)(struct vdi_watchers *watchers);
+
+	atomic_bool	 is_draining; /* the cache has all that watchers are to be told; who has taken it ends */
+	_Atomic uint32_t references;
+
+	struct vdi_lock lock; /* VDI_LOCK_CACHER; the cacher guards more with it */
+
+	/* Registry lock. */
+	struct vdi_outlet *outlets;
+	size_t		   outlet_count; /* with an actor of their own, not ended */
+	struct vdi_outlet *pulled; /* of all attached pulled watchers */
+	struct vd_watcher *opening_first;
+	struct vd_watcher *opening_last;
+	struct vd_watcher *left;
+	size_t		   count; /* admitted and not forgotten */
+
+	struct vdi_outlet *inline_outlet; /* runs on the cacher's actor; fixed */
+	struct vdi_usage   usage;	  /* the cacher's; counts the open watchers */
+};
+
+static inline void vdi_watchers_ref(struct vdi_watchers *watchers)
+{
+	atomic_fetch_add_explicit(&watchers->references, 1, memory_order_relaxed);
+}
+
+static inline void vdi_watchers_unref(struct vdi_watchers *watchers)
+{
+	if (atomic_fetch_sub_explicit(&watchers->references, 1, memory_order_acq_rel) == 1)
+		watchers->gone(watchers);
+}
+
+#endif
