@@ -21,17 +21,10 @@ struct get_call {
 
 static void get_from_cache(struct vd_cacher *cacher, struct vd_bytes key, vd_object_fn done, void *arg)
 {
-	struct vdi_watch_cache *cache = &cacher->watch_cache;
-	struct vd_object       *object;
-	struct vd_error		error;
-	vd_rev			revision;
+	vd_rev		  revision;
+	struct vd_object *object = vdi_watch_cache_get(&cacher->watch_cache, key, &revision);
+	struct vd_error	  error;
 
-	vdi_lock_acquire(&cache->lock);
-	object = vdi_object_store_get(&cache->store, key);
-	if (object)
-		vd_object_ref(object);
-	revision = vdi_watch_cache_revision(cache);
-	vdi_lock_release(&cache->lock);
 	if (object) {
 		done(arg, VD_OK, object, revision, NULL);
 		vd_object_unref(object);

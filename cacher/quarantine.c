@@ -22,7 +22,7 @@ void vdi_quarantine_fini(struct vdi_quarantine *quarantine)
 	vdi_lock_fini(&quarantine->lock);
 }
 
-static void remove_locked(struct vdi_quarantine *quarantine, struct vd_bytes key)
+static void remove_locked(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision)
 {
 	size_t count = vdi_quarantine_count(quarantine);
 
@@ -31,6 +31,8 @@ static void remove_locked(struct vdi_quarantine *quarantine, struct vd_bytes key
 
 		if (entry->key_size != key.size || memcmp(entry->text, key.data, key.size) != 0)
 			continue;
+		if (entry->revision > revision)
+			return;
 		vdi_free(entry);
 		memmove(&quarantine->keys[i], &quarantine->keys[i + 1], (count - i - 1) * sizeof *quarantine->keys);
 		atomic_store_explicit(&quarantine->count, count - 1, memory_order_relaxed);
@@ -53,7 +55,7 @@ void vdi_quarantine_add(struct vdi_quarantine *quarantine, struct vd_bytes key, 
 	memcpy(entry->text, key.data, key.size);
 	memcpy(entry->text + key.size, error, error_size);
 	vdi_lock_acquire(&quarantine->lock);
-	remove_locked(quarantine, key);
+	remove_locked(quarantine, key, INT64_MAX);
 	count = vdi_quarantine_count(quarantine);
 	keys = quarantine->keys;
 	if (count < VDI_QUARANTINE_MAX && vdi_grow(&keys, &quarantine->capacity, count + 1, sizeof *quarantine->keys)) {
@@ -66,10 +68,10 @@ void vdi_quarantine_add(struct vdi_quarantine *quarantine, struct vd_bytes key, 
 	vdi_free(entry);
 }
 
-void vdi_quarantine_remove(struct vdi_quarantine *quarantine, struct vd_bytes key)
+void vdi_quarantine_remove(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision)
 {
 	vdi_lock_acquire(&quarantine->lock);
-	remove_locked(quarantine, key);
+	remove_locked(quarantine, key, revision);
 	vdi_lock_release(&quarantine->lock);
 }
 

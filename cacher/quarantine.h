@@ -28,7 +28,8 @@ void vdi_quarantine_init(struct vdi_quarantine *quarantine);
 void vdi_quarantine_fini(struct vdi_quarantine *quarantine);
 /* Without memory it is only counted. */
 void vdi_quarantine_add(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision, const char *error);
-void vdi_quarantine_remove(struct vdi_quarantine *quarantine, struct vd_bytes key);
+/* The state of that revision can be read, or is none. A newer state that cannot be read keeps the key here. */
+void vdi_quarantine_remove(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision);
 void vdi_quarantine_clear(struct vdi_quarantine *quarantine);
 /* `{"count":..,"total":..,"keys":[{"key":..,"revision":..,"error":..}]}` with the first shown_max keys. */
 void vdi_quarantine_dump(struct vdi_quarantine *quarantine, size_t shown_max, struct vdi_buffer *buffer);

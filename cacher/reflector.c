@@ -64,7 +64,7 @@ static void count_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const
 
 	__atomic_fetch_add(&cacher->reflector.undecodable, 1, __ATOMIC_RELAXED);
 	if (is_delete)
-		vdi_quarantine_remove(&cacher->quarantine, key);
+		vdi_quarantine_remove(&cacher->quarantine, key, kv->mod_rev);
 	else
 		vdi_quarantine_add(&cacher->quarantine, key, kv->mod_rev, error ? error->message : "");
 	vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: %.*s cannot be decoded and is left out: %s", cacher->options.resource,
@@ -329,8 +329,8 @@ static bool apply(struct vd_cacher *cacher, size_t count)
 	vdi_metric_add(cacher->metrics.events_received, applied.taken);
 	/* Readable again. */
 	for (size_t i = 0; vdi_quarantine_count(&cacher->quarantine) && i < applied.taken; i++)
-		if (reflector->events[i].object)
-			vdi_quarantine_remove(&cacher->quarantine, vd_object_key(reflector->events[i].object));
+		if (reflector->events[i].lost == NULL)
+			vdi_quarantine_remove(&cacher->quarantine, vd_object_key(reflector->events[i].object), reflector->events[i].revision);
 	vdi_dispatch_events(cacher, &applied);
 	observe_stages(cacher, applied.taken, time);
 	drop_events(reflector, applied.taken);
@@ -381,6 +381,57 @@ static bool is_incomplete(const struct vdi_reflector *reflector, size_t availabl
 	       (available == reflector->event_count || reflector->events[available].type != VD_WATCH_BOOKMARK);
 }
 
+/* The first revision's changes that cannot be decoded, once everything before it is applied: what the cache has of such an object goes, as if it were deleted. Those
+ * that it does not have change nothing. If all of the revision is of that kind, a bookmark stays. Returns how many events are gone. */
+static size_t settle_lost(struct vd_cacher *cacher, size_t size)
+{
+	struct vdi_reflector *reflector = &cacher->reflector;
+	bool		      is_complete = !reflector->events[size - 1].more_in_revision;
+	size_t		      kept = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		struct vdi_watchchan_event event = reflector->events[i];
+
+		if (event.lost && event.object == NULL)
+			event.object = vdi_watch_cache_get(&cacher->watch_cache, vd_kv_key(event.lost), NULL);
+		if (event.object == NULL && (kept || i + 1 < size)) {
+			vdi_watchchan_event_fini(&event);
+			continue;
+		}
+		if (event.object == NULL) {
+			vdi_watchchan_event_fini(&event);
+			event.type = VD_WATCH_BOOKMARK;
+		}
+		reflector->events[kept++] = event;
+	}
+	reflector->events[kept - 1].more_in_revision = !is_complete;
+	memmove(reflector->events + kept, reflector->events + size, (reflector->event_count - size) * sizeof *reflector->events);
+	reflector->event_count -= size - kept;
+	return size - kept;
+}
+
+/* How many of the first *available events may be looked at together: all before the first revision with changes that cannot be decoded, or that revision alone. */
+static size_t before_lost(struct vd_cacher *cacher, size_t *available)
+{
+	const struct vdi_reflector *reflector = &cacher->reflector;
+	size_t			    limit = ascending(reflector, *available);
+	size_t			    at = 0, size, gone;
+
+	while (at < limit && reflector->events[at].lost == NULL)
+		at++;
+	if (at == limit)
+		return limit;
+	while (at > 0 && reflector->events[at - 1].revision == reflector->events[at].revision)
+		at--;
+	if (at > 0)
+		return at;
+	for (size = 1; size < limit && reflector->events[size].revision == reflector->events[0].revision;)
+		size++;
+	gone = settle_lost(cacher, size);
+	*available -= gone;
+	return size - gone;
+}
+
 /* Applies what is complete: a revision of which more is on its way waits. */
 static bool apply_changes(struct vd_cacher *cacher, size_t available)
 {
@@ -403,7 +454,10 @@ static bool apply_changes(struct vd_cacher *cacher, size_t available)
 			available--;
 			continue;
 		}
-		count = whole_revisions(reflector, ascending(reflector, available), VDI_APPLY_BATCH);
+		count = before_lost(cacher, &available);
+		if (reflector->events[0].type == VD_WATCH_BOOKMARK)
+			return true;
+		count = whole_revisions(reflector, count, VDI_APPLY_BATCH);
 		if (!apply(cacher, count)) {
 			reflector->apply_failed = true;
 			reflector->retry_at = vd_mono_add(vd_env_now(cacher->env), NOMEM_RETRY);

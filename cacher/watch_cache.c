@@ -67,6 +67,20 @@ void vdi_watch_cache_build_indexes(struct vdi_watch_cache *cache)
 	vdi_btree_snapshot_release(&objects);
 }
 
+struct vd_object *vdi_watch_cache_get(struct vdi_watch_cache *cache, struct vd_bytes key, vd_rev *ret_revision)
+{
+	struct vd_object *object;
+
+	vdi_lock_acquire(&cache->lock);
+	object = vdi_object_store_get(&cache->store, key);
+	if (object)
+		vd_object_ref(object);
+	if (ret_revision)
+		*ret_revision = vdi_watch_cache_revision(cache);
+	vdi_lock_release(&cache->lock);
+	return object;
+}
+
 void vdi_watch_cache_backfill_begin(struct vdi_watch_cache *cache, vd_rev floor)
 {
 	vdi_lock_acquire(&cache->lock);

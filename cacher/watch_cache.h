@@ -57,6 +57,9 @@ static inline vd_rev vdi_watch_cache_revision(const struct vdi_watch_cache *cach
 	return atomic_load_explicit(&cache->revision, memory_order_acquire);
 }
 
+/* The object of this key, with a reference for the caller; NULL: there is none. *ret_revision (may be NULL): of the state that this is true of. Any thread. */
+struct vd_object *vdi_watch_cache_get(struct vdi_watch_cache *cache, struct vd_bytes key, vd_rev *ret_revision);
+
 /* ---- The cacher's actor ---- */
 
 /* A new generation (R-436). Takes over the content of objects, which are so many bytes (-1: they are counted). keep_history: it was backfilled up to here; else it starts over at revision. Its indexes are built

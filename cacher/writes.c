@@ -74,16 +74,9 @@ static vd_status check_preconditions(const struct vd_preconditions *precondition
 
 static struct vd_object *suggest(struct vd_cacher *cacher, struct vd_bytes key)
 {
-	struct vd_object *object = NULL;
-
 	if (vdi_ready_check(&cacher->ready, NULL, NULL) != VD_OK)
 		return NULL;
-	vdi_lock_acquire(&cacher->watch_cache.lock);
-	object = vdi_object_store_get(&cacher->watch_cache.store, key);
-	if (object)
-		vd_object_ref(object);
-	vdi_lock_release(&cacher->watch_cache.lock);
-	return object;
+	return vdi_watch_cache_get(&cacher->watch_cache, key, NULL);
 }
 
 vd_status vd_cacher_create(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_bytes value, int64_t ttl_s,

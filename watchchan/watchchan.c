@@ -83,6 +83,8 @@ void vdi_watchchan_event_fini(struct vdi_watchchan_event *event)
 {
 	event->object = vd_object_unref(event->object);
 	event->old_object = vd_object_unref(event->old_object);
+	vd_kv_unref(event->lost);
+	event->lost = NULL;
 }
 
 /* Tells the receiver once that there is something; under the lock, so that none comes after close returned. */
@@ -113,7 +115,8 @@ static void publish_results_locked(struct vdi_watchchan *watchchan, size_t count
 
 /* ---- The turn ---- */
 
-/* An undecodable object: goes on (O-20), or makes this the last event. What to send is in slot->event. */
+/* An undecodable object: goes on (O-20), or makes this the last event (R-221). What to send is in slot->event. A change is not just left out: whoever has the state
+ * before would keep it for ever. */
 static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
 {
 	struct vd_kv *kv = slot->raw.kv;
@@ -121,7 +124,11 @@ static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot 
 	if (slot->status == VD_UNDECODABLE && watchchan->options.skip_undecodable) {
 		if (watchchan->options.undecodable)
 			watchchan->options.undecodable(watchchan->options.undecodable_arg, kv, slot->raw.is_delete, &slot->error);
-		slot->emit = false;
+		slot->emit = slot->raw.kind == VDI_RAW_CHANGE;
+		if (slot->emit) {
+			slot->event.type = VD_WATCH_DELETED;
+			slot->event.lost = vd_kv_ref(kv);
+		}
 		return;
 	}
 	watchchan->error = slot->error;
@@ -131,13 +138,10 @@ static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot 
 	watchchan->phase = VDI_PHASE_ENDED;
 }
 
-/* The last event of a revision was dropped: a bookmark takes its place where the receiver waits for the end of the revision, or would not learn
- * otherwise that the store has passed an undecodable object. */
+/* The last event of a revision was dropped: a bookmark takes its place where the receiver waits for the end of the revision. */
 static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
 {
-	bool wanted = watchchan->revision_open || (slot->status == VD_UNDECODABLE && watchchan->options.progress);
-
-	if (!slot->emit && slot->raw.kind == VDI_RAW_CHANGE && !slot->raw.more_in_revision && wanted) {
+	if (!slot->emit && slot->raw.kind == VDI_RAW_CHANGE && !slot->raw.more_in_revision && watchchan->revision_open) {
 		memset(&slot->event, 0, sizeof slot->event);
 		slot->event.type = VD_WATCH_BOOKMARK;
 		slot->event.revision = slot->raw.revision;

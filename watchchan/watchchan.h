@@ -31,7 +31,7 @@ struct vdi_watchchan_options {
 	enum vd_tristate send_initial_events;
 	bool		 initial_end_bookmark; /* an annotated bookmark closes the initial state */
 	bool		 progress;	 /* store progress becomes bookmarks */
-	bool		 skip_undecodable; /* O-20: count and go on; else R-221: one error event and the end */
+	bool		 skip_undecodable; /* O-20: count and go on, a change becomes DELETED (see lost below); else R-221: one error event and the end */
 	unsigned	 decode_workers; /* 0: inline */
 	/* NULL: everything. Says whether an object passes; R-219 does the rest. Any thread. */
 	bool (*predicate)(void *arg, const struct vd_object *object);
@@ -39,7 +39,7 @@ struct vdi_watchchan_options {
 	/* The object that was made of this very record before, with a reference for the caller; NULL: there is none. Any thread. May be NULL. */
 	struct vd_object *(*decoded)(void *arg, const struct vd_kv *kv);
 	void *decoded_arg;
-	/* An undecodable object was skipped (skip_undecodable); lent. May be NULL. */
+	/* An undecodable object was left out (skip_undecodable); lent. Comes before the event that says so. May be NULL. */
 	void (*undecodable)(void *arg, struct vd_kv *kv, bool is_delete, const struct vd_error *error);
 	void *undecodable_arg;
 	struct vdi_storage_metrics *metrics; /* lent; NULL: nothing is counted */
@@ -47,12 +47,13 @@ struct vdi_watchchan_options {
 	void *ready_arg;
 };
 
-/* References of object and old_object belong to the receiver of the event; it calls vdi_watchchan_event_fini. */
+/* References of object, old_object and lost belong to the receiver of the event; it calls vdi_watchchan_event_fini. */
 struct vdi_watchchan_event {
 	enum vd_watch_type type;
 	vd_rev		   revision;   /* own mod revision for initial ones; the deletion's for DELETED */
 	struct vd_object  *object;     /* ADDED, MODIFIED: new; DELETED: the last state */
 	struct vd_object  *old_object; /* MODIFIED: the state before when known */
+	struct vd_kv	  *lost;       /* DELETED without an object: the record of a change that cannot be decoded (skip_undecodable); else NULL */
 	bool		   initial;
 	bool		   initial_events_end;
 	bool		   more_in_revision; /* another event, or a bookmark, of the same revision follows: do not show this state yet */

@@ -48,7 +48,9 @@ struct vd_cacher_options {
 	int64_t		 lag_bytes_max;	 /* per watcher; default 16 MiB */
 	uint32_t	 watcher_count_max; /* default 1,000,000; more answers VD_FULL */
 	unsigned	 decode_workers;    /* 0: decode on the feeding actor itself; default 0 */
-	bool		 skip_undecodable;  /* go on past an object that cannot be decoded (counted, quarantined) instead of starting over (R-221, O-20) */
+	/* An object that cannot be decoded is left out and counted, and its key is quarantined; if the cache had it, watchers get DELETED with its last readable state. false: the cache
+	 * lists again until the object is readable or gone. */
+	bool		 skip_undecodable;
 	const char *const *index_labels;    /* label keys with a list index; NULL-terminated or NULL; copied */
 	bool		   no_backfill;	    /* start with an empty history, though the store still has older revisions */
 	vd_dur		   consistency_interval; /* between two comparisons with the store (R-5A0); default 5 min; 0: never */

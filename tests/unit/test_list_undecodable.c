@@ -318,6 +318,132 @@ static void r157_more_but_no_keys_is_an_error(void **state)
 	world_close(&world);
 }
 
+/* ---- Objects that become undecodable while the cache has them ---- */
+
+#define NAMES 4
+#define STEPS 24
+
+enum content { ABSENT, READABLE, JUNK };
+
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+	*(vd_rev *) arg = result->revision;
+}
+
+/* A transaction that changes some of the keys; expected gets what a watcher is told. */
+static vd_rev change_some(struct cacher_fixture *f, struct vdi_rand *rand, enum content contents[NAMES], char *expected, size_t size)
+{
+	static char	      keys[NAMES][64], values[NAMES][256];
+	struct vd_op	      ops[NAMES] = { 0 };
+	struct vd_txn_request txn = { .success = ops };
+	char		      marks[NAMES] = { 0 };
+	vd_rev		      revision = 0;
+
+	for (unsigned i = 0; i < NAMES || txn.success_count == 0; i++) {
+		struct vd_op *op = &ops[txn.success_count];
+		enum content *content = &contents[i % NAMES], before = *content, after = (enum content) vdi_rand_below(rand, 3);
+
+		if (vdi_rand_below(rand, 3) == 0 || (before == ABSENT && after == ABSENT))
+			continue;
+		*content = after;
+		i %= NAMES;
+		snprintf(keys[i], sizeof keys[i], "/registry/pods/a/p%u", i);
+		snprintf(values[i], sizeof values[i], "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"a\"}}", i);
+		*op = (struct vd_op) { .kind = after == ABSENT ? VD_OP_DELETE : VD_OP_PUT, .key = vd_bytes_of(keys[i]) };
+		if (after != ABSENT)
+			op->value = vd_bytes_of(after == JUNK ? "junk" : values[i]);
+		txn.success_count++;
+		if (before == READABLE)
+			marks[i] = after == READABLE ? '~' : '-';
+		else if (after == READABLE)
+			marks[i] = '+';
+	}
+	assert_status(vd_store_txn(f->store, &txn, on_txn, &revision), VD_OK);
+	while (revision == 0)
+		vdi_sim_advance(f->env, VD_MS(1));
+	for (unsigned i = 0; i < NAMES; i++)
+		if (marks[i])
+			snprintf(expected + strlen(expected), size - strlen(expected), "%s%ca/p%u@%lld", expected[0] ? " " : "", marks[i], i,
+				 (long long) revision);
+	return revision;
+}
+
+/* The names that are in the cache at a revision (0: now), as "p0 p3". */
+static const char *names_at(struct cacher_fixture *f, vd_rev revision)
+{
+	static char	       text[256];
+	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *list = NULL;
+	struct vd_error	       error = { 0 };
+	struct vd_object      *object;
+
+	options.revision = revision ? revision : VD_REVISION_ANY;
+	options.match = revision ? VD_MATCH_EXACT : VD_MATCH_UNSET;
+	if (vd_cacher_list_wait(f->cacher, &options, &list, &error) != VD_OK)
+		fail_msg("%s", error.message);
+	text[0] = 0;
+	while ((object = vd_list_next(list)))
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s", text[0] ? " " : "", (int) vd_object_name(object).size,
+			 (const char *) vd_object_name(object).data);
+	vd_list_free(list);
+	return text;
+}
+
+/* A cached object whose next state cannot be decoded is gone for lists and watches, and there again with its next readable state, in whatever company. rules: O-20 */
+static void o20_what_becomes_undecodable_leaves_the_cache(void **state)
+{
+	for (uint64_t seed = 1; seed <= 150; seed++) {
+		struct cacher_fixture	f;
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct recorder	       *live = calloc(1, sizeof *live), *later = calloc(1, sizeof *later);
+		struct vdi_rand		rand;
+		enum content		contents[NAMES] = { ABSENT };
+		char			expected[8192] = "", names[STEPS][64];
+		vd_rev			revisions[STEPS];
+
+		vdi_rand_init(&rand, seed);
+		if (seed % 2)
+			cacher_fixture_init(&f, seed);
+		else
+			cacher_fixture_init_preempted(&f, seed, 3, VD_MS(5));
+		f.options.skip_undecodable = true;
+		f.options.decode_workers = seed % 3;
+		cacher_fixture_open(&f, NULL);
+		assert_status(recorder_open(&f, live, &options, NULL), VD_OK);
+		cacher_fixture_settle(&f);
+		for (unsigned step = 0; step < STEPS; step++) {
+			revisions[step] = change_some(&f, &rand, contents, expected, sizeof expected);
+			names[step][0] = 0;
+			for (unsigned i = 0; i < NAMES; i++)
+				if (contents[i] == READABLE)
+					snprintf(names[step] + strlen(names[step]), sizeof names[step] - strlen(names[step]), "%sp%u",
+						 names[step][0] ? " " : "", i);
+			if (vdi_rand_below(&rand, 3) == 0) {
+				cacher_fixture_settle(&f);
+				assert_string_equal(names_at(&f, 0), names[step]);
+			}
+		}
+		cacher_fixture_settle(&f);
+		assert_int_equal(vd_cacher_revision(f.cacher), revisions[STEPS - 1]);
+		assert_string_equal(names_at(&f, 0), names[STEPS - 1]);
+		for (unsigned step = 0; step < STEPS; step++)
+			assert_string_equal(names_at(&f, revisions[step]), names[step]);
+		assert_string_equal(recorder_text(live), expected);
+		options.revision = revisions[0] - 1;
+		assert_status(recorder_open(&f, later, &options, NULL), VD_OK);
+		cacher_fixture_settle(&f);
+		assert_string_equal(recorder_text(later), expected);
+		assert_int_equal(vdi_quarantine_count(&f.cacher->quarantine),
+				 (contents[0] == JUNK) + (contents[1] == JUNK) + (contents[2] == JUNK) + (contents[3] == JUNK));
+		recorder_close(&f, live);
+		recorder_close(&f, later);
+		cacher_fixture_teardown(&f);
+		free(live);
+		free(later);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +453,7 @@ int main(void)
 		cmocka_unit_test(r161_or_the_list_fails),
 		cmocka_unit_test(r152_one_key_has_no_pages_and_no_siblings),
 		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
+		cmocka_unit_test(o20_what_becomes_undecodable_leaves_the_cache),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

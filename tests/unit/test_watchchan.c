@@ -138,6 +138,8 @@ static const char *next(struct world *world)
 		return status == VD_AGAIN ? "AGAIN" : "END";
 	if (event.type == VD_WATCH_ERROR)
 		snprintf(text, sizeof text, "ERROR %s", vd_status_name(event.error->code));
+	else if (event.lost)
+		snprintf(text, sizeof text, "LOST %.*s@%lld", (int) vd_kv_key(event.lost).size - 15, event.lost->data + 15, (long long) event.revision);
 	else if (event.object == NULL)
 		snprintf(text, sizeof text, "%s%s@%lld", vd_watch_type_name(event.type), event.initial_events_end ? " end" : "",
 			 (long long) event.revision);
@@ -523,8 +525,11 @@ static void o20_undecodable_may_be_skipped(void **state)
 	put_value(&world, "/registry/pods/bad", "junk");       /* 6 */
 	delete(&world, "bad");				       /* 7: its last state is unreadable */
 	put(&world, "b", "x");				       /* 8 */
+	assert_string_equal(next(&world), "LOST bad@3"); /* whoever has a state of it drops that */
 	assert_string_equal(next(&world), "ADDED a@4");
 	assert_string_equal(next(&world), "MODIFIED bad@5");
+	assert_string_equal(next(&world), "LOST bad@6");
+	assert_string_equal(next(&world), "LOST bad@7");
 	assert_string_equal(next(&world), "ADDED b@8");
 	put(&world, "c", "x"); /* 9 */
 	assert_string_equal(next(&world), "ADDED c@9");
@@ -690,7 +695,8 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 /* The receiver knows where a revision ends, also when its last event is not for it. */
 static void e459_the_end_of_a_revision_is_told(void **state)
 {
-	static const char *const     values[] = { "{\"metadata\":{\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"b\"}}", "junk" };
+	static const char *const     values[] = { "{\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"x\"}}}",
+						       "{\"metadata\":{\"name\":\"b\",\"labels\":{\"app\":\"x\"}}}", "{\"metadata\":{\"name\":\"c\"}}" };
 	struct world		     world = world_new(13);
 	struct vdi_watchchan_options options = options_of(&world);
 	struct vd_op		     ops[3] = { 0 };
@@ -705,6 +711,7 @@ static void e459_the_end_of_a_revision_is_told(void **state)
 	}
 	options.revision = 1;
 	options.skip_undecodable = true;
+	options.predicate = app_is_x;
 	open_watch(&world, &options);
 	assert_status(vd_store_txn(world.store, &txn, on_txn, NULL), VD_OK);
 	vdi_sim_run_until_idle(world.env);
@@ -718,6 +725,7 @@ static void e459_the_end_of_a_revision_is_told(void **state)
 	assert_int_equal(event.revision, 2);
 	assert_false(event.more_in_revision);
 	txn.success_count = 2;
+	ops[1].value = vd_bytes_of("junk"); /* what cannot be decoded ends a revision, too */
 	assert_status(vd_store_txn(world.store, &txn, on_txn, NULL), VD_OK);
 	vdi_sim_run_until_idle(world.env);
 	for (int i = 0; i < 2; i++) {
