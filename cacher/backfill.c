@@ -4,7 +4,7 @@
  * The newest state of an object was decoded for the list already: the history shares that object. */
 #include "backfill.h"
 
-#include "cacher.h"
+#include "cacher_state.h"
 #include "hash.h"
 
 #define TAKE_MAX 64

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "cache_watcher.h"
-#include "cacher.h"
+#include "cacher_state.h"
 #include "env.h"
 #include "outlet.h"
 

@@ -1,7 +1,7 @@
 /* How: the numbers are copied under the locks that guard them, one lock after the other. */
 #include "cacher_gauges.h"
 
-#include "cacher.h"
+#include "cacher_state.h"
 
 static void collect_cache(struct vd_cacher *cacher)
 {

@@ -4,7 +4,7 @@
  * difference they are sorted by key, and of each object the first state before and the last one after are compared. */
 #include <stdlib.h>
 
-#include "cacher.h"
+#include "cacher_state.h"
 
 #define TAKE_MAX 256
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cacher.h"
+#include "cacher_state.h"
 #include "env.h"
 #include "key_range.h"
 #include "object.h"

@@ -2,7 +2,7 @@
 #ifndef VDI_DELEGATOR_H
 #define VDI_DELEGATOR_H
 
-#include "cacher.h"
+#include "cacher_state.h"
 
 /* What a list asks for, decided from its options alone. */
 struct vdi_list_plan {

@@ -6,7 +6,7 @@
 #ifndef VDI_DISPATCH_H
 #define VDI_DISPATCH_H
 
-#include "cacher.h"
+#include "cacher_state.h"
 
 struct vdi_group_match {
 	struct vdi_watch_group *group;

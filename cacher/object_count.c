@@ -1,7 +1,7 @@
 /* How: the number of keys comes from the store; their bytes are those that the cache holds, which upstream can only estimate. */
 #include "object_count.h"
 
-#include "cacher.h"
+#include "cacher_state.h"
 #include "env.h"
 
 void vdi_object_count_init(struct vdi_object_count *count, const struct vd_env *env)

@@ -5,7 +5,7 @@
 #include "reflector.h"
 
 #include "backfill.h"
-#include "cacher.h"
+#include "cacher_state.h"
 #include "dispatch.h"
 #include "env.h"
 
