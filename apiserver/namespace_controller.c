@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <vedette/informer.h>
 
+#include "cacher.h"
 #include "control_loop.h"
 #include "env.h"
 #include "namespace_conditions.h"
@@ -396,6 +397,9 @@ static void listed(struct vdi_control_return *back)
 		start_kind(visit);
 		return;
 	}
+	/* The list leaves out what cannot be decoded. It would stay behind without its namespace. */
+	if (vdi_quarantine_holds(&visit->kind->cacher->quarantine, vdi_cacher_prefix(visit->kind->cacher), vd_bytes_of(visit->name), &visit->error))
+		add_failure(visit, VD_UNDECODABLE, &visit->error);
 	pump(visit);
 }
 

@@ -75,6 +75,33 @@ void vdi_quarantine_remove(struct vdi_quarantine *quarantine, struct vd_bytes ke
 	vdi_lock_release(&quarantine->lock);
 }
 
+static bool is_in(const struct vdi_quarantined *entry, struct vd_bytes prefix, struct vd_bytes namespace_name)
+{
+	size_t size = prefix.size + namespace_name.size;
+
+	return entry->key_size > size && memcmp(entry->text, prefix.data, prefix.size) == 0 && memcmp(entry->text + prefix.size, namespace_name.data, namespace_name.size) == 0 &&
+	       entry->text[size] == '/';
+}
+
+bool vdi_quarantine_holds(struct vdi_quarantine *quarantine, struct vd_bytes prefix, struct vd_bytes namespace_name, struct vd_error *ret_error)
+{
+	bool   holds;
+	size_t i = 0, count;
+
+	vdi_lock_acquire(&quarantine->lock);
+	count = vdi_quarantine_count(quarantine);
+	while (i < count && !is_in(quarantine->keys[i], prefix, namespace_name))
+		i++;
+	holds = i < count || count == VDI_QUARANTINE_MAX;
+	if (i < count)
+		vd_error_set(ret_error, VD_UNDECODABLE, "the object stored under %.*s cannot be decoded", (int) VDI_MIN(quarantine->keys[i]->key_size, (size_t) 300),
+			     quarantine->keys[i]->text);
+	else if (holds)
+		vd_error_set(ret_error, VD_UNDECODABLE, "%d objects or more cannot be decoded", VDI_QUARANTINE_MAX);
+	vdi_lock_release(&quarantine->lock);
+	return holds;
+}
+
 void vdi_quarantine_clear(struct vdi_quarantine *quarantine)
 {
 	vdi_lock_acquire(&quarantine->lock);

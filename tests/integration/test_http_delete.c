@@ -208,6 +208,21 @@ static void a_namespace_waits_for_finalizers_and_says_so(void **state)
 	expect_gone(NS, "held");
 }
 
+/* What cannot be decoded is in no list, and still must not be left behind. rules: O-20 */
+static void a_namespace_waits_for_what_cannot_be_decoded(void **state)
+{
+	struct vd_bytes key = vd_bytes_of("/registry/configmaps/unreadable/c");
+
+	(void) state;
+	make_namespace("unreadable");
+	expect("POST", CM("unreadable"), "{\"metadata\":{\"name\":\"c\"}}", 201, "");
+	assert_status(vd_store_put_wait(world.store, key, vd_bytes_of("junk"), NULL, NULL), VD_OK);
+	expect("DELETE", NS "/unreadable", "", 200, "");
+	free(watch_until(NS, "unreadable", 0, "configmaps: the object stored under /registry/configmaps/unreadable/c cannot be decoded"));
+	assert_status(vd_store_delete_wait(world.store, key, VD_BYTES_NONE, NULL, NULL, NULL), VD_OK);
+	expect_gone(NS, "unreadable");
+}
+
 static void some_namespaces_stay(void **state)
 {
 	(void) state;
@@ -707,6 +722,7 @@ int main(void)
 		cmocka_unit_test(r667_a_bound_pod_waits_for_its_agent),
 		cmocka_unit_test(a_namespace_goes_with_its_content),
 		cmocka_unit_test(a_namespace_waits_for_finalizers_and_says_so),
+		cmocka_unit_test(a_namespace_waits_for_what_cannot_be_decoded),
 		cmocka_unit_test(some_namespaces_stay),
 		cmocka_unit_test(finalize_has_its_own_door),
 		cmocka_unit_test(nothing_survives_its_namespace),
