@@ -1,6 +1,7 @@
 /* Answers come on threads of the store: they are in their slot's call, and its state says so, which the actor looks at. */
 #include "crd_cleanup.h"
 
+#include "cacher_state.h"
 #include "env.h"
 #include "object_call.h"
 
@@ -152,8 +153,8 @@ vd_status vdi_crd_cleanup_run(struct vdi_crd_cleanup *cleanup, size_t *ret_left)
 		return VD_AGAIN;
 	cleanup->list = vd_list_free(cleanup->list);
 	atomic_store(&cleanup->list_state, SLOT_FREE);
-	*ret_left = cleanup->stayed;
-	if (cleanup->list_status != VD_OK || cleanup->stayed)
+	*ret_left = cleanup->stayed + vdi_quarantine_count(&cleanup->resource->cacher->quarantine); /* in no list, and to be left behind neither */
+	if (cleanup->list_status != VD_OK || *ret_left)
 		return VD_NOT_READY;
 	if (cleanup->found == 0)
 		return VD_OK;

@@ -734,7 +734,7 @@ static bool clean(struct definition *definition, vd_mono now)
 	if (status != VD_OK) {
 		definition->cleanup_retry = vd_mono_add(now, left ? CLEANUP_RETRY : RETRY);
 		if (left) {
-			(void) snprintf(definition->cleaning, sizeof definition->cleaning, "%zu instances are left: finalizers keep them", left);
+			(void) snprintf(definition->cleaning, sizeof definition->cleaning, "%zu instances are left: finalizers keep them, or they cannot be decoded", left);
 			definition->is_status_due = true;
 		}
 		return false;

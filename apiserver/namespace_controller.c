@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <vedette/informer.h>
 
-#include "cacher.h"
+#include "cacher_state.h"
 #include "control_loop.h"
 #include "env.h"
 #include "namespace_conditions.h"

@@ -360,8 +360,9 @@ static void names_in_use_are_not_accepted(void **state)
 
 static void objects_go_before_their_definition(void **state)
 {
-	int   watch = http_open(fixture.port, 0);
-	char *text;
+	struct vd_bytes key = vd_bytes_of("/registry/example.com/widgets/default/junk");
+	int		watch = http_open(fixture.port, 0);
+	char	       *text;
 
 	make_widgets();
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
@@ -372,7 +373,12 @@ static void objects_go_before_their_definition(void **state)
 	await(CRDS "/widgets.example.com", 200, "\"reason\":\"InstanceDeletionInProgress\",\"status\":\"True\",\"type\":\"Terminating\"");
 	expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "c", ""), 405, "create not allowed while custom resource definition is terminating");
 	await(WIDGETS("v1") "/a", 404, "");
+	/* One that cannot be decoded is in no list, and holds the definition as well. */
+	assert_status(vd_store_put_wait(fixture.store, key, vd_bytes_of("junk"), NULL, NULL), VD_OK);
+	await(CRDS "/widgets.example.com", 200, "2 instances are left: finalizers keep them, or they cannot be decoded");
 	expect("PATCH", WIDGETS("v1") "/b", MERGE, "{\"metadata\":{\"finalizers\":null}}", 200, "");
+	await(CRDS "/widgets.example.com", 200, "1 instances are left: finalizers keep them, or they cannot be decoded");
+	assert_status(vd_store_delete_wait(fixture.store, key, VD_BYTES_NONE, NULL, NULL, NULL), VD_OK);
 	await(CRDS "/widgets.example.com", 404, "");
 	await(WIDGETS("v1"), 404, "could not find");
 	await_without("/apis", "example.com");
