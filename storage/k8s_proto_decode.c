@@ -54,7 +54,6 @@ static bool more_room(struct decoder *decoder, size_t size)
 	settle(decoder);
 	if (out->status == VD_OK)
 		(void) vdi_buffer_reserve(out, VDI_MAX(size, VDI_MIN((size_t) ROOM_MIN, out->size_max - out->size)));
-	decoder->at = decoder->end = NULL;
 	if (out->status != VD_OK)
 		return false;
 	decoder->at = out->data + out->size;

@@ -130,6 +130,28 @@ static void r221_what_cannot_be_read_says_why(void **state)
 	assert_undecodable(codec, (struct vd_bytes) { "k8s:enc:aescbc:v1:key1:\x01\x02\xff{", 27 },
 			   "the value is encrypted (k8s:enc:aescbc:v1:key1:): only a kube-apiserver that has the key can read it");
 	assert_undecodable(codec, vd_bytes_of("k8s:enc:"), "the value is encrypted (k8s:enc:)");
+	/* What is shown is letters, digits, '-' and ':' up to the last colon before any other byte, and never more than 80 bytes. */
+	for (int byte = 0; byte < 256; byte++) {
+		char text[] = "k8s:enc:p:v1:k ey:x:", expected[64];
+		bool is_shown = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == ':';
+
+		text[14] = (char) byte;
+		if (is_shown)
+			snprintf(expected, sizeof expected, "the value is encrypted (k8s:enc:p:v1:k%cey:x:): only", byte);
+		else
+			strcpy(expected, "the value is encrypted (k8s:enc:p:v1:): only");
+		assert_undecodable(codec, vd_bytes_of(text), expected);
+	}
+	for (size_t colon = 78; colon <= 81; colon++) {
+		char text[128], expected[256];
+
+		memset(text, 'x', 100);
+		memcpy(text, "k8s:enc:", 8);
+		text[colon] = ':';
+		text[100] = 0;
+		snprintf(expected, sizeof expected, "the value is encrypted (%.*s): only", colon < 80 ? (int) colon + 1 : 8, text);
+		assert_undecodable(codec, vd_bytes_of(text), expected);
+	}
 	vd_codec_free(codec);
 }
 

@@ -8,6 +8,7 @@
 #include "buffer.h"
 #include "env.h"
 #include "metrics.h"
+#include "part_store.h"
 #include "storage.h"
 #include "value_cipher.h"
 
@@ -273,6 +274,91 @@ static void watches_show_plain_values_and_previous_ones(void **state)
 	world_fini(&world);
 }
 
+/* A long read gives plain values in each of its parts; one that no rule covers is the inner store's. */
+static void long_reads_show_plain_values(void **state)
+{
+	struct part_options	       options = { .part_len = 2 };
+	struct vd_store_stream_request request = { .range = { .key = K("/registry/"), .range_end = K("/registry0") }, .ready = no_ready };
+	struct vd_store_stream	      *stream;
+	struct vd_store_part	       part;
+	struct vd_error		       error = { 0 };
+	struct vd_store		      *mvcc, *parts;
+	struct world		       world;
+
+	(void) state;
+	world_init(&world);
+	mvcc = world.inner;
+	parts = world.inner = part_store_new(world.env, mvcc, &options);
+	assert_status(open_encrypted(&world, &secrets, 1), VD_OK);
+	put(world.store, "/registry/pods/a/b", "pod");
+	put(world.store, SECRET, "one");
+	put(world.store, "/registry/secrets/a/c", "two");
+	assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
+	assert_status(vd_store_stream_next(stream, &part, NULL), VD_OK);
+	assert_int_equal(part.range.kv_count, 2);
+	assert_int_equal(part.range.revision, 4);
+	assert_false(part.last);
+	assert_true(vd_bytes_equal(vd_kv_value(part.range.kvs[0]), K("pod")));
+	assert_true(vd_bytes_equal(vd_kv_value(part.range.kvs[1]), K("one")));
+	assert_int_equal(part.range.kvs[1]->mod_rev, 3);
+	assert_int_equal(part.range.kvs[1]->create_rev, 3);
+	assert_int_equal(part.range.kvs[1]->version, 1);
+	assert_status(vd_store_stream_next(stream, &part, NULL), VD_OK);
+	assert_int_equal(part.range.kv_count, 1);
+	assert_true(part.last);
+	assert_true(vd_bytes_equal(vd_kv_value(part.range.kvs[0]), K("two")));
+	assert_status(vd_store_stream_next(stream, &part, NULL), VD_CLOSED);
+	vd_store_stream_close(stream);
+	/* Memory: the answer says so, and the inner store's part is gone. */
+	assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
+	for (uint64_t nth = 1;; nth++) {
+		vd_status status;
+		bool	  failed;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vd_store_stream_next(stream, &part, &error);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		if (!failed)
+			break;
+		assert_status(status, VD_NOMEM);
+		assert_status(error.code, VD_NOMEM);
+		vd_store_stream_close(stream);
+		assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
+	}
+	vd_store_stream_close(stream);
+	request.range = (struct vd_range_request) { .key = K("/registry/pods/"), .range_end = K("/registry/pods0") };
+	assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
+	assert_ptr_equal(stream->store, parts);
+	vd_store_stream_close(stream);
+	vd_store_close_wait(world.store);
+	part_store_free(parts);
+	vd_store_close_wait(mvcc);
+	vd_env_free(world.env);
+}
+
+/* A long read that the inner store refuses is refused. */
+static void long_reads_may_be_refused(void **state)
+{
+	struct part_options	       options = { .part_len = 2, .is_refused = true };
+	struct vd_store_stream_request request = { .range = { .key = K("/registry/"), .range_end = K("/registry0") }, .ready = no_ready };
+	struct vd_store_stream	      *stream = NULL;
+	struct vd_store		      *mvcc, *parts;
+	struct world		       world;
+
+	(void) state;
+	world_init(&world);
+	mvcc = world.inner;
+	parts = world.inner = part_store_new(world.env, mvcc, &options);
+	assert_status(open_encrypted(&world, &secrets, 1), VD_OK);
+	assert_status(vd_store_stream_open(world.store, &request, &stream), VD_UNSUPPORTED);
+	assert_null(stream);
+	vd_store_close_wait(world.store);
+	part_store_free(parts);
+	vd_store_close_wait(mvcc);
+	vd_env_free(world.env);
+}
+
 struct answered {
 	bool	  is_answered;
 	vd_status status;
@@ -340,6 +426,16 @@ static void rules_are_checked(void **state)
 		assert_status(vd_store_open_encrypted(world.env, world.inner, &rules[i], 1, &world.store, &error), VD_INVALID_ARGUMENT);
 		assert_true(strlen(error.message) > 20);
 	}
+	/* Each of what is needed. */
+	assert_status(vd_store_open_encrypted(NULL, world.inner, &secrets, 1, &world.store, NULL), VD_INVALID_ARGUMENT);
+	assert_status(vd_store_open_encrypted(world.env, NULL, &secrets, 1, &world.store, NULL), VD_INVALID_ARGUMENT);
+	assert_status(vd_store_open_encrypted(world.env, world.inner, NULL, 1, &world.store, NULL), VD_INVALID_ARGUMENT);
+	assert_status(vd_store_open_encrypted(world.env, world.inner, &secrets, 1, NULL, NULL), VD_INVALID_ARGUMENT);
+	assert_null(world.store);
+	/* No rules at all: everything passes. */
+	assert_status(vd_store_open_encrypted(world.env, world.inner, NULL, 0, &world.store, NULL), VD_OK);
+	put(world.store, SECRET, "plain");
+	assert_string_equal(value_of(world.inner, SECRET), "plain");
 	world_fini(&world);
 }
 
@@ -391,6 +487,8 @@ int main(void)
 		cmocka_unit_test(r145_transformations_are_counted),
 		cmocka_unit_test(stale_values_are_told),
 		cmocka_unit_test(watches_show_plain_values_and_previous_ones),
+		cmocka_unit_test(long_reads_show_plain_values),
+		cmocka_unit_test(long_reads_may_be_refused),
 		cmocka_unit_test(transactions_are_encrypted_at_every_depth),
 		cmocka_unit_test(rules_are_checked),
 		cmocka_unit_test(every_allocation_may_fail),

@@ -490,6 +490,79 @@ static void h327_forms_that_only_json_has(void **state)
 			      "\"overhead\":{\"cpu\":\"2\",\"memory\":\"1Gi\"}},\"status\":{}}");
 }
 
+/* The bytes of one object in the order of its fields: moments, and values that JSON has as base64. */
+static void h328_moments_and_bytes_on_the_wire(void **state)
+{
+	struct buffers	 *b = *state;
+	struct vdi_buffer expected;
+	size_t		  spec, moment;
+
+	vdi_buffer_init(&expected, SIZE_MAX_TEST);
+	assert_status(vdi_k8s_proto_from_json(message_of("coordination.k8s.io/v1", "Lease"),
+					      vd_bytes_of("{\"spec\":{\"holderIdentity\":\"h\",\"acquireTime\":\"0001-01-01T00:00:00.000000Z\",\"renewTime\":\"2026-01-02T03:04:05.678901234Z\"}}"),
+					      NULL, &b->raw, NULL), VD_OK);
+	spec = vdi_k8s_proto_begin(&expected, 2);
+	vdi_k8s_proto_bytes(&expected, 1, vd_bytes_of("h"));
+	vdi_k8s_proto_bytes(&expected, 3, VD_BYTES_NONE);
+	moment = vdi_k8s_proto_begin(&expected, 4);
+	vdi_k8s_proto_varint(&expected, 1, 1767323045);
+	vdi_k8s_proto_varint(&expected, 2, 678901000);
+	vdi_k8s_proto_end(&expected, moment);
+	vdi_k8s_proto_end(&expected, spec);
+	assert_int_equal(b->raw.size, expected.size);
+	assert_memory_equal(b->raw.data, expected.data, expected.size);
+	vdi_buffer_clear(&b->raw);
+	vdi_buffer_clear(&expected);
+	assert_status(vdi_k8s_proto_from_json(message_of("v1", "Secret"), vd_bytes_of("{\"data\":{\"k\":\"AAH/\",\"z\":\"\"}}"), NULL, &b->raw, NULL), VD_OK);
+	spec = vdi_k8s_proto_begin(&expected, 2);
+	vdi_k8s_proto_bytes(&expected, 1, vd_bytes_of("k"));
+	vdi_k8s_proto_bytes(&expected, 2, (struct vd_bytes) { "\x00\x01\xff", 3 });
+	vdi_k8s_proto_end(&expected, spec);
+	assert_true(b->raw.size >= expected.size);
+	assert_memory_equal(b->raw.data, expected.data, expected.size);
+	wrap(&b->proto, "v1", "Secret", &b->raw);
+	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
+	assert_non_null(memmem(b->json.data, b->json.size, "\"data\":{\"k\":\"AAH/\",\"z\":\"\"}", 26));
+	vdi_buffer_fini(&expected);
+}
+
+/* Lease.spec.renewTime, with so many nanoseconds. */
+static void h329_parts_of_a_second_have_bounds(void **state)
+{
+	static const struct {
+		int64_t	    nanoseconds;
+		const char *text; /* NULL: refused */
+	} rows[] = {
+		{ 0, "2026-01-02T03:04:05.000000Z" },	     { 999, "2026-01-02T03:04:05.000000Z" }, { 1000, "2026-01-02T03:04:05.000001Z" },
+		{ 999999999, "2026-01-02T03:04:05.999999Z" }, { 1000000000, NULL },		     { 2147483647, NULL },
+		{ -1000, NULL },			     { -2147483648, NULL },
+	};
+	struct buffers *b = *state;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_error error = { 0 };
+		vd_status	status;
+		size_t		spec, moment;
+
+		vdi_buffer_clear(&b->raw);
+		spec = vdi_k8s_proto_begin(&b->raw, 2);
+		moment = vdi_k8s_proto_begin(&b->raw, 4);
+		vdi_k8s_proto_varint(&b->raw, 1, 1767323045);
+		vdi_k8s_proto_varint(&b->raw, 2, (uint64_t) rows[i].nanoseconds);
+		vdi_k8s_proto_end(&b->raw, moment);
+		vdi_k8s_proto_end(&b->raw, spec);
+		wrap(&b->proto, "coordination.k8s.io/v1", "Lease", &b->raw);
+		status = to_json(vdi_buffer_bytes(&b->proto), &b->json, &error);
+		if (rows[i].text) {
+			assert_status(status, VD_OK);
+			assert_non_null(memmem(b->json.data, b->json.size, rows[i].text, strlen(rows[i].text)));
+		} else {
+			assert_status(status, VD_BAD_REQUEST);
+			assert_non_null(strstr(error.message, "a time has no part of a second"));
+		}
+	}
+}
+
 static void r103_resource_version_is_given_by_the_caller(void **state)
 {
 	struct buffers		    *b = *state;
@@ -599,6 +672,8 @@ int main(void)
 		TEST(h328_unknown_members_are_told_and_left_out),
 		TEST(h328_wrong_types_are_errors_with_their_place),
 		TEST(h327_forms_that_only_json_has),
+		TEST(h328_moments_and_bytes_on_the_wire),
+		TEST(h329_parts_of_a_second_have_bounds),
 		TEST(r103_resource_version_is_given_by_the_caller),
 		TEST(every_kind_is_found_and_reads_nothing),
 		TEST(every_failed_allocation_is_reported),

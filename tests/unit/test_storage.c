@@ -133,6 +133,31 @@ static void r128_create(void **state)
 }
 
 /* A create that holds only while another object is as it was when it was looked at. */
+/* An object whose names are not those of its key is refused; of long names people see a part. */
+static void an_object_of_another_key_is_refused(void **state)
+{
+	static const char long_form[] = "metadata.namespace \"%.63s\" and metadata.name \"%.100s\" of the object do not belong to its key /registry/pods/ns/a";
+	struct world	  world = world_new(16);
+	char		  names[301], value[1024], expected[512];
+	struct answer	  answer;
+
+	(void) state;
+	answer = create(&world, NAMED("b", "u", 1), 0);
+	assert_status(answer.status, VD_INVALID_ARGUMENT);
+	assert_string_equal(answer.error.message, "metadata.namespace \"ns\" and metadata.name \"b\" of the object do not belong to its key /registry/pods/ns/a");
+	answer = create(&world, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 0);
+	assert_status(answer.status, VD_INVALID_ARGUMENT);
+	for (size_t i = 0; i < sizeof names; i++)
+		names[i] = (char) ('a' + i % 26);
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%.101s\",\"namespace\":\"%.64s\"}}", names, names);
+	answer = create(&world, value, 0);
+	assert_status(answer.status, VD_INVALID_ARGUMENT);
+	snprintf(expected, sizeof expected, long_form, names, names);
+	assert_string_equal(answer.error.message, expected);
+	assert_status(get(&world, 0).status, VD_NOT_FOUND);
+	world_free(&world);
+}
+
 static void r128_create_beside_a_guard(void **state)
 {
 	static const struct vd_bytes guard_key = { "/registry/pods/ns/guard", 23 };
@@ -682,6 +707,19 @@ static void r107_keys(void **state)
 
 		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL), VD_INVALID_ARGUMENT);
 	}
+	/* Half of the room for keys is the prefix's. */
+	for (size_t size = VDI_STORAGE_KEY_MAX / 2; size <= VDI_STORAGE_KEY_MAX / 2 + 1; size++) {
+		char			   prefix[VDI_STORAGE_KEY_MAX];
+		struct vdi_storage_options options = { .resource = "pods", .key_prefix = prefix, .codec = world.codec };
+		struct vdi_storage	  *storage = NULL;
+
+		memset(prefix, 'p', size);
+		prefix[0] = prefix[size - 1] = '/';
+		prefix[size] = 0;
+		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL), size > VDI_STORAGE_KEY_MAX / 2 ? VD_INVALID_ARGUMENT : VD_OK);
+		if (storage)
+			vdi_storage_free(storage);
+	}
 	world_free(&world);
 }
 
@@ -691,13 +729,14 @@ struct page_answer {
 	int64_t	  total;
 	bool	  more;
 	vd_rev	  revision;
+	char	  why[512]; /* of what cannot be decoded */
 };
 
 static void on_page(void *arg, vd_status status, const struct vdi_storage_page *page, const struct vd_error *error)
 {
 	struct page_answer *answer = arg;
 
-	(void) error;
+	snprintf(answer->why, sizeof answer->why, "%s", error ? error->message : "");
 	answer->status = status;
 	if (page) {
 		answer->count = page->object_count;
@@ -745,6 +784,7 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 	assert_status(page.status, VD_OK);
 	assert_int_equal(page.count, 3);
 	assert_int_equal(page.missing, 1); /* the undecodable one, reported */
+	assert_true(page.why[0] && strstr(page.why, "encrypted") == NULL);
 	assert_int_equal(page.total, 5);
 	assert_true(page.more);
 	assert_int_equal(page.revision, 7);
@@ -757,6 +797,19 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 	vdi_sim_run_until_idle(world.env);
 	assert_int_equal(revision, 7);
 	assert_int_equal(count, 5);
+	/* Of several that cannot be decoded the first one says why. */
+	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/pods/ns/1"), vd_bytes_of("k8s:enc:p:"), NULL, NULL), VD_OK);
+	memset(&page, 0, sizeof page);
+	assert_status(vdi_storage_page(world.storage, prefix, VD_BYTES_NONE, 0, 0, on_page, &page), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(page.missing, 2);
+	assert_non_null(strstr(page.why, "encrypted"));
+	/* Without any it says nothing. */
+	memset(&page, 0, sizeof page);
+	assert_status(vdi_storage_page(world.storage, prefix, VD_BYTES_NONE, 3, 1, on_page, &page), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(page.count, 1);
+	assert_string_equal(page.why, "");
 	world_free(&world);
 }
 
@@ -818,6 +871,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r128_create),
+		cmocka_unit_test(an_object_of_another_key_is_refused),
 		cmocka_unit_test(r128_create_beside_a_guard),
 		cmocka_unit_test(r127_get),
 		cmocka_unit_test(r127_the_order_of_a_gets_checks),

@@ -1,6 +1,5 @@
 /* Unit tests of storage/store.c: each call arrives at its own operation with its own arguments, and what a store need not offer may be absent. */
-#include <vedette/store.h>
-
+#include "store.h"
 #include "vdtest.h"
 
 /* The name of the operation that was called last, and what it got. */
@@ -307,6 +306,24 @@ static void waiting_writes_hand_out_the_results(void **state)
 	vd_env_free(env);
 }
 
+/* A page that promises more brings at least one key, from which to go on. */
+static void r157_a_page_with_more_has_a_key(void **state)
+{
+	static const struct {
+		size_t kv_count;
+		bool   more, is_good;
+	} rows[] = { { 0, false, true }, { 0, true, false }, { 1, false, true }, { 1, true, true }, { 5, true, true } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_range_result result = { .kv_count = rows[i].kv_count, .more = rows[i].more };
+		struct vd_error	       error = { 0 };
+
+		assert_status(vdi_store_check_page(&result, &error), rows[i].is_good ? VD_OK : VD_INTERNAL);
+		assert_status(error.code, rows[i].is_good ? VD_OK : VD_INTERNAL);
+	}
+}
+
 /* The blocking calls hand out what the answer said, and why a call was not accepted. */
 static void waiting_calls_hand_out_the_details(void **state)
 {
@@ -352,6 +369,7 @@ static void close_of_nothing_is_done(void **state)
 	vd_store_close(NULL, count_done, &count);
 	assert_int_equal(count, 1);
 	vd_store_close(NULL, NULL, NULL);
+	assert_null(vd_store_close_wait(NULL));
 	assert_null(called.name);
 	vd_store_close(&store, count_done, &count);
 	expect("close", 0, 0, false, AS_POINTER(count_done), &count);
@@ -366,6 +384,7 @@ int main(void)
 		cmocka_unit_test(close_of_nothing_is_done),
 		cmocka_unit_test(waiting_calls_hand_out_the_details),
 		cmocka_unit_test(waiting_writes_hand_out_the_results),
+		cmocka_unit_test(r157_a_page_with_more_has_a_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,33 @@ static void r145_every_rule_reads_what_every_other_wrote(void **state)
 		}
 }
 
+/* Made by another implementation of AES-GCM: nonce "abcdefghijkl", the key "/s/x" authenticated. The size of the secret says which AES it is. */
+static void r145_each_size_of_a_secret_is_its_own_algorithm(void **state)
+{
+	static const struct {
+		struct vd_encryption_key key;
+		const char		*sealed;
+	} rows[] = {
+		{ { { "a", 1 }, { "fedcba9876543210", 16 } }, "\x3f\xb9\x32\x14\x08\x7a\x17\x3f\xb0\x80\x73\x21\xe1\xdb\x44\x43\x09\x13\x39\x11\xeb" },
+		{ { { "a", 1 }, { SECRET_B, 24 } }, "\x58\x3b\x85\xf2\x66\x6e\x70\xb4\xe1\xd2\xef\xdd\x13\xb2\x78\x5a\xdb\x10\x42\xad\x58" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_encryption_rule rule = { .prefix = K("/s/"), .keys = &rows[i].key, .key_count = 1 };
+		struct vdi_value_cipher	 *cipher = cipher_of(&rule, 1);
+		char			  value[] = HEAD "a:abcdefghijklVALUEnumberand sixteen", plain[sizeof value];
+		size_t			  size = 0;
+		bool			  is_plain;
+
+		memcpy(value + sizeof HEAD - 1 + 2 + 12, rows[i].sealed, 21);
+		assert_int_equal(vdi_value_cipher_decrypt(cipher, K("/s/x"), (struct vd_bytes) { value, sizeof HEAD - 1 + 2 + 12 + 21 }, plain, &size, &is_plain), VDI_CIPHER_FRESH);
+		assert_int_equal(size, 5);
+		assert_memory_equal(plain, "value", 5);
+		vdi_value_cipher_unref(cipher);
+	}
+}
+
 static void keys_without_a_rule_stay_as_they_are(void **state)
 {
 	struct vdi_value_cipher *cipher = cipher_of_row(&rule_rows[0]);
@@ -239,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r145_every_rule_reads_what_every_other_wrote),
+		cmocka_unit_test(r145_each_size_of_a_secret_is_its_own_algorithm),
 		cmocka_unit_test(keys_without_a_rule_stay_as_they_are),
 		cmocka_unit_test(the_first_rule_that_matches_counts),
 		cmocka_unit_test(r145_values_of_any_size),
