@@ -230,7 +230,6 @@ static vd_status forget_all(struct vdi_history_files *files, struct vdi_past *pa
 	for (; files->segment_count; files->segment_count--)
 		VDI_TRY(call_useless(files, last_of(files)->sequence));
 	files->bytes = 0;
-	files->may_go_on = false;
 	vdi_past_clear(past);
 	return VD_OK;
 }

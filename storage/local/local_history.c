@@ -153,8 +153,8 @@ static bool is_confirmed(const struct vd_kv *witness, const struct vd_range_resu
 {
 	const struct vd_kv *kv;
 
-	if (witness->version == 0 || found->kv_count != 1)
-		return witness->version == 0 && found->kv_count == 0;
+	if (found->kv_count == 0)
+		return witness->version == 0;
 	kv = found->kvs[0];
 	return kv->mod_rev == witness->mod_rev && kv->create_rev == witness->create_rev && kv->version == witness->version &&
 	       vd_bytes_equal(vd_kv_value(kv), vd_kv_value(witness));

@@ -229,7 +229,6 @@ static vd_mono earlier(vd_mono a, vd_mono b)
 static vd_status write_mark(struct vdi_local_recorder *recorder, vd_mono now)
 {
 	VDI_TRY(vdi_history_files_mark(recorder->files, recorder->progress));
-	recorder->progress = 0;
 	recorder->mark_at = vd_mono_add(now, VDI_LOCAL_MARK_PERIOD);
 	return VD_OK;
 }
@@ -329,8 +328,8 @@ static void finish(struct vdi_local_history *history)
 	vd_wall			   wall = vd_env_wall(history->env);
 	struct vd_error		   error;
 
-	if (!recorder->is_troubled && vdi_history_files_flush(recorder->files, &error) == VD_OK &&
-	    vdi_history_files_prepare(recorder->files, wall, &error) == VD_OK) {
+	/* Without trouble each run has written what it took, so there is nothing to flush before the mark. */
+	if (!recorder->is_troubled && vdi_history_files_prepare(recorder->files, wall, &error) == VD_OK) {
 		if (recorder->progress > vdi_history_files_until(recorder->files))
 			(void) !write_mark(recorder, vd_env_now(history->env));
 		if (vdi_history_files_flush(recorder->files, &error) == VD_OK)

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-
 static bool has_key(const void *entry, const void *key)
 {
 	return vd_bytes_equal(vd_kv_key(entry), *(const struct vd_bytes *) key);
@@ -130,7 +129,7 @@ vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[
 	count = VDI_MIN(all, VDI_PAST_WITNESSES_MAX);
 	for (i = 0; i < count; i++) {
 		/* The second half of them is spread over what is older. */
-		size_t place = all <= VDI_PAST_WITNESSES_MAX || i < newest ? i : newest + (i - newest) * (all - newest) / (VDI_PAST_WITNESSES_MAX - newest);
+		size_t place = i < newest ? i : newest + (i - newest) * (VDI_MAX(all, VDI_PAST_WITNESSES_MAX) - newest) / (VDI_PAST_WITNESSES_MAX - newest);
 
 		ret_kvs[i] = vd_kv_ref(kvs[place]);
 	}

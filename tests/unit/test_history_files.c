@@ -5,6 +5,7 @@
 #include "journal.h"
 #include "journal_segment.h"
 #include "rand.h"
+#include "record.h"
 #include "vdtest.h"
 
 #define K(text) vd_bytes_of(text)
@@ -217,6 +218,275 @@ static void what_was_recorded_is_read_back(void **state)
 		}
 		world_fini(&w);
 	}
+}
+
+/* ---- Records that make no sense ---- */
+
+enum role { ROLE_EVENT, ROLE_PREVIOUS };
+
+/* The payload of one commit record, written entry by entry. */
+struct payload {
+	uint8_t bytes[4096];
+	size_t	size;
+};
+
+static void put_time(struct payload *payload, vd_wall time)
+{
+	memcpy(payload->bytes, &time.ns, 8);
+	payload->size = 8;
+}
+
+/* An entry: revision, role, size, a commit. Returns where it begins, for a test that changes it. */
+static uint8_t *put_entry(struct payload *payload, uint32_t role, const struct vdi_commit *commit)
+{
+	uint8_t *at = payload->bytes + payload->size;
+	uint32_t size = (uint32_t) vdi_commit_size(commit);
+
+	assert_true(payload->size + 16 + size <= sizeof payload->bytes);
+	memcpy(at, &commit->revision, 8);
+	memcpy(at + 8, &role, 4);
+	memcpy(at + 12, &size, 4);
+	vdi_commit_encode(commit, at + 16);
+	payload->size += 16 + size;
+	return at;
+}
+
+static uint8_t *put_change(struct payload *payload, uint32_t role, vd_rev revision, bool is_delete, struct vd_kv *kv, struct vd_kv *previous, bool is_first)
+{
+	struct vdi_change change = { .is_delete = is_delete, .kv = kv, .previous = previous, .is_first = is_first };
+	struct vdi_commit commit = { .revision = revision, .changes = &change, .change_count = 1 };
+
+	return put_entry(payload, role, &commit);
+}
+
+/* A file of a history that begins at revision 4. */
+struct script {
+	struct vdi_segment_header header;
+	struct vdi_file		 *file;
+	uint64_t		  previous, index;
+	int64_t			  tail;
+};
+
+static void script_begin(struct script *script, struct world *w)
+{
+	uint64_t prefix_hash;
+
+	*script = (struct script) { .header = { .family = VDI_SEGMENT_HISTORY, .sequence = 1, .first_index = 1, .nonce = 3, .size = VDI_SEGMENT_HEADER_SIZE, .revision = 4 },
+				    .index = 1, .tail = VDI_SEGMENT_HEADER_SIZE };
+	/* As history_files.c makes it. */
+	prefix_hash = vdi_hash_bytes(K(w->prefix), 0x7665646574746501u);
+	memcpy(script->header.store_id, &w->store_id, 8);
+	memcpy(script->header.store_id + 8, &prefix_hash, 8);
+	assert_status(vdi_segment_create(w->dir, &script->header, NULL, &script->file, NULL), VD_OK);
+	script->previous = script->header.checksum;
+}
+
+static void script_record(struct script *script, enum vdi_segment_kind kind, vd_rev revision, const void *payload, size_t size)
+{
+	uint8_t bytes[8192] = { 0 };
+	size_t	whole = vdi_segment_record_size(size);
+
+	assert_true(whole <= sizeof bytes);
+	vdi_segment_record_prepare(bytes, kind, revision, size);
+	if (size)
+		memcpy(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, payload, size);
+	(void) vdi_segment_record_seal(bytes, script->index++, script->header.nonce, script->previous, 0, 0, &script->previous);
+	assert_status(vdi_file_write(script->file, script->tail, bytes, whole, NULL), VD_OK);
+	script->tail += (int64_t) whole;
+}
+
+/* Two good revisions: 6 creates k01 and 7 k02. */
+static void script_good(struct script *script, struct world *w, struct vd_kv *first, struct vd_kv *second)
+{
+	struct payload payload;
+
+	put_time(&payload, w->now);
+	put_change(&payload, ROLE_EVENT, 6, false, first, NULL, false);
+	script_record(script, VDI_SEGMENT_COMMIT, 6, payload.bytes, payload.size);
+	put_time(&payload, w->now);
+	put_change(&payload, ROLE_EVENT, 7, false, second, NULL, false);
+	script_record(script, VDI_SEGMENT_COMMIT, 7, payload.bytes, payload.size);
+}
+
+/* A third record with a right checksum and a fault in one place: the history ends before it, and that is said. Without the fault it is told. */
+static void each_fault_of_a_record_ends_the_history_before_it(void **state)
+{
+	enum fault {
+		NONE, TIME_ALONE, TIME_TOO_SHORT, OTHER_ROLE, UNKNOWN_ROLE, SIZE_BEYOND, ENTRY_TOO_SHORT, OTHER_REVISION, TWO_CHANGES, A_LEASE, NO_PREVIOUS, PREVIOUS_IS_OLDER,
+		PREVIOUS_WAS_DELETED, SPELLED, SPELLED_DELETE, SPELLED_OTHER_REVISION, SPELLED_OTHER_KEY, SPELLED_TWICE, SAME_REVISION, OLDER_REVISION, MARK, MARK_AGAIN, OLDER_MARK,
+		FAULTS
+	};
+
+	(void) state;
+	for (enum fault fault = NONE; fault < FAULTS; fault++) {
+		bool	       is_good = fault == NONE || fault == TIME_ALONE || fault == SPELLED || fault == MARK || fault == MARK_AGAIN;
+		struct vd_kv  *first = record_of(1, NULL, 6, false, 10, 1), *second = record_of(2, NULL, 7, false, 10, 1), *third = record_of(1, first, 9, false, 10, 1);
+		struct vd_kv  *gone = record_of(1, first, 8, true, 0, 1), *old = record_of(3, NULL, 3, false, 10, 1), *changed = record_of(3, old, 9, false, 10, 1);
+		struct vd_kv  *other = record_of(5, NULL, 3, false, 10, 1), *older = record_of(3, NULL, 2, false, 10, 1), *tombstone = record_of(3, older, 3, true, 0, 1);
+		struct payload payload;
+		struct script  script;
+		struct world   w;
+		vd_rev	       revision = 9;
+		enum vdi_segment_kind kind = VDI_SEGMENT_COMMIT;
+		uint8_t	      *at;
+		uint32_t       number;
+		int64_t	       offset;
+
+		world_init(&w, 1);
+		script_begin(&script, &w);
+		script_good(&script, &w, first, second);
+		put_time(&payload, w.now);
+		at = payload.bytes + payload.size;
+		if (fault < NO_PREVIOUS || fault == SAME_REVISION || fault == OLDER_REVISION)
+			at = put_change(&payload, ROLE_EVENT, 9, false, third, first, false);
+		else if (fault >= SPELLED && fault <= SPELLED_TWICE)
+			at = put_change(&payload, ROLE_EVENT, 9, false, changed, old, false);
+		switch (fault) {
+		case TIME_ALONE:
+			payload.size = 8;
+			break;
+		case TIME_TOO_SHORT:
+			payload.size = 7;
+			break;
+		case OTHER_ROLE:
+		case UNKNOWN_ROLE:
+			number = fault == OTHER_ROLE ? ROLE_PREVIOUS : 2;
+			memcpy(at + 8, &number, 4);
+			break;
+		case SIZE_BEYOND:
+			memcpy(&number, at + 12, 4);
+			number++;
+			memcpy(at + 12, &number, 4);
+			break;
+		case ENTRY_TOO_SHORT:
+			memset(payload.bytes + payload.size, 0, 15);
+			payload.size += 15;
+			break;
+		case OTHER_REVISION:
+			revision = 10;
+			break;
+		case TWO_CHANGES:
+		case A_LEASE: {
+			struct vdi_change	changes[2] = { { .kv = third, .previous = first }, { .kv = changed, .previous = old } };
+			struct vdi_lease_change lease = { .kind = VDI_LEASE_REVOKED, .id = 5 };
+			struct vdi_commit	commit = { .revision = 9, .changes = changes, .change_count = 1 };
+
+			changed->sub = 1;
+			commit.change_count += fault == TWO_CHANGES;
+			commit.leases = &lease;
+			commit.lease_count = fault == A_LEASE;
+			put_time(&payload, w.now);
+			put_entry(&payload, ROLE_EVENT, &commit);
+			break;
+		}
+		case NO_PREVIOUS: /* k03 was never told */
+			put_change(&payload, ROLE_EVENT, 9, false, changed, old, false);
+			break;
+		case PREVIOUS_IS_OLDER: /* 9 replaced revision 5, but 6 was told last */
+			first->mod_rev = first->create_rev = third->create_rev = 5;
+			put_change(&payload, ROLE_EVENT, 9, false, third, first, false);
+			break;
+		case PREVIOUS_WAS_DELETED:
+			put_change(&payload, ROLE_EVENT, 8, true, gone, first, false);
+			script_record(&script, VDI_SEGMENT_COMMIT, 8, payload.bytes, payload.size);
+			put_time(&payload, w.now);
+			first->mod_rev = 8;
+			put_change(&payload, ROLE_EVENT, 9, false, third, first, false);
+			break;
+		case SPELLED:
+		case SPELLED_TWICE:
+			put_change(&payload, ROLE_PREVIOUS, 3, false, old, NULL, true);
+			if (fault == SPELLED_TWICE)
+				put_change(&payload, ROLE_PREVIOUS, 3, false, old, NULL, true);
+			break;
+		case SPELLED_DELETE:
+			put_change(&payload, ROLE_PREVIOUS, 3, true, tombstone, older, false);
+			break;
+		case SPELLED_OTHER_REVISION:
+			old->mod_rev = old->create_rev = 2;
+			put_change(&payload, ROLE_PREVIOUS, 2, false, old, NULL, true);
+			break;
+		case SPELLED_OTHER_KEY:
+			put_change(&payload, ROLE_PREVIOUS, 3, false, other, NULL, true);
+			break;
+		case SAME_REVISION:
+			revision = 7;
+			memcpy(at, &revision, 8);
+			break;
+		case OLDER_REVISION:
+			revision = 6;
+			memcpy(at, &revision, 8);
+			break;
+		case MARK:
+		case MARK_AGAIN:
+		case OLDER_MARK:
+			kind = VDI_SEGMENT_MARK;
+			revision = fault == MARK ? 9 : fault == MARK_AGAIN ? 7 : 6;
+			payload.size = 0;
+			break;
+		case NONE:
+		case FAULTS:
+			break;
+		}
+		offset = script.tail;
+		script_record(&script, kind, revision, payload.bytes, payload.size);
+		vdi_file_close(script.file);
+		assert_status(try_open(&w, NULL), VD_OK);
+		if (is_good != (w.lost.code == VD_OK))
+			fail_msg("fault %d: %s %s", (int) fault, vd_status_name(w.lost.code), w.lost.message);
+		assert_int_equal(w.past->floor, 4);
+		if (is_good) {
+			assert_int_equal(w.past->until, revision);
+			assert_int_equal(w.past->count, kind == VDI_SEGMENT_MARK || fault == TIME_ALONE ? 2 : 3);
+		} else {
+			char expected[64];
+
+			assert_status(w.lost.code, VD_CORRUPT);
+			snprintf(expected, sizeof expected, "0001.vdh makes no sense at offset %lld", (long long) offset);
+			assert_non_null(strstr(w.lost.message, expected));
+			assert_int_equal(w.past->until, fault == PREVIOUS_WAS_DELETED ? 8 : 7);
+			assert_int_equal(w.past->count, fault == PREVIOUS_WAS_DELETED ? 3 : 2);
+		}
+		assert_int_equal(w.past->events[1].kv->mod_rev, 7);
+		assert_int_equal(vdi_history_files_until(w.files), w.past->until);
+		/* Writing goes on in this file only when all of it makes sense. */
+		assert_status(vdi_history_files_prepare(w.files, w.now, NULL), VD_OK);
+		assert_int_equal(segments(&w, NULL), is_good ? 1 : 2);
+		for (struct vd_kv **kv = (struct vd_kv *[]) { first, second, third, gone, old, changed, other, older, tombstone, NULL }; *kv; kv++)
+			vd_kv_unref(*kv);
+		world_fini(&w);
+	}
+}
+
+/* What cannot be removed or opened is an error of the disk, and the caller hears it. */
+static void errors_of_the_disk_are_handed_out(void **state)
+{
+	struct world	w;
+	struct vd_error error = { 0 };
+
+	(void) state;
+	world_init(&w, 3);
+	files_open(&w);
+	record_some(&w, 5);
+	sync_and_close(&w);
+	/* The next start goes on in the same file and first cuts it where its last record ends; what failed is tried again from the start. */
+	assert_status(try_open(&w, &error), VD_OK);
+	vdi_disk_sim_fail_nth(w.disk, 1, VDI_DISK_SIM_IO);
+	assert_status(vdi_history_files_prepare(w.files, w.now, &error), VD_IO);
+	vdi_disk_sim_fail_nth(w.disk, 1, VDI_DISK_SIM_IO);
+	assert_status(vdi_history_files_prepare(w.files, w.now, &error), VD_IO);
+	assert_status(vdi_history_files_prepare(w.files, w.now, NULL), VD_OK);
+	assert_int_equal(segments(&w, NULL), 1);
+	files_close(&w);
+	/* A file of another store stays until it can be removed. */
+	w.store_id++;
+	assert_status(try_open(&w, &error), VD_OK);
+	vdi_disk_sim_fail_nth(w.disk, 1, VDI_DISK_SIM_IO);
+	assert_status(vdi_history_files_tidy(w.files, &error), VD_IO);
+	assert_int_equal(segments(&w, NULL), 1);
+	assert_status(vdi_history_files_tidy(w.files, &error), VD_OK);
+	assert_int_equal(segments(&w, NULL), 0);
+	world_fini(&w);
 }
 
 /* In steps of an eighth, and never more than one step above it. */
@@ -574,6 +844,35 @@ static void bytes_that_make_no_sense_do_no_harm(void **state)
 	}
 }
 
+/* A file whose newest record is exactly as old as the window stays; a nanosecond later it goes. A file takes what comes for exactly an eighth of the window. */
+static void files_go_when_they_are_older_than_the_window(void **state)
+{
+	struct world w;
+	vd_wall	     begin;
+
+	(void) state;
+	world_init(&w, 9);
+	w.window = VD_SECONDS(80);
+	files_open(&w);
+	begin = w.now;
+	record_some(&w, 1);
+	w.now.ns = begin.ns + VD_SECONDS(10).ns;
+	record_some(&w, 1);
+	assert_int_equal(segments(&w, NULL), 1);
+	w.now.ns++;
+	record_some(&w, 1);
+	assert_int_equal(segments(&w, NULL), 2);
+	assert_int_equal(vdi_history_files_oldest(w.files).ns, begin.ns);
+	w.now.ns = begin.ns + VD_SECONDS(90).ns;
+	assert_status(vdi_history_files_evict(w.files, w.now, NULL), VD_OK);
+	assert_int_equal(segments(&w, NULL), 2);
+	w.now.ns++;
+	assert_status(vdi_history_files_evict(w.files, w.now, NULL), VD_OK);
+	assert_int_equal(segments(&w, NULL), 1);
+	assert_int_equal(vdi_history_files_oldest(w.files).ns, begin.ns + VD_SECONDS(10).ns + 1);
+	world_fini(&w);
+}
+
 static void what_cannot_be_told_is_refused(void **state)
 {
 	struct world w;
@@ -634,7 +933,34 @@ static void the_witnesses_are_the_newest_and_some_others(void **state)
 	vdi_past_forget(past, 900);
 	assert_int_equal(past->count, 50);
 	assert_int_equal(past->events[0].kv->mod_rev, 902);
+	assert_int_equal(past->floor, 900);
+	vdi_past_forget(past, 800); /* never back */
+	assert_int_equal(past->floor, 900);
+	assert_int_equal(past->count, 50);
+	/* Who was last before a gap is no witness of what comes behind it. */
+	past->until = 1000;
+	vdi_past_clear(past);
+	assert_int_equal(past->count + (size_t) past->floor + (size_t) past->until, 0);
+	assert_null(vdi_past_latest(past, K("k999")));
+	assert_status(vdi_past_witnesses(past, witnesses, &count), VD_OK);
+	assert_int_equal(count, 0);
 	vdi_past_unref(past);
+	/* As many keys as there may be witnesses, one fewer, and one more. */
+	for (unsigned keys = VDI_PAST_WITNESSES_MAX - 1; keys <= VDI_PAST_WITNESSES_MAX + 1; keys++) {
+		assert_status(vdi_past_new(&past), VD_OK);
+		for (unsigned i = 0; i < keys; i++) {
+			struct vd_kv *kv = record_of(i, NULL, 1 + i, false, 1, 1);
+
+			assert_status(vdi_past_add(past, false, kv, NULL, true), VD_OK);
+		}
+		assert_status(vdi_past_witnesses(past, witnesses, &count), VD_OK);
+		assert_int_equal(count, VDI_MIN(keys, VDI_PAST_WITNESSES_MAX));
+		for (size_t i = 0; i < count; i++) {
+			assert_int_equal(witnesses[i]->mod_rev, keys - i);
+			vd_kv_unref(witnesses[i]);
+		}
+		vdi_past_unref(past);
+	}
 }
 
 static vd_status record_once(struct world *w, size_t *next)
@@ -736,6 +1062,9 @@ int main(void)
 		cmocka_unit_test(the_power_may_go_at_any_moment),
 		cmocka_unit_test(bytes_that_make_no_sense_do_no_harm),
 		cmocka_unit_test(what_cannot_be_told_is_refused),
+		cmocka_unit_test(each_fault_of_a_record_ends_the_history_before_it),
+		cmocka_unit_test(files_go_when_they_are_older_than_the_window),
+		cmocka_unit_test(errors_of_the_disk_are_handed_out),
 		cmocka_unit_test(the_witnesses_are_the_newest_and_some_others),
 		cmocka_unit_test(torture_every_allocation_may_fail),
 	};

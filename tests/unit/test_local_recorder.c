@@ -349,6 +349,26 @@ static void progress_is_written_at_most_every_ten_seconds(void **state)
 	local_fini(&l);
 }
 
+/* A mark is due ten seconds after the last one, whatever else is due before or after. */
+static void a_mark_has_a_time_of_its_own(void **state)
+{
+	struct local l;
+
+	(void) state;
+	local_init(&l, 10);
+	local_open(&l);
+	vdi_sim_advance(l.env, VD_SECONDS(3));
+	say_progress(&l, 50);
+	assert_int_equal(newest(&l), 50);
+	vdi_sim_advance(l.env, VD_SECONDS(8));
+	say_progress(&l, 60);
+	vdi_sim_advance(l.env, VD_MS(1999));
+	assert_int_equal(newest(&l), 50);
+	vdi_sim_advance(l.env, VD_MS(1));
+	assert_int_equal(newest(&l), 60);
+	local_fini(&l);
+}
+
 /* What was heard is on the disk when it closes, and the next start goes on behind it. */
 static void the_end_writes_what_was_heard(void **state)
 {
@@ -395,6 +415,9 @@ static void progress_is_asked_for_while_the_store_is_ahead(void **state)
 	local_open(&l);
 	assert_int_equal(l.script.asks, 1); /* 10 is more than 1 */
 	vdi_sim_advance(l.env, VD_MS(9999));
+	assert_int_equal(l.script.asks, 1);
+	say(&l, 3, 1); /* other work asks no sooner */
+	say_progress(&l, 4);
 	assert_int_equal(l.script.asks, 1);
 	vdi_sim_advance(l.env, VD_MS(1));
 	assert_int_equal(l.script.asks, 2);
@@ -454,6 +477,27 @@ static void what_was_written_is_synced_within_five_seconds(void **state)
 		assert_true(is_durable(&l));
 		vdi_sim_advance(l.env, VD_SECONDS(7));
 	}
+	local_fini(&l);
+}
+
+/* A store that has something to say at once is synced five seconds later like any other. */
+static void what_the_first_run_writes_is_synced_after_five_seconds_too(void **state)
+{
+	struct local l;
+	struct step *step;
+
+	(void) state;
+	local_init(&l, 10);
+	step = next_step(&l);
+	step->events[0].kv = created_at(5);
+	step->event_count = 1;
+	step->revision = 5;
+	local_open(&l);
+	assert_int_equal(newest(&l), 5);
+	vdi_sim_advance(l.env, VD_MS(4999));
+	assert_false(is_durable(&l));
+	vdi_sim_advance(l.env, VD_MS(1));
+	assert_true(is_durable(&l));
 	local_fini(&l);
 }
 
@@ -604,7 +648,9 @@ int main(void)
 		cmocka_unit_test(the_end_writes_what_was_heard),
 		cmocka_unit_test(progress_of_a_watch_that_broke_is_not_written),
 		cmocka_unit_test(progress_is_asked_for_while_the_store_is_ahead),
+		cmocka_unit_test(a_mark_has_a_time_of_its_own),
 		cmocka_unit_test(what_was_written_is_synced_within_five_seconds),
+		cmocka_unit_test(what_the_first_run_writes_is_synced_after_five_seconds_too),
 		cmocka_unit_test(a_full_disk_is_tried_more_and_more_seldom),
 		cmocka_unit_test(a_disk_that_fails_begins_where_the_history_ended),
 		cmocka_unit_test(what_is_kept_follows_the_window_after_a_new_beginning),
