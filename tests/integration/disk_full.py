@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Usage: disk_full.py VEDETTE [CASE...]
-Servers and recorders on a small disk that is really full (cases: serve, etcd, history, record; default all): what is killed there starts again, deletes and compaction go on,
+Servers and recorders on a small disk that is really full (cases: serve, etcd, leases, history, record; default all): what is killed there starts again, deletes and compaction go on,
 writes come back by themselves, and a recording goes on where it ended. Runs itself in a mount namespace (root) or a user namespace."""
 import http.client
 import json
@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+
+from etcd_frames import ALL, KV, LEASE, Client, delete_of, fields, number, put_of, range_of
 
 PATIENCE_S = 300
 MAPS = '/api/v1/namespaces/default/configmaps'
@@ -146,6 +149,107 @@ def etcd(program, directory):
     expect('the etcd did not end well', store.end(signal.SIGTERM) == 0)
 
 
+class Leases:
+    """A client of `vedette etcd`. Its leases: KEPT is kept alive, REVOKED is revoked, SHORT expires; each has its keys."""
+    KEPT, REVOKED, SHORT = 1, 2, 3
+    KEYS, LONG_S, SHORT_S = 50, 36000, 5
+
+    def __init__(self, server):
+        host, port = server.address.rsplit(':', 1)
+        self.client = Client((host, int(port)))
+
+    def call(self, path, message):
+        """The fields of the answer; None: the call failed."""
+        frame = self.client.call(path, message)
+        return fields(frame[5:]) if frame else None
+
+    def grant(self, lease, ttl_s):
+        return self.call(LEASE + 'LeaseGrant', number(1, ttl_s) + number(2, lease))
+
+    def keep(self, lease):
+        return self.call(LEASE + 'LeaseKeepAlive', number(1, lease)).get(3, 0)
+
+    def revoke(self, lease):
+        return self.call(LEASE + 'LeaseRevoke', number(1, lease))
+
+    def ttl_s(self, lease):
+        seconds = self.call(LEASE + 'LeaseTimeToLive', number(1, lease)).get(3, 0)
+        return seconds - (1 << 64) if seconds >> 63 else seconds
+
+    def put(self, key, size, lease=0):
+        return self.call(KV + 'Put', put_of(key, b'x' * size, lease))
+
+    def count(self, prefix):
+        return self.call(KV + 'Range', range_of(prefix, prefix[:-1] + bytes([prefix[-1] + 1]), count_only=1)).get(4, 0)
+
+    def attach(self, lease):
+        for key in range(self.KEYS):
+            expect('a put with a lease', self.put(b'lease-%d/%d' % (lease, key), 10, lease) is not None)
+        expect('the keys of a lease', lease == self.SHORT or self.keys_of(lease) == self.KEYS)
+
+    def keys_of(self, lease):
+        return self.count(b'lease-%d/' % lease)
+
+
+def leases(program, directory):
+    """Leases of `vedette etcd`: on a full disk they are kept alive, revoked and expire, and only new ones are refused; kill -9 loses nothing of that."""
+    def start(listen):
+        server = Program(program, 'etcd', '--data-dir', directory + '/data', '--listen', listen, '--quota-backend-bytes', '-1')
+        return server, Leases(server)
+
+    def refused(method):
+        metrics = server.request('GET', '/metrics')[1].decode()
+        return sum(map(int, re.findall(rf'^grpc_server_handled_total.*grpc_method="{method}",grpc_code="ResourceExhausted"\}} (\d+)$', metrics, re.MULTILINE)))
+
+    server, client = start('127.0.0.1:0')
+    for turn in range(2):
+        for lease, ttl_s in ((client.KEPT, client.LONG_S), (client.REVOKED, client.LONG_S), (client.SHORT, client.SHORT_S)):
+            expect(f'grant {lease}', client.grant(lease, ttl_s) is not None)
+            client.attach(lease)
+        count = 0
+        for size in (30000, 3000, 300):
+            while client.put(b'fill/%d' % count, size) is not None:
+                client.keep(client.SHORT)  # so that it expires when the disk is full
+                count += 1
+        expect(f'only {count} keys fit', count >= 50)
+        fill_rest(directory)
+        before = refused('LeaseGrant')
+        granted = 0
+        # What is left of the last file of the journal.
+        while client.grant(1000 + granted, client.LONG_S) is not None:
+            granted += 1
+        expect('the refusal of a lease does not say why', refused('LeaseGrant') == before + 1)
+        for _ in range(3000):
+            expect('a lease is not kept alive', client.keep(client.KEPT) == client.LONG_S)
+        expect('a lease is not revoked', client.revoke(client.REVOKED) is not None)
+        expect('keys of a revoked lease', client.keys_of(client.REVOKED) == 0)
+        until = time.monotonic() + PATIENCE_S
+        while client.keys_of(client.SHORT):
+            expect(f'a lease does not expire within {PATIENCE_S} s', time.monotonic() < until)
+        server.end(signal.SIGKILL)
+        server, client = start(server.address)
+        expect('the lease that was kept alive', client.LONG_S - PATIENCE_S < client.ttl_s(client.KEPT) <= client.LONG_S and client.keys_of(client.KEPT) == client.KEYS)
+        for lease in (client.REVOKED, client.SHORT):
+            expect(f'lease {lease} is there', client.ttl_s(lease) == -1)
+            expect(f'lease {lease} has keys', client.keys_of(lease) == 0)
+        for lease in range(granted):
+            expect(f'lease {lease} was lost', client.ttl_s(1000 + lease) > 0)
+        expect('a lease that was refused is there', client.ttl_s(1000 + granted) == -1)
+        expect('a key was lost', client.count(b'fill/') == count)
+        expect('a lease is not kept alive', client.keep(client.KEPT) == client.LONG_S)
+        for lease in (client.KEPT, *range(1000, 1000 + granted)):
+            expect(f'lease {lease} is not revoked', client.revoke(lease) is not None)
+        revision = fields(client.call(KV + 'DeleteRange', delete_of(ALL, ALL, 0))[1])[3]
+        expect('compaction', client.call(KV + 'Compact', number(1, revision) + number(2, 1)) is not None)
+        empty_rest(directory)
+        until = time.monotonic() + PATIENCE_S
+        while client.put(b'later', 30000) is None:
+            expect(f'writes did not come back within {PATIENCE_S} s', time.monotonic() < until)
+        expect('no lease is granted though there is room', client.grant(100 + turn, client.LONG_S) is not None)
+        print(f'leases: {count} keys, {granted} more leases')
+    expect('the server did not end well', server.end(signal.SIGTERM) == 0)
+
+
 def free_port():
     with socket.socket() as one:
         one.bind(('127.0.0.1', 0))
@@ -221,7 +325,7 @@ def record(program, directory):
         server.end(signal.SIGTERM)
 
 
-CASES = {'serve': (serve, 24), 'etcd': (etcd, 24), 'history': (history, 8), 'record': (record, 4)}
+CASES = {'serve': (serve, 24), 'etcd': (etcd, 24), 'leases': (leases, 24), 'history': (history, 8), 'record': (record, 4)}
 
 
 def main():
