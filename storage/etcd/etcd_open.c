@@ -23,7 +23,7 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 		.send_size_max = options->send_size_max,
 		.receive_size_max = options->receive_size_max,
 	};
-	VDI_TRY((options->transport ? options->transport : vd_rpc_http2())->client_new(env, &transport_options, &transport, reterr));
+	VDI_TRY(vdi_rpc_transport_of(options->transport)->client_new(env, &transport_options, &transport, reterr));
 	status = vdi_etcd_new(env, options, transport, ret_client, reterr);
 	if (status != VD_OK)
 		transport->ops->close(transport, NULL, NULL);

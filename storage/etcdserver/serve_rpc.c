@@ -237,7 +237,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 	transport.arg = rpc;
 	status = vd_actor_new(server->env, &worker, &rpc->worker);
 	if (status == VD_OK)
-		status = (options->transport ? options->transport : vd_rpc_http2())->server_new(server->env, &transport, &rpc->transport, reterr);
+		status = vdi_rpc_transport_of(options->transport)->server_new(server->env, &transport, &rpc->transport, reterr);
 	else
 		(void) vd_error_set(reterr, status, "etcd: no memory");
 	if (status == VD_OK)

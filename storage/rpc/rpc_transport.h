@@ -19,4 +19,10 @@ struct vd_rpc_transport {
 	vd_status (*server_new)(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server, struct vd_error *reterr);
 };
 
+/* transport, or the default when it is NULL. */
+static inline const struct vd_rpc_transport *vdi_rpc_transport_of(const struct vd_rpc_transport *transport)
+{
+	return transport ? transport : vd_rpc_http2();
+}
+
 #endif

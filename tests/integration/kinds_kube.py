@@ -17,7 +17,9 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from waiting import until  # noqa: E402
 
 vedette, kube = map(os.path.abspath, sys.argv[1:3])  # they run in another folder
 if not os.access(kube, os.X_OK) or not shutil.which('openssl'):
@@ -199,41 +201,51 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def wait_line(path, pattern):
-    for _ in range(1200):
+def tail(path):
+    with open(path) as log:
+        return log.read()[-2000:]
+
+
+def wait_line(path, child, pattern):
+    def find():
         with open(path) as log:
-            found = re.search(pattern, log.read())
-        if found:
-            return found.group(1)
-        time.sleep(0.1)
-    sys.exit('%s: no line like %s' % (path, pattern))
+            return re.search(pattern, log.read())
+
+    found = until(find, child, path)
+    if not found:
+        sys.exit('%s: no line like %s: %s' % (path, pattern, tail(path)))
+    return found.group(1)
+
+
+def wait_ready(path, child, server):
+    def is_ready():
+        try:
+            return server.ask('GET', '/readyz')[1].get('text') == 'ok' and server.ask('GET', '/api/v1/namespaces/default')[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    if not until(is_ready, child, again=0.1):
+        sys.exit('kube-apiserver is not ready: %s' % tail(path))
 
 
 def run(folder, children):
     def start(name, *command):
         with open(folder + '/' + name, 'w') as log:
             children.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, start_new_session=True))
+        return children[-1]
 
-    start('etcd.log', vedette, 'etcd', '--data-dir', folder + '/data', '--listen', '127.0.0.1:0', '--http-listen', '127.0.0.1:0')
-    start('serve.log', vedette, 'serve', '--memory', '--listen', '127.0.0.1:0')
+    etcd = start('etcd.log', vedette, 'etcd', '--data-dir', folder + '/data', '--listen', '127.0.0.1:0', '--http-listen', '127.0.0.1:0')
+    serve = start('serve.log', vedette, 'serve', '--memory', '--listen', '127.0.0.1:0')
     subprocess.run(['openssl', 'genrsa', '-out', folder + '/key', '2048'], check=True, stderr=subprocess.DEVNULL)
     with open(folder + '/tokens', 'w') as tokens:
         tokens.write('test-token,peers,1,system:masters\n')
     port = free_port()
-    start('kube.log', kube, '--etcd-servers=http://' + wait_line(folder + '/etcd.log', 'ready etcd ([^ \n]+)'), '--bind-address=127.0.0.1', '--secure-port=%d' % port,
+    api = start('kube.log', kube, '--etcd-servers=http://' + wait_line(folder + '/etcd.log', etcd, 'ready etcd ([^ \n]+)'), '--bind-address=127.0.0.1', '--secure-port=%d' % port,
           '--cert-dir=' + folder + '/certs', '--service-account-issuer=https://kubernetes.default.svc', '--service-account-key-file=' + folder + '/key',
           '--service-account-signing-key-file=' + folder + '/key', '--service-cluster-ip-range=10.96.0.0/16', '--authorization-mode=AlwaysAllow', '--token-auth-file=' + folder + '/tokens',
           '--disable-admission-plugins=ServiceAccount')
-    servers = Server(port, True), Server(int(wait_line(folder + '/serve.log', r'ready http://127.0.0.1:(\d+)')), False)
-    for _ in range(1200):
-        try:
-            if servers[0].ask('GET', '/readyz')[1].get('text') == 'ok' and servers[0].ask('GET', '/api/v1/namespaces/default')[0] == 200:
-                break
-        except (OSError, http.client.HTTPException):
-            pass
-        time.sleep(0.1)
-    else:
-        sys.exit('kube-apiserver is not ready')
+    servers = Server(port, True), Server(int(wait_line(folder + '/serve.log', serve, r'ready http://127.0.0.1:(\d+)')), False)
+    wait_ready(folder + '/kube.log', api, servers[0])
     for check in check_names, check_config_data, check_silence, check_the_rest:
         check(servers)
 

@@ -15,7 +15,6 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
 import urllib.request
 
@@ -53,18 +52,12 @@ def wait_for_file(what, condition, child, path):
     return result
 
 
-def wait_for(what, condition, child=None):
+def wait_for(what, condition, child):
     """The same for what only a server knows, which is asked again and again."""
-    deadline = time.monotonic() + HANG
-    while True:
-        result = condition()
-        if result:
-            return result
-        if child and child.poll() is not None:
-            sys.exit("%s: the process has ended: %s" % (what, open(child.errors, encoding="utf-8").read()[-2000:]))
-        if time.monotonic() > deadline:
-            sys.exit("%s: it did not happen" % what)
-        time.sleep(0.05)
+    result = until(condition, child, guard=HANG, again=0.05)
+    if not result:
+        sys.exit("%s: it did not happen: %s" % (what, open(child.errors, encoding="utf-8").read()[-2000:]))
+    return result
 
 
 def ready_line(child):
@@ -216,7 +209,7 @@ def live_serve():
     _, first = changes_of("/")
     sizes = ["--pods", "500", "--changes", "5000"] if FULL else ["--pods", "60", "--changes", "500"]
     load = start("load", PROGRAM, "informer-pods", "--server", url, *sizes)
-    wait_for("half of the load", lambda: int(Endpoint(url).get("/api/v1/pods", limit=1)["metadata"]["resourceVersion"]) > first + 100, None)
+    wait_for("half of the load", lambda: int(Endpoint(url).get("/api/v1/pods", limit=1)["metadata"]["resourceVersion"]) > first + 100, load)
     recording.kill()
     if load.wait(HANG) != 0:
         sys.exit("the load failed: " + open(load.errors, encoding="utf-8").read()[-3000:])

@@ -12,7 +12,7 @@ extern const struct vd_rpc_transport *rpc_chosen;
 
 static inline const struct vd_rpc_transport *rpc_under_test(void)
 {
-	return rpc_chosen ? rpc_chosen : vd_rpc_http2();
+	return vdi_rpc_transport_of(rpc_chosen);
 }
 static inline bool rpc_is_grpc(void)
 {

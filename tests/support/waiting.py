@@ -38,9 +38,9 @@ def drain(fd):
         pass
 
 
-def until(check, process=None, file=None, guard=GUARD):
-    """What check() answers as soon as that is true; it is asked again after a change of CHANGES, or of file. None: process has ended (check was asked behind that
-    once more), or the guard has passed."""
+def until(check, process=None, file=None, guard=GUARD, again=None):
+    """What check() answers as soon as that is true; it is asked again after a change of CHANGES, or of file, and, when nothing tells of the change (a server that must be
+    asked), every `again` seconds. None: process has ended (check was asked behind that once more), or the guard has passed."""
     poll = select.poll()
     poll.register(CHANGES.fd, select.POLLIN)
     folder = watch_folder(file) if file else None
@@ -56,7 +56,7 @@ def until(check, process=None, file=None, guard=GUARD):
             left = deadline - time.monotonic()
             if result or has_ended or left <= 0:
                 return result or None
-            for fd, _ in poll.poll(left * 1000):
+            for fd, _ in poll.poll((left if again is None else min(left, again)) * 1000):
                 if fd != end:
                     drain(fd)
     finally:
