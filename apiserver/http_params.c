@@ -421,3 +421,10 @@ bool vdi_params_int(struct vd_bytes text, int64_t *ret_number, struct vdi_http_s
 	*ret_number = negative ? number : -number;
 	return true;
 }
+
+vd_dur vdi_params_watch_time(int64_t timeout_s, const struct vd_env *env)
+{
+	if (timeout_s <= 0)
+		timeout_s = 1800 + (int64_t) vd_env_random_below(env, 1800);
+	return VD_SECONDS(VDI_MIN(timeout_s, (int64_t) 1000000000)); /* far enough, and no overflow */
+}

@@ -67,5 +67,7 @@ bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_
 bool vdi_params_duration(struct vd_bytes text, vd_dur *ret_duration, struct vdi_http_status *ret_status);
 /* Empty: 0. 400 on anything but an int64. */
 bool vdi_params_int(struct vd_bytes text, int64_t *ret_number, struct vdi_http_status *ret_status);
+/* How long a watch lasts for which timeoutSeconds is asked: that, or for 0 or less a random time from 30 minutes to one hour. */
+vd_dur vdi_params_watch_time(int64_t timeout_s, const struct vd_env *env);
 
 #endif

@@ -549,10 +549,7 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 		vdi_http_status_set(&request->status, 400, "BadRequest", "a watch needs HTTP/1.1");
 		return false;
 	}
-	if (timeout_s <= 0) /* */
-		timeout_s = 1800 + (int64_t) vd_env_random_below(request->server->env, 1800);
-	timeout_s = VDI_MIN(timeout_s, (int64_t) 1000000000);
-	options->deadline = vd_mono_add(vd_env_now(request->server->env), VD_SECONDS(timeout_s));
+	options->deadline = vd_mono_add(vd_env_now(request->server->env), vdi_params_watch_time(timeout_s, request->server->env));
 	options->namespace_name = request->route.namespace_name;
 	options->name = request->route.name;
 	options->label_selector = params->label_selector;

@@ -1,5 +1,6 @@
 /* What a client may take, and how long: deadlines, limits for one client, and that one client's greed is nobody else's trouble. */
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
 
@@ -9,12 +10,14 @@
 #define CM "/api/v1/namespaces/default/configmaps"
 #define FAR CM "?resourceVersion=1000000" /* waits 3 s for a revision that does not come */
 
-/* A store that, when told so, leaves transactions unanswered until it is told otherwise. */
+/* A store that, when told so, leaves transactions unanswered until it is told otherwise, or is written by somebody else just before. */
 static struct {
 	struct vd_store_ops	   ops;
 	const struct vd_store_ops *inner;
 	_Atomic bool		   holds;
 	_Atomic(struct held_txn *) held;
+	_Atomic unsigned	   interferes; /* so many times */
+	_Atomic unsigned	   txns;
 } slow;
 
 struct held_txn {
@@ -23,10 +26,34 @@ struct held_txn {
 	struct held_txn *next;
 };
 
+static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	(void) arg;
+	(void) error;
+	assert_status(status, VD_OK);
+	assert_true(result->succeeded);
+}
+
+/* Somebody else writes the object that the request is about to write. */
+static void interfere(struct vd_store *store, const struct vd_txn_request *request, unsigned number)
+{
+	char		      value[256];
+	struct vd_op	      put = { .kind = VD_OP_PUT, .key = request->success[0].key };
+	struct vd_txn_request other = { .success = &put, .success_count = 1 };
+
+	(void) snprintf(value, sizeof value, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"namespace\":\"default\",\"uid\":\"u\"},"
+					     "\"data\":{\"theirs\":\"%u\"}}", number);
+	put.value = vd_bytes_of(value);
+	assert_status(slow.inner->txn(store, &other, ignore_txn, NULL), VD_OK);
+}
+
 static vd_status slow_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
 {
 	struct held_txn *held;
 
+	atomic_fetch_add(&slow.txns, 1);
+	if (atomic_load(&slow.interferes))
+		interfere(store, request, atomic_fetch_sub(&slow.interferes, 1));
 	if (!atomic_load(&slow.holds))
 		return slow.inner->txn(store, request, done, arg);
 	held = malloc(sizeof *held);
@@ -99,6 +126,17 @@ static const char *read_until(int fd, const char *mark)
 	return text = http_read_until(fd, mark);
 }
 
+static const char *patch(const struct http_fixture *world, const char *path, const char *body)
+{
+	int	    fd = http_open(world->port, 0);
+	const char *text;
+
+	http_send_request(fd, "PATCH", path, HTTP_MERGE, body);
+	text = read_until(fd, NULL);
+	close(fd);
+	return text;
+}
+
 static const char *ask(const struct http_fixture *world, const char *method, const char *path, const char *agent, const char *body)
 {
 	int	    fd = open_request(world, method, path, agent, body);
@@ -114,12 +152,15 @@ static void assert_has(const char *text, const char *part)
 		fail_msg("no \"%s\" in: %s", part, text ? text : "");
 }
 
+/* rules: R-745 */
 static void r650_r651_r652_requests_have_their_time(void **state)
 {
-	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
-	struct http_fixture	 world;
-	const char		*text;
-	vd_mono 		 started;
+	static const struct linger at_once = { .l_onoff = 1 };
+	struct vd_server_options   options = VD_SERVER_OPTIONS_INIT;
+	struct http_fixture	   world;
+	const char		  *text;
+	vd_mono 		   started;
+	int			   gone;
 
 	assert_int_equal(options.request_timeout.ns, VD_SECONDS(60).ns);
 	options.request_timeout = VD_MS(1000);
@@ -142,6 +183,15 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	text = ask(&world, "GET", CM "?timeout=soon", "a", "");
 	assert_int_equal(http_code_of(text), 400);
 	assert_has(text, "invalid timeout specified in the request URL - time: invalid duration");
+	/* A client that does not wait for its answer. */
+	gone = open_request(&world, "GET", FAR, "a", "");
+	while (world.server->requests_open < 1)
+		continue;
+	assert_int_equal(setsockopt(gone, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+	close(gone);
+	do
+		text = ask(&world, "GET", "/metrics", "x", "");
+	while (strstr(text, "\napiserver_request_aborts_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"configmaps\",subresource=\"\",scope=\"namespace\"} 1\n") == NULL);
 	/* A watch lives longer. */
 	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1&timeoutSeconds=2&timeout=100ms", "a", "");
 	assert_int_equal(http_code_of(text), 200);
@@ -149,7 +199,7 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	world_close(&world);
 }
 
-/* 34 s in the server, less here: what writes one object; a list and a collection's deletion have the whole time. */
+/* 34 s in the server, less here: what writes one object; a list and a collection's deletion have the whole time. What comes later is counted. rules: R-745 */
 static void r653_writes_have_less(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -165,15 +215,85 @@ static void r653_writes_have_less(void **state)
 	text = ask(&world, "DELETE", CM "/x", "a", "");
 	assert_int_equal(http_code_of(text), 504);
 	assert_has(text, "within requested timeout - context deadline exceeded");
+	text = ask(&world, "PUT", CM "/x", "a", "{\"metadata\":{\"name\":\"x\"},\"data\":{\"a\":\"b\"}}");
+	assert_int_equal(http_code_of(text), 504);
+	assert_has(text, "within requested timeout - context deadline exceeded");
+	text = patch(&world, CM "/x", "{\"data\":{\"a\":\"b\"}}");
+	assert_int_equal(http_code_of(text), 504);
+	assert_has(text, "within requested timeout - context deadline exceeded");
 	/* Asked for even less: the client's own time. */
 	assert_has(ask(&world, "DELETE", CM "/x?timeout=100ms", "a", ""), "within the allotted timeout");
 	assert_has(ask(&world, "DELETE", CM "?timeout=700ms", "a", ""), "within the allotted timeout");
 	let_go();
 	assert_int_equal(http_code_of(ask(&world, "GET", CM "/x", "a", "")), 200);
+	do
+		text = ask(&world, "GET", "/metrics", "x", "");
+	while (strstr(text, "\napiserver_request_post_timeout_total{source=\"rest-handler\",status=\"error\"} 6\n") == NULL);
 	world_close(&world);
 }
 
-/* rules: H-413 */
+/* A name that was made is tried eight times. */
+static void r660_a_name_that_is_taken_is_made_again(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct http_fixture	 world = world_open(&options);
+	const char		*text;
+
+	atomic_store(&slow.interferes, 8);
+	atomic_store(&slow.txns, 0);
+	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"generateName\":\"x-\"}}");
+	assert_int_equal(http_code_of(text), 409);
+	assert_has(text, "\" already exists, the server was not able to generate a unique name for the object\",\"reason\":\"AlreadyExists\"");
+	assert_has(text, "\"retryAfterSeconds\":1}");
+	assert_has(text, "\r\nRetry-After: 1\r\n"); /* R-657 */
+	assert_int_equal(atomic_load(&slow.txns), 8);
+	assert_int_equal(atomic_load(&slow.interferes), 0);
+	atomic_store(&slow.interferes, 7);
+	assert_int_equal(http_code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"generateName\":\"x-\"}}")), 201);
+	/* One that was given is not made again. */
+	atomic_store(&slow.interferes, 1);
+	atomic_store(&slow.txns, 0);
+	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"x\"}}");
+	assert_int_equal(http_code_of(text), 409);
+	assert_has(text, "\"message\":\"configmaps \\\"x\\\" already exists\"");
+	assert_int_equal(atomic_load(&slow.txns), 1);
+	world_close(&world);
+}
+
+/* A patch is applied to what somebody else has just written; one that names a revision is refused then, and so is a whole object. */
+static void r665_a_patch_is_applied_again_after_a_conflict(void **state)
+{
+	static const char	 mine[] = "{\"data\":{\"mine\":\"1\"}}";
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct http_fixture	 world = world_open(&options);
+	const char		*text;
+	char			 body[128];
+
+	assert_int_equal(http_code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"x\"}}")), 201);
+	atomic_store(&slow.interferes, 3);
+	text = patch(&world, CM "/x", mine);
+	assert_int_equal(http_code_of(text), 200);
+	assert_has(text, "\"data\":{\"theirs\":\"1\",\"mine\":\"1\"}");
+	assert_int_equal(atomic_load(&slow.interferes), 0);
+	text = strstr(text, "\"resourceVersion\":\"");
+	assert_non_null(text);
+	(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"%lld\"},\"data\":{\"mine\":\"2\"}}",
+			atoll(text + strlen("\"resourceVersion\":\"")));
+	for (int is_put = 0; is_put < 2; is_put++) {
+		atomic_store(&slow.interferes, 1);
+		text = is_put ? ask(&world, "PUT", CM "/x", "a", body) : patch(&world, CM "/x", body);
+		assert_int_equal(http_code_of(text), 409);
+		assert_has(text, "the object has been modified; please apply your changes to the latest version and try again");
+		assert_has(ask(&world, "GET", CM "/x", "a", ""), "\"data\":{\"theirs\":\"1\"}");
+		text = strstr(ask(&world, "GET", CM "/x", "a", ""), "\"resourceVersion\":\"");
+		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"%lld\"},\"data\":{\"mine\":\"2\"}}",
+				atoll(text + strlen("\"resourceVersion\":\"")));
+	}
+	assert_int_equal(http_code_of(patch(&world, CM "/x", body)), 200);
+	world_close(&world);
+}
+
+/* rules: H-413, R-603, R-657 */
 static void r655_too_many_requests_of_one_client(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -183,8 +303,8 @@ static void r655_too_many_requests_of_one_client(void **state)
 
 	options.client_request_count_max = 2;
 	world = world_open(&options);
-	for (int i = 0; i < 2; i++)
-		busy[i] = open_request(&world, "GET", FAR, "greedy", "");
+	for (int i = 0; i < 2; i++) /* timeoutSeconds is not for lists */
+		busy[i] = open_request(&world, "GET", i ? FAR "&timeoutSeconds=1" : FAR, "greedy", "");
 	while (world.server->requests_open < 2)
 		continue;
 	do
@@ -199,7 +319,11 @@ static void r655_too_many_requests_of_one_client(void **state)
 	assert_int_equal(http_code_of(ask(&world, "GET", "/readyz", "greedy", "")), 200);
 	/* When one is done there is room again. */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(http_code_of(read_until(busy[i], NULL)), 504);
+		text = read_until(busy[i], NULL);
+		assert_int_equal(http_code_of(text), 504);
+		assert_has(text, "Too large resource version: 1000000");
+		assert_has(text, "\"retryAfterSeconds\":1}");
+		assert_has(text, "\r\nRetry-After: 1\r\n");
 		close(busy[i]);
 	}
 	do
@@ -432,6 +556,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r650_r651_r652_requests_have_their_time),
 		cmocka_unit_test(r653_writes_have_less),
+		cmocka_unit_test(r660_a_name_that_is_taken_is_made_again),
+		cmocka_unit_test(r665_a_patch_is_applied_again_after_a_conflict),
 		cmocka_unit_test(r655_too_many_requests_of_one_client),
 		cmocka_unit_test(r655_too_many_requests_of_all_clients),
 		cmocka_unit_test(r655_too_many_watches_of_one_client),

@@ -258,16 +258,94 @@ static void full_queues_are_counted_over_all_streams(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* By the first state, by an event and by a bookmark of the store. */
 static void r438_r708_the_gauge_is_cut_at_15_digits(void **state)
+{
+	struct vd_list_options all = VD_LIST_OPTIONS_INIT;
+	struct cacher_fixture  f;
+	struct vd_store	      *feed;
+
+	cacher_fixture_init(&f, 4);
+	f.options.no_backfill = true; /* the feed knows one watch */
+	feed = feed_store_new(f.env);
+	feed_set_back(feed, INT64_C(7000000000000041));
+	cacher_fixture_open(&f, feed);
+	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, 41);
+	(void) feed_put(feed, "/registry/pods/a/x", "{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}");
+	cacher_fixture_settle(&f);
+	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, 42);
+	feed_progress(feed);
+	assert_status(list(&f, &all), VD_OK); /* wants to know how far the store is */
+	assert_int_equal(vd_cacher_revision(f.cacher), INT64_C(7000000000000043));
+	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, 43);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+}
+
+/* The bookmarks that the timer makes for watches are not counted among what came in; those of the store are. */
+static void r541_r706_bookmarks_of_the_timer_are_not_counted(void **state)
+{
+	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+	struct vd_list_options	all = VD_LIST_OPTIONS_INIT;
+	struct recorder	       *recorder = calloc(1, sizeof *recorder);
+	struct cacher_fixture	f;
+	struct vd_store	       *feed;
+
+	cacher_fixture_init(&f, 14);
+	f.options.no_backfill = true;
+	feed = feed_store_new(f.env);
+	cacher_fixture_open(&f, feed);
+	options.revision = vd_cacher_revision(f.cacher);
+	options.allow_bookmarks = true;
+	assert_status(recorder_open(&f, recorder, &options, NULL), VD_OK);
+	(void) feed_put(feed, "/registry/pods/a/x", "{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}");
+	cacher_fixture_settle(&f);
+	feed_progress(feed);
+	assert_status(list(&f, &all), VD_OK);
+	assert_shown(&f, "etcd_bookmark_total" POD, 1);
+	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD, 2);
+	assert_int_equal(recorder->count, 1); /* nor is one of the store told to a watch */
+	vdi_sim_advance(f.env, VD_SECONDS(130));
+	assert_int_equal(recorder->count, 3);
+	assert_int_equal(recorder->events[2].type, VD_WATCH_BOOKMARK);
+	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD, 2);
+	recorder_close(&f, recorder);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+	free(recorder);
+}
+
+/* Counters that other tests look at by their place in the cacher are shown in these lines. */
+static void r715_r716_r717_each_has_its_line(void **state)
 {
 	struct cacher_fixture f;
 
-	cacher_fixture_setup(&f, 4);
-	vdi_metric_set(f.cacher->metrics.revision, 0);
-	f.cacher->reflector.pending_revision = INT64_C(7000000000000042);
-	vdi_btree_init(&f.cacher->reflector.pending, &vdi_object_btree_ops);
-	vdi_reflector_fill(f.cacher, false);
-	assert_int_equal(vdi_metric_value(f.cacher->metrics.revision), 42);
+	cacher_fixture_setup(&f, 15);
+	{
+		const struct vdi_cacher_metrics *metrics = &f.cacher->metrics;
+		const struct {
+			const struct vdi_metric *metric;
+			const char		*name, *label;
+		} rows[] = {
+			{ metrics->consistency_checks[VDI_CONSISTENCY_SUCCESS], "apiserver_storage_consistency_checks_total", ",status=\"success\"" },
+			{ metrics->consistency_checks[VDI_CONSISTENCY_FAILURE], "apiserver_storage_consistency_checks_total", ",status=\"failure\"" },
+			{ metrics->consistency_checks[VDI_CONSISTENCY_ERROR], "apiserver_storage_consistency_checks_total", ",status=\"error\"" },
+			{ metrics->sharded_watches, "apiserver_watch_shards_total", "" },
+			{ metrics->shard_filtered, "apiserver_watch_filtered_events_total", "" },
+			{ metrics->dispatch_total, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"total\"" },
+			{ metrics->dispatch_storage_to_cache, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"storage_to_cache\"" },
+			{ metrics->dispatch_cache_to_watcher, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"cache_to_watcher\"" },
+		};
+		char labels[128];
+
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+			snprintf(labels, sizeof labels, "group=\"\",resource=\"pods\"%s", rows[i].label);
+			assert_string_equal(vdi_metric_name(rows[i].metric->id), rows[i].name);
+			assert_string_equal(rows[i].metric->labels, labels);
+		}
+	}
 	cacher_fixture_teardown(&f);
 }
 
@@ -321,9 +399,10 @@ static void r403_r709_r710_the_capacity_is_shown(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* rules: R-504 */
 static void r711_starts_that_fail_are_counted(void **state)
 {
-	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };
+	struct chaos_options  slow = { .delay = 1000, .delay_max = VD_MS(300) }, down = { .refuse = 1000 };
 	struct cacher_fixture f;
 	struct vd_store	     *chaos;
 
@@ -337,10 +416,14 @@ static void r711_starts_that_fail_are_counted(void **state)
 	vdi_sim_advance(f.env, VD_MS(100));
 	assert_shown(&f, "apiserver_watch_cache_initialization_errors_total" POD, 1);
 	assert_shown(&f, "apiserver_watch_cache_initializations_total" POD, 0);
-	chaos_set(chaos, &calm);
-	vdi_sim_advance(f.env, VD_SECONDS(5));
+	vdi_sim_advance(f.env, VD_SECONDS(20));
+	chaos_set(chaos, &slow);
+	vdi_sim_advance(f.env, VD_SECONDS(90));
 	assert_shown(&f, "apiserver_watch_cache_initializations_total" POD, 1);
 	assert_shown(&f, "apiserver_watch_cache_initialization_duration_seconds_count" POD, 1);
+	/* Of the run that succeeded, not since the first try. */
+	assert_true(shown(&f, "apiserver_watch_cache_initialization_duration_seconds_sum" POD) > 0);
+	assert_true(shown(&f, "apiserver_watch_cache_initialization_duration_seconds_sum" POD) < 2);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	chaos_store_free(chaos);
 	cacher_fixture_teardown(&f);
@@ -366,7 +449,7 @@ static vd_status all_fails(struct vd_store *store, const struct vd_range_request
 	return VD_OK;
 }
 
-/* rules: T-111 */
+/* rules, T-111 */
 static void r714_consistent_reads_by_outcome(void **state)
 {
 	struct vd_store_ops    failing;
@@ -431,6 +514,7 @@ static vd_status wait_for(struct cacher_fixture *f, struct finished *finished)
 	return finished->status;
 }
 
+/* rules */
 static void t099_r723_r724_requests_by_operation(void **state)
 {
 	struct vd_bytes	      ns = vd_bytes_of("a"), name = vd_bytes_of("x");
@@ -631,6 +715,8 @@ int main(void)
 		cmocka_unit_test(r704_r705_r706_r708_r711_r728_r729_what_comes_in),
 		cmocka_unit_test(full_queues_are_counted_over_all_streams),
 		cmocka_unit_test(r438_r708_the_gauge_is_cut_at_15_digits),
+		cmocka_unit_test(r541_r706_bookmarks_of_the_timer_are_not_counted),
+		cmocka_unit_test(r715_r716_r717_each_has_its_line),
 		cmocka_unit_test(r707_slow_watchers_are_counted),
 		cmocka_unit_test(r403_r709_r710_the_capacity_is_shown),
 		cmocka_unit_test(r711_starts_that_fail_are_counted),

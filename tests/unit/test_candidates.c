@@ -6,6 +6,7 @@
 
 static const char prefix[] = "/registry/pods/";
 
+/* rules: R-621 */
 static void r525_the_key_of_a_scope(void **state)
 {
 	static const struct {

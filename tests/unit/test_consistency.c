@@ -279,7 +279,7 @@ static void r5a2_or_stops_the_program(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* No answer, no verdict: nothing changes but a counter. rules: R-715 */
+/* No answer, no verdict: nothing changes but a counter. rules: R-5A0, R-715 */
 static void r5a2_errors_change_nothing(void **state)
 {
 	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };

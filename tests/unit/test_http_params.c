@@ -1,6 +1,7 @@
 /* Query parameters: parsing, defaulting, and the validation table with its exact texts. */
 #include "vdtest.h"
 
+#include "actor_sim.h"
 #include "http_params.h"
 
 static struct vdi_params parse(const char *query)
@@ -143,6 +144,29 @@ static void r606_r607_without_proof_of_progress_there_is_no_watch_list(void **st
 	free(status);
 }
 
+/* As long as was asked for, however long; what did not ask has 30 minutes to an hour, each another time. */
+static void r630_how_long_a_watch_lasts(void **state)
+{
+	static const int64_t asked[] = { 1, 2, 1799, 3601, 86400, 31536000 };
+	struct vd_env	    *env;
+	bool		     seen[1800] = { false };
+	size_t		     count = 0;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(asked); i++)
+		assert_int_equal(vdi_params_watch_time(asked[i], env).ns, VD_SECONDS(asked[i]).ns);
+	assert_true(vdi_params_watch_time(INT64_MAX, env).ns >= VD_SECONDS(INT64_C(1000000000)).ns);
+	for (int i = 0; i < 20000; i++) {
+		int64_t seconds = vdi_params_watch_time(i % 3 ? 0 : -i, env).ns / 1000000000;
+
+		assert_in_range(seconds, 1800, 3599);
+		count += !seen[seconds - 1800];
+		seen[seconds - 1800] = true;
+	}
+	assert_true(count > 1700);
+	vd_env_free(env);
+}
+
 static void r101_resource_versions_are_decimal(void **state)
 {
 	static const struct {
@@ -163,6 +187,9 @@ static void r101_resource_versions_are_decimal(void **state)
 	}
 	assert_false(vdi_params_revision(vd_bytes_of("abc"), &revision, status));
 	assert_string_equal(status->message, "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax");
+	assert_false(vdi_params_revision(vd_bytes_of("18446744073709551616"), &revision, status));
+	assert_string_equal(status->message, "resourceVersion: Invalid value: \"18446744073709551616\": strconv.ParseUint: parsing \"18446744073709551616\": "
+					     "value out of range");
 	vdi_free(status);
 }
 
@@ -530,6 +557,7 @@ int main(void)
 		cmocka_unit_test(r607_list_options_are_validated_with_the_exact_texts),
 		cmocka_unit_test(r606_a_plain_watch_becomes_a_watch_list),
 		cmocka_unit_test(r606_r607_without_proof_of_progress_there_is_no_watch_list),
+		cmocka_unit_test(r630_how_long_a_watch_lasts),
 		cmocka_unit_test(r101_resource_versions_are_decimal),
 		cmocka_unit_test(r604_limits_are_int64),
 		cmocka_unit_test(r610_to_r613_writes_are_validated),

@@ -42,6 +42,53 @@ static void r680_failures_look_as_upstream_writes_them(void **state)
 	assert_int_equal(status.retry_after_s, 2);
 }
 
+/* Each error of the storage has its code, reason and words for the client. rules: R-113, R-114, R-115, R-116, R-117, R-118, R-119, R-124, R-514, R-583 */
+static void r680_r690_each_error_has_its_code_and_reason(void **state)
+{
+	static const struct {
+		const char *verb;
+		vd_status   status;
+		const char *said; /* by the storage */
+		int	    code;
+		const char *reason, *message, *name; /* the name in the details */
+		uint32_t    retry_after_s;
+	} rows[] = {
+		{ "get", VD_NOT_FOUND, "key not found", 404, "NotFound", "deployments.apps \"d\" not found", "d", 0 },
+		{ "update", VD_NOT_FOUND, "key not found", 404, "NotFound", "deployments.apps \"d\" not found", "d", 0 },
+		{ "delete", VD_NOT_FOUND, "key not found", 404, "NotFound", "deployments.apps \"d\" not found", "d", 0 },
+		{ "list", VD_NOT_FOUND, "key not found", 404, "NotFound", "deployments.apps \"\" not found", "", 0 },
+		{ "create", VD_EXISTS, "key exists", 409, "AlreadyExists", "deployments.apps \"d\" already exists", "d", 0 },
+		{ "update", VD_CONFLICT, "conflicts", 409, "Conflict",
+		  "Operation cannot be fulfilled on deployments.apps \"d\": the object has been modified; please apply your changes to the latest version and try again", "d", 0 },
+		{ "update", VD_PRECONDITION, "StorageError: invalid object, Code: 4", 409, "Conflict",
+		  "Operation cannot be fulfilled on deployments.apps \"d\": StorageError: invalid object, Code: 4", "d", 0 },
+		{ "delete", VD_PRECONDITION, "StorageError: invalid object, Code: 4", 409, "Conflict",
+		  "Operation cannot be fulfilled on deployments.apps \"d\": StorageError: invalid object, Code: 4", "d", 0 },
+		{ "get", VD_UNAVAILABLE, "no route", 500, "ServerTimeout", "The get operation against deployments.apps could not be completed at this time, please try again.", "get", 2 },
+		{ "list", VD_UNAVAILABLE, "no route", 500, "ServerTimeout", "The list operation against deployments.apps could not be completed at this time, please try again.", "list", 2 },
+		{ "get", VD_CORRUPT, "a broken file", 500, "InternalError", "Internal error occurred: a broken file", "", 0 },
+		{ "get", VD_BAD_REQUEST, "invalid continue token: x", 400, "BadRequest", "invalid continue token: x", "", 0 },
+		{ "list", VD_EXPIRED, "too old resource version: 5 (9)", 410, "Expired", "too old resource version: 5 (9)", "", 0 },
+		{ "list", VD_NOT_READY, "storage is (re)initializing", 429, "TooManyRequests", "storage is (re)initializing", "", 1 },
+		{ "get", VD_TIMEOUT, "late", 504, "Timeout", "Timeout: request did not complete within requested timeout - late", "", 0 },
+		{ "get", VD_TOO_LARGE_REVISION, "", 504, "Timeout", "Timeout: Too large resource version: 9, current: 5", "", 0 },
+		{ "create", VD_REVISION_ON_CREATE, "resourceVersion should not be set on objects to be created", 500, "",
+		  "resourceVersion should not be set on objects to be created", "", 0 },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_error error = { .code = rows[i].status, .requested = 9, .current = 5 };
+
+		snprintf(error.message, sizeof error.message, "%s", rows[i].said);
+		of(rows[i].verb, rows[i].status, &error);
+		if (status.code != rows[i].code || strcmp(status.reason, rows[i].reason) != 0)
+			fail_msg("%zu: %d %s", i, status.code, status.reason);
+		assert_string_equal(status.message, rows[i].message);
+		assert_string_equal(status.name, rows[i].name);
+		assert_int_equal(status.retry_after_s, rows[i].retry_after_s);
+	}
+}
+
 static void r690_every_code_has_an_answer(void **state)
 {
 	for (int code = 1; code < VD_STATUS_COUNT; code++) {
@@ -78,9 +125,9 @@ static void r679_text_is_escaped(void **state)
 {
 	struct vdi_out out = VDI_OUT_INIT;
 
-	vdi_out_string(&out, (struct vd_bytes) { "<a>&\"\\\n\x01\xE2\x80\xA8\xFF\xC3\xA9", 14 });
+	vdi_out_string(&out, (struct vd_bytes) { "<a>&\"\\\n\x01\xE2\x80\xA8\xE2\x80\xA9\xFF\xC3\xA9", 17 });
 	vdi_out_printf(&out, "%c", 0);
-	assert_string_equal(out.data, "\"\\u003ca\\u003e\\u0026\\\"\\\\\\n\\u0001\\u2028\\ufffd\xC3\xA9\"");
+	assert_string_equal(out.data, "\"\\u003ca\\u003e\\u0026\\\"\\\\\\n\\u0001\\u2028\\u2029\\ufffd\xC3\xA9\"");
 	vdi_out_fini(&out);
 }
 
@@ -94,7 +141,7 @@ static void r609_pretty_is_indented_by_two(void **state)
 	vdi_out_fini(&out);
 }
 
-/* Details are there as soon as one of their members is. */
+/* Details are there as soon as one of their members is. rules: R-679 */
 static void details_have_what_is_known(void **state)
 {
 	static const char *const members[] = { "name", "group", "kind", "uid" };
@@ -200,6 +247,7 @@ int main(void)
 		cmocka_unit_test(causes_are_told_in_the_message),
 		cmocka_unit_test(details_are_cut_off),
 		cmocka_unit_test(r680_failures_look_as_upstream_writes_them),
+		cmocka_unit_test(r680_r690_each_error_has_its_code_and_reason),
 		cmocka_unit_test(r690_every_code_has_an_answer),
 		cmocka_unit_test(r120_internal_errors),
 		cmocka_unit_test(r679_text_is_escaped),

@@ -191,14 +191,117 @@ static void r742_event_sizes_double_from_1024(void **state)
 
 static void r743_watch_list_duration_ends_at_300(void **state)
 {
-	const char	   *values[] = { "", "v1", "pods", "cluster" };
-	struct vdi_metrics *registry = new_registry();
-	struct vdi_metric  *metric = get(registry, VDI_METRIC_WATCH_LIST_DURATION_SECONDS, values);
+	const char *values[] = { "", "v1", "pods", "cluster" };
 
 	(void) state;
-	assert_true(metric->buckets[0] == .05);
-	assert_true(metric->buckets[metric->bucket_count - 1] == 300);
+	EXPECT_BOUNDS(VDI_METRIC_WATCH_LIST_DURATION_SECONDS, values, .05, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60, 75, 90, 105, 120, 150,
+		      180, 240, 300);
+}
+
+static void r745_request_buckets(void **state)
+{
+	static const char *const many[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+	double			 body_sizes[31];
+
+	(void) state;
+	for (int i = 0; i < 31; i++)
+		body_sizes[i] = 50e3 + i * 100e3;
+	expect_bounds(VDI_METRIC_REQUEST_BODY_SIZE_BYTES, many, body_sizes, VDI_ARRAY_SIZE(body_sizes));
+	EXPECT_BOUNDS(VDI_METRIC_RESPONSE_SIZES, many, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9);
+	EXPECT_BOUNDS(VDI_METRIC_REQUEST_DURATION_SECONDS, many, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
+	EXPECT_BOUNDS(VDI_METRIC_REQUEST_SLI_DURATION_SECONDS, many, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
+}
+
+/* What is kube-apiserver's has its type, its name and its labels, in their order. rules: R-701, R-702, R-703, R-704, R-705, R-706, R-707, R-708, R-709, R-710,
+ * R-711, R-712, R-713, R-714, R-715, R-716, R-717, R-721, R-722, R-723, R-724, R-725, R-726, R-727, R-728, R-729, R-730, R-731, R-732, R-741, R-742, R-743, R-744,
+ * R-745 */
+static void names_and_labels_are_upstreams(void **state)
+{
+#define LONG "verb,group,version,resource,subresource,scope,component"
+#define DRY  "verb,dry_run,group,version,resource,subresource,scope,component"
+	static const struct {
+		const char *type, *name, *labels;
+	} rows[] = {
+		{ "counter", "apiserver_cache_list_total", "group,resource,index" },
+		{ "counter", "apiserver_cache_list_fetched_objects_total", "group,resource,index" },
+		{ "counter", "apiserver_cache_list_returned_objects_total", "group,resource" },
+		{ "counter", "apiserver_init_events_total", "group,resource" },
+		{ "counter", "apiserver_watch_cache_events_received_total", "group,resource" },
+		{ "counter", "apiserver_watch_cache_events_dispatched_total", "group,resource" },
+		{ "counter", "apiserver_terminated_watchers_total", "group,resource" },
+		{ "gauge", "apiserver_watch_cache_resource_version", "group,resource" },
+		{ "gauge", "watch_cache_capacity", "group,resource" },
+		{ "counter", "watch_cache_capacity_increase_total", "group,resource" },
+		{ "counter", "watch_cache_capacity_decrease_total", "group,resource" },
+		{ "counter", "apiserver_watch_cache_initializations_total", "group,resource" },
+		{ "counter", "apiserver_watch_cache_initialization_errors_total", "group,resource" },
+		{ "histogram", "apiserver_watch_cache_initialization_duration_seconds", "group,resource" },
+		{ "histogram", "apiserver_watch_cache_read_wait_seconds", "group,resource" },
+		{ "counter", "apiserver_watch_cache_consistent_read_total", "group,resource,success,fallback" },
+		{ "counter", "apiserver_storage_consistency_checks_total", "group,resource,status" },
+		{ "gauge", "apiserver_watch_shards_total", "group,resource" },
+		{ "counter", "apiserver_watch_filtered_events_total", "group,resource" },
+		{ "histogram", "apiserver_watch_events_dispatch_duration_seconds", "group,resource,stage" },
+		{ "counter", "apiserver_storage_list_total", "group,resource,storage,index" },
+		{ "counter", "apiserver_storage_list_fetched_objects_total", "group,resource,storage,index" },
+		{ "counter", "apiserver_storage_list_evaluated_objects_total", "group,resource,storage" },
+		{ "counter", "apiserver_storage_list_returned_objects_total", "group,resource,storage" },
+		{ "histogram", "etcd_request_duration_seconds", "operation,group,resource" },
+		{ "counter", "etcd_requests_total", "operation,group,resource" },
+		{ "counter", "etcd_request_errors_total", "operation,group,resource" },
+		{ "gauge", "apiserver_storage_objects", "resource" },
+		{ "gauge", "apiserver_resource_objects", "group,resource" },
+		{ "gauge", "apiserver_resource_size_estimate_bytes", "group,resource" },
+		{ "gauge", "apiserver_storage_size_bytes", "storage_cluster_id" },
+		{ "counter", "apiserver_storage_events_received_total", "group,resource" },
+		{ "counter", "etcd_bookmark_total", "group,resource" },
+		{ "gauge", "etcd_bookmark_counts", "group,resource" },
+		{ "histogram", "etcd_lease_object_counts", "" },
+		{ "counter", "apiserver_storage_decode_errors_total", "group,resource" },
+		{ "histogram", "apiserver_storage_list_duration_seconds", "streamed,group,resource" },
+		{ "counter", "apiserver_watch_events_total", "group,version,resource" },
+		{ "histogram", "apiserver_watch_events_sizes", "group,version,resource" },
+		{ "histogram", "apiserver_watch_list_duration_seconds", "group,version,resource,scope" },
+		{ "gauge", "apiserver_longrunning_requests", LONG },
+		{ "counter", "apiserver_request_total", DRY ",code" },
+		{ "histogram", "apiserver_request_duration_seconds", DRY },
+		{ "histogram", "apiserver_request_sli_duration_seconds", LONG },
+		{ "histogram", "apiserver_response_sizes", LONG },
+		{ "counter", "apiserver_request_terminations_total", LONG ",code" },
+		{ "counter", "apiserver_request_aborts_total", "verb,group,version,resource,subresource,scope" },
+		{ "counter", "apiserver_request_post_timeout_total", "source,status" },
+		{ "gauge", "apiserver_current_inflight_requests", "request_kind" },
+		{ "histogram", "apiserver_request_body_size_bytes", "resource,verb" },
+	};
+	static const char *const many[] = { "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x" };
+	struct vdi_metrics	*registry = new_registry();
+	char			*text, wanted[512];
+
+	(void) state;
+	for (unsigned id = 0; id < VDI_METRIC_COUNT; id++)
+		(void) get(registry, (enum vdi_metric_id) id, many);
+	text = render(registry);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const char *labels = rows[i].labels;
+		size_t	    size;
+
+		(void) snprintf(wanted, sizeof wanted, "# TYPE %s %s\n", rows[i].name, rows[i].type);
+		if (strstr(text, wanted) == NULL)
+			fail_msg("no %s", wanted);
+		size = (size_t) snprintf(wanted, sizeof wanted, "\n%s%s%s", rows[i].name, strcmp(rows[i].type, "histogram") == 0 ? "_count" : "", *labels ? "{" : " ");
+		while (*labels) {
+			size_t length = strcspn(labels, ",");
+
+			size += (size_t) snprintf(wanted + size, sizeof wanted - size, "%.*s=\"x\"%s", (int) length, labels, labels[length] ? "," : "} ");
+			labels += length + (labels[length] == ',');
+		}
+		if (strstr(text, wanted) == NULL)
+			fail_msg("no %s", wanted);
+	}
+	vdi_free(text);
 	vdi_metrics_free(registry);
+#undef LONG
+#undef DRY
 }
 
 /* Every line of metrics.def: legal name and labels, help, ascending buckets; and the whole text parses line by line. */
@@ -415,6 +518,8 @@ int main(void)
 		cmocka_unit_test(r723_request_duration_buckets),
 		cmocka_unit_test(r742_event_sizes_double_from_1024),
 		cmocka_unit_test(r743_watch_list_duration_ends_at_300),
+		cmocka_unit_test(r745_request_buckets),
+		cmocka_unit_test(names_and_labels_are_upstreams),
 		cmocka_unit_test(every_family_renders_as_valid_text),
 		cmocka_unit_test(label_values_are_escaped),
 		cmocka_unit_test(users_share_an_instance_until_the_last_removes_it),

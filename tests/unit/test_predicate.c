@@ -97,7 +97,7 @@ static void t142_r552_every_combination_of_before_and_after(void **state)
 	vdi_predicate_unref(p);
 }
 
-static void t103_r621_matches(void **state)
+static void t103_r527_matches(void **state)
 {
 	static const struct {
 		const char *ns, *name, *labels, *fields;
@@ -217,7 +217,7 @@ int main(void)
 		cmocka_unit_test(equality_is_more_than_a_hash),
 		cmocka_unit_test(nothing_is_said_about_what_goes_well),
 		cmocka_unit_test(t142_r552_every_combination_of_before_and_after),
-		cmocka_unit_test(t103_r621_matches),
+		cmocka_unit_test(t103_r527_matches),
 		cmocka_unit_test(r694_exact_requirements),
 		cmocka_unit_test(equal_predicates_are_one_group_and_others_are_not),
 		cmocka_unit_test(bad_selectors_say_why),
