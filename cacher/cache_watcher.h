@@ -108,6 +108,8 @@ struct vd_watcher {
 	struct vd_watcher   *busy_next;
 };
 
+_Static_assert(sizeof(struct vd_watcher) <= 200, "a cacher may have 100,000 watchers: each is one block of at most 200 bytes");
+
 #define VDI_FINISHED_USER 1
 #define VDI_FINISHED_CACHER 2
 

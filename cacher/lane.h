@@ -30,6 +30,7 @@ struct vdi_lane_crowd {
 	struct vdi_lane_member members[];
 };
 
+/* A group embeds its first lane, so the size of the lane counts in the limit that watch_group.h asserts. */
 struct vdi_lane {
 	_Atomic uint32_t references;
 

@@ -51,6 +51,8 @@ struct vdi_watch_group {
 
 _Static_assert(VDI_GROUP_RING_MAX <= UINT8_MAX && sizeof(struct vdi_watch_group) % 8 == 0 && sizeof(struct vdi_watch_group) <= VDI_PREDICATE_ROOM_MAX,
 	       "the ring is counted in bytes, and the group has room in front of its predicate");
+_Static_assert(sizeof(struct vdi_watch_group) + sizeof(struct vdi_predicate) <= 224,
+	       "100,000 watchers may have a selector each: group, first lane and predicate are one block of at most 224 bytes and the selectors");
 
 static inline struct vdi_predicate *vdi_watch_group_predicate(const struct vdi_watch_group *group)
 {
