@@ -73,7 +73,7 @@ static int run_part(const char *part, const struct CMUnitTest *tests, size_t cou
 		snprintf(name, sizeof name, "%s %s, simulated, seed %" PRIu64, running_factory->name, part, running_seed);
 	else
 		snprintf(name, sizeof name, "%s %s, threads", running_factory->name, part);
-	failed = _cmocka_run_group_tests(name, copies, left, NULL, NULL);
+	failed = vdtest_run_group(name, copies, left, NULL, NULL);
 	free(copies);
 	return failed;
 }

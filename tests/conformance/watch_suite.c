@@ -670,5 +670,5 @@ int watch_suite_run(const struct watch_target *suite_target)
 		else
 			left[count++] = tests[i];
 	}
-	return _cmocka_run_group_tests(target->name, left, count, NULL, NULL);
+	return vdtest_run_group(target->name, left, count, NULL, NULL);
 }

@@ -77,7 +77,7 @@ int misuse_run(const char *group, const struct misuse *misuses, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		tests[i] = (struct CMUnitTest) { misuses[i].name, run_one, NULL, NULL, (void *) (uintptr_t) &misuses[i] };
-	failed = _cmocka_run_group_tests(group, tests, count, NULL, NULL);
+	failed = vdtest_run_group(group, tests, count, NULL, NULL);
 	free(tests);
 	return failed;
 }

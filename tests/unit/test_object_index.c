@@ -272,6 +272,20 @@ static void torture_building_is_whole_or_not_at_all(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
+static int start(void **state)
+{
+	(void) state;
+	codec = pod_codec_new();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	codec = vd_codec_free(codec);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,10 +297,6 @@ int main(void)
 		cmocka_unit_test(torture_without_memory_it_is_unusable_never_wrong),
 		cmocka_unit_test(torture_building_is_whole_or_not_at_all),
 	};
-	int failures;
 
-	codec = pod_codec_new();
-	failures = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_codec_free(codec);
-	return failures;
+	return cmocka_run_group_tests(tests, start, end);
 }

@@ -373,6 +373,20 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 	}
 }
 
+static int start(void **state)
+{
+	(void) state;
+	codec = pod_codec_new();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	codec = vd_codec_free(codec);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,10 +402,6 @@ int main(void)
 		cmocka_unit_test(an_index_on_demand_that_could_not_be_built_comes_back),
 		cmocka_unit_test(torture_a_change_that_fails_changes_nothing),
 	};
-	int failures;
 
-	codec = pod_codec_new();
-	failures = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_codec_free(codec);
-	return failures;
+	return cmocka_run_group_tests(tests, start, end);
 }

@@ -210,6 +210,20 @@ static void torture_making_one(void **state)
 	}
 }
 
+static int start(void **state)
+{
+	(void) state;
+	codec = pod_codec_new();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	codec = vd_codec_free(codec);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,10 +237,6 @@ int main(void)
 		cmocka_unit_test(bad_selectors_say_why),
 		cmocka_unit_test(torture_making_one),
 	};
-	int failures;
 
-	codec = pod_codec_new();
-	failures = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_codec_free(codec);
-	return failures;
+	return cmocka_run_group_tests(tests, start, end);
 }

@@ -280,6 +280,20 @@ static void torture_adding(void **state)
 	}
 }
 
+static int start(void **state)
+{
+	(void) state;
+	codec = pod_codec_new();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	codec = vd_codec_free(codec);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,10 +303,6 @@ int main(void)
 		cmocka_unit_test(r543_a_group_is_found_when_visits_begin_again),
 		cmocka_unit_test(torture_adding),
 	};
-	int failures;
 
-	codec = pod_codec_new();
-	failures = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_codec_free(codec);
-	return failures;
+	return cmocka_run_group_tests(tests, start, end);
 }
