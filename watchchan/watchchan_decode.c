@@ -102,7 +102,6 @@ void vdi_watchchan_decode_slot(struct vdi_watchchan *watchchan, struct vdi_slot 
 	const struct vdi_raw_event *raw = &slot->raw;
 
 	memset(&slot->event, 0, sizeof slot->event);
-	slot->error.code = VD_OK;
 	slot->error.message[0] = 0;
 	slot->event.revision = raw->revision;
 	slot->event.more_in_revision = raw->more_in_revision;

@@ -45,7 +45,6 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	}
 	vdi_lock_acquire(&watchchan->lock);
 	watchchan->read_status = status;
-	memset(&watchchan->read_error, 0, sizeof watchchan->read_error);
 	if (status != VD_OK && error)
 		watchchan->read_error = *error;
 	watchchan->read_revision = status == VD_OK ? result->revision : 0;

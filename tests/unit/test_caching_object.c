@@ -88,6 +88,28 @@ static void t147_r572_each_identity_is_encoded_once(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
+/* The events stay in the history for long, their frames do not. */
+static void what_is_no_longer_recent_holds_no_frames(void **state)
+{
+	struct vd_codec	     *codec;
+	struct vd_watch_event event = { .type = VD_WATCH_ADDED, .revision = 5 };
+	struct vd_blob	     *frame;
+	unsigned	      encoded = 0;
+	int64_t		      live;
+
+	assert_status(vd_codec_json_new(NULL, 0, &codec, NULL), VD_OK);
+	event.shared = make(codec);
+	for (unsigned slot = 0; slot < 2; slot++) {
+		assert_status(vdi_frame_get(&event, slot, encode, &encoded, &frame), VD_OK);
+		vd_blob_unref(frame);
+	}
+	live = vdi_alloc_live();
+	vdi_frames_retire(event.shared);
+	assert_int_equal(vdi_alloc_live(), live - 2);
+	vdi_event_unref(event.shared);
+	vd_codec_free(codec);
+}
+
 static void torture_a_frame(void **state)
 {
 	struct vd_codec	     *codec;
@@ -117,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t147_r572_each_identity_is_encoded_once),
+		cmocka_unit_test(what_is_no_longer_recent_holds_no_frames),
 		cmocka_unit_test(torture_a_frame),
 	};
 

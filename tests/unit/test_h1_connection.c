@@ -897,6 +897,12 @@ static const char *agreed(const struct client *client)
 	return text;
 }
 
+/* TLS tells an end from a cut. */
+static bool was_told_the_end(const struct client *client)
+{
+	return SSL_get_shutdown(client->ssl) & SSL_RECEIVED_SHUTDOWN;
+}
+
 static void alpn_decides(void **state)
 {
 	static const char *const one[] = { NULL, "\x08http/1.1", "\x08http/1.0\x08http/1.1" };
@@ -925,10 +931,12 @@ static void alpn_decides(void **state)
 	assert_true(say(&client, "\x16\x03\x01 x\r\n\r\n"));
 	assert_int_equal(hear(&client, true).code, 400);
 	expect_end(&client);
+	assert_true(was_told_the_end(&client));
 	leave(&client);
 	assert_true(join_tls(&client, NULL));
 	assert_true(say(&client, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
 	expect_end(&client);
+	assert_true(was_told_the_end(&client));
 	leave(&client);
 }
 
@@ -979,6 +987,40 @@ static struct heard ask_http2(struct client *client, const char *method, const c
 	}
 	nghttp2_hd_inflate_del(peer.inflater);
 	return heard;
+}
+
+static void expect_to_be_told_the_end(struct client *client)
+{
+	while (hear_more(client))
+		client->used = client->size;
+	assert_true(was_told_the_end(client));
+	leave(client);
+}
+
+static void who_agrees_on_http2_and_does_not_speak_it_is_told_the_end(void **state)
+{
+	struct client client;
+
+	(void) state;
+	assert_true(join_tls(&client, "\x02h2"));
+	assert_true(say(&client, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
+	expect_to_be_told_the_end(&client);
+}
+
+static void who_speaks_http2_over_tls_is_told_that_it_closes(void **state)
+{
+	struct client	client;
+	struct vdi_wait closed;
+
+	(void) state;
+	assert_true(join_tls(&client, "\x02h2"));
+	(void) ask_http2(&client, "GET", "/hello", false);
+	vdi_wait_init(&closed, env);
+	vdi_rpc_server_close(echo.server, vdi_wait_signal_arg, &closed);
+	expect_to_be_told_the_end(&client);
+	vdi_wait_wait(&closed);
+	vdi_wait_fini(&closed);
+	(void) rpc_echo_start(&echo, env, NULL, &(struct vdi_rpc_server_options) { .http = serve }, NULL);
 }
 
 static void plain_requests_over_http2(void **state)
@@ -1058,6 +1100,8 @@ int main(void)
 		WITH(alpn_decides, start_tls, stop_tls),
 		WITH(large_answers_over_tls, start_tls, stop_tls),
 		WITH(plain_requests_over_http2, start_tls, stop_tls),
+		WITH(who_agrees_on_http2_and_does_not_speak_it_is_told_the_end, start_tls, stop_tls),
+		WITH(who_speaks_http2_over_tls_is_told_that_it_closes, start_tls, stop_tls),
 		WITH(e153_mutual_tls_is_for_every_path, start_mutual, stop_tls),
 	};
 

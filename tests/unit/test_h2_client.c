@@ -293,6 +293,10 @@ static void messages_that_are_none(void **state)
 	put_data(text, FIRST, hello, sizeof hello - 1);
 	put_data(text, FIRST, hello, sizeof hello - 1);
 	expect(text, VDI_RPC_INTERNAL, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message");
+	text = new_text(); /* all in one piece */
+	put_headers(text, FIRST, HEAD, false);
+	put_data(text, FIRST, "\0\0\0\0\1a\0\0\0\0\1b\0\0\0\0\1c\0\0\0", 21);
+	expect(text, VDI_RPC_INTERNAL, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message");
 	text = new_text();
 	put_headers(text, FIRST, HEAD, false);
 	put_data(text, FIRST, "\1\0\0\0\1x", 6);

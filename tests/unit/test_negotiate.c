@@ -133,10 +133,38 @@ static void r647_gzip_is_taken_by_its_name(void **state)
 	assert_false(vdi_negotiate_gzip((struct vd_bytes) { "gzip", 3 }));
 }
 
+/* Objects have the version of their kind, whatever version the client names. */
+static void the_older_version_is_of_tables_and_metadata(void **state)
+{
+	static const struct {
+		const char   *accept;
+		enum vdi_form form;
+		bool	      v1beta1;
+	} rows[] = {
+		{ TABLE, VDI_FORM_TABLE, false },
+		{ "application/json;as=Table;v=v1beta1;g=meta.k8s.io", VDI_FORM_TABLE, true },
+		{ "application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io", VDI_FORM_METADATA, true },
+		{ "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io", VDI_FORM_METADATA_LIST, true },
+		{ "application/json;v=v1beta1;g=meta.k8s.io", VDI_FORM_OBJECT, false },
+		{ "application/json;as=Table;v=v1beta1;g=meta.k8s.io;q=0.1,application/json", VDI_FORM_OBJECT, false },
+		{ "", VDI_FORM_OBJECT, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_negotiated got = { .v1beta1 = true };
+
+		assert_true(vdi_negotiate(vd_bytes_of(rows[i].accept), VDI_FORMS_LIST | VDI_FORMS_RESOURCE, &got));
+		assert_int_equal(got.form, rows[i].form);
+		assert_int_equal(got.v1beta1, rows[i].v1beta1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clients_get_the_form_they_ask_for),
+		cmocka_unit_test(the_older_version_is_of_tables_and_metadata),
 		cmocka_unit_test(r648_protobuf_where_it_can_be_had),
 		cmocka_unit_test(h110_v2_needs_its_exact_triple),
 		cmocka_unit_test(r647_gzip_is_taken_by_its_name),

@@ -397,6 +397,53 @@ static void what_a_create_makes_of_an_object(void **state)
 	}
 }
 
+#define DEFINITION(version)                                                                                                                                            \
+	"{\"metadata\":{\"name\":\"widgets.example.com\"" version "},\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"plural\":\"widgets\","    \
+	"\"kind\":\"Widget\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":%s,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
+
+/* A definition gets the names that it leaves out, and is refused when no version is stored. */
+static void a_definition_keeps_to_the_rules_of_definitions(void **state)
+{
+	static const struct vdi_resource definitions = { .group = "apiextensions.k8s.io", .version = "v1", .kind = "CustomResourceDefinition",
+							 .plural = "customresourcedefinitions", .built_in = true, .has_status = true, .has_generation = true };
+	static const char *const	 stored[] = { "true", "false" };
+	static const char		 refused[] = "must have exactly one version marked as storage version";
+	char				 current[1024] = "";
+
+	(void) state;
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(stored); i++) {
+		char		       body[1024];
+		struct vdi_edit	       edit = { .resource = &definitions, .name = vd_bytes_of("widgets.example.com"), .now = NOW, .random = { 1, 2, 3 } };
+		struct vdi_http_status status = { 0 };
+		struct vdi_edited      edited = { 0 };
+		bool		       is_update = i >= VDI_ARRAY_SIZE(stored);
+		vd_status	       result;
+
+		snprintf(body, sizeof body, is_update ? DEFINITION(",\"resourceVersion\":\"7\"") : DEFINITION(""), stored[i % 2]);
+		edit.body = vd_bytes_of(body);
+		result = is_update ? vdi_edit_update(&edit, vd_bytes_of(current), &edited, &status) : vdi_edit_create(&edit, &edited, &status);
+		vdi_out_bytes(&edited.text, (struct vd_bytes) { "", 1 });
+		if (i % 2) {
+			assert_status(result, VD_INVALID);
+			assert_int_equal(status.code, 422);
+			if (strstr(status.message, refused) == NULL)
+				fail_msg("%s", status.message);
+		} else {
+			if (result != VD_OK)
+				fail_msg("%d %s", status.code, status.message);
+			assert_non_null(strstr(edited.text.data, "\"listKind\":\"WidgetList\""));
+			if (!is_update) {
+				const char *metadata = strstr(edited.text.data, "\"metadata\":{");
+
+				assert_non_null(metadata);
+				snprintf(current, sizeof current, "%.*s\"metadata\":{\"resourceVersion\":\"7\",%s", (int) (metadata - edited.text.data), edited.text.data,
+					 metadata + sizeof "\"metadata\":{" - 1);
+			}
+		}
+		vdi_edited_fini(&edited);
+	}
+}
+
 /* Five letters, of those that make no words, by the number that was drawn. */
 static void names_are_made_of_27_letters(void **state)
 {
@@ -471,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(h347_the_scale_of_an_object),
 		cmocka_unit_test(what_a_create_makes_of_an_object),
+		cmocka_unit_test(a_definition_keeps_to_the_rules_of_definitions),
 		cmocka_unit_test(names_are_made_of_27_letters),
 		cmocka_unit_test(h347_scales_at_their_borders),
 		cmocka_unit_test(r661_the_object_that_is_written_says_which_it_is),

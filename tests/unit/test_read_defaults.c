@@ -119,6 +119,9 @@ static void what_is_no_object_is_refused_as_ever(void **state)
 	(void) vd_codec_free(codec);
 }
 
+#define DEFAULT_OBJECT(members)                                                                                                                                        \
+	"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true,\"default\":{" members "}}}}"
+
 /* Only what changes an object makes another key: then the kind's cache stays what it is. */
 static void equal_keys_do_the_same(void **state)
 {
@@ -137,6 +140,12 @@ static void equal_keys_do_the_same(void **state)
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\",\"default\":1}}}}}}",
 		  "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\",\"default\":1}}}}}}",
 		  false },
+		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"b\":[1]"), true },
+		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"b\":[2]"), false },
+		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"c\":[1]"), false },
+		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"b\":[1,1]"), false },
+		{ DEFAULT_OBJECT("\"b\":[[1],2]"), DEFAULT_OBJECT("\"b\":[[1,2]]"), false },
+		{ DEFAULT_OBJECT("\"b\":[true]"), DEFAULT_OBJECT("\"b\":[\"true\"]"), false },
 	};
 	struct vdi_schema	 *schema = compile(plain);
 	struct vdi_read_defaults *none = NULL, *one = NULL, *other = NULL;
