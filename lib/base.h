@@ -20,6 +20,8 @@
 /* Each argument is evaluated once, so that it may be a call, even a recursive one. */
 #define VDI_MIN(a, b)			  VDI_PICK_(a, <, b, __COUNTER__)
 #define VDI_MAX(a, b)			  VDI_PICK_(a, >, b, __COUNTER__)
+/* The order of two numbers as qsort and bsearch ask for it: below 0, 0 or above 0. Evaluates each argument twice. */
+#define VDI_ORDER(a, b)		  (((a) > (b)) - ((a) < (b)))
 #define VDI_PICK_(a, order, b, number)	  VDI_PICK_NAMED_(a, order, b, number)
 #define VDI_PICK_NAMED_(a, order, b, number)                                                                                     \
 	__extension__({                                                                                                          \

@@ -449,7 +449,7 @@ static int compare_entries(const void *a, const void *b)
 	const struct entry *left = a, *right = b;
 	int		    order = vd_bytes_compare(left->key, right->key);
 
-	return order ? order : (left->place > right->place) - (left->place < right->place);
+	return order ? order : VDI_ORDER(left->place, right->place);
 }
 
 static vd_status put_sorted(struct decoder *decoder, const struct vdi_k8s_field *field, struct entry *entries, size_t count, unsigned depth)

@@ -112,7 +112,7 @@ static bool passes(const struct vdi_serve_range *range, const struct vd_kv *kv)
 
 static int compare_numbers(int64_t left, int64_t right)
 {
-	return (left > right) - (left < right);
+	return VDI_ORDER(left, right);
 }
 
 static int compare_kvs(const void *a, const void *b, void *arg)

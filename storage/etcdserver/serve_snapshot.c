@@ -128,7 +128,7 @@ static int compare_ids(const void *a, const void *b)
 	uint64_t left = (uint64_t) *(const int64_t *) a;
 	uint64_t right = (uint64_t) *(const int64_t *) b;
 
-	return (left > right) - (left < right);
+	return VDI_ORDER(left, right);
 }
 
 struct id_list {

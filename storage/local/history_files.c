@@ -307,7 +307,7 @@ static int order_sequences(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
 
-	return (left > right) - (left < right);
+	return VDI_ORDER(left, right);
 }
 
 static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct vdi_past *past, struct vd_error *ret_lost, struct vd_error *reterr)

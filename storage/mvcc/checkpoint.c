@@ -568,7 +568,7 @@ static int order_pages(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
 
-	return (left > right) - (left < right);
+	return VDI_ORDER(left, right);
 }
 
 static void add_run(struct vdi_checkpoint_room *room, int64_t length)

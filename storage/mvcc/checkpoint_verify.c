@@ -191,7 +191,7 @@ static int compare(enum tree_kind kind, struct vd_bytes a, struct vd_bytes b)
 		return vd_bytes_compare(a, b);
 	left = u64_at(a.data);
 	right = u64_at(b.data);
-	return (left > right) - (left < right);
+	return VDI_ORDER(left, right);
 }
 
 struct walk {

@@ -50,7 +50,6 @@ vd_status vdi_compactor_init(struct vdi_compactor *compactor, const struct vd_en
 {
 	struct vd_actor_options options = { .name = "mvcc compactor", .run = compactor_run, .arg = compactor };
 
-	memset(compactor, 0, sizeof *compactor);
 	VDI_TRY(vd_actor_new(env, &options, &compactor->actor));
 	compactor->last = &compactor->first;
 	vdi_lock_init(&compactor->lock, VDI_LOCK_QUEUE);

@@ -25,6 +25,7 @@ struct vdi_compactor {
 	struct vdi_compact_waiter  *waiters; /* newest first; done when the list has become empty */
 };
 
+/* Of zeroed memory. */
 VDI_MUST_USE vd_status vdi_compactor_init(struct vdi_compactor *compactor, const struct vd_env *env);
 /* Takes over the list of chunks (may be empty). waiter (may be NULL) is called when they and all before are gone, from the actor's thread; or at once
  * when there is nothing to do. */

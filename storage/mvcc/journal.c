@@ -89,7 +89,7 @@ static int order_sequences(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
 
-	return (left > right) - (left < right);
+	return VDI_ORDER(left, right);
 }
 
 static vd_status corrupt_at(const struct vdi_segment_reader *reader, const char *what, struct vd_error *reterr)

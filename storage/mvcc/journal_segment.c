@@ -275,7 +275,7 @@ static vd_status window_at(struct vdi_segment_reader *reader, int64_t offset, si
 	size_t got;
 
 	*ret_bytes = NULL;
-	if (offset > reader->file_size || (int64_t) size > reader->file_size - offset)
+	if ((int64_t) size > reader->file_size - offset)
 		return VD_OK;
 	if (offset < reader->buffer_offset || (uint64_t) (offset - reader->buffer_offset) + size > reader->buffer_size) {
 		reader->buffer_size = 0;

@@ -50,7 +50,7 @@ const struct vdi_btree_ops vdi_lease_id_tree_ops = { by_id, lease_ref, lease_unr
 const struct vdi_btree_ops vdi_lease_deadline_tree_ops = { by_deadline, lease_ref, lease_unref };
 const struct vdi_btree_ops vdi_lease_key_tree_ops = { by_lease_and_key, key_ref, key_unref };
 
-vd_status vdi_lease_new(int64_t id, int64_t ttl_s, vd_mono deadline, vd_wall deadline_wall, struct vdi_lease **ret_lease)
+vd_status vdi_lease_new(int64_t id, int64_t ttl_s, vd_mono deadline, struct vdi_lease **ret_lease)
 {
 	struct vdi_lease *lease = VDI_NEW(struct vdi_lease);
 
@@ -60,7 +60,6 @@ vd_status vdi_lease_new(int64_t id, int64_t ttl_s, vd_mono deadline, vd_wall dea
 	lease->id = id;
 	lease->ttl_s = ttl_s;
 	lease->deadline = deadline;
-	lease->deadline_wall = deadline_wall;
 	encode(lease->order, deadline.ns);
 	encode(lease->order + 8, id);
 	*ret_lease = lease;

@@ -30,7 +30,6 @@ struct vdi_lease {
 	int64_t		 id;
 	int64_t		 ttl_s;
 	vd_mono		 deadline;
-	vd_wall		 deadline_wall;
 	unsigned char	 order[16]; /* deadline, id; big-endian with the sign turned: bytewise order is numeric order */
 };
 
@@ -44,7 +43,7 @@ extern const struct vdi_btree_ops vdi_lease_id_tree_ops;
 extern const struct vdi_btree_ops vdi_lease_deadline_tree_ops;
 extern const struct vdi_btree_ops vdi_lease_key_tree_ops;
 
-VDI_MUST_USE vd_status vdi_lease_new(int64_t id, int64_t ttl_s, vd_mono deadline, vd_wall deadline_wall, struct vdi_lease **ret_lease);
+VDI_MUST_USE vd_status vdi_lease_new(int64_t id, int64_t ttl_s, vd_mono deadline, struct vdi_lease **ret_lease);
 /* NULL is fine; returns NULL. */
 struct vdi_lease *vdi_lease_unref(struct vdi_lease *lease);
 VDI_MUST_USE vd_status vdi_lease_key_new(int64_t id, struct vd_bytes key, struct vdi_lease_key **ret_key);

@@ -16,7 +16,6 @@ void vdi_load_fini(struct vdi_load *load)
 {
 	vdi_lease_table_fini(&load->leases);
 	vdi_free(load->dead);
-	load->dead = NULL;
 }
 
 static vd_status senseless(const struct vdi_segment_record *record, struct vd_error *reterr)
@@ -74,7 +73,7 @@ static int order_places(const void *a, const void *b)
 
 	if (left->revision != right->revision)
 		return left->revision < right->revision ? -1 : 1;
-	return (left->sub > right->sub) - (left->sub < right->sub);
+	return VDI_ORDER(left->sub, right->sub);
 }
 
 vd_status vdi_load_begin(struct vdi_load *load)

@@ -223,7 +223,7 @@ static vd_status store_lease(struct vdi_group *group, enum vdi_lease_change_kind
 	vd_status	  status;
 
 	VDI_TRY(note_lease_change(group, kind, id, ttl_s, deadline_wall));
-	VDI_TRY(vdi_lease_new(id, ttl_s, deadline, deadline_wall, &lease));
+	VDI_TRY(vdi_lease_new(id, ttl_s, deadline, &lease));
 	status = vdi_btree_put(&group->leases, lease, NULL);
 	if (status == VD_OK)
 		status = vdi_btree_put(&group->lease_deadlines, lease, NULL);

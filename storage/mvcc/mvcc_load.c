@@ -72,7 +72,7 @@ static vd_status load_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall deadli
 	vd_status	  status;
 
 	left_ns = VDI_MIN(VDI_MAX(left_ns, grace_ns), ttl_ns);
-	VDI_TRY(vdi_lease_new(id, ttl_s, vd_mono_add(loader->now, (vd_dur) { left_ns }), deadline, &lease));
+	VDI_TRY(vdi_lease_new(id, ttl_s, vd_mono_add(loader->now, (vd_dur) { left_ns }), &lease));
 	status = vdi_btree_put(&loader->group->leases, lease, NULL);
 	if (status == VD_OK)
 		status = vdi_btree_put(&loader->group->lease_deadlines, lease, NULL);

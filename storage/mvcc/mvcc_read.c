@@ -98,7 +98,7 @@ static int compare_entries(const void *a, const void *b)
 	const struct overlay_entry *right = b;
 	int			    order = vd_bytes_compare(left->key, right->key);
 
-	return order ? order : (left->order > right->order) - (left->order < right->order);
+	return order ? order : VDI_ORDER(left->order, right->order);
 }
 
 /* One entry per key remains: the first when undoing, the last when redoing. */

@@ -313,7 +313,7 @@ static bool compare_record(const struct vd_compare *compare, const struct vd_kv 
 		number = kv ? kv->lease : 0;
 		break;
 	}
-	return holds(compare->result, (number > compare->number) - (number < compare->number));
+	return holds(compare->result, VDI_ORDER(number, compare->number));
 }
 
 /* *left: records that the run may still look at. */

@@ -13,7 +13,7 @@ static int compare_places(const void *a, const void *b)
 
 	if (left->mod_rev != right->mod_rev)
 		return left->mod_rev < right->mod_rev ? -1 : 1;
-	return (left->sub > right->sub) - (left->sub < right->sub);
+	return VDI_ORDER(left->sub, right->sub);
 }
 
 struct old_records {

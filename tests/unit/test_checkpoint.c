@@ -502,6 +502,29 @@ static void out_of_memory_at_any_allocation_of_a_start(void **state)
 }
 
 /* A run of the actor that fails for lack of memory is repeated; nothing is lost or done twice. */
+/* What the last process had not yet taken over is taken over at the next start, also when nobody writes. */
+static void a_start_with_a_backlog_works_it_off(void **state)
+{
+	struct world world;
+
+	(void) state;
+	world_init(&world, 21);
+	world.tuning.checkpoint_bytes = 1 << 20;
+	assert_status(world_open(&world), VD_OK);
+	world_write(&world, 200);
+	world_close(&world);
+	journal_count = 0;
+	each_file(&world, count_journals);
+	assert_true(journal_count > 2);
+	world.tuning.checkpoint_bytes = 4096;
+	assert_status(world_open(&world), VD_OK);
+	settle(&world);
+	journal_count = 0;
+	each_file(&world, count_journals);
+	assert_int_equal(journal_count, 1);
+	world_fini(&world);
+}
+
 static void out_of_memory_in_the_actor_is_tried_again(void **state)
 {
 	struct world world;
@@ -563,6 +586,7 @@ static vd_status visit_in_parts(struct world *world, const struct vd_env *env, u
 	vd_status		      status;
 
 	memset(ret_visited, 0, sizeof *ret_visited);
+	world->error.code = VD_FULL;
 	assert_status(vdi_dir_open(vdi_disk_os(), world->path, &dir, NULL), VD_OK);
 	assert_status(vdi_file_open(dir, VDI_CHECKPOINT_NAME, VDI_FILE_READ, &file, NULL), VD_OK);
 	vdi_alloc_fail_nth(nth, 1);
@@ -571,6 +595,7 @@ static vd_status visit_in_parts(struct world *world, const struct vd_env *env, u
 	vdi_alloc_fail_nth(0, 0);
 	vdi_file_close(file);
 	vdi_dir_close(dir);
+	assert_status(world->error.code, status == VD_OK ? VD_FULL : status); /* left alone unless there is one */
 	return status;
 }
 
@@ -917,6 +942,7 @@ int main(void)
 		cmocka_unit_test(parts_together_are_the_whole_in_order),
 		cmocka_unit_test(damage_is_named_alike_in_parts),
 		cmocka_unit_test(out_of_memory_in_any_part_undoes_all),
+		cmocka_unit_test(a_start_with_a_backlog_works_it_off),
 		cmocka_unit_test(out_of_memory_in_the_actor_is_tried_again),
 		cmocka_unit_test(e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room),
 		cmocka_unit_test(writer_and_actor_run_side_by_side),

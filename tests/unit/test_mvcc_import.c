@@ -2,6 +2,8 @@
  * test_etcd_snapshot_restore.c. */
 #include "vdtest.h"
 
+#include <ftw.h>
+
 #include "actor_sim.h"
 #include "mvcc_import.h"
 
@@ -121,6 +123,107 @@ static void compaction_ends_at_the_last_revision(void **state)
 	EXPECT(true, 6, NULL, { 'p', 5, 0, "a" }, { 'c', 6 });
 }
 
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	return remove(path);
+}
+
+static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+	*(struct vd_lease_result *) arg = *result;
+}
+
+/* What was imported is there after the next start: keys, compaction, leases with what hangs on them. */
+static void what_was_imported_is_durable(void **state)
+{
+	static const struct step steps[] = { { 'l', 7, 100 }, { 'p', 3, 0, "a" }, { 'p', 3, 1, "b" }, { 'n' }, { 'd', 5, 0, "a" }, { 'c', 4 } };
+	struct plan		 plan = { steps, VDI_ARRAY_SIZE(steps) };
+	struct vdi_mvcc_importer importer = { .run = run_plan, .arg = &plan, .is_exact = true };
+	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
+	char			 path[] = "/tmp/vedette-import-XXXXXX";
+	struct vd_lease_result	 lease;
+	struct vd_store_status	 status;
+	struct vd_error		 error = { 0 };
+	struct vd_env		*env;
+	struct vd_store		*store;
+	struct vd_kv		*kv;
+
+	assert_non_null(mkdtemp(path));
+	options.data_dir = path;
+	options.no_sync = true;
+	for (int start = 0; start < 2; start++) {
+		assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+		assert_status(start ? vd_store_open_mvcc(env, &options, &store, &error) : vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_OK);
+		assert_status(vd_store_status_get(store, &status), VD_OK);
+		assert_int_equal(status.current, 5);
+		assert_int_equal(status.compacted, 4);
+		assert_int_equal(status.key_count, 1);
+		assert_true(status.size_bytes > 0);
+		assert_status(vd_store_get_wait(store, vd_bytes_of("b"), &kv, NULL), VD_OK);
+		assert_int_equal(kv->mod_rev, 3);
+		vd_kv_unref(kv);
+		memset(&lease, 0, sizeof lease);
+		assert_status(vd_store_lease_time_to_live(store, 7, true, got_lease, &lease), VD_OK);
+		vdi_sim_run_until_idle(env);
+		assert_int_equal(lease.granted_ttl_s, 100);
+		(void) vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+	/* Only an empty one is filled. */
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_EXISTS);
+	assert_non_null(strstr(error.message, "it holds 1 keys and stands at revision 5"));
+	vd_env_free(env);
+	assert_int_equal(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static vd_status run_long(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	for (vd_rev revision = 2; revision < 5000; revision++) {
+		struct vdi_import_change change = { 0 };
+		struct vd_kv		*kv;
+		char			 key[32];
+
+		snprintf(key, sizeof key, "k%02lld", (long long) (revision < 22 ? revision : 99));
+		assert_status(vd_kv_new(vd_bytes_of(key), vd_bytes_of("v"), &kv), VD_OK);
+		kv->mod_rev = revision;
+		change.kv = kv;
+		assert_status(vdi_mvcc_import_commit(import, &change, 1, reterr), VD_OK);
+		vd_kv_unref(kv);
+	}
+	return VD_OK;
+}
+
+static void got_count(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+	*(int64_t *) arg = result->count;
+}
+
+/* Each revision of a long import can be read. */
+static void what_was_imported_is_history(void **state)
+{
+	struct vdi_mvcc_importer importer = { .run = run_long };
+	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
+	struct vd_env		*env;
+	struct vd_store		*store;
+
+	options.history_window = (vd_dur) { 0 };
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, NULL), VD_OK);
+	for (vd_rev revision = 2; revision < 5000; revision += 97) {
+		struct vd_range_request request = { .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .revision = revision };
+		int64_t			count = -1;
+
+		assert_status(vd_store_range(store, &request, got_count, &count), VD_OK);
+		vdi_sim_run_until_idle(env);
+		assert_int_equal(count, revision < 22 ? revision - 1 : 21);
+	}
+	(void) vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +231,8 @@ int main(void)
 		cmocka_unit_test(exact_records_stand_in_their_order),
 		cmocka_unit_test(leases_have_an_id_and_a_time_to_live),
 		cmocka_unit_test(compaction_ends_at_the_last_revision),
+		cmocka_unit_test(what_was_imported_is_durable),
+		cmocka_unit_test(what_was_imported_is_history),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

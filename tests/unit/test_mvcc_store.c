@@ -702,6 +702,75 @@ static void metrics_move(void **state)
 	vd_env_free(env);
 }
 
+/* A put may keep the value, the lease, both or neither of the record that is there. rules: E-455 */
+static void a_put_keeps_what_it_ignores(void **state)
+{
+	static const struct {
+		bool	    ignore_value, ignore_lease;
+		const char *value; /* afterwards */
+		int64_t	    lease;
+	} rows[] = { { false, false, "new", 0 }, { true, false, "old", 0 }, { false, true, "new", 7 }, { true, true, "old", 7 } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_env	     *env = new_env();
+		struct vd_store	     *store = new_store(env, NULL);
+		struct call	      call = { 0 };
+		struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("old"), .lease = 7 };
+		struct vd_txn_request txn = { .success = &op, .success_count = 1 };
+		struct vd_kv	     *kv;
+
+		assert_status(vd_store_lease_grant(store, 7, 10, got_lease, &call), VD_OK);
+		assert_status(vd_store_txn(store, &txn, got_txn, &call), VD_OK);
+		vdi_sim_run_until_idle(env);
+		op = (struct vd_op) { .kind = VD_OP_PUT, .key = K("a"), .ignore_value = rows[i].ignore_value, .ignore_lease = rows[i].ignore_lease };
+		if (!rows[i].ignore_value)
+			op.value = K("new");
+		assert_status(vd_store_txn(store, &txn, got_txn, &call), VD_OK);
+		vdi_sim_run_until_idle(env);
+		assert_status(call.status, VD_OK);
+		assert_status(vd_store_get_wait(store, K("a"), &kv, NULL), VD_OK);
+		assert_true(vd_bytes_equal(vd_kv_value(kv), K(rows[i].value)));
+		assert_int_equal(kv->lease, rows[i].lease);
+		assert_int_equal(kv->version, 2);
+		vd_kv_unref(kv);
+		vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+}
+
+/* Each revision a watch could begin at, up to the one after the newest: progress is told from the first tick on at which it is not below the start. */
+static void e340_a_tick_tells_progress_from_the_start_on(void **state)
+{
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+
+	(void) state;
+	options.progress_interval = VD_SECONDS(10);
+	for (vd_rev start = 2; start <= 5; start++) {
+		struct vd_env		     *env = new_env();
+		struct vd_store		     *store = new_store(env, &options);
+		int			      woken = 0;
+		struct vd_store_watch_request request = { .key = K("b"), .start_revision = start, .progress = true, .ready = ready, .ready_arg = &woken };
+		struct vd_store_watch	     *watch;
+		struct vd_store_batch	      batch;
+
+		for (int i = 0; i < 3; i++)
+			put(store, "a", "1"); /* 2 to 4 */
+		assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+		assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+		vdi_sim_advance(env, VD_SECONDS(21));
+		if (start <= 4) {
+			assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_OK);
+			assert_int_equal(batch.revision, 4);
+			assert_int_equal(batch.event_count, 0);
+		}
+		assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+		vd_store_watch_close(watch);
+		vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+}
+
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
 {
 	(void) status;
@@ -1068,6 +1137,8 @@ int main(void)
 		cmocka_unit_test(what_is_of_another_kind_is_passed_over_at_once),
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),
+		cmocka_unit_test(a_put_keeps_what_it_ignores),
+		cmocka_unit_test(e340_a_tick_tells_progress_from_the_start_on),
 		cmocka_unit_test(metrics_move),
 		cmocka_unit_test(e466_at_the_quota_deletes_go_on),
 		cmocka_unit_test(torture_every_write),

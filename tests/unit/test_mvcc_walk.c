@@ -128,6 +128,29 @@ static void e406_e470_of_what_is_compacted_only_what_is_kept(void **state)
 	vd_env_free(env);
 }
 
+/* A key that was made at the very revision asked for is kept like any other: only one that the same transaction also deleted is not (E-470). */
+static void e470_what_was_made_at_the_revision_is_kept(void **state)
+{
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_env	      *env;
+	struct vd_store	      *store;
+
+	(void) state;
+	options.history_window = (vd_dur) { 0 };
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vd_store_open_mvcc(env, &options, &store, NULL), VD_OK);
+	put(store, "a");
+	put(store, "a");
+	assert_status(vd_store_delete_wait(store, K("a"), VD_BYTES_NONE, NULL, NULL, NULL), VD_OK);
+	put(store, "b");
+	assert_status(vd_store_compact(store, 3, true, compacted, NULL), VD_OK);
+	vdi_sim_run_until_idle(env);
+	assert_string_equal(walk(store, VDI_MVCC_WALK_HASH, 5).text, "-a@4 b@5");
+	assert_string_equal(walk(store, VDI_MVCC_WALK_HASH, 3).text, "a@3");
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
 static void written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
 {
 	(void) arg;
@@ -225,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_walked_before_a_compaction),
 		cmocka_unit_test(e406_e470_of_what_is_compacted_only_what_is_kept),
+		cmocka_unit_test(e470_what_was_made_at_the_revision_is_kept),
 		cmocka_unit_test(records_come_in_the_order_they_were_made),
 		cmocka_unit_test(the_first_refusal_ends_the_walk),
 		cmocka_unit_test(torture_a_walk),

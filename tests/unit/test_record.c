@@ -134,6 +134,49 @@ static void senseless_bytes_are_refused_within_bounds(void **state)
 	model_fini(&model);
 }
 
+/* A commit is exactly as long as its size says, whichever change of a lease is its last. */
+static void e508_changes_of_leases_come_back_as_they_went_in(void **state)
+{
+	static const struct vdi_lease_change changes[] = { { VDI_LEASE_GRANTED, 7, 60, { 1000 } },
+							   { VDI_LEASE_RENEWED, -7, 0, { -2 } },
+							   { VDI_LEASE_REVOKED, INT64_MAX, 0, { 0 } },
+							   { VDI_LEASE_GRANTED, INT64_MIN, INT64_MAX, { INT64_MAX } } };
+
+	(void) state;
+	for (size_t first = 0; first < VDI_ARRAY_SIZE(changes); first++)
+		for (size_t count = 1; first + count <= VDI_ARRAY_SIZE(changes); count++) {
+			struct vdi_commit	 commit = { .leases = changes + first, .lease_count = count, .compact = 3 };
+			size_t			 size = vdi_commit_size(&commit);
+			uint8_t			 bytes[128];
+			struct vdi_commit_reader reader;
+			struct vdi_lease_change	 change;
+
+			assert_true(size + 16 <= sizeof bytes);
+			memset(bytes, 0xEE, sizeof bytes);
+			vdi_commit_encode(&commit, bytes);
+			for (size_t i = size; i < size + 16; i++)
+				assert_int_equal(bytes[i], 0xEE);
+			assert_status(vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, size }), VD_OK);
+			assert_int_equal(reader.lease_count, count);
+			assert_int_equal(reader.compact, 3);
+			for (size_t i = 0; i < count; i++) {
+				assert_status(vdi_commit_reader_lease(&reader, &change), VD_OK);
+				assert_int_equal(change.kind, changes[first + i].kind);
+				assert_int_equal(change.id, changes[first + i].id);
+				assert_int_equal(change.ttl_s, changes[first + i].ttl_s);
+				assert_int_equal(change.deadline.ns, changes[first + i].deadline.ns);
+			}
+			assert_status(vdi_commit_reader_end(&reader), VD_OK);
+			for (size_t cut = 0; cut < size; cut++) {
+				vd_status status = vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, cut });
+
+				while (status == VD_OK && reader.lease_count)
+					status = vdi_commit_reader_lease(&reader, &change);
+				assert_status(status, VD_CORRUPT);
+			}
+		}
+}
+
 static void e508_lease_table_keeps_what_lives(void **state)
 {
 	struct vdi_lease_table table = { NULL, 0, 0 };
@@ -173,6 +216,7 @@ int main(void)
 		cmocka_unit_test(commits_come_back_as_they_went_in),
 		cmocka_unit_test(what_a_create_does_not_say_is_not_written),
 		cmocka_unit_test(senseless_bytes_are_refused_within_bounds),
+		cmocka_unit_test(e508_changes_of_leases_come_back_as_they_went_in),
 		cmocka_unit_test(e508_lease_table_keeps_what_lives),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
