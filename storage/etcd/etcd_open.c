@@ -10,6 +10,7 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 	struct vdi_rpc_tls	       tls;
 	struct vdi_rpc_client_options transport_options;
 	struct vdi_rpc_client	      *transport;
+	struct vd_error		       error = { 0 };
 	vd_status		       status;
 
 	VDI_TRY(vdi_etcd_check_options(options, reterr));
@@ -23,7 +24,9 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 		.send_size_max = options->send_size_max,
 		.receive_size_max = options->receive_size_max,
 	};
-	VDI_TRY(vdi_rpc_transport_of(options->transport)->client_new(env, &transport_options, &transport, reterr));
+	status = vdi_rpc_transport_of(options->transport)->client_new(env, &transport_options, &transport, &error);
+	if (status != VD_OK) /* a transport without memory may have said no more */
+		return vd_error_set(reterr, status, "%s", error.code == status ? error.message : vd_status_sentence(status));
 	status = vdi_etcd_new(env, options, transport, ret_client, reterr);
 	if (status != VD_OK)
 		transport->ops->close(transport, NULL, NULL);

@@ -56,11 +56,12 @@ static bool parse_version(const char *text, long ret_parts[3], bool *ret_is_rele
 /* A pre-release stands before its release. */
 static bool is_before(const long version[3], bool is_release, long major, long minor, long patch)
 {
-	if (version[0] != major)
-		return version[0] < major;
-	if (version[1] != minor)
-		return version[1] < minor;
-	return version[2] != patch ? version[2] < patch : !is_release;
+	const long wanted[3] = { major, minor, patch };
+
+	for (int i = 0; i < 3; i++)
+		if (version[i] != wanted[i])
+			return version[i] < wanted[i];
+	return !is_release;
 }
 
 bool vdi_etcd_version_has_progress(const char *text)
@@ -97,7 +98,7 @@ static void conclude_locked(struct vdi_etcd_probe *probe)
 				"%s is etcd %s, which cannot prove progress: consistent lists are read from etcd, and streamed lists are refused", endpoint->endpoint,
 				endpoint->version);
 		}
-		supports |= endpoint->is_known && endpoint->supports;
+		supports |= endpoint->supports; /* who is not known supports nothing */
 		size_bytes = VDI_MAX(size_bytes, endpoint->size_bytes);
 	}
 	atomic_store(&store->known->progress, supports && !probe->is_off);

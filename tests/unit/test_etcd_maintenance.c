@@ -20,15 +20,41 @@ static void *expect(struct etcd_client_fixture *fixture, const char *method, con
 	return last_request;
 }
 
-static void answer(struct etcd_client_fixture *fixture, const void *message, struct etcd_result *result)
-{
-	unsigned calls = result->calls;
+/* How every answer of etcd begins. */
+struct any_answer {
+	ProtobufCMessage	      base;
+	Etcdserverpb__ResponseHeader *header;
+};
 
+static void answer_with(struct etcd_client_fixture *fixture, void *message, bool has_header, struct etcd_result *result)
+{
+	static vd_rev		     revision = 100;
+	Etcdserverpb__ResponseHeader header = ETCDSERVERPB__RESPONSE_HEADER__INIT;
+	unsigned		     calls = result->calls;
+
+	header.cluster_id = 11;
+	header.member_id = 22;
+	header.raft_term = 2;
+	header.revision = ++revision;
+	if (message && has_header)
+		((struct any_answer *) message)->header = &header;
+	memset(&result->header, 0, sizeof result->header);
 	protobuf_c_message_free_unpacked(last_request, NULL);
-	rpc_script_answer(last_call, message ? etcd_pack(message) : etcd_header_answer(3));
+	rpc_script_answer(last_call, message ? etcd_pack(message) : etcd_header_answer(revision));
 	etcd_expect_calls(fixture, result, calls + 1);
 	assert_etcd_ok(result);
 	assert_true(result->has_header);
+	assert_int_equal(result->header.cluster_id, has_header ? 11 : 0);
+	assert_int_equal(result->header.member_id, has_header ? 22 : 0);
+	assert_int_equal(result->header.revision, has_header ? revision : 0);
+	if (message)
+		((struct any_answer *) message)->header = NULL;
+}
+
+/* message: NULL, or an answer, which gets a header of its own. */
+static void answer(struct etcd_client_fixture *fixture, void *message, struct etcd_result *result)
+{
+	answer_with(fixture, message, true, result);
 }
 
 static void e113_leases(void **state)
@@ -148,9 +174,7 @@ static void e123_answers_without_a_header(void **state)
 	etcd_client_fixture_start(&fixture, 7);
 	assert_status(vd_etcd_defragment(fixture.client, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, etcd_note_done, &result), VD_OK);
 	(void) expect(&fixture, "/etcdserverpb.Maintenance/Defragment", &etcdserverpb__defragment_request__descriptor);
-	answer(&fixture, &(Etcdserverpb__DefragmentResponse) ETCDSERVERPB__DEFRAGMENT_RESPONSE__INIT, &result);
-	assert_int_equal(result.header.revision, 0);
-	assert_int_equal(result.header.member_id, 0);
+	answer_with(&fixture, &(Etcdserverpb__DefragmentResponse) ETCDSERVERPB__DEFRAGMENT_RESPONSE__INIT, false, &result);
 	etcd_client_fixture_fini(&fixture);
 }
 
@@ -219,10 +243,11 @@ static void e116_users_and_roles(void **state)
 	answer(&fixture, NULL, &result);
 	assert_status(vd_etcd_user_change_password(client, NULL, "u", "q", etcd_note_done, &result), VD_OK);
 	change = expect(&fixture, "/etcdserverpb.Auth/UserChangePassword", &etcdserverpb__auth_user_change_password_request__descriptor);
+	assert_string_equal(change->name, "u");
 	assert_string_equal(change->password, "q");
 	answer(&fixture, NULL, &result);
 	assert_status(vd_etcd_role_add(client, NULL, "r", etcd_note_done, &result), VD_OK);
-	(void) expect(&fixture, "/etcdserverpb.Auth/RoleAdd", &etcdserverpb__auth_role_add_request__descriptor);
+	assert_string_equal(((Etcdserverpb__AuthRoleAddRequest *) expect(&fixture, "/etcdserverpb.Auth/RoleAdd", &etcdserverpb__auth_role_add_request__descriptor))->name, "r");
 	answer(&fixture, NULL, &result);
 	assert_status(vd_etcd_user_grant_role(client, NULL, "u", "r", etcd_note_done, &result), VD_OK);
 	grant = expect(&fixture, "/etcdserverpb.Auth/UserGrantRole", &etcdserverpb__auth_user_grant_role_request__descriptor);
@@ -233,10 +258,13 @@ static void e116_users_and_roles(void **state)
 	permit = expect(&fixture, "/etcdserverpb.Auth/RoleGrantPermission", &etcdserverpb__auth_role_grant_permission_request__descriptor);
 	assert_string_equal(permit->name, "r");
 	assert_int_equal(permit->perm->permtype, AUTHPB__PERMISSION__TYPE__READWRITE);
+	assert_int_equal(permit->perm->key.len, 1);
+	assert_memory_equal(permit->perm->key.data, "a", 1);
+	assert_int_equal(permit->perm->range_end.len, 1);
 	assert_memory_equal(permit->perm->range_end.data, "b", 1);
 	answer(&fixture, NULL, &result);
 	assert_status(vd_etcd_user_delete(client, NULL, "u", etcd_note_done, &result), VD_OK);
-	(void) expect(&fixture, "/etcdserverpb.Auth/UserDelete", &etcdserverpb__auth_user_delete_request__descriptor);
+	assert_string_equal(((Etcdserverpb__AuthUserDeleteRequest *) expect(&fixture, "/etcdserverpb.Auth/UserDelete", &etcdserverpb__auth_user_delete_request__descriptor))->name, "u");
 	answer(&fixture, NULL, &result);
 
 	assert_status(vd_etcd_user_add(client, NULL, NULL, "p", etcd_note_done, &result), VD_INVALID_ARGUMENT);

@@ -1,6 +1,8 @@
 /* Unit tests of storage/etcd/etcd_open.c and of opening a store over it: which options ask for certificates, and how long opening waits. */
 #include <vedette/etcd.h>
 
+#include "actor_sim.h"
+#include "rpc_transport.h"
 #include "vdtest.h"
 
 #define MISSING "/nonexistent/vedette-test.pem"
@@ -49,6 +51,98 @@ static void e204_each_file_is_read_when_the_client_is_opened(void **state)
 	vd_env_free(env);
 }
 
+/* A transport that counts how often a client of it is made and closed. */
+static unsigned		     made, closed;
+static vd_status	     make_status;
+static struct vdi_rpc_client counted;
+
+static void close_counted(struct vdi_rpc_client *client, void (*done)(void *arg), void *arg)
+{
+	assert_ptr_equal(client, &counted);
+	closed++;
+	if (done)
+		done(arg);
+}
+
+static size_t no_endpoints(struct vdi_rpc_client *client)
+{
+	(void) client;
+	return 0;
+}
+
+static vd_status make_counted(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client, struct vd_error *reterr)
+{
+	static const struct vdi_rpc_client_ops ops = { .close = close_counted, .endpoint_count = no_endpoints };
+
+	(void) env;
+	(void) options;
+	(void) reterr;
+	if (make_status != VD_OK)
+		return make_status;
+	made++;
+	counted.ops = &ops;
+	*ret_client = &counted;
+	return VD_OK;
+}
+
+static const struct vd_rpc_transport counting = { .client_new = make_counted };
+
+/* Memory that fails while a client is opened: it says so, and everything that was begun is given back, the transport too. */
+static void torture_opening(void **state)
+{
+	int64_t live = vdi_alloc_live();
+	bool	has_failed = true;
+
+	(void) state;
+	for (uint64_t nth = 1; has_failed; nth++) {
+		struct vd_etcd_options options = options_of();
+		struct vd_error	       error = { 0 };
+		struct vd_etcd	      *client = NULL;
+		struct vd_env	      *env;
+		vd_status	       status;
+
+		assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+		options.transport = &counting;
+		made = closed = 0;
+		vdi_alloc_fail_nth(nth, 1);
+		status = vd_etcd_open(env, &options, &client, &error);
+		has_failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, has_failed ? VD_NOMEM : VD_OK);
+		assert_status(error.code, status);
+		assert_int_equal(client != NULL, !has_failed);
+		assert_int_equal(closed, has_failed ? made : 0);
+		if (client)
+			(void) vd_etcd_close_wait(client);
+		assert_int_equal(closed, made);
+		vd_env_free(env);
+		assert_int_equal(vdi_alloc_live(), live);
+	}
+	assert_int_equal(made, 1);
+}
+
+/* A transport that cannot be made is the end of it, also when it does not say why. */
+static void a_transport_that_cannot_be_made_is_named(void **state)
+{
+	struct vd_etcd_options options = options_of();
+	struct vd_error	       error = { 0 };
+	struct vd_etcd	      *client = NULL;
+	struct vd_env	      *env;
+
+	(void) state;
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	options.transport = &counting;
+	made = closed = 0;
+	make_status = VD_IO;
+	assert_status(vd_etcd_open(env, &options, &client, &error), VD_IO);
+	make_status = VD_OK;
+	assert_status(error.code, VD_IO);
+	assert_string_equal(error.message, vd_status_sentence(VD_IO));
+	assert_null(client);
+	assert_int_equal(made + closed, 0);
+	vd_env_free(env);
+}
+
 /* Opening a store waits for a first answer only when it is asked to. */
 static void e201_a_store_waits_for_its_first_answer_when_asked_to(void **state)
 {
@@ -81,6 +175,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e204_each_file_is_read_when_the_client_is_opened),
+		cmocka_unit_test(torture_opening),
+		cmocka_unit_test(a_transport_that_cannot_be_made_is_named),
 		cmocka_unit_test(e201_a_store_waits_for_its_first_answer_when_asked_to),
 	};
 

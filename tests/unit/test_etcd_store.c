@@ -546,6 +546,11 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 	world_free(world);
 }
 
+static void count_ready(void *arg)
+{
+	(*(unsigned *) arg)++;
+}
+
 static void shut_gives_up_what_is_outstanding(void **state)
 {
 	struct world *world = world_open(19, 1);
@@ -568,6 +573,16 @@ static void shut_gives_up_what_is_outstanding(void **state)
 	assert_true(vd_mono_since(vd_env_now(world->env), began).ns < VD_SECONDS(1).ns);
 	assert_status(vd_store_range(world->store, &request, got_range, &read), VD_CLOSED);
 	assert_status(vd_store_status_get(world->store, &status), VD_CLOSED);
+	{
+		unsigned		      ready = 0;
+		struct vd_store_watch_request watched = { .key = vd_bytes_of("a"), .ready = count_ready, .ready_arg = &ready };
+		struct vd_store_watch	     *watch = NULL;
+		struct vd_error		      error = { 0 };
+
+		assert_status(vd_store_watch_open(world->store, &watched, &watch, &error), VD_CLOSED);
+		assert_status(error.code, VD_CLOSED);
+		assert_null(watch);
+	}
 	world_free(world);
 }
 
@@ -597,11 +612,6 @@ static void closing_at_any_moment(void **state)
 }
 
 /* ---- Watches ---- */
-
-static void count_ready(void *arg)
-{
-	(*(unsigned *) arg)++;
-}
 
 static struct vd_store_watch *watch_from(struct world *world, const char *key, vd_rev start, unsigned *ready)
 {
@@ -692,6 +702,17 @@ static void r231_from_now_on_after_a_long_silence(void **state)
 	assert_int_equal(etcd_toy_watch(&world->toy, "a")->start, 900);
 	etcd_toy_send(&world->toy, etcd_toy_watch(&world->toy, "a"), &next, 1);
 	assert_string_equal(next_text(world, watch, 1), "1001");
+	/* From there it is a watch like any other: where it began is told when that is compacted. */
+	{
+		struct vd_store_batch batch;
+		struct vd_error	      error = { 0 };
+
+		etcd_toy_expire(&world->toy, etcd_toy_watch(&world->toy, "a"), 1500);
+		vdi_sim_run_until_idle(world->env);
+		assert_status(vd_store_watch_next(watch, 1, &batch, &error), VD_EXPIRED);
+		assert_int_equal(error.requested, 900);
+		assert_int_equal(error.compacted, 1500);
+	}
 	vd_store_watch_close(watch);
 	world_free(world);
 }
@@ -1088,6 +1109,8 @@ static void r158_how_a_long_read_may_end(void **state)
 				assert_false(part.last);
 			}
 			assert_status(next_part(world, stream, &part, &error), rows[i].expected);
+			assert_status(error.code, rows[i].expected);
+			assert_non_null(strstr(error.message, rows[i].text));
 			vd_store_stream_close(stream);
 			world_free(world);
 		}
