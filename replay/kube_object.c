@@ -58,7 +58,6 @@ void vdi_kube_reader_fini(struct vdi_kube_reader *reader)
 {
 	scan_fini(&reader->plan, &reader->scan);
 	vdi_buffer_fini(&reader->value);
-	memset(reader, 0, sizeof *reader);
 }
 
 static bool text_of(const struct vdi_kube_reader *reader, struct vd_bytes json, enum vdi_json_member member, struct vd_bytes *ret_text)

@@ -144,6 +144,70 @@ static void broken_lines_are_named(void **state)
 	}
 }
 
+/* A line with white space is not plain: read by the other reader, it says the same. */
+static void what_closes_records_counts_them(void **state)
+{
+	static const struct {
+		const char *line;
+		bool	    is_counted, is_end;
+	} rows[] = {
+		{ "{\"commit\": 7, \"records\": 1}", true, false },	  { "{\"commit\": 7}", false, false },
+		{ "{\"snapshotEnd\": 7, \"records\": 1}", true, false }, { "{\"snapshotEnd\":7}", false, false },
+		{ "{\"progress\": 7, \"end\": true}", false, true },	  { "{\"progress\": 7, \"records\": 3}", false, false },
+		{ "{\"compact\": 7, \"end\": true}", false, false },	  { "{\"commit\":7,\"records\":1}", true, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char		      text[256];
+		struct vdi_event_log *log;
+		struct vdi_log_record record;
+
+		snprintf(text, sizeof text, "{\"vedetteLog\":1}\n{\"rev\":7,\"type\":\"DELETE\",\"key\":\"a\"}\n%s\n", rows[i].line);
+		log = open_text(text);
+		assert_status(vdi_event_log_next(log, &record, NULL), VD_OK);
+		assert_status(vdi_event_log_next(log, &record, NULL), VD_OK);
+		assert_int_equal(record.revision, 7);
+		assert_int_equal(record.is_counted, rows[i].is_counted);
+		assert_int_equal(record.records, rows[i].is_counted ? 1 : 0);
+		assert_int_equal(record.is_end, rows[i].is_end);
+		vdi_event_log_close(log);
+	}
+	/* One that counts otherwise is refused, plain or not. */
+	for (int plain = 0; plain < 2; plain++) {
+		struct vdi_event_log *log = open_text(plain ? "{\"vedetteLog\":1}\n{\"commit\":7,\"records\":1}\n" : "{\"vedetteLog\":1}\n{\"commit\": 7, \"records\": 1}\n");
+		struct vdi_log_record record;
+
+		assert_status(vdi_event_log_next(log, &record, NULL), VD_BAD_REQUEST);
+		vdi_event_log_close(log);
+	}
+}
+
+/* The largest key that a store takes, and one byte more; with white space or plain. */
+static void keys_have_a_largest_size(void **state)
+{
+	static char text[VD_KEY_SIZE_MAX + 200], key[VD_KEY_SIZE_MAX + 2];
+
+	(void) state;
+	for (int plain = 0; plain < 2; plain++)
+		for (size_t size = VD_KEY_SIZE_MAX; size <= VD_KEY_SIZE_MAX + 1; size++) {
+			struct vdi_event_log *log;
+			struct vdi_log_record record;
+			struct vd_error	      error = { 0 };
+
+			memset(key, 'k', size);
+			key[size] = 0;
+			snprintf(text, sizeof text, "{\"vedetteLog\":1}\n{\"rev\":%s7,\"type\":\"DELETE\",\"key\":\"%s\"}\n", plain ? "" : " ", key);
+			log = open_text(text);
+			assert_status(vdi_event_log_next(log, &record, &error), size > VD_KEY_SIZE_MAX ? VD_BAD_REQUEST : VD_OK);
+			if (size <= VD_KEY_SIZE_MAX)
+				assert_int_equal(record.key.size, size);
+			else
+				assert_non_null(strstr(error.message, "\"key\" must have 1 to 4096 bytes"));
+			vdi_event_log_close(log);
+		}
+}
+
 static void other_files_are_refused(void **state)
 {
 	static const struct {
@@ -216,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_line_is_read),  cmocka_unit_test(compressed_logs_read_alike),
+		cmocka_unit_test(what_closes_records_counts_them), cmocka_unit_test(keys_have_a_largest_size),
 		cmocka_unit_test(broken_lines_are_named),      cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(long_lines_cross_the_buffer), cmocka_unit_test(every_failed_allocation_is_reported),
 	};

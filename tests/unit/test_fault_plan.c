@@ -64,6 +64,14 @@ static void what_is_not_understood_is_named(void **state)
 		if (strstr(error.message, rows[i][1]) == NULL && strstr(error.message, "must follow the last comma") == NULL)
 			fail_msg("%s: %s", rows[i][0], error.message);
 	}
+	/* What was understood before it is forgotten. */
+	for (size_t i = 0; i < 2; i++) {
+		struct vdi_fault_plan plan;
+		enum vdi_fault_kind   kind;
+
+		assert_status(vdi_fault_plan_init(&plan, i ? "compact@5," : "compact@5,earthquake=1", NULL), VD_INVALID_ARGUMENT);
+		assert_false(vdi_fault_plan_point(&plan, 5, &kind));
+	}
 }
 
 /* Each word sets what it names and nothing else. */

@@ -88,7 +88,11 @@ static void what_holds_an_object_that_is_to_go(void **state)
 		      { ",\"deletionTimestamp\":\"x\",\"deletionGracePeriodSeconds\":0,\"finalizers\":[ ]", "{\"finalizers\":[]}", true },
 		      { ",\"deletionTimestamp\":\"x\",\"deletionGracePeriodSeconds\":30", "{}", false },
 		      { ",\"deletionTimestamp\":\"x\",\"finalizers\":[\"a\"]", "{}", false },
-		      { ",\"deletionTimestamp\":\"x\"", "{\"finalizers\":[\"kubernetes\"]}", false } };
+		      { ",\"deletionTimestamp\":\"x\"", "{\"finalizers\":[\"kubernetes\"]}", false },
+		      /* What is no list holds nothing. */
+		      { ",\"deletionTimestamp\":\"x\",\"finalizers\":null", "{\"finalizers\":null}", true },
+		      { ",\"deletionTimestamp\":\"x\"", "{\"finalizers\":{\"a\":1}}", true },
+		      { ",\"deletionTimestamp\":\"x\"", "{\"finalizers\":\"kubernetes\"}", true } };
 	struct vdi_kube_object object;
 	char		       json[512];
 

@@ -466,6 +466,13 @@ static void the_reading_is_reported(void **state)
 	assert_int_equal(progress_records, 100000);
 	assert_int_equal(world.report.records, 100000);
 	assert_int_equal(world.report.revision, 100001);
+	world_close(&world);
+	/* Who does not want the report gets none, and it is left alone when nothing was loaded. */
+	write_log(HEAD PUT(3, "a", "1"));
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, NULL, &world.error), VD_OK);
+	world_close(&world);
+	assert_int_not_equal(load(&world, HEAD PUT(3, "a", "1") "{\n"), VD_OK);
+	assert_int_equal(world.report.records, 100000);
 	world_fini(&world);
 }
 

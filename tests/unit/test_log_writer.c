@@ -398,6 +398,48 @@ static void a_torn_snapshot_is_begun_again(void **state)
 	unlink(path);
 }
 
+static struct vdi_log_tail read_tail(void)
+{
+	struct vdi_log_steps *steps;
+	struct vdi_log_step   step;
+	struct vdi_log_tail   tail;
+	vd_status	      status;
+
+	assert_status(vdi_log_steps_open(path, &steps, NULL), VD_OK);
+	while ((status = vdi_log_steps_next(steps, &step, NULL)) == VD_OK)
+		;
+	assert_status(status, VD_CLOSED);
+	tail = vdi_log_steps_tail(steps);
+	vdi_log_steps_close(steps);
+	return tail;
+}
+
+/* A log that was closed says so; one that is written, or was given up, does not, also behind an earlier end. */
+static void a_log_says_whether_it_was_closed(void **state)
+{
+	struct vdi_log_writer *writer;
+
+	(void) state;
+	new_path("");
+	unlink(path);
+	writer = open_writer(false, NULL);
+	change(writer, 2, "a", "1");
+	assert_status(vdi_log_writer_commit(writer, 2, NULL), VD_OK);
+	assert_status(vdi_log_writer_flush(writer, NULL), VD_OK);
+	assert_true(read_tail().is_unclosed);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_false(read_tail().is_unclosed);
+	assert_false(read_tail().is_torn);
+	writer = open_writer(true, NULL);
+	change(writer, 3, "a", "2");
+	assert_status(vdi_log_writer_commit(writer, 3, NULL), VD_OK);
+	assert_status(vdi_log_writer_flush(writer, NULL), VD_OK);
+	assert_true(read_tail().is_unclosed);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_false(read_tail().is_unclosed);
+	unlink(path);
+}
+
 static void what_is_there_is_not_overwritten(void **state)
 {
 	struct vdi_log_writer_options options = { .path = path };
@@ -571,6 +613,7 @@ int main(void)
 		cmocka_unit_test(after_a_cut_anywhere_it_is_written_on),
 		cmocka_unit_test(zeros_behind_what_was_synced_are_a_torn_tail),
 		cmocka_unit_test(a_torn_snapshot_is_begun_again),
+		cmocka_unit_test(a_log_says_whether_it_was_closed),
 		cmocka_unit_test(what_is_there_is_not_overwritten),
 		cmocka_unit_test(every_allocation_may_fail),
 	};

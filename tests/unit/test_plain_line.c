@@ -83,6 +83,22 @@ static const char *const others[] = {
 	"{\"commit\":1",
 	"{\"commit\":1}}",
 	"{\"commit\":1,\"rev\":1}",
+	"{\"commit\":x}",
+	"{\"commit\":1,\"records\":}",
+	"{\"commit\":1,\"records\":x}",
+	"{\"commit\":1,\"records\":-1}",
+	"{\"commit\":1,\"records\":1.5}",
+	"{\"commit\":1,\"records\":\"1\"}",
+	"{\"commit\":1,\"records\":1,\"sum\":5}",
+	"{\"commit\":1,\"records\":1,\"sum\":\"\\u0061\"}",
+	"{\"commit\":1,\"records\":1,\"sum\":\"a\"",
+	"{\"rev\":x,\"type\":\"DELETE\",\"key\":\"/a\"}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":/a}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"time\":5}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"time\":\"\\u0061\"}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"createRev\":x}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"version\":x}",
+	"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"lease\":x}",
 };
 
 static void any_other_line_is_left_alone(void **state)
