@@ -9,28 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base.h"
-
-/* Whatever a test program allocates it has given back when it ends. Builds with the address sanitizer also say where the rest was allocated. */
-#ifndef __SANITIZE_ADDRESS__
-static void vdtest_check_live(void)
-{
-	if (vdi_alloc_live() == 0)
-		return;
-	(void) fprintf(stderr, "%lld blocks of memory were not given back\n", (long long) vdi_alloc_live());
-	(void) fflush(NULL);
-	_exit(1);
-}
-
-__attribute__((constructor)) static void vdtest_begin(void)
-{
-	(void) atexit(vdtest_check_live);
-}
-#endif
 
 #define assert_status(actual, expected) assert_string_equal(vd_status_name(actual), vd_status_name(expected))
 /* A group that passes has given back what it took, memory and descriptors, also where no sanitizer looks (tests/mutation). */
