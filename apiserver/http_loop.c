@@ -1,8 +1,8 @@
 /* An event loop of the server: its inbox, its timers, the acceptor.
  *
  * Everything that comes from other threads lies in the inbox under the lock (arrived sockets, completed requests, orders) and wakes the loop's
- * actor, which empties it in one go. The first loop accepts and hands sockets out round robin. Deadlines lie in a heap; the actor's one timer
- * stands for the earliest.
+ * actor, which empties it in one go. Two loops accept, so that one that is busy for a while does not hold up new connections, and hand sockets out round robin, past
+ * those that are busy. Deadlines lie in a heap; the actor's one timer stands for the earliest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@
 #include "http_server.h"
 
 #define ACCEPT_BATCH 64
+#define ACCEPTING_LOOPS 2
+#define BUSY_TIME    VD_MS(1)
 #define TURNS_TIME   VD_MS(1)
 #define COMPLETED_TIME VD_MS(5)
 
@@ -49,9 +51,22 @@ static void refuse(struct vd_server *server, int fd)
 	(void) close(fd);
 }
 
+/* When all are busy, any. */
+static struct vdi_http_loop *next_loop(struct vd_server *server)
+{
+	struct vdi_http_loop *loop = NULL;
+
+	for (size_t i = 0; i < server->loop_count; i++) {
+		loop = &server->loops[server->loop_next++ % server->loop_count];
+		if (!vdi_loop_is_busy(loop->loop, BUSY_TIME))
+			break;
+	}
+	return loop;
+}
+
 static void hand_out(struct vd_server *server, int fd)
 {
-	struct vdi_http_loop *loop = &server->loops[server->loop_next++ % server->loop_count];
+	struct vdi_http_loop *loop = next_loop(server);
 	struct vdi_arrival   *arrival = VDI_NEW(struct vdi_arrival);
 
 	if (arrival == NULL || server->connections_open >= (int64_t) server->options.connection_count_max) {
@@ -66,6 +81,11 @@ static void hand_out(struct vd_server *server, int fd)
 	loop->arrived = arrival;
 	vd_actor_wake(loop->actor); /* under the lock: a run that has seen it may be the last one */
 	vdi_lock_release(&loop->lock);
+}
+
+static bool accepts(const struct vdi_http_loop *loop)
+{
+	return loop - loop->server->loops < ACCEPTING_LOOPS;
 }
 
 static void on_accept(evutil_socket_t fd, short events, void *arg)
@@ -274,7 +294,7 @@ static void run(void *arg)
 		(void) event_add(&loop->accept_event, NULL);
 	take_arrivals(loop, arrived);
 	take_completed(loop, join(loop->left, completed));
-	if ((has_to_drain || has_to_close) && loop == loop->server->loops) {
+	if ((has_to_drain || has_to_close) && accepts(loop)) {
 		(void) event_del(&loop->accept_event);
 		vdi_timer_heap_remove(&loop->timers, &loop->accept_pause);
 	}
@@ -300,7 +320,8 @@ static void order(struct vdi_http_loop *loop, bool *flag)
 
 void vdi_http_loop_accept(struct vdi_http_loop *loop)
 {
-	order(loop, &loop->has_to_accept);
+	if (accepts(loop))
+		order(loop, &loop->has_to_accept);
 }
 
 void vdi_http_loop_drain(struct vdi_http_loop *loop)
@@ -352,7 +373,7 @@ vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *serve
 	status = loop->scratch ? vdi_loop_new(server->env, &loop->loop) : VD_NOMEM;
 	if (status == VD_OK)
 		status = vd_runner_actor_new(vdi_loop_runner(loop->loop), &options, &loop->actor);
-	if (status == VD_OK && loop == server->loops)
+	if (status == VD_OK && accepts(loop))
 		(void) event_assign(&loop->accept_event, vdi_loop_base(loop->loop), server->listen_fd, EV_READ | EV_PERSIST, on_accept, loop);
 	if (status == VD_OK)
 		status = vdi_loop_start_thread(loop->loop, "http");

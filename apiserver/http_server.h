@@ -102,7 +102,7 @@ struct vdi_http_loop {
 	_Atomic uint64_t      pong; /* the last ping that it has seen; written under the server's lock */
 	struct vdi_security  *security;	    /* a use of what was read last */
 	struct vdi_served    *served;	    /* a use of the newest that this loop has heard of; NULL when the server ends */
-	struct event	      accept_event; /* the first loop only */
+	struct event	      accept_event; /* of a loop that accepts */
 	struct vdi_timer      accept_pause;
 	struct vdi_request   *left;	    /* completed, and not reached by the last run */
 	char		     *scratch;	    /* VDI_HTTP_SCRATCH_SIZE, for reads */

@@ -478,7 +478,8 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 		VDI_TRY(create_namespace(server, names[i], reterr));
 	VDI_TRY(start_controllers(server, reterr));
 	if (!atomic_exchange(&server->started, true))
-		vdi_http_loop_accept(&server->loops[0]);
+		for (size_t i = 0; i < server->loop_count; i++)
+			vdi_http_loop_accept(&server->loops[i]);
 	return VD_OK;
 }
 

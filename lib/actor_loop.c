@@ -61,11 +61,11 @@ struct vdi_loop {
 	struct event turn_event;  /* zero timeout: dispatch in the next turn */
 	struct event timer_event; /* the timerfd became readable */
 	vd_mono	     timer_fd_due;  /* what it is set to */
-	vd_mono	     work_began;    /* of this iteration; 0: not yet */
 	vd_dur	     cpu;	    /* of the thread at cpu_read */
 	vd_mono	     cpu_read;	    /* the end of an iteration */
 
 	/* Written by the loop's thread, read by any. */
+	_Atomic int64_t	   work_began_ns; /* of this iteration; 0: not yet */
 	_Atomic int64_t	   longest_wall_ns, longest_cpu_ns;
 	struct vdi_metric *longest_wall, *longest_cpu; /* NULL: a loop without a name */
 
@@ -266,8 +266,15 @@ static void arm_timer(struct vdi_loop *loop, vd_mono due)
 
 void vdi_loop_note_work(void)
 {
-	if (current_loop && current_loop->work_began.ns == 0)
-		current_loop->work_began = vd_env_now(current_loop->env);
+	if (current_loop && atomic_load_explicit(&current_loop->work_began_ns, memory_order_relaxed) == 0)
+		atomic_store_explicit(&current_loop->work_began_ns, vd_env_now(current_loop->env).ns, memory_order_relaxed);
+}
+
+bool vdi_loop_is_busy(const struct vdi_loop *loop, vd_dur least)
+{
+	vd_mono began = { atomic_load_explicit(&loop->work_began_ns, memory_order_relaxed) };
+
+	return began.ns && vd_mono_since(vd_env_now(loop->env), began).ns >= least.ns;
 }
 
 static void note_longest(_Atomic int64_t *longest_ns, struct vdi_metric *metric, int64_t ns)
@@ -281,12 +288,13 @@ static void note_longest(_Atomic int64_t *longest_ns, struct vdi_metric *metric,
 static void end_iteration(struct vdi_loop *loop)
 {
 	vd_mono now = vd_env_now(loop->env);
-	int64_t wall_ns = loop->work_began.ns ? vd_mono_since(now, loop->work_began).ns : INT64_MAX;
+	vd_mono began = { atomic_load_explicit(&loop->work_began_ns, memory_order_relaxed) };
+	int64_t wall_ns = began.ns ? vd_mono_since(now, began).ns : INT64_MAX;
 	vd_dur	cpu;
 
-	if (loop->work_began.ns)
+	if (began.ns)
 		note_longest(&loop->longest_wall_ns, loop->longest_wall, wall_ns);
-	loop->work_began.ns = 0;
+	atomic_store_explicit(&loop->work_began_ns, 0, memory_order_relaxed);
 	if (vd_mono_since(now, loop->cpu_read).ns < CPU_READ_INTERVAL.ns)
 		return;
 	cpu = vdi_thread_cpu();

@@ -42,6 +42,8 @@ struct vdi_loop_iteration {
 struct vdi_loop_iteration vdi_loop_longest_iteration(const struct vdi_loop *loop);
 /* First thing in a callback that was added to vdi_loop_base and may take long. Does nothing outside of a loop. */
 void vdi_loop_note_work(void);
+/* Whether the iteration at hand began at least so long ago. Any thread. */
+bool vdi_loop_is_busy(const struct vdi_loop *loop, vd_dur least);
 /* Whether the caller is inside the loop's callbacks and actors. */
 bool vdi_loop_is_current(const struct vdi_loop *loop);
 

@@ -1,4 +1,5 @@
 /* What a client may take, and how long: deadlines, limits for one client, and that one client's greed is nobody else's trouble. */
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 
 #include "http_fixture.h"
 #include "http_server.h"
+#include "wait.h"
 
 #define CM "/api/v1/namespaces/default/configmaps"
 #define FAR CM "?resourceVersion=1000000" /* waits 3 s for a revision that does not come */
@@ -551,9 +553,55 @@ static void a_stalled_watch_holds_little_of_the_kernels_memory(void **state)
 	world_close(&world);
 }
 
+struct blocker {
+	sem_t entered;
+	sem_t may_leave;
+};
+
+static void block(void *arg)
+{
+	struct blocker *blocker = arg;
+
+	(void) sem_post(&blocker->entered);
+	while (sem_wait(&blocker->may_leave) != 0)
+		continue;
+}
+
+/* A loop in a long iteration neither accepts nor is given connections: another one answers, at once. */
+static void a_busy_loop_holds_up_no_new_connection(void **state)
+{
+	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
+	struct http_fixture	 world = world_open(&options);
+
+	(void) state;
+	for (size_t i = 0; i < world.server->loop_count; i++) {
+		struct vdi_loop		*loop = world.server->loops[i].loop;
+		struct blocker		 blocker;
+		struct vd_actor_options	 actor_options = { .name = "blocker", .run = block, .arg = &blocker };
+		struct vd_actor		*actor;
+
+		assert_int_equal(sem_init(&blocker.entered, 0, 0), 0);
+		assert_int_equal(sem_init(&blocker.may_leave, 0, 0), 0);
+		assert_status(vd_runner_actor_new(vdi_loop_runner(loop), &actor_options, &actor), VD_OK);
+		vd_actor_wake(actor);
+		while (sem_wait(&blocker.entered) != 0)
+			continue;
+		while (!vdi_loop_is_busy(loop, VD_MS(1)))
+			continue;
+		for (unsigned k = 0; k < 10; k++)
+			assert_non_null(strstr(ask(&world, "GET", "/livez", "prober", ""), "200 OK"));
+		(void) sem_post(&blocker.may_leave);
+		vdi_wait_for_actor_close(world.env, actor);
+		(void) sem_destroy(&blocker.entered);
+		(void) sem_destroy(&blocker.may_leave);
+	}
+	world_close(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_busy_loop_holds_up_no_new_connection),
 		cmocka_unit_test(r650_r651_r652_requests_have_their_time),
 		cmocka_unit_test(r653_writes_have_less),
 		cmocka_unit_test(r660_a_name_that_is_taken_is_made_again),
