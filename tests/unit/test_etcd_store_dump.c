@@ -56,6 +56,20 @@ static void members_and_values(void **state)
 	vdi_etcd_store_dump(&store->base, keep_dump, text);
 	expect_part(text, "\"rounds\":2,\"compactions\":0");
 	expect_part(text, "\"calls\":{\"range\":{\"ok\":1,\"failed\":1},\"stream\":{\"ok\":0,\"failed\":0}");
+	/* A server that refuses is there. One that is silent is a failure, until it answers again. */
+	expect_part(text, "\"reachable\":true");
+	expect_part(text, "\"lastFailure\":\"\"");
+	toy.fail_code = 0;
+	toy.is_silent = true;
+	vdi_sim_advance(env, VD_SECONDS(8));
+	vdi_etcd_store_dump(&store->base, keep_dump, text);
+	expect_part(text, "\"reachable\":false");
+	expect_part(text, "\"lastFailure\":\"context deadline exceeded\"");
+	toy.is_silent = false;
+	vdi_sim_advance(env, VD_SECONDS(3));
+	vdi_etcd_store_dump(&store->base, keep_dump, text);
+	expect_part(text, "\"reachable\":true");
+	expect_part(text, "\"lastFailure\":\"\"");
 	(void) vd_store_close_wait(&store->base);
 	etcd_toy_fini(&toy);
 	vd_env_free(env);

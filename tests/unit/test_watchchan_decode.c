@@ -165,6 +165,20 @@ static void on_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const st
 
 static const char unreadable[] = "Internal error occurred: object not decodable revision=2: ";
 
+/* The change whose state cannot be read: whoever has the state before drops it. */
+static void expect_lost(struct world *world, const char *name, vd_rev revision)
+{
+	struct vdi_watchchan_event event = next(world);
+
+	assert_int_equal(event.type, VD_WATCH_DELETED);
+	assert_null(event.object);
+	assert_non_null(event.lost);
+	assert_true(vd_bytes_equal(vd_kv_key(event.lost), vd_bytes_of(name)));
+	assert_int_equal(event.revision, revision);
+	assert_false(event.more_in_revision);
+	vdi_watchchan_event_fini(&event);
+}
+
 static void r165_r221_what_cannot_be_decoded(void **state)
 {
 	for (int skip = 0; skip < 4; skip++) { /* 0: the end; 1: skipped in silence; 2: told; 3: and the reader wants progress */
@@ -200,20 +214,48 @@ static void r165_r221_what_cannot_be_decoded(void **state)
 			assert_int_equal(skipped.revision, 2);
 			assert_memory_equal(skipped.message, unreadable, strlen(unreadable));
 		}
-		if (skip == 3)
-			expect_bookmark(&world, 2, false);
+		expect_lost(&world, KEY "a", 2);
 		tell_event(&world, true, record("a", "y", 0, 3), record("a", "junk", 2, 2));
-		if (skip == 3)
-			expect_bookmark(&world, 3, false);
+		expect_lost(&world, KEY "a", 3);
 		assert_int_equal(skipped.deletes, skip > 1);
 		tell_event(&world, false, record("b", "x", 4, 4), NULL);
 		expect_object(&world, VD_WATCH_ADDED, "b", 4, false);
 		vdi_watchchan_stats_get(world.watchchan, &stats);
 		assert_int_equal(stats.undecodable, 2);
-		assert_int_equal(stats.events, 1);
-		assert_int_equal(stats.bookmarks, skip == 3 ? 2 : 0);
+		assert_int_equal(stats.events, 3);
+		assert_int_equal(stats.bookmarks, 0);
 		world_fini(&world);
 	}
+}
+
+/* Slots are used again and again: nothing of a failure stays in one. */
+static void a_slot_forgets_its_failure(void **state)
+{
+	const enum vdi_raw_kind kinds[] = { VDI_RAW_CHANGE, VDI_RAW_INITIAL, VDI_RAW_BOOKMARK, VDI_RAW_ERROR };
+	struct world		world;
+	struct vdi_slot		slot = { .state = VDI_SLOT_RAW };
+	struct vd_kv	       *junk, *good;
+
+	(void) state;
+	world_init(&world);
+	open_watch(&world);
+	junk = record("a", "junk", 2, 2);
+	good = record("a", "x", 3, 3);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++) {
+		slot.raw = (struct vdi_raw_event) { .kind = VDI_RAW_CHANGE, .kv = junk, .revision = 2, .more_in_revision = true };
+		vdi_watchchan_decode_slot(world.watchchan, &slot);
+		assert_status(slot.status, VD_UNDECODABLE);
+		slot.raw = (struct vdi_raw_event) { .kind = kinds[i], .kv = good, .revision = 3 };
+		vdi_watchchan_decode_slot(world.watchchan, &slot);
+		assert_status(slot.status, VD_OK);
+		assert_true(slot.emit);
+		assert_int_equal(slot.event.revision, 3);
+		assert_false(slot.event.more_in_revision);
+		vd_object_unref(slot.event.object);
+	}
+	vd_kv_unref(junk);
+	vd_kv_unref(good);
+	world_fini(&world);
 }
 
 /* rules: T-093 */
@@ -300,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_turn_that_is_too_long_goes_on),
 		cmocka_unit_test(e459_where_a_revision_ends),
 		cmocka_unit_test(r165_r221_what_cannot_be_decoded),
+		cmocka_unit_test(a_slot_forgets_its_failure),
 		cmocka_unit_test(r212_without_the_record_before),
 		cmocka_unit_test(r212_a_long_key_is_cut),
 		cmocka_unit_test(an_object_is_not_decoded_twice),
