@@ -45,7 +45,7 @@ static int to_ms(vd_dur duration)
 
 static grpc_channel *create_core(const struct vdi_grpc_client *client, const char *target, bool is_socket)
 {
-	grpc_arg	  list[20];
+	grpc_arg	  list[24];
 	grpc_channel_args args = { .args = list };
 	vd_dur		  ping = client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
 	const char	 *name = client->server_name ? client->server_name : is_socket ? "localhost" : NULL;
@@ -55,6 +55,9 @@ static grpc_channel *create_core(const struct vdi_grpc_client *client, const cha
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_RETRIES, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);
+	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16 MiB. */
+	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, VDI_GRPC_WINDOW);
 	list[args.num_args++] = int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
 	/* One connection for each client, not for each process. */
 	list[args.num_args++] = int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

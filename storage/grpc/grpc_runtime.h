@@ -11,6 +11,9 @@
 
 #include "base.h"
 
+/* Bytes of a stream that a peer may send before they are read. */
+#define VDI_GRPC_WINDOW (1 << 20)
+
 /* Lies inside its owner. Zeroed memory is no user. */
 struct vdi_grpc_user {
 	const struct vd_env  *env;

@@ -269,7 +269,7 @@ static grpc_arg int_arg(const char *key, int64_t value)
 
 static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options)
 {
-	grpc_arg	     list[16];
+	grpc_arg	     list[24];
 	grpc_channel_args    args = { .args = list };
 	grpc_resource_quota *quota = grpc_resource_quota_create("vedette-server");
 
@@ -281,6 +281,9 @@ static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
 	list[args.num_args++] = int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);
+	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16 MiB. */
+	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, VDI_GRPC_WINDOW);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_METADATA_SIZE, METADATA_SIZE_MAX);
 	list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -292,6 +295,7 @@ static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, options->keepalive_time.ns / 1000000);
 	if (options->keepalive_timeout.ns > 0)
 		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options->keepalive_timeout.ns / 1000000);
+	VDI_CHECK(args.num_args <= VDI_ARRAY_SIZE(list));
 	server->core = grpc_server_create(&args, NULL);
 	grpc_resource_quota_unref(quota);
 }

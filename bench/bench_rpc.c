@@ -1,4 +1,5 @@
-/* Remote calls over gRPC's core with both ends in this process: CPU is that of client and server together, unless it says whose.
+/* Remote calls with both ends in this process, over our own HTTP/2 (bench_rpc) and over gRPC C core (bench_rpc_grpc): CPU is that of client and server together,
+ * unless it says whose.
  *
  *   unary     calls per second with so many under way; a small message there and back. client_us, server_us: CPU of each side per call
  *   stream    messages per second from the server over so many streams of one connection, 1,000 bytes each
@@ -9,6 +10,7 @@
 #include "env.h"
 #include "measure.h"
 #include "rpc_echo.h"
+#include "rpc_under_test.h"
 #include "wait.h"
 
 static struct vd_env	     *env;
@@ -164,7 +166,7 @@ int main(int argc, char **argv)
 	struct rpc_answer      answer;
 	const char	      *address;
 
-	measure_begin("grpc", argc, argv);
+	measure_begin(rpc_is_grpc() ? "rpc_grpc" : "rpc", argc, argv);
 	measure_check(vd_env_new_threads(NULL, &env), NULL, "env");
 	measure_threads_all(&before);
 	measure_check(rpc_echo_start(&echo, env, NULL, NULL, NULL), NULL, "server");
