@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: etcd-server.sh VEDETTE [--rounds N] [--seed N] [--scale F] [CASE...], under `peers etcd-run`; `bench/run etcd-server` does all of that.
 # vedette etcd beside a real etcd in the same run, loaded by the same clientv3 program, both with fsync: one JSON line for each case, server and round.
-# CPU is that of the server. CASE is how the names of cases begin:
+# CPU is that of the server. VEDETTE_RPC: the transport of vedette (http2, the default, or grpc). CASE is how the names of cases begin:
 #   idle                  an empty server: memory
 #   put:N range:N txn:N   N clients            watch:N    N watchers of one key           list       10,000 keys of 1 KB
 #   steady:N              N clients, 5,000 puts a second in all                            piled:N          N watchers of 100 keys that change in one transaction
@@ -35,7 +35,7 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 
 start_vedette() {
 	: >"$dir/err"
-	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 --quota-backend-bytes -1 2>"$dir/err" &
+	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 --quota-backend-bytes -1 --rpc "${VEDETTE_RPC:-http2}" 2>"$dir/err" &
 	server=$!
 	until grep -q '^vedette: ready' "$dir/err"; do kill -0 "$server"; sleep 0.01; done
 	endpoint=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/err")

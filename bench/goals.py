@@ -138,6 +138,16 @@ row("memory with 1,000,000 keys of 100 bytes", "etcd-server", "keys:1000000:100"
 row("memory after a start with 1,000,000 keys of 100 bytes", "etcd-server", "started:keys:1000000:100", "MiB", field="rss_kib", times=1 / 1024, **etcd)
 row("a start with 1,000,000 keys of 100 bytes, until etcdctl has an answer", "etcd-server", "start:keys:1000000:100", "ms", 1000, field="ms", **etcd)
 
+section("`vedette etcd --rpc grpc` beside etcd 3.7", "The same over gRPC C core, for those who want it: compare with the section above.")
+for clients in (64, 256):
+    row("put of 1 KB, %d clients" % clients, "etcd-server-grpc", "put:%d" % clients, "a second", field="per_s", at_least=True, **etcd)
+    row("put of 1 KB, %d clients: CPU" % clients, "etcd-server-grpc", "put:%d" % clients, "us CPU", field="cpu_us", **etcd)
+row("range of one key, 64 clients: CPU", "etcd-server-grpc", "range:64", "us CPU", field="cpu_us", **etcd)
+row("transaction of a compare and a put, 64 clients: CPU", "etcd-server-grpc", "txn:64", "us CPU", field="cpu_us", **etcd)
+row("range of 10,000 keys of 1 KB: CPU", "etcd-server-grpc", "list", "ms CPU", field="cpu_ms", **etcd)
+for watchers in (100, 1000):
+    row("an event to each of {:,} watchers: CPU for each".format(watchers), "etcd-server-grpc", "watch:%d" % watchers, "us CPU", field="cpu_us_per_event", **etcd)
+
 section("The etcd client, on a real etcd 3.7, beside etcd's own Go client", "CPU of the client's process.")
 client = dict(peer="goclient")
 row("idle watch of 10,000 on one stream, key included", "etcd", "etcd-watch-idle:10000", "bytes", 512, **client)

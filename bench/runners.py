@@ -170,6 +170,15 @@ def run_etcd_server(options, case):
                                                                   "--seed", str(options.seed), "--scale", str(options.scale)] + ([case] if case else []))
 
 
+def run_etcd_server_grpc(options, case):
+    """The same over gRPC C core."""
+    if not build_peers("peers", "etcd", "etcdctl"):
+        return []
+    cases = [case] if case else ["put:64", "put:256", "range:64", "txn:64", "list", "watch:100", "watch:1000"]
+    return lines_of([peers + "/peers", "etcd-run"] + etcd_flags + ["--", os.path.join(root, "bench", "etcd-server.sh"), vedette, "--rounds", str(options.rounds),
+                                                                  "--scale", str(options.scale)] + cases, {"VEDETTE_RPC": "grpc", "LD_LIBRARY_PATH": os.path.join(build, "include")})
+
+
 def run_etcd(options, case):
     """Our etcd client on a real etcd, beside etcd's own Go client."""
     if not build_peers("peers", "etcd", "etcdctl"):
@@ -191,7 +200,7 @@ def run_alone(program):
     return run
 
 
-groups = {"cacher": run_cacher, "http": run_http, "outside": run_outside, "etcd-server": run_etcd_server, "etcd": run_etcd, "mvcc": run_alone("mvcc"),
+groups = {"cacher": run_cacher, "http": run_http, "outside": run_outside, "etcd-server": run_etcd_server, "etcd-server-grpc": run_etcd_server_grpc, "etcd": run_etcd, "mvcc": run_alone("mvcc"),
           "replay": run_alone("replay"), "limits": run_alone("limits")}
 
 
