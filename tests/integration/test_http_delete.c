@@ -119,6 +119,7 @@ static void make_namespace(const char *name)
 
 /* ---- Objects ---- */
 
+/* rules: R-664 */
 static void r666_r667_what_a_delete_answers(void **state)
 {
 	static const char held[] = "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"example.com/x\"]}}";
@@ -146,6 +147,44 @@ static void r666_r667_what_a_delete_answers(void **state)
 	expect("DELETE", CM("answers") "/none?propagationPolicy=Orphan", "", 404, "NotFound");
 	expect("DELETE", CM("answers") "/none?propagationPolicy=Orphan&orphanDependents=true", "", 422, "cannot be both set");
 	expect("DELETE", CM("answers") "/none", "{\"gracePeriodSeconds\":\"soon\"}", 400, "gracePeriodSeconds must be an integer");
+}
+
+/* With a limit a collection loses one page, from where its token says; without, it loses all. The options are the body's if there is one. rules: R-604, R-614 */
+static void r669_collections_are_deleted_by_pages(void **state)
+{
+	char body[64], path[512], *text, *token;
+	int  code;
+
+	(void) state;
+	make_namespace("pages");
+	for (int i = 0; i < 7; i++) {
+		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"c%d\"%s}}", i, i == 6 ? ",\"finalizers\":[\"example.com/x\"]" : "");
+		expect("POST", CM("pages"), body, 201, "");
+	}
+	expect("DELETE", CM("pages") "?limit=2&dryRun=All", "", 200, "\"status\":\"Success\"");
+	expect("DELETE", CM("pages") "?limit=2", "", 200, "\"status\":\"Success\"");
+	expect("GET", CM("pages") "/c1", "", 404, "");
+	expect("GET", CM("pages") "/c2", "", 200, "");
+	text = ask("GET", CM("pages") "?limit=1", "", &code);
+	token = strstr(text, "\"continue\":\"");
+	assert_non_null(token);
+	token += strlen("\"continue\":\"");
+	(void) snprintf(path, sizeof path, CM("pages") "?limit=1&continue=%.*s", (int) strcspn(token, "\""), token);
+	free(text);
+	expect("DELETE", path, "", 200, "\"status\":\"Success\"");
+	expect("GET", CM("pages") "/c2", "", 200, "");
+	expect("GET", CM("pages") "/c3", "", 404, "");
+	expect("GET", CM("pages") "/c4", "", 200, "");
+	expect("DELETE", CM("pages") "?labelSelector=a%3Db", "", 200, "");
+	expect("GET", CM("pages") "/c4", "", 200, "");
+	/* The query asks for a finalizer, the body does not. */
+	expect("DELETE", CM("pages") "/c4?propagationPolicy=Foreground", "{\"propagationPolicy\":\"Background\"}", 200, "\"status\":\"Success\"");
+	expect("GET", CM("pages") "/c4", "", 404, "");
+	expect("DELETE", CM("pages") "", "", 200, "\"status\":\"Success\"");
+	expect("GET", CM("pages") "/c2", "", 404, "");
+	expect("GET", CM("pages") "/c6", "", 200, "\"deletionTimestamp\"");
+	expect("PATCH", CM("pages") "/c6", "{\"metadata\":{\"finalizers\":null}}", 200, "");
+	expect_empty(CM("pages"));
 }
 
 static void r667_a_bound_pod_waits_for_its_agent(void **state)
@@ -719,6 +758,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r666_r667_what_a_delete_answers),
+		cmocka_unit_test(r669_collections_are_deleted_by_pages),
 		cmocka_unit_test(r667_a_bound_pod_waits_for_its_agent),
 		cmocka_unit_test(a_namespace_goes_with_its_content),
 		cmocka_unit_test(a_namespace_waits_for_finalizers_and_says_so),

@@ -432,6 +432,30 @@ static void r654_bodies_that_are_too_large_are_refused(void **state)
 	assert_non_null(strstr(answer.body, "Request entity too large: limit is 3145728"));
 	free_answer(&answer);
 	close_client(&client);
+	/* One that is as large as may be, and a patch with as many operations, and more. */
+	{
+		char *body = malloc(3145728 + 1), *patch = malloc(200000);
+
+		assert_true(body && patch);
+		memset(body, ' ', 3145728);
+		body[3145728] = 0;
+		memcpy(body, "{\"metadata\":{\"name\":\"large\"}}", strlen("{\"metadata\":{\"name\":\"large\"}}"));
+		expect("POST", CM, JSON, body, 201, "\"name\":\"large\"");
+		for (int operations = 10000; operations <= 10001; operations++) {
+			static const char operation[] = "{\"op\":\"test\"},";
+			char		 *at = patch;
+
+			*at++ = '[';
+			for (int i = 0; i < operations; i++, at += sizeof operation - 1)
+				memcpy(at, operation, sizeof operation - 1);
+			memcpy(at - 1, "]", 2);
+			expect("PATCH", CM "/large", "Content-Type: application/json-patch+json\r\n", patch, operations > 10000 ? 413 : 400,
+			       operations > 10000 ? "\"reason\":\"RequestEntityTooLarge\"" : "");
+		}
+		expect("DELETE", CM "/large", "", "", 200, "Success");
+		free(body);
+		free(patch);
+	}
 	/* In chunks, of which none is too large. */
 	{
 		static char chunk[(1 << 20) + 1];
@@ -537,12 +561,14 @@ static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
 	close_client(&client);
 }
 
+/* rules: R-633 */
 static void r631_errors_before_the_stream_are_answers(void **state)
 {
 	expect("GET", CM "?watch=1&sendInitialEvents=true", "", "", 422, "sendInitialEvents requires setting resourceVersionMatch");
 	expect("GET", CM "?watch=1&labelSelector=(", "", "", 400, "BadRequest");
 	expect("GET", CM "?watch=1&fieldSelector=x%3Dy", "", "", 400, "field label not supported: x");
 	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "invalid shard selector: unsupported function");
+	expect("GET", CM "?watch=1", "Accept: application/yaml\r\n", "", 406, "only the following media types are accepted: application/json"); /* R-633 */
 }
 
 /* Upstream answers 500 with an empty reason to a watch and to a get. */
@@ -665,6 +691,58 @@ static void r631_errors_of_a_stream_are_events(void **state)
 	expect_event(&client, "ERROR", "\"reason\":\"Expired\",\"code\":410}");
 	assert_null(read_chunk(&client));
 	close_client(&client);
+	http_fixture_close(&other, VD_SECONDS(10));
+}
+
+/* A token whose revision is compacted: the answer has another one, with which the newest state is told from there on. rules: R-151, R-586 */
+static void r125_an_expired_page_may_go_on_in_the_newest_state(void **state)
+{
+	struct http_fixture    other;
+	struct vd_store_status status;
+	struct vdi_wait	       wait;
+	char		       path[512], *text, *token;
+	int		       code;
+
+	http_fixture_init(&other);
+	http_fixture_put(&other, "a", 1, false);
+	http_fixture_put(&other, "b", 1, false);
+	http_fixture_put(&other, "d", 1, false);
+	http_fixture_start(&other, 1, NULL);
+	text = http_ask(other.port, "GET", CM "?limit=2", "", "", &code);
+	assert_int_equal(code, 200);
+	for (int round = 0; round < 2; round++) {
+		token = strstr(text, "\"continue\":\"");
+		assert_non_null(token);
+		token += strlen("\"continue\":\"");
+		(void) snprintf(path, sizeof path, CM "?limit=2&continue=%.*s", (int) strcspn(token, "\""), token);
+		free(text);
+		if (round == 0) {
+			http_fixture_put(&other, "c", 1, false);
+			http_fixture_put(&other, "a", 1, false);
+			assert_status(vd_store_status_get(other.store, &status), VD_OK);
+			vdi_wait_init(&wait, other.env);
+			assert_status(vd_store_compact(other.store, status.current, false, note_compacted, &wait), VD_OK);
+			vdi_wait_wait(&wait);
+			vdi_wait_fini(&wait);
+		}
+		text = http_ask(other.port, "GET", path, "", "", &code);
+		if (round == 0) {
+			assert_int_equal(code, 410);
+			assert_non_null(strstr(text, "\"metadata\":{\"continue\":\""));
+			assert_non_null(strstr(text, "\"message\":\"The provided continue parameter is too old to display a consistent list result."));
+			assert_non_null(strstr(text, "\"reason\":\"Expired\",\"code\":410}"));
+		}
+	}
+	assert_int_equal(code, 200);
+	assert_null(strstr(text, "\"continue\""));
+	token = strstr(text, "\"metadata\":{\"resourceVersion\":\"");
+	assert_non_null(token);
+	assert_true(atoll(token + strlen("\"metadata\":{\"resourceVersion\":\"")) >= status.current);
+	assert_null(strstr(text, "\"name\":\"a\""));
+	assert_null(strstr(text, "\"name\":\"b\""));
+	assert_non_null(strstr(text, "\"name\":\"c\"")); /* made meanwhile */
+	assert_non_null(strstr(text, "\"name\":\"d\""));
+	free(text);
 	http_fixture_close(&other, VD_SECONDS(10));
 }
 
@@ -984,6 +1062,7 @@ int main(void)
 		cmocka_unit_test(r631_errors_before_the_stream_are_answers),
 		cmocka_unit_test(r631_errors_of_a_stream_are_events),
 		cmocka_unit_test(r608_r622_shards_over_http),
+		cmocka_unit_test(r125_an_expired_page_may_go_on_in_the_newest_state),
 		cmocka_unit_test(r472_get_at_an_exact_revision),
 		cmocka_unit_test(h624_a_stalled_watch_delays_nobody),
 		cmocka_unit_test(r745_requests_are_counted_by_verb_and_code),

@@ -254,7 +254,7 @@ static vd_status refuse_range(struct vd_store *store, const struct vd_range_requ
 	return VD_OK;
 }
 
-/* The state of now needs the store's revision: when that cannot be read, the error is the only event, and nothing is left under way. */
+/* The state of now needs the store's revision: when that cannot be read, the error is the only event, and nothing is left under way. rules: R-521 */
 static void r520_a_state_whose_revision_cannot_be_read(void **state)
 {
 	for (int i = 0; i < 3; i++) {

@@ -28,7 +28,7 @@ static struct vdi_event *make(struct vd_codec *codec)
 	return event;
 }
 
-/* rules: H-621 */
+/* rules: R-570, H-621 */
 static void t147_r572_each_identity_is_encoded_once(void **state)
 {
 	int64_t		      live = vdi_alloc_live();

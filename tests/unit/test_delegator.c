@@ -181,6 +181,7 @@ static void r124_r460_a_future_revision_waits_three_seconds(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* rules */
 static void t110_which_source_answers(void **state)
 {
 	static const struct {
@@ -231,20 +232,28 @@ static void r150_options_that_make_no_sense(void **state)
 		enum vd_revision_match match;
 		vd_rev		       token;
 		vd_status	       status;
+		const char	      *message;
 	} rows[] = {
-		{ 5, VD_MATCH_UNSET, 7, VD_BAD_REQUEST },	{ 0, VD_MATCH_EXACT, 0, VD_INVALID },
-		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 0, VD_INVALID }, { VD_REVISION_UNSET, VD_MATCH_NOT_OLDER_THAN, 0, VD_INVALID },
-		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 7, VD_INVALID }, { -7, VD_MATCH_UNSET, 0, VD_BAD_REQUEST },
+		{ 5, VD_MATCH_UNSET, 7, VD_BAD_REQUEST, "specifying resource version is not allowed when using continue" },
+		{ 5, VD_MATCH_UNSET, -1, VD_BAD_REQUEST, "specifying resource version is not allowed when using continue" },
+		{ 0, VD_MATCH_UNSET, 7, VD_OK, "" },
+		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 7, VD_OK, "" },
+		{ 0, VD_MATCH_EXACT, 0, VD_INVALID, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"" },
+		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 0, VD_INVALID, "resourceVersionMatch is forbidden unless resourceVersion is provided" },
+		{ VD_REVISION_UNSET, VD_MATCH_NOT_OLDER_THAN, 0, VD_INVALID, "resourceVersionMatch is forbidden unless resourceVersion is provided" },
+		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 7, VD_INVALID, "resourceVersionMatch is forbidden when continue is provided" },
+		{ -7, VD_MATCH_UNSET, 0, VD_BAD_REQUEST, "invalid resource version: -7" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vd_list_options options = list_all();
 		struct vdi_list_plan   plan;
-		struct vd_error	       error;
+		struct vd_error	       error = { 0 };
 
 		options.revision = rows[i].revision;
 		options.match = rows[i].match;
 		assert_status(vdi_list_plan_make(&options, rows[i].token, true, &plan, &error), rows[i].status);
+		assert_string_equal(error.message, rows[i].message);
 	}
 }
 
@@ -314,6 +323,52 @@ struct got {
 static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
 {
 	*(struct got *) arg = (struct got) { true, status, revision, object ? vd_object_revision(object) : 0, error ? error->current : 0 };
+}
+
+static const struct vd_store_ops *able_ops;
+static unsigned			  progress_failures;
+
+static vd_status fail_progress(struct vd_store_watch *watch)
+{
+	(void) watch;
+	progress_failures++;
+	return VD_UNAVAILABLE;
+}
+
+/* A request for progress that fails is made again when the next one is due. */
+static void r465_errors_of_requests_are_ignored(void **state)
+{
+	struct cacher_fixture  f;
+	struct vd_store	      *feed;
+	struct vd_store_ops    unable;
+	struct vd_list_options options = list_all();
+	struct listed	       listed = { 0 };
+
+	cacher_fixture_init(&f, 16);
+	f.options.no_backfill = true; /* the feed knows one watch */
+	feed = feed_store_new(f.env);
+	cacher_fixture_open(&f, feed);
+	able_ops = feed->ops;
+	unable = *able_ops;
+	unable.watch_progress = fail_progress;
+	feed->ops = &unable;
+	progress_failures = 0;
+	feed_progress(feed);
+	assert_status(vd_cacher_list(f.cacher, &options, note_list, &listed, NULL), VD_OK);
+	vdi_sim_advance(f.env, VD_MS(1010));
+	assert_false(listed.done);
+	assert_int_equal(progress_failures, 11);
+	assert_status(vd_cacher_ready(f.cacher, NULL), VD_OK);
+	feed->ops = able_ops;
+	vdi_sim_advance(f.env, VD_MS(101));
+	assert_true(listed.done);
+	assert_status(listed.status, VD_OK);
+	assert_int_equal(vd_list_revision(listed.list), 2);
+	assert_int_equal(vd_cacher_revision(f.cacher), 2);
+	vd_list_free(listed.list);
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
 }
 
 /* Lists and gets of different future revisions, asked for in any order: each is answered when its own revision is there, and those that never come after 3 s.
@@ -728,6 +783,7 @@ int main(void)
 		cmocka_unit_test(t111_t113_r589_consistent_reads_with_and_without_progress),
 		cmocka_unit_test(torture_reads_of_the_store),
 		cmocka_unit_test(t112_r589_an_exact_read_falls_back_to_the_store),
+		cmocka_unit_test(r465_errors_of_requests_are_ignored),
 		cmocka_unit_test(t153_r465_progress_is_asked_for_while_somebody_waits),
 	};
 

@@ -235,7 +235,7 @@ static void r171_a_deleted_key_starts_anew(void **state)
 	world_free(world);
 }
 
-/* rules: T-094 */
+/* rules, T-094 */
 static void r170_interval_0_only_follows_others(void **state)
 {
 	struct world		    *world = world_new(8, 1);

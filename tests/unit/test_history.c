@@ -240,6 +240,43 @@ static void t166_growing_does_not_bring_back_what_was_evicted(void **state)
 	vdi_history_fini(&history);
 }
 
+/* An event that is exactly as old as the window makes the ring neither longer nor shorter; nor does it pass its bounds. */
+static void r402_the_borders_of_the_capacity(void **state)
+{
+	static const struct {
+		int64_t	 last; /* the second of the one that comes when 200 are full: the oldest are of 0, those from 150 on of 10 */
+		size_t	 capacity;
+	} rows[] = { { 74, 400 }, { 75, 200 }, { 85, 200 }, { 86, 100 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_history history = make(1 << 24);
+
+		vdi_history_reset(&history, 1);
+		for (int n = 0; n < 200; n++)
+			append(&history, 10 + n, n < 150 ? 0 : 10, 0);
+		assert_int_equal(history.capacity, 200);
+		append(&history, 210, rows[i].last, 0);
+		assert_int_equal(history.capacity, rows[i].capacity);
+		assert_int_equal(history.end - history.start, rows[i].capacity == 400 ? 201 : rows[i].capacity);
+		vdi_history_fini(&history);
+	}
+	{
+		struct vdi_history history = make(1 << 24);
+
+		history.capacity_upper = 250; /* no power of two */
+		vdi_history_reset(&history, 1);
+		for (int n = 0; n < 1000; n++)
+			append(&history, 10 + n, 0, 0);
+		assert_int_equal(history.capacity, 250);
+		assert_int_equal(history.increases, 2);
+		for (int n = 0; n < 1000; n++)
+			append(&history, 2000 + n, 100 * n, 0);
+		assert_int_equal(history.capacity, VDI_HISTORY_CAPACITY_MIN);
+		assert_int_equal(history.decreases, 2);
+		vdi_history_fini(&history);
+	}
+}
+
 static void r404_upper_bound_of_the_capacity(void **state)
 {
 	assert_int_equal(vdi_history_capacity_upper(VD_SECONDS(75)), 102400);
@@ -333,6 +370,7 @@ int main(void)
 		cmocka_unit_test(r436_between_two_generations_is_a_gap),
 		cmocka_unit_test(t165_r402_capacity_follows_the_window),
 		cmocka_unit_test(t166_growing_does_not_bring_back_what_was_evicted),
+		cmocka_unit_test(r402_the_borders_of_the_capacity),
 		cmocka_unit_test(r404_upper_bound_of_the_capacity),
 		cmocka_unit_test(bytes_are_bounded_and_half_a_revision_is_none),
 		cmocka_unit_test(bytes_may_be_used_to_the_last),

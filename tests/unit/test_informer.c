@@ -10,10 +10,26 @@
 #include "feed_store.h"
 
 struct seen {
-	char	 text[4096];
-	unsigned synced;
-	bool	 is_closed;
+	char		    text[4096];
+	unsigned	    synced;
+	bool		    is_closed;
+	struct vd_informer *informer; /* whose store is asked in the handlers; NULL: not */
 };
+
+/* A handler is told of a change that the store has already, or of an older one. */
+static void check_store(const struct seen *seen, const struct vd_object *object, bool is_gone)
+{
+	struct vd_object *kept;
+
+	if (seen->informer == NULL)
+		return;
+	kept = vd_informer_get(seen->informer, vd_object_namespace(object), vd_object_name(object));
+	if (is_gone)
+		assert_null(kept);
+	else
+		assert_true(kept && vd_object_revision(kept) >= vd_object_revision(object));
+	vd_object_unref(kept);
+}
 
 static void note(struct seen *seen, char what, const struct vd_object *object)
 {
@@ -26,6 +42,7 @@ static void note(struct seen *seen, char what, const struct vd_object *object)
 
 static void on_add(void *arg, struct vd_object *object, bool initial)
 {
+	check_store(arg, object, false);
 	note(arg, initial ? '*' : '+', object);
 }
 
@@ -36,11 +53,13 @@ static void on_update(void *arg, struct vd_object *old_object, struct vd_object 
 		return;
 	}
 	assert_true(vd_object_revision(old_object) < vd_object_revision(object));
+	check_store(arg, object, false);
 	note(arg, '~', object);
 }
 
 static void on_remove(void *arg, struct vd_object *last_state, bool unknown_final_state)
 {
+	check_store(arg, last_state, true);
 	note(arg, unknown_final_state ? '?' : '-', last_state);
 }
 
@@ -76,10 +95,17 @@ static void r350_r352_handlers_see_every_change_in_order(void **state)
 		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app in ("), VD_BYTES_NONE, &handler, &informer, &error),
 			      VD_BAD_REQUEST);
 		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app=web"), VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		seen.informer = seed % 2 ? informer : NULL; /* one change after the other, or all at once */
 		assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
 		put_pod(&f, "ns", "b", "web", NULL);
+		if (seed % 2)
+			cacher_fixture_settle(&f);
 		put_pod(&f, "ns", "a", "web", "n1");
+		if (seed % 2)
+			cacher_fixture_settle(&f);
 		put_pod(&f, "ns", "a", "db", NULL);
+		if (seed % 2)
+			cacher_fixture_settle(&f);
 		delete_pod(&f, "ns", "b");
 		put_pod(&f, "ns", "c", "web", NULL);
 		cacher_fixture_settle(&f);

@@ -284,6 +284,12 @@ static void r152_one_key_has_no_pages_and_no_siblings(void **state)
 		assert_int_equal(vd_list_continue(list).size, 0);
 		assert_int_equal(vd_list_remaining(list), -1);
 		vd_list_free(list);
+		/* Nor is a token of any use, whatever it is. */
+		options.continue_token = vd_bytes_of("nonsense");
+		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_OK);
+		assert_true(vd_bytes_equal(vd_object_name(vd_list_next(list)), vd_bytes_of("p00")));
+		vd_list_free(list);
+		options.continue_token = VD_BYTES_NONE;
 		/* It cannot be shown, and it is not absent. */
 		options.name = vd_bytes_of("p02");
 		assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_UNDECODABLE);

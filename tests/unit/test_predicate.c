@@ -30,6 +30,8 @@ static void r525_r620_the_scope_comes_from_the_request_then_from_the_fields(void
 		{ "", "", "metadata.name!=x", true, false, "", "" },
 		{ "", "", "metadata.name=x", false, false, "", "" },
 		{ "a", "a", "", true, true, "", "a" }, /* core namespaces */
+		{ "", "", "metadata.namespace=", true, false, "", "" },
+		{ "", "x", "metadata.namespace!=a", true, false, "", "x" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -38,6 +40,33 @@ static void r525_r620_the_scope_comes_from_the_request_then_from_the_fields(void
 		assert_true(vd_bytes_equal(vdi_predicate_namespace(p), vd_bytes_of(rows[i].scope_ns)));
 		assert_true(vd_bytes_equal(vdi_predicate_name(p), vd_bytes_of(rows[i].scope_name)));
 		assert_int_equal(p->is_empty, rows[i].fields[0] == 0);
+		vdi_predicate_unref(p);
+	}
+}
+
+/* Nothing is selected but the scope; a label selector that matches nothing is not an empty one. */
+static void r695_what_is_empty(void **state)
+{
+	static const struct {
+		const char *labels, *fields, *shards;
+		bool	    is_empty;
+	} rows[] = {
+		{ "", "", "", true },
+		{ " ", ",", "", true }, /* texts of selectors without requirements */
+		{ "app", "", "", false },
+		{ "app in ()", "", "", false },
+		{ "app,!app", "", "", false },
+		{ "", "metadata.name=x", "", false },
+		{ "", "", "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')", false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_predicate_options options = { .label_selector = vd_bytes_of(rows[i].labels), .field_selector = vd_bytes_of(rows[i].fields),
+							 .shard_selector = vd_bytes_of(rows[i].shards) };
+		struct vdi_predicate	    *p;
+
+		assert_status(vdi_predicate_new(codec, &options, &p, NULL), VD_OK);
+		assert_int_equal(p->is_empty, rows[i].is_empty);
 		vdi_predicate_unref(p);
 	}
 }
@@ -228,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r525_r620_the_scope_comes_from_the_request_then_from_the_fields),
+		cmocka_unit_test(r695_what_is_empty),
 		cmocka_unit_test(equality_is_more_than_a_hash),
 		cmocka_unit_test(nothing_is_said_about_what_goes_well),
 		cmocka_unit_test(t142_r552_every_combination_of_before_and_after),

@@ -65,6 +65,8 @@ static void r639_r698_an_error_event_holds_a_status(void **state)
 				       "k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x1b\x0a\0\x12\x07"
 				       "Failure\x1a\x02no\x22\x07"
 				       "Expired\x30\x9a\x03\x1a\0\x22";
+	static const char details[] = "\x22\x08" "Conflict\x2a\x26\x0a\x01" "d\x12\x04" "apps\x1a\x0b" "deployments\x32\x01" "u\x22\x09\x0a\x01" "r\x12\x01" "m\x1a\x01" "f\x28\x01"
+				      "\x30\x99\x03";
 	struct vdi_buffer out;
 
 	(void) state;
@@ -73,6 +75,13 @@ static void r639_r698_an_error_event_holds_a_status(void **state)
 								 "\"reason\":\"Expired\",\"code\":410}")),
 		      VD_OK);
 	assert_bytes(&out, expected, sizeof expected);
+	/* With all that details can hold. */
+	vdi_buffer_clear(&out);
+	assert_status(vdi_protobuf_error_event(&out, vd_bytes_of("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"no\",\"reason\":\"Conflict\","
+								 "\"details\":{\"name\":\"d\",\"group\":\"apps\",\"kind\":\"deployments\",\"uid\":\"u\",\"causes\":[{\"reason\":\"r\","
+								 "\"message\":\"m\",\"field\":\"f\"}],\"retryAfterSeconds\":1},\"code\":409}")),
+		      VD_OK);
+	assert_non_null(memmem(out.data, out.size, details, sizeof details - 1));
 	vdi_buffer_fini(&out);
 }
 

@@ -5,6 +5,7 @@
 #include "env.h"
 #include "ready.h"
 
+/* rules: R-510 */
 static void t148_r512_states_and_words(void **state)
 {
 	struct vd_env	*env;
@@ -84,6 +85,12 @@ static void change_later(void *arg)
 		later->change(later->ready);
 }
 
+static void flap(struct vdi_ready *ready)
+{
+	vdi_ready_set_ready(ready);
+	vdi_ready_set_pending(ready, "again");
+}
+
 static void r510_r513_waiting_for_it(void **state)
 {
 	struct later		later = { 0 };
@@ -122,7 +129,15 @@ static void r510_r513_waiting_for_it(void **state)
 	assert_int_equal(error.code, VD_OK); /* nothing is said about what goes well */
 	assert_string_equal(error.message, "");
 	assert_status(vdi_ready_wait(&ready, begin, &error), VD_OK);
+	/* Ready, and pending again before who waits has looked: it waits on. */
 	vdi_ready_set_pending(&ready, NULL);
+	later.change = flap;
+	begin = vd_env_now(env);
+	vd_actor_set_timer(later.actor, vd_mono_add(begin, VD_SECONDS(1)));
+	assert_status(vdi_ready_wait(&ready, vd_mono_add(begin, VD_SECONDS(3)), &error), VD_NOT_READY);
+	assert_int_equal(vd_mono_since(vd_env_now(env), begin).ns, VD_SECONDS(3).ns);
+	assert_string_equal(error.message, "storage is (re)initializing: again");
+	assert_null(ready.waiters);
 	later.change = vdi_ready_stop;
 	begin = vd_env_now(env);
 	vd_actor_set_timer(later.actor, vd_mono_add(begin, VD_SECONDS(1)));

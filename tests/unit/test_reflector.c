@@ -210,7 +210,7 @@ static void r512_words_say_why_it_is_not_ready(void **state)
 	world_close(&world);
 }
 
-/* a server's timeout is followed at once; a watch that ended within a second and said nothing waits. */
+/* A server's timeout is followed at once; a watch that ended within a second and said nothing waits. rules */
 static void t181_r317_very_short_watches(void **state)
 {
 	struct world world;

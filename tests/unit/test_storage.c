@@ -451,6 +451,7 @@ static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 {
 	struct world	  world = world_new(6);
 	struct change	  change = { .value = VALUE("u", 3), .fail_below_call = 1, .fail_with = VD_INVALID };
+	struct vd_preconditions before = { .revision = { "2", 1 } }, now = { .revision = { "4", 1 } };
 	struct vd_object *suggestion;
 
 	(void) state;
@@ -469,6 +470,16 @@ static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 	update(&world, &change, false, NULL, suggestion);
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(change.calls, 2);
+	/* So for preconditions: one that holds now, and one that holds for the suggestion only. */
+	change.fail_below_call = 0;
+	change.value = VALUE("u", 4);
+	update(&world, &change, false, &now, suggestion);
+	assert_status(change.answer.status, VD_OK);
+	assert_int_equal(change.answer.object_revision, 5);
+	assert_int_equal(change.calls, 1);
+	update(&world, &change, false, &before, suggestion);
+	assert_status(change.answer.status, VD_PRECONDITION);
+	assert_non_null(strstr(change.answer.error.message, "ResourceVersion in object meta: 5"));
 	vd_object_unref(suggestion);
 	world_free(&world);
 }
@@ -490,6 +501,12 @@ static void r126_preconditions(void **state)
 			    "Precondition failed: UID in precondition: other, UID in object meta: u");
 	update(&world, &change, false, &wrong_revision, NULL); /* compared as text */
 	assert_status(change.answer.status, VD_PRECONDITION);
+	assert_string_equal(change.answer.error.message,
+			    "StorageError: invalid object, Code: 4, Key: /registry/pods/ns/a, ResourceVersion: 0, AdditionalErrorMsg: "
+			    "Precondition failed: ResourceVersion in precondition: 02, ResourceVersion in object meta: 2");
+	wrong_revision.uid = wrong_uid.uid; /* the first that fails is told */
+	update(&world, &change, false, &wrong_revision, NULL);
+	assert_non_null(strstr(change.answer.error.message, "UID in precondition: other"));
 	update(&world, &change, false, &right, NULL);
 	assert_status(change.answer.status, VD_OK);
 	world_free(&world);
@@ -537,6 +554,23 @@ static int64_t lease_of_new(struct world *world, const char *name, int64_t ttl_s
 	return lease;
 }
 
+static void note_ttl(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+{
+	(void) error;
+	assert_status(status, VD_OK);
+	*(int64_t *) arg = result->granted_ttl_s;
+}
+
+/* As it was granted. */
+static int64_t lease_ttl(struct world *world, int64_t lease)
+{
+	int64_t ttl_s = 0;
+
+	assert_status(vd_store_lease_time_to_live(world->store, lease, false, note_ttl, &ttl_s), VD_OK);
+	vdi_sim_run_until_idle(world->env);
+	return ttl_s;
+}
+
 /* T-085. rules: T-085 */
 static void r146_a_lease_serves_a_thousand_objects_of_one_age(void **state)
 {
@@ -559,6 +593,13 @@ static void r146_a_lease_serves_a_thousand_objects_of_one_age(void **state)
 		assert_int_equal(lease_of_new(&world, name, 100), short_lived);
 	}
 	assert_int_not_equal(lease_of_new(&world, "f", 100), short_lived);
+	/* 5 % of a long life are more than the 60 s that it may be longer. */
+	first = lease_of_new(&world, "long", 5000);
+	assert_int_equal(lease_ttl(&world, first), 5060);
+	vdi_sim_advance(world.env, VD_SECONDS(59));
+	assert_int_equal(lease_of_new(&world, "longer", 5000), first);
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	assert_int_not_equal(lease_of_new(&world, "longest", 5000), first);
 	world_free(&world);
 }
 

@@ -102,6 +102,37 @@ static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
+/* The last state of a deleted object carries the revision of the deletion, in each form. rules: R-218 */
+static void r130_r434_a_deletion_has_its_own_revision(void **state)
+{
+	struct vd_env *env;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	for (int i = 0; i < 4; i++) {
+		static const char *const parts[] = { "{\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"9\",\"name\":\"x\"}}}\n",
+						     "\"metadata\":{\"resourceVersion\":\"9\"", "\"metadata\":{\"resourceVersion\":\"9\"", "\"metadata\":{\"resourceVersion\":\"9\"" };
+		struct world		 world = world_new();
+		struct vdi_event	*deletion;
+		struct vdi_watch_form	 form = { .resource = &plain_resource, .env = env, .include = i == 3 ? VDI_INCLUDE_OBJECT : VDI_INCLUDE_METADATA };
+		struct vd_blob		*frame;
+		struct vd_bytes		 content;
+
+		form.negotiated.form = i == 0 ? VDI_FORM_OBJECT : i == 1 ? VDI_FORM_METADATA : VDI_FORM_TABLE;
+		assert_status(vdi_event_new(9, NULL, world.object, (vd_mono) { 0 }, &deletion), VD_OK);
+		world.event = (struct vd_watch_event) { .type = VD_WATCH_DELETED, .revision = 9, .object = world.object, .shared = world.event.shared };
+		vdi_event_unref(world.event.shared);
+		world.event.shared = deletion;
+		assert_status(vdi_watch_frame_new(&form, &world.event, &frame), VD_OK);
+		content = vdi_frame_content(frame);
+		if (memmem(content.data, content.size, parts[i], strlen(parts[i])) == NULL || memmem(content.data, content.size, "\"5\"", 3))
+			fail_msg("%d: %.*s", i, (int) content.size, (const char *) content.data);
+		vd_blob_unref(frame);
+		world_free(&world);
+	}
+	vd_env_free(env);
+}
+
+/* rules: R-570 */
 static void r640_who_shares_and_who_does_not(void **state)
 {
 	struct world	      world = world_new();
@@ -327,6 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(h303_h403_each_type_in_each_form),
 		cmocka_unit_test(t202_r642_a_member_is_made_once_for_all_watches),
+		cmocka_unit_test(r130_r434_a_deletion_has_its_own_revision),
 		cmocka_unit_test(r640_who_shares_and_who_does_not),
 		cmocka_unit_test(r570_r640_every_watch_gets_its_own_form),
 		cmocka_unit_test(r640_tables_side_by_side),

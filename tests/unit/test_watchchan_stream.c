@@ -108,7 +108,7 @@ static void r207_one_key_has_one_page(void **state)
 	assert_true(event.initial);
 	assert_int_equal(event.type, VD_WATCH_ADDED);
 	assert_int_equal(event.revision, 3);
-	assert_null(event.old_object);
+	assert_null(event.old_object); /* */
 	vdi_watchchan_event_fini(&event);
 	assert_status(next_status(&world), VD_AGAIN); /* no bookmark was asked for */
 	world_fini(&world);

@@ -161,7 +161,7 @@ static void r581_the_cached_object_is_the_first_guess(void **state)
 	world_close(&w);
 }
 
-/* A stale one costs a conflict, and the function runs again on what the store has. rules: T-008, T-035 */
+/* A stale one costs a conflict, and the function runs again on what the store has. rules: R-129, T-008, T-035 */
 static void r581_a_stale_guess_is_tried_again(void **state)
 {
 	struct world w;
