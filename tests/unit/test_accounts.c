@@ -51,6 +51,34 @@ static void one_account_for_one_client(void **state)
 	vdi_accounts_fini(&accounts);
 }
 
+static void note_client(void *arg, const struct vdi_account *account)
+{
+	const struct vdi_account **noted = arg;
+
+	assert_null(noted[account->key_size % 3]);
+	noted[account->key_size % 3] = account;
+}
+
+static void each_client_is_shown_once(void **state)
+{
+	struct vdi_accounts	  accounts;
+	struct vdi_account	 *mine[3];
+	const struct vdi_account *noted[3] = { NULL };
+
+	(void) state;
+	vdi_accounts_init(&accounts);
+	mine[0] = get(&accounts, "a", "1");
+	mine[1] = get(&accounts, "a", "12");
+	mine[2] = get(&accounts, "a", "123");
+	vdi_accounts_each(&accounts, note_client, noted);
+	for (size_t i = 0; i < 3; i++) {
+		assert_ptr_equal(noted[mine[i]->key_size % 3], mine[i]);
+		vdi_account_put(&accounts, mine[i]);
+	}
+	vdi_accounts_each(&accounts, note_client, noted); /* nobody */
+	vdi_accounts_fini(&accounts);
+}
+
 static void many_clients(void **state)
 {
 	struct vdi_accounts accounts;
@@ -162,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_account_for_one_client),
+		cmocka_unit_test(each_client_is_shown_once),
 		cmocka_unit_test(many_clients),
 		cmocka_unit_test(limits_are_met_exactly),
 		cmocka_unit_test(r655_nobody_has_all_there_is),

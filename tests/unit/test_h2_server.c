@@ -850,10 +850,11 @@ static void half_open_connections_keep_nobody_out(void **state)
 /* The server shares our bound: whoever connects last waits until there are descriptors again. */
 static void without_descriptors_arrivals_wait(void **state)
 {
-	struct rlimit before, little;
-	struct peer   other;
-	int	      used[64];
-	size_t	      count = 0;
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct rlimit	   before, little;
+	struct peer	   other, late;
+	int		   used[64], fd;
+	size_t		   count = 0;
 
 	(void) state;
 	expect_service(); /* with it everything that is opened once */
@@ -863,21 +864,30 @@ static void without_descriptors_arrivals_wait(void **state)
 	assert_true(peer_request(&other, 1, "/test.Echo/Echo", 0, NULL));
 	assert_true(peer_message(&other, 1, "x", NGHTTP2_FLAG_END_STREAM));
 	expect(peer_hear(&other, 1), 0, "");
-	peer_close(&other);
-	peer_connect(&other, rpc_echo_address(&echo));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
 	little = before;
-	little.rlim_cur = (rlim_t) other.fd + 2;
+	little.rlim_cur = (rlim_t) fd + 2;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &little), 0);
 	while (count < VDI_ARRAY_SIZE(used) && (used[count] = dup(0)) >= 0)
 		count++;
-	/* May have been accepted before there was nothing left. */
-	peer_begin(&other, -1);
+	at.sin_port = htons((uint16_t) atoi(strrchr(rpc_echo_address(&echo), ':') + 1));
+	assert_int_equal(connect(fd, (struct sockaddr *) &at, sizeof at), 0);
+	peer_attach(&late, fd);
+	peer_begin(&late, -1);
+	/* Who is there is served, and by the second time the server has looked at who came. */
+	for (uint32_t stream = 3; stream <= 5; stream += 2) {
+		assert_true(peer_request(&other, stream, "/test.Echo/Echo", 0, NULL));
+		assert_true(peer_message(&other, stream, "x", NGHTTP2_FLAG_END_STREAM));
+		expect(peer_hear(&other, stream), 0, "");
+	}
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	while (count)
 		close(used[--count]);
-	assert_true(peer_request(&other, 1, "/test.Echo/Echo", 0, NULL));
-	assert_true(peer_message(&other, 1, "x", NGHTTP2_FLAG_END_STREAM));
-	expect(peer_hear(&other, 1), 0, "");
+	assert_true(peer_request(&late, 1, "/test.Echo/Echo", 0, NULL));
+	assert_true(peer_message(&late, 1, "x", NGHTTP2_FLAG_END_STREAM));
+	expect(peer_hear(&late, 1), 0, "");
+	peer_close(&late);
 	peer_close(&other);
 	expect_service();
 }

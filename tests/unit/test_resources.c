@@ -26,6 +26,32 @@ static void built_in_kinds_keep_kubernetes_keys(void **state)
 	vdi_resources_fini(&resources);
 }
 
+/* Pods are looked up by their node, which has an index; without that field there is none to name. */
+static void the_trigger_is_one_of_the_fields(void **state)
+{
+	static const struct vd_field_spec other = { "spec.other", ".spec.other", NULL };
+	struct vdi_resources		  resources;
+
+	(void) state;
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	for (int has = 0; has < 2; has++) {
+		struct vdi_resource	*pods = vdi_resources_find(&resources, vd_bytes_of(""), vd_bytes_of("v1"), vd_bytes_of("pods"));
+		struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
+		char			 name[VDI_RESOURCE_NAME_MAX];
+
+		assert_status(vdi_resource_cacher_options(pods, has ? pods->fields : &other, has ? pods->field_count : 1, name, &options, NULL), VD_OK);
+		assert_string_equal(options.trigger ? options.trigger : "", has ? "spec.nodeName" : "");
+		assert_string_equal(options.resource, "pods");
+		assert_string_equal(options.group, "");
+		assert_string_equal(options.key_prefix, "/registry/pods/");
+		assert_false(options.cluster_scoped);
+		assert_true(options.skip_undecodable);
+		assert_int_equal(options.codec->field_count, has ? pods->field_count : 1);
+		pods->codec = vd_codec_free(pods->codec);
+	}
+	vdi_resources_fini(&resources);
+}
+
 #define WIDGET "{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Widget\",\"plural\":\"widgets\""
 
 static void a_file_adds_and_replaces(void **state)
@@ -551,6 +577,7 @@ int main(void)
 		cmocka_unit_test(what_a_file_says_is_taken),
 		cmocka_unit_test(built_in_kinds_are_as_upstream_has_them),
 		cmocka_unit_test(built_in_kinds_keep_kubernetes_keys),
+		cmocka_unit_test(the_trigger_is_one_of_the_fields),
 		cmocka_unit_test(a_file_adds_and_replaces),
 		cmocka_unit_test(faults_are_named_with_their_place),
 		cmocka_unit_test(h110_to_h115_documents_are_valid_and_complete),

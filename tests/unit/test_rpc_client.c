@@ -285,35 +285,38 @@ static void e205_streams_on_removed_endpoints_end(void **state)
 	rpc_echo_stop(&other, env);
 }
 
-/* Calls for one endpoint only: one that waits for it ends when it is removed, one that it has taken does not. */
+/* Calls for one endpoint only: one that waits for it ends when it is removed, one that it has taken does not, and neither does one that waits for another. */
 static void e205_calls_on_removed_endpoints(void **state)
 {
 	struct rpc_recorder    recorder;
 	struct vdi_rpc_client *client;
 	struct vdi_rpc_request request = hang_request;
-	struct tally	       waiting = { 0 }, taken = { 0 };
+	struct tally	       waiting = { 0 }, taken = { 0 }, kept = { 0 };
 	const char	      *first = rpc_echo_address(&echo);
 
 	(void) state;
 	start_second();
-	client = rpc_connect(env, (const char *const[]) { first, rpc_echo_address(&other), "127.0.0.1:1" }, 3, NULL);
+	client = rpc_connect(env, (const char *const[]) { first, rpc_echo_address(&other), "127.0.0.1:1", "127.0.0.1:2" }, 4, NULL);
 	request.endpoint = 1;
 	begin_call(client, &request, &taken);
 	request.endpoint = 2;
 	begin_call(client, &request, &waiting);
+	request.endpoint = 3;
+	begin_call(client, &request, &kept);
 	rpc_wait_for(env, &other.received, 1);
-	/* The client has dealt with both when one that came later is answered. */
+	/* The client has dealt with them when one that came later is answered. */
 	request = chat_request;
 	request.endpoint = 0;
 	rpc_recorder_start(&recorder, client, true, &request);
 	rpc_recorder_wait_opened(&recorder);
-	assert_status(client->ops->set_endpoints(client, &first, 1, NULL), VD_OK);
+	assert_status(client->ops->set_endpoints(client, (const char *const[]) { first, "127.0.0.1:2" }, 2, NULL), VD_OK);
 	rpc_wait_for(env, &waiting.ended, 1);
 	assert_int_equal(waiting.codes[VDI_RPC_UNAVAILABLE], 1);
 	assert_int_equal(waiting.unsent, 1);
 	assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("still there")), VD_OK);
 	rpc_recorder_wait_messages(&recorder, 1);
 	assert_int_equal(taken.ended, 0);
+	assert_int_equal(kept.ended, 0);
 	rpc_echo_stop(&other, env);
 	rpc_wait_for(env, &taken.ended, 1);
 	assert_int_equal(taken.unsent, 0);

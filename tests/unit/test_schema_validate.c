@@ -150,6 +150,7 @@ static void all_any_one_not(void **state)
 {
 	static const struct row rows[] = {
 		{ OBJECT("\"a\":{\"type\":\"string\",\"anyOf\":[{\"pattern\":\"^x\"},{\"maxLength\":1}]}"), "{\"a\":\"y\"}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"oneOf\":[{\"anyOf\":[{\"pattern\":\"^x\"},{\"maxLength\":1}]},{\"maxLength\":9}]}"), "{\"a\":\"yy\"}", NULL, NULL, NULL },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"anyOf\":[{\"pattern\":\"^x\"},{\"maxLength\":1}]}"), "{\"a\":\"yy\"}", NULL, NULL,
 		  "[<nil>: Invalid value: \"\": \"a\" must validate at least one schema (anyOf), a: Invalid value: \"yy\": a in body should match '^x']" },
 		{ OBJECT("\"a\":{\"type\":\"integer\",\"oneOf\":[{\"minimum\":5},{\"maximum\":7}]}"), "{\"a\":6}", NULL, NULL,
@@ -257,12 +258,15 @@ static void unknown_members_go_and_are_told(void **state)
 static void embedded_resources_are_resources(void **state)
 {
 #define EMBEDDED OBJECT("\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}")
+#define SIXTY_THREE "Kaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggg"
 	static const struct row rows[] = {
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"spec\":{\"x\":1}}}", NULL, NULL, NULL },
 		{ EMBEDDED, "{\"e\":{}}", NULL, NULL, "[e.apiVersion: Required value, e.kind: Required value]" },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"\",\"kind\":1}}", NULL, NULL,
 		  "[e.apiVersion: Invalid value: \"\": must not be empty, e.kind: Invalid value: 1: must be a string]" },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P-1z\"}}", NULL, NULL, NULL },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"" SIXTY_THREE "\"}}", NULL, NULL, NULL },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"" SIXTY_THREE "z\"}}", NULL, NULL, "e.kind: Invalid value: \"" SIXTY_THREE "z\": " KIND_NAME },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P_d\"}}", NULL, NULL, "e.kind: Invalid value: \"P_d\": " KIND_NAME },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod-\"}}", NULL, NULL, "e.kind: Invalid value: \"Pod-\": " KIND_NAME },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"1Pod\"}}", NULL, NULL, "e.kind: Invalid value: \"1Pod\": " KIND_NAME },
@@ -280,6 +284,9 @@ static void updates_are_held_to_what_they_change(void **state)
 		{ RATCHET, "{\"a\":\"long\",\"b\":\"x\"}", "{\"a\":\"long\",\"b\":\"y\"}", NULL, NULL },
 		{ RATCHET, "{\"a\":\"long\",\"b\":\"x\"}", "{\"a\":\"other\",\"b\":\"x\"}", NULL, "a: Too long: may not be more than 1 byte" },
 		{ RATCHET, "{\"a\":\"long\"}", "{}", NULL, "a: Too long: may not be more than 1 byte" },
+		{ KEYED, "{\"l\":[{\"n\":\"a\",\"p\":1,\"v\":1}]}", "{\"l\":[{\"n\":\"a\",\"p\":1,\"v\":1}]}", NULL, NULL },
+		{ KEYED, "{\"l\":[{\"p\":1,\"v\":1}]}", "{\"l\":[{\"p\":1,\"v\":1}]}", NULL, /* an item without its keys is nobody's */
+		  "[l[0].v: Invalid value: \"integer\": l[0].v in body must be of type string: \"integer\", l[0].n: Required value]" },
 		{ KEYED, "{\"l\":[{\"n\":\"b\",\"v\":1},{\"n\":\"a\",\"v\":2}]}", "{\"l\":[{\"n\":\"a\",\"p\":1,\"v\":2}]}", NULL,
 		  "l[0].v: Invalid value: \"integer\": l[0].v in body must be of type string: \"integer\"" },
 	};

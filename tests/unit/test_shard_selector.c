@@ -86,6 +86,8 @@ static void r5b0_what_is_refused_and_why(void **state)
 		{ "shardRange(object.metadata.uid, '0x', '" HALF "')", "16-digit" },
 		{ "shardRange(object.metadata.uid, '0x0', '" HALF "')", "16-digit" },
 		{ "shardRange(object.metadata.uid, '0x0000000000000000', '0x20000000000000000')", "16-digit" },
+		{ "shardRange(object.metadata.uid, '0x00000000001111111111222222222233333333334', '" HALF "')", "got \"0x00000000001111111111222222222233333333\"" },
+		{ "shardRange(object.metadata.uid, '0000000000111111111122222222223333333333444', '" HALF "')", "got \"0000000000111111111122222222223333333333\"" },
 		{ "shardRange(object.metadata.uid, '0x000000000000000g', '" HALF "')", "invalid hex character" },
 		{ "shardRange(object.metadata.uid, '0x000000000000000A', '" HALF "')", "invalid hex character" },
 		{ "shardRange(object.metadata.name, '0x0000000000000000', '" HALF "')", "unsupported field path \"object.metadata.name\"" },

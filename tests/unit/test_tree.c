@@ -361,6 +361,31 @@ static void values_are_nested_up_to_a_depth(void **state)
 		}
 }
 
+/* The error is of a failure only, and says memory only when it was that. */
+static void an_error_says_what_it_was(void **state)
+{
+	struct vdi_node *root;
+
+	(void) state;
+	for (int i = 0; i < 3; i++) {
+		struct vdi_tree tree = VDI_TREE_INIT;
+		struct vd_error error = { 0 };
+		vd_status	status;
+
+		(void) vdi_alloc_fail_nth(i == 2, 1);
+		status = vdi_tree_parse(&tree, vd_bytes_of(i == 1 ? "[1] 2" : "[1]"), &root, &error);
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_status(error.code, status);
+		if (i == 0)
+			assert_status(status, VD_OK);
+		else if (i == 1)
+			assert_non_null(strstr(error.message, "data after the value"));
+		else
+			assert_string_equal(error.message, vd_status_sentence(VD_NOMEM));
+		vdi_tree_fini(&tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +401,7 @@ int main(void)
 		cmocka_unit_test(a_value_is_measured_and_its_beginning_written),
 		cmocka_unit_test(equal_documents),
 		cmocka_unit_test(documents_are_json),
+		cmocka_unit_test(an_error_says_what_it_was),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,7 @@ static const struct row rows[] = {
 	{ OPERATIONS, "{\"a\":{}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "{\"op\":\"add\"}", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"nonsense\",\"path\":\"/a\",\"value\":2}]", NULL },
+	{ STRATEGIC, "{}", "{\"a\":{\"b\":null,\"c\":{\"d\":1,\"e\":null}}}", "{\"a\":{\"c\":{\"d\":1}}}" }, /* nulls of what is new are nothing */
 	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"1\"},{\"name\":\"b\"}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"c\"}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"b\"},{\"name\":\"c\"}]}}" },

@@ -258,6 +258,39 @@ static void r640_tables_side_by_side(void **state)
 	vd_env_free(env);
 }
 
+/* In no form half a frame is taken for one. */
+static void torture_each_form_of_a_frame(void **state)
+{
+	static const enum vdi_form forms[] = { VDI_FORM_OBJECT, VDI_FORM_TABLE, VDI_FORM_METADATA };
+	struct vd_env		  *env;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(forms); i++) {
+		struct world	      world = world_new();
+		struct vdi_watch_form form = { .resource = &plain_resource, .env = env, .include = VDI_INCLUDE_METADATA, .negotiated = { .form = forms[i] } };
+		struct vd_blob	     *whole, *frame;
+		bool		      failed = true;
+
+		assert_status(vdi_watch_frame_new(&form, &world.event, &whole), VD_OK);
+		for (uint64_t nth = 1; failed; nth++) {
+			vd_status status;
+
+			(void) vdi_alloc_fail_nth(nth, 1);
+			status = vdi_watch_frame_new(&form, &world.event, &frame);
+			failed = vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			assert_status(status, failed ? VD_NOMEM : VD_OK);
+			if (status == VD_OK) {
+				assert_true(vd_bytes_equal(vdi_frame_content(frame), vdi_frame_content(whole)));
+				vd_blob_unref(frame);
+			}
+		}
+		vd_blob_unref(whole);
+		world_free(&world);
+	}
+	vd_env_free(env);
+}
+
 static void torture_a_packed_frame(void **state)
 {
 	int64_t live = vdi_alloc_live();
@@ -362,6 +395,7 @@ int main(void)
 		cmocka_unit_test(r640_who_shares_and_who_does_not),
 		cmocka_unit_test(r570_r640_every_watch_gets_its_own_form),
 		cmocka_unit_test(r640_tables_side_by_side),
+		cmocka_unit_test(torture_each_form_of_a_frame),
 		cmocka_unit_test(torture_a_packed_frame),
 	};
 
