@@ -7,70 +7,13 @@
  * unknown -> add, and at its end what was not seen again -> remove. When a watch ends it is opened again: from the last revision if that may still work, else with
  * the whole state (R-350..R-356).
  */
-#include <vedette/informer.h>
-
 #include "actor_poll.h"
 #include "cacher.h"
-#include "candidates.h"
 #include "env.h"
-#include "informer_index.h"
-#include "informer_queue.h"
+#include "informer_state.h"
 
 #define REOPEN_DELAY VD_SECONDS(1)
 #define TURN_MAX 64
-
-struct vd_informer_registration {
-	struct vd_informer_handler	 handler;
-	struct vd_informer_registration *next;
-	bool				 is_synced;
-	bool				 is_removed; /* under the informer's lock */
-	vd_mono				 resync_due;
-	void (*removed)(void *arg);
-	void *removed_arg;
-};
-
-struct vd_informer {
-	/* Fixed at creation. */
-	const struct vd_env	  *env;
-	struct vd_cacher	  *cacher; /* a reference */
-	const struct vd_runner	  *runner;
-	struct vd_actor		  *actor;
-	struct vdi_usage	   usage;
-	struct vd_watch_options	   options; /* strings are ours */
-	struct vdi_informer_index *indexes;
-	size_t			   index_count;
-
-	struct vdi_lock lock; /* VDI_LOCK_CACHE_WATCHER */
-
-	/* Under lock. */
-	struct vdi_btree objects; /* changed by the actor only, as the indexes are */
-	vd_rev		 shown_revision;
-	bool		 is_synced;
-	bool		 is_closed;
-	struct synced_waiter {
-		struct vdi_wait	     *wait;
-		struct synced_waiter *next;
-	} *waiters;
-	void (*closed)(void *arg);
-	void *closed_arg;
-	struct vd_informer_registration *arrivals; /* not seen by the actor yet, newest first */
-	struct vdi_informer_queue queue;
-	bool	       has_ended;  /* the watch, behind what is queued */
-	vd_status      end_reason;
-	bool	       watch_open; /* a watcher that was not closed yet */
-	struct vd_watcher *watcher;
-
-	/* The actor. */
-	struct vd_informer_registration *registrations; /* in the order in which they came */
-	struct vdi_btree		 seen;		/* of the initial state under way */
-	bool				 is_filling;
-	bool				 was_filled;
-	vd_rev				 revision; /* last one seen; 0: the whole state is needed */
-	vd_mono				 reopen_at;
-
-	struct vdi_ready_waiter ready_waiter;
-	atomic_bool		is_cache_ready; /* it was not when the watch was to be opened, and is now */
-};
 
 static void free_registrations(struct vd_informer_registration *registration)
 {
@@ -96,296 +39,6 @@ static void free_informer(struct vd_informer *informer)
 	vdi_free((char *) (uintptr_t) informer->options.label_selector.data);
 	vdi_free((char *) (uintptr_t) informer->options.field_selector.data);
 	vdi_free(informer);
-}
-
-/* ---- Telling ---- */
-
-static bool may_call(struct vd_informer *informer, const struct vd_informer_registration *registration)
-{
-	bool may;
-
-	vdi_lock_acquire(&informer->lock);
-	may = !registration->is_removed && !informer->is_closed;
-	vdi_lock_release(&informer->lock);
-	return may;
-}
-
-static void tell_add(struct vd_informer *informer, struct vd_object *object)
-{
-	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
-		if (to->handler.add && may_call(informer, to))
-			to->handler.add(to->handler.arg, object, !to->is_synced);
-}
-
-static void tell_update(struct vd_informer *informer, struct vd_object *old_object, struct vd_object *object)
-{
-	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
-		if (to->handler.update && may_call(informer, to))
-			to->handler.update(to->handler.arg, old_object, object);
-}
-
-static void tell_remove(struct vd_informer *informer, struct vd_object *object, bool unknown_final_state)
-{
-	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
-		if (to->handler.remove && may_call(informer, to))
-			to->handler.remove(to->handler.arg, object, unknown_final_state);
-}
-
-static void tell_synced(struct vd_informer *informer, struct vd_informer_registration *to)
-{
-	if (to->is_synced)
-		return;
-	to->is_synced = true;
-	if (to->handler.synced && may_call(informer, to))
-		to->handler.synced(to->handler.arg);
-}
-
-static void wake_waiters_locked(struct vd_informer *informer)
-{
-	struct synced_waiter *waiter;
-
-	while ((waiter = informer->waiters)) {
-		informer->waiters = waiter->next;
-		vdi_wait_signal(waiter->wait);
-	}
-}
-
-static void snapshot_objects(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot, struct vdi_btree_cursor *cursor)
-{
-	struct vdi_key_range everything = VDI_KEY_RANGE_ALL;
-
-	vdi_lock_acquire(&informer->lock);
-	vdi_btree_snapshot(&informer->objects, ret_snapshot);
-	vdi_lock_release(&informer->lock);
-	vdi_btree_cursor_init(cursor, ret_snapshot);
-	(void) vdi_btree_cursor_range(cursor, &everything);
-}
-
-/* ---- Changes ---- */
-
-/* The watch starts over with the whole state: memory was missing or the stream broke. */
-static void forget_place(struct vd_informer *informer)
-{
-	informer->revision = 0;
-	informer->is_filling = false;
-	vdi_btree_clear(&informer->seen);
-}
-
-/* object takes the place of what has its key, or (object NULL) that goes. The caller owns the reference of *ret_old. VD_NOT_FOUND: nothing to remove. */
-static vd_status change(struct vd_informer *informer, struct vd_bytes key, struct vd_object *object, struct vd_object **ret_old)
-{
-	struct vdi_index_change	  old_entries, entries;
-	struct vdi_btree_snapshot before;
-	struct vd_object	 *old;
-	vd_status		  status;
-
-	/* Only this actor changes the trees. */
-	old = vdi_btree_snapshot_get(vdi_btree_view(&informer->objects), key);
-	if (old == NULL && object == NULL)
-		return VD_NOT_FOUND;
-	VDI_TRY(vdi_index_change_prepare(&old_entries, informer->indexes, informer->index_count, old));
-	status = vdi_index_change_prepare(&entries, informer->indexes, informer->index_count, object);
-	if (status != VD_OK) {
-		vdi_index_change_fini(&old_entries);
-		return status;
-	}
-	if (old)
-		vd_object_ref(old);
-	vdi_lock_acquire(&informer->lock);
-	vdi_btree_snapshot(&informer->objects, &before);
-	status = object ? vdi_btree_put(&informer->objects, object, NULL) : vdi_btree_remove(&informer->objects, key, NULL);
-	if (status == VD_OK)
-		status = vdi_index_change_apply(&old_entries, &entries, informer->indexes, informer->index_count);
-	if (status != VD_OK) {
-		struct vdi_btree undone = informer->objects;
-
-		informer->objects.live = before;
-		vdi_btree_fini(&undone);
-	} else {
-		vdi_btree_snapshot_release(&before);
-	}
-	vdi_lock_release(&informer->lock);
-	vdi_index_change_fini(&old_entries);
-	vdi_index_change_fini(&entries);
-	if (status == VD_OK)
-		*ret_old = old;
-	else
-		vd_object_unref(old);
-	return status;
-}
-
-static vd_status set_object(struct vd_informer *informer, struct vd_object *object)
-{
-	struct vd_object *old = NULL;
-
-	VDI_TRY(change(informer, vd_object_key(object), object, &old));
-	if (old == NULL)
-		tell_add(informer, object);
-	else if (vd_object_revision(old) != vd_object_revision(object)) /* */
-		tell_update(informer, old, object);
-	vd_object_unref(old);
-	return VD_OK;
-}
-
-static vd_status remove_object(struct vd_informer *informer, struct vd_bytes key, bool unknown_final_state)
-{
-	struct vd_object *old = NULL;
-	vd_status	  status = change(informer, key, NULL, &old);
-
-	if (status == VD_NOT_FOUND)
-		return VD_OK;
-	if (status != VD_OK)
-		return status;
-	tell_remove(informer, old, unknown_final_state);
-	vd_object_unref(old);
-	return VD_OK;
-}
-
-/* What the new state does not hold was deleted while nobody looked. */
-static vd_status remove_unseen(struct vd_informer *informer)
-{
-	struct vdi_btree_snapshot before;
-	struct vdi_btree_cursor	  cursor;
-	struct vd_object	 *object;
-	vd_status		  status = VD_OK;
-
-	snapshot_objects(informer, &before, &cursor);
-	while (status == VD_OK && (object = vdi_btree_cursor_range_next(&cursor)))
-		if (vdi_btree_snapshot_get(vdi_btree_view(&informer->seen), vd_object_key(object)) == NULL)
-			status = remove_object(informer, vd_object_key(object), true);
-	vdi_btree_snapshot_release(&before);
-	return status;
-}
-
-static void note_revision(struct vd_informer *informer, vd_rev revision)
-{
-	informer->revision = revision;
-	vdi_lock_acquire(&informer->lock);
-	informer->shown_revision = revision;
-	vdi_lock_release(&informer->lock);
-}
-
-static vd_status finish_fill(struct vd_informer *informer, vd_rev revision)
-{
-	VDI_TRY(remove_unseen(informer));
-	vdi_btree_clear(&informer->seen);
-	informer->is_filling = false;
-	informer->was_filled = true;
-	note_revision(informer, revision);
-	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
-		tell_synced(informer, to);
-	vdi_lock_acquire(&informer->lock);
-	informer->is_synced = true;
-	wake_waiters_locked(informer);
-	vdi_lock_release(&informer->lock);
-	return VD_OK;
-}
-
-static vd_status take_event(struct vd_informer *informer, const struct vdi_informer_event *event)
-{
-	vd_status status = VD_OK;
-
-	switch (event->type) {
-	case VD_WATCH_ADDED:
-	case VD_WATCH_MODIFIED:
-		if (event->initial)
-			VDI_TRY(vdi_btree_put(&informer->seen, event->object, NULL));
-		status = set_object(informer, event->object);
-		break;
-	case VD_WATCH_DELETED:
-		status = remove_object(informer, vd_object_key(event->object), false);
-		break;
-	case VD_WATCH_BOOKMARK:
-		if (event->initial_events_end)
-			return finish_fill(informer, event->revision);
-		break;
-	case VD_WATCH_ERROR:
-		forget_place(informer);
-		return VD_OK;
-	}
-	if (status == VD_OK && !informer->is_filling)
-		note_revision(informer, event->revision);
-	return status;
-}
-
-/* ---- Handlers that come, go, and want to hear everything again ---- */
-
-static void tell_everything(struct vd_informer *informer, struct vd_informer_registration *to, bool as_update)
-{
-	struct vdi_btree_snapshot snapshot;
-	struct vdi_btree_cursor	  cursor;
-	struct vd_object	 *object;
-
-	snapshot_objects(informer, &snapshot, &cursor);
-	while ((object = vdi_btree_cursor_range_next(&cursor)) && may_call(informer, to)) {
-		if (as_update && to->handler.update)
-			to->handler.update(to->handler.arg, object, object);
-		else if (!as_update && to->handler.add)
-			to->handler.add(to->handler.arg, object, true);
-	}
-	vdi_btree_snapshot_release(&snapshot);
-}
-
-static void take_arrivals(struct vd_informer *informer)
-{
-	struct vd_informer_registration **end = &informer->registrations, *arrivals, *in_order = NULL;
-
-	vdi_lock_acquire(&informer->lock);
-	arrivals = informer->arrivals;
-	informer->arrivals = NULL;
-	vdi_lock_release(&informer->lock);
-	while (arrivals) {
-		struct vd_informer_registration *next = arrivals->next;
-
-		arrivals->next = in_order;
-		in_order = arrivals;
-		arrivals = next;
-	}
-	while (*end)
-		end = &(*end)->next;
-	*end = in_order;
-	for (struct vd_informer_registration *to = in_order; to; to = to->next) {
-		to->resync_due = to->handler.resync_period.ns ? vd_mono_add(vd_env_now(informer->env), to->handler.resync_period) : VD_NEVER;
-		tell_everything(informer, to, false);
-		if (informer->was_filled)
-			tell_synced(informer, to);
-	}
-}
-
-static void drop_removed(struct vd_informer *informer)
-{
-	for (struct vd_informer_registration **place = &informer->registrations; *place;) {
-		struct vd_informer_registration *registration = *place;
-		bool				 is_removed;
-
-		vdi_lock_acquire(&informer->lock);
-		is_removed = registration->is_removed;
-		vdi_lock_release(&informer->lock);
-		if (!is_removed) {
-			place = &registration->next;
-			continue;
-		}
-		*place = registration->next;
-		if (registration->removed)
-			registration->removed(registration->removed_arg);
-		vdi_free(registration);
-	}
-}
-
-/* Returns when the next one is due. */
-static vd_mono resync(struct vd_informer *informer)
-{
-	vd_mono now = vd_env_now(informer->env), due = VD_NEVER;
-
-	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next) {
-		if (to->resync_due.ns <= now.ns) {
-			if (informer->was_filled)
-				tell_everything(informer, to, true);
-			to->resync_due = vd_mono_add(now, to->handler.resync_period);
-		}
-		due.ns = VDI_MIN(due.ns, to->resync_due.ns);
-	}
-	return due;
 }
 
 /* ---- The watch ---- */
@@ -504,7 +157,7 @@ static bool take_end(struct vd_informer *informer)
 	if (!has_ended)
 		return false;
 	if (informer->is_filling || reason == VD_EXPIRED)
-		forget_place(informer);
+		vdi_informer_forget_place(informer);
 	close_watch(informer);
 	informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
 	return true;
@@ -518,12 +171,12 @@ static void take_events(struct vd_informer *informer)
 
 	for (size_t i = 0; i < count; i++) {
 		if (status == VD_OK)
-			status = take_event(informer, &events[i]);
+			status = vdi_informer_take_event(informer, &events[i]);
 		vd_object_unref(events[i].object);
 	}
 	if (status != VD_OK) {
 		/* Out of memory: the whole state again, a little later; the difference tells the handlers. */
-		forget_place(informer);
+		vdi_informer_forget_place(informer);
 		close_watch(informer);
 		informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
 	} else if (count == TURN_MAX) {
@@ -580,14 +233,14 @@ static void run(void *arg)
 	vdi_lock_acquire(&informer->lock);
 	is_closed = informer->is_closed;
 	vdi_lock_release(&informer->lock);
-	drop_removed(informer);
-	take_arrivals(informer);
+	vdi_informer_drop_removed(informer);
+	vdi_informer_take_arrivals(informer);
 	if (is_closed)
 		close_watch(informer); /* also what came since the last time */
 	else
 		take_events(informer);
-	due = is_closed ? VD_NEVER : resync(informer);
-	drop_removed(informer);
+	due = is_closed ? VD_NEVER : vdi_informer_resync(informer);
+	vdi_informer_drop_removed(informer);
 	vdi_lock_acquire(&informer->lock);
 	is_open = informer->watch_open;
 	/* A close that came meanwhile has woken us again. */
@@ -675,14 +328,6 @@ vd_status vd_informer_open(struct vd_cacher *cacher, const struct vd_informer_op
 	return VD_OK;
 }
 
-static vd_status check_handler(const struct vd_informer_handler *handler, struct vd_error *reterr)
-{
-	VDI_REQUIRE(handler, reterr);
-	if (handler->resync_period.ns && handler->resync_period.ns < VD_SECONDS(1).ns)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a resync period is at least 1 s");
-	return VD_OK;
-}
-
 vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes label_selector, struct vd_bytes field_selector,
 			  const struct vd_informer_handler *handler, struct vd_informer **ret_informer, struct vd_error *reterr)
 {
@@ -692,7 +337,7 @@ vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_na
 
 	VDI_REQUIRE(cacher, reterr);
 	VDI_REQUIRE(ret_informer, reterr);
-	VDI_TRY(check_handler(handler, reterr));
+	VDI_TRY(vdi_informer_check_handler(handler, reterr));
 	options.namespace_name = namespace_name;
 	options.label_selector = label_selector;
 	options.field_selector = field_selector;
@@ -706,49 +351,10 @@ vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_na
 	return VD_OK;
 }
 
-vd_status vd_informer_add_handler(struct vd_informer *informer, const struct vd_informer_handler *handler,
-				  struct vd_informer_registration **ret_registration, struct vd_error *reterr)
-{
-	struct vd_informer_registration *registration;
-	bool				 is_closed;
-
-	VDI_REQUIRE(informer, reterr);
-	VDI_TRY(check_handler(handler, reterr));
-	registration = VDI_NEW(struct vd_informer_registration);
-	if (registration == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory for a handler");
-	registration->handler = *handler;
-	vdi_lock_acquire(&informer->lock);
-	is_closed = informer->is_closed;
-	if (!is_closed) {
-		registration->next = informer->arrivals;
-		informer->arrivals = registration;
-		vd_actor_wake(informer->actor);
-	}
-	vdi_lock_release(&informer->lock);
-	if (is_closed) {
-		vdi_free(registration);
-		return vd_error_set(reterr, VD_CLOSED, "the informer is closed");
-	}
-	if (ret_registration)
-		*ret_registration = registration;
-	return VD_OK;
-}
-
-void vd_informer_remove_handler(struct vd_informer *informer, struct vd_informer_registration *registration, void (*done)(void *arg), void *arg)
-{
-	vdi_lock_acquire(&informer->lock);
-	registration->is_removed = true;
-	registration->removed = done;
-	registration->removed_arg = arg;
-	vd_actor_wake(informer->actor);
-	vdi_lock_release(&informer->lock);
-}
-
 vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 {
 	struct vdi_wait	     wait;
-	struct synced_waiter waiter = { .wait = &wait };
+	struct vdi_synced_waiter waiter = { .wait = &wait };
 	vd_mono		     due;
 	bool		     in_time = true;
 	bool		     is_synced;
@@ -774,7 +380,7 @@ vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 	if (!is_synced)
 		in_time = vdi_wait_until(&wait, due);
 	vdi_lock_acquire(&informer->lock);
-	for (struct synced_waiter **place = &informer->waiters; *place; place = &(*place)->next)
+	for (struct vdi_synced_waiter **place = &informer->waiters; *place; place = &(*place)->next)
 		if (*place == &waiter) {
 			*place = waiter.next;
 			break;
@@ -783,81 +389,6 @@ vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 	vdi_lock_release(&informer->lock);
 	vdi_wait_fini(&wait);
 	return is_synced ? VD_OK : in_time ? VD_CLOSED : VD_TIMEOUT;
-}
-
-struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd_bytes namespace_name, struct vd_bytes name)
-{
-	struct vd_cacher *cacher = informer->cacher;
-	char		  buffer[VDI_STORAGE_KEY_MAX];
-	struct vd_bytes	  key;
-	struct vd_object *object;
-	bool		  is_single;
-
-	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, namespace_name, name, buffer, &key, &is_single) || !is_single)
-		return NULL;
-	vdi_lock_acquire(&informer->lock);
-	object = vdi_btree_snapshot_get(vdi_btree_view(&informer->objects), key);
-	if (object)
-		vd_object_ref(object);
-	vdi_lock_release(&informer->lock);
-	return object;
-}
-
-size_t vd_informer_count(struct vd_informer *informer)
-{
-	size_t count;
-
-	vdi_lock_acquire(&informer->lock);
-	count = vdi_btree_count(&informer->objects);
-	vdi_lock_release(&informer->lock);
-	return count;
-}
-
-vd_rev vd_informer_revision(struct vd_informer *informer)
-{
-	vd_rev revision;
-
-	vdi_lock_acquire(&informer->lock);
-	revision = informer->shown_revision;
-	vdi_lock_release(&informer->lock);
-	return revision;
-}
-
-size_t vd_informer_visit(struct vd_informer *informer, vd_object_visit_fn visit, void *arg)
-{
-	struct vdi_btree_snapshot snapshot;
-	struct vdi_btree_cursor	  cursor;
-	struct vd_object	 *object;
-	size_t			  visited = 0;
-
-	if (visit == NULL)
-		return 0;
-	snapshot_objects(informer, &snapshot, &cursor);
-	while ((object = vdi_btree_cursor_range_next(&cursor))) {
-		visited++;
-		if (!visit(arg, object))
-			break;
-	}
-	vdi_btree_snapshot_release(&snapshot);
-	return visited;
-}
-
-size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value, vd_object_visit_fn visit, void *arg)
-{
-	struct vdi_btree_snapshot snapshot;
-	vd_status		  status;
-	size_t			  visited;
-
-	if (index == NULL || visit == NULL)
-		return 0;
-	vdi_lock_acquire(&informer->lock);
-	status = vdi_informer_index_snapshot(informer->indexes, informer->index_count, index, &snapshot);
-	vdi_lock_release(&informer->lock);
-	if (status != VD_OK)
-		return 0;
-	visited = vdi_informer_index_visit(&snapshot, value, visit, arg);
-	vdi_btree_snapshot_release(&snapshot);
-	return visited;
 }
 
 void vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), void *arg)
@@ -873,7 +404,7 @@ void vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), vo
 	informer->is_closed = true;
 	informer->closed = done;
 	informer->closed_arg = arg;
-	wake_waiters_locked(informer);
+	vdi_informer_wake_waiters_locked(informer);
 	vd_actor_wake(informer->actor);
 	vdi_lock_release(&informer->lock);
 }

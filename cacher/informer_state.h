@@ -1,0 +1,103 @@
+/* The inside of an informer: what its parts share.
+ *
+ *   informer.c           life, the watch, the actor
+ *   informer_picture.c   the objects: changed by the actor, read by any thread
+ *   informer_handlers.c  who is told: handlers that come, go, and want to hear everything again
+ *
+ * Every function here is called on the informer's actor unless it says otherwise.
+ */
+#ifndef VDI_INFORMER_STATE_H
+#define VDI_INFORMER_STATE_H
+
+#include <stdatomic.h>
+
+#include <vedette/informer.h>
+
+#include "btree.h"
+#include "informer_index.h"
+#include "informer_queue.h"
+#include "lock.h"
+#include "ready.h"
+#include "usage.h"
+#include "wait.h"
+
+struct vd_informer_registration {
+	struct vd_informer_handler	 handler;
+	struct vd_informer_registration *next;
+	bool				 is_synced;
+	bool				 is_removed; /* under the informer's lock */
+	vd_mono				 resync_due;
+	void (*removed)(void *arg);
+	void *removed_arg;
+};
+
+struct vd_informer {
+	/* Fixed at creation. */
+	const struct vd_env	  *env;
+	struct vd_cacher	  *cacher; /* a reference */
+	const struct vd_runner	  *runner;
+	struct vd_actor		  *actor;
+	struct vdi_usage	   usage;
+	struct vd_watch_options	   options; /* strings are ours */
+	struct vdi_informer_index *indexes;
+	size_t			   index_count;
+
+	struct vdi_lock lock; /* VDI_LOCK_CACHE_WATCHER */
+
+	/* Under lock. */
+	struct vdi_btree objects; /* changed by the actor only, as the indexes are */
+	vd_rev		 shown_revision;
+	bool		 is_synced;
+	bool		 is_closed;
+	struct vdi_synced_waiter {
+		struct vdi_wait	     *wait;
+		struct vdi_synced_waiter *next;
+	} *waiters;
+	void (*closed)(void *arg);
+	void *closed_arg;
+	struct vd_informer_registration *arrivals; /* not seen by the actor yet, newest first */
+	struct vdi_informer_queue queue;
+	bool	       has_ended;  /* the watch, behind what is queued */
+	vd_status      end_reason;
+	bool	       watch_open; /* a watcher that was not closed yet */
+	struct vd_watcher *watcher;
+
+	/* The actor. */
+	struct vd_informer_registration *registrations; /* in the order in which they came */
+	struct vdi_btree		 seen;		/* of the initial state under way */
+	bool				 is_filling;
+	bool				 was_filled;
+	vd_rev				 revision; /* last one seen; 0: the whole state is needed */
+	vd_mono				 reopen_at;
+
+	struct vdi_ready_waiter ready_waiter;
+	atomic_bool		is_cache_ready; /* it was not when the watch was to be opened, and is now */
+};
+
+/* ---- informer_picture.c ---- */
+
+/* Any thread: the objects as they are now, and a cursor before the first. The caller releases the snapshot. */
+void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot, struct vdi_btree_cursor *cursor);
+/* The watch starts over with the whole state: memory was missing or the stream broke. */
+void vdi_informer_forget_place(struct vd_informer *informer);
+/* Changes the picture and tells the handlers. VD_NOMEM: nothing has changed. */
+VDI_MUST_USE vd_status vdi_informer_take_event(struct vd_informer *informer, const struct vdi_informer_event *event);
+/* The lock is held. */
+void vdi_informer_wake_waiters_locked(struct vd_informer *informer);
+
+/* ---- informer_handlers.c ---- */
+
+void vdi_informer_tell_add(struct vd_informer *informer, struct vd_object *object);
+void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *old_object, struct vd_object *object);
+void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object, bool unknown_final_state);
+/* Once for each handler; later calls do nothing. */
+void vdi_informer_tell_synced(struct vd_informer *informer, struct vd_informer_registration *to);
+/* New handlers hear what is there. */
+void vdi_informer_take_arrivals(struct vd_informer *informer);
+void vdi_informer_drop_removed(struct vd_informer *informer);
+/* Tells everything again to those for whom it is time. Returns when the next one is due. */
+vd_mono vdi_informer_resync(struct vd_informer *informer);
+/* Any thread. */
+VDI_MUST_USE vd_status vdi_informer_check_handler(const struct vd_informer_handler *handler, struct vd_error *reterr);
+
+#endif
