@@ -1,10 +1,8 @@
-/* KV, leases and maintenance of the etcd server without a network: requests and answers by protobuf-c, and the transcripts taken from a real etcd. */
+/* KV and limits of the etcd server without a network: requests and answers by protobuf-c, and the transcripts taken from a real etcd. */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"
 #include "vdtest.h"
-
-/* ---- Header (E-120, E-121) ---- */
 
 static void e121_header_is_whole_and_a_fresh_store_is_at_1(void **state)
 {
@@ -22,8 +20,6 @@ static void e121_header_is_whole_and_a_fresh_store_is_at_1(void **state)
 	assert_int_equal(response->n_kvs, 0);
 	ETCD_FREE(response);
 }
-
-/* ---- Who asks, and with what ---- */
 
 static const char *range_with(struct etcd_server_fixture *fixture, const char *version, const char *has_leader)
 {
@@ -129,8 +125,6 @@ static void e104_unknown_fields_are_ignored_and_garbage_is_refused(void **state)
 	}
 }
 
-/* ---- The golden transcript 11.1, from its fifth row on ---- */
-
 static void e1101_unary_transcript(void **state)
 {
 	struct etcd_server_fixture     *fixture = *state;
@@ -194,8 +188,6 @@ static void e1101_unary_transcript(void **state)
 	assert_int_equal(response->n_kvs, 1);
 	ETCD_FREE(response);
 }
-
-/* ---- Range ---- */
 
 static void fill(struct etcd_server_fixture *fixture)
 {
@@ -527,8 +519,6 @@ static void e431_a_sorted_stream_is_sorted_as_one(void **state)
 	}
 }
 
-/* ---- Limits ---- */
-
 static void e465_request_too_large(void **state)
 {
 	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
@@ -660,253 +650,6 @@ static void e468_nothing_is_written_while_corrupt(void **state)
 	assert_int_equal(etcd_server_put_leased(fixture, "a", "2", 7), 3);
 }
 
-/* ---- HashKV: the vectors of upstream's hash_test.go ---- */
-
-static const char *hash_key(int i)
-{
-	static const char *const names[] = { "alice", "bob", "celine", "dominik", "eve", "frederica", "gorge" };
-
-	return i % 142 == 30 ? "zenek" : i % 71 == 30 ? "xavery" : names[i % 7];
-}
-
-static void put_for_hash(struct etcd_server_fixture *fixture, int i)
-{
-	char value[16];
-
-	(void) snprintf(value, sizeof value, "%d", i);
-	(void) etcd_server_put_leased(fixture, hash_key(i), value, 0);
-}
-
-static Etcdserverpb__HashKVResponse *hash_kv(struct etcd_server_fixture *fixture, int64_t revision)
-{
-	Etcdserverpb__HashKVRequest request = ETCDSERVERPB__HASH_KVREQUEST__INIT;
-
-	request.revision = revision;
-	return ETCD_ASK(fixture, "Maintenance/HashKV", &request, hash_kvresponse);
-}
-
-static void e472_golden_hashes_with_compactions_behind(void **state)
-{
-	static const struct {
-		int64_t	 revision;
-		uint32_t hash;
-		int64_t	 compacted;
-	} wanted[] = { { 35, 4082599214, -1 }, { 106, 2279933401, 35 }, { 177, 3284231217, 106 }, { 248, 126286495, 177 } };
-
-	for (int round = 0; round < 4; round++) {
-		Etcdserverpb__HashKVResponse *response;
-
-		for (int i = round * 71; i <= round * 71 + 71; i++)
-			put_for_hash(*state, i);
-		response = hash_kv(*state, wanted[round].revision);
-		assert_int_equal(response->hash, wanted[round].hash);
-		assert_int_equal(response->compact_revision, wanted[round].compacted);
-		assert_int_equal(response->hash_revision, wanted[round].revision);
-		assert_int_equal(response->header->revision, 73 + round * 72);
-		ETCD_FREE(response);
-		etcd_server_compact(*state, wanted[round].revision);
-	}
-}
-
-static void e472_golden_hashes_of_the_newest_revision(void **state)
-{
-	static const uint32_t wanted[] = { 1913897190, 224860069, 1565167519 };
-
-	for (int round = 0; round < 3; round++) {
-		Etcdserverpb__HashKVResponse *response;
-
-		for (int i = round * 71; i <= round * 71 + 71; i++)
-			put_for_hash(*state, i);
-		response = hash_kv(*state, 0);
-		assert_int_equal(response->hash, wanted[round]);
-		assert_int_equal(response->hash_revision, 73 + round * 72);
-		ETCD_FREE(response);
-		etcd_server_compact(*state, 73 + round * 72);
-	}
-}
-
-static void expect_hash(struct etcd_server_fixture *fixture, int64_t revision, uint32_t wanted)
-{
-	Etcdserverpb__HashKVResponse *response = hash_kv(fixture, revision);
-
-	assert_int_equal(response->hash, wanted);
-	ETCD_FREE(response);
-}
-
-static void delete_everything(struct etcd_server_fixture *fixture)
-{
-	Etcdserverpb__DeleteRangeRequest request = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
-
-	request.key = request.range_end = (ProtobufCBinaryData) { 1, (uint8_t *) (uintptr_t) "" };
-	ETCD_FREE(ETCD_ASK(fixture, "KV/DeleteRange", &request, delete_range_response));
-}
-
-/* CRC-32C, bit by bit. */
-static uint32_t checksum(uint32_t crc, const void *bytes, size_t size)
-{
-	const uint8_t *at = bytes;
-
-	for (crc = ~crc; size; size--) {
-		crc ^= *at++;
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
-	}
-	return ~crc;
-}
-
-/* A record as etcd has it on disk: its revision in 17 bytes, 18 of a deletion, and a KeyValue; of a deletion the key alone. */
-static uint32_t checksum_record(uint32_t crc, uint8_t main, uint8_t sub, Mvccpb__KeyValue *kv, bool is_delete)
-{
-	const uint8_t place[18] = { [7] = main, [8] = '_', [16] = sub, [17] = 't' };
-	uint8_t	      body[256];
-	size_t	      size = mvccpb__key_value__get_packed_size(kv);
-
-	assert_true(size <= sizeof body);
-	(void) mvccpb__key_value__pack(kv, body);
-	crc = checksum(crc, place, is_delete ? 18 : 17);
-	return checksum(crc, body, size);
-}
-
-/* HashKV is the checksum of what would lie on the disk of an etcd. */
-static void e402_records_are_hashed_as_etcd_writes_them(void **state)
-{
-	struct etcd_server_fixture *fixture = *state;
-	Mvccpb__KeyValue	    kv = MVCCPB__KEY_VALUE__INIT, deleted = MVCCPB__KEY_VALUE__INIT;
-	uint32_t		    crc = checksum(0, "key", 3);
-
-	etcd_server_grant(fixture, 77, 100, 100);
-	(void) etcd_server_put_leased(fixture, "k", "value", 77);
-	(void) etcd_server_put_leased(fixture, "k", "", 0);
-	(void) etcd_server_put_leased(fixture, "l", "x", 0);
-	kv.key = etcd_bytes("k");
-	kv.value = etcd_bytes("value");
-	kv.create_revision = kv.mod_revision = 2;
-	kv.version = 1;
-	kv.lease = 77;
-	crc = checksum_record(crc, 2, 0, &kv, false);
-	expect_hash(fixture, 2, crc);
-	kv.value = etcd_bytes("");
-	kv.mod_revision = 3;
-	kv.version = 2;
-	kv.lease = 0;
-	crc = checksum_record(crc, 3, 0, &kv, false);
-	expect_hash(fixture, 3, crc);
-	kv.key = etcd_bytes("l");
-	kv.value = etcd_bytes("x");
-	kv.create_revision = kv.mod_revision = 4;
-	kv.version = 1;
-	crc = checksum_record(crc, 4, 0, &kv, false);
-	delete_everything(fixture); /* two records of one revision */
-	deleted.key = etcd_bytes("k");
-	crc = checksum_record(crc, 5, 0, &deleted, true);
-	deleted.key = etcd_bytes("l");
-	crc = checksum_record(crc, 5, 1, &deleted, true);
-	expect_hash(fixture, 5, crc);
-	expect_hash(fixture, 0, crc);
-}
-
-/* Upstream remembers the hashes of the last compactions, and of revision 0 once Compact(0) was done, and says those for ever after. */
-/* What etcd 3.7.3 says. At a revision whose transaction deleted all there was and made some of it again, nothing counts as kept, so nothing old is left out; one
- * revision on, all is as usual. */
-static void e124_a_hash_says_of_which_revision_and_when(void **state)
-{
-	Etcdserverpb__HashKVResponse *response;
-
-	for (int i = 0; i < 3; i++)
-		(void) etcd_server_put_leased(*state, "k", "v", 0);
-	for (int64_t revision = 0; revision <= 4; revision += 2) {
-		response = hash_kv(*state, revision);
-		assert_int_equal(response->header->revision, 4);
-		assert_int_equal(response->hash_revision, revision ? revision : 4);
-		ETCD_FREE(response);
-	}
-}
-
-static void e470_a_revision_that_makes_everything_again_keeps_nothing(void **state)
-{
-	struct etcd_server_fixture	*fixture = *state;
-	Etcdserverpb__TxnRequest	 txn = ETCDSERVERPB__TXN_REQUEST__INIT;
-	Etcdserverpb__TxnResponse	*response;
-	Etcdserverpb__PutRequest	 put_a = ETCDSERVERPB__PUT_REQUEST__INIT;
-	Etcdserverpb__DeleteRangeRequest delete_all = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
-	Etcdserverpb__RequestOp		 ops[2] = { ETCDSERVERPB__REQUEST_OP__INIT, ETCDSERVERPB__REQUEST_OP__INIT };
-	Etcdserverpb__RequestOp		*list[2] = { &ops[0], &ops[1] };
-
-	etcd_server_put_leased(fixture, "a", "1", 0);
-	etcd_server_put_leased(fixture, "b", "2", 0);
-	etcd_server_compact(fixture, 3);
-	delete_all.key = (ProtobufCBinaryData) { 1, (uint8_t *) "" };
-	delete_all.range_end = (ProtobufCBinaryData) { 1, (uint8_t *) "" };
-	put_a.key = etcd_bytes("a");
-	put_a.value = etcd_bytes("3");
-	ops[0].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE;
-	ops[0].request_delete_range = &delete_all;
-	ops[1].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
-	ops[1].request_put = &put_a;
-	txn.success = list;
-	txn.n_success = 2;
-	response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
-	assert_int_equal(response->header->revision, 4);
-	ETCD_FREE(response);
-	expect_hash(fixture, 4, 2469020438);
-	etcd_server_put_leased(fixture, "b", "4", 0);
-	expect_hash(fixture, 4, 2469020438);
-	expect_hash(fixture, 5, 1823821643);
-}
-
-/* ---- Leases ---- */
-
-static void e503_keep_alive_stream(void **state)
-{
-	struct etcd_server_fixture	  *fixture = *state;
-	Etcdserverpb__LeaseKeepAliveRequest request = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
-	struct etcd_server_call		    call;
-	static const struct {
-		int64_t id;
-		int64_t ttl;
-	} steps[] = { { 7, 60 }, { 8, 0 }, { 7, 60 } };
-
-	etcd_server_grant(fixture, 7, 60, 60);
-	etcd_server_call_init(&call, fixture);
-	etcd_server_call_open(&call, fixture, "/etcdserverpb.Lease/LeaseKeepAlive");
-	call.room = 1;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(steps); i++) {
-		Etcdserverpb__LeaseKeepAliveResponse *response;
-
-		request.id = steps[i].id;
-		etcd_server_call_send(&call, &request.base);
-		if (call.count == i) {
-			assert_int_equal(call.wanted, 0); /* who does not read his answers is not read either */
-			etcd_server_call_make_room(&call, 1);
-		}
-		assert_int_equal(call.count, i + 1);
-		response = etcdserverpb__lease_keep_alive_response__unpack(NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
-		assert_int_equal(response->id, steps[i].id);
-		assert_int_equal(response->ttl, steps[i].ttl);
-		etcdserverpb__lease_keep_alive_response__free_unpacked(response, NULL);
-	}
-	etcd_server_call_send(&call, NULL);
-	assert_true(call.is_finished);
-	assert_int_equal(call.code, 0);
-	etcd_server_call_end(&call);
-}
-
-static void e505_leases_by_remaining_time(void **state)
-{
-	Etcdserverpb__LeaseLeasesRequest   request = ETCDSERVERPB__LEASE_LEASES_REQUEST__INIT;
-	Etcdserverpb__LeaseLeasesResponse *response;
-
-	etcd_server_grant(*state, 1, 300, 300);
-	etcd_server_grant(*state, -2, 100, 100);
-	etcd_server_grant(*state, 3, 200, 200);
-	response = ETCD_ASK((struct etcd_server_fixture *) *state, "Lease/LeaseLeases", &request, lease_leases_response);
-	assert_int_equal(response->n_leases, 3);
-	assert_int_equal(response->leases[0]->id, -2);
-	assert_int_equal(response->leases[1]->id, 3);
-	assert_int_equal(response->leases[2]->id, 1);
-	ETCD_FREE(response);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -914,7 +657,6 @@ int main(void)
 		CASE(e121_header_is_whole_and_a_fresh_store_is_at_1),
 		CASE(e103_unknown_method_is_unimplemented),
 		CASE(e141_the_version_of_the_client_is_text_and_counted),
-		CASE(e402_records_are_hashed_as_etcd_writes_them),
 		CASE(e104_unknown_fields_are_ignored_and_garbage_is_refused),
 		CASE(e1101_unary_transcript),
 		CASE(e427_filters_then_sort_then_limit),
@@ -927,14 +669,8 @@ int main(void)
 		CASE(e431_a_sorted_stream_is_sorted_as_one),
 		CASE(e465_request_too_large),
 		CASE(e468_nothing_is_written_while_corrupt),
-		CASE(e124_a_hash_says_of_which_revision_and_when),
 		CASE(e466_leases_and_transactions_have_a_cost),
 		CASE(e466_e467_quota_raises_the_alarm_and_it_stays),
-		CASE(e472_golden_hashes_with_compactions_behind),
-		CASE(e472_golden_hashes_of_the_newest_revision),
-		CASE(e470_a_revision_that_makes_everything_again_keeps_nothing),
-		CASE(e503_keep_alive_stream),
-		CASE(e505_leases_by_remaining_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
