@@ -1,154 +1,9 @@
-/* Unit tests of watchchan/: sync, stream, decode, queues, ends. The store is the embedded one in memory, under the simulator. */
-#include "store_chaos.h"
+/* watchChan: starts, pages, the stream, filters, queues and workers. */
+#include "watchchan_world.h"
+
 #include "feed_store.h"
-#include "vdtest.h"
-
-#include "actor_sim.h"
-#include "watchchan.h"
+#include "store_chaos.h"
 #include "watchchan_state.h"
-
-struct world {
-	struct vd_env	     *env;
-	struct vd_store	     *store;
-	struct vd_codec	     *codec;
-	struct vdi_watchchan *watchchan;
-	unsigned	      ready, undecodable;
-	bool		      closed;
-};
-
-static const char prefix[] = "/registry/pods/";
-
-static struct world world_logging(uint64_t seed, vd_log_fn log, void *log_arg)
-{
-	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
-	struct world	       world = { 0 };
-
-	options.history_window = (vd_dur) { 0 };
-	assert_status(vdi_env_new_sim(seed, log, log_arg, &world.env), VD_OK);
-	assert_status(vd_store_open_mvcc(world.env, &options, &world.store, NULL), VD_OK);
-	assert_status(vd_codec_json_new(NULL, 0, &world.codec, NULL), VD_OK);
-	return world;
-}
-
-static struct world world_new(uint64_t seed)
-{
-	return world_logging(seed, NULL, NULL);
-}
-
-static void on_closed(void *arg)
-{
-	*(bool *) arg = true;
-}
-
-static bool is_true(void *arg)
-{
-	return *(bool *) arg;
-}
-
-static void close_watch(struct world *world)
-{
-	world->closed = false;
-	vdi_watchchan_close(world->watchchan, on_closed, &world->closed);
-	assert_true(vdi_sim_run_until(world->env, is_true, &world->closed, VD_SECONDS(10)));
-	world->watchchan = NULL;
-}
-
-static void world_free(struct world *world)
-{
-	if (world->watchchan)
-		close_watch(world);
-	vd_store_close_wait(world->store);
-	vd_codec_free(world->codec);
-	vd_env_free(world->env);
-}
-
-static vd_rev put_value(struct world *world, const char *key, const char *value)
-{
-	vd_rev revision = 0;
-
-	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), vd_bytes_of(value), &revision, NULL), VD_OK);
-	return revision;
-}
-
-/* An object with a label app=<app>. */
-static vd_rev put(struct world *world, const char *name, const char *app)
-{
-	char key[128], value[256];
-
-	snprintf(key, sizeof key, "%s%s", prefix, name);
-	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name, app);
-	return put_value(world, key, value);
-}
-
-static vd_rev delete(struct world *world, const char *name)
-{
-	char   key[128];
-	vd_rev revision = 0;
-
-	snprintf(key, sizeof key, "%s%s", prefix, name);
-	assert_status(vd_store_delete_wait(world->store, vd_bytes_of(key), VD_BYTES_NONE, NULL, &revision, NULL), VD_OK);
-	return revision;
-}
-
-static void on_ready(void *arg)
-{
-	((struct world *) arg)->ready++;
-}
-
-static void on_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const struct vd_error *error)
-{
-	(void) kv;
-	(void) is_delete;
-	assert_int_equal(error->code, VD_UNDECODABLE);
-	((struct world *) arg)->undecodable++;
-}
-
-static struct vdi_watchchan_options options_of(struct world *world)
-{
-	return (struct vdi_watchchan_options) {
-		.resource = "pods",
-		.codec = world->codec,
-		.key = vd_bytes_of(prefix),
-		.recursive = true,
-		.ready = on_ready,
-		.ready_arg = world,
-		.undecodable = on_undecodable,
-		.undecodable_arg = world,
-	};
-}
-
-static void open_watch(struct world *world, const struct vdi_watchchan_options *options)
-{
-	struct vd_error error = { 0 };
-
-	if (vdi_watchchan_open(world->env, world->store, options, &world->watchchan, &error) != VD_OK)
-		fail_msg("%s", error.message);
-}
-
-/* The next event as text, "TYPE name@revision"; "AGAIN" or "END". */
-static const char *next(struct world *world)
-{
-	static char		   text[256];
-	struct vdi_watchchan_event event;
-	vd_status		   status;
-
-	vdi_sim_run_until_idle(world->env);
-	status = vdi_watchchan_next(world->watchchan, &event);
-	if (status != VD_OK)
-		return status == VD_AGAIN ? "AGAIN" : "END";
-	if (event.type == VD_WATCH_ERROR)
-		snprintf(text, sizeof text, "ERROR %s", vd_status_name(event.error->code));
-	else if (event.lost)
-		snprintf(text, sizeof text, "LOST %.*s@%lld", (int) vd_kv_key(event.lost).size - 15, event.lost->data + 15, (long long) event.revision);
-	else if (event.object == NULL)
-		snprintf(text, sizeof text, "%s%s@%lld", vd_watch_type_name(event.type), event.initial_events_end ? " end" : "",
-			 (long long) event.revision);
-	else
-		snprintf(text, sizeof text, "%s %.*s@%lld", vd_watch_type_name(event.type), (int) vd_object_name(event.object).size,
-			 (const char *) vd_object_name(event.object).data, (long long) event.revision);
-	vdi_watchchan_event_fini(&event);
-	return text;
-}
 
 /* rules: R-209, R-216, R-218, R-111 */
 static void r206_initial_state_then_stream(void **state)
@@ -267,7 +122,7 @@ static void r207_a_page_may_end_with_the_longest_key(void **state)
 		put(&world, name, "x");
 	}
 	memset(key, 'q', sizeof key - 1);
-	memcpy(key, prefix, strlen(prefix));
+	memcpy(key, watched_watched_prefix, strlen(watched_prefix));
 	key[VD_KEY_SIZE_MAX] = 0;
 	put_value(&world, key, "{\"metadata\":{\"name\":\"longest\"}}");
 	put(&world, "r", "x");
@@ -279,14 +134,6 @@ static void r207_a_page_may_end_with_the_longest_key(void **state)
 	assert_memory_equal(next(&world), "ADDED r@", 8);
 	assert_memory_equal(next(&world), "BOOKMARK end@", 13);
 	world_free(&world);
-}
-
-static bool app_is_x(void *arg, const struct vd_object *object)
-{
-	struct vd_bytes value;
-
-	(void) arg;
-	return vd_object_label_get(object, vd_bytes_of("app"), &value) && vd_bytes_equal(value, vd_bytes_of("x"));
 }
 
 /* rules: R-212, R-217, T-054 */
@@ -335,125 +182,6 @@ static void r211_progress_becomes_a_bookmark(void **state)
 	world_free(&world);
 }
 
-static void on_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
-{
-	(void) arg;
-	(void) revision;
-	(void) error;
-	assert_status(status, VD_OK);
-}
-
-static void r230_compacted_start_is_expired(void **state)
-{
-	struct world		     world = world_new(6);
-	struct vdi_watchchan_options options = options_of(&world);
-
-	(void) state;
-	for (int i = 0; i < 3; i++)
-		put(&world, "a", i % 2 ? "x" : "y"); /* 2..4 */
-	put(&world, "b", "x");
-	put(&world, "a", "z");
-	assert_status(vd_store_compact(world.store, 5, true, on_compacted, &world), VD_OK);
-	vdi_sim_run_until_idle(world.env);
-	options.revision = 4; /* C-1 works: etcd is asked for 5 */
-	open_watch(&world, &options);
-	assert_string_equal(next(&world), "ADDED b@5");
-	assert_string_equal(next(&world), "MODIFIED a@6");
-	close_watch(&world);
-	options.revision = 3;
-	open_watch(&world, &options);
-	assert_string_equal(next(&world), "ERROR expired");
-	assert_string_equal(next(&world), "END");
-	assert_string_equal(next(&world), "END");
-	world_free(&world);
-}
-
-/* RunTestWatchFromZero: what was before a compacted revision is gone, and who needs it starts over. Always Expired, where upstream has an Internal error too.
- * rules: W-14 */
-static void t053_r212_a_change_at_the_compacted_revision_is_expired(void **state)
-{
-	for (unsigned deletes = 0; deletes < 2; deletes++) {
-		struct world		     world = world_new(7);
-		struct vdi_watchchan_options options = options_of(&world);
-
-		(void) state;
-		put(&world, "a", "x"); /* 2 */
-		put(&world, "a", "y");
-		if (deletes)
-			delete (&world, "a");
-		else
-			put(&world, "a", "z"); /* 4 */
-		assert_status(vd_store_compact(world.store, 4, true, on_compacted, &world), VD_OK);
-		vdi_sim_run_until_idle(world.env);
-		options.revision = 3;
-		open_watch(&world, &options);
-		assert_string_equal(next(&world), "ERROR expired");
-		assert_string_equal(next(&world), "END");
-		close_watch(&world);
-		options.revision = 4;
-		open_watch(&world, &options);
-		put(&world, "b", "x");
-		assert_string_equal(next(&world), "ADDED b@5");
-		close_watch(&world);
-		options.revision = 0;
-		open_watch(&world, &options);
-		if (!deletes)
-			assert_string_equal(next(&world), "ADDED a@4");
-		assert_string_equal(next(&world), "ADDED b@5");
-		world_free(&world);
-	}
-}
-
-/* The state could be read to its first page only: the reader learns what is gone. */
-static void r226_r230_a_page_that_is_compacted(void **state)
-{
-	struct world		     world = world_new(17);
-	struct vdi_watchchan_options options = options_of(&world);
-	struct vdi_watchchan_event   event;
-	char			     name[32];
-	vd_rev			     last = 0;
-
-	(void) state;
-	for (int i = 0; i < VDI_WATCHCHAN_PAGE_LEN + 7; i++) {
-		snprintf(name, sizeof name, "p%06d", i);
-		put(&world, name, "x");
-	}
-	open_watch(&world, &options);
-	assert_string_equal(next(&world), "ADDED p000000@2");
-	last = put(&world, "p999999", "late");
-	assert_status(vd_store_compact(world.store, last, true, on_compacted, &world), VD_OK);
-	for (int i = 1; i < VDI_WATCHCHAN_PAGE_LEN; i++)
-		assert_string_not_equal(next(&world), "AGAIN");
-	vdi_sim_run_until_idle(world.env);
-	assert_status(vdi_watchchan_next(world.watchchan, &event), VD_OK);
-	assert_int_equal(event.type, VD_WATCH_ERROR);
-	assert_status(event.error->code, VD_EXPIRED);
-	assert_int_equal(event.error->compacted, last);
-	assert_string_equal(next(&world), "END");
-	world_free(&world);
-}
-
-/* No read was begun, so there is none to wait for. */
-static void r214_r228_a_store_that_is_closing_already(void **state)
-{
-	(void) state;
-	for (int i = 0; i < 2; i++) {
-		struct world		     world = world_new(18);
-		struct vdi_watchchan_options options = options_of(&world);
-		bool			     store_closed = false;
-
-		options.send_initial_events = VD_TRUE;
-		options.revision = i; /* 0: the state at once; 1: which revision is it? */
-		vd_store_close(world.store, on_closed, &store_closed);
-		open_watch(&world, &options);
-		assert_string_equal(next(&world), "END");
-		close_watch(&world);
-		assert_true(vdi_sim_run_until(world.env, is_true, &store_closed, VD_SECONDS(10)));
-		vd_codec_free(world.codec);
-		vd_env_free(world.env);
-	}
-}
-
 /* Answers that take their time: each page is looked at once, when it is there. */
 static void r207_pages_that_come_late(void **state)
 {
@@ -489,83 +217,6 @@ static void r207_pages_that_come_late(void **state)
 	chaos_store_free(world.store);
 	world.store = embedded;
 	world_free(&world);
-}
-
-/* Also where several are decoded at once: the first error in the order of events is told, and nothing behind it. rules: R-223, T-057 */
-static void r221_undecodable_ends_the_watch(void **state)
-{
-	(void) state;
-	for (uint64_t seed = 0; seed < 24; seed++) {
-		struct world		     world = world_new(7 + seed);
-		struct vdi_watchchan_options options = options_of(&world);
-
-		options.revision = 1;
-		options.decode_workers = seed % 12;
-		open_watch(&world, &options);
-		put(&world, "a", "x");				  /* 2 */
-		put_value(&world, "/registry/pods/bad", "junk"); /* 3 */
-		for (int i = 0; i < 20; i++)
-			put(&world, "b", "x");
-		put_value(&world, "/registry/pods/bad", "junk");
-		vdi_sim_run_until_idle(world.env);
-		assert_string_equal(next(&world), "ADDED a@2");
-		assert_string_equal(next(&world), "ERROR undecodable");
-		assert_string_equal(next(&world), "END"); /* nothing after the error, T-070 */
-		world_free(&world);
-	}
-}
-
-static void o20_undecodable_may_be_skipped(void **state)
-{
-	struct world		     world = world_new(8);
-	struct vdi_watchchan_options options = options_of(&world);
-	struct vdi_watchchan_stats   stats;
-
-	(void) state;
-	put_value(&world, "/registry/pods/bad", "junk"); /* 2 */
-	options.skip_undecodable = true;
-	options.initial_end_bookmark = true;
-	open_watch(&world, &options);
-	assert_string_equal(next(&world), "BOOKMARK end@2");
-	put_value(&world, "/registry/pods/bad", "still junk"); /* 3 */
-	put(&world, "a", "x");				       /* 4 */
-	put(&world, "bad", "x");			       /* 5: healed */
-	put_value(&world, "/registry/pods/bad", "junk");       /* 6 */
-	delete(&world, "bad");				       /* 7: its last state is unreadable */
-	put(&world, "b", "x");				       /* 8 */
-	assert_string_equal(next(&world), "LOST bad@3"); /* whoever has a state of it drops that */
-	assert_string_equal(next(&world), "ADDED a@4");
-	assert_string_equal(next(&world), "MODIFIED bad@5");
-	assert_string_equal(next(&world), "LOST bad@6");
-	assert_string_equal(next(&world), "LOST bad@7");
-	assert_string_equal(next(&world), "ADDED b@8");
-	put(&world, "c", "x"); /* 9 */
-	assert_string_equal(next(&world), "ADDED c@9");
-	assert_int_equal(world.undecodable, 4);
-	vdi_watchchan_stats_get(world.watchchan, &stats);
-	assert_int_equal(stats.undecodable, 4);
-	world_free(&world);
-}
-
-/* A state before the change that cannot be read, and the filter asks for it: nobody has seen it (O-20), or the watch ends (R-221). */
-static void o20_r221_an_unreadable_state_before(void **state)
-{
-	(void) state;
-	for (int skip = 0; skip < 2; skip++) {
-		struct world		     world = world_new(14);
-		struct vdi_watchchan_options options = options_of(&world);
-
-		put_value(&world, "/registry/pods/bad", "junk"); /* 2 */
-		options.revision = 2;
-		options.predicate = app_is_x;
-		options.skip_undecodable = skip;
-		open_watch(&world, &options);
-		put(&world, "bad", "x"); /* 3: healed */
-		put(&world, "bad", "x"); /* 4 */
-		assert_string_equal(next(&world), skip ? "ADDED bad@3" : "ERROR undecodable");
-		assert_string_equal(next(&world), skip ? "MODIFIED bad@4" : "END");
-		world_free(&world);
-	}
 }
 
 static void r223_there_are_as_many_workers_as_asked_for_and_at_most_so_many(void **state)
@@ -784,85 +435,6 @@ static void r201_bad_options_are_refused(void **state)
 	world_free(&world);
 }
 
-static void r214_the_end_of_the_store_is_quiet(void **state)
-{
-	struct world		     world = world_new(11);
-	struct vdi_watchchan_options options = options_of(&world);
-
-	(void) state;
-	put(&world, "a", "x");
-	open_watch(&world, &options);
-	assert_string_equal(next(&world), "ADDED a@2");
-	world.closed = false;
-	vd_store_close(world.store, on_closed, &world.closed);
-	vdi_sim_run_until_idle(world.env);
-	assert_string_equal(next(&world), "END");
-	close_watch(&world);
-	world.closed = true;
-	vdi_sim_run_until_idle(world.env);
-	vd_codec_free(world.codec);
-	vd_env_free(world.env);
-}
-
-static void every_failed_allocation_ends_with_a_reason(void **state)
-{
-	int64_t live = vdi_alloc_live();
-
-	(void) state;
-	for (uint64_t nth = 1;; nth++) {
-		struct world		     world = world_new(12);
-		struct vdi_watchchan_options options = options_of(&world);
-		const char		    *text = "END";
-		bool			     failed;
-
-		put(&world, "a", "x");
-		options.decode_workers = 2;
-		vdi_alloc_fail_nth(nth, 1);
-		if (vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, NULL) == VD_OK)
-			text = next(&world);
-		failed = vdi_alloc_failed();
-		vdi_alloc_fail_nth(0, 0);
-		if (!failed)
-			assert_string_equal(text, "ADDED a@2");
-		else if (strcmp(text, "ADDED a@2") != 0 && strcmp(text, "END") != 0)
-			assert_string_equal(text, "ERROR out_of_memory");
-		if (world.watchchan == NULL)
-			vdi_sim_run_until_idle(world.env);
-		world_free(&world);
-		assert_int_equal(vdi_alloc_live(), live);
-		if (!failed)
-			break;
-	}
-}
-
-/* T-093: an event of a store that does not say what was there before is an error, but for a creation. */
-static void t093_r212_the_record_before_is_needed(void **state)
-{
-	struct world		     world = world_new(30);
-	struct vd_store		    *embedded = world.store;
-	struct vdi_watchchan_options options = options_of(&world);
-
-	world.store = feed_store_new(world.env);
-	feed_omit_previous(world.store, true);
-	options.revision = 1;
-	for (unsigned is_delete = 0; is_delete < 2; is_delete++) {
-		open_watch(&world, &options);
-		feed_put(world.store, is_delete ? "/registry/pods/b" : "/registry/pods/a", "{\"metadata\":{\"name\":\"x\"}}");
-		assert_string_equal(next(&world), is_delete ? "ADDED x@4" : "ADDED x@2");
-		if (is_delete)
-			feed_delete(world.store, "/registry/pods/b");
-		else
-			feed_put(world.store, "/registry/pods/a", "{\"metadata\":{\"name\":\"x\"}}");
-		assert_string_equal(next(&world), "ERROR expired");
-		assert_string_equal(next(&world), "END");
-		close_watch(&world);
-		options.revision = 3;
-	}
-	feed_store_free(world.store);
-	world.store = embedded;
-	world_free(&world);
-}
-
 static const struct vd_store_ops *spied;
 static char			  asked_key[64];
 static int64_t			  asked_limit;
@@ -891,7 +463,7 @@ static void r138_the_revision_is_read_by_the_key_of_the_resource(void **state)
 	options.send_initial_events = VD_FALSE;
 	for (int single = 0; single < 2; single++) {
 		options.recursive = !single;
-		options.key = vd_bytes_of(single ? "/registry/pods/a" : prefix);
+		options.key = vd_bytes_of(single ? "/registry/pods/a" : watched_prefix);
 		open_watch(&world, &options);
 		assert_string_equal(next(&world), "AGAIN");
 		assert_string_equal(asked_key, single ? "/registry/pods/a" : "/registry/pods");
@@ -903,46 +475,17 @@ static void r138_the_revision_is_read_by_the_key_of_the_resource(void **state)
 	world_free(&world);
 }
 
-/* The revision that the start depends on cannot be read. */
-static void r206_a_start_that_cannot_be_read(void **state)
-{
-	struct chaos_options	     down = { .refuse = 1000 };
-	struct world		     world = world_new(31);
-	struct vd_store		    *embedded = world.store;
-	struct vdi_watchchan_options options = options_of(&world);
-
-	world.store = chaos_store_new(world.env, embedded, &down);
-	options.send_initial_events = VD_TRUE;
-	options.revision = 1;
-	open_watch(&world, &options);
-	assert_string_equal(next(&world), "ERROR internal");
-	assert_string_equal(next(&world), "END");
-	close_watch(&world);
-	chaos_store_free(world.store);
-	world.store = embedded;
-	world_free(&world);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r206_initial_state_then_stream),
-		cmocka_unit_test(t093_r212_the_record_before_is_needed),
 		cmocka_unit_test(r138_the_revision_is_read_by_the_key_of_the_resource),
-		cmocka_unit_test(r206_a_start_that_cannot_be_read),
 		cmocka_unit_test(r202_start_revision),
 		cmocka_unit_test(r207_pages_are_pinned_to_one_revision),
 		cmocka_unit_test(r207_a_page_may_end_with_the_longest_key),
 		cmocka_unit_test(r219_the_filter_table),
 		cmocka_unit_test(r211_progress_becomes_a_bookmark),
-		cmocka_unit_test(r230_compacted_start_is_expired),
 		cmocka_unit_test(r207_pages_that_come_late),
-		cmocka_unit_test(t053_r212_a_change_at_the_compacted_revision_is_expired),
-		cmocka_unit_test(r226_r230_a_page_that_is_compacted),
-		cmocka_unit_test(r214_r228_a_store_that_is_closing_already),
-		cmocka_unit_test(r221_undecodable_ends_the_watch),
-		cmocka_unit_test(o20_undecodable_may_be_skipped),
-		cmocka_unit_test(o20_r221_an_unreadable_state_before),
 		cmocka_unit_test(r223_there_are_as_many_workers_as_asked_for_and_at_most_so_many),
 		cmocka_unit_test(r223_workers_keep_the_order),
 		cmocka_unit_test(r225_a_full_queue_stops_reading_and_loses_nothing),
@@ -950,8 +493,7 @@ int main(void)
 		cmocka_unit_test(e459_the_end_of_a_revision_is_told),
 		cmocka_unit_test(r228_close_at_any_moment),
 		cmocka_unit_test(r201_bad_options_are_refused),
-		cmocka_unit_test(r214_the_end_of_the_store_is_quiet),
-		cmocka_unit_test(every_failed_allocation_ends_with_a_reason),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
