@@ -122,7 +122,7 @@ static void r207_a_page_may_end_with_the_longest_key(void **state)
 		put(&world, name, "x");
 	}
 	memset(key, 'q', sizeof key - 1);
-	memcpy(key, watched_watched_prefix, strlen(watched_prefix));
+	memcpy(key, watched_prefix, strlen(watched_prefix));
 	key[VD_KEY_SIZE_MAX] = 0;
 	put_value(&world, key, "{\"metadata\":{\"name\":\"longest\"}}");
 	put(&world, "r", "x");
