@@ -113,7 +113,7 @@ static int newest_first(const void *a, const void *b)
 {
 	vd_rev left = (*(struct vd_kv *const *) a)->mod_rev, right = (*(struct vd_kv *const *) b)->mod_rev;
 
-	return (left < right) - (left > right);
+	return VDI_ORDER(right, left);
 }
 
 vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[VDI_PAST_WITNESSES_MAX], size_t *ret_count)

@@ -69,6 +69,86 @@ static vd_status add_sizes(void *arg, struct vd_bytes key, struct vd_bytes value
 	return VD_OK;
 }
 
+static uint64_t number_at(const uint8_t *at, size_t size)
+{
+	uint64_t number = 0;
+
+	for (size_t i = size; i; i--)
+		number = number << 8 | at[i - 1];
+	return number;
+}
+
+/* One page and all below it, as bbolt lays them out: its own number, its flags, elements in the order of their keys; more than one page only for a single element, and
+ * a branch names the first key of each child. Returns the first key. */
+static struct vd_bytes check_page(const struct memory *memory, uint64_t page, size_t *ret_leaves)
+{
+	const uint8_t *at = memory->bytes + page * 4096;
+	uint64_t       flags = number_at(at + 8, 2), count = number_at(at + 10, 2), overflow = number_at(at + 12, 4);
+	struct vd_bytes first = VD_BYTES_NONE, last = VD_BYTES_NONE;
+	size_t		used = 16 + count * 16;
+
+	assert_int_equal(number_at(at, 8), page);
+	assert_true(flags == 1 || flags == 2);
+	assert_true(count > 0 || flags == 2);
+	*ret_leaves += flags == 2;
+	for (uint64_t i = 0; i < count; i++) {
+		const uint8_t *element = at + 16 + i * 16;
+		bool	       is_branch = flags == 1;
+		struct vd_bytes key = { element + number_at(element + (is_branch ? 0 : 4), 4), number_at(element + (is_branch ? 4 : 8), 4) };
+
+		used += key.size + (is_branch ? 0 : number_at(element + 12, 4));
+		if (is_branch)
+			assert_true(vd_bytes_equal(check_page(memory, number_at(element + 8, 8), ret_leaves), key));
+		if (i)
+			assert_true(vd_bytes_compare(last, key) < 0);
+		else
+			first = key;
+		last = key;
+	}
+	assert_true(used <= (overflow + 1) * 4096);
+	assert_true(overflow == 0 || (count == 1 && used > overflow * 4096));
+	return first;
+}
+
+static void e165_pages_are_laid_out_as_bbolts(void **state)
+{
+	static const int counts[] = { 0, 1, 50, 300, 40000 };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(counts); i++) {
+		struct memory  memory = { 0 };
+		size_t	       leaves = 0;
+		const uint8_t *root;
+
+		(void) make_file(&memory, counts[i]);
+		for (int meta = 0; meta < 2; meta++) {
+			uint64_t page = number_at(memory.bytes + meta * 4096 + 32, 8);
+
+			assert_int_equal(number_at(memory.bytes + meta * 4096 + 8, 2), 4);
+			leaves = 0;
+			(void) check_page(&memory, page, &leaves);
+			assert_int_equal(leaves, 1);
+			/* Three buckets, each with a root of its own. */
+			root = memory.bytes + page * 4096;
+			assert_int_equal(number_at(root + 10, 2), 3);
+			for (int bucket = 0; bucket < 3; bucket++) {
+				const uint8_t *element = root + 16 + bucket * 16;
+				const uint8_t *value = element + number_at(element + 4, 4) + number_at(element + 8, 4);
+
+				assert_int_equal(number_at(element, 4), 1);
+				assert_int_equal(number_at(element + 12, 4), 16);
+				leaves = 0;
+				(void) check_page(&memory, number_at(value, 8), &leaves);
+				assert_true(leaves >= 1);
+				/* Pages are filled: what 40000 small pairs need and little more. */
+				if (bucket == 1 && counts[i] == 40000)
+					assert_in_range(leaves, 40000 * (16 + 12 + 5) / 4096, 40000 * (16 + 12 + 6) / 4096 + 10);
+			}
+		}
+		vdi_free(memory.bytes);
+	}
+}
+
 static void e165_what_is_written_is_read(void **state)
 {
 	static const int counts[] = { 0, 1, 50, 300, 40000 };
@@ -165,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e165_what_is_written_is_read),
+		cmocka_unit_test(e165_pages_are_laid_out_as_bbolts),
 		cmocka_unit_test(damage_is_refused),
 		cmocka_unit_test(torture_writer),
 	};

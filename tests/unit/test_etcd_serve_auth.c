@@ -65,6 +65,41 @@ static void e167_permissions_together_cover_a_range(void **state)
 	assert_false(may_read(data, "single", "\0", 1));
 	assert_false(may_read(data, "a", "\0", 1));
 	vdi_auth_data_free(data);
+	/* A single key ends where its successor begins, whichever of two permissions comes first. */
+	for (int order = 0; order < 2; order++) {
+		struct vdi_auth_role *role;
+
+		data = data_with(NULL, 0);
+		role = vdi_auth_data_role(data, vd_bytes_of("r"));
+		for (int i = 0; i < 2; i++)
+			if (i == order)
+				assert_status(vdi_auth_role_add_permission(role, VDI_PERMISSION_READ, vd_bytes_of("k"), VD_BYTES_NONE), VD_OK);
+			else
+				assert_status(vdi_auth_role_add_permission(role, VDI_PERMISSION_READ, (struct vd_bytes) { "k\0", 2 }, vd_bytes_of("m")), VD_OK);
+		assert_true(may_read(data, "k", "l", 1));
+		assert_true(may_read(data, "k", "m", 1));
+		assert_true(may_read(data, "k", "k\0", 2));
+		assert_true(may_read(data, "k", "", 0));
+		assert_false(may_read(data, "k", "n", 1));
+		vdi_auth_data_free(data);
+	}
+}
+
+/* Fields in any order; what was never written is not there. */
+static void e116_data_is_read_in_any_order(void **state)
+{
+	static const uint8_t  bytes[] = { 0x10, 77, 0x08, 1, 0x1a, 7, 0x0a, 1, 'u', 0x22, 2, 0x08, 1, 0x1a, 3, 0x0a, 1, 'v' };
+	struct vdi_auth_data *data;
+
+	(void) state;
+	assert_status(vdi_auth_data_read((struct vd_bytes) { bytes, sizeof bytes }, &data), VD_OK);
+	assert_true(data->is_enabled);
+	assert_int_equal(data->revision, 77);
+	assert_int_equal(data->account_count, 2);
+	assert_int_equal(data->role_count, 0);
+	assert_true(vdi_auth_data_account(data, vd_bytes_of("u"))->no_password);
+	assert_false(vdi_auth_data_account(data, vd_bytes_of("v"))->no_password);
+	vdi_auth_data_free(data);
 }
 
 static void e116_data_survives_its_bytes(void **state)
@@ -539,6 +574,27 @@ static void e167_a_transaction_is_permitted_as_a_whole(void **state)
 }
 
 /* What is taken from a role is taken from streams that are open: the next watcher is refused, in words (E-133). */
+/* What is for those who administer is refused to everybody else, in one answer. */
+static void e167_administration_is_for_root(void **state)
+{
+	struct etcd_server_fixture    *fixture = *state;
+	Etcdserverpb__HashRequest      hash = ETCDSERVERPB__HASH_REQUEST__INIT;
+	Etcdserverpb__DefragmentRequest defragment = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
+	Etcdserverpb__AuthUserListRequest users = ETCDSERVERPB__AUTH_USER_LIST_REQUEST__INIT;
+	char			       token[VDI_AUTH_TOKEN_SIZE];
+
+	add_user(fixture, "root", "rp", "root");
+	add_user(fixture, "u", "up", "r");
+	enable(fixture);
+	login(fixture, "u", "up", token);
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Hash", &hash.base, &etcdserverpb__hash_response__descriptor), DENIED);
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Defragment", &defragment.base, &etcdserverpb__defragment_response__descriptor), DENIED);
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/UserList", &users.base, &etcdserverpb__auth_user_list_response__descriptor), DENIED);
+	login(fixture, "root", "rp", token);
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Defragment", &defragment.base, &etcdserverpb__defragment_response__descriptor), "");
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/UserList", &users.base, &etcdserverpb__auth_user_list_response__descriptor), "");
+}
+
 static void e133_each_watcher_is_permitted_by_itself(void **state)
 {
 	struct etcd_server_fixture		      *fixture = *state;
@@ -707,6 +763,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		cmocka_unit_test(e167_permissions_together_cover_a_range),
 		cmocka_unit_test(e116_data_survives_its_bytes),
+		cmocka_unit_test(e116_data_is_read_in_any_order),
 		cmocka_unit_test(e116_accounts_and_roles_are_removed_one_by_one),
 		CASE(e143_a_token_is_ignored_without_authentication),
 		CASE(e167_authentication_is_disabled_at_first),
@@ -716,6 +773,7 @@ int main(void)
 		CASE(e167_leases_are_of_who_may_write_their_keys),
 		CASE(the_keys_of_a_lease_are_checked_by_a_worker),
 		CASE(e167_a_transaction_is_permitted_as_a_whole),
+		CASE(e167_administration_is_for_root),
 		CASE(e133_each_watcher_is_permitted_by_itself),
 		CASE(a_watch_ends_when_its_user_is_deleted),
 		cmocka_unit_test(e162_alarms_users_and_ids_survive),

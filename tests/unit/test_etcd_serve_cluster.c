@@ -45,6 +45,20 @@ static void e160_one_member_that_can_be_reached(void **state)
 		assert_string_equal(response->members[0]->clienturls[0], "http://127.0.0.1:2379");
 		ETCD_FREE(response);
 	}
+	/* Those that were given take its place. */
+	{
+		static const char *const urls[] = { "http://a:1", "https://b:2" };
+
+		fixture->server->options.client_urls = urls;
+		fixture->server->options.client_url_count = 2;
+		response = ETCD_ASK(fixture, "Cluster/MemberList", &request, member_list_response);
+		fixture->server->options.client_urls = NULL;
+		fixture->server->options.client_url_count = 0;
+		assert_int_equal(response->members[0]->n_clienturls, 2);
+		assert_string_equal(response->members[0]->clienturls[0], urls[0]);
+		assert_string_equal(response->members[0]->clienturls[1], urls[1]);
+		ETCD_FREE(response);
+	}
 }
 
 /* Always the same ones, in every kind of answer. */
@@ -185,6 +199,44 @@ static void e162_alarms(void **state)
 }
 
 /* Pieces of at most 32 KiB that count down to 0, then the digest of all of them in a message of its own, then OK. */
+/* A client that reads slowly gets every message, in order, and each of them once. */
+static void e165_a_snapshot_waits_for_its_reader(void **state)
+{
+	Etcdserverpb__SnapshotRequest request = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	struct etcd_server_call	      call;
+	static char		      value[20001];
+	uint64_t		      sent = 0, total = 0;
+
+	memset(value, 'v', sizeof value - 1);
+	for (unsigned i = 0; i < 10; i++) {
+		char key[8];
+
+		snprintf(key, sizeof key, "k%u", i);
+		etcd_server_put(*state, key, value);
+	}
+	etcd_server_call_init(&call, *state);
+	call.room = 1;
+	etcd_server_call_open(&call, *state, "/etcdserverpb.Maintenance/Snapshot");
+	etcd_server_call_send(&call, &request.base);
+	for (size_t count = 1; !call.is_finished; count++) {
+		Etcdserverpb__SnapshotResponse *part;
+
+		assert_int_equal(call.count, count);
+		part = etcdserverpb__snapshot_response__unpack(NULL, call.sizes[count - 1], (const uint8_t *) call.messages[count - 1]);
+		if (count == 1)
+			total = part->blob.len + part->remaining_bytes;
+		if (sent < total)
+			sent += part->blob.len;
+		assert_int_equal(part->remaining_bytes, total - sent);
+		etcdserverpb__snapshot_response__free_unpacked(part, NULL);
+		etcd_server_call_make_room(&call, 1);
+		assert_true(call.is_finished || call.count == count + 1);
+	}
+	assert_int_equal(call.code, 0);
+	assert_int_equal(sent, total);
+	etcd_server_call_end(&call);
+}
+
 static void e165_the_messages_of_a_snapshot(void **state)
 {
 	Etcdserverpb__SnapshotRequest request = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
@@ -315,6 +367,21 @@ static void e160_peer_urls_can_be_changed(void **state)
 		urls[1] = url;
 		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
 	}
+	for (size_t size = 511; size <= 512; size++) { /* the longest one that fits */
+		char url[513] = "http://";
+
+		memset(url + 7, 'h', size - 7);
+		memcpy(url + size - 3, ":80", 3);
+		urls[1] = url;
+		if (size > 511) {
+			etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+			continue;
+		}
+		ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
+		expect_peer_urls(fixture, "http://127.0.0.1:1", url);
+		urls[1] = (char *) (uintptr_t) "unixs:///tmp/peer";
+		ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
+	}
 	update.n_peerurls = 0;
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
 	expect_peer_urls(fixture, "http://127.0.0.1:1", "unixs:///tmp/peer");
@@ -334,6 +401,7 @@ int main(void)
 		CASE(e163_what_one_member_has_little_to_do_for),
 		CASE(e162_alarms),
 		CASE(e165_the_messages_of_a_snapshot),
+		CASE(e165_a_snapshot_waits_for_its_reader),
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),
 		CASE(e160_peer_urls_can_be_changed),

@@ -1,4 +1,7 @@
 /* The HTTP endpoints of the etcd server without a network: paths, methods, queries, alarms. */
+#include <sys/resource.h>
+#include <time.h>
+
 #include "etcd_server_fixture.h"
 
 #include "serve_http.h"
@@ -69,6 +72,34 @@ static void e153_e640_what_a_healthy_member_says(void **state)
 	assert_string_equal(ask(*state, "/health").headers, "Content-Type: text/plain; charset=utf-8\r\n");
 	assert_string_equal(ask(*state, "/version").headers, "Content-Type: application/json\r\n");
 	assert_string_equal(ask(*state, "/livez").headers, "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n");
+}
+
+/* Processor time is that of this process: it grows with what is done, and not beyond it. */
+static void e153_processor_time_is_measured(void **state)
+{
+	double before = 0, after = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct vdi_rpc_http http = { .method = VDI_HTTP_GET, .path = vd_bytes_of("/metrics"), .code = 200 };
+		struct rusage	    usage;
+		const char	   *line;
+
+		vdi_buffer_init(&http.headers, 4096);
+		vdi_buffer_init(&http.body, 4 << 20);
+		vdi_serve_http_fill(((struct etcd_server_fixture *) *state)->server, false, &http);
+		vdi_buffer_append_char(&http.body, 0);
+		line = strstr(http.body.data, "\nprocess_cpu_seconds_total ");
+		assert_non_null(line);
+		before = after;
+		after = strtod(line + strlen("\nprocess_cpu_seconds_total "), NULL);
+		assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+		assert_true(after <= (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6 + 0.03);
+		vdi_buffer_fini(&http.headers);
+		vdi_buffer_fini(&http.body);
+		while (i == 0 && (double) clock() / CLOCKS_PER_SEC < after + 0.1)
+			;
+	}
+	assert_true(after > before);
 }
 
 static void e153_alarms_are_reasons_unless_excluded(void **state)
@@ -190,6 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(e153_e640_what_a_healthy_member_says),
+		TEST(e153_processor_time_is_measured),
 		TEST(e153_alarms_are_reasons_unless_excluded),
 		TEST(e153_other_methods_are_refused_where_the_path_is_known),
 		TEST(e153_paths_are_cleaned_by_a_redirect),

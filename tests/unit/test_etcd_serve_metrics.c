@@ -45,6 +45,20 @@ static void calls_are_counted_by_method_and_code(void **state)
 	expect_text(fixture, "etcd_server_calls_total", "3");
 }
 
+/* What a server of one member never has is there, at 0, for those who watch for it. */
+static void what_there_is_none_of_is_zero(void **state)
+{
+	static const char *const names[] = { "etcd_server_heartbeat_send_failures_total", "etcd_server_proposals_pending", "etcd_server_proposals_failed_total",
+					     "etcd_server_slow_apply_total", "etcd_server_read_indexes_failed_total", "etcd_server_slow_read_indexes_total",
+					     "etcd_server_snapshot_apply_in_progress_total", "etcd_disk_defrag_inflight" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
+		expect_text(*state, names[i], "0");
+	expect_text(*state, "etcd_server_has_leader", "1");
+	expect_text(*state, "etcd_server_is_leader", "1");
+	expect_text(*state, "etcd_server_leader_changes_seen_total", "1");
+}
+
 /* What takes long is measured each time. */
 static void hashes_are_measured(void **state)
 {
@@ -100,6 +114,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		CASE(calls_are_counted_by_method_and_code),
 		CASE(hashes_are_measured),
+		CASE(what_there_is_none_of_is_zero),
 		CASE(a_stream_counts_its_messages_and_ends_canceled),
 		CASE(methods_that_are_unknown_count_as_calls_only),
 	};

@@ -135,6 +135,46 @@ static void e450_deep_nesting_is_refused(void **state)
 	etcd_server_call_end(&call);
 }
 
+/* Each target with the field of each: the number counts where it is the target's own. A target that etcd does not know is equal to everything. */
+static void e452_every_target_with_every_field(void **state)
+{
+	static const uint8_t fields[] = { 4, 5, 6, 7, 8 }; /* version, create, mod, value, lease: in the order of the targets */
+
+	(void) state;
+	for (uint8_t target = 0; target < 7; target++)
+		for (uint8_t result = 0; result < 4; result++)
+			for (size_t i = 0; i < sizeof fields; i++) {
+				uint8_t		      compare[] = { 0x08, result, 0x10, target, 0x1a, 1, 'k', (uint8_t) (fields[i] << 3), 42, 'v' };
+				size_t		      size = sizeof compare - 1;
+				uint8_t		      bytes[sizeof compare + 2] = { 0x0a };
+				struct vdi_serve_txn *txn;
+
+				if (fields[i] == 7) {
+					compare[7] |= 2;
+					compare[8] = 1;
+					size++;
+				}
+				bytes[1] = (uint8_t) size;
+				memcpy(bytes + 2, compare, size);
+				assert_status(vdi_serve_txn_decode((struct vd_bytes) { bytes, size + 2 }, 128, &txn), VD_OK);
+				assert_int_equal(txn->compare_count, 1);
+				assert_true(vd_bytes_equal(txn->compares[0].key, vd_bytes_of("k")));
+				if (target > VD_COMPARE_LEASE) {
+					bool holds = result == VD_COMPARE_EQUAL; /* the same is neither more nor less, and not another one */
+
+					assert_int_equal(txn->compares[0].target, VD_COMPARE_VERSION);
+					assert_int_equal(txn->compares[0].result, holds ? VD_COMPARE_GREATER : VD_COMPARE_LESS);
+					assert_int_equal(txn->compares[0].number, holds ? -1 : 0);
+				} else {
+					assert_int_equal(txn->compares[0].target, target);
+					assert_int_equal(txn->compares[0].result, result);
+					assert_int_equal(txn->compares[0].number, target == i && fields[i] != 7 ? 42 : 0);
+					assert_true(vd_bytes_equal(txn->compares[0].value, target == i && fields[i] == 7 ? vd_bytes_of("v") : VD_BYTES_NONE));
+				}
+				vdi_serve_txn_free(txn);
+			}
+}
+
 static void e452_field_of_another_target_counts_as_zero(void **state)
 {
 	struct vdi_serve_txn *txn;
@@ -366,6 +406,7 @@ int main(void)
 		CASE(e450_limits_of_transactions),
 		CASE(reads_without_a_bound_are_a_workers),
 		CASE(e450_deep_nesting_is_refused),
+		cmocka_unit_test(e452_every_target_with_every_field),
 		CASE(e452_field_of_another_target_counts_as_zero),
 		CASE(e122_headers_of_the_parts),
 		CASE(e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_current),

@@ -247,6 +247,23 @@ static void e339_filters(void **state)
 	EXPECT(*state, "nothing");
 }
 
+/* Filters one by one, as clients before proto3 packed them: each is a number of its own, whatever came before it. */
+static void e339_filters_that_are_not_packed(void **state)
+{
+	struct watch_test   *test = *state;
+	static const uint8_t all_but_deletes[] = { 0x0a, 8, 0x0a, 1, 0, 0x12, 1, 0, 0x28, 1 }, all_but_puts[] = { 0x0a, 8, 0x0a, 1, 0, 0x12, 1, 0, 0x28, 0 };
+
+	etcd_server_call_send_bytes(&test->call, all_but_deletes, sizeof all_but_deletes);
+	etcd_server_call_send_bytes(&test->call, all_but_puts, sizeof all_but_puts);
+	EXPECT(test, "h1 id0 created");
+	EXPECT(test, "h1 id1 created");
+	put(test, "k", "1");
+	EXPECT(test, "h2 id0 PUT k=1@2");
+	etcd_server_delete(&test->fixture, "k");
+	EXPECT(test, "h3 id1 DELETE k@3");
+	EXPECT(test, "nothing");
+}
+
 static void e329_e343_one_transaction_is_one_answer_and_previous_is_before_it(void **state)
 {
 	struct watch_test	  *test = *state;
@@ -365,6 +382,7 @@ int main(void)
 		CASE(e336_a_backlog_comes_in_batches_of_a_thousand),
 		CASE(e340_future_watchers_wait),
 		CASE(e350_periodic_progress_of_idle_watchers),
+		CASE(e339_filters_that_are_not_packed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -502,6 +502,36 @@ static void e1005_a_large_transaction_is_encoded_once(void **state)
 	assert_int_equal(after.frames - before.frames, 1);
 }
 
+/* As many events as one frame may share, and one more: each watcher then makes its own. */
+static void e1005_frames_of_many_events_are_not_kept(void **state)
+{
+	struct watch_test	     *test = *state;
+	struct vdi_serve_watches     *watches = test->fixture.server->watches;
+	struct vdi_serve_watch_counts before, after;
+	static struct vd_store_event  events[VDI_WATCH_FRAME_EVENTS_MAX + 1];
+	struct vd_kv		     *kv;
+
+	assert_status(vd_kv_new(vd_bytes_of("k"), VD_BYTES_NONE, &kv), VD_OK);
+	kv->mod_rev = kv->create_rev = 2;
+	kv->version = 1;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(events); i++)
+		events[i].kv = kv;
+	for (size_t count = VDI_WATCH_FRAME_EVENTS_MAX - 1; count <= VDI_WATCH_FRAME_EVENTS_MAX + 1; count++) {
+		struct vdi_watch_frame frame = { .events = events, .event_count = count, .revision = 2 };
+		struct vdi_rpc_blob   *blobs[2];
+
+		vdi_serve_watches_counts(watches, &before);
+		for (int i = 0; i < 2; i++)
+			assert_status(vdi_serve_watches_frame(watches, &frame, &blobs[i]), VD_OK);
+		vdi_serve_watches_counts(watches, &after);
+		assert_int_equal(after.frames - before.frames, count > VDI_WATCH_FRAME_EVENTS_MAX ? 2 : 1);
+		assert_int_equal(blobs[0] == blobs[1], count <= VDI_WATCH_FRAME_EVENTS_MAX);
+		for (int i = 0; i < 2; i++)
+			(void) vdi_rpc_blob_unref(blobs[i]);
+	}
+	vd_kv_unref(kv);
+}
+
 /* As many events, the same first one, the same last one. */
 static void e1005_events_that_differ_in_the_middle_share_nothing(void **state)
 {
@@ -611,6 +641,7 @@ int main(void)
 		CASE(e348_e355_the_order_of_each_watch_holds_whatever_goes_first),
 		CASE(a_message_that_cannot_be_sent_ends_the_stream),
 		CASE(e1005_watchers_of_the_same_events_share_a_frame),
+		CASE(e1005_frames_of_many_events_are_not_kept),
 		CASE(e1005_a_large_transaction_is_encoded_once),
 		CASE(e1005_events_that_differ_in_the_middle_share_nothing),
 		CASE(e351_nothing_is_left_of_an_ended_stream),

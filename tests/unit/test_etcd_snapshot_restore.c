@@ -191,6 +191,8 @@ static void a_tombstone_without_its_record(void **state)
 	expect_keys(&world, "ac");
 	world_fini(&world);
 	assert_status(restore(&world, rows, VDI_ARRAY_SIZE(rows), 4, 4), VD_INVALID);
+	assert_status(world.error.code, VD_INVALID);
+	assert_non_null(strstr(world.error.message, "a delete of a key that does not exist"));
 	world_fini(&world);
 }
 

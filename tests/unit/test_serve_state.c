@@ -178,6 +178,31 @@ static void damage_is_refused_by_name(void **state)
 	world_fini(&world);
 }
 
+/* Where a member says that its peers find it: the last list that was given, also after a restart. */
+static void peer_urls_are_kept(void **state)
+{
+	static const char one[] = "http://127.0.0.1:1\0", two[] = "http://a:1\0unixs:///tmp/peer\0";
+	struct world	  world;
+
+	(void) state;
+	world_init(&world, 6);
+	assert_status(world_open(&world), VD_OK);
+	for (int i = 0; i < 3; i++) {
+		struct vd_bytes	  urls = i == 1 ? (struct vd_bytes) { two, sizeof two - 1 } : (struct vd_bytes) { one, sizeof one - 1 };
+		struct vdi_buffer found;
+
+		assert_status(vdi_serve_state_set_peer_urls(world.state, urls), VD_OK);
+		world_close(&world);
+		vdi_disk_sim_crash(world.disk);
+		assert_status(world_open(&world), VD_OK);
+		vdi_buffer_init(&found, VDI_SERVE_PEER_URLS_SIZE_MAX);
+		vdi_serve_state_peer_urls(world.state, &found);
+		assert_true(vd_bytes_equal(vdi_buffer_bytes(&found), urls));
+		vdi_buffer_fini(&found);
+	}
+	world_fini(&world);
+}
+
 /* Alarms are of a member and of a kind: each is there once, and is there after a restart. */
 static void alarms_are_kept(void **state)
 {
@@ -224,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_power_cut_keeps_what_was_answered),
 		cmocka_unit_test(damage_is_refused_by_name),
 		cmocka_unit_test(alarms_are_kept),
+		cmocka_unit_test(peer_urls_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
