@@ -323,8 +323,8 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 	for (size_t i = 0; status == VD_OK && i < listing.count; i++) {
 		files->sequence_max = listing.sequences[i];
 		status = read_segment(files, listing.sequences[i], i + 1 == listing.count, now, past, ret_lost, reterr);
-		/* Only the last one is written to. */
-		if (i + 1 < listing.count || files->segment_count == 0 || last_of(files)->sequence != listing.sequences[i])
+		/* Only the last one is written to, so what the last iteration finds counts. */
+		if (files->segment_count == 0 || last_of(files)->sequence != listing.sequences[i])
 			files->may_go_on = false;
 	}
 	vdi_free(listing.sequences);

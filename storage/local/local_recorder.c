@@ -106,7 +106,6 @@ static bool open_watch(struct vdi_local_history *history)
 
 	if (status == VD_OK)
 		return true;
-	recorder->watch = NULL;
 	recorder->is_over = status == VD_CLOSED;
 	back_off(history);
 	return false;

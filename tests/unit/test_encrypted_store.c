@@ -452,7 +452,11 @@ static bool live_through(uint64_t nth)
 	put(world.inner, "/registry/x", "1");
 	vdi_alloc_fail_nth(nth, 1);
 	if (open_encrypted(&world, &secrets, 1) == VD_OK && vd_store_put_wait(world.store, K(SECRET), K("one"), NULL, NULL) == VD_OK) {
-		if (vd_store_get_wait(world.store, K(SECRET), &kv, NULL) == VD_OK)
+		struct vd_error error = { 0 };
+		vd_status	status = vd_store_get_wait(world.store, K(SECRET), &kv, &error);
+
+		assert_status(error.code, status);
+		if (status == VD_OK)
 			assert_true(vd_bytes_equal(vd_kv_value(kv), K("one")));
 		if (vd_store_watch_open(world.store, &request, &watch, NULL) == VD_OK && vd_store_watch_next(watch, 9, &batch, NULL) == VD_OK)
 			assert_int_equal(batch.event_count, 2);

@@ -537,6 +537,31 @@ static void e165_a_snapshot_too_short(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+/* A snapshot that cannot be begun, for memory or because the client is closing, leaves nothing behind (the group counts it). */
+static void a_snapshot_that_cannot_be_begun(void **state)
+{
+	bool has_failed = true;
+
+	for (uint64_t nth = 1; has_failed; nth++) {
+		struct etcd_client_fixture fixture;
+		struct etcd_result	   result = { 0 };
+		vd_status		   status;
+
+		etcd_client_fixture_start(&fixture, 90);
+		vdi_alloc_fail_nth(nth, 1);
+		status = vd_etcd_snapshot(fixture.client, NULL, etcd_note_snapshot, &result);
+		has_failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, has_failed ? VD_NOMEM : VD_OK);
+		assert_int_equal(result.calls, 0);
+		if (status == VD_OK) {
+			rpc_script_end(rpc_script_expect_call(fixture.script, SNAPSHOT), VDI_RPC_PERMISSION_DENIED, "no");
+			etcd_expect_calls(&fixture, &result, 1);
+		}
+		etcd_client_fixture_fini(&fixture);
+	}
+}
+
 static void e211_a_snapshot_is_asked_for_until_its_first_part(void **state)
 {
 	struct etcd_client_fixture	fixture;
@@ -574,6 +599,7 @@ int main(void)
 		cmocka_unit_test(streams_of_users_are_canceled_timed_out_and_closed),
 		cmocka_unit_test(e165_snapshot_is_checked),
 		cmocka_unit_test(e165_a_snapshot_too_short),
+		cmocka_unit_test(a_snapshot_that_cannot_be_begun),
 		cmocka_unit_test(e211_a_snapshot_is_asked_for_until_its_first_part),
 	};
 

@@ -182,6 +182,24 @@ static void an_empty_last_file_is_a_leftover(void **state)
 }
 
 /* The checksum of the header is made right again after its format was raised. */
+/* The local history of an etcd and an embedded store do not share a directory. */
+static void a_directory_of_another_kind_is_refused(void **state)
+{
+	struct vdi_segment_header header = { .family = VDI_SEGMENT_HISTORY, .sequence = 1, .first_index = 1, .nonce = 1, .size = VDI_SEGMENT_HEADER_SIZE, .revision = 4 };
+	struct vdi_file		 *file;
+	struct world		  world;
+
+	(void) state;
+	world_init(&world, 8);
+	assert_status(vdi_dir_open(world.disk, "data", &world.dir, NULL), VD_OK);
+	assert_status(vdi_segment_create(world.dir, &header, NULL, &file, NULL), VD_OK);
+	vdi_file_close(file);
+	world_close(&world);
+	assert_status(world_open(&world), VD_INVALID);
+	assert_non_null(strstr(world.error.message, "holds the local history of an etcd"));
+	world_fini(&world);
+}
+
 static void a_newer_format_is_refused_by_name(void **state)
 {
 	struct vdi_segment_header header = { .sequence = 1, .first_index = 1, .size = 8192 };
@@ -372,6 +390,7 @@ int main(void)
 		cmocka_unit_test(any_turned_bit_is_found_and_named),
 		cmocka_unit_test(a_cut_or_missing_file_is_found),
 		cmocka_unit_test(an_empty_last_file_is_a_leftover),
+		cmocka_unit_test(a_directory_of_another_kind_is_refused),
 		cmocka_unit_test(a_newer_format_is_refused_by_name),
 		cmocka_unit_test(recycled_files_never_show_their_past),
 		cmocka_unit_test(what_was_refused_does_not_join_a_later_group),

@@ -227,6 +227,26 @@ static void expired_without_a_revision_is_tried_again_later(void **state)
 	local_fini(&l);
 }
 
+/* The same at the very moment when a watch that broke was to be opened again: the new beginning waits no longer. */
+static void a_new_beginning_does_not_wait_for_the_next_retry(void **state)
+{
+	struct local l;
+
+	(void) state;
+	local_init(&l, 10);
+	local_open(&l);
+	*next_step(&l) = (struct step) { .status = VD_UNAVAILABLE };
+	*next_step(&l) = (struct step) { .status = VD_EXPIRED, .compacted = 30 };
+	now_ready(&l);
+	vdi_sim_advance(l.env, VD_MS(999));
+	assert_int_equal(l.script.opens, 1);
+	vdi_sim_advance(l.env, VD_MS(1));
+	assert_int_equal(l.script.opens, 3);
+	assert_int_equal(l.script.opened_at[2].ns, l.script.opened_at[1].ns);
+	assert_int_equal(l.script.starts[2], 31);
+	local_fini(&l);
+}
+
 /* Nothing is lost by it when nothing was heard yet: not a word, and not counted. */
 static void a_new_history_that_looked_back_too_far_is_no_loss(void **state)
 {
@@ -641,6 +661,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_told_begins_a_new_history),
 		cmocka_unit_test(after_expired_it_begins_where_the_store_still_can),
 		cmocka_unit_test(expired_without_a_revision_is_tried_again_later),
+		cmocka_unit_test(a_new_beginning_does_not_wait_for_the_next_retry),
 		cmocka_unit_test(a_new_history_that_looked_back_too_far_is_no_loss),
 		cmocka_unit_test(a_store_that_refuses_is_asked_more_and_more_seldom),
 		cmocka_unit_test(a_store_that_is_closed_is_left_alone),

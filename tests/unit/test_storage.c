@@ -377,6 +377,7 @@ static void r135_equal_bytes_write_nothing(void **state)
 	update(&world, &change, false, NULL, NULL);
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(change.answer.object_revision, 2);
+	assert_int_equal(change.answer.revision, 2);
 	assert_int_equal(get(&world, 0).revision, 2);
 	/* What is never stored is no difference. */
 	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"2\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":1}";

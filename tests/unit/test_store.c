@@ -306,6 +306,34 @@ static void waiting_writes_hand_out_the_results(void **state)
 	vd_env_free(env);
 }
 
+/* Every key, end and value of a request has a largest size: exactly so large is fine, one byte more is refused by name. */
+static void sizes_have_bounds(void **state)
+{
+	static char key[VD_KEY_SIZE_MAX + 1], value[VD_VALUE_SIZE_MAX + 1];
+	static const struct {
+		const char *name;
+		size_t	    size_max;
+	} rows[] = { { "range", VD_KEY_SIZE_MAX },   { "range end", VD_KEY_SIZE_MAX },	      { "put", VD_KEY_SIZE_MAX },	{ "put value", VD_VALUE_SIZE_MAX },
+		     { "delete", VD_KEY_SIZE_MAX },  { "delete range end", VD_KEY_SIZE_MAX }, { "compare", VD_KEY_SIZE_MAX }, { "compare range end", VD_KEY_SIZE_MAX },
+		     { "compare value", VD_VALUE_SIZE_MAX } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (size_t more = 0; more < 2; more++) {
+			struct vd_bytes	      bytes = { rows[i].size_max == VD_KEY_SIZE_MAX ? key : value, rows[i].size_max + more }, k = vd_bytes_of("k");
+			struct vd_op	      op = { .kind = i < 2 ? VD_OP_RANGE : i < 4 ? VD_OP_PUT : VD_OP_DELETE, .key = k, .range = { .key = k } };
+			struct vd_compare     compare = { .key = k, .target = VD_COMPARE_VALUE };
+			struct vd_txn_request txn = { .success = &op, .success_count = 1, .compares = &compare, .compare_count = i >= 6 };
+			struct vd_error	      error = { 0 };
+			char		      expected[64];
+
+			*(struct vd_bytes *[]) { &op.range.key, &op.range.range_end, &op.key, &op.value, &op.key, &op.range_end, &compare.key, &compare.range_end, &compare.value }[i] = bytes;
+			assert_status(vdi_store_check_txn(&txn, &error), more ? VD_TOO_BIG : VD_OK);
+			snprintf(expected, sizeof expected, "%s: ", rows[i].name);
+			assert_true(!more || strncmp(error.message, expected, strlen(expected)) == 0);
+		}
+}
+
 /* A page that promises more brings at least one key, from which to go on. */
 static void r157_a_page_with_more_has_a_key(void **state)
 {
@@ -384,6 +412,7 @@ int main(void)
 		cmocka_unit_test(close_of_nothing_is_done),
 		cmocka_unit_test(waiting_calls_hand_out_the_details),
 		cmocka_unit_test(waiting_writes_hand_out_the_results),
+		cmocka_unit_test(sizes_have_bounds),
 		cmocka_unit_test(r157_a_page_with_more_has_a_key),
 	};
 
