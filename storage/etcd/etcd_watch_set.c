@@ -271,8 +271,7 @@ static struct vdi_etcd_watch_stream *take_stream(struct vdi_etcd_watch_set *set)
 static void drop_stream(struct vdi_etcd_watch_set *set, struct vdi_etcd_watch_stream *stream)
 {
 	vdi_lock_acquire(&set->lock);
-	if (!stream->is_forgotten)
-		vdi_hash_remove(&set->by_metadata, key_hash(stream->key), &stream->key);
+	VDI_CHECK(stream->is_forgotten); /* by_metadata no longer has it */
 	if (stream->is_attended)
 		TAILQ_REMOVE(&set->to_attend, stream, attend_node);
 	TAILQ_REMOVE(&set->streams, stream, set_node);

@@ -269,7 +269,6 @@ static void rest(struct vdi_etcd_watch_stream *stream)
 
 	stream->backoff.ns = VDI_MIN(stream->backoff.ns + stream->backoff.ns / 4, VDI_ETCD_WATCH_BACKOFF_MAX.ns);
 	vdi_sm_move(&stream->sm, VDI_ETCD_WATCH_STREAM_RESTING);
-	stream->is_due = false;
 	vdi_timer_heap_set(&stream->set->timers, &stream->timer, vd_mono_add(now, stream->backoff));
 }
 

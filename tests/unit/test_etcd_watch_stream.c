@@ -483,6 +483,33 @@ static void progress_waits_until_all_watches_stand_at_the_server(void **state)
 	watch_world_free(&world);
 }
 
+/* What was asked on a connection that was lost counts for nothing on the next: its first answer speaks for the watches that stood there before the request. */
+static void what_a_lost_connection_was_asked_is_forgotten(void **state)
+{
+	struct watch_world	world = watch_world_new(17, 0);
+	struct watch_reader	reader;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &reader, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 5);
+	watch_world_run(&world);
+	assert_status(vd_etcd_watch_progress(reader.watch), VD_OK);
+	watch_expect(stream, WATCH_PROGRESS);
+	rpc_script_cut(world.script, 0);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 6);
+	watch_world_run(&world);
+	assert_status(vd_etcd_watch_progress(reader.watch), VD_OK);
+	watch_expect(stream, WATCH_PROGRESS);
+	watch_progress(stream, -1, 6);
+	watch_reader_expect(&world, &reader, "~6");
+	watch_reader_close(&reader);
+	watch_world_free(&world);
+}
+
 static void progress_does_not_wait_for_ever(void **state)
 {
 	static struct watch_reader readers[2 * MANY];
@@ -576,6 +603,7 @@ int main(void)
 		cmocka_unit_test(e272_the_queue_comes_back_in_order_with_all_its_options),
 		cmocka_unit_test(e272_cancels_of_a_lost_connection_are_forgotten),
 		cmocka_unit_test(progress_waits_until_all_watches_stand_at_the_server),
+		cmocka_unit_test(what_a_lost_connection_was_asked_is_forgotten),
 		cmocka_unit_test(progress_does_not_wait_for_ever),
 		cmocka_unit_test(the_stream_stops_asking_when_too_much_waits),
 		cmocka_unit_test(the_stream_stops_asking_when_too_many_wait),
