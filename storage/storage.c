@@ -461,8 +461,6 @@ static vd_status check_preconditions(struct op *op)
 	struct vd_kv	      *kv;
 	bool		       equal;
 
-	if (op->uid == NULL && op->precondition_revision == NULL)
-		return VD_OK;
 	if (op->current == NULL)
 		return VD_OK; /* a missing object has no metadata to compare; the callers answer for it */
 	kv = vd_object_kv(op->current);

@@ -88,7 +88,7 @@ void vdi_past_forget(struct vdi_past *past, vd_rev floor)
 		vd_kv_unref(past->events[i].previous);
 	}
 	past->count -= first;
-	if (first && past->count)
+	if (past->count)
 		memmove(past->events, past->events + first, past->count * sizeof *past->events);
 	past->floor = VDI_MAX(past->floor, floor);
 }

@@ -474,6 +474,35 @@ static void h328_wrong_types_are_errors_with_their_place(void **state)
 	}
 }
 
+/* A place that is too long to be shown is cut before what is not ASCII. More JSON than an object may have is refused unread. */
+static void h328_long_places_and_long_objects(void **state)
+{
+	struct buffers *b = *state;
+
+	for (size_t before = 0; before < 3; before++) {
+		char		json[4096], *at = json;
+		struct vd_error error = { 0 };
+		const char     *end;
+
+		at += sprintf(at, "{\"metadata\":{\"labels\":{\"%.*s", (int) before, "xxx");
+		for (int i = 0; i < 900; i++)
+			at += sprintf(at, "\xe2\x82\xac");
+		sprintf(at, "\":1}}}");
+		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), NULL, &b->raw, &error), VD_BAD_REQUEST);
+		assert_memory_equal(error.message, "metadata.labels.", 16);
+		end = strstr(error.message, ": is not a string");
+		assert_non_null(end);
+		assert_int_equal(end - error.message, 16 + before); /* no part of a character, so none of those at its end */
+	}
+	{
+		struct vd_error error = { 0 };
+
+		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), (struct vd_bytes) { "{}", VDI_K8S_PROTO_SIZE_MAX + 1 }, NULL, &b->raw, &error), VD_TOO_BIG);
+		assert_status(error.code, VD_TOO_BIG);
+		assert_int_equal(b->raw.size, 0);
+	}
+}
+
 static void h327_forms_that_only_json_has(void **state)
 {
 	struct buffers *b = *state;
@@ -671,6 +700,7 @@ int main(void)
 		TEST(bounded_output),
 		TEST(h328_unknown_members_are_told_and_left_out),
 		TEST(h328_wrong_types_are_errors_with_their_place),
+		TEST(h328_long_places_and_long_objects),
 		TEST(h327_forms_that_only_json_has),
 		TEST(h328_moments_and_bytes_on_the_wire),
 		TEST(h329_parts_of_a_second_have_bounds),

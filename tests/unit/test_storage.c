@@ -846,6 +846,14 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 	vdi_sim_run_until_idle(world.env);
 	assert_int_equal(page.missing, 2);
 	assert_non_null(strstr(page.why, "encrypted"));
+	/* No prefix, or one that no key can have. */
+	{
+		static char	      prefix_bytes[VDI_STORAGE_KEY_MAX + 1];
+		const struct vd_bytes too_long = { prefix_bytes, sizeof prefix_bytes };
+
+		assert_status(vdi_storage_page(world.storage, VD_BYTES_NONE, VD_BYTES_NONE, 0, 0, on_page, &page), VD_INVALID_ARGUMENT);
+		assert_status(vdi_storage_page(world.storage, too_long, VD_BYTES_NONE, 0, 0, on_page, &page), VD_INVALID_ARGUMENT);
+	}
 	/* Without any it says nothing. */
 	memset(&page, 0, sizeof page);
 	assert_status(vdi_storage_page(world.storage, prefix, VD_BYTES_NONE, 3, 1, on_page, &page), VD_OK);
