@@ -305,6 +305,18 @@ static void e429_keys_only(void **state)
 	assert_int_equal(response->count, 1);
 	assert_false(response->more);
 	ETCD_FREE(response);
+	/* Sorted by values that are not told. */
+	(void) etcd_server_put_leased(fixture, "a", "2", 0);
+	(void) etcd_server_put_leased(fixture, "b", "1", 0);
+	request.count_only = false;
+	request.range_end = etcd_bytes("c");
+	request.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__ASCEND;
+	request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VALUE;
+	response = etcd_server_range(fixture, &request);
+	assert_int_equal(response->n_kvs, 2);
+	assert_memory_equal(response->kvs[0]->key.data, "b", 1);
+	assert_int_equal(response->kvs[0]->value.len + response->kvs[1]->value.len, 0);
+	ETCD_FREE(response);
 }
 
 /* Either kind sees every write that was answered before. */
@@ -466,12 +478,13 @@ static void e431_a_sorted_stream_is_sorted_as_one(void **state)
 	static const int	    limits[] = { 0, 25, 40, 100 };
 	char			    key[16], value[16];
 
+	etcd_server_grant(fixture, 7, 100, 100);
 	for (int i = 0; i < 40; i++) {
 		(void) snprintf(key, sizeof key, "k%04d", i);
 		(void) snprintf(value, sizeof value, "v%04d", (i * 17) % 40);
-		(void) etcd_server_put_leased(fixture, key, value, 0);
+		(void) etcd_server_put_leased(fixture, key, value, 7);
 		if (i % 3 == 0)
-			(void) etcd_server_put_leased(fixture, key, value, 0);
+			(void) etcd_server_put_leased(fixture, key, value, 7);
 	}
 	request.key = etcd_bytes("k");
 	request.range_end = etcd_bytes("l");
@@ -505,6 +518,9 @@ static void e431_a_sorted_stream_is_sorted_as_one(void **state)
 				assert_memory_equal(range->kvs[j]->key.data, whole->kvs[next]->key.data, whole->kvs[next]->key.len);
 				assert_int_equal(range->kvs[j]->value.len, whole->kvs[next]->value.len);
 				assert_int_equal(range->kvs[j]->mod_revision, whole->kvs[next]->mod_revision);
+				assert_int_equal(range->kvs[j]->create_revision, whole->kvs[next]->create_revision);
+				assert_int_equal(range->kvs[j]->version, whole->kvs[next]->version);
+				assert_int_equal(range->kvs[j]->lease, whole->kvs[next]->lease);
 			}
 			assert_int_equal(range->header != NULL, is_last);
 			assert_int_equal(range->more, is_last && whole->more);

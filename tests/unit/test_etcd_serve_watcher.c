@@ -532,6 +532,32 @@ static void e1005_frames_of_many_events_are_not_kept(void **state)
 	vd_kv_unref(kv);
 }
 
+/* A backlog of revisions of several events each is cut into messages between revisions, never within one. */
+static void e346_a_backlog_is_cut_between_revisions(void **state)
+{
+	struct watch_test *test = *state;
+	int64_t		   last = 0;
+	size_t		   messages = 0, events = 0;
+
+	for (int i = 0; i < 6; i++) {
+		put_big(test, "a", 60000); /* which the next event of it shows as its previous value */
+		put_together(test, (const char *const[]) { "a", "b", "c" }, 3);
+	}
+	create(test, (struct create) { .key = "a", .end = "z", .start = 2, .previous = true });
+	EXPECT(test, "h13 id0 created");
+	for (Etcdserverpb__WatchResponse *response; (response = etcd_server_call_next(&test->call)) != NULL; messages++) {
+		assert_false(response->fragment);
+		assert_true(response->n_events > 0);
+		assert_true(response->events[0]->kv->mod_revision > last);
+		last = response->events[response->n_events - 1]->kv->mod_revision;
+		events += response->n_events;
+		ETCD_FREE(response);
+	}
+	assert_int_equal(last, 13);
+	assert_int_equal(events, 6 * 4);
+	assert_in_range(messages, 4, 7);
+}
+
 /* As many events, the same first one, the same last one. */
 static void e1005_events_that_differ_in_the_middle_share_nothing(void **state)
 {
@@ -641,6 +667,7 @@ int main(void)
 		CASE(e348_e355_the_order_of_each_watch_holds_whatever_goes_first),
 		CASE(a_message_that_cannot_be_sent_ends_the_stream),
 		CASE(e1005_watchers_of_the_same_events_share_a_frame),
+		CASE(e346_a_backlog_is_cut_between_revisions),
 		CASE(e1005_frames_of_many_events_are_not_kept),
 		CASE(e1005_a_large_transaction_is_encoded_once),
 		CASE(e1005_events_that_differ_in_the_middle_share_nothing),

@@ -1,4 +1,5 @@
 /* Unit tests of storage/etcdserver/snapshot_read.c and snapshot_restore.c: files as etcd and etcdutl leave them. */
+#include "auth_data.h"
 #include "bolt_write.h"
 #include "serve_wire.h"
 #include "snapshot_read.h"
@@ -196,6 +197,83 @@ static void a_tombstone_without_its_record(void **state)
 	world_fini(&world);
 }
 
+static void put_text(struct vdi_bolt_writer *writer, const char *key, const void *value, size_t size)
+{
+	assert_status(vdi_bolt_put(writer, vd_bytes_of(key), (struct vd_bytes) { value, size }), VD_OK);
+}
+
+static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+{
+	(void) error;
+	assert_status(status, VD_OK);
+	*(int64_t *) arg = result->granted_ttl_s;
+}
+
+/* Users, roles, leases, and whether there is authentication: each from the bucket and the key that etcd writes it to, and from nothing else. */
+static void users_and_leases_come_with_it(void **state)
+{
+	static const uint8_t	   root[] = { 0x0a, 4, 'r', 'o', 'o', 't' }, lease[] = { 0x08, 7, 0x10, 100 };
+	struct memory		   memory = { 0 };
+	struct vdi_bolt_sink	   sink = { write_memory, &memory };
+	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
+	struct vdi_snapshot_report report;
+	struct vdi_bolt_writer	  *writer;
+	struct vdi_auth_data	  *data;
+	struct vd_store		  *store;
+	struct vd_env		  *env;
+	void			  *auth = NULL;
+	size_t			   auth_size = 0;
+	int64_t			   ttl_s = 0;
+
+	(void) state;
+	for (int is_enabled = 0; is_enabled < 2; is_enabled++) {
+		memset(&memory, 0, sizeof memory);
+		assert_status(vdi_bolt_writer_new(&sink, &writer), VD_OK);
+		assert_status(vdi_bolt_bucket_begin(writer, "auth"), VD_OK);
+		put_text(writer, "authEnable", is_enabled ? "\0" : "\1", 1); /* none that etcd knows */
+		put_text(writer, "authEnabled", is_enabled ? "\1" : "\0", 1);
+		put_text(writer, "authRevisio", "\0\0\0\0\0\0\0\x63", 8);
+		put_text(writer, "authRevision", "\0\0\0\0\0\0\0\x05", 8);
+		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
+		assert_status(vdi_bolt_bucket_begin(writer, "authRoles"), VD_OK);
+		put_text(writer, "root", root, sizeof root);
+		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
+		assert_status(vdi_bolt_bucket_begin(writer, "authUsers"), VD_OK);
+		put_text(writer, "root", root, sizeof root);
+		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
+		assert_status(vdi_bolt_bucket_begin(writer, "key"), VD_OK);
+		put_row(writer, &(struct row) { 4, false, "a", 2, 2 });
+		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
+		assert_status(vdi_bolt_bucket_begin(writer, "lease"), VD_OK);
+		assert_status(vdi_bolt_put(writer, (struct vd_bytes) { "\0\0\0\0\0\0\0\x07", 8 }, (struct vd_bytes) { lease, sizeof lease }), VD_OK);
+		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
+		assert_status(vdi_bolt_bucket_begin(writer, "meta"), VD_OK);
+		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
+		assert_status(vdi_bolt_finish(writer, &memory.size), VD_OK);
+		(void) vdi_bolt_writer_free(writer);
+		assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+		assert_status(vdi_snapshot_restore(env, &options, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, &store, &auth, &auth_size, &report, NULL), VD_OK);
+		assert_int_equal(report.leases, 1);
+		assert_int_equal(report.records, 1);
+		assert_int_equal(report.revision, 4);
+		assert_status(vdi_auth_data_read((struct vd_bytes) { auth, auth_size }, &data), VD_OK);
+		assert_int_equal(data->is_enabled, is_enabled);
+		assert_int_equal(data->revision, 5);
+		assert_int_equal(data->account_count, 1);
+		assert_int_equal(data->role_count, 1);
+		assert_non_null(vdi_auth_data_account(data, vd_bytes_of("root")));
+		assert_non_null(vdi_auth_data_role(data, vd_bytes_of("root")));
+		vdi_auth_data_free(data);
+		assert_status(vd_store_lease_time_to_live(store, 7, false, got_lease, &ttl_s), VD_OK);
+		vdi_sim_run_until_idle(env);
+		assert_int_equal(ttl_s, 100);
+		vdi_free(auth);
+		vdi_free(memory.bytes);
+		(void) vd_store_close_wait(store);
+		(void) vd_env_free(env);
+	}
+}
+
 static void empty_records_that_no_tool_writes(void **state)
 {
 	static const struct row tombstone[] = { { 4, true, NULL, 0, 0 } };
@@ -216,6 +294,7 @@ int main(void)
 		cmocka_unit_test(e409_records_follow_an_empty_one),
 		cmocka_unit_test(e409_a_compaction_beyond_all_records),
 		cmocka_unit_test(a_tombstone_without_its_record),
+		cmocka_unit_test(users_and_leases_come_with_it),
 		cmocka_unit_test(empty_records_that_no_tool_writes),
 	};
 
