@@ -261,7 +261,7 @@ static void t050_r219_add_modify_enter_leave_delete(void **state)
 	}
 }
 
-/* namespace x name x nodeName, live and as initial state, against plain comparison. */
+/* namespace x name x nodeName, live and as initial state, against plain comparison. rules: R-693 */
 static void t052_r525_r543_scopes_and_selectors(void **state)
 {
 	static const char *const spaces[] = { "", "a", "b" };

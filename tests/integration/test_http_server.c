@@ -204,7 +204,7 @@ static void r660_objects_are_created_read_changed_and_deleted(void **state)
 	expect("GET", CM "/a", "", "", 404, "\"reason\":\"NotFound\"");
 }
 
-/* rules: H-331 */
+/* rules: R-110, H-331 */
 static void r661_bad_bodies_are_refused(void **state)
 {
 	expect("POST", CM, JSON, "{", 400, "expected a string as key");
@@ -218,6 +218,7 @@ static void r661_bad_bodies_are_refused(void **state)
 	expect("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Accept: application/vnd.kubernetes.protobuf\r\n", "", 406,
 	       "accepted: application/json\"");
 	expect("GET", CM "/nope", "Accept: text/html\r\n", "", 406, "application/json, application/vnd.kubernetes.protobuf");
+	expect("GET", CM "/a%25b", "", "", 400, "Name parameter invalid: \\\"a%b\\\": may not contain '%'");
 	expect("POST", "/api/v1/namespaces/nope/configmaps", JSON, "{\"metadata\":{\"name\":\"a\"}}", 404, "namespaces \\\"nope\\\" not found");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"5\"}}", 500, "resourceVersion should not be set");
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"dry\"}}", 201, "\"name\":\"dry\"");
@@ -279,6 +280,7 @@ static void r667_finalizers_delay_the_deletion(void **state)
 	expect("GET", CM "/f", "", "", 404, "NotFound");
 }
 
+/* rules: R-645 */
 static void h348_status_has_its_own_door(void **state)
 {
 	static const char path[] = "/api/v1/namespaces/default/pods";
@@ -294,6 +296,39 @@ static void h348_status_has_its_own_door(void **state)
 	expect("GET", "/api/v1/namespaces/default/pods/p/log", "", "", 404, "the server could not find the requested resource");
 	expect("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0", "", "", 200, "Success");
 	expect("GET", path, "", "", 200, "\"items\":[]");
+}
+
+/* People at a terminal or a browser get lines, unless they say otherwise; watches never do. */
+static void r609_pretty_is_for_people(void **state)
+{
+	static const struct {
+		const char *agent, *query;
+		bool	    is_pretty;
+	} rows[] = {
+		{ "curl/8.0", "", true },	      { "Wget/1.21", "", true },	      { "Mozilla/5.0 (X11)", "", true },
+		{ "curl/8.0", "?pretty=false", false }, { "Wget/1.21", "?pretty=0", false },  { "Mozilla/4.0", "", false },
+		{ "kubectl/v1.37", "", false },	      { "kubectl/v1.37", "?pretty=true", true }, { "kubectl/v1.37", "?pretty=1", true },
+		{ "xcurl", "", false },		      { "curl/8.0", "?pretty=true", true },
+	};
+	struct client client;
+	char	      headers[128], path[200], *text;
+
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"pretty\"}}", 201, "");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		(void) snprintf(headers, sizeof headers, "User-Agent: %s\r\n", rows[i].agent);
+		(void) snprintf(path, sizeof path, CM "/pretty%s", rows[i].query);
+		expect("GET", path, headers, "", 200, rows[i].is_pretty ? "\n  \"metadata\": {\n" : "\"metadata\":{\"");
+	}
+	client = open_client();
+	send_text(&client, "GET " CM "?watch=1&pretty=true&fieldSelector=metadata.name%3Dpretty HTTP/1.1\r\nHost: localhost\r\nUser-Agent: curl/8.0\r\n\r\n");
+	free(read_until(&client, "\r\n\r\n"));
+	text = read_chunk(&client);
+	assert_non_null(text);
+	assert_ptr_equal(strstr(text, "{\"type\":\"ADDED\",\"object\":{\""), text);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	free(text);
+	close_client(&client);
+	expect("DELETE", CM "/pretty", "", "", 200, "Success");
 }
 
 static void h347_scale_reads_and_writes_replicas(void **state)
@@ -1050,6 +1085,7 @@ int main(void)
 		cmocka_unit_test(r612_fields_are_checked_against_the_kind),
 		cmocka_unit_test(r667_finalizers_delay_the_deletion),
 		cmocka_unit_test(h348_status_has_its_own_door),
+		cmocka_unit_test(r609_pretty_is_for_people),
 		cmocka_unit_test(h347_scale_reads_and_writes_replicas),
 		cmocka_unit_test(discovery_health_and_unknown_paths),
 		cmocka_unit_test(h115_a_known_etag_is_not_sent_again),

@@ -81,6 +81,7 @@ static void assert_opens(struct cacher_fixture *f, const struct vd_watch_options
 	free(r);
 }
 
+/* rules */
 static void t067_r480_where_a_watch_starts(void **state)
 {
 	for (uint64_t seed = 1; seed <= 4; seed++) {

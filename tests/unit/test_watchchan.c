@@ -5,7 +5,7 @@
 #include "store_chaos.h"
 #include "watchchan_state.h"
 
-/* rules */
+/* rules */
 static void r206_initial_state_then_stream(void **state)
 {
 	struct world		     world = world_new(1);
