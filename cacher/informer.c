@@ -145,7 +145,7 @@ static size_t take_queued(struct vd_informer *informer, struct vdi_informer_even
 }
 
 /* The end of the watch, when everything before it was taken. */
-static bool take_end(struct vd_informer *informer)
+static void take_end(struct vd_informer *informer)
 {
 	bool	  has_ended;
 	vd_status reason;
@@ -155,12 +155,11 @@ static bool take_end(struct vd_informer *informer)
 	reason = informer->end_reason;
 	vdi_lock_release(&informer->lock);
 	if (!has_ended)
-		return false;
+		return;
 	if (informer->is_filling || reason == VD_EXPIRED)
 		vdi_informer_forget_place(informer);
 	close_watch(informer);
 	informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
-	return true;
 }
 
 static void take_events(struct vd_informer *informer)
@@ -182,7 +181,7 @@ static void take_events(struct vd_informer *informer)
 	} else if (count == TURN_MAX) {
 		vd_actor_wake(informer->actor);
 	} else {
-		(void) take_end(informer);
+		take_end(informer);
 	}
 }
 
