@@ -291,6 +291,18 @@ static void r109_the_keys_lie_under_the_given_path(void **state)
 		assert_string_equal(widget->key_prefix, "/elsewhere/");
 		vdi_resources_fini(&resources);
 	}
+	for (size_t size = 256; size <= 257; size++) {
+		struct vdi_resources resources;
+		struct vd_error	     error = { 0 };
+		char		     root[260] = "/";
+
+		memset(root + 1, 'a', size);
+		assert_status(vdi_resources_init(&resources), VD_OK);
+		assert_status(vdi_resources_set_root(&resources, root, &error), size == 256 ? VD_OK : VD_INVALID);
+		if (size == 257)
+			assert_string_equal(error.message, "key prefix: longer than 256 bytes");
+		vdi_resources_fini(&resources);
+	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
 		struct vdi_resources resources;
 		struct vd_error	     error = { 0 };

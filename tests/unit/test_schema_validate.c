@@ -284,6 +284,8 @@ static void updates_are_held_to_what_they_change(void **state)
 		{ RATCHET, "{\"a\":\"long\",\"b\":\"x\"}", "{\"a\":\"long\",\"b\":\"y\"}", NULL, NULL },
 		{ RATCHET, "{\"a\":\"long\",\"b\":\"x\"}", "{\"a\":\"other\",\"b\":\"x\"}", NULL, "a: Too long: may not be more than 1 byte" },
 		{ RATCHET, "{\"a\":\"long\"}", "{}", NULL, "a: Too long: may not be more than 1 byte" },
+		{ KEYED, "{\"l\":[1]}", NULL, NULL, "[l[0]: Invalid value: \"integer\": l[0] in body must be of type object: \"integer\", "
+		  "l[0]: Invalid value: 1: must be an object for an array of list-type map]" },
 		{ KEYED, "{\"l\":[{\"n\":\"a\",\"p\":1,\"v\":1}]}", "{\"l\":[{\"n\":\"a\",\"p\":1,\"v\":1}]}", NULL, NULL },
 		{ KEYED, "{\"l\":[{\"p\":1,\"v\":1}]}", "{\"l\":[{\"p\":1,\"v\":1}]}", NULL, /* an item without its keys is nobody's */
 		  "[l[0].v: Invalid value: \"integer\": l[0].v in body must be of type string: \"integer\", l[0].n: Required value]" },
