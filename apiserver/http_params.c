@@ -369,6 +369,22 @@ bool vdi_params_validate_fields(const struct vdi_params *params, const struct vd
 	return valid;
 }
 
+bool vdi_params_validate_name(const struct vdi_params *params, struct vd_bytes name, struct vdi_http_status *ret_status)
+{
+	struct vdi_field_selector *selector;
+	struct vd_bytes		   wanted;
+	bool			   valid;
+
+	if (name.size == 0 || vdi_field_selector_parse(params->field_selector, &selector, NULL) != VD_OK)
+		return true;
+	valid = vdi_field_selector_empty(selector) ||
+		(vdi_field_selector_exact(selector, vd_bytes_of("metadata.name"), &wanted) && vd_bytes_equal(wanted, name));
+	if (!valid)
+		vdi_http_status_set(ret_status, 400, "BadRequest", "fieldSelector metadata.name doesn't match requested name");
+	vdi_field_selector_free(selector);
+	return valid;
+}
+
 bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_http_status *ret_status)
 {
 	const char *digits = text.data;

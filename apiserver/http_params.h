@@ -61,6 +61,9 @@ bool vdi_params_validate_write(const struct vdi_params *params, const char *kind
  * refuses it. VD_NOMEM also passes. */
 bool vdi_params_validate_fields(const struct vdi_params *params, const struct vdi_resource *resource, struct vdi_http_status *ret_status);
 
+/* A watch whose path names one object has either no field selector or one that asks for this name; else 400. What cannot be parsed passes. */
+bool vdi_params_validate_name(const struct vdi_params *params, struct vd_bytes name, struct vdi_http_status *ret_status);
+
 /* "" is VD_REVISION_UNSET, "0" VD_REVISION_ANY. Not a number: 400. */
 bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_http_status *ret_status);
 /* Go's durations: "32s", "6m21s", "1.5h". Empty: 0. 400 on anything else. */

@@ -541,6 +541,7 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 	vdi_params_default(params);
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
+	    !vdi_params_validate_name(params, request->route.name, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
 	    !vdi_params_int(params->timeout_seconds, &timeout_s, &request->status) ||
 	    !vdi_params_int(params->limit, &limit, &request->status))

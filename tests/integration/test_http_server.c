@@ -596,13 +596,14 @@ static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
 	close_client(&client);
 }
 
-/* rules: R-633 */
+/* rules */
 static void r631_errors_before_the_stream_are_answers(void **state)
 {
 	expect("GET", CM "?watch=1&sendInitialEvents=true", "", "", 422, "sendInitialEvents requires setting resourceVersionMatch");
 	expect("GET", CM "?watch=1&labelSelector=(", "", "", 400, "BadRequest");
 	expect("GET", CM "?watch=1&fieldSelector=x%3Dy", "", "", 400, "field label not supported: x");
 	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "invalid shard selector: unsupported function");
+	expect("GET", "/api/v1/watch/namespaces/default/configmaps/a?fieldSelector=metadata.name%3Db", "", "", 400, "fieldSelector metadata.name doesn't match requested name");
 	expect("GET", CM "?watch=1", "Accept: application/yaml\r\n", "", 406, "only the following media types are accepted: application/json"); /* */
 }
 

@@ -144,6 +144,37 @@ static void r606_r607_without_proof_of_progress_there_is_no_watch_list(void **st
 	free(status);
 }
 
+static void r616_a_name_in_the_path_is_the_one_of_the_selector(void **state)
+{
+	static const struct {
+		const char *name, *query;
+		bool	    valid;
+	} rows[] = {
+		{ "a", "", true },
+		{ "a", "fieldSelector=", true },
+		{ "a", "fieldSelector=,", true },
+		{ "a", "fieldSelector=metadata.name%3Da", true },
+		{ "a", "fieldSelector=spec.x%3Dy,metadata.name%3D%3Da", true },
+		{ "a", "fieldSelector=metadata.name%3Db", false },
+		{ "a", "fieldSelector=metadata.name%3D", false },
+		{ "a", "fieldSelector=metadata.name!%3Db", false },
+		{ "a", "fieldSelector=spec.x%3Dy", false }, /* as upstream: it names none */
+		{ "", "fieldSelector=metadata.name%3Db", true },
+		{ "a", "fieldSelector=b", true }, /* somebody else says why not */
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_params      params = parse(rows[i].query);
+		struct vdi_http_status status = { 0 };
+
+		if (vdi_params_validate_name(&params, vd_bytes_of(rows[i].name), &status) != rows[i].valid)
+			fail_msg("%s", rows[i].query);
+		assert_int_equal(status.code, rows[i].valid ? 0 : 400);
+		assert_string_equal(status.message, rows[i].valid ? "" : "fieldSelector metadata.name doesn't match requested name");
+		vdi_params_fini(&params);
+	}
+}
+
 /* As long as was asked for, however long; what did not ask has 30 minutes to an hour, each another time. */
 static void r630_how_long_a_watch_lasts(void **state)
 {
@@ -557,6 +588,7 @@ int main(void)
 		cmocka_unit_test(r607_list_options_are_validated_with_the_exact_texts),
 		cmocka_unit_test(r606_a_plain_watch_becomes_a_watch_list),
 		cmocka_unit_test(r606_r607_without_proof_of_progress_there_is_no_watch_list),
+		cmocka_unit_test(r616_a_name_in_the_path_is_the_one_of_the_selector),
 		cmocka_unit_test(r630_how_long_a_watch_lasts),
 		cmocka_unit_test(r101_resource_versions_are_decimal),
 		cmocka_unit_test(r604_limits_are_int64),
