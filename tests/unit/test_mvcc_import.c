@@ -137,7 +137,7 @@ static void got_lease(void *arg, vd_status status, const struct vd_lease_result 
 /* What was imported is there after the next start: keys, compaction, leases with what hangs on them. */
 static void what_was_imported_is_durable(void **state)
 {
-	static const struct step steps[] = { { 'l', 7, 100 }, { 'p', 3, 0, "a" }, { 'p', 3, 1, "b" }, { 'n' }, { 'd', 5, 0, "a" }, { 'c', 4 } };
+	static const struct step steps[] = { { 'l', 7, 100 }, { 'l', 8, 2 }, { 'l', 9, INT64_MAX }, { 'p', 3, 0, "a" }, { 'p', 3, 1, "b" }, { 'n' }, { 'd', 5, 0, "a" }, { 'c', 4 } };
 	struct plan		 plan = { steps, VDI_ARRAY_SIZE(steps) };
 	struct vdi_mvcc_importer importer = { .run = run_plan, .arg = &plan, .is_exact = true };
 	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
@@ -167,6 +167,14 @@ static void what_was_imported_is_durable(void **state)
 		assert_status(vd_store_lease_time_to_live(store, 7, true, got_lease, &lease), VD_OK);
 		vdi_sim_run_until_idle(env);
 		assert_int_equal(lease.granted_ttl_s, 100);
+		/* A restart gives time to renew, but never more than the lease has. */
+		assert_status(vd_store_lease_time_to_live(store, 8, false, got_lease, &lease), VD_OK);
+		vdi_sim_run_until_idle(env);
+		assert_int_equal(lease.granted_ttl_s, 2);
+		assert_in_range(lease.ttl_s, 1, 2);
+		assert_status(vd_store_lease_time_to_live(store, 9, false, got_lease, &lease), VD_OK);
+		vdi_sim_run_until_idle(env);
+		assert_true(lease.ttl_s > 1000000);
 		(void) vd_store_close_wait(store);
 		vd_env_free(env);
 	}

@@ -894,6 +894,21 @@ static vd_status start_compact(struct vd_store *store, struct call *call)
 	return vd_store_compact(store, 20, true, got_done, call);
 }
 
+/* Transactions within one, in both lists, that read and that tell what was there before. */
+static vd_status start_nested(struct vd_store *store, struct call *call)
+{
+	struct vd_op	      inner[] = { { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
+					  { .kind = VD_OP_PUT, .key = K("k01"), .value = K("n"), .previous = true },
+					  { .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true } };
+	struct vd_txn_request nested = { .success = inner, .success_count = 3, .failure = inner, .failure_count = 1 };
+	struct vd_op	      middle[] = { { .kind = VD_OP_TXN, .txn = &nested }, { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } } };
+	struct vd_txn_request outer = { .success = middle, .success_count = 2 };
+	struct vd_op	      op = { .kind = VD_OP_TXN, .txn = &outer };
+	struct vd_txn_request request = { .success = &op, .success_count = 1, .failure = &op, .failure_count = 1 };
+
+	return vd_store_txn(store, &request, got_txn, call);
+}
+
 static void torture_one(vd_status (*start)(struct vd_store *store, struct call *call))
 {
 	bool done = false;
@@ -935,6 +950,7 @@ static void torture_every_write(void **state)
 	(void) state;
 	torture_one(start_put);
 	torture_one(start_big_txn);
+	torture_one(start_nested);
 	torture_one(start_grant);
 	torture_one(start_renew);
 	torture_one(start_revoke);
