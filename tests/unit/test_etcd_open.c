@@ -157,6 +157,9 @@ static void e201_a_store_waits_for_its_first_answer_when_asked_to(void **state)
 	options.start_timeout = (vd_dur) { 0 };
 	assert_status(vd_store_open_etcd(env, &options, &store, NULL), VD_OK);
 	(void) vd_store_close_wait(store);
+	options.compaction_interval = (vd_dur) { 0 }; /* none of its own */
+	assert_status(vd_store_open_etcd(env, &options, &store, NULL), VD_OK);
+	(void) vd_store_close_wait(store);
 	options.start_timeout = VD_MS(1);
 	assert_int_not_equal(vd_store_open_etcd(env, &options, &store, NULL), VD_OK);
 	options.start_timeout = VD_MS(-1);

@@ -105,6 +105,50 @@ static void e316_a_cancel_ends_one_watch(void **state)
 }
 
 /* No union at all, an empty one of a future kind, and fields that nobody knows. */
+static void was_put(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+{
+	(void) arg;
+	(void) result;
+	(void) error;
+	assert_status(status, VD_OK);
+}
+
+/* A cancel while an event is on its way, at each step of that way: the event comes before the end or not at all, and the other watch sees every one. */
+static void e316_a_cancel_meets_an_event(void **state)
+{
+	struct watch_test    *test = *state;
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("1") };
+	struct vd_txn_request txn = { .success = &op, .success_count = 1 };
+	char		      wanted[64];
+
+	create(test, (struct create) { .key = "k", .id = 1 });
+	(void) next(test);
+	for (int steps = 0; steps < 12; steps++) {
+		bool is_canceled = false, is_seen = false;
+
+		create(test, (struct create) { .key = "k", .id = 2 });
+		(void) next(test);
+		assert_status(vd_store_txn(test->fixture.store, &txn, was_put, NULL), VD_OK);
+		for (int i = 0; i < steps; i++)
+			(void) vdi_sim_step(test->fixture.env);
+		cancel(test, 2);
+		(void) vdi_sim_run_until_idle(test->fixture.env);
+		(void) snprintf(wanted, sizeof wanted, "h%d id1 PUT k=1@%d", steps + 2, steps + 2);
+		for (const char *text; strcmp(text = next(test), "nothing") != 0;) {
+			if (strstr(text, "id1")) {
+				assert_string_equal(text, wanted);
+				is_seen = true;
+			} else if (strstr(text, "id2 canceled")) {
+				is_canceled = true;
+			} else {
+				assert_non_null(strstr(text, "id2 PUT k=1"));
+				assert_false(is_canceled);
+			}
+		}
+		assert_true(is_seen && is_canceled);
+	}
+}
+
 static void e318_unknown_requests_are_ignored(void **state)
 {
 	struct watch_test    *test = *state;
@@ -368,6 +412,7 @@ int main(void)
 		CASE(e313_a_creation_that_fails_concerns_nobody_else),
 		CASE(e315_created_comes_before_every_event),
 		CASE(e316_a_cancel_ends_one_watch),
+		CASE(e316_a_cancel_meets_an_event),
 		CASE(e318_unknown_requests_are_ignored),
 		CASE(e318_a_malformed_request_is_the_last),
 		CASE(e320_control_answers_have_whole_headers),

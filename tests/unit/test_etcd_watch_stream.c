@@ -510,6 +510,35 @@ static void what_a_lost_connection_was_asked_is_forgotten(void **state)
 	watch_world_free(&world);
 }
 
+/* Progress that was not asked for is not the answer to a later request: that answer still says nothing of a watch that came in between. */
+static void progress_that_was_not_asked_for_answers_nothing(void **state)
+{
+	struct watch_world	world = watch_world_new(18, 0);
+	struct watch_reader	first, second;
+	struct rpc_script_call *stream;
+
+	watch_reader_open(&world, &first, "a", 0);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 0, 5);
+	watch_progress(stream, -1, 5);
+	watch_reader_expect(&world, &first, "~5");
+	assert_status(vd_etcd_watch_progress(first.watch), VD_OK);
+	watch_expect(stream, WATCH_PROGRESS);
+	watch_reader_open(&world, &second, "b", 2);
+	watch_expect(stream, WATCH_CREATE);
+	watch_created(stream, 1, 6);
+	watch_progress(stream, -1, 6);
+	watch_reader_expect(&world, &first, "~6");
+	watch_reader_expect(&world, &second, "");
+	watch_expect(stream, WATCH_PROGRESS); /* for the second one */
+	watch_progress(stream, -1, 6);
+	watch_reader_expect(&world, &second, "~6");
+	watch_reader_close(&first);
+	watch_reader_close(&second);
+	watch_world_free(&world);
+}
+
 static void progress_does_not_wait_for_ever(void **state)
 {
 	static struct watch_reader readers[2 * MANY];
@@ -604,6 +633,7 @@ int main(void)
 		cmocka_unit_test(e272_cancels_of_a_lost_connection_are_forgotten),
 		cmocka_unit_test(progress_waits_until_all_watches_stand_at_the_server),
 		cmocka_unit_test(what_a_lost_connection_was_asked_is_forgotten),
+		cmocka_unit_test(progress_that_was_not_asked_for_answers_nothing),
 		cmocka_unit_test(progress_does_not_wait_for_ever),
 		cmocka_unit_test(the_stream_stops_asking_when_too_much_waits),
 		cmocka_unit_test(the_stream_stops_asking_when_too_many_wait),

@@ -629,6 +629,27 @@ static void faults_in_parts_are_found(void **state)
 	parts_fini(&world, streams);
 }
 
+/* A stream that leaves out and makes up: each fault is told once, and from there on it is judged like any other. */
+static void a_fault_is_told_once(void **state)
+{
+	struct vdi_verifier_stream *streams[2];
+	struct world		    world;
+
+	(void) state;
+	parts_init(&world, streams);
+	show_part(streams[0], "a", 11, false);
+	show_part(streams[0], "b", 13, false);
+	show_part(streams[0], "c", 15, false);
+	show_part(streams[0], "d", 16, false);
+	show_part(streams[1], "x", 14, false);
+	assert_int_equal(world.count, 2); /* 11 and 13 are missing; nobody else was shown 14 */
+	show_part(streams[1], "c", 15, false);
+	show_part(streams[1], "d", 16, false);
+	vdi_verifier_progress(streams[1], 16);
+	assert_int_equal(world.count, 2);
+	parts_fini(&world, streams);
+}
+
 /* What a record says of itself contradicts what was shown before, without any hint. */
 static void numbers_of_a_record_that_contradict_what_was_shown(void **state)
 {
@@ -742,6 +763,7 @@ int main(void)
 		cmocka_unit_test(every_allocation_may_fail),
 		cmocka_unit_test(a_revision_may_come_in_parts),
 		cmocka_unit_test(faults_in_parts_are_found),
+		cmocka_unit_test(a_fault_is_told_once),
 		cmocka_unit_test(numbers_of_a_record_that_contradict_what_was_shown),
 		cmocka_unit_test(a_stream_that_shows_what_lies_before_it),
 		cmocka_unit_test(bookmarks_move_a_stream),
