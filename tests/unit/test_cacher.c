@@ -403,6 +403,36 @@ static void t128_a_stuck_watcher_is_ended_and_delays_nobody(void **state)
 	free(well);
 }
 
+/* At any step of its beginning, whatever it asks for: it is told nothing after the close, and nothing of it is left. */
+static void r560_closing_before_it_has_begun(void **state)
+{
+	for (unsigned steps = 0; steps < 40; steps++) {
+		struct cacher_fixture	f;
+		struct vd_watch_options options = all();
+		struct recorder	       *r = calloc(1, sizeof *r);
+		size_t			told;
+
+		cacher_fixture_setup(&f, steps);
+		put_pod(&f, "ns", "x", NULL, NULL);
+		options.send_initial_events = steps % 2 ? VD_TRUE : VD_UNSET;
+		options.allow_bookmarks = steps % 3 == 0;
+		options.revision = steps % 2 ? VD_REVISION_UNSET : vd_cacher_revision(f.cacher) + steps % 4;
+		assert_status(recorder_open(&f, r, &options, steps % 5 ? vdi_env_runner(f.env) : NULL), VD_OK);
+		for (unsigned step = 0; step < steps / 2; step++)
+			(void) vdi_sim_step(f.env);
+		recorder_close(&f, r);
+		told = r->count;
+		put_pod(&f, "ns", "x", NULL, NULL);
+		vdi_sim_advance(f.env, VD_SECONDS(70));
+		assert_int_equal(r->count, told);
+		assert_int_equal(f.cacher->watchers.count, 0);
+		assert_int_equal(f.cacher->watcher_index.group_count, 0);
+		assert_int_equal(f.cacher->bookmarks.count, 0);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
 /* rules: R-560 */
 static void t143_closing_inside_the_callbacks(void **state)
 {
@@ -647,6 +677,7 @@ int main(void)
 		cmocka_unit_test(t122_t124_r558_bookmarks_and_the_deadline),
 		cmocka_unit_test(r541_the_bookmark_of_an_idle_resource_moves),
 		cmocka_unit_test(t128_a_stuck_watcher_is_ended_and_delays_nobody),
+		cmocka_unit_test(r560_closing_before_it_has_begun),
 		cmocka_unit_test(t143_closing_inside_the_callbacks),
 		cmocka_unit_test(t119_r562_the_end_of_the_cacher_ends_watches),
 		cmocka_unit_test(pulling_gives_the_same_events),
