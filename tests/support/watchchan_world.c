@@ -55,7 +55,7 @@ vd_rev put_value(struct world *world, const char *key, const char *value)
 }
 
 /* An object with a label app=<app>. */
-vd_rev put_pod(struct world *world, const char *name, const char *app)
+vd_rev put_app(struct world *world, const char *name, const char *app)
 {
 	char key[128], value[256];
 

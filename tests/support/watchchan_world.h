@@ -35,7 +35,7 @@ const char *next(struct world *world);
 
 /* Each returns the revision. put: a Pod with a label app=<app>. */
 vd_rev put_value(struct world *world, const char *key, const char *value);
-vd_rev put_pod(struct world *world, const char *name, const char *app);
+vd_rev put_app(struct world *world, const char *name, const char *app);
 vd_rev delete(struct world *world, const char *name);
 
 /* A predicate: objects with the label app=x. */

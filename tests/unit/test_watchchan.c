@@ -12,8 +12,8 @@ static void r206_initial_state_then_stream(void **state)
 	struct vdi_watchchan_options options = options_of(&world);
 
 	(void) state;
-	put_pod(&world, "b", "x");			      /* 2 */
-	put_pod(&world, "a", "x");			      /* 3 */
+	put_app(&world, "b", "x");			      /* 2 */
+	put_app(&world, "a", "x");			      /* 3 */
 	put_value(&world, "/registry/podsx/z", "{}"); /* 4: a neighbour, R-111 */
 	options.initial_end_bookmark = true;
 	options.send_initial_events = VD_TRUE;
@@ -22,9 +22,9 @@ static void r206_initial_state_then_stream(void **state)
 	assert_string_equal(next(&world), "ADDED b@2");
 	assert_string_equal(next(&world), "BOOKMARK end@4");
 	assert_string_equal(next(&world), "AGAIN");
-	put_pod(&world, "a", "y"); /* 5 */
+	put_app(&world, "a", "y"); /* 5 */
 	delete(&world, "b");   /* 6 */
-	put_pod(&world, "c", "x"); /* 7 */
+	put_app(&world, "c", "x"); /* 7 */
 	assert_string_equal(next(&world), "MODIFIED a@5");
 	assert_string_equal(next(&world), "DELETED b@6"); /* */
 	assert_string_equal(next(&world), "ADDED c@7");
@@ -39,8 +39,8 @@ static void r202_start_revision(void **state)
 	struct vdi_watchchan_options options = options_of(&world);
 
 	(void) state;
-	put_pod(&world, "a", "x"); /* 2 */
-	put_pod(&world, "a", "y"); /* 3 */
+	put_app(&world, "a", "x"); /* 2 */
+	put_app(&world, "a", "y"); /* 3 */
 	options.revision = 2;
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "MODIFIED a@3");
@@ -50,16 +50,16 @@ static void r202_start_revision(void **state)
 	options.send_initial_events = VD_FALSE;
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "AGAIN");
-	put_pod(&world, "a", "z"); /* 4 */
+	put_app(&world, "a", "z"); /* 4 */
 	assert_string_equal(next(&world), "MODIFIED a@4");
 	close_watch(&world);
 	/* A future revision without initial events is waited for. */
 	options.send_initial_events = VD_UNSET;
 	options.revision = 6;
 	open_watch(&world, &options);
-	put_pod(&world, "b", "x"); /* 5 */
-	put_pod(&world, "c", "x"); /* 6 */
-	put_pod(&world, "d", "x"); /* 7 */
+	put_app(&world, "b", "x"); /* 5 */
+	put_app(&world, "c", "x"); /* 6 */
+	put_app(&world, "d", "x"); /* 7 */
 	assert_string_equal(next(&world), "ADDED d@7");
 	close_watch(&world);
 	/* With initial events the current one is served. */
@@ -89,7 +89,7 @@ static void r207_pages_are_pinned_to_one_revision(void **state)
 	assert_int_equal(VDI_WATCHCHAN_QUEUE_LEN, 100);
 	for (int i = 0; i < COUNT; i++) {
 		snprintf(name, sizeof name, "p%06d", i);
-		put_pod(&world, name, "x");
+		put_app(&world, name, "x");
 	}
 	options.initial_end_bookmark = true;
 	open_watch(&world, &options);
@@ -99,7 +99,7 @@ static void r207_pages_are_pinned_to_one_revision(void **state)
 		if (i == 0)
 			assert_int_equal(world.watchchan->page_count, VDI_WATCHCHAN_PAGE_LEN);
 		if (i == 5) /* after page 1 was read: neither in page 2 nor lost */
-			put_pod(&world, "p999999", "late");
+			put_app(&world, "p999999", "late");
 	}
 	snprintf(expected, sizeof expected, "BOOKMARK end@%d", COUNT + 1);
 	assert_string_equal(next(&world), expected);
@@ -119,13 +119,13 @@ static void r207_a_page_may_end_with_the_longest_key(void **state)
 	(void) state;
 	for (int i = 0; i < COUNT - 1; i++) {
 		snprintf(name, sizeof name, "p%06d", i);
-		put_pod(&world, name, "x");
+		put_app(&world, name, "x");
 	}
 	memset(key, 'q', sizeof key - 1);
 	memcpy(key, watched_prefix, strlen(watched_prefix));
 	key[VD_KEY_SIZE_MAX] = 0;
 	put_value(&world, key, "{\"metadata\":{\"name\":\"longest\"}}");
-	put_pod(&world, "r", "x");
+	put_app(&world, "r", "x");
 	options.initial_end_bookmark = true;
 	open_watch(&world, &options);
 	for (int i = 0; i < COUNT - 1; i++)
@@ -146,12 +146,12 @@ static void r219_the_filter_table(void **state)
 	options.predicate = app_is_x;
 	options.revision = 1;
 	open_watch(&world, &options);
-	put_pod(&world, "a", "x"); /* 2 create, passes */
-	put_pod(&world, "b", "y"); /* 3 create, does not */
-	put_pod(&world, "a", "x"); /* 4 passes, passed */
-	put_pod(&world, "b", "x"); /* 5 enters */
-	put_pod(&world, "a", "y"); /* 6 leaves */
-	put_pod(&world, "a", "z"); /* 7 neither */
+	put_app(&world, "a", "x"); /* 2 create, passes */
+	put_app(&world, "b", "y"); /* 3 create, does not */
+	put_app(&world, "a", "x"); /* 4 passes, passed */
+	put_app(&world, "b", "x"); /* 5 enters */
+	put_app(&world, "a", "y"); /* 6 leaves */
+	put_app(&world, "a", "z"); /* 7 neither */
 	delete(&world, "a");   /* 8 did not pass */
 	delete(&world, "b");   /* 9 passed */
 	assert_string_equal(next(&world), "ADDED a@2");
@@ -174,7 +174,7 @@ static void r211_progress_becomes_a_bookmark(void **state)
 	options.progress = true;
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "AGAIN");
-	put_pod(&world, "a", "x");				  /* 2 */
+	put_app(&world, "a", "x");				  /* 2 */
 	put_value(&world, "/registry/nodes/n", "{}"); /* 3 */
 	vdi_watchchan_progress(world.watchchan);
 	assert_string_equal(next(&world), "ADDED a@2"); /* in order: events first */
@@ -195,7 +195,7 @@ static void r207_pages_that_come_late(void **state)
 	(void) state;
 	for (int i = 0; i < COUNT; i++) {
 		snprintf(name, sizeof name, "p%06d", i);
-		put_pod(&world, name, "x");
+		put_app(&world, name, "x");
 	}
 	world.store = chaos_store_new(world.env, embedded, &slow);
 	options.initial_end_bookmark = true;
@@ -248,7 +248,7 @@ static void r223_workers_keep_the_order(void **state)
 		open_watch(&world, &options);
 		for (int i = 0; i < 300; i++) {
 			snprintf(name, sizeof name, "p%03d", i);
-			put_pod(&world, name, "x");
+			put_app(&world, name, "x");
 		}
 		for (int i = 0; i < 300; i++) {
 			snprintf(expected, sizeof expected, "ADDED p%03d@%d", i, i + 2);
@@ -272,7 +272,7 @@ static void r225_a_full_queue_stops_reading_and_loses_nothing(void **state)
 	open_watch(&world, &options);
 	for (int i = 0; i < COUNT; i++) {
 		snprintf(name, sizeof name, "p%04d", i);
-		put_pod(&world, name, "x");
+		put_app(&world, name, "x");
 	}
 	vdi_sim_run_until_idle(world.env);
 	vdi_watchchan_stats_get(world.watchchan, &stats);
@@ -308,7 +308,7 @@ static void r225_only_who_waits_for_room_is_held_up(void **state)
 	open_watch(&world, &options);
 	for (int i = 0; i < VDI_WATCHCHAN_QUEUE_LEN; i++) {
 		snprintf(name, sizeof name, "p%04d", i);
-		put_pod(&world, name, "x");
+		put_app(&world, name, "x");
 	}
 	vdi_sim_advance(world.env, VD_SECONDS(100));
 	vdi_watchchan_stats_get(world.watchchan, &stats);
@@ -316,8 +316,8 @@ static void r225_only_who_waits_for_room_is_held_up(void **state)
 	assert_int_equal(stats.result_full, 0);
 	assert_string_equal(next(&world), "ADDED p0000@2");
 	assert_int_equal(logged, 0);
-	put_pod(&world, "q0", "x"); /* takes the free place */
-	put_pod(&world, "q1", "x");
+	put_app(&world, "q0", "x"); /* takes the free place */
+	put_app(&world, "q1", "x");
 	vdi_sim_advance(world.env, VD_SECONDS(100));
 	vdi_watchchan_stats_get(world.watchchan, &stats);
 	assert_int_equal(stats.result_full, 1);
@@ -330,8 +330,8 @@ static void r225_only_who_waits_for_room_is_held_up(void **state)
 		char taken[32];
 
 		snprintf(name, sizeof name, "r%d", i);
-		put_pod(&world, name, "x");
-		put_pod(&world, i ? "s" : "r", "x");
+		put_app(&world, name, "x");
+		put_app(&world, i ? "s" : "r", "x");
 		vdi_sim_advance(world.env, VD_SECONDS(1));
 		snprintf(taken, sizeof taken, "ADDED p%04d@%d", i * 2 + 3, i * 2 + 5);
 		assert_string_equal(next(&world), taken);
@@ -404,10 +404,10 @@ static void r228_close_at_any_moment(void **state)
 		struct vdi_watchchan_options options = options_of(&world);
 
 		for (int i = 0; i < 5; i++)
-			put_pod(&world, "a", "x");
+			put_app(&world, "a", "x");
 		options.decode_workers = steps % 3;
 		open_watch(&world, &options);
-		put_pod(&world, "b", "x");
+		put_app(&world, "b", "x");
 		for (uint64_t i = 0; i < steps && vdi_sim_step(world.env); i++)
 			;
 		world.ready = 0;

@@ -20,9 +20,9 @@ static void r230_compacted_start_is_expired(void **state)
 
 	(void) state;
 	for (int i = 0; i < 3; i++)
-		put_pod(&world, "a", i % 2 ? "x" : "y"); /* 2..4 */
-	put_pod(&world, "b", "x");
-	put_pod(&world, "a", "z");
+		put_app(&world, "a", i % 2 ? "x" : "y"); /* 2..4 */
+	put_app(&world, "b", "x");
+	put_app(&world, "a", "z");
 	assert_status(vd_store_compact(world.store, 5, true, on_compacted, &world), VD_OK);
 	vdi_sim_run_until_idle(world.env);
 	options.revision = 4; /* C-1 works: etcd is asked for 5 */
@@ -47,12 +47,12 @@ static void t053_r212_a_change_at_the_compacted_revision_is_expired(void **state
 		struct vdi_watchchan_options options = options_of(&world);
 
 		(void) state;
-		put_pod(&world, "a", "x"); /* 2 */
-		put_pod(&world, "a", "y");
+		put_app(&world, "a", "x"); /* 2 */
+		put_app(&world, "a", "y");
 		if (deletes)
 			delete (&world, "a");
 		else
-			put_pod(&world, "a", "z"); /* 4 */
+			put_app(&world, "a", "z"); /* 4 */
 		assert_status(vd_store_compact(world.store, 4, true, on_compacted, &world), VD_OK);
 		vdi_sim_run_until_idle(world.env);
 		options.revision = 3;
@@ -62,7 +62,7 @@ static void t053_r212_a_change_at_the_compacted_revision_is_expired(void **state
 		close_watch(&world);
 		options.revision = 4;
 		open_watch(&world, &options);
-		put_pod(&world, "b", "x");
+		put_app(&world, "b", "x");
 		assert_string_equal(next(&world), "ADDED b@5");
 		close_watch(&world);
 		options.revision = 0;
@@ -86,11 +86,11 @@ static void r226_r230_a_page_that_is_compacted(void **state)
 	(void) state;
 	for (int i = 0; i < VDI_WATCHCHAN_PAGE_LEN + 7; i++) {
 		snprintf(name, sizeof name, "p%06d", i);
-		put_pod(&world, name, "x");
+		put_app(&world, name, "x");
 	}
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "ADDED p000000@2");
-	last = put_pod(&world, "p999999", "late");
+	last = put_app(&world, "p999999", "late");
 	assert_status(vd_store_compact(world.store, last, true, on_compacted, &world), VD_OK);
 	for (int i = 1; i < VDI_WATCHCHAN_PAGE_LEN; i++)
 		assert_string_not_equal(next(&world), "AGAIN");
@@ -135,10 +135,10 @@ static void r221_undecodable_ends_the_watch(void **state)
 		options.revision = 1;
 		options.decode_workers = seed % 12;
 		open_watch(&world, &options);
-		put_pod(&world, "a", "x");				  /* 2 */
+		put_app(&world, "a", "x");				  /* 2 */
 		put_value(&world, "/registry/pods/bad", "junk"); /* 3 */
 		for (int i = 0; i < 20; i++)
-			put_pod(&world, "b", "x");
+			put_app(&world, "b", "x");
 		put_value(&world, "/registry/pods/bad", "junk");
 		vdi_sim_run_until_idle(world.env);
 		assert_string_equal(next(&world), "ADDED a@2");
@@ -161,18 +161,18 @@ static void o20_undecodable_may_be_skipped(void **state)
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "BOOKMARK end@2");
 	put_value(&world, "/registry/pods/bad", "still junk"); /* 3 */
-	put_pod(&world, "a", "x");				       /* 4 */
-	put_pod(&world, "bad", "x");			       /* 5: healed */
+	put_app(&world, "a", "x");				       /* 4 */
+	put_app(&world, "bad", "x");			       /* 5: healed */
 	put_value(&world, "/registry/pods/bad", "junk");       /* 6 */
 	delete(&world, "bad");				       /* 7: its last state is unreadable */
-	put_pod(&world, "b", "x");				       /* 8 */
+	put_app(&world, "b", "x");				       /* 8 */
 	assert_string_equal(next(&world), "LOST bad@3"); /* whoever has a state of it drops that */
 	assert_string_equal(next(&world), "ADDED a@4");
 	assert_string_equal(next(&world), "MODIFIED bad@5");
 	assert_string_equal(next(&world), "LOST bad@6");
 	assert_string_equal(next(&world), "LOST bad@7");
 	assert_string_equal(next(&world), "ADDED b@8");
-	put_pod(&world, "c", "x"); /* 9 */
+	put_app(&world, "c", "x"); /* 9 */
 	assert_string_equal(next(&world), "ADDED c@9");
 	assert_int_equal(world.undecodable, 4);
 	vdi_watchchan_stats_get(world.watchchan, &stats);
@@ -193,8 +193,8 @@ static void o20_r221_an_unreadable_state_before(void **state)
 		options.predicate = app_is_x;
 		options.skip_undecodable = skip;
 		open_watch(&world, &options);
-		put_pod(&world, "bad", "x"); /* 3: healed */
-		put_pod(&world, "bad", "x"); /* 4 */
+		put_app(&world, "bad", "x"); /* 3: healed */
+		put_app(&world, "bad", "x"); /* 4 */
 		assert_string_equal(next(&world), skip ? "ADDED bad@3" : "ERROR undecodable");
 		assert_string_equal(next(&world), skip ? "MODIFIED bad@4" : "END");
 		world_free(&world);
@@ -207,7 +207,7 @@ static void r214_the_end_of_the_store_is_quiet(void **state)
 	struct vdi_watchchan_options options = options_of(&world);
 
 	(void) state;
-	put_pod(&world, "a", "x");
+	put_app(&world, "a", "x");
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "ADDED a@2");
 	world.closed = false;
@@ -232,7 +232,7 @@ static void every_failed_allocation_ends_with_a_reason(void **state)
 		const char		    *text = "END";
 		bool			     failed;
 
-		put_pod(&world, "a", "x");
+		put_app(&world, "a", "x");
 		options.decode_workers = 2;
 		vdi_alloc_fail_nth(nth, 1);
 		if (vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, NULL) == VD_OK)
