@@ -149,6 +149,36 @@ static void r666_r667_what_a_delete_answers(void **state)
 	expect("DELETE", CM("answers") "/none", "{\"gracePeriodSeconds\":\"soon\"}", 400, "gracePeriodSeconds must be an integer");
 }
 
+/* A condition on the version holds for the object as it was asked for, also where the deletion changes it first. */
+static void r668_a_version_is_asked_for_once(void **state)
+{
+	static const struct {
+		const char *finalizer, *options;
+		int	    code; /* of a get afterwards */
+	} rows[] = { { "orphan", "\"propagationPolicy\":\"Background\",", 404 }, { "example.com/x", "", 200 }, { "foregroundDeletion", "\"orphanDependents\":false,", 404 } };
+	char body[200], *text, *revision;
+	int  code;
+
+	(void) state;
+	make_namespace("versions");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"v\",\"finalizers\":[\"%s\"]}}", rows[i].finalizer);
+		text = ask("POST", CM("versions"), body, &code);
+		assert_int_equal(code, 201);
+		revision = strstr(text, "\"resourceVersion\":\"");
+		assert_non_null(revision);
+		(void) snprintf(body, sizeof body, "{%s\"preconditions\":{\"resourceVersion\":\"%lld\"}}", rows[i].options,
+				atoll(revision + strlen("\"resourceVersion\":\"")));
+		free(text);
+		expect("DELETE", CM("versions") "/v", body, 200, "");
+		expect("GET", CM("versions") "/v", "", rows[i].code, rows[i].code == 200 ? "\"deletionTimestamp\"" : "NotFound");
+		if (rows[i].code == 404)
+			continue;
+		expect("DELETE", CM("versions") "/v", body, 409, "Precondition failed: ResourceVersion in precondition"); /* it has been marked since */
+		expect("PATCH", CM("versions") "/v", "{\"metadata\":{\"finalizers\":null}}", 200, "");
+	}
+}
+
 /* With a limit a collection loses one page, from where its token says; without, it loses all. The options are the body's if there is one. rules: R-604, R-614 */
 static void r669_collections_are_deleted_by_pages(void **state)
 {
@@ -758,6 +788,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r666_r667_what_a_delete_answers),
+		cmocka_unit_test(r668_a_version_is_asked_for_once),
 		cmocka_unit_test(r669_collections_are_deleted_by_pages),
 		cmocka_unit_test(r667_a_bound_pod_waits_for_its_agent),
 		cmocka_unit_test(a_namespace_goes_with_its_content),
