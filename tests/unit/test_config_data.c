@@ -73,6 +73,8 @@ static void string_data_is_merged_and_never_stored(void **state)
 		{ &secrets, NULL, "{\"stringData\":{}}", "{\"type\":\"Opaque\"}" },
 		{ &secrets, NULL, "{\"stringData\":null,\"data\":null,\"immutable\":null}", "{\"type\":\"Opaque\"}" },
 		{ &secrets, NULL, "{\"data\":{\"a\":null}}", "{\"data\":{\"a\":\"\"},\"type\":\"Opaque\"}" },
+		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\r=\"}}", "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
+		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\n=\"}}", "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
 		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\r\\n=\\n\"}}", "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
 		{ &maps, NULL, "{\"data\":{\"a\":null,\"b\":\"x\\n\"},\"binaryData\":{}}", "{\"data\":{\"a\":\"\",\"b\":\"x\\n\"}}" },
 	};

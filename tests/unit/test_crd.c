@@ -64,6 +64,7 @@ static void what_cannot_be_served_is_said(void **state)
 		{ "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\"}}}", "a webhook" },
 		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":false," ANYTHING "}"), "no version is the one that is stored" },
 		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"array\"}}}"), "the schema of v1 is not structural" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"selectableFields\":[{\"jsonPath\":\"a\"}]}"), "a selectable field is no path" },
 		{ "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}", "its names are not complete" },
 		{ "[]", "no version" },
 	};
@@ -279,8 +280,10 @@ static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 
 #define SCALE(paths) CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"subresources\":{\"scale\":{" paths "}}}")
 #define SCALE_AT     "spec.versions[0].subresources.scale."
+#define COLUMN(column) CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"additionalPrinterColumns\":[" column "]}")
+#define COLUMN_AT      "spec.versions[0].additionalPrinterColumns[0]."
 
-static void scale_paths_are_checked(void **state)
+static void columns_and_scale_paths_are_checked(void **state)
 {
 	static const char *const rows[][2] = {
 		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\""), NULL },
@@ -289,6 +292,11 @@ static void scale_paths_are_checked(void **state)
 		{ SCALE("\"statusReplicasPath\":\".status.r\""), SCALE_AT "specReplicasPath: Required value" },
 		{ SCALE("\"specReplicasPath\":\".spec.r\""), SCALE_AT "statusReplicasPath: Required value" },
 		{ SCALE("\"specReplicasPath\":\"spec\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
+		{ COLUMN("{\"name\":\"A\",\"type\":\"string\",\"jsonPath\":\".a\"}"), NULL },
+		{ COLUMN("{\"name\":\"A\",\"jsonPath\":\".a\"}"), COLUMN_AT "type: Required value: must be one of boolean,date,integer,number,string" },
+		{ COLUMN("{\"name\":\"A\",\"type\":\"float\",\"jsonPath\":\".a\"}"), COLUMN_AT "type: Invalid value: \"float\": must be one of" },
+		{ COLUMN("{\"type\":\"string\",\"jsonPath\":\".a\"}"), COLUMN_AT "name: Required value" },
+		{ COLUMN("{\"name\":\"A\",\"type\":\"string\"}"), COLUMN_AT "jsonPath: Required value" },
 		{ SCALE("\"specReplicasPath\":\".spec.a b\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
 		{ SCALE("\"specReplicasPath\":\".spec.{a\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
 		{ SCALE("\"specReplicasPath\":\".spec.a}\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
@@ -749,7 +757,7 @@ int main(void)
 		cmocka_unit_test(which_kind_is_that_of_definitions),
 		cmocka_unit_test(what_else_a_definition_says),
 		cmocka_unit_test(out_of_memory_is_said_and_leaves_nothing),
-		cmocka_unit_test(scale_paths_are_checked),
+		cmocka_unit_test(columns_and_scale_paths_are_checked),
 		cmocka_unit_test(names_conversion_and_changes_are_checked),
 		cmocka_unit_test(a_new_definition_has_a_status_of_its_own),
 		cmocka_unit_test(null_is_an_empty_list),

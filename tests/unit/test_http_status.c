@@ -104,6 +104,19 @@ static void r690_every_code_has_an_answer(void **state)
 	assert_string_equal(status.reason, "");
 }
 
+/* What has its causes as JSON already shows those. */
+static void causes_may_be_written_already(void **state)
+{
+	struct vd_error error = { .code = VD_NOT_FOUND };
+
+	(void) state;
+	of("get", VD_NOT_FOUND, &error);
+	vdi_http_status_cause(&status, "r", "f", "%s", "c");
+	status.causes_text = vd_bytes_of("{\"field\":\"g\"},{\"field\":\"h\"}");
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"deployments.apps \\\"d\\\" not found\","
+	      "\"reason\":\"NotFound\",\"details\":{\"name\":\"d\",\"group\":\"apps\",\"kind\":\"deployments\",\"causes\":[{\"field\":\"g\"},{\"field\":\"h\"}]},\"code\":404}");
+}
+
 /* One answer for every verb: the inner text in the message and in the only cause. */
 static void r120_internal_errors(void **state)
 {
@@ -249,6 +262,7 @@ int main(void)
 		cmocka_unit_test(r680_failures_look_as_upstream_writes_them),
 		cmocka_unit_test(r680_r690_each_error_has_its_code_and_reason),
 		cmocka_unit_test(r690_every_code_has_an_answer),
+		cmocka_unit_test(causes_may_be_written_already),
 		cmocka_unit_test(r120_internal_errors),
 		cmocka_unit_test(r679_text_is_escaped),
 		cmocka_unit_test(r609_pretty_is_indented_by_two),

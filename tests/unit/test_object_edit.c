@@ -397,6 +397,26 @@ static void what_a_create_makes_of_an_object(void **state)
 	}
 }
 
+/* Each way to patch does what is its own. */
+static void h341_patches_are_of_three_kinds(void **state)
+{
+	static const char pod[] = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"," META ",\"spec\":{\"replicas\":1,\"selector\":{\"matchLabels\":{\"a\":\"b\"}},"
+				  "\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"1\"}]}}}}";
+#define CONTAINER "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"b\",\"image\":\"2\"}]}}}}"
+	static const struct row rows[] = {
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, CONTAINER, 0, "\"name\":\"a\",\"image\":\"1\"}" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, CONTAINER, 0, "\"containers\":[{\"name\":\"b\",\"image\":\"2\"}]" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"replace\",\"path\":\"/spec/template/spec/containers/0/image\",\"value\":\"3\"}]", 0,
+		  "\"containers\":[{\"name\":\"a\",\"image\":\"3\"}]" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, "[]", 400, "the patch must be a JSON object" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, "{", 400, "" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
+}
+
 #define DEFINITION(version)                                                                                                                                            \
 	"{\"metadata\":{\"name\":\"widgets.example.com\"" version "},\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"plural\":\"widgets\","    \
 	"\"kind\":\"Widget\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":%s,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
@@ -519,6 +539,7 @@ int main(void)
 		cmocka_unit_test(h347_the_scale_of_an_object),
 		cmocka_unit_test(what_a_create_makes_of_an_object),
 		cmocka_unit_test(a_definition_keeps_to_the_rules_of_definitions),
+		cmocka_unit_test(h341_patches_are_of_three_kinds),
 		cmocka_unit_test(names_are_made_of_27_letters),
 		cmocka_unit_test(h347_scales_at_their_borders),
 		cmocka_unit_test(r661_the_object_that_is_written_says_which_it_is),

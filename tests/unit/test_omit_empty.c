@@ -86,6 +86,8 @@ static void what_says_nothing_is_the_same_as_nothing(void **state)
 		{ &deployments, "{\"spec\":[1]}", "{\"spec\":[2]}", false, false },
 		{ &deployments, "{\"spec\":[1]}", "{\"spec\":[1]}", true, true },
 		{ &deployments, "{\"spec\":[]}", "{\"spec\":{\"paused\":true}}", false, false },
+		{ &deployments, "{\"spec\":5}", "{\"spec\":{}}", false, false },
+		{ &deployments, "{\"spec\":{}}", "{\"spec\":5}", false, false },
 		{ &deployments, "{\"spec\":{\"paused\":true}}", "{\"spec\":{\"paused\":true,\"minReadySeconds\":5}}", false, false },
 		{ &deployments, "{\"spec\":{\"paused\":true,\"minReadySeconds\":5}}", "{\"spec\":{\"paused\":true}}", false, false },
 		{ &deployments, "{\"spec\":{\"paused\":true}}", "{\"spec\":{\"paused\":true,\"minReadySeconds\":0}}", true, true },

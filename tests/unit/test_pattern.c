@@ -29,6 +29,28 @@ static bool matches(const char *pattern_text, const char *text)
 	return found;
 }
 
+/* A zero is a character like others: the text does not begin behind it. */
+static void a_zero_is_a_character(void **state)
+{
+	static const struct {
+		const char *pattern;
+		bool	    found;
+	} rows[] = { { "^a", false }, { "a$", true }, { "^.a$", true }, { "^a$", false }, { "\\ba", true } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_pattern *pattern;
+		uint64_t	    work = PLENTY;
+		bool		    found;
+
+		assert_status(compile_pattern(vd_bytes_of(rows[i].pattern), &pattern, NULL), VD_OK);
+		assert_status(vdi_pattern_match(pattern, (struct vd_bytes) { "\0a", 2 }, &work, &found), VD_OK);
+		if (found != rows[i].found)
+			fail_msg("%s", rows[i].pattern);
+		(void) vdi_pattern_free(pattern);
+	}
+}
+
 static void what_matches_and_what_does_not(void **state)
 {
 	static const struct {
@@ -303,6 +325,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_pattern),
 		cmocka_unit_test(groups_nest_up_to_a_depth),
 		cmocka_unit_test(what_matches_and_what_does_not),
+		cmocka_unit_test(a_zero_is_a_character),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(patterns_are_bounded),
 		cmocka_unit_test(repetitions_of_nothing_are_counted),

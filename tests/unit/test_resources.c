@@ -44,10 +44,18 @@ static void the_trigger_is_one_of_the_fields(void **state)
 		assert_string_equal(options.resource, "pods");
 		assert_string_equal(options.group, "");
 		assert_string_equal(options.key_prefix, "/registry/pods/");
-		assert_false(options.cluster_scoped);
 		assert_true(options.skip_undecodable);
 		assert_int_equal(options.codec->field_count, has ? pods->field_count : 1);
 		pods->codec = vd_codec_free(pods->codec);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct vdi_resource	*resource = vdi_resources_find(&resources, vd_bytes_of(""), vd_bytes_of("v1"), vd_bytes_of(i ? "nodes" : "pods"));
+		struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
+		char			 name[VDI_RESOURCE_NAME_MAX];
+
+		assert_status(vdi_resource_cacher_options(resource, resource->fields, resource->field_count, name, &options, NULL), VD_OK);
+		assert_int_equal(options.cluster_scoped, i);
+		resource->codec = vd_codec_free(resource->codec);
 	}
 	vdi_resources_fini(&resources);
 }
@@ -93,6 +101,11 @@ static void faults_are_named_with_their_place(void **state)
 		{ "[" WIDGET ",\"shortNames\":[\"ok\",5]}]", "resources: entry 0 (widgets): shortNames[1]: must be a string" },
 		{ "[" WIDGET ",\"trigger\":\"x\"}]", "resources: entry 0 (widgets): trigger: must be one of selectableFields" },
 		{ "[" WIDGET ",\"storagePrefix\":\"x\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
+		{ "[" WIDGET ",\"storagePrefix\":\"xyz/\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
+		{ "[" WIDGET ",\"storagePrefix\":\"/xyz\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
+		{ "[{\"group\":\"a.\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
+		{ "[{\"group\":\"a-\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
+		{ "[{\"group\":\".a\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
 		{ "[" WIDGET ",\"storagePrefix\":\"/registry/pods/\"}]", "resources: entry 0 (widgets): storagePrefix: is that of another resource" },
 		{ "[" WIDGET ",\"schema\":{\"type\":\"array\"}}]", "resources: entry 0 (widgets): schema: " },
 		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]", "resources: entry 0 (as): kind: is required" },
@@ -488,6 +501,8 @@ static void members_of_a_file_at_their_borders(void **state)
 		{ "\"selectableFields\":[{}]", "selectableFields[0]: needs jsonPath" },
 		{ "\"selectableFields\":[{\"name\":\"a\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
 		{ "\"selectableFields\":[{\"jsonPath\":\"a\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\"ab\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\".\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
 		{ "\"selectableFields\":[{\"jsonPath\":\".a\",\"x\":1}]", "selectableFields[0].x: unknown key" },
 		{ "\"selectableFields\":[{\"jsonPath\":\".a\",\"name\":\"b\",\"default\":\"c\"}]", "" },
 		{ "\"printerColumns\":{}", "printerColumns: must be an array" },

@@ -27,6 +27,8 @@ static void what_is_refused_and_how(void **state)
 		  "type: Invalid value: \"array\": must be object at the root" },
 		{ "{\"type\":\"object\",\"properties\":{\"metadata\":{\"type\":\"string\"}}}",
 		  "properties[metadata].type: Invalid value: \"string\": must be object" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"additionalProperties\":{}}}}",
+		  "properties[a].additionalProperties.type: Required value: must not be empty for specified object fields" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{}}}",
 		  "properties[a].type: Required value: must not be empty for specified object fields" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\"}}}",
