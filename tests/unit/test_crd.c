@@ -280,6 +280,8 @@ static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 
 #define SCALE(paths) CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"subresources\":{\"scale\":{" paths "}}}")
 #define SCALE_AT     "spec.versions[0].subresources.scale."
+#define FIFTY	       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LONG_NAME      FIFTY FIFTY FIFTY FIFTY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" /* 249: with ".spec." 255 */
 #define COLUMN(column) CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"additionalPrinterColumns\":[" column "]}")
 #define COLUMN_AT      "spec.versions[0].additionalPrinterColumns[0]."
 
@@ -297,6 +299,8 @@ static void columns_and_scale_paths_are_checked(void **state)
 		{ COLUMN("{\"name\":\"A\",\"type\":\"float\",\"jsonPath\":\".a\"}"), COLUMN_AT "type: Invalid value: \"float\": must be one of" },
 		{ COLUMN("{\"type\":\"string\",\"jsonPath\":\".a\"}"), COLUMN_AT "name: Required value" },
 		{ COLUMN("{\"name\":\"A\",\"type\":\"string\"}"), COLUMN_AT "jsonPath: Required value" },
+		{ SCALE("\"specReplicasPath\":\".spec." LONG_NAME "\",\"statusReplicasPath\":\".status.r\""), NULL },
+		{ SCALE("\"specReplicasPath\":\".spec." LONG_NAME "a\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
 		{ SCALE("\"specReplicasPath\":\".spec.a b\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
 		{ SCALE("\"specReplicasPath\":\".spec.{a\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
 		{ SCALE("\"specReplicasPath\":\".spec.a}\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },

@@ -405,6 +405,7 @@ static void h341_patches_are_of_three_kinds(void **state)
 #define CONTAINER "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"b\",\"image\":\"2\"}]}}}}"
 	static const struct row rows[] = {
 		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, CONTAINER, 0, "\"name\":\"a\",\"image\":\"1\"}" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, CONTAINER, 0, "\"name\":\"b\",\"image\":\"2\"}" },
 		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, CONTAINER, 0, "\"containers\":[{\"name\":\"b\",\"image\":\"2\"}]" },
 		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"replace\",\"path\":\"/spec/template/spec/containers/0/image\",\"value\":\"3\"}]", 0,
 		  "\"containers\":[{\"name\":\"a\",\"image\":\"3\"}]" },

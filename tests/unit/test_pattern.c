@@ -35,7 +35,7 @@ static void a_zero_is_a_character(void **state)
 	static const struct {
 		const char *pattern;
 		bool	    found;
-	} rows[] = { { "^a", false }, { "a$", true }, { "^.a$", true }, { "^a$", false }, { "\\ba", true } };
+	} rows[] = { { "^a", false }, { "a$", true }, { "^.a$", true }, { "^a$", false }, { "\\ba", true }, { "(?:x|^)a", false }, { "(?:x|^).a", true } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {

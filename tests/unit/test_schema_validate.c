@@ -267,6 +267,8 @@ static void embedded_resources_are_resources(void **state)
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P-1z\"}}", NULL, NULL, NULL },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"" SIXTY_THREE "\"}}", NULL, NULL, NULL },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"" SIXTY_THREE "z\"}}", NULL, NULL, "e.kind: Invalid value: \"" SIXTY_THREE "z\": " KIND_NAME },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-b\"}}}", NULL, NULL, NULL },
+		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a/b\"}}}", NULL, NULL, "e.metadata.name: Invalid value: \"a/b\": may not contain '/'" },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P_d\"}}", NULL, NULL, "e.kind: Invalid value: \"P_d\": " KIND_NAME },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod-\"}}", NULL, NULL, "e.kind: Invalid value: \"Pod-\": " KIND_NAME },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"1Pod\"}}", NULL, NULL, "e.kind: Invalid value: \"1Pod\": " KIND_NAME },

@@ -49,6 +49,11 @@ static const struct row rows[] = {
 	{ OPERATIONS, "{\"a\":{}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "{\"op\":\"add\"}", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"nonsense\",\"path\":\"/a\",\"value\":2}]", NULL },
+	{ OPERATIONS, "{}", "[{\"op\":\"add\",\"path\":\"/a~\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{}", "[{\"op\":\"add\",\"path\":\"/a~2\",\"value\":1}]", NULL },
+	{ OPERATIONS, "{}", "[{\"op\":\"add\",\"path\":\"/a~0~1\",\"value\":1}]", "{\"a~/\":1}" },
+	{ OPERATIONS, "{\"a\":{\"x\":1},\"b\":[2,3]}", "[{\"op\":\"move\",\"from\":\"/b/0\",\"path\":\"/c\"},{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/b/0\"},"
+		      "{\"op\":\"move\",\"from\":\"/c\",\"path\":\"/b/-\"}]", "{\"b\":[{\"x\":1},3,2]}" },
 	{ STRATEGIC, "{}", "{\"a\":{\"b\":null,\"c\":{\"d\":1,\"e\":null}}}", "{\"a\":{\"c\":{\"d\":1}}}" }, /* nulls of what is new are nothing */
 	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"1\"},{\"name\":\"b\"}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"c\"}]}}",
