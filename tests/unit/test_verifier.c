@@ -629,6 +629,31 @@ static void faults_in_parts_are_found(void **state)
 	parts_fini(&world, streams);
 }
 
+/* As many objects as there are, but not the same ones: one of them twice in the place of another. */
+static void a_list_of_the_right_length_is_judged_by_its_objects(void **state)
+{
+	(void) state;
+	for (int is_right = 0; is_right < 2; is_right++) {
+		struct vdi_verifier_stream *streams[2];
+		struct world		    world;
+
+		parts_init(&world, streams);
+		for (int i = 0; i < 2; i++) {
+			show_part(streams[i], "a", 11, false);
+			show_part(streams[i], "b", 12, false);
+			vdi_verifier_progress(streams[i], 13);
+		}
+		vdi_verifier_list_begin(world.verifier, 13, 12);
+		assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of("a"), 11, 0, 7), VD_OK);
+		assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of(is_right ? "b" : "a"), is_right ? 12 : 11, 0, 7), VD_OK);
+		vdi_verifier_list_end(world.verifier);
+		assert_false(vdi_verifier_list_is_pending(world.verifier));
+		assert_int_equal(world.count, is_right ? 0 : 1);
+		assert_true(is_right || world.first.guarantee == VDI_LIST);
+		parts_fini(&world, streams);
+	}
+}
+
 /* A stream that leaves out and makes up: each fault is told once, and from there on it is judged like any other. */
 static void a_fault_is_told_once(void **state)
 {
@@ -764,6 +789,7 @@ int main(void)
 		cmocka_unit_test(a_revision_may_come_in_parts),
 		cmocka_unit_test(faults_in_parts_are_found),
 		cmocka_unit_test(a_fault_is_told_once),
+		cmocka_unit_test(a_list_of_the_right_length_is_judged_by_its_objects),
 		cmocka_unit_test(numbers_of_a_record_that_contradict_what_was_shown),
 		cmocka_unit_test(a_stream_that_shows_what_lies_before_it),
 		cmocka_unit_test(bookmarks_move_a_stream),
