@@ -227,6 +227,9 @@ static void other_files_are_refused(void **state)
 		assert_true(error.message[0]);
 	}
 	assert_status(vdi_event_log_open("/nonexistent/log", &log, &error), VD_NOT_FOUND);
+	/* What can be opened and not be read. */
+	assert_status(vdi_event_log_open("/tmp", &log, &error), VD_IO);
+	assert_non_null(strstr(error.message, "/tmp"));
 }
 
 static void long_lines_cross_the_buffer(void **state)

@@ -398,6 +398,38 @@ static void a_torn_snapshot_is_begun_again(void **state)
 	unlink(path);
 }
 
+/* What a power cut left of the first line, zeros behind it or not, is begun anew; anything else is somebody's. */
+static void a_torn_header_is_begun_again(void **state)
+{
+	static const char	      header[] = "{\"vedetteLog\":1,\"checksums\":\"xxh64\"";
+	struct vdi_log_writer_options options = { .path = path, .resume = true };
+
+	(void) state;
+	for (size_t size = 0; size < sizeof header; size++)
+		for (int kind = 0; kind < 3; kind++) { /* torn; zeros behind; a byte is another one */
+			struct vdi_log_writer *writer = NULL;
+			struct vd_error	       error;
+			char		       bytes[100] = { 0 };
+			FILE		      *file;
+			bool		       is_torn = kind < 2 || size == 0;
+			vd_status	       status;
+
+			new_path("");
+			memcpy(bytes, header, size);
+			if (kind == 2 && size)
+				bytes[VDI_MIN(size, 14) - 1] ^= 1;
+			file = fopen(path, "w");
+			assert_int_equal(fwrite(bytes, 1, kind == 1 ? sizeof bytes : size, file), kind == 1 ? sizeof bytes : size);
+			fclose(file);
+			status = vdi_log_writer_open(&options, &writer, NULL, &error);
+			if (is_torn != (status == VD_OK))
+				fail_msg("%zu bytes, kind %d: %s", size, kind, vd_status_name(status));
+			if (writer)
+				assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+			unlink(path);
+		}
+}
+
 static struct vdi_log_tail read_tail(void)
 {
 	struct vdi_log_steps *steps;
@@ -613,6 +645,7 @@ int main(void)
 		cmocka_unit_test(after_a_cut_anywhere_it_is_written_on),
 		cmocka_unit_test(zeros_behind_what_was_synced_are_a_torn_tail),
 		cmocka_unit_test(a_torn_snapshot_is_begun_again),
+		cmocka_unit_test(a_torn_header_is_begun_again),
 		cmocka_unit_test(a_log_says_whether_it_was_closed),
 		cmocka_unit_test(what_is_there_is_not_overwritten),
 		cmocka_unit_test(every_allocation_may_fail),
