@@ -143,6 +143,19 @@ static void e421_intervals(void **state)
 	assert_string_equal(text_at(f, "a", "c", 3), "a=1 b=2");
 }
 
+/* Bytes are compared as unsigned numbers, and a key comes before those that it begins. */
+static void e424_keys_are_in_the_order_of_their_bytes(void **state)
+{
+	struct store_fixture *f = *state;
+
+	put(f, "a\xff", "5");
+	put(f, "a\x7f", "3");
+	put(f, "a", "1");
+	put(f, "a\x80", "4");
+	put(f, "a\x01", "2");
+	assert_string_equal(text_at(f, "a", "b", 0), "a=1 a\x01=2 a\x7f=3 a\x80=4 a\xff=5");
+}
+
 static void e422_future_before_compacted(void **state)
 {
 	struct store_fixture	*f = *state;
@@ -206,6 +219,10 @@ static void e425_e426_count_limit_more(void **state)
 		assert_false(answer.more);
 		range_answer_fini(&answer);
 		request.limit = 0;
+		range(f, &request, &answer);
+		assert_int_equal(answer.kv_count, count);
+		assert_false(answer.more);
+		range_answer_fini(&answer);
 		request.count_only = true;
 		range(f, &request, &answer);
 		assert_int_equal(answer.kv_count, 0);
@@ -783,6 +800,7 @@ const struct CMUnitTest store_suite_kv_tests[] = {
 	cmocka_unit_test(e421_intervals),
 	cmocka_unit_test(e422_future_before_compacted),
 	cmocka_unit_test(e423_the_header_is_the_current_revision),
+	cmocka_unit_test(e424_keys_are_in_the_order_of_their_bytes),
 	cmocka_unit_test(e425_e426_count_limit_more),
 	cmocka_unit_test(e440_put_is_checked_in_order),
 	cmocka_unit_test(e441_ignore_value_and_lease),

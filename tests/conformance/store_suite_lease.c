@@ -178,6 +178,7 @@ static void e445_deleting_detaches(void **state)
 	assert_string_equal(text_at(f, "a", "z", 0), "a=2");
 }
 
+/* rules: E-510 */
 static void e506_keys_vanish_when_the_lease_expires(void **state)
 {
 	struct store_fixture *f = *state;
@@ -199,6 +200,7 @@ static void e506_keys_vanish_when_the_lease_expires(void **state)
 	vdi_sim_advance(f->env, VD_MS(200));
 	assert_string_equal(text_at(f, "a", "z", 0), "c=1");
 	expect_watch(&watcher, 100, "5: -a(1) -b(1)");
+	assert_int_equal(watcher.batch.events[0].previous->lease, 1); /* E-510 */
 	lease_time_to_live(f, 1, false, &lease);
 	assert_int_equal(lease.ttl_s, -1);
 	lease_keep_alive(f, 1, &lease);

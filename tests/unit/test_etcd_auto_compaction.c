@@ -115,12 +115,29 @@ static void e463_long_periods_are_sampled_less_often(void **state)
 	stop(&test);
 }
 
+/* One write every half hour. First after two hours, then every hour: to the revision of two hours ago. */
+static void e463_long_periods_compact_every_hour(void **state)
+{
+	struct compaction_test test;
+
+	(void) state;
+	start(&test, (struct vdi_auto_compaction_options) { .period = VD_SECONDS(2 * 3600) });
+	vdi_sim_advance(test.env, VD_SECONDS(60));
+	for (int half = 1; half <= 12; half++) {
+		put(&test, 1); /* revision half + 1, one minute after half - 1 half hours */
+		vdi_sim_advance(test.env, VD_SECONDS(1800));
+		assert_int_equal(compacted(&test), half < 4 ? -1 : half / 2 * 2 - 3);
+	}
+	stop(&test);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e463_periodic_keeps_what_is_younger),
 		cmocka_unit_test(e463_by_revisions_every_five_minutes),
 		cmocka_unit_test(e463_by_revisions_as_often_as_told),
+		cmocka_unit_test(e463_long_periods_compact_every_hour),
 		cmocka_unit_test(e463_long_periods_are_sampled_less_often),
 	};
 

@@ -203,6 +203,14 @@ static void e208_canceled_by_the_server_is_repeated_for_reads_only(void **state)
 	etcd_expect_calls(&fixture, &write, 1);
 	assert_etcd_error(&write, VD_CANCELED, "rpc error: code = Canceled desc = shutting down");
 	assert_true(write.error.maybe_applied);
+	write = (struct etcd_result) { 0 };
+	assert_status(etcd_start_put(&fixture, NULL, &write), VD_OK);
+	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+	etcd_expect_calls(&fixture, &write, 1);
+	assert_etcd_error(&write, VD_TIMEOUT, "rpc error: code = DeadlineExceeded desc = context deadline exceeded");
+	assert_true(write.error.maybe_applied);
+	vdi_sim_advance(fixture.env, VD_SECONDS(10));
+	assert_null(rpc_script_take_call(fixture.script, PUT));
 	etcd_client_fixture_fini(&fixture);
 }
 

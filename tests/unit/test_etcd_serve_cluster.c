@@ -152,7 +152,6 @@ static void downgrade(struct etcd_server_fixture *fixture, int action, const cha
 {
 	Etcdserverpb__DowngradeRequest	 request = ETCDSERVERPB__DOWNGRADE_REQUEST__INIT;
 	Etcdserverpb__DowngradeResponse *response;
-	int				 major, minor;
 
 	request.action = (Etcdserverpb__DowngradeRequest__DowngradeAction) action;
 	request.version = (char *) (uintptr_t) version;
@@ -161,7 +160,7 @@ static void downgrade(struct etcd_server_fixture *fixture, int action, const cha
 		return;
 	}
 	response = ETCD_ASK(fixture, "Maintenance/Downgrade", &request, downgrade_response);
-	assert_int_equal(sscanf(response->version, "%d.%d", &major, &minor), 2);
+	assert_string_equal(response->version, "3.7");
 	ETCD_FREE(response);
 }
 
@@ -296,6 +295,8 @@ static void e164_downgrades(void **state)
 	downgrade(*state, ENABLE, "3.", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
 	downgrade(*state, VALIDATE, "3.5", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
 	downgrade(*state, VALIDATE, "4.6", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	downgrade(*state, ENABLE, "3.5", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	downgrade(*state, ENABLE, "3.6", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION); /* no older etcd can read these files */
 	downgrade(*state, CANCEL, "", -1);
 }
 
@@ -390,6 +391,43 @@ static void e160_peer_urls_can_be_changed(void **state)
 	expect_peer_urls(fixture, "http://127.0.0.1:1", NULL);
 }
 
+static void e123_headers_that_are_absent_or_say_nothing(void **state)
+{
+	struct etcd_server_fixture	  *fixture = *state;
+	Etcdserverpb__DefragmentRequest	   defragment = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
+	Etcdserverpb__MoveLeaderRequest	   move = ETCDSERVERPB__MOVE_LEADER_REQUEST__INIT;
+	Etcdserverpb__MemberListRequest	   list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+	Etcdserverpb__SnapshotRequest	   snapshot = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	Etcdserverpb__DefragmentResponse  *defragmented;
+	Etcdserverpb__MoveLeaderResponse  *moved;
+	Etcdserverpb__MemberListResponse  *members;
+	struct etcd_server_call		   call;
+
+	etcd_server_put(fixture, "a", "1");
+	defragmented = ETCD_ASK(fixture, "Maintenance/Defragment", &defragment, defragment_response);
+	assert_null(defragmented->header);
+	ETCD_FREE(defragmented);
+	move.targetid = fixture->server->member_id;
+	moved = ETCD_ASK(fixture, "Maintenance/MoveLeader", &move, move_leader_response);
+	assert_null(moved->header);
+	ETCD_FREE(moved);
+	members = ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
+	assert_int_equal(members->header->member_id, fixture->server->member_id);
+	assert_int_equal(members->header->revision, 0);
+	ETCD_FREE(members);
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Maintenance/Snapshot");
+	etcd_server_call_send(&call, &snapshot.base);
+	assert_true(call.is_finished && call.count > 1);
+	for (size_t i = 0; i < call.count; i++) {
+		Etcdserverpb__SnapshotResponse *part = etcdserverpb__snapshot_response__unpack(NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+
+		assert_null(part->header);
+		etcdserverpb__snapshot_response__free_unpacked(part, NULL);
+	}
+	etcd_server_call_end(&call);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +436,7 @@ int main(void)
 		CASE(e160_one_member_that_can_be_reached),
 		CASE(e120_ids_and_term_stay),
 		CASE(e161_status),
+		CASE(e123_headers_that_are_absent_or_say_nothing),
 		CASE(e163_what_one_member_has_little_to_do_for),
 		CASE(e162_alarms),
 		CASE(e165_the_messages_of_a_snapshot),

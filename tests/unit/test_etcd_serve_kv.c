@@ -388,6 +388,17 @@ static void e603_e604_e605_pages_of_one_revision(void **state)
 	assert_int_equal(response->count, 4);
 	assert_int_equal(response->n_kvs, 0);
 	ETCD_FREE(response);
+	request.count_only = false;
+	request.keys_only = true;
+	request.limit = 0;
+	response = etcd_server_range(fixture, &request);
+	assert_int_equal(response->count, 4);
+	assert_int_equal(response->n_kvs, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(response->kvs[i]->key.len, 3);
+		assert_int_equal(response->kvs[i]->value.len, 0);
+	}
+	ETCD_FREE(response);
 }
 
 /* k0000, k0001, ... */
@@ -666,6 +677,66 @@ static void e468_nothing_is_written_while_corrupt(void **state)
 	assert_int_equal(etcd_server_put_leased(fixture, "a", "2", 7), 3);
 }
 
+/* A stream reads each chunk at its revision, so a compaction above that revision ends it, and the keys sent so far are no answer. */
+static void e431_a_compaction_ends_the_stream(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	    call;
+
+	put_many(fixture, 100);
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	etcd_server_call_init(&call, fixture);
+	call.room = 1;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	assert_false(call.is_finished);
+	etcd_server_compact(fixture, etcd_server_put_leased(fixture, "other", "later", 0));
+	etcd_server_call_make_room(&call, SIZE_MAX);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, VDI_RPC_OUT_OF_RANGE);
+	assert_string_equal(call.text, vdi_serve_code_message(VD_ETCD_COMPACTED));
+	etcd_server_call_end(&call);
+}
+
+static void e135_a_stream_is_neither_sorted_nor_filtered(void **state)
+{
+	static const char *const texts[] = { "RangeStream does not support custom sort orders", "RangeStream does not support revision filters" };
+
+	for (int i = 0; i < 6; i++) {
+		Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+		struct etcd_server_call	   call;
+
+		request.key = etcd_bytes("k");
+		request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
+		if (i < 2)
+			request.sort_order = i ? ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND : ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__ASCEND;
+		else
+			*(int64_t *const[]) { &request.min_mod_revision, &request.max_mod_revision, &request.min_create_revision, &request.max_create_revision }[i - 2] = 1;
+		etcd_server_call_init(&call, *state);
+		assert_null(etcd_server_ask(*state, &call, "/etcdserverpb.KV/RangeStream", &request.base, &etcdserverpb__range_response__descriptor));
+		assert_int_equal(call.code, VDI_RPC_UNIMPLEMENTED);
+		assert_string_equal(call.text, texts[i >= 2]);
+	}
+}
+
+/* Each request has the fault of its row and all faults of the rows below. */
+static void e440_the_first_fault_of_a_put_is_told(void **state)
+{
+	static const enum vd_etcd_code faults[] = { VD_ETCD_EMPTY_KEY, VD_ETCD_VALUE_PROVIDED, VD_ETCD_LEASE_PROVIDED, VD_ETCD_LEASE_NOT_FOUND, VD_ETCD_KEY_NOT_FOUND };
+	Etcdserverpb__PutRequest       request = ETCDSERVERPB__PUT_REQUEST__INIT;
+
+	for (int i = 0; i < (int) VDI_ARRAY_SIZE(faults); i++) {
+		request.key = etcd_bytes(i < 1 ? "" : "absent");
+		request.value = etcd_bytes(i < 2 ? "value" : "");
+		request.ignore_value = true;
+		request.ignore_lease = i < 3;
+		request.lease = i < 4 ? 77 : 0;
+		etcd_server_ask_fails(*state, "/etcdserverpb.KV/Put", &request.base, faults[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -683,6 +754,9 @@ int main(void)
 		CASE(e424_long_ranges_are_answered_by_a_worker),
 		CASE(e431_range_stream_is_one_range_in_chunks),
 		CASE(e431_a_sorted_stream_is_sorted_as_one),
+		CASE(e431_a_compaction_ends_the_stream),
+		CASE(e135_a_stream_is_neither_sorted_nor_filtered),
+		CASE(e440_the_first_fault_of_a_put_is_told),
 		CASE(e465_request_too_large),
 		CASE(e468_nothing_is_written_while_corrupt),
 		CASE(e466_leases_and_transactions_have_a_cost),

@@ -250,6 +250,12 @@ static void e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_curr
 		}
 		ETCD_FREE(response);
 	}
+	/* Deleted meanwhile: there is no current one. */
+	etcd_server_delete(fixture, "p");
+	response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
+	assert_false(response->succeeded);
+	assert_int_equal(response->responses[0]->response_range->n_kvs, 0);
+	ETCD_FREE(response);
 }
 
 /* ---- Headers of the parts ---- */

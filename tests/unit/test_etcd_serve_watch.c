@@ -289,6 +289,16 @@ static void e339_filters(void **state)
 	etcd_server_delete(&((struct watch_test *) *state)->fixture, "k");
 	EXPECT(*state, "h3 id0 DELETE k@3");
 	EXPECT(*state, "nothing");
+	progress(*state);
+	EXPECT(*state, "h3 id-1");
+	/* A watcher whose events are all filtered out is told of progress: nothing was sent to it. */
+	create(*state, (struct create) { .key = "k", .no_put = true, .no_delete = true, .notify = true });
+	EXPECT(*state, "h3 id3 created");
+	put(*state, "k", "2");
+	EXPECT(*state, "h4 id1 PUT k=2@4");
+	vdi_sim_advance(((struct watch_test *) *state)->fixture.env, VD_MS(11500));
+	EXPECT(*state, "h4 id3");
+	EXPECT(*state, "nothing");
 }
 
 /* Filters one by one, as clients before proto3 packed them: each is a number of its own, whatever came before it. */
@@ -404,11 +414,33 @@ static void e350_periodic_progress_of_idle_watchers(void **state)
 	EXPECT(test, "nothing");
 }
 
+/* Each request has the fault of its row and those of the rows below; an empty key is the key of one zero byte. */
+static void e311_the_first_fault_of_a_creation_is_told(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k", .id = 9 });
+	EXPECT(test, "h1 id9 created");
+	create(test, (struct create) { .key = "k", .end = "a", .id = 9, .start = -1 });
+	EXPECT(test, "h1 id-1 created canceled reason " COMPACTED);
+	create(test, (struct create) { .key = "k", .end = "a", .id = 9 });
+	EXPECT(test, "h1 id-1 created canceled reason mvcc: watcher range is empty");
+	create(test, (struct create) { .key = "k", .id = 9 });
+	EXPECT(test, "h1 id-1 created canceled reason mvcc: duplicate watch ID provided on the WatchStream");
+	create(test, (struct create) { .key = "", .end = "b" });
+	EXPECT(test, "h1 id0 created");
+	put(test, "a", "1");
+	EXPECT(test, "h2 id0 PUT a=1@2");
+	put(test, "b", "1");
+	EXPECT(test, "nothing");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		CASE(e1101_watch_transcript),
+		CASE(e311_the_first_fault_of_a_creation_is_told),
 		CASE(e313_a_creation_that_fails_concerns_nobody_else),
 		CASE(e315_created_comes_before_every_event),
 		CASE(e316_a_cancel_ends_one_watch),

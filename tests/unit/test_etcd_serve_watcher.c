@@ -647,12 +647,62 @@ static void chosen_ids_do_not_collide(void **state)
 	assert_in_range(distinct, 2500, 4096);
 }
 
+/* Watchers of the same events with and without previous records: each kind is encoded once, and neither sees what the other wants. */
+static void e1005_with_and_without_previous_records_are_two_frames(void **state)
+{
+	struct watch_test	     *test = *state;
+	struct vdi_serve_watch_counts before;
+	struct vdi_serve_watch_counts after;
+
+	put(test, "k", "1");
+	for (int i = 0; i < 10; i++) {
+		create(test, (struct create) { .key = "k", .previous = i % 2 == 0 });
+		(void) next(test);
+	}
+	vdi_serve_watches_counts(test->fixture.server->watches, &before);
+	put(test, "k", "2");
+	vdi_serve_watches_counts(test->fixture.server->watches, &after);
+	assert_int_equal(after.events - before.events, 10);
+	assert_int_equal(after.frames - before.frames, 2);
+	for (int i = 0; i < 10; i++) {
+		Etcdserverpb__WatchResponse *response = etcd_server_call_next(&test->call);
+
+		assert_non_null(response);
+		assert_int_equal(response->n_events, 1);
+		assert_int_equal(response->events[0]->prev_kv != NULL, response->watch_id % 2 == 0);
+		ETCD_FREE(response);
+	}
+	EXPECT(test, "nothing");
+}
+
+/* Events that wait for a watcher when it is canceled are not for the next watcher with its id. */
+static void e349_an_id_that_is_used_again_has_none_of_the_old_events(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k", .id = 5 });
+	EXPECT(test, "h1 id5 created");
+	test->call.room = 0;
+	put(test, "k", "1");
+	put(test, "k", "2");
+	cancel(test, 5);
+	etcd_server_call_make_room(&test->call, 1);
+	create(test, (struct create) { .key = "k", .id = 5 });
+	put(test, "k", "3");
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	for (const char *text = next(test); strstr(text, "created") == NULL; text = next(test))
+		assert_string_not_equal(text, "nothing");
+	EXPECT(test, "h4 id5 PUT k=3@4");
+	EXPECT(test, "nothing");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chosen_ids_do_not_collide),
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		CASE(e349_nothing_comes_after_canceled),
+		CASE(e349_an_id_that_is_used_again_has_none_of_the_old_events),
 		CASE(e615_all_but_creations_have_the_previous_value),
 		CASE(e331_stuck_clients_cost_a_position),
 		CASE(e334_what_is_compacted_meanwhile_ends_the_watcher),
@@ -669,6 +719,7 @@ int main(void)
 		CASE(e1005_watchers_of_the_same_events_share_a_frame),
 		CASE(e346_a_backlog_is_cut_between_revisions),
 		CASE(e1005_frames_of_many_events_are_not_kept),
+		CASE(e1005_with_and_without_previous_records_are_two_frames),
 		CASE(e1005_a_large_transaction_is_encoded_once),
 		CASE(e1005_events_that_differ_in_the_middle_share_nothing),
 		CASE(e351_nothing_is_left_of_an_ended_stream),
