@@ -7,7 +7,6 @@ enum { UNKNOWN, OTHER, KNOWN };
 
 void vdi_serve_clients_init(struct vdi_serve_clients *clients)
 {
-	memset(clients, 0, sizeof *clients);
 	vdi_lock_init(&clients->lock, VDI_LOCK_LEAF);
 	memcpy(clients->versions[UNKNOWN].text, "unknown", sizeof "unknown");
 	memcpy(clients->versions[OTHER].text, "other", sizeof "other");

@@ -25,6 +25,7 @@ struct vdi_serve_clients {
 	struct vdi_serve_client_version versions[VDI_SERVE_CLIENT_VERSIONS_MAX]; /* the first: "unknown", the second: "other" */
 };
 
+/* Of zeroed memory. */
 void vdi_serve_clients_init(struct vdi_serve_clients *clients);
 void vdi_serve_clients_fini(struct vdi_serve_clients *clients);
 /* version.data NULL: the call has none. Else it is UTF-8. */
