@@ -251,6 +251,7 @@ static void r660_a_name_that_is_taken_is_made_again(void **state)
 	struct http_fixture	 world = world_open(&options);
 	const char		*text;
 
+	world.server->write_limit = VDI_HTTP_WRITE_LIMIT;
 	atomic_store(&slow.interferes, 8);
 	atomic_store(&slow.txns, 0);
 	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"generateName\":\"x-\"}}");
@@ -281,6 +282,7 @@ static void r665_a_patch_is_applied_again_after_a_conflict(void **state)
 	const char		*text;
 	char			 body[128];
 
+	world.server->write_limit = VDI_HTTP_WRITE_LIMIT;
 	assert_int_equal(http_code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"x\"}}")), 201);
 	atomic_store(&slow.interferes, 3);
 	text = patch(&world, CM "/x", mine);
