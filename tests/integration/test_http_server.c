@@ -204,7 +204,7 @@ static void r660_objects_are_created_read_changed_and_deleted(void **state)
 	expect("GET", CM "/a", "", "", 404, "\"reason\":\"NotFound\"");
 }
 
-/* rules: R-110, H-331 */
+/* rules: R-110, H-307, H-331 */
 static void r661_bad_bodies_are_refused(void **state)
 {
 	expect("POST", CM, JSON, "{", 400, "expected a string as key");
@@ -512,7 +512,7 @@ static void r654_bodies_that_are_too_large_are_refused(void **state)
 	}
 }
 
-static void h404_a_list_of_many_comes_whole_and_in_pages(void **state)
+static void a_list_of_many_comes_whole_and_in_pages(void **state)
 {
 	struct answer answer;
 	size_t	      count = 0;
@@ -560,6 +560,52 @@ static void expect_event(struct client *client, const char *type, const char *pa
 	assert_non_null(strstr(chunk, part));
 	assert_string_equal(chunk + strlen(chunk) - 2, "}\n");
 	free(chunk);
+}
+
+/* Each object once, then the bookmark, which is no older than the newest of them, then what comes later. */
+static void h404_a_watch_list_has_each_object_once_and_goes_on(void **state)
+{
+	struct client client = open_client();
+	bool	      seen[20] = { false };
+	char	      body[120], *chunk;
+	const char   *at;
+	long long     version, newest = 0;
+
+	(void) state;
+	for (int i = 0; i < 20; i++) {
+		sprintf(body, "{\"metadata\":{\"name\":\"once-%02d\",\"labels\":{\"once\":\"1\"}}}", i * 7 % 20);
+		expect("POST", CM, JSON, body, 201, "once-");
+	}
+	watch(&client, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=once", "");
+	for (int i = 0; i <= 20; i++) {
+		chunk = read_chunk(&client);
+		assert_non_null(chunk);
+		at = strstr(chunk, "\"resourceVersion\":\"");
+		assert_non_null(at);
+		version = atoll(at + strlen("\"resourceVersion\":\""));
+		if (i < 20) {
+			assert_memory_equal(chunk, "{\"type\":\"ADDED\"", 15);
+			at = strstr(chunk, "\"name\":\"once-");
+			assert_non_null(at);
+			assert_in_range(atoi(at + 13), 0, 19);
+			assert_false(seen[atoi(at + 13)]);
+			seen[atoi(at + 13)] = true;
+			newest = version > newest ? version : newest;
+		} else {
+			assert_memory_equal(chunk, "{\"type\":\"BOOKMARK\"", 18);
+			assert_non_null(strstr(chunk, "\"k8s.io/initial-events-end\":\"true\""));
+			assert_true(version >= newest);
+		}
+		free(chunk);
+	}
+	for (int i = 0; i < 3; i++) {
+		sprintf(body, "{\"metadata\":{\"name\":\"once-later-%d\",\"labels\":{\"once\":\"1\"}}}", i);
+		expect("POST", CM, JSON, body, 201, "once-");
+		sprintf(body, "\"name\":\"once-later-%d\"", i);
+		expect_event(&client, "ADDED", body);
+	}
+	close_client(&client);
+	expect("DELETE", CM "?labelSelector=once", "", "", 200, "Success");
 }
 
 static void h403_a_watch_list_ends_its_initial_events_and_goes_on(void **state)
@@ -1093,7 +1139,8 @@ int main(void)
 		cmocka_unit_test(h606_pipelined_requests_are_answered_in_order),
 		cmocka_unit_test(bytes_one_by_one_and_chunked_bodies_arrive_too),
 		cmocka_unit_test(r654_bodies_that_are_too_large_are_refused),
-		cmocka_unit_test(h404_a_list_of_many_comes_whole_and_in_pages),
+		cmocka_unit_test(a_list_of_many_comes_whole_and_in_pages),
+		cmocka_unit_test(h404_a_watch_list_has_each_object_once_and_goes_on),
 		cmocka_unit_test(h403_a_watch_list_ends_its_initial_events_and_goes_on),
 		cmocka_unit_test(h409_a_watch_that_times_out_keeps_the_connection),
 		cmocka_unit_test(r631_errors_before_the_stream_are_answers),

@@ -405,6 +405,7 @@ static void h702_metadata_insertion_and_resource_version_cut(void **state)
 	fixture_fini(&f);
 }
 
+/* rules: H-701 */
 static void h703_ambiguous_keys_are_refused(void **state)
 {
 	static const struct {
