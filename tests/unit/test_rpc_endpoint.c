@@ -32,6 +32,7 @@ static void e204_forms_of_endpoints(void **state)
 	expect("http://host.example:2379", "host.example:2379", VDI_RPC_PLAIN, false);
 	expect("HTTPS://host_1:2379/path?query", "host_1:2379", VDI_RPC_TLS, false);
 	expect("[::1]:2379", "[::1]:2379", VDI_RPC_AS_CONFIGURED, false);
+	expect("[::]:2379", "[::]:2379", VDI_RPC_AS_CONFIGURED, false);
 	expect("unix:/run/etcd.sock", "/run/etcd.sock", VDI_RPC_AS_CONFIGURED, true);
 	expect("unix:///run/etcd.sock", "/run/etcd.sock", VDI_RPC_AS_CONFIGURED, true);
 	expect("unixs:/run/a b%", "/run/a b%", VDI_RPC_TLS, true);
