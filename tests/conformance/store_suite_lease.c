@@ -178,7 +178,7 @@ static void e445_deleting_detaches(void **state)
 	assert_string_equal(text_at(f, "a", "z", 0), "a=2");
 }
 
-/* rules: E-510 */
+/* rules: E-510, T-002 */
 static void e506_keys_vanish_when_the_lease_expires(void **state)
 {
 	struct store_fixture *f = *state;

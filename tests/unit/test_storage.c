@@ -211,9 +211,12 @@ static void r127_get(void **state)
 	assert_int_equal(answer.error.requested, 50);
 	assert_int_equal(answer.error.current, 1);
 	create(&world, VALUE("u", 1), 0);
-	answer = get(&world, 2);
-	assert_status(answer.status, VD_OK);
-	assert_string_equal(answer.value, VALUE("u", 1));
+	for (vd_rev least = 0; least <= 2; least++) { /* none, a past one, the current one */
+		answer = get(&world, least);
+		assert_status(answer.status, VD_OK);
+		assert_int_equal(answer.object_revision, 2);
+		assert_string_equal(answer.value, VALUE("u", 1));
+	}
 	world_free(&world);
 }
 
