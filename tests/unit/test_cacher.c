@@ -370,6 +370,7 @@ static void r541_the_bookmark_of_an_idle_resource_moves(void **state)
 	}
 }
 
+/* rules: H-624 */
 static void t128_a_stuck_watcher_is_ended_and_delays_nobody(void **state)
 {
 	struct cacher_fixture	f;

@@ -279,7 +279,7 @@ static int start_small(void **state)
 	return 0;
 }
 
-/* By what it says of itself, before its bytes come; and the client is told to stop sending. */
+/* By what it says of itself, before its bytes come; and the client is told to stop sending. rules: E-465 */
 static void e134_a_message_that_is_too_large_is_refused_at_its_size(void **state)
 {
 	static const uint8_t prefix[] = { 0, 0, 0, 0, 101 };

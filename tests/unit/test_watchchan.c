@@ -37,6 +37,7 @@ static void r202_start_revision(void **state)
 {
 	struct world		     world = world_new(2);
 	struct vdi_watchchan_options options = options_of(&world);
+	struct vdi_watchchan_event   event;
 
 	(void) state;
 	put_app(&world, "a", "x"); /* 2 */
@@ -71,7 +72,11 @@ static void r202_start_revision(void **state)
 	/* A future one is refused, to be retried in 1 to 3 s. */
 	options.revision = 100;
 	open_watch(&world, &options);
-	assert_string_equal(next(&world), "ERROR too_large_revision");
+	vdi_sim_run_until_idle(world.env);
+	assert_status(vdi_watchchan_next(world.watchchan, &event), VD_OK);
+	assert_status(event.error->code, VD_TOO_LARGE_REVISION);
+	assert_in_range(event.error->retry_after_s, 1, 3);
+	vdi_watchchan_event_fini(&event);
 	assert_string_equal(next(&world), "END");
 	world_free(&world);
 }
