@@ -1,6 +1,9 @@
 /* Unit tests of storage/mvcc/checkpoint.c, checkpoint_verify.c and checkpointer.c: real files, simulated time and actors. */
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -547,6 +550,86 @@ static void out_of_memory_in_the_actor_is_tried_again(void **state)
 	world_fini(&world);
 }
 
+/* ---- LMDB that refuses ---- */
+
+static unsigned refuse_at; /* 0: never; else so many calls from now */
+static bool	has_refused;
+
+static bool refuses(void)
+{
+	bool refused = refuse_at && --refuse_at == 0;
+
+	has_refused |= refused;
+	return refused;
+}
+
+/* These take the place of the library's own. */
+int mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned int flags, MDB_txn **txn)
+{
+	int (*next)(MDB_env *, MDB_txn *, unsigned int, MDB_txn **);
+
+	*(void **) &next = dlsym(RTLD_NEXT, "mdb_txn_begin");
+	return refuses() ? ENOMEM : next(env, parent, flags, txn);
+}
+
+int mdb_dbi_open(MDB_txn *txn, const char *name, unsigned int flags, MDB_dbi *dbi)
+{
+	int (*next)(MDB_txn *, const char *, unsigned int, MDB_dbi *);
+
+	*(void **) &next = dlsym(RTLD_NEXT, "mdb_dbi_open");
+	return refuses() ? ENOMEM : next(txn, name, flags, dbi);
+}
+
+int mdb_cursor_open(MDB_txn *txn, MDB_dbi dbi, MDB_cursor **cursor)
+{
+	int (*next)(MDB_txn *, MDB_dbi, MDB_cursor **);
+
+	*(void **) &next = dlsym(RTLD_NEXT, "mdb_cursor_open");
+	return refuses() ? ENOMEM : next(txn, dbi, cursor);
+}
+
+/* Each call of a start, and of the work behind it, is refused once: the start says so, or the work is done later; nothing is lost either way. */
+static void what_lmdb_refuses_is_told_or_tried_again(void **state)
+{
+	struct world world;
+	bool	     was_refused = true;
+
+	(void) state;
+	write_and_settle(&world, 31);
+	for (unsigned nth = 1; was_refused; nth++) {
+		vd_status status;
+
+		refuse_at = nth;
+		has_refused = false;
+		memset(&world.error, 0, sizeof world.error);
+		status = world_open(&world);
+		was_refused = has_refused;
+		if (was_refused && status != VD_OK) {
+			assert_status(world.error.code, status);
+			assert_true(world.error.message[0]);
+			refuse_at = 0;
+			assert_status(world_open(&world), VD_OK);
+		}
+		refuse_at = 0;
+		world_close(&world);
+		assert_true(nth < 100);
+	}
+	for (unsigned nth = 1; nth <= 12; nth++) {
+		assert_status(world_open(&world), VD_OK);
+		refuse_at = nth;
+		world_write(&world, 10);
+		settle(&world);
+		refuse_at = 0;
+		settle(&world);
+		journal_count = 0;
+		each_file(&world, count_journals);
+		assert_int_equal(journal_count, 1);
+		world_close(&world);
+	}
+	assert_status(world_open(&world), VD_OK);
+	world_fini(&world);
+}
+
 /* ---- Reading in parts ---- */
 
 #define PARTS 3u
@@ -939,6 +1022,7 @@ int main(void)
 		cmocka_unit_test(a_cut_checkpoint_is_named_and_never_mapped),
 		cmocka_unit_test(a_missing_journal_beside_a_checkpoint_is_damage),
 		cmocka_unit_test(out_of_memory_at_any_allocation_of_a_start),
+		cmocka_unit_test(what_lmdb_refuses_is_told_or_tried_again),
 		cmocka_unit_test(parts_together_are_the_whole_in_order),
 		cmocka_unit_test(damage_is_named_alike_in_parts),
 		cmocka_unit_test(out_of_memory_in_any_part_undoes_all),
