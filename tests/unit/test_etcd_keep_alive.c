@@ -228,6 +228,8 @@ static void e291_the_stream_is_opened_again_after_half_a_second(void **state)
 		rpc_script_end(call, codes[i], i == 0 ? "etcdserver: leader changed" : "x");
 		vdi_sim_advance(fixture.env, VD_MS(490));
 		assert_null(rpc_script_take_call(fixture.script, KEEP_ALIVE));
+		vdi_sim_advance(fixture.env, VD_MS(20));
+		assert_int_equal(rpc_script_call_count(fixture.script), i + 2);
 	}
 	call = rpc_script_expect_call(fixture.script, KEEP_ALIVE);
 	rpc_script_send(call, answer_of(7, 30));

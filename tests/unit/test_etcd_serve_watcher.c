@@ -186,6 +186,33 @@ static void put_big(struct watch_test *test, const char *key, size_t size)
 	free(value);
 }
 
+/* An event that is larger than a fragment may be comes by itself: no limit is on what one change is. */
+static void e345_a_larger_event_is_alone(void **state)
+{
+	struct watch_test *test = *state;
+
+	put_big(test, "b", 1200000);
+	create(test, (struct create) { .key = "a", .end = "z", .start = 2, .previous = true, .fragment = true });
+	EXPECT(test, "h2 id0 created");
+	EXPECT(test, "h2 id0 PUT b@2");
+	test->call.room = 0;
+	put_big(test, "a", 10);
+	put_big(test, "b", 1200000);
+	put_big(test, "c", 10);
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	for (int i = 0; i < 3; i++) {
+		Etcdserverpb__WatchResponse *response = etcd_server_call_next(&test->call);
+
+		assert_non_null(response);
+		assert_int_equal(response->n_events, 1);
+		assert_int_equal(response->events[0]->kv->mod_revision, 3 + i);
+		assert_int_equal(response->fragment, i < 2);
+		assert_int_equal(response->header->revision, 5);
+		ETCD_FREE(response);
+	}
+	EXPECT(test, "nothing");
+}
+
 static void e345_fragments(void **state)
 {
 	struct watch_test *test = *state;
@@ -708,6 +735,7 @@ int main(void)
 		CASE(e334_what_is_compacted_meanwhile_ends_the_watcher),
 		CASE(e328_compaction_ends_no_watcher_that_keeps_up),
 		CASE(e310_control_answers_wait_for_room_and_requests_for_them),
+		CASE(e345_a_larger_event_is_alone),
 		CASE(e345_fragments),
 		cmocka_unit_test(e301_the_interval_of_progress_has_a_least_and_a_jitter),
 		CASE(e301_fragments_begin_where_a_request_ends),
