@@ -88,15 +88,19 @@ static void e167_permissions_together_cover_a_range(void **state)
 /* Fields in any order; what was never written is not there. */
 static void e116_data_is_read_in_any_order(void **state)
 {
-	static const uint8_t  bytes[] = { 0x10, 77, 0x08, 1, 0x1a, 7, 0x0a, 1, 'u', 0x22, 2, 0x08, 1, 0x1a, 3, 0x0a, 1, 'v' };
+	static const uint8_t  bytes[] = { 0x10, 77, 0x08, 1, 0x1a, 7, 0x0a, 1, 'u', 0x22, 2, 0x08, 1, 0x1a, 3, 0x0a, 1, 'v',
+					  0x1a, 9, 0x0a, 1, 'w', 0x12, 1, 'p', 0x1a, 1, 'r' };
 	struct vdi_auth_data *data;
 
 	(void) state;
 	assert_status(vdi_auth_data_read((struct vd_bytes) { bytes, sizeof bytes }, &data), VD_OK);
 	assert_true(data->is_enabled);
 	assert_int_equal(data->revision, 77);
-	assert_int_equal(data->account_count, 2);
+	assert_int_equal(data->account_count, 3);
 	assert_int_equal(data->role_count, 0);
+	assert_int_equal(vdi_auth_data_account(data, vd_bytes_of("v"))->role_count, 0);
+	assert_int_equal(vdi_auth_data_account(data, vd_bytes_of("w"))->role_count, 1);
+	assert_true(vdi_auth_account_has_role(vdi_auth_data_account(data, vd_bytes_of("w")), vd_bytes_of("r")));
 	assert_true(vdi_auth_data_account(data, vd_bytes_of("u"))->no_password);
 	assert_false(vdi_auth_data_account(data, vd_bytes_of("v"))->no_password);
 	vdi_auth_data_free(data);
