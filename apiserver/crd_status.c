@@ -1,5 +1,6 @@
 /* Conditions keep the time of their last change; those that others have set stay. */
 #include "crd.h"
+#include "k8s_time.h"
 #include "table.h"
 
 struct condition {
@@ -50,14 +51,14 @@ static void set_condition(struct editing *editing, struct vdi_node *status, cons
 	struct vdi_node *list = vdi_tree_array_at(editing->tree, status, "conditions");
 	struct vdi_node *item = list ? condition_of(editing, list, condition->type) : NULL;
 	const char	*value = condition->is_true ? "True" : "False";
-	char		 now[VDI_TIME_SIZE];
+	char		 now[VDI_K8S_TIME_SIZE];
 
 	if (item == NULL) {
 		editing->failed = true;
 		return;
 	}
 	if (!vd_bytes_equal(text(editing, item, "status"), vd_bytes_of(value))) {
-		vdi_time_format(editing->now, now);
+		vdi_k8s_time_format(editing->now, now);
 		set(editing, item, "lastTransitionTime", now);
 	}
 	set(editing, item, "message", condition->message);

@@ -16,6 +16,7 @@
 
 #include <stdio.h>
 
+#include "k8s_time.h"
 #include "table.h"
 
 /* What upstream's defaulting writes into a pod that does not say. */
@@ -41,16 +42,11 @@ static bool is_core(const struct vdi_resource *resource, const char *plural)
 	return resource->built_in && *resource->group == 0 && strcmp(resource->plural, plural) == 0;
 }
 
-bool vdi_deletion_is_namespace(const struct vdi_resource *resource)
-{
-	return is_core(resource, "namespaces");
-}
-
 bool vdi_deletion_is_immortal(const struct vdi_resource *resource, struct vd_bytes name)
 {
 	static const char *const names[] = { "default", "kube-system", "kube-public" };
 
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && vdi_deletion_is_namespace(resource); i++)
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && vdi_resource_is_namespaces(resource); i++)
 		if (vd_bytes_equal(name, key(names[i])))
 			return true;
 	return false;
@@ -93,7 +89,7 @@ bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *
 		return false;
 	if (vdi_tree_string_of(vdi_tree_find(tree, old_root, "metadata.deletionTimestamp")).size == 0)
 		return false;
-	if (vdi_deletion_is_namespace(resource) && count_of(vdi_tree_find(tree, root, "spec.finalizers")) > 0)
+	if (vdi_resource_is_namespaces(resource) && count_of(vdi_tree_find(tree, root, "spec.finalizers")) > 0)
 		return false;
 	return vdi_tree_int_of(vdi_tree_find(tree, old_root, "metadata.deletionGracePeriodSeconds"), 0) == 0;
 }
@@ -147,9 +143,9 @@ void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *
 
 static vd_status set_time(struct plan *plan, int64_t seconds)
 {
-	char text[VDI_TIME_SIZE];
+	char text[VDI_K8S_TIME_SIZE];
 
-	vdi_time_format((vd_wall) { seconds * 1000000000 }, text);
+	vdi_k8s_time_format((vd_wall) { seconds * 1000000000 }, text);
 	return vdi_tree_set(plan->tree, plan->metadata, key("deletionTimestamp"), vdi_tree_new_string(plan->tree, key(text))) ? VD_OK
 															       : no_memory(plan->status);
 }
@@ -173,7 +169,7 @@ static int64_t now_s(const struct plan *plan)
 
 static bool marked_at(struct plan *plan, int64_t *ret_seconds)
 {
-	return vdi_time_parse(vdi_tree_string_of(vdi_tree_get(plan->tree, plan->metadata, key("deletionTimestamp"))), ret_seconds);
+	return vdi_k8s_time_seconds(vdi_tree_string_of(vdi_tree_get(plan->tree, plan->metadata, key("deletionTimestamp"))), ret_seconds);
 }
 
 static vd_status mark(struct plan *plan)
@@ -258,11 +254,11 @@ static bool wants_foreground(const struct plan *plan, const struct vdi_node *fin
 {
 	/* A namespace reads the deprecated form differently. */
 	if (plan->options->orphan_dependents != VD_UNSET)
-		return plan->options->orphan_dependents == VD_FALSE && vdi_deletion_is_namespace(plan->resource);
+		return plan->options->orphan_dependents == VD_FALSE && vdi_resource_is_namespaces(plan->resource);
 	if (plan->options->propagation != VDI_PROPAGATION_UNSET)
 		return plan->options->propagation == VDI_PROPAGATION_FOREGROUND;
 	return vdi_deletion_has(finalizers, key(VDI_FINALIZER_FOREGROUND)) &&
-	       (vdi_deletion_is_namespace(plan->resource) || !vdi_deletion_has(finalizers, key(VDI_FINALIZER_ORPHAN)));
+	       (vdi_resource_is_namespaces(plan->resource) || !vdi_deletion_has(finalizers, key(VDI_FINALIZER_ORPHAN)));
 }
 
 static vd_status set_finalizer(struct plan *plan, const char *name, bool wanted)
@@ -353,7 +349,7 @@ static vd_status decide(struct plan *plan, enum vdi_deletion_verdict *ret_verdic
 	int64_t grace_s = 0, at;
 	bool	waits = false;
 
-	if (vdi_deletion_is_namespace(plan->resource)) {
+	if (vdi_resource_is_namespaces(plan->resource)) {
 		*ret_verdict = VDI_DELETION_MARK;
 		if (!marked_at(plan, &at))
 			return terminate_namespace(plan);

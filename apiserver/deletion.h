@@ -38,7 +38,6 @@ bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *
 /* Adds a fault for each thing that an update may not do to an object that is being deleted: new finalizers, another deletionTimestamp. */
 void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_faults *faults);
 
-bool vdi_deletion_is_namespace(const struct vdi_resource *resource);
 /* default, kube-system, kube-public (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */
 bool vdi_deletion_is_immortal(const struct vdi_resource *resource, struct vd_bytes name);
 /* Kinds whose deletion is answered with the last state instead of a Status (ReturnDeletedObject upstream). */

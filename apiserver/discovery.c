@@ -119,7 +119,7 @@ static void legacy_resource(struct vdi_out *out, const struct vdi_resource *reso
 	member(out, "singularName", resource->singular);
 	raw_member(out, "namespaced", resource->namespaced ? "true" : "false");
 	member(out, "kind", resource->kind);
-	raw_member(out, "verbs", vdi_deletion_is_namespace(resource) ? namespace_verbs : resource_verbs);
+	raw_member(out, "verbs", vdi_resource_is_namespaces(resource) ? namespace_verbs : resource_verbs);
 	words(out, "shortNames", resource->short_names, VDI_ARRAY_SIZE(resource->short_names));
 	words(out, "categories", resource->categories, VDI_ARRAY_SIZE(resource->categories));
 	vdi_out_raw(out, "}");
@@ -127,7 +127,7 @@ static void legacy_resource(struct vdi_out *out, const struct vdi_resource *reso
 		legacy_subresource(out, resource, "scale", "autoscaling", "v1", "Scale", subresource_verbs);
 	if (resource->has_status)
 		legacy_subresource(out, resource, "status", NULL, NULL, resource->kind, subresource_verbs);
-	if (vdi_deletion_is_namespace(resource))
+	if (vdi_resource_is_namespaces(resource))
 		legacy_subresource(out, resource, "finalize", NULL, NULL, resource->kind, finalize_verbs);
 }
 
@@ -246,7 +246,7 @@ static void aggregated_resource(struct vdi_out *out, const struct vdi_resource *
 	aggregated_kind(out, resource->group, resource->version, resource->kind);
 	member(out, "scope", resource->namespaced ? "Namespaced" : "Cluster");
 	member(out, "singularResource", resource->singular);
-	raw_member(out, "verbs", vdi_deletion_is_namespace(resource) ? namespace_verbs : resource_verbs);
+	raw_member(out, "verbs", vdi_resource_is_namespaces(resource) ? namespace_verbs : resource_verbs);
 	words(out, "shortNames", resource->short_names, VDI_ARRAY_SIZE(resource->short_names));
 	words(out, "categories", resource->categories, VDI_ARRAY_SIZE(resource->categories));
 	if (resource->has_status || resource->has_scale) {
@@ -264,7 +264,7 @@ static void aggregated_resource(struct vdi_out *out, const struct vdi_resource *
 			raw_member(out, "verbs", subresource_verbs);
 			vdi_out_raw(out, "}");
 		}
-		if (vdi_deletion_is_namespace(resource)) {
+		if (vdi_resource_is_namespaces(resource)) {
 			vdi_out_comma(out);
 			vdi_out_raw(out, "{\"subresource\":\"finalize\"");
 			aggregated_kind(out, resource->group, resource->version, resource->kind);

@@ -15,6 +15,7 @@
 
 #include "env.h"
 #include "garbage_state.h"
+#include "k8s_time.h"
 #include "object.h"
 #include "table.h"
 
@@ -677,7 +678,7 @@ static void got_node(struct vdi_control_return *back)
 	struct vdi_garbage_work *work = work_of(back);
 	int64_t			 due_s = 0, now_s = vd_env_wall(work->collector->env).ns / 1000000000;
 
-	if (work->result == VD_OK || !vdi_time_parse(vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp"))), &due_s)) {
+	if (work->result == VD_OK || !vdi_k8s_time_seconds(vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp"))), &due_s)) {
 		finish_after(work, VDI_GARBAGE_LATER, AGENT_PATIENCE);
 	} else if (work->result != VD_NOT_FOUND) {
 		fail(work, "its node cannot be read", work->result, &work->error);

@@ -3,11 +3,10 @@
  * A bearer token counts before a certificate, and a wrong one is refused whatever else is shown. Upstream: k8s.io/apiserver pkg/endpoints/filters
  * (authentication.go, authorization.go), pkg/endpoints/request/requestinfo.go for the verbs, pkg/endpoints/handlers/responsewriters/errors.go for the words.
  */
-#include "http_auth.h"
-
 #include <stdio.h>
 
 #include "http_request.h"
+#include "policy.h"
 
 static void fail_unauthorized(struct vdi_request *request)
 {
@@ -57,42 +56,6 @@ bool vdi_request_authenticate(struct vdi_request *request)
 
 /* ---- What it wants ---- */
 
-static const char *resource_verb(const struct vdi_request *request)
-{
-	bool is_one = request->route.name.size > 0;
-
-	switch (request->head.method) {
-	case VDI_HTTP_GET:
-	case VDI_HTTP_HEAD:
-		if (request->route.watch_prefix || (request->params.watch && !is_one))
-			return "watch";
-		return is_one ? "get" : "list";
-	case VDI_HTTP_POST: return "create";
-	case VDI_HTTP_PUT: return "update";
-	case VDI_HTTP_PATCH: return "patch";
-	case VDI_HTTP_DELETE: return is_one ? "delete" : "deletecollection";
-	default: return "";
-	}
-}
-
-static const char *path_verb(const struct vdi_request *request)
-{
-	switch (request->head.method) {
-	case VDI_HTTP_GET: return "get";
-	case VDI_HTTP_HEAD: return "head";
-	case VDI_HTTP_POST: return "post";
-	case VDI_HTTP_PUT: return "put";
-	case VDI_HTTP_PATCH: return "patch";
-	case VDI_HTTP_DELETE: return "delete";
-	default: return "";
-	}
-}
-
-const char *vdi_request_verb(const struct vdi_request *request)
-{
-	return request->route.kind == VDI_ROUTE_RESOURCE ? resource_verb(request) : path_verb(request);
-}
-
 static struct vdi_access access_of(const struct vdi_request *request)
 {
 	const struct vdi_route *route = &request->route;
@@ -110,24 +73,6 @@ static struct vdi_access access_of(const struct vdi_request *request)
 				     .namespace_name = route->has_namespace ? route->namespace_name
 						       : route->group.size == 0 && vd_bytes_equal(route->plural, vd_bytes_of("namespaces")) ? route->name
 																	     : VD_BYTES_NONE };
-}
-
-void vdi_access_say(const struct vdi_access *access, const char *user, char *buffer, size_t size)
-{
-	char place[300] = "at the cluster scope";
-
-	if (access->is_path) {
-		(void) snprintf(buffer, size, "User \"%s\" cannot %.*s path \"%.*s\"", user, (int) access->verb.size, (const char *) access->verb.data,
-				(int) VDI_MIN(access->path.size, (size_t) 256), (const char *) access->path.data);
-		return;
-	}
-	if (access->namespace_name.size)
-		(void) snprintf(place, sizeof place, "in the namespace \"%.*s\"", (int) VDI_MIN(access->namespace_name.size, (size_t) 253),
-				(const char *) access->namespace_name.data);
-	(void) snprintf(buffer, size, "User \"%s\" cannot %.*s resource \"%.*s%s%.*s\" in API group \"%.*s\" %s", user, (int) access->verb.size,
-			(const char *) access->verb.data, (int) VDI_MIN(access->resource.size, (size_t) 63), (const char *) access->resource.data,
-			access->subresource.size ? "/" : "", (int) VDI_MIN(access->subresource.size, (size_t) 63),
-			(const char *) access->subresource.data, (int) VDI_MIN(access->group.size, (size_t) 253), (const char *) access->group.data, place);
 }
 
 static void fail_forbidden(struct vdi_request *request, const struct vdi_access *access)

@@ -103,7 +103,7 @@ static void dispatch_collection(struct vdi_request *request)
 		break;
 	case VDI_HTTP_DELETE:
 		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace) ||
-		    vdi_deletion_is_namespace(request->resource)) /* each has a content that goes first */
+		    vdi_resource_is_namespaces(request->resource)) /* each has a content that goes first */
 			fail_method(request);
 		else if (negotiate(request, VDI_FORMS_LIST))
 			vdi_handle_delete_collection(request);
@@ -137,7 +137,7 @@ static void dispatch_subresource(struct vdi_request *request)
 	bool is_status = vd_bytes_equal(request->route.subresource, vd_bytes_of("status")) && request->resource->has_status;
 	bool is_scale = vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")) && request->resource->has_scale;
 
-	bool is_finalize = vd_bytes_equal(request->route.subresource, vd_bytes_of("finalize")) && vdi_deletion_is_namespace(request->resource);
+	bool is_finalize = vd_bytes_equal(request->route.subresource, vd_bytes_of("finalize")) && vdi_resource_is_namespaces(request->resource);
 
 	if (is_finalize && request->head.method != VDI_HTTP_PUT) {
 		fail_method(request);

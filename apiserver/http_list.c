@@ -10,6 +10,7 @@
  * For a client that takes gzip the list's beginning is looked at before the answer begins: is there more than VDI_GZIP_THRESHOLD of it, then the batches become the
  * source of a compressed answer (http_gzip.h) and are not framed.
  */
+#include "field_support.h"
 #include "http_gzip.h"
 
 #include <stdio.h>
@@ -559,7 +560,7 @@ static bool read_options(struct vdi_request *request)
 
 	*options = (struct vd_list_options) VD_LIST_OPTIONS_INIT;
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
-	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
+	    !vdi_field_support_check(request->resource, params->field_selector, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
 	    !vdi_params_int(params->limit, &options->limit, &request->status)) {
 		vdi_request_fail(request, &request->status);

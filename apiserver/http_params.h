@@ -9,7 +9,6 @@
 #include <vedette/cacher.h>
 
 #include "http_status.h"
-#include "resources.h"
 
 struct vdi_params {
 	struct vd_bytes label_selector;
@@ -57,9 +56,6 @@ bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http
 /* R-610..R-613; kind: whose options they are, "PatchOptions" for a patch; is_apply: a PATCH of the apply type. */
 bool vdi_params_validate_write(const struct vdi_params *params, const char *kind, bool is_apply, struct vdi_http_status *ret_status);
 
-/* Every field of the field selector is one that resource declares; else 400. A selector that cannot be parsed passes: the cacher says why it
- * refuses it. VD_NOMEM also passes. */
-bool vdi_params_validate_fields(const struct vdi_params *params, const struct vdi_resource *resource, struct vdi_http_status *ret_status);
 
 /* A watch whose path names one object has either no field selector or one that asks for this name; else 400. What cannot be parsed passes. */
 bool vdi_params_validate_name(const struct vdi_params *params, struct vd_bytes name, struct vdi_http_status *ret_status);

@@ -312,13 +312,40 @@ void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, 
 	vdi_out_printf(out, "Content-Encoding: %s\r\nVary: Accept-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n", encoding);
 }
 
-void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision)
+static const char *resource_verb(const struct vdi_request *request)
 {
-	struct vdi_object_pieces pieces;
+	bool is_one = request->route.name.size > 0;
 
-	vdi_object_pieces(resource, object, revision, &pieces);
-	for (size_t i = 0; i < pieces.count; i++)
-		vdi_out_bytes(out, pieces.piece[i]);
+	switch (request->head.method) {
+	case VDI_HTTP_GET:
+	case VDI_HTTP_HEAD:
+		if (request->route.watch_prefix || (request->params.watch && !is_one))
+			return "watch";
+		return is_one ? "get" : "list";
+	case VDI_HTTP_POST: return "create";
+	case VDI_HTTP_PUT: return "update";
+	case VDI_HTTP_PATCH: return "patch";
+	case VDI_HTTP_DELETE: return is_one ? "delete" : "deletecollection";
+	default: return "";
+	}
+}
+
+static const char *path_verb(const struct vdi_request *request)
+{
+	switch (request->head.method) {
+	case VDI_HTTP_GET: return "get";
+	case VDI_HTTP_HEAD: return "head";
+	case VDI_HTTP_POST: return "post";
+	case VDI_HTTP_PUT: return "put";
+	case VDI_HTTP_PATCH: return "patch";
+	case VDI_HTTP_DELETE: return "delete";
+	default: return "";
+	}
+}
+
+const char *vdi_request_verb(const struct vdi_request *request)
+{
+	return request->route.kind == VDI_ROUTE_RESOURCE ? resource_verb(request) : path_verb(request);
 }
 
 static enum vdi_include include_of(const struct vdi_request *request)

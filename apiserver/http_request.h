@@ -76,6 +76,9 @@ void vdi_request_continue(struct vdi_request *request);
 /* More of the body. VD_AGAIN: not complete; VD_OK: complete, *ret_taken bytes used. */
 VDI_MUST_USE vd_status vdi_request_body(struct vdi_request *request, struct vd_bytes bytes, size_t *ret_taken, struct vdi_http_refusal *ret_refusal);
 
+/* Kubernetes' verb for objects and their collections, else the method in small letters; "" for other methods. */
+const char *vdi_request_verb(const struct vdi_request *request);
+
 /* ---- Waiting ---- */
 
 /* Before the call that may end on any thread. */
@@ -111,9 +114,6 @@ void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, 
 void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision);
 /* The same for a text that is not in the store (dry runs, scales). text lent. */
 void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text);
-
-/* The object's JSON with its resourceVersion, in one piece, in the version of resource (NULL: as it is stored). */
-void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision);
 
 /* ---- Handlers ---- */
 

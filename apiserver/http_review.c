@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "http_auth.h"
+#include "policy.h"
 #include "http_request.h"
 #include "protobuf.h"
 

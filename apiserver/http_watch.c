@@ -9,6 +9,7 @@
  * loop's one packer is enough for all.
  */
 #include "hash.h"
+#include "field_support.h"
 #include "http_request.h"
 
 #include <stdio.h>
@@ -540,7 +541,7 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 	params->watch_list_off = vd_store_status_get(request->server->store, &store) == VD_OK && !store.progress;
 	vdi_params_default(params);
 	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
-	    !vdi_params_validate_fields(params, request->resource, &request->status) ||
+	    !vdi_field_support_check(request->resource, params->field_selector, &request->status) ||
 	    !vdi_params_validate_name(params, request->route.name, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
 	    !vdi_params_int(params->timeout_seconds, &timeout_s, &request->status) ||

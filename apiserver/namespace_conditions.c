@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "k8s_time.h"
 #include "table.h"
 
 struct condition {
@@ -107,7 +108,7 @@ static vd_status set_condition(struct vdi_tree *tree, struct vdi_node *list, con
 {
 	struct vdi_node *item = find_condition(tree, list, condition->type);
 	bool		 is_true = message.size > 0, failed = false, is_new = item == NULL;
-	char		 text[VDI_TIME_SIZE];
+	char		 text[VDI_K8S_TIME_SIZE];
 
 	if (is_new) {
 		item = vdi_tree_new(tree, VDI_NODE_OBJECT);
@@ -116,7 +117,7 @@ static vd_status set_condition(struct vdi_tree *tree, struct vdi_node *list, con
 		(void) set_member(tree, item, "type", vd_bytes_of(condition->type), &failed);
 	}
 	if (set_member(tree, item, "status", vd_bytes_of(is_true ? "True" : "False"), &failed)) {
-		vdi_time_format(now, text);
+		vdi_k8s_time_format(now, text);
 		(void) set_member(tree, item, "lastTransitionTime", vd_bytes_of(text), &failed);
 		*ret_changed = true;
 	}

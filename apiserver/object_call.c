@@ -7,7 +7,7 @@
  */
 #include "object_call.h"
 
-#include "http_request.h"
+#include "stored_version.h"
 
 static void try_delete(struct vdi_object_call *call);
 static void try_change(struct vdi_object_call *call);

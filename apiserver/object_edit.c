@@ -11,6 +11,7 @@
 #include "deletion.h"
 #include "field_check.h"
 #include "json_number.h"
+#include "k8s_time.h"
 #include "object_schema.h"
 #include "omit_empty.h"
 #include "tree_patch.h"
@@ -296,7 +297,7 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_node *me
 {
 	static const char *const cleared[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields" };
 	uint64_t		 a = state->edit->random[0], b = state->edit->random[1];
-	char			 uid[40], now[VDI_TIME_SIZE];
+	char			 uid[40], now[VDI_K8S_TIME_SIZE];
 	struct vd_bytes		 revision = text_at(state, metadata, "resourceVersion");
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cleared); i++)
@@ -307,7 +308,7 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_node *me
 	b = (b & 0x3FFFFFFFFFFFFFFF) | 0x8000000000000000;
 	(void) snprintf(uid, sizeof uid, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (a >> 32), (unsigned) (a >> 16 & 0xFFFF), (unsigned) (a & 0xFFFF),
 			(unsigned) (b >> 48), (unsigned long long) (b & 0xFFFFFFFFFFFF));
-	vdi_time_format(state->edit->now, now);
+	vdi_k8s_time_format(state->edit->now, now);
 	VDI_TRY(set_text(state, metadata, "uid", key(uid)));
 	VDI_TRY(set_text(state, metadata, "creationTimestamp", key(now)));
 	if (state->edit->resource->has_generation &&
@@ -358,7 +359,7 @@ static vd_status begin_life(struct edit_state *state, struct vdi_node *root, str
 		if (text_at(state, object, "phase").size == 0)
 			VDI_TRY(set_text(state, object, "phase", key(resource->initial_phase)));
 	}
-	if (!resource->built_in || !vdi_deletion_is_namespace(resource))
+	if (!resource->built_in || !vdi_resource_is_namespaces(resource))
 		return VD_OK;
 	VDI_TRY(label_namespace(state, metadata));
 	return hold_namespace(state, root);
@@ -374,7 +375,7 @@ static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, s
 		return VD_OK;
 	if (vdi_config_data_prepare(resource, state->tree, root) != VD_OK)
 		return no_memory(state);
-	if (vdi_deletion_is_namespace(resource)) /* a generated name is none to Go's decoder */
+	if (vdi_resource_is_namespaces(resource)) /* a generated name is none to Go's decoder */
 		return state->edited->generated ? VD_OK : label_namespace(state, metadata);
 	if (!vdi_tree_is(spec, VDI_NODE_OBJECT))
 		return VD_OK;
@@ -606,7 +607,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kept); i++)
 		VDI_TRY(keep(state, metadata, old_metadata, kept[i]));
 	(void) vdi_tree_remove(state->tree, metadata, key("selfLink"));
-	if (vdi_deletion_is_namespace(state->edit->resource) && state->edit->part == VDI_EDIT_WHOLE)
+	if (vdi_resource_is_namespaces(state->edit->resource) && state->edit->part == VDI_EDIT_WHOLE)
 		VDI_TRY(keep_spec_finalizers(state, root, old_root));
 	if (state->edit->resource->has_status)
 		VDI_TRY(keep(state, root, old_root, "status"));

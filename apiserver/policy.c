@@ -281,3 +281,21 @@ void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy
 			write_rule(out, &policy->rules[i], true);
 	vdi_out_raw(out, "]");
 }
+
+void vdi_access_say(const struct vdi_access *access, const char *user, char *buffer, size_t size)
+{
+	char place[300] = "at the cluster scope";
+
+	if (access->is_path) {
+		(void) snprintf(buffer, size, "User \"%s\" cannot %.*s path \"%.*s\"", user, (int) access->verb.size, (const char *) access->verb.data,
+				(int) VDI_MIN(access->path.size, (size_t) 256), (const char *) access->path.data);
+		return;
+	}
+	if (access->namespace_name.size)
+		(void) snprintf(place, sizeof place, "in the namespace \"%.*s\"", (int) VDI_MIN(access->namespace_name.size, (size_t) 253),
+				(const char *) access->namespace_name.data);
+	(void) snprintf(buffer, size, "User \"%s\" cannot %.*s resource \"%.*s%s%.*s\" in API group \"%.*s\" %s", user, (int) access->verb.size,
+			(const char *) access->verb.data, (int) VDI_MIN(access->resource.size, (size_t) 63), (const char *) access->resource.data,
+			access->subresource.size ? "/" : "", (int) VDI_MIN(access->subresource.size, (size_t) 63),
+			(const char *) access->subresource.data, (int) VDI_MIN(access->group.size, (size_t) 253), (const char *) access->group.data, place);
+}

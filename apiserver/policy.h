@@ -38,4 +38,7 @@ bool vdi_policy_allows(const struct vdi_policy *policy, const struct vdi_identit
 /* The members resourceRules and nonResourceRules of a SelfSubjectRulesReview's status, for one namespace. */
 void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy, const struct vdi_identity *identity, struct vd_bytes namespace_name);
 
+/* `User "ann" cannot list resource "pods" in API group "" in the namespace "a"`, as upstream. */
+void vdi_access_say(const struct vdi_access *access, const char *user, char *buffer, size_t size);
+
 #endif

@@ -262,6 +262,11 @@ bool vdi_resources_has_version(const struct vdi_resources *resources, struct vd_
 	return false;
 }
 
+bool vdi_resource_is_namespaces(const struct vdi_resource *resource)
+{
+	return resource->group[0] == 0 && strcmp(resource->plural, "namespaces") == 0;
+}
+
 const char *vdi_resource_name(const struct vdi_resource *resource, char buffer[VDI_RESOURCE_NAME_MAX])
 {
 	(void) snprintf(buffer, VDI_RESOURCE_NAME_MAX, "%s%s%s", resource->plural, *resource->group ? "." : "", resource->group);

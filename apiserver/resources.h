@@ -10,6 +10,7 @@
 #include <vedette/cacher.h>
 
 #include "base.h"
+#include "validate.h"
 
 struct vdi_kind_cache;
 struct vdi_resource_counts;
@@ -48,14 +49,6 @@ enum vdi_cell {
 	VDI_CELL_EVENT_LAST_SEEN,
 	VDI_CELL_EVENT_OBJECT,
 	VDI_CELL_EVENT_SOURCE,
-};
-
-/* How the objects of a kind may be named. resources_builtin.c has the rule of each kind; custom kinds have the first one. */
-enum vdi_name_rule {
-	VDI_NAME_SUBDOMAIN,    /* DNS-1123 subdomain, at most 253 characters */
-	VDI_NAME_LABEL,	       /* DNS-1123 label, at most 63 characters */
-	VDI_NAME_CRON_JOB,     /* a subdomain of at most 52 characters: its jobs' names have 11 more */
-	VDI_NAME_PATH_SEGMENT, /* whatever a path can hold; here at most 253 bytes, upstream has no bound */
 };
 
 #define VDI_RESOURCE_WORDS_MAX	 16 /* short names, categories */
@@ -161,6 +154,9 @@ VDI_MUST_USE vd_status vdi_resources_set_root(struct vdi_resources *resources, c
 struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version,
 					struct vd_bytes plural);
 bool vdi_resources_has_version(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version);
+
+/* The core kind of namespaces. */
+bool vdi_resource_is_namespaces(const struct vdi_resource *resource);
 
 /* "pods", "deployments.apps" */
 #define VDI_RESOURCE_NAME_MAX 512

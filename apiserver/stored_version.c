@@ -111,3 +111,12 @@ bool vdi_version_is_stored(const struct vdi_resource *resource, const struct vd_
 {
 	return resource->stored_api_version == NULL || vd_bytes_equal(vdi_version_of(vd_kv_value(vd_object_kv(object))), vd_bytes_of(resource->stored_api_version));
 }
+
+void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision)
+{
+	struct vdi_object_pieces pieces;
+
+	vdi_object_pieces(resource, object, revision, &pieces);
+	for (size_t i = 0; i < pieces.count; i++)
+		vdi_out_bytes(out, pieces.piece[i]);
+}

@@ -15,6 +15,9 @@ struct vdi_object_pieces {
 };
 void vdi_object_pieces(const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision, struct vdi_object_pieces *ret_pieces);
 
+/* The same in one piece, appended to out. */
+void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision);
+
 /* Appends json, an object that may have another version of the resource's group. */
 void vdi_version_write(struct vdi_out *out, const struct vdi_resource *resource, struct vd_bytes json);
 /* The apiVersion of json, an object; empty when it has none. */

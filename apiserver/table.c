@@ -1,6 +1,8 @@
 /* Tables: columns, rows, paths and times. What differs from kind to kind is in table_cells.c. */
 #include "table.h"
 
+#include "k8s_time.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -182,80 +184,11 @@ void vdi_human_duration(struct vdi_out *out, int64_t seconds)
 		vdi_out_printf(out, "%lldy", days / 365);
 }
 
-static int number_at(const char *at, int digit_count)
-{
-	int number = 0;
-
-	for (int i = 0; i < digit_count; i++) {
-		if (at[i] < '0' || at[i] > '9')
-			return -1;
-		number = number * 10 + (at[i] - '0');
-	}
-	return number;
-}
-
-/* Days since 1970-01-01 of a date of the proleptic Gregorian calendar. */
-static int64_t days_of(int64_t year, int month, int day)
-{
-	int64_t era, of_era, of_year;
-
-	year -= month <= 2;
-	era = year / 400;
-	of_era = year - era * 400;
-	of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-bool vdi_time_parse(struct vd_bytes text, int64_t *ret_seconds)
-{
-	const char *at = text.data;
-	size_t	    i = 19;
-	int	    year, month, day, hour, minute, second, offset = 0;
-
-	if (text.size < 20 || at[4] != '-' || at[7] != '-' || (at[10] != 'T' && at[10] != 't') || at[13] != ':' || at[16] != ':')
-		return false;
-	year = number_at(at, 4);
-	month = number_at(at + 5, 2);
-	day = number_at(at + 8, 2);
-	hour = number_at(at + 11, 2);
-	minute = number_at(at + 14, 2);
-	second = number_at(at + 17, 2);
-	if (year < 0 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
-	    second > 60)
-		return false;
-	if (at[i] == '.')
-		for (i++; i < text.size && at[i] >= '0' && at[i] <= '9'; i++)
-			;
-	if (i < text.size && (at[i] == '+' || at[i] == '-') && text.size - i == 6) {
-		int hours = number_at(at + i + 1, 2), minutes = number_at(at + i + 4, 2);
-
-		if (hours < 0 || minutes < 0)
-			return false;
-		offset = (hours * 3600 + minutes * 60) * (at[i] == '+' ? 1 : -1);
-	} else if (i + 1 != text.size || (at[i] != 'Z' && at[i] != 'z')) {
-		return false;
-	}
-	*ret_seconds = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
-	return true;
-}
-
-void vdi_time_format(vd_wall time, char buffer[VDI_TIME_SIZE])
-{
-	time_t	  seconds = (time_t) (time.ns / 1000000000);
-	struct tm parts;
-
-	if (gmtime_r(&seconds, &parts) == NULL || parts.tm_year > 8099 || parts.tm_year < -1900) {
-		memcpy(buffer, "1970-01-01T00:00:00Z", VDI_TIME_SIZE);
-		return;
-	}
-	(void) strftime(buffer, VDI_TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &parts);
-}
-
 void vdi_table_age(struct vdi_out *out, const struct vdi_node *timestamp, vd_wall now)
 {
 	int64_t seconds;
 
-	if (!vdi_time_parse(vdi_tree_string_of(timestamp), &seconds)) {
+	if (!vdi_k8s_time_seconds(vdi_tree_string_of(timestamp), &seconds)) {
 		vdi_out_raw(out, "\"\\u003cunknown\\u003e\"");
 		return;
 	}
@@ -268,7 +201,7 @@ static void typed_date(struct vdi_out *out, const struct vdi_node *value, vd_wal
 {
 	int64_t seconds;
 
-	if (vdi_time_parse(vdi_tree_string_of(value), &seconds))
+	if (vdi_k8s_time_seconds(vdi_tree_string_of(value), &seconds))
 		vdi_table_age(out, value, now);
 	else
 		vdi_out_raw(out, "\"\\u003cinvalid\\u003e\"");

@@ -20,11 +20,6 @@ void vdi_table_metadata(struct vdi_out *out, struct vdi_tree *tree, const struct
 
 /* kubectl's short durations: "5s", "3m2s", "7d4h", "2y". */
 void vdi_human_duration(struct vdi_out *out, int64_t seconds);
-/* RFC 3339 to seconds since 1970; false when it is not. */
-bool vdi_time_parse(struct vd_bytes text, int64_t *ret_seconds);
-/* "2026-05-28T20:26:40Z" */
-#define VDI_TIME_SIZE 21
-void vdi_time_format(vd_wall time, char buffer[VDI_TIME_SIZE]);
 
 /* The first value at a path such as `.a.b[0].c`, `.conditions[?(@.type=="Ready")].status`, `.labels['x/y']`; NULL when absent or not understood. */
 const struct vdi_node *vdi_tree_path(struct vdi_tree *tree, const struct vdi_node *root, const char *path);

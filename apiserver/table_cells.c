@@ -1,6 +1,7 @@
 /* Cells with rules of their own. Mirrors kubernetes pkg/printers/internalversion/printers.go, function by function. */
 #include <stdio.h>
 
+#include "k8s_time.h"
 #include "table.h"
 
 static const struct vdi_node *first_of(const struct vdi_node *list)
@@ -66,7 +67,7 @@ static void note_restart(const struct vdi_cell_context *context, const struct vd
 {
 	int64_t finished;
 
-	if (vdi_time_parse(text_of(context, container, "lastState.terminated.finishedAt"), &finished) && finished > summary->last_restart)
+	if (vdi_k8s_time_seconds(text_of(context, container, "lastState.terminated.finishedAt"), &finished) && finished > summary->last_restart)
 		summary->last_restart = finished;
 }
 
@@ -434,11 +435,11 @@ static void job_duration(struct vdi_out *out, const struct vdi_cell_context *con
 {
 	int64_t start, end;
 
-	if (!vdi_time_parse(vdi_tree_string_of(find(context, "status.startTime")), &start)) {
+	if (!vdi_k8s_time_seconds(vdi_tree_string_of(find(context, "status.startTime")), &start)) {
 		vdi_out_raw(out, "\"\"");
 		return;
 	}
-	if (!vdi_time_parse(vdi_tree_string_of(find(context, "status.completionTime")), &end))
+	if (!vdi_k8s_time_seconds(vdi_tree_string_of(find(context, "status.completionTime")), &end))
 		end = context->now.ns / 1000000000;
 	vdi_out_raw(out, "\"");
 	vdi_human_duration(out, end - start);

@@ -12,7 +12,7 @@
 
 #include <netinet/in.h>
 
-#include "http_auth.h"
+#include "identity.h"
 #include "http_status.h"
 #include "line_log.h"
 

@@ -3,10 +3,17 @@
 #define VDI_VALIDATE_H
 
 #include "faults.h"
-#include "resources.h"
 #include "tree.h"
 
 #define VDI_NAME_FAULTS_MAX 3
+
+/* How the objects of a kind may be named. resources_builtin.c has the rule of each kind; custom kinds have the first one. */
+enum vdi_name_rule {
+	VDI_NAME_SUBDOMAIN,    /* DNS-1123 subdomain, at most 253 characters */
+	VDI_NAME_LABEL,	       /* DNS-1123 label, at most 63 characters */
+	VDI_NAME_CRON_JOB,     /* a subdomain of at most 52 characters: its jobs' names have 11 more */
+	VDI_NAME_PATH_SEGMENT, /* whatever a path can hold; here at most 253 bytes, upstream has no bound */
+};
 
 /* Each returns NULL when text is fine, else upstream's sentence. */
 const char *vdi_validate_subdomain(struct vd_bytes text);   /* DNS-1123 subdomain: most names */

@@ -7,6 +7,7 @@
 #include "caching_object.h"
 #include "http_request.h"
 #include "protobuf.h"
+#include "stored_version.h"
 
 #define ANNOTATED "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
 

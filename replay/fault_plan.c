@@ -81,7 +81,7 @@ static bool revision_of(struct vd_bytes value, vd_rev *ret_revision)
 static vd_status take_point(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_bytes name, struct vd_bytes value, struct vd_error *reterr)
 {
 	for (int kind = 0; kind < VDI_FAULT_POINT_KINDS; kind++) {
-		struct vdi_fault_point point = { .kind = (enum vdi_fault_kind) kind };
+		struct vdi_fault_point point = { .kind = (enum vdi_fault_point_kind) kind };
 
 		if (!is(name, kinds[kind]))
 			continue;
@@ -175,7 +175,7 @@ void vdi_fault_plan_fini(struct vdi_fault_plan *plan)
 	plan->point_count = 0;
 }
 
-bool vdi_fault_plan_point(struct vdi_fault_plan *plan, vd_rev revision, enum vdi_fault_kind *ret_kind)
+bool vdi_fault_plan_point(struct vdi_fault_plan *plan, vd_rev revision, enum vdi_fault_point_kind *ret_kind)
 {
 	if (plan->point_next == plan->point_count || plan->points[plan->point_next].revision > revision)
 		return false;

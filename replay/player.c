@@ -217,7 +217,7 @@ static void draw_fault_locked(struct vd_player *player, struct vdi_flight *fligh
 
 		if (hit && !flight->has_fault) {
 			flight->has_fault = true;
-			flight->fault = (enum vdi_fault_kind) kind;
+			flight->fault = (enum vdi_fault_point_kind) kind;
 		}
 	}
 }

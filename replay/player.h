@@ -41,7 +41,7 @@ struct vdi_flight {
 	vd_wall		    time;
 	bool		    is_transaction; /* not a mere progress */
 	bool		    has_fault;
-	enum vdi_fault_kind fault; /* after it */
+	enum vdi_fault_point_kind fault; /* after it */
 };
 
 struct vdi_player_watch {

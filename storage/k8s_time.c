@@ -149,3 +149,15 @@ bool vdi_k8s_time_parse(struct vd_bytes bytes, int64_t *ret_seconds, int32_t *re
 	*ret_nanoseconds = nanoseconds;
 	return *ret_seconds >= FIRST_S && *ret_seconds <= LAST_S;
 }
+
+bool vdi_k8s_time_seconds(struct vd_bytes text, int64_t *ret_seconds)
+{
+	int32_t nanoseconds;
+
+	return vdi_k8s_time_parse(text, ret_seconds, &nanoseconds);
+}
+
+void vdi_k8s_time_format(vd_wall time, char buffer[VDI_K8S_TIME_SIZE])
+{
+	buffer[vdi_k8s_time_write(time.ns / 1000000000, -1, buffer)] = 0; /* whatever 64 bits of nanoseconds reach lies inside the years 0 to 9999 */
+}

@@ -14,4 +14,9 @@ size_t vdi_k8s_time_write(int64_t seconds, int32_t microseconds, char buffer[VDI
 /* A date and a time of day with Z or an offset; digits behind the point beyond the ninth are dropped. false when it is something else. */
 bool vdi_k8s_time_parse(struct vd_bytes text, int64_t *ret_seconds, int32_t *ret_nanoseconds);
 
+/* The same without the fraction. */
+bool vdi_k8s_time_seconds(struct vd_bytes text, int64_t *ret_seconds);
+/* "2026-05-28T20:26:40Z": whole seconds, NUL-terminated. */
+void vdi_k8s_time_format(vd_wall time, char buffer[VDI_K8S_TIME_SIZE]);
+
 #endif

@@ -205,7 +205,7 @@ static void read_faults(const uint8_t *data, size_t size)
 {
 	struct vdi_fault_plan plan;
 	struct vd_error	      error = { 0 };
-	enum vdi_fault_kind   kind;
+	enum vdi_fault_point_kind   kind;
 	vd_rev		      last = 0;
 	char		     *words = malloc(size + 1);
 

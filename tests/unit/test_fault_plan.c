@@ -5,7 +5,7 @@
 static void words(void **state)
 {
 	struct vdi_fault_plan plan;
-	enum vdi_fault_kind   kind;
+	enum vdi_fault_point_kind   kind;
 
 	(void) state;
 	assert_status(vdi_fault_plan_init(&plan, "disconnect=0.5,delay=20ms,delay-rate=1,stale=1.5s,refuse=1e-3,compact@30,error@7,disconnect@30", NULL),
@@ -67,7 +67,7 @@ static void what_is_not_understood_is_named(void **state)
 	/* What was understood before it is forgotten. */
 	for (size_t i = 0; i < 2; i++) {
 		struct vdi_fault_plan plan;
-		enum vdi_fault_kind   kind;
+		enum vdi_fault_point_kind   kind;
 
 		assert_status(vdi_fault_plan_init(&plan, i ? "compact@5," : "compact@5,earthquake=1", NULL), VD_INVALID_ARGUMENT);
 		assert_false(vdi_fault_plan_point(&plan, 5, &kind));
@@ -138,10 +138,10 @@ static void points_come_in_order(void **state)
 {
 	static const struct {
 		vd_rev		    revision;
-		enum vdi_fault_kind kind;
+		enum vdi_fault_point_kind kind;
 	} expected[] = { { 2, VDI_FAULT_ERROR }, { 5, VDI_FAULT_DISCONNECT }, { 5, VDI_FAULT_COMPACT }, { 5, VDI_FAULT_ERROR }, { 9, VDI_FAULT_DISCONNECT } };
 	struct vdi_fault_plan plan;
-	enum vdi_fault_kind   kind;
+	enum vdi_fault_point_kind   kind;
 
 	(void) state;
 	assert_status(vdi_fault_plan_init(&plan, "error@5,disconnect@9,compact@5,error@2,disconnect@5", NULL), VD_OK);

@@ -2,6 +2,7 @@
 #include "vdtest.h"
 
 #include "actor_sim.h"
+#include "field_support.h"
 #include "http_params.h"
 
 static struct vdi_params parse(const char *query)
@@ -301,9 +302,8 @@ static void h416_only_declared_fields_can_be_selected(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_params params = parse(rows[i].query);
 
-		assert_int_equal(vdi_params_validate_fields(&params,
-							    vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("pods")),
-							    status),
+		assert_int_equal(vdi_field_support_check(vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("pods")),
+							 params.field_selector, status),
 				 rows[i].valid);
 		vdi_params_fini(&params);
 	}
@@ -484,7 +484,7 @@ static void texts_are_told_up_to_a_length(void **state)
 
 		assert_false(vdi_params_revision(params.resource_version, &revision, &status) && vdi_params_int(params.limit, &number, &status) &&
 			     vdi_params_duration(params.timeout, &duration, &status) && vdi_params_validate_include(&params, &status) &&
-			     vdi_params_validate_fields(&params, &resource, &status));
+			     vdi_field_support_check(&resource, params.field_selector, &status));
 		assert_int_equal(status.code, 400);
 		assert_string_equal(status.message, rows[i].message);
 		vdi_params_fini(&params);

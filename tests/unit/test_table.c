@@ -115,87 +115,6 @@ static void durations_are_short(void **state)
 	}
 }
 
-static void times_are_rfc_3339(void **state)
-{
-	int64_t seconds;
-	char	text[VDI_TIME_SIZE];
-
-	assert_true(vdi_time_parse(vd_bytes_of("2026-05-28T20:26:40Z"), &seconds));
-	assert_int_equal(seconds, 1780000000);
-	assert_true(vdi_time_parse(vd_bytes_of("2026-05-28T22:26:40.123456+02:00"), &seconds));
-	assert_int_equal(seconds, 1780000000);
-	assert_true(vdi_time_parse(vd_bytes_of("1970-01-01T00:00:00Z"), &seconds));
-	assert_int_equal(seconds, 0);
-	assert_false(vdi_time_parse(vd_bytes_of("2026-13-28T20:26:40Z"), &seconds));
-	assert_false(vdi_time_parse(vd_bytes_of("2026-05-28 20:26:40Z"), &seconds));
-	assert_false(vdi_time_parse(vd_bytes_of("yesterday, or so, at noon"), &seconds));
-	vdi_time_format(NOW, text);
-	assert_string_equal(text, "2026-05-28T20:26:40Z");
-}
-
-/* Every field has borders, and a fraction or an offset may follow. */
-static void borders_of_times(void **state)
-{
-	static const struct {
-		const char *text;
-		int64_t	    seconds; /* -1: it is none */
-	} rows[] = {
-		{ "1970-01-01t00:00:09z", 9 },
-		{ "1970-01-01T23:59:60Z", 86400 },
-		{ "1970-01-31T00:00:00Z", 30 * 86400 },
-		{ "1970-12-01T00:00:00Z", 334 * 86400 },
-		{ "1970-01-01T00:00:01.5Z", 1 },
-		{ "1970-01-01T00:00:01.0123456789Z", 1 },
-		{ "1970-01-01T01:00:00+01:00", 0 },
-		{ "1970-01-01T00:00:00-01:30", 5400 },
-		{ "1970-01-01T09:09:09+09:09", 9 },
-		{ "1970-01-01T02:00:00.5+01:00", 3600 },
-		{ "1970-00-01T00:00:00Z", -1 },	      { "1970-13-01T00:00:00Z", -1 },	{ "1970-01-00T00:00:00Z", -1 },	   { "1970-01-32T00:00:00Z", -1 },
-		{ "1970-01-01T24:00:00Z", -1 },	      { "1970-01-01T00:60:00Z", -1 },	{ "1970-01-01T00:00:61Z", -1 },	   { "1970-01-01T00:00:00", -1 },
-		{ "1970-01-01T00:00:00X", -1 },	      { "1970-01-01T00:00:00Zx", -1 },	{ "1970-01-01T00:00:00+1:00", -1 }, { "1970-01-01T00:00:00+01:0x", -1 },
-		{ "1970-01-01T00:00:00+x1:00", -1 }, { "1970-01-01T00:00:00+01:00x", -1 }, { "1970-01-01T00:00:00.Zx", -1 }, { "1970-01-01T00:00:00.12", -1 },
-		{ "1970/01-01T00:00:00Z", -1 },	      { "1970-01/01T00:00:00Z", -1 },	{ "1970-01-01_00:00:00Z", -1 },	   { "1970-01-01T00.00:00Z", -1 },
-		{ "1970-01-01T00:00.00Z", -1 },	      { "x970-01-01T00:00:00Z", -1 },	{ "1970-x1-01T00:00:00Z", -1 },	   { "1970-01-x1T00:00:00Z", -1 },
-		{ "1970-01-01Tx0:00:00Z", -1 },	      { "1970-01-01T00:x0:00Z", -1 },	{ "1970-01-01T00:00:x0Z", -1 },	   { "1970-01-01T00:00:0/Z", -1 },
-		{ "1970-01-01T00:00:0:Z", -1 },	      { "", -1 },
-	};
-	int64_t seconds;
-
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		bool is_time = vdi_time_parse(vd_bytes_of(rows[i].text), &seconds);
-
-		if (is_time != (rows[i].seconds >= 0) || (is_time && seconds != rows[i].seconds))
-			fail_msg("%s: %d %lld", rows[i].text, is_time, is_time ? (long long) seconds : 0);
-	}
-}
-
-/* The naive model is the C library's calendar. */
-static void times_of_ten_thousand_years(void **state)
-{
-	struct vdi_rand rand;
-	char		text[VDI_TIME_SIZE];
-	int64_t		seconds;
-
-	vdi_rand_init(&rand, 5);
-	for (int i = 0; i < 4000; i++) {
-		struct tm parts = { .tm_year = (int) vdi_rand_below(&rand, 9999) - 1899, .tm_mon = (int) vdi_rand_below(&rand, 12), .tm_mday = 1 + (int) vdi_rand_below(&rand, 28),
-				    .tm_hour = (int) vdi_rand_below(&rand, 24), .tm_min = (int) vdi_rand_below(&rand, 60), .tm_sec = (int) vdi_rand_below(&rand, 60) };
-		struct tm same = parts;
-		time_t	  time = timegm(&same);
-
-		snprintf(text, sizeof text, "%04u-%02u-%02uT%02u:%02u:%02uZ", (unsigned) (parts.tm_year + 1900) % 10000, (unsigned) (parts.tm_mon + 1) % 100, (unsigned) parts.tm_mday % 100,
-			 (unsigned) parts.tm_hour % 100, (unsigned) parts.tm_min % 100, (unsigned) parts.tm_sec % 100);
-		assert_true(vdi_time_parse(vd_bytes_of(text), &seconds));
-		assert_int_equal(seconds, time);
-		if (parts.tm_year >= -200 && parts.tm_year < 300) { /* what 64 bits of nanoseconds reach */
-			char formatted[VDI_TIME_SIZE];
-
-			vdi_time_format((vd_wall) { (int64_t) time * 1000000000 }, formatted);
-			assert_string_equal(formatted, text);
-		}
-	}
-}
-
 static void check_columns(const struct vdi_column *columns, size_t count, const char *wanted)
 {
 	struct vdi_resource resource = { .columns = columns, .column_count = count };
@@ -292,9 +211,6 @@ int main(void)
 		cmocka_unit_test(h301_other_kinds),
 		cmocka_unit_test(cells_survive_objects_of_the_wrong_shape),
 		cmocka_unit_test(durations_are_short),
-		cmocka_unit_test(times_are_rfc_3339),
-		cmocka_unit_test(borders_of_times),
-		cmocka_unit_test(times_of_ten_thousand_years),
 		cmocka_unit_test(h301_h302_columns_and_what_rows_include),
 		cmocka_unit_test(h302_cells_of_each_type),
 		cmocka_unit_test(h301_endpoints_are_counted),

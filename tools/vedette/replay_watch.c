@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "field_support.h"
+
 static bool is(struct vd_bytes text, const char *name)
 {
 	return name && vd_bytes_equal(text, vd_bytes_of(name));
@@ -79,7 +81,7 @@ static vd_status options_of(struct vdi_replay_watch *watch, const char *text, st
 	params->watch = true;
 	vdi_params_default(params);
 	if (!vdi_params_validate_list(params, &status) || !vdi_params_validate_query(params, &status) ||
-	    !vdi_params_validate_fields(params, watch->resource, &status) || !vdi_params_revision(params->resource_version, &options.revision, &status) ||
+	    !vdi_field_support_check(watch->resource, params->field_selector, &status) || !vdi_params_revision(params->resource_version, &options.revision, &status) ||
 	    !vdi_params_int(params->timeout_seconds, &watch->timeout_s, &status))
 		result = refuse(text, status.message, reterr);
 	options.namespace_name = vd_bytes_of(watch->namespace_name);
