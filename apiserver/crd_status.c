@@ -1,7 +1,6 @@
 /* Conditions keep the time of their last change; those that others have set stay. */
 #include "crd.h"
 #include "k8s_time.h"
-#include "table.h"
 
 struct condition {
 	const char *type;

@@ -1,7 +1,6 @@
 /* All documents are rendered when the server starts; a request only compares an ETag and sends bytes. */
 #include "discovery.h"
 
-#include "deletion.h"
 #include "openapi_v2.h"
 #include "schema.h"
 

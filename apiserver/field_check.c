@@ -35,19 +35,17 @@ static void refuse(struct vdi_http_status *status, const struct vdi_resource *re
 			    resource->kind, why, (int) VDI_MIN(what.size, (size_t) 700), what.size ? (const char *) what.data : "");
 }
 
-static vd_status judge(const struct vdi_request *request, struct vdi_unknown_fields *unknown, vd_status checked, const struct vd_error *error,
+static vd_status judge(const struct vdi_field_check *check, struct vdi_unknown_fields *unknown, vd_status checked, const struct vd_error *error,
 		       struct vdi_http_status *status)
 {
-	struct vd_bytes validation = request->params.field_validation;
-
 	if (checked == VD_NOMEM || vdi_unknown_fields_failed(unknown)) {
 		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
 		return VD_NOMEM;
 	}
 	if (checked == VD_BAD_REQUEST)
-		refuse(status, request->resource, "", vd_bytes_of(error->message));
-	else if (unknown->count && vd_bytes_equal(validation, vd_bytes_of("Strict")))
-		refuse(status, request->resource, "strict decoding error: ", vdi_out_slice(&unknown->refusal));
+		refuse(status, check->resource, "", vd_bytes_of(error->message));
+	else if (unknown->count && vd_bytes_equal(check->validation, vd_bytes_of("Strict")))
+		refuse(status, check->resource, "strict decoding error: ", vdi_out_slice(&unknown->refusal));
 	else
 		return VD_OK;
 	return VD_INVALID;
@@ -80,14 +78,14 @@ static vd_status check_definition(struct vd_bytes json, struct vdi_unknown_field
 	return status;
 }
 
-static vd_status check_body(const struct vdi_request *request, const struct vdi_k8s_message *message, struct vd_bytes body, struct vdi_unknown_fields *unknown,
+static vd_status check_body(const struct vdi_resource *resource, const struct vdi_k8s_message *message, struct vd_bytes body, struct vdi_unknown_fields *unknown,
 			    struct vd_error *reterr)
 {
 	if (message)
 		return scan(message, body, vdi_unknown_fields_note, unknown, reterr);
-	if (request->resource->schema)
-		return check_schema(request->resource->schema, body, unknown);
-	return vdi_crd_is(request->resource) ? check_definition(body, unknown, reterr) : VD_OK;
+	if (resource->schema)
+		return check_schema(resource->schema, body, unknown);
+	return vdi_crd_is(resource) ? check_definition(body, unknown, reterr) : VD_OK;
 }
 
 /* body is valid JSON. */
@@ -101,18 +99,18 @@ static bool is_object(struct vd_bytes body)
 	return false;
 }
 
-vd_status vdi_field_check_body(const struct vdi_request *request, struct vd_bytes body, struct vdi_out *warnings, struct vdi_http_status *status)
+vd_status vdi_field_check_body(const struct vdi_field_check *check, struct vd_bytes body, struct vdi_out *warnings, struct vdi_http_status *status)
 {
-	bool			      whole = request->route.subresource.size == 0 || vd_bytes_equal(request->route.subresource, vd_bytes_of("status"));
-	const struct vdi_k8s_message *message = whole ? message_of(request->resource) : NULL;
+	bool			      whole = check->subresource.size == 0 || vd_bytes_equal(check->subresource, vd_bytes_of("status"));
+	const struct vdi_k8s_message *message = whole ? message_of(check->resource) : NULL;
 	struct vdi_unknown_fields     unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
 	struct vd_error		      error = { 0 };
 	vd_status		      result;
 
 	if (!whole || vdi_json_validate(body, NULL, NULL) != VD_OK || !is_object(body))
 		return VD_OK; /* said by who takes it apart */
-	result = judge(request, &unknown, check_body(request, message, body, &unknown, &error), &error, status);
-	if (result == VD_OK && unknown.count && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
+	result = judge(check, &unknown, check_body(check->resource, message, body, &unknown, &error), &error, status);
+	if (result == VD_OK && unknown.count && !vd_bytes_equal(check->validation, vd_bytes_of("Ignore")))
 		vdi_out_bytes(warnings, vdi_out_slice(&unknown.warnings));
 	vdi_unknown_fields_fini(&unknown);
 	return result;

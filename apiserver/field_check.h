@@ -4,13 +4,22 @@
 #ifndef VDI_FIELD_CHECK_H
 #define VDI_FIELD_CHECK_H
 
-#include "http_request.h"
+#include "http_status.h"
+#include "resources.h"
+#include "tree.h"
 #include "unknown_fields.h"
+
+/* What a body is checked against. Everything is lent. */
+struct vdi_field_check {
+	const struct vdi_resource *resource;
+	struct vd_bytes		   subresource; /* empty: the object itself */
+	struct vd_bytes		   validation;	/* fieldValidation: "Strict", "Warn", "Ignore", or empty, which means Warn */
+};
 
 /* The body of a create or an update, as JSON, before anything else is done with it. A member of another type is refused; one that the kind does not have is refused
  * with fieldValidation=Strict and becomes a warning unless it is Ignore, appended to warnings. Text that is not JSON passes: others say so better. VD_INVALID or VD_NOMEM
- * with status. Any thread: of the request only what was fixed by the dispatch is read. */
-VDI_MUST_USE vd_status vdi_field_check_body(const struct vdi_request *request, struct vd_bytes body, struct vdi_out *warnings, struct vdi_http_status *status);
+ * with status. Any thread. */
+VDI_MUST_USE vd_status vdi_field_check_body(const struct vdi_field_check *check, struct vd_bytes body, struct vdi_out *warnings, struct vdi_http_status *status);
 
 /* What a patch made of current. unknown, or NULL, hears of members that the kind does not have, and that current had not: what was stored before may stay.
  * VD_BAD_REQUEST with the place and a sentence: a member is of another type, and none of current's was. Kinds without a table pass. VD_NOMEM. Any thread. */

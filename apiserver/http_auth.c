@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "http_request.h"
+#include "http_handlers.h"
 #include "policy.h"
 
 static void fail_unauthorized(struct vdi_request *request)

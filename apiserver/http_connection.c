@@ -399,7 +399,7 @@ static void handle(struct vdi_http_connection *connection)
 	vdi_http_connection_limit(connection, connection->loop->server->options.request_timeout);
 	connection->loop->server->request_total++;
 	connection->trail = vdi_trail_begin(connection->request);
-	vdi_request_dispatch(connection->request);
+	connection->loop->server->dispatch(connection->request);
 }
 
 /* A head is complete. */

@@ -2,7 +2,7 @@
  *
  * Every cache writes its own part, on its own threads (cacher_dump.h); the request waits for the last of them, its loop does not.
  */
-#include "http_request.h"
+#include "http_handlers.h"
 
 #include <stdatomic.h>
 #include <vedette/vedette.h>
@@ -22,12 +22,13 @@ struct vdi_debug {
 	struct part	    parts[];
 };
 
-void vdi_debug_free(struct vdi_debug *debug)
+static void free_debug(struct vdi_request *request)
 {
-	for (size_t i = 0; debug && i < debug->part_count; i++)
+	struct vdi_debug *debug = request->debug;
+
+	for (size_t i = 0; i < debug->part_count; i++)
 		vdi_out_fini(&debug->parts[i].json);
-	if (debug)
-		(void) vdi_served_unref(debug->served);
+	(void) vdi_served_unref(debug->served);
 	vdi_free(debug);
 }
 
@@ -161,6 +162,7 @@ void vdi_handle_debug(struct vdi_request *request)
 	debug->part_count = count;
 	atomic_init(&debug->left, count);
 	request->debug = debug;
+	request->free_state = free_debug;
 	for (size_t i = 0; i < count; i++)
 		debug->parts[i].debug = debug;
 	vdi_request_await(request, all_dumped);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "delete_options.h"
+#include "http_handlers.h"
 #include "http_write.h"
 
 #define OPTIONS_SIZE_MAX 65536 /* parsed on the loop */

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include "deletion.h"
-#include "http_request.h"
+#include "http_handlers.h"
 #include "kind_cache.h"
 #include "loopback.h"
 #include "protobuf.h"

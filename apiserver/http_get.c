@@ -1,5 +1,5 @@
 /* GET of one object. */
-#include "http_request.h"
+#include "http_handlers.h"
 
 static void got(struct vdi_request *request)
 {

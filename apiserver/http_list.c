@@ -17,6 +17,7 @@
 
 #include "cache_list.h"
 #include "continue_token.h"
+#include "http_handlers.h"
 #include "protobuf.h"
 #include "stored_version.h"
 

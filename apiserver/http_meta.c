@@ -1,5 +1,5 @@
 /* What is not about objects: discovery and OpenAPI documents, version, health, metrics, the page for people. */
-#include "http_request.h"
+#include "http_handlers.h"
 
 #include <stdio.h>
 #include <vedette/vedette.h>

@@ -50,8 +50,8 @@ static void free_request(struct vdi_request *request)
 	(void) vdi_identity_unref(request->identity);
 	vdi_account_put(&request->server->accounts, request->account);
 	vdi_request_drop_result(request);
-	vdi_write_free(request->write);
-	vdi_debug_free(request->debug);
+	if (request->free_state)
+		request->free_state(request);
 	vdi_params_fini(&request->params);
 	vdi_out_fini(&request->warnings);
 	vdi_free(request->body);

@@ -41,6 +41,7 @@ struct vdi_request {
 	struct vd_list		   *unsearched;   /* owned: a list whose objects list_work is to find */
 	void (*list_resume)(struct vdi_request *request);
 	struct vdi_debug	   *debug;  /* of the dump */
+	void (*free_state)(struct vdi_request *request); /* frees write or debug; NULL: there is neither */
 	vd_mono			    started;
 	struct vdi_metric	   *inflight; /* to be lowered at the end */
 	struct vdi_identity	   *identity; /* who sent it: a reference, from the dispatch on */
@@ -88,8 +89,6 @@ void vdi_request_awaited(struct vdi_request *request, vd_status status, const st
 /* The callbacks to give: arg is the request. */
 void vdi_request_got_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error);
 void vdi_request_got_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error);
-/* Checks the list parameters, answers what is wrong with them, else lists what they select and goes on with resume. */
-void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_request *request));
 void vdi_request_drop_result(struct vdi_request *request);
 
 /* ---- Answering ---- */
@@ -114,28 +113,5 @@ void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, 
 void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision);
 /* The same for a text that is not in the store (dry runs, scales). text lent. */
 void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text);
-
-/* ---- Handlers ---- */
-
-void vdi_request_dispatch(struct vdi_request *request); /* http_dispatch.c */
-/* Finds out who sent the request, and whether that one may. False: it was answered, 401 or 403. */
-bool vdi_request_authenticate(struct vdi_request *request);	/* http_auth.c */
-bool vdi_request_authorize(struct vdi_request *request);
-/* Reviews of oneself: who am I, may I, what may I. False: the request is about something else. */
-bool vdi_handle_review(struct vdi_request *request);	/* http_review.c */
-void vdi_handle_document(struct vdi_request *request);	/* http_meta.c */
-void vdi_handle_plain(struct vdi_request *request);
-void vdi_handle_debug(struct vdi_request *request);	/* http_debug.c */
-void vdi_debug_free(struct vdi_debug *debug);
-void vdi_handle_get(struct vdi_request *request);	/* http_get.c */
-void vdi_handle_list(struct vdi_request *request);	/* http_list.c */
-void vdi_handle_watch(struct vdi_request *request);	/* http_watch.c */
-void vdi_handle_create(struct vdi_request *request);	/* http_write.c */
-void vdi_handle_update(struct vdi_request *request);
-void vdi_handle_patch(struct vdi_request *request);
-void vdi_handle_get_scale(struct vdi_request *request);
-void vdi_handle_delete(struct vdi_request *request);	/* http_delete.c */
-void vdi_handle_delete_collection(struct vdi_request *request);
-void vdi_write_free(struct vdi_write *write);		/* http_write.c */
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "policy.h"
-#include "http_request.h"
+#include "http_handlers.h"
 #include "protobuf.h"
 
 enum review { REVIEW_WHO, REVIEW_ACCESS, REVIEW_RULES };

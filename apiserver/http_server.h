@@ -158,6 +158,7 @@ struct vd_server {
 	_Atomic uint64_t watch_event_total;
 
 	struct vdi_accounts accounts; /* has its own lock */
+	void (*dispatch)(struct vdi_request *request); /* fixed: where requests go; the loop's thread */
 
 	/* Under lock: who waits for the last connection, or the last cache, to go. */
 	struct vdi_lock	     lock;

@@ -10,7 +10,7 @@
  */
 #include "hash.h"
 #include "field_support.h"
-#include "http_request.h"
+#include "http_handlers.h"
 
 #include <stdio.h>
 #include <sys/socket.h>

@@ -10,6 +10,7 @@
 #include "crd.h"
 #include "field_check.h"
 #include "http_write.h"
+#include "http_handlers.h"
 #include "json_number.h"
 #include "protobuf.h"
 #include "stored_version.h"
@@ -19,10 +20,10 @@ static const char json_types[] = "application/json, application/yaml";
 static const char json_or_protobuf[] = "application/json, application/yaml, " VDI_K8S_PROTO_TYPE;
 static const char custom_patch_types[] = "application/json-patch+json, application/merge-patch+json";
 
-void vdi_write_free(struct vdi_write *write)
+static void free_write(struct vdi_request *request)
 {
-	if (write == NULL)
-		return;
+	struct vdi_write *write = request->write;
+
 	vdi_edited_fini(&write->edited);
 	vdi_out_fini(&write->current);
 	(void) vd_list_free(write->list);
@@ -58,6 +59,7 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *optio
 		return NULL;
 	}
 	write = request->write = VDI_NEW(struct vdi_write);
+	request->free_state = write ? free_write : NULL;
 	if (write == NULL) {
 		vdi_request_fail_nomem(request);
 		return NULL;
@@ -206,7 +208,9 @@ static vd_status check_body(struct vdi_request *request)
 		write->edit.body = (struct vd_bytes) { write->json.data, write->json.size };
 	}
 	VDI_TRY(check_numbers(request, write->edit.body));
-	return vdi_field_check_body(request, write->edit.body, &write->warnings, &write->status);
+	const struct vdi_field_check check = { request->resource, request->route.subresource, request->params.field_validation };
+
+	return vdi_field_check_body(&check, write->edit.body, &write->warnings, &write->status);
 }
 
 /* False after an answer. */

@@ -114,9 +114,15 @@ void vdi_kind_cache_drain(struct vdi_kind_cache *cache)
 	vdi_cacher_drain(vdi_kind_cache_ref(cache)->cacher, cache->last_revision, drained, cache);
 }
 
+static void give_back(struct vdi_kind_cache *cache)
+{
+	(void) vdi_kind_cache_unref(cache);
+}
+
 void vdi_kind_cache_bind(struct vdi_kind_cache *cache, struct vdi_resource *resource)
 {
 	resource->cache = vdi_kind_cache_ref(cache);
+	resource->cache_unref = give_back;
 	resource->codec = cache->codec;
 	resource->cacher = cache->cacher;
 }

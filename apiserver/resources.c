@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "kind_cache.h"
 #include "read_defaults.h"
 #include "schema.h"
 
@@ -27,7 +26,8 @@ struct vdi_resource *vdi_resource_unref(struct vdi_resource *resource)
 {
 	if (resource == NULL || atomic_fetch_sub_explicit(&resource->users, 1, memory_order_acq_rel) != 1)
 		return NULL;
-	(void) vdi_kind_cache_unref(resource->cache);
+	if (resource->cache)
+		resource->cache_unref(resource->cache);
 	(void) vdi_schema_free((struct vdi_schema *) (uintptr_t) resource->schema);
 	(void) vdi_read_defaults_unref(resource->defaults);
 	for (size_t i = 0; i < resource->owned_count; i++)

@@ -107,6 +107,7 @@ struct vdi_resource {
 
 	/* Set by the server; NULL before. */
 	struct vdi_kind_cache	   *cache;  /* a use of it; codec and cacher are its */
+	void (*cache_unref)(struct vdi_kind_cache *cache); /* gives that use back, with the last use of the resource */
 	struct vdi_resource_counts *counts; /* lent: lives as long as the server */
 	struct vd_codec		   *codec;
 	struct vd_cacher	   *cacher;

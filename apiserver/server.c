@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "env.h"
-#include "http_request.h"
+#include "http_handlers.h"
 #include "http_server.h"
 #include "object_edit.h"
 #include "thread.h"
@@ -345,6 +345,7 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 	server->accounts.budgets[VDI_REQUEST_READING].max = server->options.request_count_max;
 	server->accounts.budgets[VDI_REQUEST_MUTATING].max = server->options.mutating_request_count_max;
 	server->write_limit = VDI_HTTP_WRITE_LIMIT;
+	server->dispatch = vdi_request_dispatch;
 	server->kind_patience = VDI_KIND_PATIENCE;
 	vdi_condition_init(&server->changed);
 	status = build(server, reterr);

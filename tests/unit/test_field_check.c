@@ -114,12 +114,11 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 
 	with_schema.schema = schema = schema_of("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_request     request = { .resource = (struct vdi_resource *) (uintptr_t) rows[i].resource, .route.subresource = vd_bytes_of(rows[i].subresource),
-						   .params.field_validation = vd_bytes_of(rows[i].validation) };
+		struct vdi_field_check check = { rows[i].resource, vd_bytes_of(rows[i].subresource), vd_bytes_of(rows[i].validation) };
 		struct vdi_out	       warnings = VDI_OUT_INIT;
 		struct vdi_http_status status = { 0 };
 
-		assert_status(vdi_field_check_body(&request, vd_bytes_of(rows[i].body), &warnings, &status), rows[i].message ? VD_INVALID : VD_OK);
+		assert_status(vdi_field_check_body(&check, vd_bytes_of(rows[i].body), &warnings, &status), rows[i].message ? VD_INVALID : VD_OK);
 		assert_int_equal(status.code, rows[i].message ? 400 : 0);
 		assert_string_equal(status.message, rows[i].message ? rows[i].message : "");
 		assert_true(vd_bytes_equal(vdi_out_slice(&warnings), vd_bytes_of(rows[i].warnings)));
@@ -134,11 +133,11 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 static void many_unknown_members_are_cut_off(void **state)
 {
 	static const char      body[] = "{\"a" LONG "\":1,\"b" LONG "\":1,\"c" LONG "\":1,\"d" LONG "\":1,\"e" LONG "\":1,\"f" LONG "\":1,\"g" LONG "\":1,\"h" LONG "\":1}";
-	struct vdi_request     request = { .resource = (struct vdi_resource *) (uintptr_t) &pods, .params.field_validation = vd_bytes_of("Strict") };
+	struct vdi_field_check check = { .resource = &pods, .validation = vd_bytes_of("Strict") };
 	struct vdi_out	       warnings = VDI_OUT_INIT;
 	struct vdi_http_status status = { 0 };
 
-	assert_status(vdi_field_check_body(&request, vd_bytes_of(body), &warnings, &status), VD_INVALID);
+	assert_status(vdi_field_check_body(&check, vd_bytes_of(body), &warnings, &status), VD_INVALID);
 	assert_int_equal(strlen(status.message), strlen(POD_CANNOT "strict decoding error: ") + 700);
 	assert_int_equal(warnings.size, 0);
 	vdi_out_fini(&warnings);
@@ -168,14 +167,14 @@ static void bodies_without_memory_are_500(void **state)
 	int64_t live = vdi_alloc_live();
 
 	for (uint64_t nth = 1;; nth++) {
-		struct vdi_request     request = { .resource = (struct vdi_resource *) (uintptr_t) &pods, .params.field_validation = vd_bytes_of("Strict") };
+		struct vdi_field_check check = { .resource = &pods, .validation = vd_bytes_of("Strict") };
 		struct vdi_out	       warnings = VDI_OUT_INIT;
 		struct vdi_http_status status = { 0 };
 		vd_status	       result;
 		bool		       failed;
 
 		vdi_alloc_fail_nth(nth, 1);
-		result = vdi_field_check_body(&request, vd_bytes_of(ODD), &warnings, &status);
+		result = vdi_field_check_body(&check, vd_bytes_of(ODD), &warnings, &status);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		vdi_out_fini(&warnings);
