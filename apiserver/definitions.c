@@ -10,7 +10,6 @@
 #include "crd.h"
 #include "crd_cleanup.h"
 #include "env.h"
-#include "http_server.h"
 #include "kind_cache.h"
 #include "kinds.h"
 #include "read_defaults.h"
@@ -63,7 +62,6 @@ struct definition {
 
 struct vdi_definitions {
 	struct vdi_kinds  *kinds;
-	struct vd_server  *server;
 	struct vd_cacher  *cacher;	/* of the definitions; lent: their resource is always served */
 	char		   root[512];	/* "/registry/" */
 	struct definition *first;	/* those that were there first come first */
@@ -89,7 +87,6 @@ vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **
 	if (definitions == NULL)
 		return VD_NOMEM;
 	definitions->kinds = kinds;
-	definitions->server = kinds->server;
 	definitions->cacher = resource->cacher;
 	(void) snprintf(definitions->root, sizeof definitions->root, "%.*s", (int) (size - sizeof rest + 1), resource->key_prefix);
 	*ret_definitions = definitions;
@@ -254,7 +251,7 @@ static vd_status take_state(struct definition *definition, struct vd_object *obj
 		definition->crd = crd;
 		definition->is_new_edition = status == VD_OK;
 		if (status != VD_OK)
-			vdi_log(definition->owner->server->env, VD_LOG_WARNING, "definitions", "%s is not served: %s", definition->name, definition->fault);
+			vdi_log(definition->owner->kinds->host.env, VD_LOG_WARNING, "definitions", "%s is not served: %s", definition->name, definition->fault);
 	} else if (crd.generation != definition->crd.generation || crd.is_terminating != definition->crd.is_terminating) {
 		forget_edition(definition);
 		definition->crd = crd;
@@ -424,7 +421,7 @@ static uint64_t key_of(const struct vdi_crd *crd)
 
 static vd_status bind_one(struct definition *definition, struct vdi_resource *resource, bool is_first)
 {
-	VDI_TRY(vdi_http_metrics_counts(definition->owner->server->metrics, resource, &resource->counts));
+	VDI_TRY(definition->owner->kinds->host.counts(definition->owner->kinds->host.arg, resource, &resource->counts));
 	resource->has_own_frames = strcmp(resource->version, definition->frame_version) != 0;
 	resource->has_own_tables = !is_first || resource->has_own_frames;
 	if (resource->cache == NULL)
@@ -440,7 +437,7 @@ static vd_status make_cache(struct definition *definition)
 	struct vdi_kind_cache *cache;
 
 	if (is_first) {
-		VDI_TRY(vdi_kind_cache_new(definition->owner->server, crd->stored, crd->fields, crd->field_count, &cache, NULL));
+		VDI_TRY(vdi_kind_cache_new(definition->owner->kinds, crd->stored, crd->fields, crd->field_count, &cache, NULL));
 		if (definition->cache != definition->served_cache)
 			retire(definition->owner, definition->cache, 0);
 		else
@@ -578,7 +575,7 @@ static vd_status edit_status(struct definition *definition, struct vd_object *cu
 			status = VD_CANCELED;
 	}
 	if (status == VD_OK)
-		status = vdi_crd_set_status(&tree, root, &call->state, vd_env_wall(definition->owner->server->env), ret_changed);
+		status = vdi_crd_set_status(&tree, root, &call->state, vd_env_wall(definition->owner->kinds->host.env), ret_changed);
 	if (status == VD_OK && call->is_removal) {
 		const struct vdi_node *finalizers;
 
@@ -670,11 +667,11 @@ static void begin_call(struct definition *definition, bool is_removal)
 }
 
 /* The store may have a kube-apiserver beside us, which goes by the conditions. */
-static bool is_shared(const struct vd_server *server)
+static bool is_shared(const struct vdi_kinds *kinds)
 {
 	struct vd_store_status store = { 0 };
 
-	return vd_store_status_get(server->store, &store) == VD_OK && store.remote;
+	return vd_store_status_get(kinds->host.store, &store) == VD_OK && store.remote;
 }
 
 /* Looks first whether there is anything to write. */
@@ -686,7 +683,7 @@ static void settle_status(struct definition *definition, vd_mono now)
 	if (!definition->is_status_due || definition->status_retry.ns > now.ns || (definition->is_accepted && !definition->is_served))
 		return;
 	/* What cannot be read is not judged; and what only we do not serve is not told to others who do. */
-	if (definition->crd.stored == NULL || (definition->is_conflict_ours && is_shared(definition->owner->server))) {
+	if (definition->crd.stored == NULL || (definition->is_conflict_ours && is_shared(definition->owner->kinds))) {
 		definition->is_status_due = false;
 		return;
 	}
@@ -714,7 +711,7 @@ static void cleanup_end(void *arg)
 static bool clean(struct definition *definition, vd_mono now)
 {
 	struct vdi_kinds		 *kinds = definition->owner->kinds;
-	const struct vdi_crd_cleanup_host host = { kinds->server->env, cleanup_begin, cleanup_end, kinds };
+	const struct vdi_crd_cleanup_host host = { kinds->host.env, cleanup_begin, cleanup_end, kinds };
 	vd_status			  status = VD_NOMEM;
 	size_t				  left = 0;
 
@@ -779,7 +776,7 @@ static void take_answer(struct definition *definition, vd_mono now)
 
 vd_mono vdi_definitions_settle(struct vdi_definitions *definitions)
 {
-	vd_mono now = vd_env_now(definitions->server->env), due = VD_NEVER;
+	vd_mono now = vd_env_now(definitions->kinds->host.env), due = VD_NEVER;
 
 	drain_retired(definitions);
 	for (struct definition *definition = definitions->first; definition; definition = definition->next) {
@@ -790,7 +787,7 @@ vd_mono vdi_definitions_settle(struct vdi_definitions *definitions)
 			definition->is_served = true;
 			definition->is_status_due = true;
 		}
-		if (definitions->server->options.read_only)
+		if (definitions->kinds->host.options->read_only)
 			continue;
 		if (atomic_load(&definition->status.call) == CALL_IDLE)
 			settle_status(definition, now);

@@ -12,7 +12,6 @@
 
 #include "served.h"
 
-struct vd_server;
 struct vdi_kinds;
 struct vdi_definitions;
 

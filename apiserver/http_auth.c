@@ -7,6 +7,7 @@
 
 #include "http_handlers.h"
 #include "policy.h"
+#include "trail.h"
 
 static void fail_unauthorized(struct vdi_request *request)
 {

@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "env.h"
+#include "http_metrics.h"
 #include "http_request.h"
 #include "http_server.h"
+#include "trail.h"
 
 #define INPUT_MAX 131072
 #define LINGER	  VD_SECONDS(1)

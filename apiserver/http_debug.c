@@ -2,6 +2,7 @@
  *
  * Every cache writes its own part, on its own threads (cacher_dump.h); the request waits for the last of them, its loop does not.
  */
+#include "env.h"
 #include "http_handlers.h"
 
 #include <stdatomic.h>

@@ -5,6 +5,7 @@
 
 #include "deletion.h"
 #include "http_handlers.h"
+#include "http_metrics.h"
 #include "kind_cache.h"
 #include "loopback.h"
 #include "protobuf.h"
@@ -56,7 +57,7 @@ static bool negotiate(struct vdi_request *request, unsigned forms)
 
 	(void) vdi_http_header_get(&request->head, "Accept", &accept);
 	if (request->resource)
-		forms |= VDI_FORMS_PROTOBUF_METADATA | (vdi_protobuf_serves(request) ? VDI_FORMS_PROTOBUF : 0);
+		forms |= VDI_FORMS_PROTOBUF_METADATA | (vdi_request_serves_protobuf(request) ? VDI_FORMS_PROTOBUF : 0);
 	if (vdi_negotiate(accept, forms, &request->form))
 		return true;
 	vdi_http_status_set(&request->status, 406, "NotAcceptable", "only the following media types are accepted: application/json%s",
@@ -358,7 +359,7 @@ static void got_definition(struct vdi_request *request)
 	(void) name_definition(request, name);
 	if (request->result == VD_OK) {
 		vdi_request_await(request, got_decision);
-		vdi_request_awaited(request, vdi_kinds_await(request->server, vd_bytes_of(name), revision, kind_decided, request), NULL);
+		vdi_request_awaited(request, vdi_kinds_await(&request->server->kinds, vd_bytes_of(name), revision, kind_decided, request), NULL);
 		return;
 	}
 	forget_definitions(request);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "gzip.h"
+#include "http_metrics.h"
 #include "negotiate.h"
 
 #define SLICE	   65536

@@ -18,6 +18,7 @@
 #include "cache_list.h"
 #include "continue_token.h"
 #include "http_handlers.h"
+#include "http_metrics.h"
 #include "protobuf.h"
 #include "stored_version.h"
 
@@ -404,7 +405,7 @@ static bool reply_protobuf(struct vdi_request *request, struct list_stream *list
 		status = all ? write_protobuf(list, &out, &error) : VD_TOO_BIG;
 	if (status == VD_OK) {
 		list->stream.ops->free(&list->stream);
-		vdi_protobuf_reply_buffer(request, 200, "", &out);
+		vdi_request_reply_buffer(request, 200, "", &out);
 		return true;
 	}
 	vdi_buffer_fini(&out);
@@ -416,7 +417,7 @@ static bool reply_protobuf(struct vdi_request *request, struct list_stream *list
 	if (status == VD_NOMEM)
 		vdi_request_fail_nomem(request);
 	else
-		vdi_protobuf_refuse(request, error.message);
+		vdi_request_refuse_protobuf(request, error.message);
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "env.h"
 #include "http_request.h"
 #include "http_server.h"
 
@@ -238,8 +239,8 @@ static void take_newest(struct vdi_http_loop *loop)
 
 	vdi_lock_acquire(&loop->server->lock);
 	loop->security = vdi_security_ref(loop->server->security);
-	loop->served = vdi_served_ref(loop->server->served);
-	atomic_store(&loop->served_number, loop->server->served_number);
+	loop->served = vdi_served_ref(loop->server->kinds.served);
+	atomic_store(&loop->served_number, loop->server->kinds.served_number);
 	vdi_kinds_wake_locked(&loop->server->kinds);
 	vdi_lock_release(&loop->server->lock);
 	(void) vdi_security_unref(security);
@@ -248,7 +249,7 @@ static void take_newest(struct vdi_http_loop *loop)
 
 void vdi_http_loop_freshen(struct vdi_http_loop *loop)
 {
-	if (atomic_load_explicit(&loop->server->served_number, memory_order_acquire) != atomic_load_explicit(&loop->served_number, memory_order_relaxed))
+	if (atomic_load_explicit(&loop->server->kinds.served_number, memory_order_acquire) != atomic_load_explicit(&loop->served_number, memory_order_relaxed))
 		take_newest(loop);
 }
 

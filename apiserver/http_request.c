@@ -7,11 +7,17 @@
 
 #include <stdio.h>
 
+#include "env.h"
 #include "http_gzip.h"
+#include "http_metrics.h"
 #include "kind_cache.h"
 #include "object.h"
 #include "protobuf.h"
 #include "stored_version.h"
+
+/* Of an answer as protobuf. */
+#define ANSWER_MAX ((size_t) 64 << 20)
+#include "trail.h"
 
 struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes, struct vdi_http_refusal *ret_refusal)
 {
@@ -264,7 +270,7 @@ void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http
 	vdi_trail_status(request->connection->trail, status);
 	vdi_trail_response_body(request->connection->trail, vdi_out_slice(&body));
 	if (request->form.protobuf && !body.failed) {
-		vdi_protobuf_reply_status(request, status->code, headers, vdi_out_slice(&body));
+		vdi_request_reply_protobuf_status(request, status->code, headers, vdi_out_slice(&body));
 		vdi_out_fini(&body);
 		return;
 	}
@@ -384,7 +390,7 @@ void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_byt
 	struct vdi_out body = VDI_OUT_INIT;
 
 	vdi_trail_response_body(request->connection->trail, text);
-	if (request->form.protobuf && vdi_protobuf_reply(request, code, text, 0))
+	if (request->form.protobuf && vdi_request_reply_protobuf(request, code, text, 0))
 		return;
 	if (request->form.form == VDI_FORM_OBJECT)
 		vdi_out_bytes(&body, text);
@@ -400,7 +406,7 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 
 	/* An audit log wants the text anyway, with its revision. */
 	if (request->form.protobuf && !vdi_trail_wants_response(request->connection->trail) &&
-	    vdi_protobuf_reply(request, code, vd_kv_value(vd_object_kv(object)), revision))
+	    vdi_request_reply_protobuf(request, code, vd_kv_value(vd_object_kv(object)), revision))
 		return;
 	vdi_object_write(&text, request->resource, object, revision);
 	if (text.failed)
@@ -408,4 +414,90 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 	else
 		vdi_request_reply_text(request, code, vdi_out_slice(&text));
 	vdi_out_fini(&text);
+}
+
+/* ---- Protobuf ---- */
+
+static bool is_scale(const struct vdi_request *request)
+{
+	return vd_bytes_equal(request->route.subresource, vd_bytes_of("scale"));
+}
+
+bool vdi_request_serves_protobuf(const struct vdi_request *request)
+{
+	return is_scale(request) || vdi_protobuf_knows(request->resource);
+}
+
+bool vdi_request_decode_body(struct vdi_request *request)
+{
+	struct vdi_buffer json;
+
+	vdi_buffer_init(&json, VDI_PROTOBUF_BODY_MAX);
+	if (vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size }, &json, &request->status) != VD_OK) {
+		vdi_buffer_fini(&json);
+		vdi_request_fail(request, &request->status);
+		return false;
+	}
+	vdi_free(request->body);
+	request->body = json.data;
+	request->body_size = json.size;
+	request->body_capacity = json.capacity;
+	return true;
+}
+
+void vdi_request_reply_buffer(struct vdi_request *request, int code, const char *headers, struct vdi_buffer *out)
+{
+	struct vdi_out body = { .data = out->data, .size = out->size, .capacity = out->capacity, .failed = out->status != VD_OK };
+
+	vdi_buffer_init(out, out->size_max);
+	vdi_request_reply(request, code, VDI_K8S_PROTO_TYPE, headers, &body);
+}
+
+void vdi_request_refuse_protobuf(struct vdi_request *request, const char *why)
+{
+	request->form.protobuf = false; /* the Status is JSON: what else */
+	vdi_http_status_set(&request->status, 406, "NotAcceptable", "this can be answered as application/json only: %s", why);
+	vdi_request_fail(request, &request->status);
+}
+
+bool vdi_request_reply_protobuf(struct vdi_request *request, int code, struct vd_bytes json, vd_rev revision)
+{
+	struct vdi_protobuf protobuf;
+	struct vdi_buffer   out;
+	struct vd_error	    error = { 0 };
+	vd_status	    status;
+
+	vdi_protobuf_init(&protobuf, request->resource, is_scale(request), &request->form);
+	vdi_buffer_init(&out, ANSWER_MAX);
+	status = vdi_protobuf_write_enveloped(&out, &protobuf, json, revision, &error);
+	if (status == VD_OK) {
+		vdi_request_reply_buffer(request, code, "", &out);
+		return true;
+	}
+	vdi_buffer_fini(&out);
+	if (status == VD_NOMEM)
+		vdi_request_fail_nomem(request);
+	else if (request->form.json_too)
+		return false;
+	else
+		vdi_request_refuse_protobuf(request, error.message);
+	return true;
+}
+
+void vdi_request_reply_protobuf_status(struct vdi_request *request, int code, const char *headers, struct vd_bytes json)
+{
+	struct vdi_protobuf protobuf;
+	struct vdi_buffer   out;
+	struct vdi_out	    body = VDI_OUT_INIT;
+
+	vdi_buffer_init(&out, ANSWER_MAX);
+	vdi_protobuf_init_status(&protobuf);
+	if (request->form.protobuf && vdi_protobuf_write_enveloped(&out, &protobuf, json, 0, NULL) == VD_OK) {
+		vdi_request_reply_buffer(request, code, headers, &out);
+		return;
+	}
+	vdi_buffer_fini(&out);
+	vdi_out_bytes(&body, json);
+	vdi_out_raw(&body, "\n");
+	vdi_request_reply(request, code, "application/json", headers, &body);
 }

@@ -114,4 +114,19 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 /* The same for a text that is not in the store (dry runs, scales). text lent. */
 void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_bytes text);
 
+/* ---- Protobuf ---- */
+
+/* Whether what the request is about (its kind, or a Scale) can be read and written as protobuf. */
+bool vdi_request_serves_protobuf(const struct vdi_request *request);
+/* Replaces a body that came as protobuf by its JSON. False after an answer was sent. */
+bool vdi_request_decode_body(struct vdi_request *request);
+/* Answers with json's object (a Status, too) as protobuf. False, and nothing was sent: it cannot be written so, but JSON would be taken. */
+bool vdi_request_reply_protobuf(struct vdi_request *request, int code, struct vd_bytes json, vd_rev revision);
+/* For a Status, in the form that was asked for. json is lent. */
+void vdi_request_reply_protobuf_status(struct vdi_request *request, int code, const char *headers, struct vd_bytes json);
+/* Answers what out holds, an envelope, and takes it over. */
+void vdi_request_reply_buffer(struct vdi_request *request, int code, const char *headers, struct vdi_buffer *out);
+/* Answers that it cannot be written as protobuf, and JSON would not be taken (406). */
+void vdi_request_refuse_protobuf(struct vdi_request *request, const char *why);
+
 #endif

@@ -235,7 +235,7 @@ bool vdi_handle_review(struct vdi_request *request)
 	} else if (!vdi_media_type_is(type, VDI_K8S_PROTO_TYPE)) {
 		vdi_http_status_media_type(&request->status, "application/json, " VDI_K8S_PROTO_TYPE);
 		vdi_request_fail(request, &request->status);
-	} else if (vdi_protobuf_decode_body(request)) {
+	} else if (vdi_request_decode_body(request)) {
 		review_body(request, review);
 	}
 	return true;

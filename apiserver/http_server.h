@@ -14,22 +14,23 @@
 
 #include "accounts.h"
 #include "actor_loop.h"
-#include "controller_metrics.h"
-#include "garbage_collector.h"
-#include "http_metrics.h"
 #include "http_parser.h"
 #include "kinds.h"
 #include "lock.h"
-#include "namespace_controller.h"
 #include "packer.h"
 #include "security.h"
 #include "served.h"
 #include "timer.h"
-#include "trail.h"
 #include "usage.h"
 #include "work_queue.h"
 
+struct vdi_controller_metrics;
+struct vdi_garbage_collector;
+struct vdi_http_metrics;
+struct vdi_namespace_controller;
 struct vdi_request;
+struct vdi_trail;
+struct vdi_trails;
 struct vdi_http_connection;
 
 /* A response that is written bit by bit. */
@@ -131,14 +132,13 @@ struct vd_server {
 	struct vdi_http_loop	*loops;
 	size_t			 loop_count;
 	struct vdi_http_metrics	*metrics;
-	struct vdi_trails	 trails;
+	struct vdi_trails	*trails;
 	struct vdi_garbage_collector	*garbage_collector; /* the same */
 	struct vdi_controller_metrics	*controller_metrics;
 	struct vdi_work_queue		 work; /* what would hold a loop for too long */
 	struct vdi_work_queue		 searches; /* lists that would: nobody's writes wait for other people's selectors */
 	struct vdi_namespace_controller *namespace_controller; /* from the start on; NULL: there is none */
 	vd_dur			 write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
-	vd_dur			 kind_patience; /* VDI_KIND_PATIENCE */
 	int			 listen_fd;
 	char			*listen_path; /* of a socket of the file system; NULL: none */
 	char			 address[128];
@@ -151,7 +151,6 @@ struct vd_server {
 	_Atomic bool	 is_unready; /* it will drain soon */
 	_Atomic uint64_t ping;	     /* raised by whoever wants to know whether everybody is alive */
 	_Atomic bool	 started;
-	_Atomic uint64_t served_number; /* of sets that there were; raised under lock, with served */
 	_Atomic uint64_t watches_open;
 	_Atomic uint64_t request_total;
 	_Atomic uint64_t refused_total;
@@ -164,8 +163,6 @@ struct vd_server {
 	struct vdi_lock	     lock;
 	struct vdi_condition changed;
 	struct vdi_security *security; /* as read last; the loops have uses of their own */
-	struct vdi_served   *served;   /* likewise */
-	size_t		     kind_cache_count;
 	uint64_t	     pool_pong; /* of the threads of the env */
 	struct vd_actor	    *pulse;	/* which answers for them */
 	struct vdi_kinds     kinds; /* see there */

@@ -8,6 +8,7 @@
  * gather in one member up to SLICE of content, and a frame longer than that becomes several members, a turn each. Every member is complete when its turn ends, so the
  * loop's one packer is enough for all.
  */
+#include "env.h"
 #include "hash.h"
 #include "field_support.h"
 #include "http_handlers.h"
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "http_gzip.h"
+#include "http_metrics.h"
 #include "object.h"
 #include "protobuf.h"
 #include "watch_frame.h"

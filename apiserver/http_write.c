@@ -14,6 +14,7 @@
 #include "json_number.h"
 #include "protobuf.h"
 #include "stored_version.h"
+#include "trail.h"
 
 static const char patch_types[] = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 static const char json_types[] = "application/json, application/yaml";
@@ -167,7 +168,7 @@ bool vdi_write_is_json(struct vdi_request *request)
 	if (!vdi_http_header_get(&request->head, "Content-Type", &type) || vdi_media_type_is(type, "application/json") ||
 	    vdi_media_type_is(type, "application/yaml"))
 		return true;
-	vdi_http_status_media_type(&request->status, vdi_protobuf_serves(request) ? json_or_protobuf : json_types);
+	vdi_http_status_media_type(&request->status, vdi_request_serves_protobuf(request) ? json_or_protobuf : json_types);
 	vdi_request_fail(request, &request->status);
 	return false;
 }
@@ -193,7 +194,7 @@ static vd_status check_numbers(struct vdi_request *request, struct vd_bytes body
 /* A body in any of the types that a whole object may come in. False after an answer. */
 static bool takes_body(struct vdi_request *request)
 {
-	if (!has_protobuf(request) || !vdi_protobuf_serves(request))
+	if (!has_protobuf(request) || !vdi_request_serves_protobuf(request))
 		return vdi_write_is_json(request); /* H-324 */
 	return true;
 }

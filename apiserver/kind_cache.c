@@ -2,21 +2,21 @@
 #include "kind_cache.h"
 
 #include "cacher.h"
-#include "http_server.h"
+#include "kinds.h"
 
 /* Every kind may use the whole budget: what a cache keeps of old versions are the store's own bytes, it lets go what the store has compacted, and the store
  * keeps to the budget for all kinds together. Over a remote store every kind may have an eighth: few kinds are busy at a time. */
-static int64_t history_of(const struct vd_server *server, const struct vdi_resource *resource)
+static int64_t history_of(const struct vdi_kinds *kinds, const struct vdi_resource *resource)
 {
 	struct vd_store_status store = { 0 };
-	bool		       is_remote = vd_store_status_get(server->store, &store) == VD_OK && store.remote;
+	bool		       is_remote = vd_store_status_get(kinds->host.store, &store) == VD_OK && store.remote;
 
 	if (resource->history_bytes)
 		return resource->history_bytes;
-	return VDI_MAX(server->options.history_bytes / (is_remote ? 8 : 1), (int64_t) 1 << 20);
+	return VDI_MAX(kinds->host.options->history_bytes / (is_remote ? 8 : 1), (int64_t) 1 << 20);
 }
 
-vd_status vdi_kind_cache_new(struct vd_server *server, struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count,
+vd_status vdi_kind_cache_new(struct vdi_kinds *kinds, struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count,
 			     struct vdi_kind_cache **ret_cache, struct vd_error *reterr)
 {
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
@@ -30,11 +30,11 @@ vd_status vdi_kind_cache_new(struct vd_server *server, struct vdi_resource *reso
 	if (status == VD_OK) {
 		cache->codec = resource->codec;
 		resource->codec = NULL;
-		options.history_bytes = history_of(server, resource);
-		options.history_window = server->options.history_window;
-		options.consistency_interval = server->options.consistency_interval;
-		options.on_inconsistency = (enum vd_on_inconsistency) server->options.on_inconsistency;
-		status = vd_cacher_new(server->env, server->store, &options, &cache->cacher, reterr);
+		options.history_bytes = history_of(kinds, resource);
+		options.history_window = kinds->host.options->history_window;
+		options.consistency_interval = kinds->host.options->consistency_interval;
+		options.on_inconsistency = (enum vd_on_inconsistency) kinds->host.options->on_inconsistency;
+		status = vd_cacher_new(kinds->host.env, kinds->host.store, &options, &cache->cacher, reterr);
 	}
 	if (status != VD_OK) {
 		(void) vd_codec_free(cache->codec);
@@ -42,26 +42,26 @@ vd_status vdi_kind_cache_new(struct vd_server *server, struct vdi_resource *reso
 		return status;
 	}
 	(void) vdi_cacher_ref(cache->cacher);
-	cache->server = server;
+	cache->kinds = kinds;
 	atomic_init(&cache->users, 1);
-	vdi_lock_acquire(&server->lock);
-	server->kind_cache_count++;
-	vdi_lock_release(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
+	kinds->cache_count++;
+	vdi_lock_release(kinds->host.lock);
 	*ret_cache = cache;
 	return VD_OK;
 }
 
 static void free_cache(struct vdi_kind_cache *cache)
 {
-	struct vd_server *server = cache->server;
+	struct vdi_kinds *kinds = cache->kinds;
 
 	vdi_cacher_unref(cache->cacher);
 	(void) vd_codec_free(cache->codec);
 	vdi_free(cache);
-	vdi_lock_acquire(&server->lock);
-	if (--server->kind_cache_count == 0)
-		vdi_condition_broadcast(&server->changed);
-	vdi_lock_release(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
+	if (--kinds->cache_count == 0)
+		vdi_condition_broadcast(kinds->host.changed);
+	vdi_lock_release(kinds->host.lock);
 }
 
 struct vdi_kind_cache *vdi_kind_cache_ref(struct vdi_kind_cache *cache)
@@ -98,12 +98,12 @@ void vdi_kind_cache_end(struct vdi_kind_cache *cache)
 static void drained(void *arg)
 {
 	struct vdi_kind_cache *cache = arg;
-	struct vd_server      *server = cache->server;
+	struct vdi_kinds *kinds = cache->kinds;
 
 	vdi_kind_cache_end(cache);
-	vdi_lock_acquire(&server->lock);
-	vdi_kinds_wake_locked(&server->kinds);
-	vdi_lock_release(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
+	vdi_kinds_wake_locked(kinds);
+	vdi_lock_release(kinds->host.lock);
 	(void) vdi_kind_cache_unref(cache);
 }
 

@@ -10,12 +10,12 @@
 
 #include "resources.h"
 
-struct vd_server;
+struct vdi_kinds;
 struct vdi_garbage_kind;
 
 struct vdi_kind_cache {
 	/* Fixed at creation. */
-	struct vd_server *server;
+	struct vdi_kinds *kinds;
 	struct vd_codec	 *codec;
 	struct vd_cacher *cacher; /* with a reference of its own beside the one that closing gives back */
 
@@ -31,8 +31,8 @@ struct vdi_kind_cache {
 	bool		       is_draining;
 };
 
-/* For the keys, the scope and the trigger of resource, and these fields. The server counts it until it is gone. What vd_cacher_new answers. */
-VDI_MUST_USE vd_status vdi_kind_cache_new(struct vd_server *server, struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count,
+/* For the keys, the scope and the trigger of resource, and these fields. kinds counts it until it is gone. What vd_cacher_new answers. */
+VDI_MUST_USE vd_status vdi_kind_cache_new(struct vdi_kinds *kinds, struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count,
 					  struct vdi_kind_cache **ret_cache, struct vd_error *reterr);
 /* NULL is fine in all; unref returns NULL. */
 struct vdi_kind_cache *vdi_kind_cache_ref(struct vdi_kind_cache *cache);

@@ -4,7 +4,6 @@
 #include "crd.h"
 #include "definitions.h"
 #include "env.h"
-#include "http_server.h"
 #include "kind_cache.h"
 #include "read_defaults.h"
 #include "wait.h"
@@ -54,78 +53,76 @@ static vd_status keep_only(struct vdi_resources *resources, const char *only, st
 }
 
 /* What the options name, in an empty collection, which is the caller's to end also when this fails. */
-static vd_status read_kinds(const struct vd_server *server, struct vdi_resources *resources, struct vd_error *reterr)
+static vd_status read_kinds(const struct vdi_kinds *kinds, struct vdi_resources *resources, struct vd_error *reterr)
 {
 	vd_status status = vdi_resources_init(resources);
 
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	if (server->options.resources_path)
-		VDI_TRY(load_file(resources, server->options.resources_path, reterr));
-	if (server->options.resources.size)
-		VDI_TRY(vdi_resources_load(resources, server->options.resources, reterr));
-	if (server->options.key_prefix)
-		VDI_TRY(vdi_resources_set_root(resources, server->options.key_prefix, reterr));
-	if (server->options.only)
-		VDI_TRY(keep_only(resources, server->options.only, reterr));
-	if (!server->options.read_only && vdi_resources_find(resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("namespaces")) == NULL)
+	if (kinds->host.options->resources_path)
+		VDI_TRY(load_file(resources, kinds->host.options->resources_path, reterr));
+	if (kinds->host.options->resources.size)
+		VDI_TRY(vdi_resources_load(resources, kinds->host.options->resources, reterr));
+	if (kinds->host.options->key_prefix)
+		VDI_TRY(vdi_resources_set_root(resources, kinds->host.options->key_prefix, reterr));
+	if (kinds->host.options->only)
+		VDI_TRY(keep_only(resources, kinds->host.options->only, reterr));
+	if (!kinds->host.options->read_only && vdi_resources_find(resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("namespaces")) == NULL)
 		return vd_error_set(reterr, VD_INVALID, "resources: namespaces of the core group must stay at v1");
 	return VD_OK;
 }
 
 /* A cache of its own. */
-static vd_status make_cache(struct vd_server *server, struct vdi_resource *resource, struct vd_error *reterr)
+static vd_status make_cache(struct vdi_kinds *kinds, struct vdi_resource *resource, struct vd_error *reterr)
 {
 	struct vdi_kind_cache *cache;
-	vd_status	       status = vdi_http_metrics_counts(server->metrics, resource, &resource->counts);
+	vd_status	       status = kinds->host.counts(kinds->host.arg, resource, &resource->counts);
 
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "metrics: %s", vd_status_sentence(status));
-	VDI_TRY(vdi_kind_cache_new(server, resource, resource->fields, resource->field_count, &cache, reterr));
+	VDI_TRY(vdi_kind_cache_new(kinds, resource, resource->fields, resource->field_count, &cache, reterr));
 	vdi_kind_cache_bind(cache, resource);
 	(void) vdi_kind_cache_unref(cache);
 	return VD_OK;
 }
 
-static vd_status start(struct vd_server *server, struct vdi_resources *resources, struct vd_error *reterr)
+static vd_status start(struct vdi_kinds *kinds, struct vdi_resources *resources, struct vd_error *reterr)
 {
-	VDI_TRY(read_kinds(server, resources, reterr));
+	VDI_TRY(read_kinds(kinds, resources, reterr));
 	for (size_t i = 0; i < resources->count; i++)
-		VDI_TRY(make_cache(server, resources->items[i], reterr));
-	return vdi_served_new(resources, &server->served, reterr);
+		VDI_TRY(make_cache(kinds, resources->items[i], reterr));
+	return vdi_served_new(resources, &kinds->served, reterr);
 }
 
-vd_status vdi_kinds_start(struct vd_server *server, struct vd_error *reterr)
+vd_status vdi_kinds_start(struct vdi_kinds *kinds, const struct vdi_kinds_host *host, struct vd_error *reterr)
 {
-	server->kinds.server = server;
-	return start(server, &server->kinds.declared, reterr);
+	kinds->host = *host;
+	kinds->patience = VDI_KIND_PATIENCE;
+	return start(kinds, &kinds->declared, reterr);
 }
 
-struct vdi_served *vdi_kinds_get(struct vd_server *server)
+struct vdi_served *vdi_kinds_get(struct vdi_kinds *kinds)
 {
 	struct vdi_served *served;
 
-	vdi_lock_acquire(&server->lock);
-	served = vdi_served_ref(server->served);
-	vdi_lock_release(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
+	served = vdi_served_ref(kinds->served);
+	vdi_lock_release(kinds->host.lock);
 	return served;
 }
 
 /* fresh: taken over. */
-static void publish(struct vd_server *server, struct vdi_served *fresh)
+static void publish(struct vdi_kinds *kinds, struct vdi_served *fresh)
 {
 	struct vdi_served *stale;
 
-	vdi_lock_acquire(&server->lock);
-	stale = server->served;
-	server->served = fresh;
-	server->served_number++;
-	/* Before anybody can make an object of a new kind. */
-	if (server->garbage_collector)
-		vdi_garbage_collector_kinds_changed(server->garbage_collector);
-	vdi_lock_release(&server->lock);
-	for (size_t i = 0; i < server->loop_count; i++)
-		vdi_http_loop_reload(&server->loops[i]);
+	vdi_lock_acquire(kinds->host.lock);
+	stale = kinds->served;
+	kinds->served = fresh;
+	kinds->served_number++;
+	kinds->host.about_to_publish_locked(kinds->host.arg);
+	vdi_lock_release(kinds->host.lock);
+	kinds->host.published(kinds->host.arg);
 	(void) vdi_served_unref(stale);
 }
 
@@ -133,20 +130,19 @@ static void publish(struct vd_server *server, struct vdi_served *fresh)
 
 void vdi_kinds_call_begin(struct vdi_kinds *kinds)
 {
-	vdi_lock_acquire(&kinds->server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	kinds->call_count++;
-	vdi_lock_release(&kinds->server->lock);
+	vdi_lock_release(kinds->host.lock);
 }
 
 void vdi_kinds_call_end(struct vdi_kinds *kinds)
 {
-	struct vd_server *server = kinds->server;
 
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	kinds->call_count--;
 	vdi_kinds_wake_locked(kinds);
-	vdi_condition_broadcast(&server->changed);
-	vdi_lock_release(&server->lock);
+	vdi_condition_broadcast(kinds->host.changed);
+	vdi_lock_release(kinds->host.lock);
 }
 
 void vdi_kinds_wake_locked(struct vdi_kinds *kinds)
@@ -157,11 +153,11 @@ void vdi_kinds_wake_locked(struct vdi_kinds *kinds)
 
 static void has_news(struct vdi_kinds *kinds, bool is_synced)
 {
-	vdi_lock_acquire(&kinds->server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	kinds->has_news = true;
 	kinds->is_synced |= is_synced;
 	vdi_kinds_wake_locked(kinds);
-	vdi_lock_release(&kinds->server->lock);
+	vdi_lock_release(kinds->host.lock);
 }
 
 static void added(void *arg, struct vd_object *object, bool initial)
@@ -190,14 +186,6 @@ static void synced(void *arg)
 	has_news(arg, true);
 }
 
-static bool has_everybody_taken(struct vd_server *server)
-{
-	for (size_t i = 0; i < server->loop_count; i++)
-		if (atomic_load(&server->loops[i].served_number) != atomic_load(&server->served_number)) /* which only this actor changes */
-			return false;
-	return true;
-}
-
 /* What was declared anew takes its place. */
 static void take_reloaded(struct vdi_kinds *kinds, struct vdi_resources *reloaded)
 {
@@ -224,32 +212,31 @@ static vd_status make_set(struct vdi_kinds *kinds)
 	vdi_resources_fini(&resources);
 	if (status != VD_OK)
 		return status;
-	publish(kinds->server, fresh);
+	publish(kinds, fresh);
 	kinds->is_published = true;
 	return VD_OK;
 }
 
 /* ---- Those who wait for a kind ---- */
 
-vd_status vdi_kinds_await(struct vd_server *server, struct vd_bytes definition, vd_rev revision, vdi_kind_fn done, void *arg)
+vd_status vdi_kinds_await(struct vdi_kinds *kinds, struct vd_bytes definition, vd_rev revision, vdi_kind_fn done, void *arg)
 {
-	struct vdi_kinds       *kinds = &server->kinds;
 	struct vdi_kind_waiter *waiter = vdi_alloc(sizeof *waiter + definition.size + 1);
 	bool			is_open;
 
 	if (waiter == NULL)
 		return VD_NOMEM;
-	*waiter = (struct vdi_kind_waiter) { .revision = revision, .due = vd_mono_add(vd_env_now(server->env), server->kind_patience), .done = done, .arg = arg };
+	*waiter = (struct vdi_kind_waiter) { .revision = revision, .due = vd_mono_add(vd_env_now(kinds->host.env), kinds->patience), .done = done, .arg = arg };
 	memcpy(waiter->name, definition.data, definition.size);
 	waiter->name[definition.size] = 0;
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	is_open = kinds->actor != NULL;
 	if (is_open) {
 		waiter->next = kinds->waiters;
 		kinds->waiters = waiter;
 		vdi_kinds_wake_locked(kinds);
 	}
-	vdi_lock_release(&server->lock);
+	vdi_lock_release(kinds->host.lock);
 	if (!is_open) {
 		vdi_free(waiter);
 		done(arg, VD_CLOSED);
@@ -266,14 +253,13 @@ static void tell_waiter(struct vdi_kind_waiter *waiter, vd_status status)
 /* Answers when to look again: the informer wakes this actor for what it hears, and says that it has come so far only a little later. */
 static vd_mono tell_waiters(struct vdi_kinds *kinds)
 {
-	struct vd_server       *server = kinds->server;
 	struct vdi_kind_waiter *waiter, *next, *kept = NULL, **last = &kept;
-	vd_mono			now = vd_env_now(server->env);
+	vd_mono			now = vd_env_now(kinds->host.env);
 
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	waiter = kinds->waiters;
 	kinds->waiters = NULL;
-	vdi_lock_release(&server->lock);
+	vdi_lock_release(kinds->host.lock);
 	for (; waiter; waiter = next) {
 		next = waiter->next;
 		if (kinds->is_published && waiter->revision <= kinds->looked && vdi_definitions_are_served(kinds->definitions, waiter->name)) {
@@ -288,28 +274,27 @@ static vd_mono tell_waiters(struct vdi_kinds *kinds)
 	*last = NULL;
 	if (kept == NULL)
 		return VD_NEVER;
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	*last = kinds->waiters;
 	kinds->waiters = kept;
-	vdi_lock_release(&server->lock);
+	vdi_lock_release(kinds->host.lock);
 	return vd_mono_add(now, POLL);
 }
 
 static void tell_settled(struct vdi_kinds *kinds, bool is_synced, uint64_t reload_count)
 {
-	struct vd_server *server = kinds->server;
 
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	kinds->is_settled |= is_synced && !kinds->has_news;
 	kinds->reload_count = VDI_MAX(kinds->reload_count, reload_count);
-	vdi_condition_broadcast(&server->changed);
-	vdi_lock_release(&server->lock);
+	vdi_condition_broadcast(kinds->host.changed);
+	vdi_lock_release(kinds->host.lock);
 }
 
 /* news: what there is to be looked at; NULL: nothing. Answers when to look again; VD_NEVER: when woken. */
 static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev seen, bool is_synced)
 {
-	vd_mono	  now = vd_env_now(kinds->server->env);
+	vd_mono	  now = vd_env_now(kinds->host.env);
 	vd_status status = VD_OK;
 	bool	  is_changed = false;
 
@@ -323,7 +308,7 @@ static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev se
 	kinds->is_published &= !is_changed;
 	if (!kinds->is_published && make_set(kinds) != VD_OK)
 		status = VD_NOMEM;
-	if (kinds->is_published && has_everybody_taken(kinds->server)) {
+	if (kinds->is_published && kinds->host.is_taken(kinds->host.arg, atomic_load(&kinds->served_number))) {
 		vd_mono due = kinds->definitions ? vdi_definitions_settle(kinds->definitions) : VD_NEVER;
 
 		tell_settled(kinds, is_synced && status == VD_OK, kinds->taken_count);
@@ -336,7 +321,6 @@ static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev se
 static void run(void *arg)
 {
 	struct vdi_kinds     *kinds = arg;
-	struct vd_server     *server = kinds->server;
 	struct vdi_resources *reloaded;
 	struct vd_informer   *informer;
 	struct vd_actor	     *actor;
@@ -345,17 +329,17 @@ static void run(void *arg)
 	vd_mono		      due, due_for_waiters;
 
 	/* Before has_news is looked at, which is set before the revision is. */
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	informer = kinds->informer;
-	vdi_lock_release(&server->lock);
+	vdi_lock_release(kinds->host.lock);
 	seen = informer ? vd_informer_revision(informer) : 0;
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	look = kinds->has_news && kinds->definitions && informer;
 	kinds->has_news = kinds->has_news && !look;
 	is_synced = kinds->is_synced || kinds->definitions == NULL;
 	reloaded = kinds->reloaded;
 	kinds->reloaded = NULL;
-	vdi_lock_release(&server->lock);
+	vdi_lock_release(kinds->host.lock);
 	if (reloaded) {
 		take_reloaded(kinds, reloaded);
 		kinds->taken_count++;
@@ -363,11 +347,11 @@ static void run(void *arg)
 	due = work(kinds, look ? informer : NULL, seen, is_synced);
 	due_for_waiters = tell_waiters(kinds);
 	due.ns = VDI_MIN(due.ns, due_for_waiters.ns);
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	actor = kinds->actor;
 	if (actor)
 		vd_actor_set_timer(actor, due);
-	vdi_lock_release(&server->lock);
+	vdi_lock_release(kinds->host.lock);
 }
 
 static vd_status hear_definitions(struct vdi_kinds *kinds, struct vd_error *reterr)
@@ -378,44 +362,43 @@ static vd_status hear_definitions(struct vdi_kinds *kinds, struct vd_error *rete
 	struct vd_informer		*informer;
 
 	VDI_TRY(vd_informer_new(resource->cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, reterr));
-	vdi_lock_acquire(&kinds->server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	kinds->informer = informer;
 	vdi_kinds_wake_locked(kinds);
-	vdi_lock_release(&kinds->server->lock);
+	vdi_lock_release(kinds->host.lock);
 	return VD_OK;
 }
 
-vd_status vdi_kinds_run(struct vd_server *server, struct vd_error *reterr)
+vd_status vdi_kinds_run(struct vdi_kinds *kinds, struct vd_error *reterr)
 {
-	struct vdi_kinds       *kinds = &server->kinds;
 	struct vd_actor_options options = { .name = "kinds", .run = run, .arg = kinds };
 	struct vd_actor	       *actor;
 	vd_status		status = VD_OK;
 
-	if (server->options.only == NULL)
+	if (kinds->host.options->only == NULL)
 		status = vdi_definitions_new(kinds, &kinds->definitions);
 	kinds->is_published = true;
 	if (status == VD_OK)
-		status = vd_actor_new(server->env, &options, &actor);
+		status = vd_actor_new(kinds->host.env, &options, &actor);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	kinds->actor = actor;
-	vdi_lock_release(&server->lock);
+	vdi_lock_release(kinds->host.lock);
 	vd_actor_wake(actor);
 	return kinds->definitions ? hear_definitions(kinds, reterr) : VD_OK;
 }
 
-vd_status vdi_kinds_wait(struct vd_server *server, vd_mono due, struct vd_error *reterr)
+vd_status vdi_kinds_wait(struct vdi_kinds *kinds, vd_mono due, struct vd_error *reterr)
 {
 	bool is_settled;
 
-	vdi_lock_acquire(&server->lock);
-	while (!server->kinds.is_settled)
-		if (!vdi_condition_wait_until(&server->changed, &server->lock, due))
+	vdi_lock_acquire(kinds->host.lock);
+	while (!kinds->is_settled)
+		if (!vdi_condition_wait_until(kinds->host.changed, kinds->host.lock, due))
 			break;
-	is_settled = server->kinds.is_settled;
-	vdi_lock_release(&server->lock);
+	is_settled = kinds->is_settled;
+	vdi_lock_release(kinds->host.lock);
 	return is_settled ? VD_OK : vd_error_set(reterr, VD_TIMEOUT, "the kinds of CustomResourceDefinitions are not served yet");
 }
 
@@ -462,9 +445,9 @@ static struct vdi_resource *find_same(const struct vdi_resources *resources, con
 }
 
 /* Kinds that were there keep their caches, others get one, which is full when this returns, or soon. */
-static vd_status prepare_reloaded(struct vd_server *server, struct vdi_resources *resources, const struct vdi_resources *before, struct vd_error *reterr)
+static vd_status prepare_reloaded(struct vdi_kinds *kinds, struct vdi_resources *resources, const struct vdi_resources *before, struct vd_error *reterr)
 {
-	vd_mono due = vd_mono_add(vd_env_now(server->env), FILL_TIMEOUT);
+	vd_mono due = vd_mono_add(vd_env_now(kinds->host.env), FILL_TIMEOUT);
 
 	for (size_t i = 0; i < resources->count; i++) {
 		struct vdi_resource *resource = resources->items[i], *old = find_same(before, resource);
@@ -477,10 +460,10 @@ static vd_status prepare_reloaded(struct vd_server *server, struct vdi_resources
 		}
 		if (old && old->built_in && vdi_crd_is(old))
 			return vd_error_set(reterr, VD_INVALID, "resources: customresourcedefinitions can be another kind only from the start on");
-		VDI_TRY(make_cache(server, resource, reterr));
+		VDI_TRY(make_cache(kinds, resource, reterr));
 	}
 	for (size_t i = 0; i < resources->count; i++) {
-		vd_dur left = vd_mono_since(due, vd_env_now(server->env));
+		vd_dur left = vd_mono_since(due, vd_env_now(kinds->host.env));
 
 		if (left.ns <= 0 || vd_cacher_ready_wait(resources->items[i]->cacher, left, NULL) != VD_OK)
 			break; /* it is served all the same: who asks is told to wait */
@@ -501,9 +484,8 @@ static void end_undeclared(const struct vdi_resources *before, const struct vdi_
 	}
 }
 
-static vd_status hand_over(struct vd_server *server, struct vdi_resources *resources, struct vd_error *reterr)
+static vd_status hand_over(struct vdi_kinds *kinds, struct vdi_resources *resources, struct vd_error *reterr)
 {
-	struct vdi_kinds     *kinds = &server->kinds;
 	struct vdi_resources *reloaded = VDI_NEW(struct vdi_resources);
 	uint64_t	      wanted;
 	bool		      is_open;
@@ -512,7 +494,7 @@ static vd_status hand_over(struct vd_server *server, struct vdi_resources *resou
 		vdi_free(reloaded);
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	}
-	vdi_lock_acquire(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	is_open = kinds->actor != NULL;
 	wanted = kinds->reload_count + 1;
 	if (is_open) {
@@ -520,8 +502,8 @@ static vd_status hand_over(struct vd_server *server, struct vdi_resources *resou
 		vdi_kinds_wake_locked(kinds);
 	}
 	while (kinds->actor && kinds->reload_count < wanted)
-		(void) vdi_condition_wait_until(&server->changed, &server->lock, VD_NEVER);
-	vdi_lock_release(&server->lock);
+		(void) vdi_condition_wait_until(kinds->host.changed, kinds->host.lock, VD_NEVER);
+	vdi_lock_release(kinds->host.lock);
 	if (is_open)
 		return VD_OK;
 	vdi_resources_fini(reloaded);
@@ -529,16 +511,16 @@ static vd_status hand_over(struct vd_server *server, struct vdi_resources *resou
 	return vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
 }
 
-vd_status vdi_kinds_reload(struct vd_server *server, struct vd_error *reterr)
+vd_status vdi_kinds_reload(struct vdi_kinds *kinds, struct vd_error *reterr)
 {
 	struct vdi_resources resources = { 0 };
-	struct vdi_served   *served = vdi_kinds_get(server);
-	vd_status	     status = served ? read_kinds(server, &resources, reterr) : vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
+	struct vdi_served   *served = vdi_kinds_get(kinds);
+	vd_status	     status = served ? read_kinds(kinds, &resources, reterr) : vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
 
 	if (status == VD_OK)
-		status = prepare_reloaded(server, &resources, &served->resources, reterr);
+		status = prepare_reloaded(kinds, &resources, &served->resources, reterr);
 	if (status == VD_OK)
-		status = hand_over(server, &resources, reterr);
+		status = hand_over(kinds, &resources, reterr);
 	if (status == VD_OK)
 		end_undeclared(&served->resources, &resources);
 	vdi_resources_fini(&resources);
@@ -552,10 +534,10 @@ static void dismiss_waiters(struct vdi_kinds *kinds)
 {
 	struct vdi_kind_waiter *waiter, *next;
 
-	vdi_lock_acquire(&kinds->server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	waiter = kinds->waiters;
 	kinds->waiters = NULL;
-	vdi_lock_release(&kinds->server->lock);
+	vdi_lock_release(kinds->host.lock);
 	for (; waiter; waiter = next) {
 		next = waiter->next;
 		tell_waiter(waiter, VD_CLOSED);
@@ -567,13 +549,13 @@ static void stop_actor(struct vdi_kinds *kinds)
 	struct vd_actor *actor;
 	struct vdi_wait	 wait;
 
-	vdi_lock_acquire(&kinds->server->lock);
+	vdi_lock_acquire(kinds->host.lock);
 	actor = kinds->actor;
 	kinds->actor = NULL; /* nobody begins to wait any more */
-	vdi_condition_broadcast(&kinds->server->changed);
-	vdi_lock_release(&kinds->server->lock);
+	vdi_condition_broadcast(kinds->host.changed);
+	vdi_lock_release(kinds->host.lock);
 	if (actor) {
-		vdi_wait_init(&wait, kinds->server->env);
+		vdi_wait_init(&wait, kinds->host.env);
 		vd_actor_close(actor, vdi_wait_signal_arg, &wait);
 		vdi_wait_wait(&wait);
 		vdi_wait_fini(&wait);
@@ -583,37 +565,38 @@ static void stop_actor(struct vdi_kinds *kinds)
 	vdi_definitions_end_retired(kinds->definitions);
 }
 
-void vdi_kinds_halt(struct vd_server *server)
+void vdi_kinds_halt(struct vdi_kinds *kinds)
 {
-	if (server->kinds.server)
-		stop_actor(&server->kinds);
+	if (kinds->host.env)
+		stop_actor(kinds);
 }
 
-void vdi_kinds_stop(struct vd_server *server)
+void vdi_kinds_stop(struct vdi_kinds *kinds)
 {
-	struct vdi_kinds  *kinds = &server->kinds;
-	struct vdi_served *last = vdi_kinds_get(server);
+	struct vdi_served *last;
 
-	if (kinds->server)
-		stop_actor(kinds);
+	if (kinds->host.env == NULL) /* never started */
+		return;
+	last = vdi_kinds_get(kinds);
+	stop_actor(kinds);
 	/* What still waits in a cache is answered. */
 	for (size_t i = 0; last && i < last->resources.count; i++)
 		vdi_kind_cache_end(last->resources.items[i]->cache);
 	vdi_definitions_end(kinds->definitions);
 	(void) vdi_served_unref(last);
-	publish(server, NULL);
-	vdi_lock_acquire(&server->lock);
+	publish(kinds, NULL);
+	vdi_lock_acquire(kinds->host.lock);
 	while (kinds->call_count > 0)
-		(void) vdi_condition_wait_until(&server->changed, &server->lock, VD_NEVER);
-	vdi_lock_release(&server->lock);
+		(void) vdi_condition_wait_until(kinds->host.changed, kinds->host.lock, VD_NEVER);
+	vdi_lock_release(kinds->host.lock);
 	kinds->definitions = vdi_definitions_free(kinds->definitions);
 	vdi_resources_fini(&kinds->declared);
 	if (kinds->reloaded) {
 		vdi_resources_fini(kinds->reloaded);
 		vdi_free(kinds->reloaded);
 	}
-	vdi_lock_acquire(&server->lock);
-	while (server->kind_cache_count > 0)
-		(void) vdi_condition_wait_until(&server->changed, &server->lock, VD_NEVER);
-	vdi_lock_release(&server->lock);
+	vdi_lock_acquire(kinds->host.lock);
+	while (kinds->cache_count > 0)
+		(void) vdi_condition_wait_until(kinds->host.changed, kinds->host.lock, VD_NEVER);
+	vdi_lock_release(kinds->host.lock);
 }

@@ -6,26 +6,18 @@
 
 #include "negotiate.h"
 
-/* Of an answer as protobuf. */
-#define ANSWER_MAX ((size_t) 64 << 20)
-
 static const char meta_v1[] = "meta.k8s.io/v1";
-
-static bool is_scale(const struct vdi_request *request)
-{
-	return vd_bytes_equal(request->route.subresource, vd_bytes_of("scale"));
-}
 
 static const struct vdi_k8s_message *message_of(const char *api_version, const char *kind)
 {
 	return vdi_k8s_kind_find(vd_bytes_of(api_version), vd_bytes_of(kind));
 }
 
-bool vdi_protobuf_serves(const struct vdi_request *request)
+bool vdi_protobuf_knows(const struct vdi_resource *resource)
 {
 	char version[VDI_RESOURCE_NAME_MAX];
 
-	return is_scale(request) || message_of(vdi_resource_api_version(request->resource, version), request->resource->kind) != NULL;
+	return message_of(vdi_resource_api_version(resource, version), resource->kind) != NULL;
 }
 
 void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale, const struct vdi_negotiated *form)
@@ -61,23 +53,6 @@ vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json, str
 	return VD_INVALID;
 }
 
-bool vdi_protobuf_decode_body(struct vdi_request *request)
-{
-	struct vdi_buffer json;
-
-	vdi_buffer_init(&json, VDI_PROTOBUF_BODY_MAX);
-	if (vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size }, &json, &request->status) != VD_OK) {
-		vdi_buffer_fini(&json);
-		vdi_request_fail(request, &request->status);
-		return false;
-	}
-	vdi_free(request->body);
-	request->body = json.data;
-	request->body_size = json.size;
-	request->body_capacity = json.capacity;
-	return true;
-}
-
 /* ---- Answers ---- */
 
 vd_status vdi_protobuf_write(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, struct vd_bytes json, vd_rev revision,
@@ -93,8 +68,8 @@ vd_status vdi_protobuf_write(struct vdi_buffer *out, const struct vdi_protobuf *
 	return vdi_k8s_proto_from_json(protobuf->message, json, &options, out, reterr);
 }
 
-static vd_status write_enveloped(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, struct vd_bytes json, vd_rev revision,
-				 struct vd_error *reterr)
+vd_status vdi_protobuf_write_enveloped(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, struct vd_bytes json, vd_rev revision,
+					struct vd_error *reterr)
 {
 	size_t mark = vdi_k8s_proto_envelope_begin(out, protobuf->api_version, protobuf->kind);
 
@@ -103,68 +78,11 @@ static vd_status write_enveloped(struct vdi_buffer *out, const struct vdi_protob
 	return vdi_buffer_status(out);
 }
 
-static void status_init(struct vdi_protobuf *protobuf)
+void vdi_protobuf_init_status(struct vdi_protobuf *protobuf)
 {
 	protobuf->api_version = vd_bytes_of("v1");
 	protobuf->kind = vd_bytes_of("Status");
 	protobuf->message = message_of("v1", "Status");
-}
-
-void vdi_protobuf_reply_buffer(struct vdi_request *request, int code, const char *headers, struct vdi_buffer *out)
-{
-	struct vdi_out body = { .data = out->data, .size = out->size, .capacity = out->capacity, .failed = out->status != VD_OK };
-
-	vdi_buffer_init(out, out->size_max);
-	vdi_request_reply(request, code, VDI_K8S_PROTO_TYPE, headers, &body);
-}
-
-void vdi_protobuf_refuse(struct vdi_request *request, const char *why)
-{
-	request->form.protobuf = false; /* the Status is JSON: what else */
-	vdi_http_status_set(&request->status, 406, "NotAcceptable", "this can be answered as application/json only: %s", why);
-	vdi_request_fail(request, &request->status);
-}
-
-bool vdi_protobuf_reply(struct vdi_request *request, int code, struct vd_bytes json, vd_rev revision)
-{
-	struct vdi_protobuf protobuf;
-	struct vdi_buffer   out;
-	struct vd_error	    error = { 0 };
-	vd_status	    status;
-
-	vdi_protobuf_init(&protobuf, request->resource, is_scale(request), &request->form);
-	vdi_buffer_init(&out, ANSWER_MAX);
-	status = write_enveloped(&out, &protobuf, json, revision, &error);
-	if (status == VD_OK) {
-		vdi_protobuf_reply_buffer(request, code, "", &out);
-		return true;
-	}
-	vdi_buffer_fini(&out);
-	if (status == VD_NOMEM)
-		vdi_request_fail_nomem(request);
-	else if (request->form.json_too)
-		return false;
-	else
-		vdi_protobuf_refuse(request, error.message);
-	return true;
-}
-
-void vdi_protobuf_reply_status(struct vdi_request *request, int code, const char *headers, struct vd_bytes json)
-{
-	struct vdi_protobuf protobuf;
-	struct vdi_buffer   out;
-	struct vdi_out	    body = VDI_OUT_INIT;
-
-	vdi_buffer_init(&out, ANSWER_MAX);
-	status_init(&protobuf);
-	if (request->form.protobuf && write_enveloped(&out, &protobuf, json, 0, NULL) == VD_OK) {
-		vdi_protobuf_reply_buffer(request, code, headers, &out);
-		return;
-	}
-	vdi_buffer_fini(&out);
-	vdi_out_bytes(&body, json);
-	vdi_out_raw(&body, "\n");
-	vdi_request_reply(request, code, "application/json", headers, &body);
 }
 
 /* ---- Events ---- */
@@ -179,7 +97,7 @@ vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *
 	vdi_k8s_proto_bytes(out, 1, vd_bytes_of(type));
 	object = vdi_k8s_proto_begin(out, 2);
 	raw = vdi_k8s_proto_begin(out, 1);
-	status = write_enveloped(out, protobuf, json, revision, reterr);
+	status = vdi_protobuf_write_enveloped(out, protobuf, json, revision, reterr);
 	if (status != VD_OK)
 		return status;
 	vdi_k8s_proto_end(out, raw);
@@ -195,6 +113,6 @@ vd_status vdi_protobuf_error_event(struct vdi_buffer *out, struct vd_bytes statu
 {
 	struct vdi_protobuf protobuf;
 
-	status_init(&protobuf);
+	vdi_protobuf_init_status(&protobuf);
 	return vdi_protobuf_event(out, &protobuf, "ERROR", status_json, 0, NULL);
 }

@@ -15,11 +15,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "controller_metrics.h"
 #include "env.h"
+#include "garbage_collector.h"
 #include "http_handlers.h"
+#include "http_metrics.h"
 #include "http_server.h"
+#include "namespace_controller.h"
 #include "object_edit.h"
 #include "thread.h"
+#include "trail.h"
 #include "wait.h"
 
 /* ---- The address ---- */
@@ -236,9 +241,9 @@ vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 
 	VDI_REQUIRE(server, reterr);
 	VDI_TRY(vdi_wait_check(server->env, __func__, reterr));
-	vdi_trails_reopen(&server->trails);
+	vdi_trails_reopen(server->trails);
 	VDI_TRY(load_security(server, &fresh, reterr));
-	status = vdi_kinds_reload(server, reterr);
+	status = vdi_kinds_reload(&server->kinds, reterr);
 	if (status != VD_OK) {
 		(void) vdi_security_unref(fresh);
 		return status;
@@ -263,9 +268,45 @@ static void run_pulse(void *arg)
 	vdi_lock_release(&server->lock);
 }
 
+/* ---- What the kinds ask of the server ---- */
+
+static vd_status count_resource(void *arg, const struct vdi_resource *resource, struct vdi_resource_counts **ret_counts)
+{
+	struct vd_server *server = arg;
+
+	return vdi_http_metrics_counts(server->metrics, resource, ret_counts);
+}
+
+static void about_to_publish_locked(void *arg)
+{
+	struct vd_server *server = arg;
+
+	if (server->garbage_collector)
+		vdi_garbage_collector_kinds_changed(server->garbage_collector);
+}
+
+static void published(void *arg)
+{
+	struct vd_server *server = arg;
+
+	for (size_t i = 0; i < server->loop_count; i++)
+		vdi_http_loop_reload(&server->loops[i]);
+}
+
+static bool is_taken(void *arg, uint64_t number)
+{
+	struct vd_server *server = arg;
+
+	for (size_t i = 0; i < server->loop_count; i++)
+		if (atomic_load(&server->loops[i].served_number) != number)
+			return false;
+	return true;
+}
+
 static vd_status build(struct vd_server *server, struct vd_error *reterr)
 {
 	struct vd_actor_options pulse = { .name = "pulse", .run = run_pulse, .arg = server };
+	struct vdi_kinds_host	kinds = { server->env, server->store, &server->options, &server->lock, &server->changed, server, count_resource, about_to_publish_locked, published, is_taken };
 	vd_status		status;
 
 	VDI_TRY(load_security(server, &server->security, reterr));
@@ -277,11 +318,11 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 	if ((status = vdi_work_queue_init(&server->work, server->env, "long_work")) != VD_OK ||
 	    (status = vdi_work_queue_init(&server->searches, server->env, "list_search")) != VD_OK)
 		return vd_error_set(reterr, status, "worker threads: %s", vd_status_sentence(status));
-	VDI_TRY(vdi_kinds_start(server, reterr));
+	VDI_TRY(vdi_kinds_start(&server->kinds, &kinds, reterr));
 	if ((status = vd_actor_new(server->env, &pulse, &server->pulse)) != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	VDI_TRY(make_loops(server, reterr));
-	return vdi_kinds_run(server, reterr);
+	return vdi_kinds_run(&server->kinds, reterr);
 }
 
 /* What only zeroed options would mean: no client, or every request too late at once. */
@@ -346,7 +387,6 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 	server->accounts.budgets[VDI_REQUEST_MUTATING].max = server->options.mutating_request_count_max;
 	server->write_limit = VDI_HTTP_WRITE_LIMIT;
 	server->dispatch = vdi_request_dispatch;
-	server->kind_patience = VDI_KIND_PATIENCE;
 	vdi_condition_init(&server->changed);
 	status = build(server, reterr);
 	if (status != VD_OK) {
@@ -383,7 +423,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 	struct vdi_http_status refusal;
 	struct creation	       creation = { .status = VD_OK };
 	char		       body[128];
-	struct vdi_served     *served = vdi_kinds_get(server);
+	struct vdi_served     *served = vdi_kinds_get(&server->kinds);
 	struct vdi_edit	       edit = { .resource = served->namespaces,
 					.now = vd_env_wall(server->env),
 					.random = { vd_env_random(server->env), vd_env_random(server->env), 0 } };
@@ -417,7 +457,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 
 static vd_status wait_for_caches(struct vd_server *server, vd_mono due, struct vd_error *reterr)
 {
-	struct vdi_served *served = vdi_kinds_get(server);
+	struct vdi_served *served = vdi_kinds_get(&server->kinds);
 	vd_status	   status = VD_OK;
 
 	for (size_t i = 0; i < served->resources.count && status == VD_OK; i++) {
@@ -433,7 +473,9 @@ static vd_status wait_for_caches(struct vd_server *server, vd_mono due, struct v
 
 static struct vdi_served *served_of(void *arg)
 {
-	return vdi_kinds_get(arg);
+	struct vd_server *server = arg;
+
+	return vdi_kinds_get(&server->kinds);
 }
 
 /* An object of the namespace went, which may be the last one that is waited for. */
@@ -474,7 +516,7 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 	VDI_TRY(vdi_wait_check(server->env, __func__, reterr));
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
 	VDI_TRY(wait_for_caches(server, due, reterr));
-	VDI_TRY(vdi_kinds_wait(server, due, reterr));
+	VDI_TRY(vdi_kinds_wait(&server->kinds, due, reterr));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
 		VDI_TRY(create_namespace(server, names[i], reterr));
 	VDI_TRY(start_controllers(server, reterr));
@@ -561,16 +603,16 @@ struct vd_server *vd_server_free(struct vd_server *server)
 		vdi_http_loop_close_all(&server->loops[i]);
 	(void) wait_for_connections(server, VD_NEVER);
 	server->controller_metrics = vdi_controller_metrics_free(server->controller_metrics);
-	vdi_kinds_halt(server);
+	vdi_kinds_halt(&server->kinds);
 	server->garbage_collector = vdi_garbage_collector_free(server->garbage_collector);
 	server->namespace_controller = vdi_namespace_controller_free(server->namespace_controller);
-	vdi_kinds_stop(server);
+	vdi_kinds_stop(&server->kinds);
 	vdi_work_queue_fini(&server->searches);
 	vdi_work_queue_fini(&server->work);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_fini(&server->loops[i]);
 	vdi_wait_for_actor_close(server->env, server->pulse);
-	vdi_trails_close(&server->trails);
+	server->trails = vdi_trails_close(server->trails);
 	server->metrics = vdi_http_metrics_free(server->metrics);
 	vdi_free(server->loops);
 	if (server->listen_fd >= 0)

@@ -59,40 +59,52 @@ static vd_status get_metrics(struct vdi_trails *trails)
 	return vdi_metric_get(registry, VDI_METRIC_ACCESS_LOG_LOST_TOTAL, NULL, &trails->access_lost);
 }
 
-vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options, struct vdi_trails *trails, struct vd_error *reterr)
+vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options, struct vdi_trails **ret_trails, struct vd_error *reterr)
 {
-	const char *audit = options->audit_level == VD_AUDIT_NONE ? NULL : options->audit_path;
-	vd_status   status = VD_OK;
+	const char	  *audit = options->audit_level == VD_AUDIT_NONE ? NULL : options->audit_path;
+	struct vdi_trails *trails;
+	vd_status	   status = VD_OK;
 
-	*trails = (struct vdi_trails) { .env = env, .level = options->audit_level };
+	*ret_trails = NULL;
 	if (options->audit_level < VD_AUDIT_NONE || options->audit_level > VD_AUDIT_REQUEST_RESPONSE)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "audit log: there is no level %d", options->audit_level);
 	if (audit == NULL && options->access_path == NULL)
 		return VD_OK;
+	trails = VDI_NEW(struct vdi_trails);
+	if (trails == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	*trails = (struct vdi_trails) { .env = env, .level = options->audit_level };
 	if (get_metrics(trails) != VD_OK)
 		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	if (status == VD_OK)
 		status = open_one(trails, "audit log", audit, trails->audit_taken, trails->audit_lost, &trails->audit, reterr);
 	if (status == VD_OK)
 		status = open_one(trails, "access log", options->access_path, trails->access_taken, trails->access_lost, &trails->access, reterr);
-	if (status != VD_OK)
-		vdi_trails_close(trails);
+	if (status == VD_OK)
+		*ret_trails = trails;
+	else
+		(void) vdi_trails_close(trails);
 	return status;
 }
 
-void vdi_trails_close(struct vdi_trails *trails)
+struct vdi_trails *vdi_trails_close(struct vdi_trails *trails)
 {
-	trails->audit = vdi_line_log_close(trails->audit);
-	trails->access = vdi_line_log_close(trails->access);
+	if (trails == NULL)
+		return NULL;
+	(void) vdi_line_log_close(trails->audit);
+	(void) vdi_line_log_close(trails->access);
 	vdi_metric_release(trails->audit_taken);
 	vdi_metric_release(trails->audit_lost);
 	vdi_metric_release(trails->access_taken);
 	vdi_metric_release(trails->access_lost);
-	*trails = (struct vdi_trails) { .env = trails->env };
+	vdi_free(trails);
+	return NULL;
 }
 
 void vdi_trails_reopen(struct vdi_trails *trails)
 {
+	if (trails == NULL)
+		return;
 	vdi_line_log_reopen(trails->audit);
 	vdi_line_log_reopen(trails->access);
 }
@@ -219,11 +231,11 @@ static void write_query(struct vdi_out *out, struct vd_bytes query)
 
 struct vdi_trail *vdi_trail_begin(const struct vdi_request *request)
 {
-	struct vdi_trails *trails = &request->server->trails;
+	struct vdi_trails *trails = request->server->trails;
 	struct vdi_trail  *trail;
 	struct vd_bytes	   agent;
 
-	if (trails->audit == NULL && trails->access == NULL)
+	if (trails == NULL)
 		return NULL;
 	trail = VDI_NEW(struct vdi_trail);
 	if (trail == NULL) {
@@ -485,11 +497,11 @@ static void log_access(const struct vdi_trail *trail)
 
 void vdi_trail_refused(const struct vdi_http_connection *connection, int code)
 {
-	struct vdi_trails *trails = &connection->loop->server->trails;
+	struct vdi_trails *trails = connection->loop->server->trails;
 	struct vdi_out	   line = VDI_OUT_INIT;
 	char		   peer[INET6_ADDRSTRLEN];
 
-	if (trails->access == NULL)
+	if (trails == NULL || trails->access == NULL)
 		return;
 	set_peer(connection->fd, peer);
 	write_word(&line, peer);

@@ -32,11 +32,11 @@ struct vdi_trails {
 /* A line of its connection's loop. */
 struct vdi_trail;
 
-/* Opens what options ask for. Blocks for the disk. VD_IO, VD_NOMEM, VD_INVALID_ARGUMENT (the level); then nothing is open. */
-VDI_MUST_USE vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options, struct vdi_trails *trails, struct vd_error *reterr);
-/* Writes what is left. Blocks for the disk. */
-void vdi_trails_close(struct vdi_trails *trails);
-/* logrotate: files are opened anew. */
+/* Opens what options ask for. Blocks for the disk. VD_IO, VD_NOMEM, VD_INVALID_ARGUMENT (the level); then nothing is open. *ret_trails is NULL when they ask for nothing. */
+VDI_MUST_USE vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options, struct vdi_trails **ret_trails, struct vd_error *reterr);
+/* Writes what is left, and frees. Blocks for the disk. NULL is fine; returns NULL. */
+struct vdi_trails *vdi_trails_close(struct vdi_trails *trails);
+/* logrotate: files are opened anew. NULL is fine. */
 void vdi_trails_reopen(struct vdi_trails *trails);
 
 /* ---- The loop's thread ---- */

@@ -8,6 +8,7 @@
 #include "vdtest.h"
 
 #include "actor_loop.h"
+#include "env.h"
 #include "http_server.h"
 #include "wait.h"
 
@@ -246,7 +247,7 @@ static vd_status decision_on(struct vd_server *server, const char *definition, v
 	struct decision decision;
 
 	vdi_wait_init(&decision.wait, server->env);
-	assert_status(vdi_kinds_await(server, vd_bytes_of(definition), revision, decided, &decision), VD_OK);
+	assert_status(vdi_kinds_await(&server->kinds, vd_bytes_of(definition), revision, decided, &decision), VD_OK);
 	vdi_wait_wait(&decision.wait);
 	vdi_wait_fini(&decision.wait);
 	return decision.status;
@@ -264,10 +265,10 @@ static void a_kind_is_served_by_all_loops_or_none(void **state)
 	connect_to_both(fixture->server, fds);
 	assert_int_equal(ask(fds[0], "GET", WIDGETS, ""), 404);
 	assert_int_equal(ask(fds[1], "GET", WIDGETS, ""), 404);
-	before = atomic_load(&fixture->server->served_number);
+	before = atomic_load(&fixture->server->kinds.served_number);
 	vdi_lock_acquire(&fixture->server->loops[1].lock);
 	send_request(fds[0], "POST", CRDS, WIDGETS_CRD);
-	AWAIT(atomic_load(&fixture->server->served_number) > before);
+	AWAIT(atomic_load(&fixture->server->kinds.served_number) > before);
 	codes[0] = read_answer(fds[0]);
 	codes[1] = ask(fds[0], "GET", WIDGETS, "");
 	codes[2] = ask(fds[1], "GET", WIDGETS, "");
@@ -300,13 +301,13 @@ static void a_server_is_ready_when_all_loops_serve_all_kinds(void **state)
 	open_gate(&pool, env);
 	AWAIT(has_heard_all(server));
 	assert_status(decision_on(server, "widgets.example.com", 1), VD_OK);
-	assert_true(atomic_load(&server->served_number) > 0);
-	assert_status(vdi_kinds_wait(server, vd_env_now(env), NULL), VD_TIMEOUT);
+	assert_true(atomic_load(&server->kinds.served_number) > 0);
+	assert_status(vdi_kinds_wait(&server->kinds, vd_env_now(env), NULL), VD_TIMEOUT);
 	assert_status(vd_server_start(server, VD_MS(0), NULL), VD_TIMEOUT);
 	open_gate(&loop, env);
 	start(server);
 	for (int i = 0; i < 2; i++)
-		assert_true(atomic_load(&server->loops[i].served_number) == atomic_load(&server->served_number));
+		assert_true(atomic_load(&server->loops[i].served_number) == atomic_load(&server->kinds.served_number));
 	connect_to_both(server, fds);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(ask(fds[i], "GET", WIDGETS, ""), 200);
@@ -355,15 +356,15 @@ static void the_wait_for_a_kind_has_an_end(void **state)
 	other = connect_to(fixture->other);
 	ear = deafen(fixture->other);
 	assert_int_equal(ask(fd, "POST", CRDS, WIDGETS_CRD), 201);
-	fixture->other->kind_patience = VD_MS(0);
+	fixture->other->kinds.patience = VD_MS(0);
 	assert_int_equal(ask(other, "GET", WIDGETS, ""), 503);
-	fixture->other->kind_patience = VDI_KIND_PATIENCE;
+	fixture->other->kinds.patience = VDI_KIND_PATIENCE;
 	let_hear(fixture->other, ear);
 	assert_int_equal(ask(other, "GET", WIDGETS, ""), 200);
 	/* And the server's end is one. */
-	fixture->other->kind_patience = VD_SECONDS(3600);
+	fixture->other->kinds.patience = VD_SECONDS(3600);
 	vdi_wait_init(&never.wait, fixture->env);
-	assert_status(vdi_kinds_await(fixture->other, vd_bytes_of("widgets.example.com"), INT64_MAX, decided, &never), VD_OK);
+	assert_status(vdi_kinds_await(&fixture->other->kinds, vd_bytes_of("widgets.example.com"), INT64_MAX, decided, &never), VD_OK);
 	AWAIT(has_waiters(fixture->other));
 	fixture->other = vd_server_free(fixture->other);
 	vdi_wait_wait(&never.wait);

@@ -1,4 +1,5 @@
 /* What is written down of a request, and that nothing is lost in silence when there is no memory. */
+#include "trail.h"
 #include "vdtest.h"
 
 #include <unistd.h>
@@ -44,7 +45,7 @@ static const char *read_file(const char *path)
 
 static void world_free(struct world *world)
 {
-	vdi_trails_close(&world->server->trails);
+	world->server->trails = vdi_trails_close(world->server->trails);
 	test_free(world->server);
 	vd_env_free(world->env);
 	(void) unlink(world->audit);
@@ -111,7 +112,7 @@ static void an_event_has_what_its_level_says(void **state)
 		const char  *text;
 
 		live_through(&world, "POST /api/v1/namespaces/n/configmaps?x=\"1\"", 409);
-		vdi_trails_close(&world.server->trails);
+		world.server->trails = vdi_trails_close(world.server->trails);
 		text = read_file(world.audit);
 		assert_has(text, "\"verb\":\"create\",\"user\":{\"username\":\"ann lee\",\"groups\":[\"system:authenticated\"]},\"userAgent\":\"\\\"tool\\\"\"");
 		assert_has(text, "\"objectRef\":{\"resource\":\"configmaps\",\"namespace\":\"n\",\"apiVersion\":\"v1\",\"name\":\"made\"}");
@@ -137,7 +138,7 @@ static void secrets_stay_secret(void **state)
 		const char  *text;
 
 		live_through(&world, lines[i], 422);
-		vdi_trails_close(&world.server->trails);
+		world.server->trails = vdi_trails_close(world.server->trails);
 		text = read_file(world.audit);
 		assert_has(text, "\"level\":\"Metadata\"");
 		assert_has(text, "\"reason\":\"Reason\"");
@@ -153,7 +154,7 @@ static void what_was_cut_before_its_answer_says_so(void **state)
 
 	(void) state;
 	live_through(&world, "DELETE /api/v1/namespaces/n/configmaps/x", 0);
-	vdi_trails_close(&world.server->trails);
+	world.server->trails = vdi_trails_close(world.server->trails);
 	assert_has(read_file(world.audit), "\"message\":\"the connection was closed before the answer\",\"code\":499}");
 	assert_has(read_file(world.access), "] \"DELETE /api/v1/namespaces/n/configmaps/x HTTP/1.1\" 499 0 \"-\" \"\\x22tool\\x22\" ");
 	world_free(&world);
@@ -165,7 +166,7 @@ static void the_access_log_is_words_and_quoted_texts(void **state)
 
 	(void) state;
 	live_through(&world, "GET /api/v1/pods?q=\\\"", 200);
-	vdi_trails_close(&world.server->trails);
+	world.server->trails = vdi_trails_close(world.server->trails);
 	assert_string_equal(read_file(world.audit), "");
 	assert_memory_equal(read_file(world.access), "- - ann\\x20lee [", 16);
 	assert_has(read_file(world.access), "\"GET /api/v1/pods?q=\\x5C\\x22 HTTP/1.1\" 200 17 \"-\"");
@@ -180,7 +181,7 @@ static void credentials_in_a_query_are_left_out(void **state)
 	(void) state;
 	live_through(&world, "GET /api/v1/pods?limit=5&access_token=hunter2&Token=hunter2&%74oken=hunter2&%61%63%63%65%73%73_%74%6f%6b%65%6e=hunter2&password=hunter2=&continue=abc&token&watch=1", 200);
 	live_through(&world, "GET /api/v1/pods?token=hunter2", 200);
-	vdi_trails_close(&world.server->trails);
+	world.server->trails = vdi_trails_close(world.server->trails);
 	assert_has_not(read_file(world.audit), "hunter2");
 	assert_has(read_file(world.access), "/api/v1/pods?limit=5&access_token=REDACTED&Token=REDACTED&%74oken=REDACTED&%61%63%63%65%73%73_%74%6f%6b%65%6e=REDACTED&password=REDACTED&continue=abc&token&watch=1 HTTP");
 	assert_has_not(read_file(world.access), "hunter2");
@@ -190,7 +191,7 @@ static void credentials_in_a_query_are_left_out(void **state)
 
 static void nobody_wants_to_know(void **state)
 {
-	struct vd_server	   server = { .trails = { .env = NULL } };
+	struct vd_server	   server = { 0 };
 	struct vdi_http_connection connection = { .fd = -1 };
 	struct vdi_request	   request = { .server = &server, .connection = &connection };
 
@@ -224,11 +225,11 @@ static void torture(void **state)
 		was_hit = vdi_alloc_failed();
 		(void) vdi_alloc_fail_nth(0, 0);
 	}
-	lost[0] = world.server->trails.audit_lost;
-	lost[1] = world.server->trails.access_lost;
+	lost[0] = world.server->trails->audit_lost;
+	lost[1] = world.server->trails->access_lost;
 	lines[0] = vdi_metric_value(lost[0]);
 	lines[1] = vdi_metric_value(lost[1]);
-	vdi_trails_close(&world.server->trails);
+	world.server->trails = vdi_trails_close(world.server->trails);
 	for (size_t i = 0; i < 2; i++) {
 		FILE *file = fopen(paths[i], "r");
 		char  line[4096];
