@@ -622,6 +622,7 @@ static void objects_have_defaults_that_came_after_them(void **state)
 	expect("PATCH", CRDS "/widgets.example.com", MERGE, VERSIONS(SPEC("v1", "true", ",\"default\":\"red\"") "," SPEC("v2", "false", ",\"default\":\"blue\"")), 200, "");
 	await_color("red");
 	free(http_read_until(before, NULL)); /* it has ended, to be resumed */
+	(void) close(before);
 	/* Nothing was written. */
 	text = get(WIDGETS("v1") "/old", &code);
 	assert_int_equal(atoi(strstr(text, "\"resourceVersion\":\"") + 19), atoi(strstr(old, "\"resourceVersion\":\"") + 19));
