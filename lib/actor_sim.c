@@ -439,6 +439,7 @@ vd_status vdi_env_new_sim(uint64_t seed, vd_log_fn log, void *log_arg, struct vd
 		return VD_NOMEM;
 	}
 	env->sim = sim;
+	env->drive = vdi_sim_run_until;
 	env->runner = (struct vd_runner) { &sim_ops, sim };
 	env->runner_free = sim_free;
 	*ret_env = env;

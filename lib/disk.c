@@ -403,3 +403,13 @@ void vdi_dir_warn(const struct vdi_dir *dir, const struct vd_env *env)
 	else if (dir->mode_found)
 		vdi_log(env, VD_LOG_WARNING, "disk", "%s had mode %04o, so others than its owner could use it: it has mode 0700 now", dir->path, dir->mode_found);
 }
+
+struct vdi_disk *vdi_env_disk(const struct vd_env *env)
+{
+	return env->disk ? env->disk : vdi_disk_os();
+}
+
+void vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk)
+{
+	env->disk = disk;
+}

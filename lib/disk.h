@@ -147,4 +147,8 @@ VDI_MUST_USE static inline vd_status vdi_file_size(struct vdi_file *file, int64_
 	return file->ops->file_size(file, ret_size, reterr);
 }
 
+/* The disk of an env: the real one unless a test gave another, which must outlive what is built with the env. Setting: before anything is built. */
+struct vdi_disk *vdi_env_disk(const struct vd_env *env);
+void		 vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk);
+
 #endif

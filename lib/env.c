@@ -3,17 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "disk.h"
-#include "actor_threads.h"
 #include "env.h"
 #include "lock.h"
 #include "metrics.h"
-#include "thread.h"
-#include "usage.h"
-#include "wait.h"
-
-#define THREADS_DEFAULT_MAX 8
-#define THREADS_MAX 1024
 
 vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock, struct vd_env **ret_env)
 {
@@ -42,32 +34,6 @@ vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clo
 	return VD_OK;
 }
 
-vd_status vd_env_new_threads(const struct vd_env_options *given, struct vd_env **ret_env)
-{
-	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
-	struct vd_env	     *env;
-	vd_status	      status;
-
-	VDI_REQUIRE(ret_env, NULL);
-	if (given && given->size < sizeof(size_t))
-		return VD_INVALID_ARGUMENT;
-	if (given)
-		memcpy(&options, given, VDI_MIN(given->size, sizeof options));
-	if (options.threads > THREADS_MAX || (unsigned) options.log_level > VD_LOG_DEBUG)
-		return VD_INVALID_ARGUMENT;
-	if (options.threads == 0)
-		options.threads = VDI_MIN(vdi_thread_processors(), THREADS_DEFAULT_MAX);
-	VDI_TRY(vdi_env_new(&options, &vdi_clock_os, &env));
-	status = vdi_actor_threads_new(options.threads, &env->runner);
-	if (status != VD_OK) {
-		vd_env_free(env);
-		return status == VD_FULL ? VD_IO : status;
-	}
-	env->runner_free = vdi_actor_threads_free;
-	*ret_env = env;
-	return VD_OK;
-}
-
 unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner)
 {
 	for (unsigned i = 0; i < VDI_RUNNERS_NUMBERED; i++) {
@@ -77,20 +43,6 @@ unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner)
 			return i + 1;
 	}
 	return 0;
-}
-
-struct vd_env *vd_env_free(struct vd_env *env)
-{
-	if (env == NULL)
-		return NULL;
-	vdi_wait_check_close("vd_env_free", "a thread of your own");
-	vdi_usage_check_env("vd_env_free", env);
-	if (env->runner_free)
-		env->runner_free(env->runner.runner);
-	vdi_metric_release(env->suppressed);
-	vdi_metrics_free(env->metrics);
-	vdi_free(env);
-	return NULL;
 }
 
 vd_mono vd_env_now(const struct vd_env *env)
@@ -126,16 +78,6 @@ struct vdi_metrics *vdi_env_metrics(const struct vd_env *env)
 struct vdi_sim *vdi_env_sim(const struct vd_env *env)
 {
 	return env->sim;
-}
-
-struct vdi_disk *vdi_env_disk(const struct vd_env *env)
-{
-	return env->disk ? env->disk : vdi_disk_os();
-}
-
-void vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk)
-{
-	env->disk = disk;
 }
 
 /* ---- Actors ---- */

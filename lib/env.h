@@ -26,6 +26,8 @@ struct vd_env {
 	struct vdi_metrics	*metrics;
 	struct vdi_metric	*suppressed; /* log records */
 	struct vdi_sim		*sim;	 /* NULL outside the simulator */
+	/* NULL: a thread that waits sleeps. Else it runs the env until the condition holds: the simulator's. False: limit has passed, or nothing can happen any more. */
+	bool (*drive)(struct vd_env *env, bool (*condition)(void *arg), void *arg, vd_dur limit);
 	struct vdi_disk		*disk;	 /* NULL: the real one */
 
 	/* Any thread; atomic. A pointer, so that a const env can be asked. */
@@ -48,10 +50,6 @@ unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner);
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
 /* NULL unless the env is simulated (lib/actor_sim.h). */
 struct vdi_sim *vdi_env_sim(const struct vd_env *env);
-/* Where files are (lib/disk.h): the real disk unless a test gave another one, which must outlive what is built with the env. Setting: before
- * anything is built. */
-struct vdi_disk *vdi_env_disk(const struct vd_env *env);
-void		 vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk);
 
 /* ---- Logs ----
  *

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "wait.h"
-#include "actor_sim.h"
 #include "env.h"
 
 enum { WAIT_OPEN, WAIT_SLEEPING, WAIT_DONE };
@@ -144,12 +143,12 @@ static bool sleep_on(_Atomic uint32_t *word, vd_mono due)
 	return error == 0 || errno != ETIMEDOUT;
 }
 
-static void wait_in_sim(struct vdi_wait *wait, vd_mono due)
+static void wait_driving(struct vdi_wait *wait, vd_mono due)
 {
 	vd_dur limit = { due.ns == VD_NEVER.ns ? INT64_MAX : VDI_MAX(due.ns - vd_env_now(wait->env).ns, 0) };
 
 	/* The env is const for those who only use it; whoever waits on a simulated one is its driver. */
-	(void) vdi_sim_run_until((struct vd_env *) wait->env, is_done_arg, wait, limit);
+	(void) wait->env->drive((struct vd_env *) wait->env, is_done_arg, wait, limit);
 }
 
 static void wait_asleep(struct vdi_wait *wait, vd_mono due)
@@ -166,8 +165,8 @@ bool vdi_wait_until(struct vdi_wait *wait, vd_mono due)
 {
 	unsigned count;
 
-	if (vdi_env_sim(wait->env))
-		wait_in_sim(wait, due);
+	if (wait->env->drive)
+		wait_driving(wait, due);
 	else
 		wait_asleep(wait, due);
 	if (!vdi_wait_is_done(wait))

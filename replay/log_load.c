@@ -5,7 +5,7 @@
 
 #include "json_number.h"
 #include "log_steps.h"
-#include "mvcc_import.h"
+#include "mvcc_open.h"
 
 #define PROGRESS_RECORDS 100000
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "mvcc_import.h"
+#include "mvcc_open.h"
 #include "mvcc_replay.h"
 #include "wait.h"
 

@@ -8,7 +8,7 @@
 #define VDI_AUTH_H
 
 #include "auth_data.h"
-#include "etcdserver.h"
+#include "serve_call.h"
 
 struct vdi_auth;
 

@@ -8,7 +8,7 @@
 #include "auth.h"
 #include "crc32c.h"
 #include "mvcc_walk.h"
-#include "serve_metrics.h"
+#include "serve_counts.h"
 
 struct hash {
 	struct vdi_crc32c      crc;
@@ -168,7 +168,7 @@ static void work_hash_kv(struct vdi_serve_call *call)
 		return;
 	}
 	status = compute(call, revision, &hash);
-	vdi_serve_metrics_observe(call->server, VDI_METRIC_ETCD_MVCC_HASH_REV_DURATION_SECONDS, begun);
+	vdi_serve_observe(call->server, VDI_METRIC_ETCD_MVCC_HASH_REV_DURATION_SECONDS, begun);
 	if (status == VD_OK) {
 		remember(call->server, &hash);
 		vdi_serve_reply(call, write_hash_kv, &hash);
@@ -183,7 +183,7 @@ static void work_hash(struct vdi_serve_call *call)
 	struct hash hash = { 0 };
 	vd_status   status = compute(call, 0, &hash);
 
-	vdi_serve_metrics_observe(call->server, VDI_METRIC_ETCD_MVCC_HASH_DURATION_SECONDS, begun);
+	vdi_serve_observe(call->server, VDI_METRIC_ETCD_MVCC_HASH_DURATION_SECONDS, begun);
 	if (status == VD_OK)
 		vdi_serve_reply(call, write_hash, &hash);
 	else

@@ -6,7 +6,7 @@
 #ifndef VDI_SERVE_LOGINS_H
 #define VDI_SERVE_LOGINS_H
 
-#include "etcdserver.h"
+#include "serve_call.h"
 
 #define VDI_SERVE_LOGINS_ADDRESS_MAX 512
 #define VDI_SERVE_LOGINS_MAX	     2048

@@ -5,7 +5,9 @@
 
 #include "auth.h"
 #include "env.h"
+#include "etcdserver.h"
 #include "process_stat.h"
+#include "serve_counts.h"
 #include "serve_logins.h"
 #include "serve_watches.h"
 
@@ -27,35 +29,6 @@ struct vdi_serve_metrics {
 static const char *const code_names[VDI_SERVE_CODES] = { "OK",		     "Canceled",	   "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound",
 							 "AlreadyExists",    "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange",
 							 "Unimplemented",    "Internal",	   "Unavailable", "DataLoss", "Unauthenticated" };
-
-/* ---- Counting ---- */
-
-void vdi_serve_metrics_begun(struct vdi_serve_call *call, size_t place)
-{
-	call->counts = &call->server->metrics->counts[place];
-	if (call->counts->handling)
-		call->begun = vd_env_now(call->server->env);
-	atomic_fetch_add_explicit(&call->counts->started, 1, memory_order_relaxed);
-}
-
-void vdi_serve_metrics_ended(struct vdi_serve_call *call, int code)
-{
-	if (call->counts == NULL || atomic_exchange_explicit(&call->is_counted, true, memory_order_relaxed))
-		return;
-	atomic_fetch_add_explicit(&call->counts->handled[code >= 0 && code < VDI_SERVE_CODES ? code : VDI_RPC_UNKNOWN], 1, memory_order_relaxed);
-	if (call->counts->handling)
-		vdi_metric_observe_duration(call->counts->handling, vd_mono_since(vd_env_now(call->server->env), call->begun));
-}
-
-void vdi_serve_metrics_observe(struct vdi_etcdserver *server, enum vdi_metric_id id, vd_mono begun)
-{
-	struct vdi_metric *histogram;
-
-	if (vdi_metric_get(vdi_env_metrics(server->env), id, NULL, &histogram) != VD_OK)
-		return;
-	vdi_metric_observe_duration(histogram, vd_mono_since(vd_env_now(server->env), begun));
-	vdi_metric_release(histogram);
-}
 
 /* ---- Labels ---- */
 
@@ -241,6 +214,7 @@ vd_status vdi_serve_metrics_new(struct vdi_etcdserver *server, struct vdi_serve_
 	}
 	metrics->collector = (struct vdi_metrics_collector) { .collect = collect, .arg = metrics };
 	vdi_metrics_add_collector(metrics->registry, &metrics->collector);
+	server->method_counts = metrics->counts;
 	*ret_metrics = metrics;
 	return VD_OK;
 }

@@ -1,53 +1,16 @@
 /* What the etcd server tells about itself, under etcd's names (lib/metrics.def).
  *
- * Calls are counted where they happen, each method in numbers of its own: relaxed additions. Instances of the env's registry are made and set when somebody reads the metrics.
+ * Instances of the env's registry are made and set when somebody reads the metrics.
  * Servers on one env share them: counters add up, gauges are those of the one that was asked last.
  */
 #ifndef VDI_SERVE_METRICS_H
 #define VDI_SERVE_METRICS_H
 
-#include "etcdserver.h"
-#include "metrics.h"
-
-#define VDI_SERVE_CODES 17
-
-struct vdi_serve_method_counts {
-	_Atomic uint64_t   started;
-	_Atomic uint64_t   received;
-	_Atomic uint64_t   received_bytes;
-	_Atomic uint64_t   sent;
-	_Atomic uint64_t   sent_bytes;
-	_Atomic uint64_t   handled[VDI_SERVE_CODES];
-	struct vdi_metric *handling; /* NULL without extensive_metrics */
-};
+#include "serve_call.h"
 
 /* VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_serve_metrics_new(struct vdi_etcdserver *server, struct vdi_serve_metrics **ret_metrics);
 /* After the last call, before anything else of the server goes. NULL is fine; returns NULL. */
 struct vdi_serve_metrics *vdi_serve_metrics_free(struct vdi_serve_metrics *metrics);
-
-/* A call of the method at that place begins. Any thread, as all that follows. */
-void vdi_serve_metrics_begun(struct vdi_serve_call *call, size_t place);
-/* It ends with this code, unless it has ended already. */
-void vdi_serve_metrics_ended(struct vdi_serve_call *call, int code);
-
-static inline void vdi_serve_metrics_received(struct vdi_serve_call *call, size_t size)
-{
-	if (call->counts == NULL)
-		return;
-	atomic_fetch_add_explicit(&call->counts->received, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&call->counts->received_bytes, size, memory_order_relaxed);
-}
-
-static inline void vdi_serve_metrics_sent(struct vdi_serve_call *call, size_t size)
-{
-	if (call->counts == NULL)
-		return;
-	atomic_fetch_add_explicit(&call->counts->sent, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&call->counts->sent_bytes, size, memory_order_relaxed);
-}
-
-/* Something rare took so long: from begun until now. */
-void vdi_serve_metrics_observe(struct vdi_etcdserver *server, enum vdi_metric_id id, vd_mono begun);
 
 #endif

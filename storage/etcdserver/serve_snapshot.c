@@ -10,7 +10,7 @@
 #include "disk.h"
 #include "env.h"
 #include "mvcc_walk.h"
-#include "serve_metrics.h"
+#include "serve_counts.h"
 #include "serve_state.h"
 
 #define PIECE_SIZE ((size_t) 32 << 10)
@@ -398,7 +398,7 @@ static void work_snapshot(struct vdi_serve_call *call)
 	vd_mono	  begun = vd_env_now(call->server->env);
 	vd_status status = make(call->server, call->state);
 
-	vdi_serve_metrics_observe(call->server, VDI_METRIC_ETCD_DISK_BACKEND_SNAPSHOT_DURATION_SECONDS, begun);
+	vdi_serve_observe(call->server, VDI_METRIC_ETCD_DISK_BACKEND_SNAPSHOT_DURATION_SECONDS, begun);
 	if (status == VD_OK)
 		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), turn);
 	else

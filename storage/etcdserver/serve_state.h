@@ -14,7 +14,7 @@
 #ifndef VDI_SERVE_STATE_H
 #define VDI_SERVE_STATE_H
 
-#include "etcdserver.h"
+#include "serve_call.h"
 
 #define VDI_SERVE_STATE_NAME "state"
 #define VDI_SERVE_STATE_SIZE_MAX ((size_t) 64 << 20)

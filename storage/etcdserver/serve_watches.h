@@ -8,7 +8,7 @@
 
 #include <sys/queue.h>
 
-#include "etcdserver.h"
+#include "serve_call.h"
 
 /* Frames that are kept, and how large they may be: what a few events in a row, or those of one large transaction, to many watchers need. */
 #define VDI_WATCH_FRAMES 32

@@ -3,7 +3,7 @@
 #ifndef VDI_SNAPSHOT_RESTORE_H
 #define VDI_SNAPSHOT_RESTORE_H
 
-#include "mvcc_import.h"
+#include "mvcc_open.h"
 
 struct vdi_snapshot_report {
 	int64_t records;

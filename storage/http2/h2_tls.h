@@ -6,8 +6,7 @@
 #include <sys/types.h>
 
 #include "base.h"
-#include "rpc_client.h"
-#include "rpc_server.h"
+#include "rpc_tls.h"
 
 struct vdi_h2_tls;
 struct vdi_h2_link;

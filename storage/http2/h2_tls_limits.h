@@ -4,7 +4,7 @@
 
 #include <openssl/ssl.h>
 
-#include "rpc_server.h"
+#include "rpc_tls.h"
 
 /* Sets versions, cipher suites and host names in context, and reads the revocation list once to try it. VD_INVALID_ARGUMENT names the option or the file; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_h2_tls_limits_set(SSL_CTX *context, const struct vdi_rpc_server_tls *tls, struct vd_error *reterr);

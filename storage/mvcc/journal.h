@@ -9,9 +9,9 @@
 #ifndef VDI_JOURNAL_H
 #define VDI_JOURNAL_H
 
+#include "commit.h"
 #include "journal_room.h"
 #include "journal_segment.h"
-#include "persist.h"
 
 #define VDI_JOURNAL_PAYLOAD_MAX ((size_t) 1 << 30)
 

@@ -2,7 +2,7 @@
 #ifndef VDI_LEASE_TABLE_H
 #define VDI_LEASE_TABLE_H
 
-#include "persist.h"
+#include "commit.h"
 
 struct vdi_lease_entry {
 	int64_t id;

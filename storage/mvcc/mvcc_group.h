@@ -7,9 +7,9 @@
 #ifndef VDI_MVCC_GROUP_H
 #define VDI_MVCC_GROUP_H
 
+#include "commit.h"
 #include "lease.h"
 #include "mvcc_read.h"
-#include "persist.h"
 
 struct vdi_group {
 	/* Borrowed for the group's life. */

@@ -46,11 +46,6 @@ struct vdi_mvcc_importer {
 	vd_rev compacted;
 };
 
-/* As vdi_mvcc_open_tuned. VD_EXISTS: the store is not empty. */
-VDI_MUST_USE vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc_options *options,
-					       const struct vdi_persist_tuning *tuning, const struct vdi_mvcc_importer *importer,
-					       struct vd_store **ret_store, struct vd_error *reterr);
-
 /* Called by the open, after the directory was read. */
 VDI_MUST_USE vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_importer *importer, struct vd_error *reterr);
 

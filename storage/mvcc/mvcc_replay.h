@@ -10,13 +10,7 @@
 #include <vedette/store.h>
 
 #include "base.h"
-
-struct vdi_replay_change {
-	bool	      is_delete;
-	struct vd_kv *kv;	  /* key, for a put also the value; not shared with anybody yet; taken over with VD_OK */
-	vd_rev	      create_rev; /* as recorded; 0: what follows from the record before */
-	int64_t	      version;
-};
+#include "replay_change.h"
 
 /* One transaction at revision (> 0), each key once; or, without changes, the store's revision moves on to it. changes is borrowed for the call. Any thread; never
  * blocks. done as for vd_store_compact: the revision that it got, or the store's when it was passed already and there is nothing to change. VD_FULL: too many in

@@ -13,7 +13,7 @@
 #include "compact.h"
 #include "mvcc_metrics.h"
 #include "mvcc_writer.h"
-#include "persist_tuning.h"
+#include "persist.h"
 #include "usage.h"
 #include "watchable.h"
 
@@ -53,6 +53,7 @@ static inline struct vdi_mvcc *vdi_mvcc_of(struct vd_store *store)
 	return (struct vdi_mvcc *) store;
 }
 
+extern const struct vd_store_ops vdi_mvcc_ops;
 /* Whether the store is an embedded one. */
 bool vdi_mvcc_is(const struct vd_store *store);
 
@@ -67,9 +68,5 @@ void vdi_mvcc_publish(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state);
 void vdi_mvcc_writer_ended(void *mvcc);
 void vdi_mvcc_ref(struct vdi_mvcc *mvcc);
 void vdi_mvcc_unref(struct vdi_mvcc *mvcc);
-
-/* As vd_store_open_mvcc, with what tests turn: another disk above all. tuning may be NULL; it is used until this returns. */
-VDI_MUST_USE vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-					   struct vd_store **ret_store, struct vd_error *reterr);
 
 #endif

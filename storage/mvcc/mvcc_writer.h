@@ -15,8 +15,8 @@
 #include <sys/queue.h>
 
 #include "compact.h"
-#include "mvcc_replay.h"
 #include "mvcc_txn.h"
+#include "replay_change.h"
 
 struct vdi_mvcc;
 

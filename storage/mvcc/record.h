@@ -14,7 +14,7 @@
 #ifndef VDI_RECORD_H
 #define VDI_RECORD_H
 
-#include "persist.h"
+#include "commit.h"
 
 /* A record as it lies in the bytes: key and value point into them. */
 struct vdi_record {

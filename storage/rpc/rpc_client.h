@@ -16,6 +16,7 @@
 #define VDI_RPC_CLIENT_H
 
 #include "base.h"
+#include "rpc_tls.h"
 
 struct vdi_rpc_client;
 struct vdi_rpc_call;
@@ -142,13 +143,6 @@ struct vdi_rpc_stream {
  * One connection for each endpoint, so that TLS checks each endpoint's own name and a maintenance call can go to exactly one of them. Endpoints (E-204): host:port,
  * http://host:port, https://host:port, unix:path, unixs:path. The scheme of the first decides for all. No http_proxy, no retries of what was sent, reconnect back-off
  * 100 ms to 2 s; keepalive pings never more often than every 5 s nor without calls. */
-
-struct vdi_rpc_tls {
-	const char *ca_path;	 /* NULL: the system's roots */
-	const char *cert_path;	 /* with key_path: mutual TLS */
-	const char *key_path;
-	const char *server_name; /* checked instead of the endpoint's host; NULL: the host */
-};
 
 struct vdi_rpc_client_options {
 	const char *const	 *endpoints;

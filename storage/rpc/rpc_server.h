@@ -33,19 +33,6 @@ struct vdi_rpc_server_handlers {
 	void (*ended)(void *call_arg, struct vdi_rpc_server_call *call, bool cancelled);
 };
 
-struct vdi_rpc_server_tls {
-	const char *cert_path;
-	const char *key_path;
-	const char *client_ca_path; /* with require_client_cert: mutual TLS */
-	bool	    require_client_cert;
-	/* Each may be NULL. Not with gRPC's core: VD_UNSUPPORTED. */
-	const char *min_version;       /* "TLS1.2" or "TLS1.3" */
-	const char *max_version;
-	const char *cipher_suites;     /* of TLS 1.2, by IANA's names, separated by commas */
-	const char *allowed_hostnames; /* separated by commas: a client's certificate must be valid for one of them */
-	const char *crl_path;	       /* revoked client certificates, PEM or DER; read for each connection that shows a certificate. Outlives the server */
-};
-
 #define VDI_RPC_STREAMS_PER_QUEUE 500
 
 /* A plain HTTP request that came to an address for calls, without its body (passed over). The transport's but for what the service does with it:

@@ -11,6 +11,7 @@
 #include "cacher.h"
 #include "direct.h"
 #include "env.h"
+#include "mvcc_open.h"
 #include "mvcc_store.h"
 #include "reader.h"
 #include "viewer.h"

@@ -7,6 +7,7 @@
 #include "disk_sim.h"
 #include "env.h"
 #include "log_load.h"
+#include "mvcc_open.h"
 #include "mvcc_store.h"
 
 static char path[] = "/tmp/vedette-log-load-XXXXXX";

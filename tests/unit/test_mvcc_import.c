@@ -5,7 +5,7 @@
 #include <ftw.h>
 
 #include "actor_sim.h"
-#include "mvcc_import.h"
+#include "mvcc_open.h"
 
 struct step {
 	char   what; /* 'p'ut, 'd'elete, 'l'ease, 'c'ompact; 'n': the next transaction */
