@@ -1,4 +1,4 @@
-/* What the etcd server tells about itself, under etcd's names (lib/metrics.def).
+/* What the etcd server tells about itself, under etcd's names (lib/env/metrics.def).
  *
  * Instances of the env's registry are made and set when somebody reads the metrics.
  * Servers on one env share them: counters add up, gauges are those of the one that was asked last.

@@ -6,7 +6,7 @@
  * with it.
  *
  *   vd_env_new_threads()  real clock, a small pool of threads           (programs, stress tests)
- *   vdi_env_new_sim()     simulated clock, one thread, seeded order     (lib/actor_sim.h; tests)
+ *   vdi_env_new_sim()     simulated clock, one thread, seeded order     (lib/sim/actor_sim.h; tests)
  *
  * Actors take the place that goroutines have upstream: a handler that never waits, run on one thread at a time.
  *

@@ -24,7 +24,7 @@ struct vdi_preemption {
 /* NULL: nothing on this thread is simulated with preemption. */
 extern __thread struct vdi_preemption *vdi_preemption __attribute__((tls_model("initial-exec")));
 
-/* Builds without NDEBUG: sleeps now and then if vdi_lock_stall said so (lib/lock.c). */
+/* Builds without NDEBUG: sleeps now and then if vdi_lock_stall said so (lib/base/lock.c). */
 #ifdef NDEBUG
 static inline void vdi_lock_stall_here(void)
 {

@@ -1,7 +1,7 @@
 /* The seam to files: everything durable in vedette reaches the disk through a struct vdi_disk.
  *
  *   vdi_disk_os()       real files                                              (production, kill tests)
- *   vdi_disk_sim_new()  an in-memory disk that forgets, tears and refuses        (lib/disk_sim.h; tests)
+ *   vdi_disk_sim_new()  an in-memory disk that forgets, tears and refuses        (lib/sim/disk_sim.h; tests)
  *
  * A directory is opened once and exclusively: opening takes the lock in its LOCK file, closing gives it back, and so does the death of the
  * process. Files are named relative to their directory, without slashes. What the operating system promises is all that is promised here: a

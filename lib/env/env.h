@@ -46,9 +46,9 @@ VDI_MUST_USE vd_status vdi_env_new(const struct vd_env_options *options, const s
 const struct vd_runner *vdi_env_runner(const struct vd_env *env);
 /* A number that stands for a runner (struct vd_runner, member runner) in dumps, in place of its address: 1 for the first one that is asked about, and so on; 0: too many. Any thread. */
 unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner);
-/* Where metric instances are registered (lib/metrics.h). */
+/* Where metric instances are registered (lib/env/metrics.h). */
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
-/* NULL unless the env is simulated (lib/actor_sim.h). */
+/* NULL unless the env is simulated (lib/sim/actor_sim.h). */
 struct vdi_sim *vdi_env_sim(const struct vd_env *env);
 
 /* ---- Logs ----

@@ -1,7 +1,7 @@
 /* The simulator: actors on one thread, in an order drawn from a seed, under a clock that moves only when told.
  *
  * The same seed and the same calls give the same order, on every machine; vdi_sim_schedule_hash() proves it. An env made here is used
- * from one thread only. Actors run only inside the vdi_sim_ calls (and inside lib/wait.h, which makes them), never on their own;
+ * from one thread only. Actors run only inside the vdi_sim_ calls (and inside lib/env/wait.h, which makes them), never on their own;
  * those calls are not for handlers.
  */
 #ifndef VDI_ACTOR_SIM_H
@@ -31,7 +31,7 @@ void vdi_sim_set_step_delay(struct vd_env *env, vd_dur max);
 void vdi_sim_jump_wall(struct vd_env *env, vd_dur by);
 /* ---- Preemption ----
  *
- * Turns are atomic unless this is called: then handlers, and the driver's own calls, may be suspended at the points of lib/preempt.h while others run. At most
+ * Turns are atomic unless this is called: then handlers, and the driver's own calls, may be suspended at the points of lib/base/preempt.h while others run. At most
  * so many times (0: never; up to VDI_PREEMPTIONS_MAX) in each window of points, at places drawn from the env's seed, so the same seed and the same calls still give
  * the same order. Once, before any actor exists, on the thread that uses the env; one such env per thread. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_sim_set_preemptions(struct vd_env *env, unsigned preemptions);

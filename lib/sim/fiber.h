@@ -1,4 +1,4 @@
-/* Fibers: several stacks that take turns on one thread. For the simulator (lib/actor_sim.h), which suspends a handler in the middle and runs others meanwhile.
+/* Fibers: several stacks that take turns on one thread. For the simulator (lib/sim/actor_sim.h), which suspends a handler in the middle and runs others meanwhile.
  *
  * A switch is a function call that returns when another fiber switches back. The address and thread sanitizers are told of each switch.
  */

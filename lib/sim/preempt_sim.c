@@ -1,7 +1,7 @@
 /* How: the driver's stack is also the scheduler's. A handler runs on a fiber; to suspend it is to switch back to the driver, which makes other steps. When the driver itself
  * is to be suspended, at a point inside a call of the library, it makes steps right there.
  *
- * Locks: each context has the list of locks it holds (lib/lock.c keeps it), so the holder of a lock that cannot be taken is found by a search. An ordinary context
+ * Locks: each context has the list of locks it holds (lib/base/lock.c keeps it), so the holder of a lock that cannot be taken is found by a search. An ordinary context
  * that waits for a lock is passed over until the lock is free. An atomic one, or the driver, must go on before anything else happens: it is `urgent`, and
  * only the holder of its lock runs until the lock is released. */
 #include "preempt_sim.h"

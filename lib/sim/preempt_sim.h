@@ -1,6 +1,6 @@
 /* The contexts of a simulator with preemption: the driver (the program that calls vdi_sim_ functions), and fibers on which handlers run.
  *
- * At a point (lib/preempt.h) the running context may be suspended while others run; how often, where and for how long is drawn from the seed. A context that
+ * At a point (lib/base/preempt.h) the running context may be suspended while others run; how often, where and for how long is drawn from the seed. A context that
  * takes a lock of a suspended one waits for it; contexts that wait for each other stop the program. One thread.
  *
  * The schedule is that of PCT (Burckhardt et al., ASPLOS 2010): in each window of points a few are chosen, because few preemptions at the right places

@@ -1,4 +1,4 @@
-/* See the header. Objects are scanned, not parsed into a tree (lib/json_scan.h): their bytes stay as they were, so that the same object is the same bytes whoever sent it. */
+/* See the header. Objects are scanned, not parsed into a tree (lib/json/json_scan.h): their bytes stay as they were, so that the same object is the same bytes whoever sent it. */
 #include "kube_object.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* Records what a program does to the files of one folder, and lays out disks as a power cut or damage could have left them.
  *
- * disk_trace.c defines the calls by which lib/disk.c, LMDB and the writer of event logs change files, so a program that links it is recorded. A write belongs to its
+ * disk_trace.c defines the calls by which lib/env/disk.c, LMDB and the writer of event logs change files, so a program that links it is recorded. A write belongs to its
  * file until the file is synced, a name to the folder until that is synced. A layout takes a moment, and from what was not synced then, for each file: writes
  * in order, each kept, lost, or kept in part (512-byte sectors); for names: each change kept or lost. Sizes count as writes.
  *

@@ -49,7 +49,7 @@ var subcommands = map[string]subcommand{
 	"proto-diff":        {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
 	"protobuf":          {"objects, lists and watches of every kind as protobuf and as JSON, and client-go as it is by default", runProtoAPI},
 	"proto-vectors":     {"prints the objects of tests/unit/k8s_proto_vectors.def", runProtoVectors},
-	"proto-table":       {"prints the field tables of Kubernetes' protobuf (storage/k8s_proto_table.def)", runProtoTable},
+	"proto-table":       {"prints the field tables of Kubernetes' protobuf (storage/codec/k8s_proto_table.def)", runProtoTable},
 }
 
 func usage() {

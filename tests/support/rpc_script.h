@@ -1,4 +1,4 @@
-/* A scripted peer: storage/rpc/rpc_client.h without a network, inside the simulator.
+/* A scripted peer: lib/rpc/rpc_client.h without a network, inside the simulator.
  *
  * The test is the server. It sees each call and stream that was opened (method, metadata, messages) and answers with messages and ends, in any order and at
  * any simulated time; it cuts connections, takes endpoints down and refuses calls. Either it looks on, between runs of the simulator:

@@ -1,4 +1,4 @@
-/* Threads that are lent to a pool: lib/actor_threads.h. The pool has one thread, which some tests keep busy, so that whose thread runs what is known. */
+/* Threads that are lent to a pool: lib/env/actor_threads.h. The pool has one thread, which some tests keep busy, so that whose thread runs what is known. */
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-/* Unit tests of lib/base64.c. */
+/* Unit tests of lib/base/base64.c. */
 #include "vdtest.h"
 
 #include "base64.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/etcdserver/bolt_read.c: pages put together by hand, whose heads and places are wrong one by one. */
+/* Unit tests of etcdserver/data/bolt_read.c: pages put together by hand, whose heads and places are wrong one by one. */
 #include "bolt_read.h"
 #include "vdtest.h"
 

@@ -1,4 +1,4 @@
-/* Unit tests of lib/buffer.c. */
+/* Unit tests of lib/base/buffer.c. */
 #include <jansson.h>
 
 #include "buffer.h"

@@ -1,4 +1,4 @@
-/* Unit tests of lib/bytes.c and the allocator it stands on. */
+/* Unit tests of lib/base/bytes.c and the allocator it stands on. */
 #include "vdtest.h"
 
 static void blob_keeps_its_bytes(void **state)

@@ -1,4 +1,4 @@
-/* Unit tests of storage/mvcc/checkpoint.c, checkpoint_verify.c and checkpointer.c: real files, simulated time and actors. */
+/* Unit tests of storage/mvcc/disk/checkpoint.c, checkpoint_verify.c and checkpointer.c: real files, simulated time and actors. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Unit tests of storage/mvcc/checkpoint_verify.c: one field of a page at a time has a wrong value, and the damage is named for what it is. */
+/* Unit tests of storage/mvcc/disk/checkpoint_verify.c: one field of a page at a time has a wrong value, and the damage is named for what it is. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Unit tests of lib/clock.c. */
+/* Unit tests of lib/env/clock.c. */
 #include "clock.h"
 #include "vdtest.h"
 

@@ -1,4 +1,4 @@
-/* Unit tests of lib/clock_sim.c. */
+/* Unit tests of lib/sim/clock_sim.c. */
 #include "clock_sim.h"
 #include "expect_panic.h"
 

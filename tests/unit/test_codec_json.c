@@ -1,4 +1,4 @@
-/* Values that a kube-apiserver stored: protobuf in storage/codec_json.c, and how object.c, revision_cut.c, storage.c and the cacher live with them. */
+/* Values that a kube-apiserver stored: protobuf in storage/codec/codec_json.c, and how object.c, revision_cut.c, storage.c and the cacher live with them. */
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "k8s_proto.h"

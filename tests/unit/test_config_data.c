@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/config_data.c: what is stored of a written Secret or ConfigMap, and what is refused. */
+/* Unit tests of apiserver/object/config_data.c: what is stored of a written Secret or ConfigMap, and what is refused. */
 #include "vdtest.h"
 
 #include "config_data.h"

@@ -1,4 +1,4 @@
-/* Unit tests of cacher/continue_token.c; the rows of upstream's Test_decodeContinue (T-101) among them. */
+/* Unit tests of cacher/select/continue_token.c; the rows of upstream's Test_decodeContinue (T-101) among them. */
 #include "vdtest.h"
 
 #include "base64.h"

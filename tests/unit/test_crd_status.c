@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/crd_status.c: the status of a definition in each of its states, and what does not change it. */
+/* Unit tests of apiserver/kinds/crd_status.c: the status of a definition in each of its states, and what does not change it. */
 #include "vdtest.h"
 
 #include "crd.h"

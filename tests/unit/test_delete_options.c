@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/delete_options.c: what a body of a delete means, and that nothing is deleted by a body that was not understood. */
+/* Unit tests of apiserver/meta/delete_options.c: what a body of a delete means, and that nothing is deleted by a body that was not understood. */
 #include "vdtest.h"
 
 #include "delete_options.h"

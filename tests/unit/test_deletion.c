@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/deletion.c: what a delete makes of an object, by its options and its state. */
+/* Unit tests of apiserver/object/deletion.c: what a delete makes of an object, by its options and its state. */
 #include "vdtest.h"
 
 #include "deletion.h"

@@ -1,4 +1,4 @@
-/* Unit tests of lib/disk.c and lib/disk_sim.c: one suite for both, then what only the simulated one can do. */
+/* Unit tests of lib/env/disk.c and lib/sim/disk_sim.c: one suite for both, then what only the simulated one can do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

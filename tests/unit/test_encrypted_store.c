@@ -1,4 +1,4 @@
-/* Unit tests of storage/encrypted_store.c and value_cipher.c: what lies in the inner store, what readers get, and what is refused. */
+/* Unit tests of storage/codec/encrypted_store.c and value_cipher.c: what lies in the inner store, what readers get, and what is refused. */
 #include "vdtest.h"
 
 #include <vedette/encryption.h>

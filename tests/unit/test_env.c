@@ -1,4 +1,4 @@
-/* Unit tests of lib/env.c. */
+/* Unit tests of lib/env/env.c. */
 #include "actor_sim.h"
 #include "env.h"
 #include "vdtest.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/etcd/etcd_open.c and of opening a store over it: which options ask for certificates, and how long opening waits. */
+/* Unit tests of storage/etcd/client/etcd_open.c and of opening a store over it: which options ask for certificates, and how long opening waits. */
 #include <vedette/etcd.h>
 
 #include "actor_sim.h"

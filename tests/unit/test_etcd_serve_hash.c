@@ -1,4 +1,4 @@
-/* storage/etcdserver/serve_hash.c: which hash is answered when, and that the numbers are etcd's (the vectors of upstream's hash_test.go). */
+/* etcdserver/services/serve_hash.c: which hash is answered when, and that the numbers are etcd's (the vectors of upstream's hash_test.go). */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"

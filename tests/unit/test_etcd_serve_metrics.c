@@ -1,4 +1,4 @@
-/* Unit tests of storage/etcdserver/serve_metrics.c: what calls count. That names, labels and buckets are etcd's is in tests/integration/etcd_metrics.py. */
+/* Unit tests of etcdserver/serve_metrics.c: what calls count. That names, labels and buckets are etcd's is in tests/integration/etcd_metrics.py. */
 #include "env.h"
 #include "etcd_server_fixture.h"
 #include "metrics.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/etcdserver/snapshot_read.c and snapshot_restore.c: files as etcd and etcdutl leave them. */
+/* Unit tests of etcdserver/data/snapshot_read.c and snapshot_restore.c: files as etcd and etcdutl leave them. */
 #include "auth_data.h"
 #include "bolt_write.h"
 #include "serve_wire.h"

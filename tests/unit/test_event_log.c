@@ -1,4 +1,4 @@
-/* Unit tests of replay/event_log.c. */
+/* Unit tests of replay/log/event_log.c. */
 #include "vdtest.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Unit tests of replay/fault_plan.c. */
+/* Unit tests of replay/play/fault_plan.c. */
 #include "fault_plan.h"
 #include "vdtest.h"
 

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/faults.c: upstream's words for what is wrong with a field. */
+/* Unit tests of apiserver/meta/faults.c: upstream's words for what is wrong with a field. */
 #include "vdtest.h"
 
 #include "faults.h"

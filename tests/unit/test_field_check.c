@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/field_check.c: what needs no connection. */
+/* Unit tests of apiserver/object/field_check.c: what needs no connection. */
 #include "vdtest.h"
 
 #include "field_check.h"

@@ -1,4 +1,4 @@
-/* Unit tests of cacher/field_selector.c. */
+/* Unit tests of cacher/select/field_selector.c. */
 #include "vdtest.h"
 
 #include "selector.h"

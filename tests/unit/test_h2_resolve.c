@@ -1,4 +1,4 @@
-/* Unit tests of storage/http2/h2_resolve.c: numbers, paths, and names that this machine knows or that cannot be. */
+/* Unit tests of lib/net/h2_resolve.c: numbers, paths, and names that this machine knows or that cannot be. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/un.h>

@@ -1,4 +1,4 @@
-/* Unit tests of storage/http2/h2_server_header.c. */
+/* Unit tests of lib/rpc/http2/h2_server_header.c. */
 #include "h2_server_state.h"
 #include "vdtest.h"
 

@@ -1,4 +1,4 @@
-/* Unit tests of storage/http2/h2_tls_limits.c: a server and a client over TLS, with certificates made for the test. */
+/* Unit tests of lib/net/h2_tls_limits.c: a server and a client over TLS, with certificates made for the test. */
 #include <unistd.h>
 
 #include "rpc_certs.h"

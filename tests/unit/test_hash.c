@@ -1,4 +1,4 @@
-/* Unit tests of lib/hash.c: against a plain array, with good and with very bad hashes, and under failing allocations. */
+/* Unit tests of lib/index/hash.c: against a plain array, with good and with very bad hashes, and under failing allocations. */
 #include "vdtest.h"
 
 #include "hash.h"

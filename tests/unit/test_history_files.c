@@ -1,4 +1,4 @@
-/* Unit tests of storage/local/history_files.c: what is read back is what was recorded, or the newest whole part of it. */
+/* Unit tests of storage/history/history_files.c: what is read back is what was recorded, or the newest whole part of it. */
 #include "history_files.h"
 
 #include "disk_sim.h"

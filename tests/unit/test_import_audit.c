@@ -1,4 +1,4 @@
-/* Unit tests of replay/import_audit.c and import_watch.c: memory may run out anywhere. What becomes what is in tests/tool/test_import.py; bad bytes are tests/fuzz/fuzz_import.c. */
+/* Unit tests of replay/log/import_audit.c and import_watch.c: memory may run out anywhere. What becomes what is in tests/tool/test_import.py; bad bytes are tests/fuzz/fuzz_import.c. */
 #include <stdio.h>
 
 #include "import_audit.h"

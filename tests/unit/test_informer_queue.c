@@ -1,4 +1,4 @@
-/* Unit tests of cacher/informer_queue.c. */
+/* Unit tests of cacher/informer/informer_queue.c. */
 #include "informer_queue.h"
 
 #include "vdtest.h"

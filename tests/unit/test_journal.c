@@ -1,4 +1,4 @@
-/* Unit tests of storage/mvcc/journal.c and journal_segment.c: damage, recycling, formats, growth. The crash tests are in test_persist.c. */
+/* Unit tests of storage/mvcc/disk/journal.c and journal_segment.c: damage, recycling, formats, growth. The crash tests are in test_persist.c. */
 #include "disk_sim.h"
 #include "journal.h"
 #include "persist_model.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/mvcc/journal_room.c: sizes of the next file and of the reserve, what a full disk leaves, and what old files become. */
+/* Unit tests of storage/mvcc/disk/journal_room.c: sizes of the next file and of the reserve, what a full disk leaves, and what old files become. */
 #include "journal_room.h"
 
 #include "disk_sim.h"

@@ -1,4 +1,4 @@
-/* Unit tests of lib/json_edit.c. */
+/* Unit tests of lib/json/json_edit.c. */
 #include "vdtest.h"
 
 #include "json_edit.h"

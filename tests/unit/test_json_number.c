@@ -1,4 +1,4 @@
-/* Unit tests of lib/json_number.c: which numbers fit into an int64 or a float64, as Go's strconv decides it. */
+/* Unit tests of lib/json/json_number.c: which numbers fit into an int64 or a float64, as Go's strconv decides it. */
 #include "vdtest.h"
 
 #include "json_number.h"

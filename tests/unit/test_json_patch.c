@@ -1,4 +1,4 @@
-/* Unit tests of lib/json_patch.c; the rows up to "appendix" are those of RFC 6902, appendix A. */
+/* Unit tests of lib/json/json_patch.c; the rows up to "appendix" are those of RFC 6902, appendix A. */
 #include "vdtest.h"
 
 #include "json_edit.h"

@@ -1,4 +1,4 @@
-/* Unit tests of lib/json_scan.c and lib/json_plan.c. */
+/* Unit tests of lib/json/json_scan.c and lib/json/json_plan.c. */
 #include "vdtest.h"
 
 #include <jansson.h>

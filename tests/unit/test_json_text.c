@@ -1,4 +1,4 @@
-/* Unit tests of lib/json_text.c. */
+/* Unit tests of lib/json/json_text.c. */
 #include "vdtest.h"
 
 #include "json_text.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/k8s_proto_decode.c, k8s_proto_encode.c and k8s_proto_table.c. The vectors were made by Go's own libraries. */
+/* Unit tests of storage/codec/k8s_proto_decode.c, k8s_proto_encode.c and k8s_proto_table.c. The vectors were made by Go's own libraries. */
 #include "vdtest.h"
 
 #include "base64.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/k8s_proto_decode.c: two encodings of one object give the same JSON, however the second one is put together. */
+/* Unit tests of storage/codec/k8s_proto_decode.c: two encodings of one object give the same JSON, however the second one is put together. */
 #include "vdtest.h"
 
 #include "base64.h"

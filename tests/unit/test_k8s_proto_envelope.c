@@ -1,4 +1,4 @@
-/* Unit tests of storage/k8s_proto_envelope.c: groups against a naive reader, the fields of an envelope, names, and the bounds. */
+/* Unit tests of storage/codec/k8s_proto_envelope.c: groups against a naive reader, the fields of an envelope, names, and the bounds. */
 #include "vdtest.h"
 
 #include "k8s_proto.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/k8s_time.c. */
+/* Unit tests of storage/codec/k8s_time.c. */
 #include "vdtest.h"
 
 #include <time.h>

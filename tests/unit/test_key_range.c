@@ -1,4 +1,4 @@
-/* Unit tests of lib/key_range.c: etcd's ranges and prefixes. */
+/* Unit tests of lib/index/key_range.c: etcd's ranges and prefixes. */
 #include "vdtest.h"
 
 #include "key_range.h"

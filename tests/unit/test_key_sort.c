@@ -1,4 +1,4 @@
-/* Unit tests of lib/key_sort.c: against a stable sort that compares whole keys. */
+/* Unit tests of lib/index/key_sort.c: against a stable sort that compares whole keys. */
 #include "vdtest.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/kinds.c: when a kind is served, by which loop, and who waits for it. The server is in this process and has two loops. */
+/* Unit tests of apiserver/registry/kinds.c: when a kind is served, by which loop, and who waits for it. The server is in this process and has two loops. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>

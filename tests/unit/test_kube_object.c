@@ -1,4 +1,4 @@
-/* Unit tests of replay/kube_object.c: the same object is the same record, whoever sent it. */
+/* Unit tests of replay/log/kube_object.c: the same object is the same record, whoever sent it. */
 #include <stdio.h>
 
 #include "kube_object.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/kv.c. */
+/* Unit tests of storage/store/kv.c. */
 #include <vedette/store.h>
 
 #include "vdtest.h"

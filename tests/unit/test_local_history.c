@@ -1,4 +1,4 @@
-/* Unit tests of storage/local/local_history.c, local_recorder.c and local_watch.c: over the embedded store, which plays an etcd that goes on while the server is
+/* Unit tests of storage/history/local_history.c, local_recorder.c and local_watch.c: over the embedded store, which plays an etcd that goes on while the server is
  * stopped and started; on a simulated disk. */
 #include "local_history.h"
 

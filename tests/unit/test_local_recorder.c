@@ -1,4 +1,4 @@
-/* Unit tests of storage/local/local_recorder.c: what it asks of the store, where a history begins again, and when marks, syncs, and retries are due. */
+/* Unit tests of storage/history/local_recorder.c: what it asks of the store, where a history begins again, and when marks, syncs, and retries are due. */
 #include "local_script.h"
 
 static vd_rev oldest(struct local *l)

@@ -1,4 +1,4 @@
-/* Unit tests of storage/local/local_history.c over a store that is a script: what is asked before a history is believed, which watches it serves, and what people and metrics
+/* Unit tests of storage/history/local_history.c over a store that is a script: what is asked before a history is believed, which watches it serves, and what people and metrics
  * are told. */
 #include "local_script.h"
 

@@ -1,4 +1,4 @@
-/* Unit tests of storage/local/local_watch.c: from a past that is made here into a present that is a script. */
+/* Unit tests of storage/history/local_watch.c: from a past that is made here into a present that is a script. */
 #include "local_script.h"
 
 /* How many references the past has besides the test's own. */

@@ -1,4 +1,4 @@
-/* Unit tests of lib/lock.c. */
+/* Unit tests of lib/base/lock.c. */
 #include <pthread.h>
 
 #include "clock.h"

@@ -1,4 +1,4 @@
-/* Unit tests of replay/log_load.c and, through it, of storage/mvcc/mvcc_import.c: on the simulated disk, with crashes at every operation. */
+/* Unit tests of replay/log/log_load.c and, through it, of storage/mvcc/mvcc_import.c: on the simulated disk, with crashes at every operation. */
 #include "vdtest.h"
 
 #include <unistd.h>

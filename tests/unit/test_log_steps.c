@@ -1,4 +1,4 @@
-/* Unit tests of replay/log_steps.c: what a transaction is, and what is torn. What a store makes of it is in test_log_load.c. */
+/* Unit tests of replay/log/log_steps.c: what a transaction is, and what is torn. What a store makes of it is in test_log_load.c. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Unit tests of replay/log_writer.c: what is written can be read, and written on after any cut. */
+/* Unit tests of replay/log/log_writer.c: what is written can be read, and written on after any cut. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* Unit tests of lib/metrics.c: names and buckets as upstream has them, and text that Prometheus can read. */
+/* Unit tests of lib/env/metrics.c: names and buckets as upstream has them, and text that Prometheus can read. */
 #include <math.h>
 #include <pthread.h>
 #include <regex.h>

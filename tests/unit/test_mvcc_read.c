@@ -1,4 +1,4 @@
-/* Unit tests of storage/mvcc/mvcc_read.c: which revisions can be read, and what a refusal says. */
+/* Unit tests of storage/mvcc/state/mvcc_read.c: which revisions can be read, and what a refusal says. */
 #include "mvcc_read.h"
 #include "vdtest.h"
 

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/namespace_conditions.c: upstream's texts, and nothing written when nothing is new. */
+/* Unit tests of apiserver/controllers/namespace_conditions.c: upstream's texts, and nothing written when nothing is new. */
 #include "vdtest.h"
 
 #include "namespace_conditions.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/object.c, storage/codec_json.c and storage/revision_cut.c. */
+/* Unit tests of storage/codec/object.c, storage/codec/codec_json.c and storage/store/revision_cut.c. */
 #include "vdtest.h"
 
 #include <vedette/codec.h>

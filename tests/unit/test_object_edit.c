@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/object_edit.c: what a write makes of an object, and which writes are refused. */
+/* Unit tests of apiserver/object/object_edit.c: what a write makes of an object, and which writes are refused. */
 #include "vdtest.h"
 
 #include "object_edit.h"

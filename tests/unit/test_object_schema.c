@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/object_schema.c: creations, updates, patches and subresources of a kind that has a schema, and of definitions. */
+/* Unit tests of apiserver/object/object_schema.c: creations, updates, patches and subresources of a kind that has a schema, and of definitions. */
 #include "vdtest.h"
 
 #include "object_schema.h"

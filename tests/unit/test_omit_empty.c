@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/omit_empty.c: which members say nothing, by the types of the kind. What a kube-apiserver (1.36) stores and returns was taken down beside it. */
+/* Unit tests of apiserver/object/omit_empty.c: which members say nothing, by the types of the kind. What a kube-apiserver (1.36) stores and returns was taken down beside it. */
 #include "vdtest.h"
 
 #include "omit_empty.h"

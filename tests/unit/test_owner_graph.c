@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/owner_graph.c: nodes, edges, who is touched; against a naive model, and with allocations that fail. */
+/* Unit tests of apiserver/controllers/owner_graph.c: nodes, edges, who is touched; against a naive model, and with allocations that fail. */
 #include "vdtest.h"
 
 #include "owner_graph.h"

@@ -1,4 +1,4 @@
-/* Unit tests of lib/parallel.c. */
+/* Unit tests of lib/env/parallel.c. */
 #include "vdtest.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/pattern.c: Go's regular expressions by example; texts of faults are Go's. */
+/* Unit tests of apiserver/schema/pattern.c: Go's regular expressions by example; texts of faults are Go's. */
 #include "vdtest.h"
 
 #include "pattern.h"

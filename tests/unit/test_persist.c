@@ -1,4 +1,4 @@
-/* Unit tests of storage/mvcc/persist.c on the simulated disk (journal only): crashes at every operation, damage, full and failing disks. */
+/* Unit tests of storage/mvcc/disk/persist.c on the simulated disk (journal only): crashes at every operation, damage, full and failing disks. */
 #include "actor_sim.h"
 #include "disk_sim.h"
 #include "env.h"

@@ -1,4 +1,4 @@
-/* Unit tests of replay/player.c and player_store.c, in the simulator. */
+/* Unit tests of replay/play/player.c and player_store.c, in the simulator. */
 #include <stdio.h>
 #include <unistd.h>
 

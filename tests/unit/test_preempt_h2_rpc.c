@@ -122,7 +122,7 @@ static void fake_describe(struct vdi_h2_client *client, const struct vdi_h2_chan
 #define nghttp2_submit_rst_stream(session, ...) ((void) (session), 0)
 #define nghttp2_session_want_write(session, ...) ((void) (session), 0)
 #define nghttp2_session_consume_stream(session, ...) ((void) (session), 0)
-#include "../../storage/http2/h2_rpc.c"
+#include "h2_rpc.c"
 
 /* ---- What users are told ---- */
 

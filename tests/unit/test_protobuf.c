@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/protobuf.c: what needs no connection. */
+/* Unit tests of apiserver/object/protobuf.c: what needs no connection. */
 #include "vdtest.h"
 
 #include "protobuf.h"

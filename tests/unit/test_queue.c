@@ -1,4 +1,4 @@
-/* Unit tests of lib/queue.c. */
+/* Unit tests of lib/env/queue.c. */
 #include <pthread.h>
 
 #include "queue.h"

@@ -1,4 +1,4 @@
-/* Unit tests of lib/rand.c. */
+/* Unit tests of lib/base/rand.c. */
 #include "rand.h"
 #include "vdtest.h"
 

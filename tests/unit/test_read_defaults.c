@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/read_defaults.c: what an object gets when it is decoded, by the version it is stored in, and with allocations that fail. */
+/* Unit tests of apiserver/kinds/read_defaults.c: what an object gets when it is decoded, by the version it is stored in, and with allocations that fail. */
 #include "vdtest.h"
 
 #include "read_defaults.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/mvcc/record.c and lease_table.c. */
+/* Unit tests of storage/mvcc/disk/record.c and lease_table.c. */
 #include "lease_table.h"
 #include "persist_model.h"
 #include "record.h"

@@ -1,4 +1,4 @@
-/* Unit tests of replay/recorder.c: what is recorded is what happened, through cuts, refusals and restarts; and the round trip through a player. */
+/* Unit tests of replay/log/recorder.c: what is recorded is what happened, through cuts, refusals and restarts; and the round trip through a player. */
 #include <stdio.h>
 #include <unistd.h>
 

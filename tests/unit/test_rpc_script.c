@@ -1,4 +1,4 @@
-/* The scripted peer keeps the contract of storage/rpc/rpc_client.h: order, one end each, waiting for an endpoint, cuts, cancels, back-pressure. */
+/* The scripted peer keeps the contract of lib/rpc/rpc_client.h: order, one end each, waiting for an endpoint, cuts, cancels, back-pressure. */
 #include "vdtest.h"
 
 #include "actor_sim.h"

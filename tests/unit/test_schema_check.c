@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/schema_check.c (and schema_compile.c): what a schema may not say. The texts were seen from k8s.io/apiextensions-apiserver v0.36.3. */
+/* Unit tests of apiserver/schema/schema_check.c (and schema_compile.c): what a schema may not say. The texts were seen from k8s.io/apiextensions-apiserver v0.36.3. */
 #include "vdtest.h"
 
 #include "schema.h"

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/schema_format.c: what each format of a string holds and what it does not, whatever stands behind the text. */
+/* Unit tests of apiserver/schema/schema_format.c: what each format of a string holds and what it does not, whatever stands behind the text. */
 #include "vdtest.h"
 
 #include "schema_node.h"

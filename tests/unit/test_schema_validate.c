@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/schema_validate.c (and schema_value.c, schema_default.c): what a write makes of an object. The texts were seen from
+/* Unit tests of apiserver/schema/schema_validate.c (and schema_value.c, schema_default.c): what a write makes of an object. The texts were seen from
  * k8s.io/apiextensions-apiserver v0.36.3 on the same schemas and objects. */
 #include "vdtest.h"
 

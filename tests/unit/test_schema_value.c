@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/schema_value.c: numbers as they are written, and which are whole. */
+/* Unit tests of apiserver/schema/schema_value.c: numbers as they are written, and which are whole. */
 #include "vdtest.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Unit tests of cacher/selector.c and cacher/label_name.c. Rows marked "upstream" are those of pkg/labels/selector_test.go. */
+/* Unit tests of cacher/select/selector.c and cacher/select/label_name.c. Rows marked "upstream" are those of pkg/labels/selector_test.go. */
 #include "vdtest.h"
 
 #include "rand.h"

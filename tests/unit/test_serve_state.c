@@ -1,4 +1,4 @@
-/* Unit tests of storage/etcdserver/serve_state.c on the simulated disk: crashes, a full disk, damage. */
+/* Unit tests of etcdserver/serve_state.c on the simulated disk: crashes, a full disk, damage. */
 #include "serve_state.h"
 
 #include "actor_sim.h"

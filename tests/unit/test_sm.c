@@ -1,4 +1,4 @@
-/* Unit tests of lib/sm.c. */
+/* Unit tests of lib/base/sm.c. */
 #include "expect_panic.h"
 #include "sm.h"
 #include "trace.h"

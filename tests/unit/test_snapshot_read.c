@@ -1,4 +1,4 @@
-/* Unit tests of storage/etcdserver/snapshot_read.c and of the report of snapshot_restore.c: records, marks and digests that are wrong one by one. */
+/* Unit tests of etcdserver/data/snapshot_read.c and of the report of snapshot_restore.c: records, marks and digests that are wrong one by one. */
 #include <openssl/evp.h>
 
 #include "bolt_write.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/storage.c: Kubernetes' operations over the embedded store, under the simulator. */
+/* Unit tests of storage/kubernetes/storage.c: Kubernetes' operations over the embedded store, under the simulator. */
 #include "vdtest.h"
 
 #include <vedette/encryption.h>

@@ -1,4 +1,4 @@
-/* Unit tests of storage/storage_metrics.c: each call moves its own lines of /metrics and no other. */
+/* Unit tests of storage/store/storage_metrics.c: each call moves its own lines of /metrics and no other. */
 #include "vdtest.h"
 
 #include "actor_sim.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/store.c: each call arrives at its own operation with its own arguments, and what a store need not offer may be absent. */
+/* Unit tests of storage/store/store.c: each call arrives at its own operation with its own arguments, and what a store need not offer may be absent. */
 #include "store.h"
 #include "vdtest.h"
 

@@ -1,4 +1,4 @@
-/* Unit tests of lib/thread.c. */
+/* Unit tests of lib/base/thread.c. */
 #include <signal.h>
 
 #include "thread.h"

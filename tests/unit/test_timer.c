@@ -1,4 +1,4 @@
-/* Unit tests of lib/timer.c, also against a naive model. */
+/* Unit tests of lib/env/timer.c, also against a naive model. */
 #include "rand.h"
 #include "timer.h"
 #include "vdtest.h"

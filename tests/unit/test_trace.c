@@ -1,4 +1,4 @@
-/* Unit tests of lib/trace.c and the panic path that prints it. */
+/* Unit tests of lib/base/trace.c and the panic path that prints it. */
 #include <pthread.h>
 
 #include "expect_panic.h"

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/tree.c: lists stay whole whatever is put in and taken out, and no choice of keys makes look-ups slow. */
+/* Unit tests of lib/json/tree.c: lists stay whole whatever is put in and taken out, and no choice of keys makes look-ups slow. */
 #include "hash.h"
 #include "rand.h"
 #include "table.h"

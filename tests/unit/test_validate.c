@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/validate.c: names by the rule of each kind, and the metadata of all. The sentences are a kube-apiserver's (1.36), taken down beside it. */
+/* Unit tests of apiserver/meta/validate.c: names by the rule of each kind, and the metadata of all. The sentences are a kube-apiserver's (1.36), taken down beside it. */
 #include "vdtest.h"
 
 #include "resources.h"

@@ -1,4 +1,4 @@
-/* Unit tests of storage/value_cipher.c: every rule with every form of a value, sizes, and which keys are covered. */
+/* Unit tests of storage/codec/value_cipher.c: every rule with every form of a value, sizes, and which keys are covered. */
 #include "vdtest.h"
 
 #include "value_cipher.h"

@@ -1,4 +1,4 @@
-/* Unit tests of replay/verifier.c: it is silent about what is right, and names the first thing that is wrong. */
+/* Unit tests of replay/play/verifier.c: it is silent about what is right, and names the first thing that is wrong. */
 #include <stdio.h>
 
 #include "rand.h"

@@ -1,4 +1,4 @@
-/* Unit tests of replay/verify_run.c: silent on a right store, whatever the network does to it; loud on one that lies. */
+/* Unit tests of replay/play/verify_run.c: silent on a right store, whatever the network does to it; loud on one that lies. */
 #include <stdio.h>
 
 #include "actor_sim.h"

@@ -1,4 +1,4 @@
-/* Unit tests of lib/wait.c, with threads and in the simulator. */
+/* Unit tests of lib/env/wait.c, with threads and in the simulator. */
 #include "actor_sim.h"
 #include "expect_panic.h"
 #include "thread.h"

@@ -1,4 +1,4 @@
-/* Unit tests of apiserver/work_queue.c: all that is posted runs once, on other threads, and the queue has an end. */
+/* Unit tests of apiserver/meta/work_queue.c: all that is posted runs once, on other threads, and the queue has an end. */
 #include <stdatomic.h>
 
 #include "base.h"

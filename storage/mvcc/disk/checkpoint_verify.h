@@ -6,7 +6,7 @@
 
 /* Sees every entry of every table once the node it lies in has been found sound; what follows may still turn out to be damaged. Entries of a table come in the
  * order of their keys. The table `split` is read in parts when it is large: first come the entries of part 0, then those of part 1, and so on, but the parts run
- * at the same time, each on a thread of its own (lib/parallel.h). All is lent for the call. What entry returns other than VD_OK ends it. */
+ * at the same time, each on a thread of its own (lib/env/parallel.h). All is lent for the call. What entry returns other than VD_OK ends it. */
 struct vdi_checkpoint_visitor {
 	const struct vd_env *env;
 	struct vd_bytes	     split;

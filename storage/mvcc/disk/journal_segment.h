@@ -48,7 +48,7 @@ enum vdi_segment_kind { VDI_SEGMENT_COMMIT = 1, VDI_SEGMENT_MARK = 2 };
 /* Files of the same build that belong to something else have names and a magic of their own, so that nobody takes one for the other. */
 enum vdi_segment_family {
 	VDI_SEGMENT_JOURNAL, /* of the embedded store: all that is above */
-	VDI_SEGMENT_HISTORY, /* history-<sequence>.vdh, "VDHIST\r\n": the local history of a store elsewhere (storage/local/history_files.h); grows while it is written */
+	VDI_SEGMENT_HISTORY, /* history-<sequence>.vdh, "VDHIST\r\n": the local history of a store elsewhere (storage/history/history_files.h); grows while it is written */
 };
 
 struct vdi_segment_header {
