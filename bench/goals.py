@@ -159,7 +159,7 @@ row("object of 100,000, listed in pages", "etcd", "etcd-list:pages", "us CPU", *
 row("the same until a Cacher over it is ready", "etcd", "etcd-list:cacher", "us CPU", 4, **client)
 
 section("Replay and kinds", "`vedette replay --quiet`, 1 KB objects, the log through a pipe; ingest of one event of other kinds, in process. "
-        "Of a replay's time, a quarter went when its blocks no longer came from malloc (lib/alloc_slab), a tenth when values were no longer scanned twice (storage/codec/codec_json.h).")
+        "Of a replay's time, a quarter went when its blocks no longer came from malloc (lib/base/alloc_slab), a tenth when values were no longer scanned twice (storage/codec/codec_json.h).")
 row("events into 1 watch of everything", "replay", "replay:1", "a second of CPU", at_least=True)
 row("events into 100 watches of everything", "replay", "replay:100", "a second of CPU", 250000, at_least=True)
 row("memory (RSS) after 10,000,000 of them", "replay", "replay:100", "MiB", field="rss_mib")

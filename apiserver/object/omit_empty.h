@@ -1,6 +1,6 @@
 /* Members that say nothing: absent, null and zero are the same in Kubernetes' types where Go's encoder omits a zero value.
  *
- * The tables of storage/k8s_proto know each field's type and tag. A pointer's zero is a value (`replicas: 0`, `immutable: false`) and stays. Of a kind without a table only
+ * The tables of storage/codec/k8s_proto know each field's type and tag. A pointer's zero is a value (`replicas: 0`, `immutable: false`) and stays. Of a kind without a table only
  * metadata has types. Members that the kind does not have stay, and so does whatever is not of its field's type. Pure functions that allocate nothing; any thread.
  */
 #ifndef VDI_OMIT_EMPTY_H

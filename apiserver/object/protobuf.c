@@ -1,4 +1,4 @@
-/* How: the transcoder of storage/k8s_proto, with what HTTP adds: which message belongs to a request, envelopes, and what is said when a value does not
+/* How: the transcoder of storage/codec/k8s_proto, with what HTTP adds: which message belongs to a request, envelopes, and what is said when a value does not
  * fit. Objects that nobody checked can be in a store; then JSON is answered, when the client takes it. */
 #include "protobuf.h"
 

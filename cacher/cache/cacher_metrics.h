@@ -1,4 +1,4 @@
-/* The metrics of one cacher (R-701..R-717 and vedette's own); instances of lib/metrics with the labels group and resource. */
+/* The metrics of one cacher (R-701..R-717 and vedette's own); instances of lib/env/metrics with the labels group and resource. */
 #ifndef VDI_CACHER_METRICS_H
 #define VDI_CACHER_METRICS_H
 

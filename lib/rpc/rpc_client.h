@@ -1,6 +1,6 @@
 /* Remote calls, as the etcd client needs them: unary calls and streams of messages over one or several endpoints.
  *
- * Three implementations: our own over HTTP/2 (storage/http2), gRPC C core (storage/grpc), and, for tests, a scripted peer in the simulator (tests/support).
+ * Three implementations: our own over HTTP/2 (lib/rpc/http2), gRPC C core (lib/rpc/grpc), and, for tests, a scripted peer in the simulator (tests/support).
  * Nothing above this header knows of any of them.
  *
  * Threads: every function may be called from any thread; none blocks. Callbacks come from a thread of the transport (each client has

@@ -1,6 +1,6 @@
 package main
 
-// proto-table: the facts that storage/k8s_proto needs to turn Kubernetes' protobuf into JSON and back, read by reflection from the compiled types
+// proto-table: the facts that storage/codec/k8s_proto needs to turn Kubernetes' protobuf into JSON and back, read by reflection from the compiled types
 // of k8s.io/api: field numbers, JSON names, types, and what encoding/json writes when a field is empty. Nothing but these facts is printed.
 // storage/codec/k8s_proto_table.def is what it prints; a test compares the two.
 

@@ -1,5 +1,5 @@
 /* Our etcd client and store over our etcd server, without a network, in the simulator: what the client sends through rpc_script.h is served by
- * storage/etcdserver on an embedded store. Network trouble is the script's (rpc_script_set_delay, rpc_script_cut). One thread. */
+ * etcdserver on an embedded store. Network trouble is the script's (rpc_script_set_delay, rpc_script_cut). One thread. */
 #ifndef ETCD_LOOP_H
 #define ETCD_LOOP_H
 

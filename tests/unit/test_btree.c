@@ -1,4 +1,4 @@
-/* Unit tests of lib/btree*.c: against a sorted array, under failing allocations, and with readers on other threads. */
+/* Unit tests of lib/index/btree*.c: against a sorted array, under failing allocations, and with readers on other threads. */
 #include "vdtest.h"
 
 #include <pthread.h>

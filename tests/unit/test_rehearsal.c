@@ -1,4 +1,4 @@
-/* Unit tests of replay/rehearsal*.c: what holds is silent, what does not is told, and the same seed is the same run. */
+/* Unit tests of replay/play/rehearsal*.c: what holds is silent, what does not is told, and the same seed is the same run. */
 #include <stdio.h>
 #include <unistd.h>
 

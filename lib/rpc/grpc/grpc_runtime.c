@@ -1,4 +1,4 @@
-/* The list of users is the one global state of storage/grpc: core's log function has no argument. It is guarded by a plain mutex that is held during
+/* The list of users is the one global state of lib/rpc/grpc: core's log function has no argument. It is guarded by a plain mutex that is held during
  * the sink too, so that no user leaves while its log is written; a sink must not call back (vedette/env.h), so nothing can wait in a ring. */
 #include <stdlib.h>
 
