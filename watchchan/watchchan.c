@@ -459,7 +459,11 @@ vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store, c
 	}
 	status = vdi_watchchan_workers_open(watchchan);
 	if (status != VD_OK) {
-		vdi_watchchan_close(watchchan, NULL, NULL);
+		/* Actors that never ran: nothing of them looks at the watchchan. */
+		for (unsigned i = 0; i < watchchan->workers_open; i++)
+			vd_actor_close(watchchan->workers[i].actor, NULL, NULL);
+		vd_actor_close(watchchan->actor, NULL, NULL);
+		free_all(watchchan);
 		return vd_error_set(reterr, status, "no decode workers");
 	}
 	vd_actor_wake(watchchan->actor);

@@ -343,7 +343,8 @@ vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_na
 	VDI_TRY(new_informer(cacher, &options, &informer, reterr));
 	status = vd_informer_add_handler(informer, handler, NULL, reterr);
 	if (status != VD_OK) {
-		vd_informer_close(informer, NULL, NULL);
+		vd_actor_close(informer->actor, NULL, NULL); /* it never ran: nothing of it looks at the informer */
+		free_informer(informer);
 		return status;
 	}
 	*ret_informer = informer;

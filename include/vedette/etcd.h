@@ -158,7 +158,7 @@ struct vd_etcd_options {
 	}
 
 /* Does not wait for the network. VD_INVALID_ARGUMENT with clientv3's sentences (E-201, E-202) and the name of what is wrong
- * (endpoint, file); VD_NOMEM, VD_IO. */
+ * (endpoint, file); VD_NOMEM, VD_IO. A failed call leaves nothing that uses env. */
 VD_API VD_MUST_USE vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options,
 					  struct vd_etcd **ret_client, struct vd_error *reterr);
 /* Ends everything: calls answer VD_CLOSED, watches end. done when the memory is gone (watches stay valid until their owners

@@ -731,20 +731,30 @@ vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client, c
 	if (store) {
 		store->base = (struct vd_store) { &etcd_store_ops, env };
 		store->env = env;
-		store->client = client;
 		store->call_timeout = options->call_timeout;
 		vdi_lock_init(&store->lock, VDI_LOCK_STORE);
 		status = build(store, options, endpoints, endpoint_count);
 		if (status != VD_OK)
 			free_store(store);
 	}
-	if (status != VD_OK) {
-		vd_etcd_close(client, NULL, NULL);
+	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	}
-	vd_actor_wake(store->keeper);
+	if (client)
+		vdi_etcd_store_begin(store, client);
 	*ret_store = store;
 	return VD_OK;
+}
+
+void vdi_etcd_store_begin(struct vdi_etcd_store *store, struct vd_etcd *client)
+{
+	store->client = client;
+	vd_actor_wake(store->keeper);
+}
+
+void vdi_etcd_store_discard(struct vdi_etcd_store *store)
+{
+	vd_actor_close(store->keeper, NULL, NULL); /* it never ran: nothing of it looks at the store */
+	free_store(store);
 }
 
 /* "http://a:2379: connection refused; http://b:2379: ..." */
@@ -811,8 +821,15 @@ vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_stor
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the times of an etcd store must not be negative, and a call needs some");
 	if (options->start_timeout.ns)
 		VDI_TRY(vdi_wait_check(env, __func__, reterr));
-	VDI_TRY(vdi_etcd_open(env, options->etcd, &client, reterr));
-	VDI_TRY(vdi_etcd_store_new(env, client, options, options->etcd->endpoints, options->etcd->endpoint_count, &store, reterr));
+	VDI_TRY(vdi_etcd_check_options(options->etcd, reterr));
+	/* The client is opened last: it closes step by step, and nothing of it may be left when an open fails. */
+	VDI_TRY(vdi_etcd_store_new(env, NULL, options, options->etcd->endpoints, options->etcd->endpoint_count, &store, reterr));
+	status = vdi_etcd_open(env, options->etcd, &client, reterr);
+	if (status != VD_OK) {
+		vdi_etcd_store_discard(store);
+		return status;
+	}
+	vdi_etcd_store_begin(store, client);
 	status = options->start_timeout.ns ? vdi_etcd_store_wait(store, options->start_timeout, reterr) : VD_OK;
 	if (status != VD_OK) {
 		(void) vd_store_close_wait(&store->base);

@@ -189,10 +189,14 @@ struct vdi_etcd_store {
 	struct vd_error	 refusal_error;
 };
 
-/* Takes over client, also when it fails. endpoints: for the probe; copied. */
+/* Takes over client with VD_OK only; NULL: vdi_etcd_store_begin follows, or vdi_etcd_store_discard. endpoints: for the probe; copied. */
 VDI_MUST_USE vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client, const struct vd_etcd_store_options *options,
 					  const char *const *endpoints, size_t endpoint_count, struct vdi_etcd_store **ret_store,
 					  struct vd_error *reterr);
+/* Gives the store its client, and starts it. */
+void vdi_etcd_store_begin(struct vdi_etcd_store *store, struct vd_etcd *client);
+/* Frees a store that never had a client. Does not block; a vd_env_free may follow at once. */
+void vdi_etcd_store_discard(struct vdi_etcd_store *store);
 /* Until somebody has answered and every endpoint was asked for its version, or has refused us, or timeout. Blocks. The error names endpoints and causes. */
 VDI_MUST_USE vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout, struct vd_error *reterr);
 

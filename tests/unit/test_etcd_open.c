@@ -87,58 +87,73 @@ static vd_status make_counted(const struct vd_env *env, const struct vdi_rpc_cli
 
 static const struct vd_rpc_transport counting = { .client_new = make_counted };
 
-/* Memory that fails while a client is opened: it says so, and everything that was begun is given back, the transport too. */
+/* Memory that fails while a client or a store is opened: the call says so. No transport was begun, which would close on a thread of its own, and nothing else is left
+ * that uses the env: it can be freed at once. */
 static void torture_opening(void **state)
 {
 	int64_t live = vdi_alloc_live();
-	bool	has_failed = true;
 
 	(void) state;
-	for (uint64_t nth = 1; has_failed; nth++) {
-		struct vd_etcd_options options = options_of();
-		struct vd_error	       error = { 0 };
-		struct vd_etcd	      *client = NULL;
-		struct vd_env	      *env;
-		vd_status	       status;
+	for (unsigned with_store = 0; with_store < 2; with_store++) {
+		bool has_failed = true;
 
-		assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
-		options.transport = &counting;
-		made = closed = 0;
-		vdi_alloc_fail_nth(nth, 1);
-		status = vd_etcd_open(env, &options, &client, &error);
-		has_failed = vdi_alloc_failed();
-		vdi_alloc_fail_nth(0, 0);
-		assert_status(status, has_failed ? VD_NOMEM : VD_OK);
-		assert_status(error.code, status);
-		assert_int_equal(client != NULL, !has_failed);
-		assert_int_equal(closed, has_failed ? made : 0);
-		if (client)
-			(void) vd_etcd_close_wait(client);
-		assert_int_equal(closed, made);
-		vd_env_free(env);
-		assert_int_equal(vdi_alloc_live(), live);
+		for (uint64_t nth = 1; has_failed; nth++) {
+			struct vd_etcd_store_options store_options = VD_ETCD_STORE_OPTIONS_INIT;
+			struct vd_etcd_options	     options = options_of();
+			struct vd_error		     error = { 0 };
+			struct vd_etcd		    *client = NULL;
+			struct vd_store		    *store = NULL;
+			struct vd_env		    *env;
+			vd_status		     status;
+
+			assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+			options.transport = &counting;
+			store_options.etcd = &options;
+			store_options.start_timeout = (vd_dur) { 0 };
+			made = closed = 0;
+			vdi_alloc_fail_nth(nth, 1);
+			status = with_store ? vd_store_open_etcd(env, &store_options, &store, &error) : vd_etcd_open(env, &options, &client, &error);
+			has_failed = vdi_alloc_failed();
+			vdi_alloc_fail_nth(0, 0);
+			assert_status(status, has_failed ? VD_NOMEM : VD_OK);
+			assert_status(error.code, status);
+			assert_int_equal(client || store, !has_failed);
+			assert_int_equal(made, !has_failed);
+			if (client)
+				(void) vd_etcd_close_wait(client);
+			if (store)
+				(void) vd_store_close_wait(store);
+			assert_int_equal(closed, made);
+			vd_env_free(env);
+			assert_int_equal(vdi_alloc_live(), live);
+		}
 	}
-	assert_int_equal(made, 1);
 }
 
 /* A transport that cannot be made is the end of it, also when it does not say why. */
 static void a_transport_that_cannot_be_made_is_named(void **state)
 {
-	struct vd_etcd_options options = options_of();
-	struct vd_error	       error = { 0 };
-	struct vd_etcd	      *client = NULL;
-	struct vd_env	      *env;
+	struct vd_etcd_store_options store_options = VD_ETCD_STORE_OPTIONS_INIT;
+	struct vd_etcd_options	     options = options_of();
+	struct vd_error		     error = { 0 };
+	struct vd_etcd		    *client = NULL;
+	struct vd_store		    *store = NULL;
+	struct vd_env		    *env;
 
 	(void) state;
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	options.transport = &counting;
+	store_options.etcd = &options;
+	store_options.start_timeout = (vd_dur) { 0 };
 	made = closed = 0;
 	make_status = VD_IO;
 	assert_status(vd_etcd_open(env, &options, &client, &error), VD_IO);
-	make_status = VD_OK;
 	assert_status(error.code, VD_IO);
 	assert_string_equal(error.message, vd_status_sentence(VD_IO));
+	assert_status(vd_store_open_etcd(env, &store_options, &store, &error), VD_IO);
+	make_status = VD_OK;
 	assert_null(client);
+	assert_null(store);
 	assert_int_equal(made + closed, 0);
 	vd_env_free(env);
 }

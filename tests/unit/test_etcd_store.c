@@ -266,6 +266,7 @@ static void torture_the_store(void **state)
 				status = VD_NOMEM;
 		} else {
 			assert_status(status, VD_NOMEM);
+			vd_etcd_close(client, NULL, NULL);
 		}
 		failed = vdi_alloc_failed();
 		(void) vdi_alloc_fail_nth(0, 0);

@@ -21,10 +21,12 @@
 #define VDI_ETCD_API_MAJOR 3
 #define VDI_ETCD_API_MINOR 7
 
-/* A client over any transport: vd_etcd_open gives it gRPC, tests a scripted one. transport is taken over with VD_OK only. options are checked (E-201,
- * E-202) and copied. VD_INVALID_ARGUMENT, VD_NOMEM, VD_FULL. */
+/* A client over any transport: vd_etcd_open gives it gRPC, tests a scripted one. transport is taken over with VD_OK only; NULL: the
+ * caller sets it before the first use, or discards the client. options are checked (E-201, E-202) and copied. VD_INVALID_ARGUMENT, VD_NOMEM, VD_FULL. */
 VDI_MUST_USE vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *options, struct vdi_rpc_client *transport,
 				    struct vd_etcd **ret_client, struct vd_error *reterr);
+/* Frees a client that never had a transport. Does not block; a vd_env_free may follow at once. */
+void vdi_etcd_discard(struct vd_etcd *client);
 
 /* vd_etcd_open for what is closed together with something else. */
 VDI_MUST_USE vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr);

@@ -9,7 +9,7 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 {
 	struct vdi_rpc_tls	       tls;
 	struct vdi_rpc_client_options transport_options;
-	struct vdi_rpc_client	      *transport;
+	struct vd_etcd		      *client;
 	struct vd_error		       error = { 0 };
 	vd_status		       status;
 
@@ -24,13 +24,16 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 		.send_size_max = options->send_size_max,
 		.receive_size_max = options->receive_size_max,
 	};
-	status = vdi_rpc_transport_of(options->transport)->client_new(env, &transport_options, &transport, &error);
-	if (status != VD_OK) /* a transport without memory may have said no more */
+	/* The transport is made last: it closes step by step, and nothing of it may be left when an open fails. */
+	VDI_TRY(vdi_etcd_new(env, options, NULL, &client, reterr));
+	status = vdi_rpc_transport_of(options->transport)->client_new(env, &transport_options, &client->transport, &error);
+	if (status != VD_OK) {
+		vdi_etcd_discard(client);
+		/* a transport without memory may have said no more */
 		return vd_error_set(reterr, status, "%s", error.code == status ? error.message : vd_status_sentence(status));
-	status = vdi_etcd_new(env, options, transport, ret_client, reterr);
-	if (status != VD_OK)
-		transport->ops->close(transport, NULL, NULL);
-	return status;
+	}
+	*ret_client = client;
+	return VD_OK;
 }
 
 vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
