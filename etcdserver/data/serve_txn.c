@@ -406,6 +406,19 @@ bool vdi_serve_txn_is_long(const struct vdi_serve_txn *txn)
 	return level_has_range(txn, &left) || left == 0;
 }
 
+static bool are_ranges(const struct vd_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind != VD_OP_RANGE)
+			return false;
+	return true;
+}
+
+bool vdi_serve_txn_is_read_only(const struct vdi_serve_txn *txn)
+{
+	return are_ranges(txn->success, txn->success_count) && are_ranges(txn->failure, txn->failure_count);
+}
+
 static bool has_lease(const struct vd_op *ops, const struct vdi_serve_op *more, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

@@ -50,6 +50,8 @@ int64_t vdi_serve_txn_cost(const struct vdi_serve_txn *txn);
 
 /* Whether it reads a range of keys or has many operations, so that a loop must not carry it out. */
 bool vdi_serve_txn_is_long(const struct vdi_serve_txn *txn);
+/* E-457: whether it can do nothing but read. Nested transactions count as writes, as upstream. */
+bool vdi_serve_txn_is_read_only(const struct vdi_serve_txn *txn);
 /* Whether it attaches keys to leases. */
 bool vdi_serve_txn_has_leases(const struct vdi_serve_txn *txn);
 

@@ -344,7 +344,7 @@ static void do_txn(struct vdi_serve_call *call)
 	struct vdi_auth_user	    user;
 	enum vd_etcd_code	    code = VD_ETCD_OTHER;
 
-	if (!vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
+	if (!vdi_auth_identify(call, &user) || (!vdi_serve_txn_is_read_only(txn) && !vdi_serve_check_corrupt(call)))
 		return;
 	if (vdi_auth_is_enabled(call->server->auth))
 		code = check_txn_permission(call->server, &user, &txn->request);

@@ -650,8 +650,12 @@ static void e466_e467_quota_raises_the_alarm_and_it_stays(void **state)
 	(void) etcd_server_put_leased(fixture, "a", "1", 0);
 }
 
-static void e468_nothing_is_written_while_corrupt(void **state)
+/* What real etcd 3.7.3 answers while the alarm is active: reads go on, also in transactions, of which nested ones count as writes. */
+static void e457_e468_nothing_is_written_while_corrupt(void **state)
 {
+	static const Etcdserverpb__RequestOp__RequestCase kinds[] = { ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE, ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT,
+								      ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE,
+								      ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_TXN };
 	struct etcd_server_fixture	*fixture = *state;
 	Etcdserverpb__PutRequest	 request = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
@@ -659,20 +663,55 @@ static void e468_nothing_is_written_while_corrupt(void **state)
 	Etcdserverpb__CompactionRequest	 compact = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
 	Etcdserverpb__LeaseGrantRequest	 lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
 	Etcdserverpb__LeaseRevokeRequest revoke = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
+	Etcdserverpb__RangeRequest	 range = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__TxnRequest	 inner = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__RangeResponse	*found;
 
 	etcd_server_grant(fixture, 7, 100, 100);
 	(void) etcd_server_put_leased(fixture, "a", "1", 7);
 	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE, ETCDSERVERPB__ALARM_TYPE__CORRUPT), 1);
-	request.key = delete.key = etcd_bytes("a");
+	request.key = delete.key = range.key = etcd_bytes("a");
 	compact.revision = 2;
 	lease.ttl = 100;
 	revoke.id = 7;
 	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Put", &request.base, VD_ETCD_CORRUPT);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/DeleteRange", &delete.base, VD_ETCD_CORRUPT);
-	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_CORRUPT);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Compact", &compact.base, VD_ETCD_CORRUPT);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseGrant", &lease.base, VD_ETCD_CORRUPT);
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseRevoke", &revoke.base, VD_ETCD_CORRUPT);
+	for (unsigned serializable = 0; serializable < 2; serializable++) {
+		range.serializable = serializable;
+		found = etcd_server_range(fixture, &range);
+		assert_int_equal(found->count, 1);
+		ETCD_FREE(found);
+	}
+	ETCD_FREE(ETCD_ASK(fixture, "KV/Txn", &txn, txn_response)); /* without operations */
+	for (unsigned branch = 0; branch < 2; branch++)
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++) {
+			Etcdserverpb__RequestOp	  ops[2] = { ETCDSERVERPB__REQUEST_OP__INIT, ETCDSERVERPB__REQUEST_OP__INIT };
+			Etcdserverpb__RequestOp	 *list[] = { &ops[0], &ops[1] };
+			Etcdserverpb__TxnRequest  both = ETCDSERVERPB__TXN_REQUEST__INIT;
+
+			/* A range, and one more operation in the branch that is chosen or in the other one. */
+			ops[0].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+			ops[0].request_range = &range;
+			ops[1].request_case = kinds[i];
+			if (kinds[i] == ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE)
+				ops[1].request_range = &range;
+			else if (kinds[i] == ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT)
+				ops[1].request_put = &request;
+			else if (kinds[i] == ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE)
+				ops[1].request_delete_range = &delete;
+			else
+				ops[1].request_txn = &inner;
+			both.success = both.failure = list;
+			both.n_success = branch ? 1 : 2;
+			both.n_failure = branch ? 2 : 0;
+			if (i == 0)
+				ETCD_FREE(ETCD_ASK(fixture, "KV/Txn", &both, txn_response));
+			else
+				etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Txn", &both.base, VD_ETCD_CORRUPT);
+		}
 	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE, ETCDSERVERPB__ALARM_TYPE__CORRUPT), 1);
 	assert_int_equal(etcd_server_put_leased(fixture, "a", "2", 7), 3);
 }
@@ -758,7 +797,7 @@ int main(void)
 		CASE(e135_a_stream_is_neither_sorted_nor_filtered),
 		CASE(e440_the_first_fault_of_a_put_is_told),
 		CASE(e465_request_too_large),
-		CASE(e468_nothing_is_written_while_corrupt),
+		CASE(e457_e468_nothing_is_written_while_corrupt),
 		CASE(e466_leases_and_transactions_have_a_cost),
 		CASE(e466_e467_quota_raises_the_alarm_and_it_stays),
 	};
