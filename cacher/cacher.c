@@ -5,8 +5,10 @@
 #include "cache_watcher.h"
 #include "cacher_dump.h"
 #include "cacher_gauges.h"
+#include "consistency.h"
 #include "dispatch.h"
 #include "env.h"
+#include "object_count.h"
 #include "outlet.h"
 
 #define STOP_POLL VD_MS(10)

@@ -6,6 +6,7 @@
 
 #include "cache_watcher.h"
 #include "cacher_state.h"
+#include "consistency.h"
 #include "env.h"
 #include "outlet.h"
 

@@ -8,43 +8,11 @@
 #ifndef VDI_CONSISTENCY_H
 #define VDI_CONSISTENCY_H
 
-#include <stdatomic.h>
-
-#include "base.h"
-#include "btree.h"
-#include "storage.h"
+#include "periodic.h"
 
 struct vd_cacher;
 
 #define VDI_CONSISTENCY_PAGE 500
-
-enum vdi_consistency_verdict { VDI_CONSISTENCY_NONE, VDI_CONSISTENCY_SUCCESS, VDI_CONSISTENCY_FAILURE, VDI_CONSISTENCY_ERROR };
-
-struct vdi_consistency {
-	/* The cacher's actor. */
-	vd_mono	 due; /* VD_NEVER: off, or under way */
-	bool	 is_running;
-	uint64_t counts[4]; /* by verdict */
-	vd_mono	 checked;   /* the last verdict */
-	enum vdi_consistency_verdict verdict;
-	vd_rev			     verdict_revision;
-	uint64_t		     verdict_digest; /* the cache's */
-
-	/* Of the check under way: the call's from its start to `answered`, else the actor's. */
-	struct vdi_btree_snapshot snapshot;
-	struct vdi_btree_cursor	  cursor;
-	struct vd_object	 *head; /* the cache's object that comes next; lent by the snapshot */
-	vd_rev			  revision;
-	uint64_t		  cache_digest;
-	uint64_t		  store_digest;
-	vd_mono			  issued;
-	bool			  differs;
-	bool			  more;
-	vd_status		  status;
-	char			  difference[VD_ERROR_MESSAGE_SIZE];
-	struct vd_kv		 *last; /* of the page before; owned; NULL: none */
-	atomic_bool		  answered;
-};
 
 /* interval.ns <= 0: off. Jitter is drawn from env. */
 void vdi_consistency_init(struct vdi_consistency *check, const struct vd_env *env, vd_dur interval);

@@ -2,20 +2,11 @@
 #ifndef VDI_OBJECT_COUNT_H
 #define VDI_OBJECT_COUNT_H
 
-#include <stdatomic.h>
-
-#include "base.h"
+#include "periodic.h"
 
 struct vd_cacher;
 
 #define VDI_OBJECT_COUNT_PERIOD VD_SECONDS(60) /* and up to 1.2 times as much on top */
-
-struct vdi_object_count {
-	vd_mono	    due;
-	bool	    is_running;
-	int64_t	    count; /* the call's until answered; -1: it failed */
-	atomic_bool answered;
-};
 
 void vdi_object_count_init(struct vdi_object_count *count, const struct vd_env *env);
 /* A step, if one is due. Returns when to call again. */
