@@ -1,7 +1,10 @@
 /* Borrowed slices and shared immutable blobs.
  *
- * A struct vd_bytes never owns what it points at; the function that takes or returns one says how long it is good for. A struct
- * vd_blob is reference counted and never changes after vd_blob_new* returned, so it may be shared between threads freely.
+ * A struct vd_bytes does not own the memory at data; the function that takes or returns a slice states how
+ * long it is valid. A struct vd_blob is reference counted and immutable, so that threads can share it
+ * without a lock.
+ *
+ * All functions may be called from any thread and never block.
  */
 #ifndef VEDETTE_BYTES_H
 #define VEDETTE_BYTES_H
@@ -15,12 +18,12 @@ extern "C" {
 #endif
 
 struct vd_bytes {
-	const void *data; /* may be NULL when size is 0 */
+	const void *data; /* may be NULL if size is 0 */
 	size_t	    size;
 };
 
 #define VD_BYTES_NONE ((struct vd_bytes) { NULL, 0 })
-/* From a string literal or any NUL-terminated string. */
+/* Borrows a NUL-terminated string; NULL gives an empty slice. */
 static inline struct vd_bytes vd_bytes_of(const char *text)
 {
 	struct vd_bytes bytes = { text, text ? strlen(text) : 0 };
@@ -30,7 +33,8 @@ static inline bool vd_bytes_equal(struct vd_bytes a, struct vd_bytes b)
 {
 	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
-/* Bytewise, shorter first: the order of keys everywhere in vedette. */
+/* Compares bytewise; a prefix sorts before the longer slice. All keys in vedette have this order. Returns
+ * less than 0, 0, or more than 0. */
 static inline int vd_bytes_compare(struct vd_bytes a, struct vd_bytes b)
 {
 	size_t least = a.size < b.size ? a.size : b.size;
@@ -42,15 +46,15 @@ static inline bool vd_bytes_has_prefix(struct vd_bytes bytes, struct vd_bytes pr
 	return bytes.size >= prefix.size && (prefix.size == 0 || memcmp(bytes.data, prefix.data, prefix.size) == 0);
 }
 
-struct vd_blob; /* opaque */
+struct vd_blob;
 
-/* Copies size bytes. VD_NOMEM only. The caller owns one reference. */
+/* Copies content. The caller owns one reference. Error: VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_blob_new(struct vd_bytes content, struct vd_blob **ret_blob);
-/* Returns blob. */
+/* Takes a reference and returns blob. */
 VD_API struct vd_blob *vd_blob_ref(struct vd_blob *blob);
-/* Drops one reference; the last one frees. NULL is fine. Returns NULL. */
+/* Drops one reference; the last one frees the blob. blob may be NULL. Returns NULL. */
 VD_API struct vd_blob *vd_blob_unref(struct vd_blob *blob);
-/* Good as long as the caller (or someone it relies on) holds a reference. */
+/* Borrowed; valid while the blob has a reference. */
 VD_API struct vd_bytes vd_blob_bytes(const struct vd_blob *blob);
 
 #ifdef __cplusplus

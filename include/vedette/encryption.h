@@ -1,9 +1,11 @@
-/* Values encrypted at rest: a store over another one, in the format of Kubernetes' encryption providers.
+/* Encryption at rest: a store over another store, in the format of Kubernetes' encryption providers.
  *
- * The inner store holds "k8s:enc:aesgcm:v1:NAME:", a nonce of 12 bytes, the ciphertext and a tag of 16 bytes. The key of the record is authenticated too, so a
- * value that is moved to another key is refused. A kube-apiserver with the same keys reads and writes the same records.
+ * The inner store holds "k8s:enc:aesgcm:v1:NAME:", a 12-byte nonce, the ciphertext and a 16-byte tag. The
+ * key of the record is authenticated, too, so that a value moved to another key is rejected. A
+ * kube-apiserver with the same encryption keys reads and writes the same records.
  *
- * Only values are encrypted: keys, revisions and leases are not. One key may encrypt 2^32 values; change keys long before that.
+ * Only values are encrypted, not keys, revisions or leases. One encryption key must not encrypt more than
+ * 2^32 values; rotate keys long before that.
  */
 #ifndef VEDETTE_ENCRYPTION_H
 #define VEDETTE_ENCRYPTION_H
@@ -14,29 +16,35 @@
 extern "C" {
 #endif
 
-/* One AES key. name: 1 to 64 bytes without ":". secret: 16, 24 or 32 bytes. */
+/* An AES key. name: 1 to 64 bytes without ":". secret: 16, 24 or 32 bytes. */
 struct vd_encryption_key {
 	struct vd_bytes name;
 	struct vd_bytes secret;
 };
 
-/* What happens to the values of all keys with a prefix. Of several rules that match a key, the first one counts; other values stay as they are. */
+/* Encryption of the values of all keys with a prefix. The first rule that matches a key applies; values of
+ * other keys are not encrypted. */
 struct vd_encryption_rule {
-	struct vd_bytes			prefix; /* such as "/registry/secrets/"; may be empty: every key */
-	const struct vd_encryption_key *keys;	/* the first one encrypts, all of them decrypt */
+	struct vd_bytes			prefix; /* such as "/registry/secrets/"; empty: all keys */
+	const struct vd_encryption_key *keys;	/* the first key encrypts, all keys decrypt */
 	size_t				key_count;
-	bool				writes_plain; /* values are not encrypted when they are written: to phase encryption out */
-	bool				reads_plain;  /* values that are not encrypted are accepted: to phase it in */
+	/* values are written without encryption, to phase encryption out */
+	bool				writes_plain;
+	/* values without encryption are accepted, to phase encryption in */
+	bool				reads_plain;
 };
 
-/* Opens a store that passes everything on to inner, and takes inner over: closing it closes inner. On failure inner stays with the caller. Everything is copied; the
- * secrets are erased when the store and its watches are gone.
+/* Opens an encrypting store over inner and takes ownership of inner: closing the new store closes inner.
+ * On failure the caller keeps inner. All arguments are copied; the secrets are erased when the store and
+ * its watches are gone. Never blocks.
  *
- * A value that no key of its rule decrypts, or that is not encrypted where reads_plain is not set, cannot be decoded: readers get it with a value that is no object
- * (the encrypted one, if it is). It is counted, and logged at a limited rate. A record whose value is not encrypted with the first key is stale: an update that changes nothing writes it again.
- * Compares of values (VD_COMPARE_VALUE) answer VD_UNSUPPORTED.
+ * A value cannot be decoded if no key of its rule decrypts it, or if it is not encrypted and reads_plain
+ * is false. Readers get such a record with a value that is no object (the encrypted bytes, if it is
+ * encrypted); it is counted, and logged at a limited rate. A record that is not encrypted with the first
+ * key of its rule is stale: an update without changes rewrites it. Compares of values (VD_COMPARE_VALUE)
+ * answer VD_UNSUPPORTED.
  *
- * Never blocks. VD_INVALID_ARGUMENT: a rule, with a sentence; VD_NOMEM. */
+ * Errors: VD_INVALID_ARGUMENT (an invalid rule, with an explanation), VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inner, const struct vd_encryption_rule *rules, size_t rule_count,
 						     struct vd_store **ret_store, struct vd_error *reterr);
 

@@ -1,8 +1,9 @@
-/* A runner for a loop that the embedder already has.
+/* A poller: runs vedette's callbacks in the event loop of the embedder.
  *
- * Watches and informers call back on an actor of some runner. Where a program has one thread that waits in poll, epoll, kqueue's like, libuv or GLib, it makes a
- * poller, watches its descriptor for readability, and calls vd_poller_run when it is readable: everything given vd_poller_runner() then runs inside that call,
- * on that thread. No locks, no threads of ours.
+ * Watches and informers call back on an actor of a runner. A program whose event loop waits in poll,
+ * epoll, kqueue, libuv or GLib creates a poller, watches its descriptor for readability, and calls
+ * vd_poller_run when it is readable. All callbacks of objects that use vd_poller_runner() run inside that
+ * call, on that thread, without locks or further threads.
  *
  *   struct vd_poller *poller;
  *   vd_poller_new(env, &poller);
@@ -20,15 +21,20 @@ extern "C" {
 
 struct vd_poller;
 
-/* env must have the real clock (else VD_INVALID_ARGUMENT) and outlive the poller. VD_NOMEM; VD_IO when there is no file descriptor to be had. */
+/* Creates a poller; the caller owns it. env must have the real clock (otherwise VD_INVALID_ARGUMENT) and
+ * outlive the poller. Errors: VD_NOMEM; VD_IO if no file descriptor is available. */
 VD_API VD_MUST_USE vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller);
-/* Readable while vd_poller_run has something to do, timers included. Owned by the poller; wait for readability only. */
+/* Returns a descriptor that is readable while vd_poller_run has work, due timers included. The poller owns
+ * it; the caller only polls it for readability. */
 VD_API int		       vd_poller_fd(const struct vd_poller *poller);
 VD_API const struct vd_runner *vd_poller_runner(const struct vd_poller *poller);
-/* Runs what is ready, a bounded number of actors, and returns how many ran. Never blocks. One thread at a time; not from inside a callback (the program
- * stops). A thread serves a poller when it was the last to run it, or has made it and nobody has run it yet: there, waits for what runs on the poller are refused. */
+/* Runs a bounded number of ready actors and returns how many ran. Never blocks. One thread at a time; a
+ * call inside a callback aborts the program. The thread that ran the poller last serves it; before the
+ * first run, the thread that created it. On that thread blocking waits for objects of the poller are
+ * refused. */
 VD_API size_t vd_poller_run(struct vd_poller *poller);
-/* What was given the runner must have been closed before, and vd_poller_run called until that was told: else the program stops. NULL is fine; returns NULL. */
+/* Frees the poller; poller may be NULL. Returns NULL. All objects that use its runner must be closed, and
+ * vd_poller_run must have run until their done callbacks were called: otherwise the program aborts. */
 VD_API struct vd_poller *vd_poller_free(struct vd_poller *poller);
 
 #ifdef __cplusplus

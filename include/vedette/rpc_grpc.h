@@ -1,4 +1,4 @@
-/* gRPC C core as a transport. Link with libvedette-grpc (pkg-config: vedette-grpc). */
+/* gRPC C core as a transport (vedette/rpc.h). Link with libvedette-grpc (pkg-config: vedette-grpc). */
 #ifndef VEDETTE_RPC_GRPC_H
 #define VEDETTE_RPC_GRPC_H
 

@@ -1,16 +1,22 @@
 /* Status codes and errors.
  *
- * Every function of vedette that can fail returns a vd_status; VD_OK is 0. Results come through ret_ parameters, which are
- * written only on success. What a code cannot say (which revision, when to try again) is in a struct vd_error, an optional last
- * parameter. Codes differ where the *caller acts differently*: VD_EXPIRED means list again, VD_TOO_LARGE_REVISION wait or try
- * later, VD_NOT_READY back off, VD_FULL slow down.
+ * Every function of vedette that can fail returns a vd_status; VD_OK is 0. Results are returned through
+ * ret_ parameters, which are written only on success. Details of a failure (which revision, when to retry)
+ * are in struct vd_error, an optional last parameter that may be NULL. Two failures have different codes
+ * if the caller must act differently: list again after VD_EXPIRED, wait or retry later after
+ * VD_TOO_LARGE_REVISION, back off after VD_NOT_READY, slow down after VD_FULL.
  *
- * Functions that return a vd_status refuse a handle, callback, request, options or ret_ parameter that is NULL, unless they say that it may be; bytes whose data is
- * NULL and whose size is not 0; numbers, enums and durations outside their range; and options whose size is not that of this library's struct:
- * VD_INVALID_ARGUMENT, before anything happened. Zero in an option is what the option says about 0, and refused where it says nothing, so begin with its _INIT.
- * Functions without a status need a valid handle.
+ * Functions that return a vd_status answer VD_INVALID_ARGUMENT, before any effect, to:
+ * - a handle, callback, request, options or ret_ parameter that is NULL, unless the function allows NULL;
+ * - a struct vd_bytes whose data is NULL and whose size is not 0;
+ * - a number, enum value or duration outside its range;
+ * - options whose size member is not that of this library's struct.
  *
- * All functions here may be called from any thread; none blocks or allocates.
+ * Initialise each options struct with its _INIT macro: an option that is 0 means what its comment says
+ * about 0, and is refused if the comment says nothing. Functions that return no status need a valid
+ * handle.
+ *
+ * All functions in this header may be called from any thread; none blocks or allocates.
  */
 #ifndef VEDETTE_STATUS_H
 #define VEDETTE_STATUS_H
@@ -30,11 +36,11 @@ extern "C" {
 #define VD_MUST_USE
 #endif
 
-/* The one table: X(name, text name, HTTP status, HTTP reason, gRPC code, sentence). The enum, the names, the mappings and
- * docs/SEMANTICS.md come from it. */
+/* The only table of status codes: X(name, text name, HTTP status, HTTP reason, gRPC code, sentence). The
+ * enum, the names, the mappings and docs/SEMANTICS.md are generated from it. */
 #define VD_STATUS_MAP(X)                                                                                                         \
 	X(VD_OK, "ok", 200, "", 0, "success")                                                                                    \
-	X(VD_AGAIN, "again", 503, "ServiceUnavailable", 14, "nothing yet; the callee will tell when to ask again")               \
+	X(VD_AGAIN, "again", 503, "ServiceUnavailable", 14, "nothing now; the callee signals when to ask again")                 \
 	X(VD_NOMEM, "out_of_memory", 500, "InternalError", 8, "an allocation failed; state is as before")                        \
 	X(VD_INVALID_ARGUMENT, "invalid_argument", 400, "BadRequest", 3, "an argument is outside its contract")                  \
 	X(VD_BAD_REQUEST, "bad_request", 400, "BadRequest", 3, "bytes from outside cannot be understood")                        \
@@ -50,7 +56,7 @@ extern "C" {
 	X(VD_FULL, "full", 429, "TooManyRequests", 8, "a bound was reached; slow down")                                          \
 	X(VD_TOO_SLOW, "too_slow", 429, "TooManyRequests", 8, "a watch lagged beyond its limit and was ended; resume it")        \
 	X(VD_TIMEOUT, "timeout", 504, "Timeout", 4, "the deadline passed")                                                       \
-	X(VD_CANCELED, "canceled", 499, "", 1, "the caller asked for the end")                                                   \
+	X(VD_CANCELED, "canceled", 499, "", 1, "the caller canceled the call")                                                   \
 	X(VD_CLOSED, "closed", 503, "ServiceUnavailable", 14, "the object is being shut down")                                   \
 	X(VD_UNAVAILABLE, "unavailable", 500, "ServerTimeout", 14, "the store cannot be reached")                                \
 	X(VD_UNSUPPORTED, "unsupported", 501, "", 12, "this implementation does not offer the operation")                        \
@@ -65,7 +71,7 @@ extern "C" {
 	X(VD_LEASE_NOT_FOUND, "lease_not_found", 404, "NotFound", 5, "no such lease")                                            \
 	X(VD_LEASE_EXISTS, "lease_exists", 409, "AlreadyExists", 9, "the lease id is in use")                                    \
 	X(VD_DUPLICATE_KEY, "duplicate_key", 400, "BadRequest", 3, "one transaction writes a key twice")                         \
-	X(VD_INTERNAL, "internal", 500, "InternalError", 13, "something that should not happen happened")
+	X(VD_INTERNAL, "internal", 500, "InternalError", 13, "internal error")
 
 typedef enum vd_status {
 #define VD_STATUS_ENUM(name, text, http, reason, grpc, sentence) name,
@@ -74,16 +80,16 @@ typedef enum vd_status {
 	VD_STATUS_COUNT
 } vd_status;
 
-/* A store revision, called resource version where Kubernetes speaks. 0 means "not given"; a store starts at 1. One number line
- * for the whole store. */
+/* A revision of the store; Kubernetes calls it resourceVersion. One sequence for the whole store, starting
+ * at 1. 0 means "not given". */
 typedef int64_t vd_rev;
 
-/* Instants and durations do not mix: each is a struct of one field, in nanoseconds. */
+/* Instants and durations are distinct types, so that they cannot be mixed up. Unit: nanoseconds. */
 typedef struct vd_mono {
 	int64_t ns;
 } vd_mono;
 typedef struct vd_wall {
-	int64_t ns; /* since 1970-01-01 UTC */
+	int64_t ns; /* since 1970-01-01 00:00 UTC */
 } vd_wall;
 typedef struct vd_dur {
 	int64_t ns;
@@ -105,28 +111,28 @@ static inline vd_dur vd_mono_since(vd_mono later, vd_mono earlier)
 
 #define VD_ERROR_MESSAGE_SIZE 384
 
-/* The details of a failure. Plain data, copied freely. A function fills it only when it fails; fields it knows nothing about are
- * zero. */
+/* Details of a failure: plain data that may be copied. A function fills it only if it fails; fields that
+ * do not apply are zero. */
 struct vd_error {
 	vd_status code;
-	vd_rev	  requested;	 /* the revision the caller asked for */
-	vd_rev	  current;	 /* the newest revision there is */
-	vd_rev	  compacted;	 /* the revision compacted up to (VD_EXPIRED) */
-	uint32_t  retry_after_s; /* 0: no advice */
-	char	  message[VD_ERROR_MESSAGE_SIZE]; /* always NUL-terminated, complete UTF-8 */
+	vd_rev	  requested;	 /* requested revision */
+	vd_rev	  current;	 /* newest revision of the store or cache */
+	vd_rev	  compacted;	 /* compact revision of the store (VD_EXPIRED) */
+	uint32_t  retry_after_s; /* seconds to wait before a retry; 0: no advice */
+	char	  message[VD_ERROR_MESSAGE_SIZE]; /* NUL-terminated, valid UTF-8 */
 };
 
-/* "not_found", "expired", ... for logs and tests. Never NULL. */
+/* Returns the text name, such as "not_found" or "expired", for logs and tests. Never NULL. */
 VD_API const char *vd_status_name(vd_status status);
-/* The sentence of the table. Never NULL. */
+/* Returns the sentence of the table. Never NULL. */
 VD_API const char *vd_status_sentence(vd_status status);
 VD_API int	   vd_status_http(vd_status status);
-/* The Kubernetes Status reason; "" where upstream has none. */
+/* Returns the reason of a Kubernetes Status; "" if Kubernetes has none. */
 VD_API const char *vd_status_reason(vd_status status);
 VD_API int	   vd_status_grpc(vd_status status);
 
-/* Fills error (may be NULL) and returns code, so that a failing function ends with one line. The message is cut at a character
- * border when too long. */
+/* Fills error (may be NULL) and returns code, so that a failing function can end with one statement. A
+ * message that is too long is cut at a character boundary. */
 VD_API vd_status vd_error_set(struct vd_error *error, vd_status code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

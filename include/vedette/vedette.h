@@ -1,4 +1,4 @@
-/* Everything an embedder needs, in one include. */
+/* All headers that most embedders need; vedette/etcd.h and vedette/rpc_grpc.h are separate. */
 #ifndef VEDETTE_H
 #define VEDETTE_H
 
@@ -23,7 +23,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* The version of the library that is linked, as text; compare with VD_VERSION. */
+/* Returns the version of the linked library as text; compare it with VD_VERSION. May be called from any
+ * thread. */
 VD_API const char *vd_version(void);
 #ifdef __cplusplus
 }
