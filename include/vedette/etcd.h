@@ -1,15 +1,16 @@
-/* An etcd v3 client: KV, Watch, Lease, Maintenance, Cluster and Auth calls, usable by itself; and a vd_store over it.
+/* An etcd v3 client with KV, Watch, Lease, Maintenance, Cluster and Auth calls, and a vd_store over it.
  *
- * Behaves as Go's clientv3 (etcd client/v3; rules E-2xx) and is written for programs that never block: every call answers
- * through a callback.
+ * The behaviour is that of Go's clientv3, for programs that never block: every call answers through a
+ * callback.
  *
- * The contract of vedette/store.h holds: a call that returns an error never calls its callback; one that returned VD_OK
- * calls it exactly once (streams of answers: see there). Callbacks come on an actor of the env given at the start, never on
- * a thread of the transport; they must not block and may start further calls. Requests are borrowed for the call only;
- * results and errors are lent for the callback. All functions may be called from any thread and none blocks, unless it says
- * otherwise.
+ * The contract of vedette/store.h applies: a call that returns an error never calls its callback; a call
+ * that returns VD_OK calls it exactly once, except for streams of answers, which document their calls.
+ * Callbacks run on an actor of the env given to vd_etcd_open, never on a thread of the transport. They
+ * must not block and may start further calls. Requests are borrowed for the call only; results and errors
+ * are borrowed for the callback. All functions may be called from any thread and none blocks, unless its
+ * comment says otherwise.
  *
- * Built with -Detcd=enabled (the default); without it nothing here is exported.
+ * The functions exist only in a library built with -Detcd=enabled (the default).
  */
 #ifndef VEDETTE_ETCD_H
 #define VEDETTE_ETCD_H
@@ -23,8 +24,8 @@ extern "C" {
 
 /* ---- Errors ---- */
 
-/* X(name, gRPC code, status, whether clients know it by its message (E-132), message). A server's error is known by its
- * message, never by its code. */
+/* X(name, gRPC code, status, whether clientv3 recognises the message, message). As in clientv3, a server's
+ * error is recognised by its message, never by its code. */
 #define VD_ETCD_ERROR_MAP(X)                                                                                                    \
 	X(VD_ETCD_EMPTY_KEY, 3, VD_INVALID_ARGUMENT, 1, "etcdserver: key is not provided")                                      \
 	X(VD_ETCD_KEY_NOT_FOUND, 3, VD_NOT_FOUND, 1, "etcdserver: key not found")                                               \
@@ -97,7 +98,7 @@ extern "C" {
 	X(VD_ETCD_DEADLINE_EXCEEDED, 4, VD_TIMEOUT, 0, "etcdserver: context deadline exceeded")
 
 enum vd_etcd_code {
-	VD_ETCD_OTHER, /* see grpc_code and the message */
+	VD_ETCD_OTHER, /* an error outside the table: see grpc_code and error.message */
 #define VD_ETCD_CODE_ENUM(name, grpc, status, known, message) name,
 	VD_ETCD_ERROR_MAP(VD_ETCD_CODE_ENUM)
 #undef VD_ETCD_CODE_ENUM
@@ -105,16 +106,18 @@ enum vd_etcd_code {
 };
 
 struct vd_etcd_error {
-	/* code: from the table; else after the gRPC code: VD_TIMEOUT, VD_CANCELED, VD_UNAVAILABLE, VD_TOO_BIG (a message
-	 * limit), VD_FULL (another one), VD_UNSUPPORTED (Unimplemented), VD_FORBIDDEN, VD_NOT_FOUND, VD_INVALID_ARGUMENT,
-	 * VD_PRECONDITION, VD_CORRUPT, VD_INTERNAL; else this side's own: VD_CLOSED (the client closes), VD_CORRUPT (an answer
-	 * that is no valid message), VD_NOMEM. message: the bare text of a known error, else "rpc error: code = <Code> desc =
-	 * <text>" (E-132); a call that was not answered in time and reached nobody says who and why. */
+	/* error.code: from the table if the message is known. Otherwise from the gRPC code: VD_TIMEOUT,
+	 * VD_CANCELED, VD_UNAVAILABLE, VD_TOO_BIG (message size limit), VD_FULL (another limit),
+	 * VD_UNSUPPORTED (Unimplemented), VD_FORBIDDEN, VD_NOT_FOUND, VD_INVALID_ARGUMENT,
+	 * VD_PRECONDITION, VD_CORRUPT, VD_INTERNAL. Raised by the client: VD_CLOSED (the client closes),
+	 * VD_CORRUPT (malformed answer), VD_NOMEM. error.message: the text of a known error, otherwise
+	 * "rpc error: code = <Code> desc = <text>". The message of a call that timed out without reaching
+	 * a member names the endpoint and the cause. */
 	struct vd_error	  error;
 	enum vd_etcd_code code;
 	int		  grpc_code;
-	bool		  maybe_applied; /* a write that may or may not have happened */
-	char		  endpoint[128]; /* "" when none was reached */
+	bool		  maybe_applied; /* the write may or may not have been applied */
+	char		  endpoint[128]; /* endpoint that answered; "" if none was reached */
 };
 
 struct vd_etcd_header {
@@ -130,25 +133,37 @@ struct vd_etcd;
 
 struct vd_etcd_options {
 	size_t		   size; /* sizeof(struct vd_etcd_options) */
-	const char *const *endpoints; /* E-204: host:port, http://, https://, unix:, unixs: */
+	/* host:port, or a URL with scheme http, https, unix or unixs; the first endpoint's scheme decides
+	 * for all whether TLS is used; without a scheme TLS is used if ca_path, cert_path or server_name
+	 * is set */
+	const char *const *endpoints;
 	size_t		   endpoint_count;
-	const char	  *ca_path; /* PEM; the next two together: client certificate (mutual TLS) */
+	const char	  *ca_path; /* CA bundle (PEM) for the server's certificate; NULL: the system's */
 	const char	  *cert_path;
 	const char	  *key_path;
-	const char	  *server_name; /* checked against the server's certificate; NULL: the endpoint's host */
-	const char	  *user; /* with password; a token is fetched and refreshed (E-168, E-209) */
+	/* name expected in the server's certificate; NULL: host of the endpoint */
+	const char	  *server_name;
+	/* User name, with password: the client fetches a token and renews it. If the server has
+	 * authentication disabled, the client continues without one. */
+	const char	  *user;
 	const char	  *password;
-	const char	  *token; /* instead of user and password: fixed */
-	vd_dur		   dial_timeout; /* of the token request and the version check; default 20 s; 0: none */
-	vd_dur		   call_timeout; /* of calls that bring none; 0: none (clientv3's default); default 0 */
-	vd_dur		   keepalive_time; /* default 30 s; 0: off; at least 5 s */
-	vd_dur		   keepalive_timeout; /* default 10 s */
-	size_t		   send_size_max; /* default 2 MiB (E-201) */
-	size_t		   receive_size_max; /* default INT32_MAX */
-	unsigned	   attempts_max; /* of a repeatable call (E-208); default 100 */
-	bool		   reject_old_cluster; /* E-203: the first call asks every member; VD_UNSUPPORTED when one is too old */
-	size_t		   watch_buffer_bytes; /* of undelivered events of one watch; beyond it the watch pauses; default 4 MiB */
-	const struct vd_rpc_transport *transport; /* NULL: vd_rpc_http2(); vedette/rpc.h has the others */
+	const char	  *token; /* fixed token, instead of user and password */
+	/* limit of the token request and the version check; default 20 s; 0: none */
+	vd_dur		   dial_timeout;
+	/* limit of calls without their own timeout; 0: none, as in clientv3; default 0 */
+	vd_dur		   call_timeout;
+	/* interval of HTTP/2 keepalive pings; default 30 s; 0: off; at least 5 s */
+	vd_dur		   keepalive_time;
+	vd_dur		   keepalive_timeout; /* time to wait for the answer to a ping; default 10 s */
+	size_t		   send_size_max; /* maximum size of a request in bytes; default 2 MiB */
+	size_t		   receive_size_max; /* maximum size of a response in bytes; default INT32_MAX */
+	unsigned	   attempts_max; /* maximum attempts of a repeatable call; default 100 */
+	/* The first call asks all members for their version; VD_UNSUPPORTED if one is more than one minor
+	 * version older than the client. */
+	bool		   reject_old_cluster;
+	/* undelivered bytes of one watch at which it pauses; default 4 MiB */
+	size_t		   watch_buffer_bytes;
+	const struct vd_rpc_transport *transport; /* transport, see vedette/rpc.h; NULL: vd_rpc_http2() */
 };
 #define VD_ETCD_OPTIONS_INIT                                                                                                    \
 	{                                                                                                                       \
@@ -157,20 +172,24 @@ struct vd_etcd_options {
 		.send_size_max = 2u << 20, .receive_size_max = INT32_MAX, .attempts_max = 100, .watch_buffer_bytes = 4u << 20   \
 	}
 
-/* Does not wait for the network. VD_INVALID_ARGUMENT with clientv3's sentences (E-201, E-202) and the name of what is wrong
- * (endpoint, file); VD_NOMEM, VD_IO. A failed call leaves nothing that uses env. */
+/* Creates a client; does not wait for the network. The caller owns it and closes it. Errors:
+ * VD_INVALID_ARGUMENT, with clientv3's message and the invalid endpoint or file; VD_NOMEM; VD_IO.
+ * VD_INVALID_ARGUMENT includes: no endpoint, a token together with a user, a send limit above the receive
+ * limit. After a failed call nothing uses env. */
 VD_API VD_MUST_USE vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options,
 					  struct vd_etcd **ret_client, struct vd_error *reterr);
-/* Ends everything: calls answer VD_CLOSED, watches end. done when the memory is gone (watches stay valid until their owners
- * closed them). */
+/* Closes the client: outstanding calls answer VD_CLOSED, watches end. done (may be NULL) is called when
+ * the client is freed. Watches stay valid until their owners close them. */
 VD_API void vd_etcd_close(struct vd_etcd *client, void (*done)(void *arg), void *arg);
-/* The same, waiting; not from an actor's handler. Returns NULL. */
+/* Closes the client and blocks until done. Returns NULL. Must not be called in an actor's handler. */
 VD_API struct vd_etcd *vd_etcd_close_wait(struct vd_etcd *client);
-/* Replaces the list; streams on removed endpoints move. VD_INVALID_ARGUMENT, VD_NOMEM, VD_CLOSED. */
+/* Replaces the endpoints; streams to removed endpoints move to another one. Errors: VD_INVALID_ARGUMENT,
+ * VD_NOMEM, VD_CLOSED. */
 VD_API VD_MUST_USE vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpoints, size_t count,
 						   struct vd_error *reterr);
 VD_API size_t vd_etcd_endpoint_count(const struct vd_etcd *client);
-/* Whether connected, and why not: text is cut to size. VD_NOT_FOUND: no such index. */
+/* Returns whether an endpoint is connected and, if not, the reason in ret_text (size bytes, truncated).
+ * VD_NOT_FOUND: no such index. */
 VD_API VD_MUST_USE vd_status vd_etcd_endpoint_state(const struct vd_etcd *client, size_t index, bool *ret_ready, char *ret_text,
 						    size_t size);
 
@@ -179,20 +198,27 @@ struct vd_etcd_pair {
 	struct vd_bytes value;
 };
 
-/* How one call is made; NULL: the defaults.
+/* Options of one call; NULL: the defaults.
  *
- * A call waits for a connection for as long as its timeout allows. Reads (and what else may be done twice, E-206) are repeated
- * when a member was unavailable; writes only when they certainly never left this process, so that each happens at most once
- * (E-207; clientv3 repeats some of them, E-1024). An expired token is renewed and the call repeated (E-209). */
+ * A call waits for a connection until its timeout. Reads and other repeatable calls (lease grants and
+ * revocations, moving the leader, opening a snapshot or keep-alive stream) are repeated if a member was
+ * unavailable. A write is repeated only if none of its bytes left this process, so that it is applied at
+ * most once; clientv3 repeats some writes after Canceled or DeadlineExceeded. If a token expired, the
+ * client renews it and repeats the call. */
 struct vd_etcd_call {
-	vd_dur		      timeout; /* 0: the client's */
-	bool		      require_leader; /* E-140 */
-	const struct vd_etcd_pair *metadata; /* further metadata: keys of [0-9a-z_.-], values of printable ASCII (any for "-bin") */
+	vd_dur		      timeout; /* 0: call_timeout of the client */
+	/* a member without a leader answers with an error (metadata hasleader) */
+	bool		      require_leader;
+	/* further metadata: keys of [0-9a-z_.-], values of printable ASCII (arbitrary bytes if the key
+	 * ends in "-bin") */
+	const struct vd_etcd_pair *metadata;
 	size_t		      metadata_count;
-	const char	     *endpoint; /* exactly this one of the list (maintenance calls, E-205); NULL: any */
-	uint64_t	     *ret_id; /* for vd_etcd_cancel */
+	/* use only this endpoint of the list (maintenance calls); NULL: any */
+	const char	     *endpoint;
+	uint64_t	     *ret_id; /* receives the ID of the call, for vd_etcd_cancel; NULL: not needed */
 };
-/* The call answers VD_CANCELED unless its answer is on its way; unknown ids are ignored. */
+/* Cancels a call: it answers VD_CANCELED, unless its answer is already being delivered. Unknown IDs are
+ * ignored. */
 VD_API void vd_etcd_cancel(struct vd_etcd *client, uint64_t id);
 
 /* ---- KV ---- */
@@ -202,28 +228,31 @@ enum vd_etcd_sort_target { VD_ETCD_SORT_KEY, VD_ETCD_SORT_VERSION, VD_ETCD_SORT_
 
 struct vd_etcd_range_request {
 	struct vd_range_request	 range;
-	enum vd_etcd_sort_order	 sort_order; /* by key ascending is sent as NONE (E-217) */
+	enum vd_etcd_sort_order	 sort_order; /* ascending by key is sent as NONE */
 	enum vd_etcd_sort_target sort_target;
-	vd_rev			 min_mod_revision, max_mod_revision, min_create_revision, max_create_revision; /* 0: no bound */
+	/* 0: no bound */
+	vd_rev			 min_mod_revision, max_mod_revision, min_create_revision, max_create_revision;
 };
 
-/* error NULL: it worked. */
+/* Receives a result. error is NULL on success. */
 typedef void (*vd_etcd_range_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 				 const struct vd_range_result *result);
 VD_API VD_MUST_USE vd_status vd_etcd_range(struct vd_etcd *client, const struct vd_etcd_call *call,
 					   const struct vd_etcd_range_request *request, vd_etcd_range_fn done, void *arg);
-/* RangeStream (etcd 3.7): done is called with last false for each part and once with last true (error or the end; result
- * NULL then). Servers without it: VD_UNSUPPORTED. done answers whether the next part is read at once; false: when
- * vd_etcd_range_stream_resume was called (also from inside done), and the server waits that long. What it answers to the
- * last one does not matter. */
+/* RangeStream (etcd 3.7): done is called with last false for each part, then once with last true and the
+ * error or, at the end, NULL; result is NULL then. Servers without RangeStream: VD_UNSUPPORTED. done
+ * returns true to receive the next part at once; false: only after vd_etcd_range_stream_resume (which may
+ * be called inside done), and the server waits until then. The value returned for the last call is
+ * ignored. */
 typedef bool (*vd_etcd_range_stream_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 					const struct vd_range_result *result, bool last);
 VD_API VD_MUST_USE vd_status vd_etcd_range_stream(struct vd_etcd *client, const struct vd_etcd_call *call,
 						  const struct vd_etcd_range_request *request, vd_etcd_range_stream_fn done,
 						  void *arg);
-/* id: call->ret_id. Once for each part that was answered false; unknown ids are ignored. */
+/* Requests the next part after done returned false; once for each such part. id: from call->ret_id.
+ * Unknown IDs are ignored. */
 VD_API void vd_etcd_range_stream_resume(struct vd_etcd *client, uint64_t id);
-/* op->kind VD_OP_PUT or VD_OP_DELETE. */
+/* Receives the result of vd_etcd_put (op->kind VD_OP_PUT) or vd_etcd_delete (op->kind VD_OP_DELETE). */
 typedef void (*vd_etcd_op_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 			      const struct vd_op_result *result);
 VD_API VD_MUST_USE vd_status vd_etcd_put(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op,
@@ -238,8 +267,10 @@ typedef void (*vd_etcd_done_fn)(void *arg, const struct vd_etcd_error *error, co
 VD_API VD_MUST_USE vd_status vd_etcd_compact(struct vd_etcd *client, const struct vd_etcd_call *call, vd_rev revision,
 					     bool physical, vd_etcd_done_fn done, void *arg);
 
-/* E-215: the end of the range of keys that start with prefix, for range_end; buffer of prefix.size (at least 1) bytes. Of the empty prefix it is a single zero
- * byte; reads, deletes and compares with that end and an empty key mean every key. */
+/* Returns, as range_end, the end of the range of keys with this prefix: the prefix with its last byte
+ * below 0xff incremented and the rest removed, or one zero byte if there is no such byte. An empty prefix
+ * also gives one zero byte; with an empty key it means all keys in reads, deletes and compares. buffer
+ * holds the result: prefix.size bytes, at least 1. */
 VD_API struct vd_bytes vd_etcd_prefix_end(struct vd_bytes prefix, char *buffer);
 
 /* ---- Leases ---- */
@@ -250,7 +281,7 @@ VD_API VD_MUST_USE vd_status vd_etcd_lease_grant(struct vd_etcd *client, const s
 						 int64_t ttl_s, vd_etcd_lease_fn done, void *arg);
 VD_API VD_MUST_USE vd_status vd_etcd_lease_revoke(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
 						  vd_etcd_done_fn done, void *arg);
-/* E-292: one renewal. VD_LEASE_NOT_FOUND when it is gone. */
+/* Renews a lease once. VD_LEASE_NOT_FOUND: it does not exist or has expired. */
 VD_API VD_MUST_USE vd_status vd_etcd_lease_keep_alive_once(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
 							   vd_etcd_lease_fn done, void *arg);
 VD_API VD_MUST_USE vd_status vd_etcd_lease_time_to_live(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
@@ -260,16 +291,18 @@ typedef void (*vd_etcd_leases_fn)(void *arg, const struct vd_etcd_error *error, 
 VD_API VD_MUST_USE vd_status vd_etcd_lease_list(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_leases_fn done,
 						void *arg);
 
-/* Keeps a lease alive until stopped (E-290, E-291): the first renewal at once, then every third of its time. said is called
- * for each answer, and a last time with an error when it has ended: VD_LEASE_NOT_FOUND (gone), VD_TIMEOUT (not renewed in
- * time), VD_UNAVAILABLE with VD_ETCD_NO_LEADER (only with call->require_leader), VD_CLOSED. Many callers for one lease share
- * the renewals. Of call only require_leader counts. */
+/* Keeps a lease alive until stopped: renews it at once, then every third of its TTL. said is called for
+ * each answer, and a last time with the error that ended the renewals: VD_LEASE_NOT_FOUND (expired or
+ * revoked), VD_TIMEOUT (not renewed in time), VD_UNAVAILABLE with VD_ETCD_NO_LEADER (only with
+ * call->require_leader), VD_CLOSED. Callers for one lease share its renewals. Of call only require_leader
+ * is used. */
 struct vd_etcd_keep_alive;
 VD_API VD_MUST_USE vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
 						      vd_etcd_lease_fn said, void *arg,
 						      struct vd_etcd_keep_alive **ret_keep_alive);
-/* said is not called any more when it returns: it waits for one that is under way, unless it is called from inside said. Any
- * moment, also after the client was closed; once. NULL is fine. */
+/* Stops the renewals for this caller and frees keep_alive; once; keep_alive may be NULL. No said call
+ * after return: this function blocks until a said call in progress returns, unless it is called inside
+ * said. Allowed after the client was closed. */
 VD_API void vd_etcd_keep_alive_stop(struct vd_etcd_keep_alive *keep_alive);
 
 /* ---- Maintenance, cluster ---- */
@@ -300,7 +333,7 @@ typedef void (*vd_etcd_alarms_fn)(void *arg, const struct vd_etcd_error *error, 
 VD_API VD_MUST_USE vd_status vd_etcd_alarm(struct vd_etcd *client, const struct vd_etcd_call *call,
 					   enum vd_etcd_alarm_action action, const struct vd_etcd_alarm *alarm,
 					   vd_etcd_alarms_fn done, void *arg);
-/* These answer for the endpoint that call names. */
+/* The following calls concern the endpoint that call names. */
 VD_API VD_MUST_USE vd_status vd_etcd_defragment(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_done_fn done,
 						void *arg);
 typedef void (*vd_etcd_hash_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
@@ -309,8 +342,8 @@ VD_API VD_MUST_USE vd_status vd_etcd_hash_kv(struct vd_etcd *client, const struc
 					     vd_etcd_hash_fn done, void *arg);
 VD_API VD_MUST_USE vd_status vd_etcd_move_leader(struct vd_etcd *client, const struct vd_etcd_call *call, uint64_t member_id,
 						 vd_etcd_done_fn done, void *arg);
-/* The backend file in parts: done is called with last false for each and once with last true. The final part of the file is
- * its SHA-256 (E-165); checked here: VD_CORRUPT when it does not match. */
+/* Receives the backend file in parts: last is false for each part, and true once at the end. The file ends
+ * with its SHA-256, which the client verifies: VD_CORRUPT on a mismatch. */
 typedef void (*vd_etcd_snapshot_fn)(void *arg, const struct vd_etcd_error *error, struct vd_bytes part,
 				    uint64_t remaining_bytes, bool last);
 VD_API VD_MUST_USE vd_status vd_etcd_snapshot(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_snapshot_fn done,
@@ -354,29 +387,30 @@ VD_API VD_MUST_USE vd_status vd_etcd_role_grant(struct vd_etcd *client, const st
 						enum vd_etcd_permission permission, struct vd_bytes key,
 						struct vd_bytes range_end, vd_etcd_done_fn done, void *arg);
 
-/* ---- Watch (E-230..E-285) ----
+/* ---- Watch ----
  *
- * Watches whose call metadata is equal share one stream (E-250). A watch lives through lost connections: it is created again
- * from the first revision that was not delivered. Responses are pulled; what is not read waits here up to watch_buffer_bytes,
- * then the watch is stopped at the server and continued when it was read: nothing is dropped, nobody else waits. Of several
- * progress responses in a row that nobody read, the last one is kept. */
+ * Watches with equal call metadata share one stream. A watch survives lost connections: the client creates
+ * it again from the first undelivered revision, without gaps or duplicates. Responses are pulled. Unread
+ * responses are buffered up to watch_buffer_bytes; then the client cancels the watch at the server, and
+ * creates it again when the buffer was read: nothing is lost, and other watches do not wait. Of
+ * consecutive unread progress responses only the last is kept. */
 
 struct vd_etcd_watch;
 
 struct vd_etcd_watch_request {
 	struct vd_bytes key;
-	struct vd_bytes range_end; /* as vd_range_request */
-	vd_rev		revision; /* first one wanted; 0: from now on */
+	struct vd_bytes range_end; /* as in vd_range_request */
+	vd_rev		revision; /* first revision to deliver; 0: from now on */
 	bool		previous;
 	bool		progress;
 	bool		fragment;
 	bool		no_put;
 	bool		no_delete;
-	bool		created_notify; /* E-241 */
+	bool		created_notify; /* deliver one response with created set, before any event */
 	bool		require_leader;
 	const struct vd_etcd_pair *metadata;
 	size_t		metadata_count;
-	/* As in vd_store_watch_request: after VD_AGAIN, from any thread, must not block nor call back. */
+	/* as in vd_store_watch_request: after VD_AGAIN, on any thread; must not block or call the client */
 	void (*ready)(void *arg);
 	void *ready_arg;
 	const struct vd_watch_observer *observer; /* as in vd_store_watch_request */
@@ -385,10 +419,11 @@ struct vd_etcd_watch_request {
 struct vd_etcd_watch_response {
 	struct vd_etcd_header	     header;
 	bool			     created;
-	const struct vd_store_event *events; /* lent until the next call for this watch; whole revisions (E-329) */
+	/* events of whole revisions; borrowed until the next call for this watch */
+	const struct vd_store_event *events;
 	size_t			     event_count;
 };
-/* E-235: everything up to header.revision was delivered. */
+/* Returns true for a progress response: all events up to header.revision were delivered. */
 static inline bool vd_etcd_watch_is_progress(const struct vd_etcd_watch_response *response)
 {
 	return response->event_count == 0 && !response->created && response->header.revision != 0;
@@ -396,16 +431,20 @@ static inline bool vd_etcd_watch_is_progress(const struct vd_etcd_watch_response
 
 VD_API VD_MUST_USE vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_request *request,
 						struct vd_etcd_watch **ret_watch, struct vd_error *reterr);
-/* VD_AGAIN: nothing now. Anything else but VD_OK ends the watch, after all earlier responses, and is answered for ever
- * after: VD_EXPIRED (error.compacted = the lowest revision that can be asked for), VD_CANCELED (by the server: its reason),
- * VD_TOO_LARGE_REVISION (canceled without one, E-234), VD_UNAVAILABLE (no leader), VD_CLOSED, another halt error (E-254).
- * One caller at a time. */
+/* Takes the next response. VD_AGAIN: nothing now, ready() will be called. Any other status but VD_OK ends
+ * the watch, after all earlier responses, and later calls return it again: VD_EXPIRED (error.compacted:
+ * the lowest revision that can be watched), VD_CANCELED (by the server, with its reason),
+ * VD_TOO_LARGE_REVISION (by the server without a reason), VD_UNAVAILABLE (no leader), VD_CLOSED, or the
+ * error that ended the stream (any gRPC code except Unavailable and Internal). Never blocks; one caller at
+ * a time. */
 VD_API VD_MUST_USE vd_status vd_etcd_watch_next(struct vd_etcd_watch *watch, struct vd_etcd_watch_response *ret_response,
 						struct vd_etcd_error *reterr);
-/* ready() is not called any more when it returns. NULL is fine. Any moment, also after the client was closed. */
+/* Closes the watch; watch may be NULL. No ready() call after return. Allowed at any time, also after the
+ * client was closed. */
 VD_API void vd_etcd_watch_close(struct vd_etcd_watch *watch);
-/* E-244: asks the server for progress on the stream of that metadata (of this watch; or of a request's metadata, opening a
- * stream when there is none). The answer comes to every watch of the stream that is up to date. */
+/* Requests progress on the stream of this watch or, for vd_etcd_request_progress, of call's metadata
+ * (opening a stream if there is none). The server's answer is delivered to each synced watch of the
+ * stream. */
 VD_API vd_status vd_etcd_watch_progress(struct vd_etcd_watch *watch);
 VD_API VD_MUST_USE vd_status vd_etcd_request_progress(struct vd_etcd *client, const struct vd_etcd_call *call,
 						      struct vd_error *reterr);
@@ -415,16 +454,20 @@ VD_API VD_MUST_USE vd_status vd_etcd_request_progress(struct vd_etcd *client, co
 struct vd_etcd_store_options {
 	size_t			      size; /* sizeof(struct vd_etcd_store_options) */
 	const struct vd_etcd_options *etcd;
-	vd_dur			      call_timeout; /* of one operation of the store; default 10 s */
-	vd_dur			      compaction_interval; /* R-170; default 5 min; 0: others compact */
-	vd_dur			      start_timeout; /* of vd_store_open_etcd, for a server's first answer; default 20 s; 0: does not wait */
+	vd_dur			      call_timeout; /* limit of one operation of the store; default 10 s */
+	/* interval at which this process compacts, as a kube-apiserver does; default 5 min; 0: never */
+	vd_dur			      compaction_interval;
+	/* time that vd_store_open_etcd waits for a server's first answer; default 20 s; 0: does not wait */
+	vd_dur			      start_timeout;
 };
 #define VD_ETCD_STORE_OPTIONS_INIT                                                                                              \
 	{                                                                                                                       \
 		.size = sizeof(struct vd_etcd_store_options), .call_timeout = { (int64_t) 10 * 1000000000 },                    \
 		.compaction_interval = { (int64_t) 300 * 1000000000 }, .start_timeout = { (int64_t) 20 * 1000000000 }           \
 	}
-/* Blocks up to start_timeout; VD_UNAVAILABLE then, with the endpoint and the cause. Watches carry require-leader (R-144). */
+/* Opens a store over an etcd cluster. Blocks up to start_timeout; then VD_UNAVAILABLE with the endpoint
+ * and the cause. The caller owns the store and closes it. Watches require a leader: a member without one
+ * ends them. */
 VD_API VD_MUST_USE vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_store_options *options,
 						struct vd_store **ret_store, struct vd_error *reterr);
 

@@ -1,12 +1,16 @@
-/* Replaying an event log: a store that lives through what another one lived through.
+/* Replay of an event log: a store that repeats the history of a recorded one.
  *
- * A player is a vd_store whose content follows a recorded log: the same keys, values and revisions, in the same order, at the recorded pace or as fast as its
- * watches take it. A cacher, an informer or a REST server over it sees the recorded cluster. For tests of controllers: give the code under test a player,
- * step through the log, inject faults from a seed, and look at what it did. A rehearsal (below) is all of that in one: a test of a dozen lines.
+ * A player is a vd_store whose content follows a recorded log: the same keys, values and revisions, in the
+ * same order, at the recorded pace or as fast as its watches read. A cacher, an informer or a REST server
+ * over it sees the recorded cluster. It serves to test controllers: give the code under test a player,
+ * step through the log, inject faults from a seed, and check what the code did. A rehearsal (below)
+ * combines all of that, for tests of a dozen lines.
  *
- * Under a simulated env the same log, seed and calls give the same run, byte for byte. The format of logs is described in docs/EVENT-LOG.md.
+ * With a simulated env, the same log, seed and calls give the same run, byte for byte. docs/EVENT-LOG.md
+ * describes the format of logs.
  *
- * All functions may be called from any thread. Those that say so block, and must not be called from an actor's handler.
+ * All functions may be called from any thread and do not block, unless their comment says otherwise. Those
+ * that block must not be called from an actor's handler.
  */
 #ifndef VEDETTE_REPLAY_H
 #define VEDETTE_REPLAY_H
@@ -22,92 +26,119 @@ struct vd_player;
 struct vd_player_options {
 	size_t	    size;	    /* sizeof(struct vd_player_options) */
 	const char *path;	    /* the log, plain or zstd; "-": standard input */
-	double	    speed;	    /* times recorded time; 0 (the default): as fast as the watches take it. Records without a time come at once */
-	bool	    paused;	    /* nothing is played before vd_player_resume, _step or _seek */
-	vd_rev	    start_revision; /* what the log holds up to here is there when the open returns; 0: only the snapshot it begins with */
-	bool	    writable;	    /* others may write too: recorded transactions that find their revision taken get the next one */
-	uint64_t    seed;	    /* of the faults; 0 is a seed like any other */
-	const char *faults;	    /* see below; NULL or "": none */
-	int64_t	    history_bytes;  /* older revisions that stay readable; default 64 MiB */
-	uint32_t    lead_max;	    /* transactions that the player may be ahead of the slowest open watch; default 4096 */
-	uint64_t    rounds;	    /* how often the log is played: at its end what it began with comes back, as one transaction, and it goes on from there at
-				     * later revisions. Default 1; 0: for ever */
-	bool	    strict;	    /* a log that is torn at its end, or that its writer did not close, ends with VD_BAD_REQUEST. Default: position tells */
+	/* multiple of the recorded speed; 0 (default): as fast as the watches read. Records without a time
+	 * are applied at once. */
+	double	    speed;
+	/* apply nothing until vd_player_resume, vd_player_step or vd_player_seek */
+	bool	    paused;
+	/* apply the log up to this revision before vd_player_open returns; 0: only its snapshot */
+	vd_rev	    start_revision;
+	/* accept writes of other callers; a recorded transaction whose revision is taken gets the next one */
+	bool	    writable;
+	uint64_t    seed;	    /* seed of the faults; 0 is a valid seed */
+	const char *faults;	    /* faults as listed below; NULL or "": none */
+	int64_t	    history_bytes;  /* maximum size of retained older revisions, in bytes; default 64 MiB */
+	/* maximum transactions applied ahead of the slowest open watch; default 4096 */
+	uint32_t    lead_max;
+	/* Number of times the log is played. At its end, one transaction restores its initial state, and
+	 * the log repeats at later revisions. Default 1; 0: for ever. */
+	uint64_t    rounds;
+	/* A log whose end is torn, or that its writer did not close, ends with VD_BAD_REQUEST. Default:
+	 * vd_player_position reports it. */
+	bool	    strict;
 };
 #define VD_PLAYER_OPTIONS_INIT                                                                                                   \
 	{                                                                                                                        \
 		.size = sizeof(struct vd_player_options), .history_bytes = (int64_t) 64 << 20, .lead_max = 4096, .rounds = 1     \
 	}
 
-/* Faults: words separated by commas, each with a probability between 0 and 1, a duration (10ms, 2s), or a revision.
+/* Faults: comma-separated words, each with a probability P (0 to 1), a duration D (10ms, 2s), or a
+ * revision R.
  *
- *	disconnect=P	after a transaction all watches end with VD_UNAVAILABLE; they can go on from where they were
- *	compact=P	after a transaction what is older is compacted, and all watches are disconnected: those behind find VD_EXPIRED
- *	error=P		after a transaction all watches end with VD_INTERNAL
- *	delay=D		some batches of events come late, by at most D, each watch for itself: kinds overtake each other, no event does within its watch
- *	delay-rate=P	which part of them; default 0.1
- *	stale=D		every batch comes this late: a replica that lags, whose reads show newer revisions than its watches
- *	slow=D		who prints what watches see pauses this long after each event (vedette replay; the player itself does nothing)
- *	cut=P		who serves cuts an event of a watch in its middle, and the connection (vedette replay --listen; the player itself does nothing)
- *	refuse=P	a read or write is refused with VD_UNAVAILABLE before it is made
- *	lose=P		a write is made and its answer lost (VD_UNAVAILABLE)
+ *	disconnect=P	after a transaction, all watches end with VD_UNAVAILABLE; they can resume
+ *	compact=P	after a transaction, older revisions are compacted and all watches
+ *			disconnected; watches that are behind get VD_EXPIRED
+ *	error=P		after a transaction, all watches end with VD_INTERNAL
+ *	delay=D		some batches are delayed by at most D, each watch separately: kinds overtake each
+ *			other, but the events of one watch keep their order
+ *	delay-rate=P	probability that a batch is delayed; default 0.1
+ *	stale=D		every batch is delayed by D, as on a replica that lags: reads show newer
+ *			revisions than watches
+ *	slow=D		the program that prints watch events pauses for D after each one (vedette
+ *			replay; the player ignores it)
+ *	cut=P		the server cuts a watch event in its middle, and the connection (vedette replay
+ *			--listen; the player ignores it)
+ *	refuse=P	a read or write is refused with VD_UNAVAILABLE before it is executed
+ *	lose=P		a write is executed and its answer lost (VD_UNAVAILABLE)
  *	too-large=P	a read at a revision is answered VD_TOO_LARGE_REVISION
  *	disconnect@R, compact@R, error@R	once, after the transaction of revision R */
 
-/* Reads the snapshot at the beginning, and what start_revision asks for; blocks as long. VD_NOT_FOUND, VD_IO; VD_BAD_REQUEST: no event log, or a broken line (file
- * and line are named); VD_NEWER_FORMAT; VD_INVALID_ARGUMENT: an option, or the word of faults that is not understood; VD_NOMEM. */
+/* Opens a player. The caller owns it and closes it. Blocks while it reads the snapshot of the log and
+ * applies the log up to start_revision. Errors: VD_NOT_FOUND; VD_IO; VD_BAD_REQUEST (no event log, or a
+ * malformed line: file and line are named); VD_NEWER_FORMAT; VD_INVALID_ARGUMENT (an option, or an invalid
+ * word of faults); VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_player_open(const struct vd_env *env, const struct vd_player_options *options, struct vd_player **ret_player,
 					    struct vd_error *reterr);
-/* Good until the player is closed; closing it as a store does nothing. Writes answer VD_FORBIDDEN unless the player is writable. */
+/* Returns the player's store, borrowed until the player is closed; closing the store itself has no effect.
+ * Writes answer VD_FORBIDDEN unless the player is writable. */
 VD_API struct vd_store *vd_player_store(struct vd_player *player);
 
 VD_API void vd_player_pause(struct vd_player *player);
 VD_API void vd_player_resume(struct vd_player *player);
-/* As vd_player_options.speed, from now on. */
+/* Sets the speed, as vd_player_options.speed. */
 VD_API void vd_player_set_speed(struct vd_player *player, double speed);
-/* While paused: the next count transactions, at once. */
+/* Applies the next count transactions at once, while paused. */
 VD_API void vd_player_step(struct vd_player *player, uint64_t count);
-/* As fast as the watches take it until revision is reached, then on as before. Only forwards: to go back, open another player. */
+/* Plays as fast as the watches read until revision is reached, then as before. Only forwards: to go back,
+ * open another player. */
 VD_API void vd_player_seek(struct vd_player *player, vd_rev revision);
-/* The same until the first transaction recorded at or after time. */
+/* Plays as vd_player_seek, until the first transaction recorded at or after time. */
 VD_API void vd_player_seek_time(struct vd_player *player, vd_wall time);
 
 struct vd_player_position {
-	vd_rev	 revision;	/* applied, and visible */
-	uint64_t transactions;	/* applied */
-	uint64_t records;	/* puts and deletes in them */
-	vd_wall	 time;		/* recorded time of the last transaction that has one; 0: none had */
+	vd_rev	 revision;	/* revision applied and visible */
+	uint64_t transactions;	/* transactions applied */
+	uint64_t records;	/* puts and deletes of these transactions */
+	vd_wall	 time;		/* recorded time of the last transaction that has one; 0: none has */
 	bool	 paused;
-	bool	 resting;	/* paused, and everything that was asked for (step, seek) is applied */
-	bool	 ended;		/* nothing is left, or error says why nothing more comes */
-	uint64_t rounds;	/* that were begun */
-	bool	 was_torn;	/* an incomplete transaction or line at the end was left out */
-	bool	 was_unclosed;	/* the log has checksums and no closing line: its writer was stopped hard, or lines at its end are missing */
-	uint64_t torn_line;	/* where the part that was left out begins */
-	uint64_t torn_records, torn_bytes; /* whole records, and bytes of text, that were left out */
-	uint64_t disconnects, compactions, errors, delays, refusals, lost_answers, too_large; /* injected, or played from the log */
+	bool	 resting;	/* paused, and all requested transactions (step, seek) are applied */
+	bool	 ended;		/* the log has ended, or an error ended it early */
+	uint64_t rounds;	/* repetitions of the log begun */
+	bool	 was_torn;	/* an incomplete transaction or line at the end was ignored */
+	/* The log has checksums and no closing line: its writer was killed, or lines at its end are
+	 * missing. */
+	bool	 was_unclosed;
+	uint64_t torn_line;	/* first line of the ignored part */
+	uint64_t torn_records, torn_bytes; /* complete records, and bytes of text, in the ignored part */
+	/* injected faults, and those recorded in the log */
+	uint64_t disconnects, compactions, errors, delays, refusals, lost_answers, too_large;
 };
 VD_API void vd_player_position_get(const struct vd_player *player, struct vd_player_position *ret_position);
-/* Blocks until revision is applied, the log has ended (revision VD_PLAYER_END: only then), or timeout (negative: for ever): VD_OK; VD_NOT_FOUND: ended before;
- * VD_TIMEOUT; the error that ended the log early. Under a simulated env this runs the simulator. */
+/* Blocks until revision is applied, the log has ended, or timeout (negative: for ever). VD_PLAYER_END:
+ * waits for the end. Returns VD_OK; VD_NOT_FOUND (the log ended before); VD_TIMEOUT; or the error that
+ * ended the log early. With a simulated env this call runs the simulator. */
 #define VD_PLAYER_END INT64_MAX
 VD_API VD_MUST_USE vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeout, struct vd_error *reterr);
 
-/* Ends the player and its store: watches end with VD_CLOSED and stay valid until their owners closed them. done (may be NULL) when nothing of the player calls any more. */
+/* Closes the player and its store: watches end with VD_CLOSED and stay valid until their owners close
+ * them. done (may be NULL) is called when the player makes no further calls. The close_wait form blocks
+ * until then and returns NULL. */
 VD_API void		 vd_player_close(struct vd_player *player, void (*done)(void *arg), void *arg);
 VD_API struct vd_player *vd_player_close_wait(struct vd_player *player);
 
-/* ---- Rehearsals: a log, code under test, and what must hold ----
+/* ---- Rehearsals: a log, code under test, and expectations ----
  *
- * A rehearsal is one run of a log in the simulator: an env of its own (one thread, a clock that jumps, an order drawn from the seed), a player, caches over it, and
- * watches that remember what they were given. The code under test takes vd_rehearsal_env, _store or a _cacher in the place of the real ones and cannot tell the
- * difference, except that no time is wasted: hours of back-off pass at once. The same log, seed and code give the same run.
+ * A rehearsal is one run of a log in the simulator. It has an env of its own (one thread, a clock that
+ * jumps, an order of actors drawn from the seed), a player, caches over it, and watches that record their
+ * events. The code under test uses vd_rehearsal_env, vd_rehearsal_store or a vd_rehearsal_cacher instead
+ * of the real ones. It sees no difference, except that no real time passes: hours of back-off take an
+ * instant. The same log, seed and code give the same run.
  *
  *	for (seed = 0; seed < 100; seed++) {
  *		options.seed = seed;
- *		vd_rehearsal_open(&options, &rehearsal, &error);		the log stands at its beginning
+ *		vd_rehearsal_open(&options, &rehearsal, &error);		at the beginning of the log
  *		... start the code under test over vd_rehearsal_store ...
- *		vd_rehearsal_run(rehearsal, VD_PLAYER_END, &error);		it lives through the log
+ *		vd_rehearsal_run(rehearsal, VD_PLAYER_END, &error);		plays the log
  *		vd_rehearsal_expect_state(rehearsal, "/registry/configmaps/a/b", "{...}");
  *		vd_rehearsal_expect_no_violation(rehearsal);
  *		... close the code under test ...
@@ -115,8 +146,10 @@ VD_API struct vd_player *vd_player_close_wait(struct vd_player *player);
  *		vd_rehearsal_close(rehearsal);
  *	}
  *
- * One thread, the same for all calls; actors run inside the calls that say so, and inside every blocking call of vedette under this env (those named _wait). An
- * expectation that does not hold answers false, and its sentence is kept (the first one) and given to options.failed: it depends on no test framework. */
+ * One thread makes all calls. Actors run inside the calls that say so, and inside each blocking call of
+ * vedette with this env (those named _wait). An expectation that does not hold returns false; the message
+ * of the first one is kept, and each message is passed to options.failed. Rehearsals depend on no test
+ * framework. */
 
 struct vd_cacher;
 struct vd_watch_options;
@@ -125,17 +158,25 @@ struct vd_rehearsal;
 struct vd_rehearsal_options {
 	size_t	    size;	    /* sizeof(struct vd_rehearsal_options) */
 	const char *path;	    /* the log, as vd_player_options.path */
-	uint64_t    seed;	    /* of the faults and of the order in which actors run; 0 is a seed like any other */
-	const char *faults;	    /* the words above; NULL or "": none */
+	uint64_t    seed;	    /* seed of the faults and of the order of actors; 0 is a valid seed */
+	const char *faults;	    /* faults as listed above; NULL or "": none */
 	vd_rev	    start_revision; /* as vd_player_options.start_revision */
-	bool	    read_only;	    /* writes of the code under test are refused; else they are made (vd_player_options.writable) */
+	/* refuse writes of the code under test; default: accept them (vd_player_options.writable) */
+	bool	    read_only;
 	int64_t	    history_bytes;  /* as vd_player_options.history_bytes */
-	double	    speed;	    /* as vd_player_options.speed; default 1: the recorded pace, which costs nothing here. 0: all at once, in bursts */
-	vd_dur	    step_delay_max; /* every step of the simulator takes a random time below; default 1 ms: what waits for a timer interleaves with what does not */
-	vd_dur	    settle;	    /* simulated time that the code under test gets at the end of each vd_rehearsal_run, for retries and timers; default 60 s */
-	vd_log_fn   log;	    /* records of vedette, all levels; NULL: dropped */
+	/* As vd_player_options.speed; default 1: the recorded pace, in simulated time. 0: all at once, in
+	 * bursts. */
+	double	    speed;
+	/* Maximum of the random duration of each simulator step, so that timers interleave with other
+	 * work; default 1 ms. */
+	vd_dur	    step_delay_max;
+	/* Simulated time at the end of each vd_rehearsal_run, for retries and timers of the code under
+	 * test; default 60 s. */
+	vd_dur	    settle;
+	vd_log_fn   log;	    /* receives log records of all levels; NULL: discarded */
 	void	   *log_arg;
-	void (*failed)(void *arg, const char *sentence); /* an expectation does not hold; may longjmp away, as test frameworks do; NULL: nobody is told */
+	/* Called if an expectation does not hold; may longjmp, as test frameworks do; NULL: not called. */
+	void (*failed)(void *arg, const char *sentence);
 	void *failed_arg;
 };
 #define VD_REHEARSAL_OPTIONS_INIT                                                                                                \
@@ -144,53 +185,67 @@ struct vd_rehearsal_options {
 		.step_delay_max = { 1000000 }, .settle = { (int64_t) 60 * 1000000000 }                                                                          \
 	}
 
-/* Errors as vd_player_open. */
+/* Opens a rehearsal. The caller owns it and closes it. Errors as for vd_player_open. */
 VD_API VD_MUST_USE vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct vd_rehearsal **ret_rehearsal, struct vd_error *reterr);
-/* Closes its watches and caches, the player and the env. What the caller built on them is closed before. NULL is fine; returns NULL. */
+/* Closes the rehearsal's watches, caches, player and env. The caller must close before what it created
+ * with them. rehearsal may be NULL. Returns NULL. */
 VD_API struct vd_rehearsal *vd_rehearsal_close(struct vd_rehearsal *rehearsal);
 
-/* All good until the close. */
+/* Borrowed until the rehearsal is closed. */
 VD_API struct vd_env	*vd_rehearsal_env(struct vd_rehearsal *rehearsal);
 VD_API struct vd_store	*vd_rehearsal_store(struct vd_rehearsal *rehearsal);
-VD_API struct vd_player *vd_rehearsal_player(struct vd_rehearsal *rehearsal); /* paused; run moves it */
-/* The cache of the objects under key_prefix ("/registry/pods/"), made by the first call and ready when the call returns; any Kubernetes-shaped JSON. The code
- * under test may use it, or bring its own. Runs the simulator. VD_INVALID_ARGUMENT, VD_NOMEM, VD_TIMEOUT: faults keep it from getting ready. */
+/* paused; vd_rehearsal_run moves it */
+VD_API struct vd_player *vd_rehearsal_player(struct vd_rehearsal *rehearsal);
+/* Returns the cache of the objects under key_prefix (such as "/registry/pods/"), for Kubernetes-shaped
+ * JSON of any kind. The first call for a prefix creates it; it is ready when the call returns. The code
+ * under test may use it or create its own. Runs the simulator. Errors: VD_INVALID_ARGUMENT; VD_NOMEM;
+ * VD_TIMEOUT (faults prevent readiness). */
 VD_API VD_MUST_USE vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_prefix, bool cluster_scoped, struct vd_cacher **ret_cacher,
 						 struct vd_error *reterr);
-/* Watches like a client that comes back: when its watch ends it opens another from the last revision it saw, or from the present state when that is gone. What it is
- * given is kept, at most VD_REHEARSAL_EVENTS_MAX events, and checked as it comes. cacher: one of this env, which outlives the rehearsal's close when it is not one of
- * vd_rehearsal_cacher. Watches are numbered from 0. Runs the simulator until the watch is open. VD_NOMEM; VD_BAD_REQUEST: a selector. */
+/* Opens a watch that behaves like a reconnecting client: when it ends, it is opened again from the last
+ * revision seen, or, if that has expired, with the current state. Its events are checked and kept, at most
+ * VD_REHEARSAL_EVENTS_MAX. cacher belongs to this env; if it is not from vd_rehearsal_cacher, it must
+ * outlive vd_rehearsal_close. Watches are numbered from 0. Runs the simulator until the watch is open.
+ * Errors: VD_NOMEM; VD_BAD_REQUEST (a selector). */
 #define VD_REHEARSAL_EVENTS_MAX 1000000
 VD_API VD_MUST_USE vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, const struct vd_watch_options *options,
 						unsigned *ret_watch, struct vd_error *reterr);
-/* Asked whenever the store shows a new revision, from now on; false: a violation of that name. rehearsal_store may be read with what does not block. name is copied. */
+/* Registers an invariant: holds is called for each new revision of the store from now on; false is a
+ * violation with this name (copied). holds may read store with calls that do not block. */
 VD_API VD_MUST_USE vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char *name, bool (*holds)(void *arg, struct vd_store *store), void *arg);
 
-/* Plays until revision is applied (VD_PLAYER_END: all), then until caches and watches have seen everything, then lets `settle` pass. VD_OK; VD_NOT_FOUND: the log ends
- * before that revision; VD_TIMEOUT: something did not catch up within an hour of simulated time; the error that ended the log. */
+/* Plays until revision is applied (VD_PLAYER_END: all), waits until caches and watches have seen all of
+ * it, then lets `settle` pass. Runs the simulator. Errors: VD_NOT_FOUND (the log ends before that
+ * revision); VD_TIMEOUT (a cache or watch did not catch up within an hour of simulated time); the error
+ * that ended the log. */
 VD_API VD_MUST_USE vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, struct vd_error *reterr);
-/* Time passes; the log stands still. */
+/* Lets simulated time pass without playing the log. Runs the simulator. */
 VD_API void vd_rehearsal_pass(struct vd_rehearsal *rehearsal, vd_dur time);
-/* Time passes until the condition holds, which is asked between steps. False: limit has passed, or nothing can happen any more. */
+/* Lets simulated time pass until condition holds; it is called between steps of the simulator. Returns
+ * false if limit has passed or no event is left that could change it. */
 VD_API bool vd_rehearsal_until(struct vd_rehearsal *rehearsal, bool (*condition)(void *arg), void *arg, vd_dur limit);
 
-/* Among the events of the watch behind the one that was expected last (at first: all), one of this type, with this key (NULL: any) and revision (0: any). Those
- * before it are passed over. type is an enum vd_watch_type. */
+/* Expects an event of this type, key (NULL: any) and revision (0: any) among the watch's events after the
+ * one expected last (at first: all). Events before it are skipped. type is an enum vd_watch_type. */
 VD_API bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned watch, int type, const char *key, vd_rev revision);
-/* There is none behind the one that was expected last. */
+/* Expects no such event after the one expected last. */
 VD_API bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned watch, int type, const char *key);
-/* The store's present value of key is this JSON, whatever the order of members and the white space; NULL: there is no such key. */
+/* Expects that the current value of key equals this JSON, regardless of member order and white space;
+ * NULL: that the key does not exist. */
 VD_API bool vd_rehearsal_expect_state(struct vd_rehearsal *rehearsal, const char *key, const char *json);
-/* Its member at a dotted path (".spec.nodeName") is; NULL: there is no such member. */
+/* Expects that the member at a dotted path (such as ".spec.nodeName") equals this JSON; NULL: that it does
+ * not exist. */
 VD_API bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path, const char *json);
-/* So many keys begin with prefix. */
+/* Expects that count keys have this prefix. */
 VD_API bool vd_rehearsal_expect_count(struct vd_rehearsal *rehearsal, const char *prefix, size_t count);
-/* Of what was promised nothing was broken: every watch saw each change once, in order, with the right type and previous state, nothing behind a bookmark that
- * belongs before it, and its picture is the cache's list, which is what the store holds; what vd_rehearsal_always was given held always. After vd_rehearsal_run. */
+/* Returns true if no watch guarantee and no invariant was violated: each watch saw each change once, in
+ * order, with the right type and previous state, and no event after a bookmark that belongs before it; its
+ * state equals the cache's list, which equals the store's content. Call it after vd_rehearsal_run. */
 VD_API bool vd_rehearsal_expect_no_violation(struct vd_rehearsal *rehearsal);
-/* The sentence of the first expectation that did not hold; NULL: all did. Good until the close. */
+/* Returns the message of the first expectation that did not hold, or NULL. Borrowed until the rehearsal is
+ * closed. */
 VD_API const char *vd_rehearsal_failure(const struct vd_rehearsal *rehearsal);
-/* A number that stands for everything its watches saw and for the order in which actors ran: equal for equal runs. */
+/* Returns a hash of all watch events and of the order of actors; equal for equal runs. */
 VD_API uint64_t vd_rehearsal_fingerprint(const struct vd_rehearsal *rehearsal);
 
 #ifdef __cplusplus
