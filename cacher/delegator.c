@@ -3,6 +3,7 @@
 #include "delegator.h"
 
 #include "cache_list.h"
+#include "cacher.h"
 #include "continue_token.h"
 #include "env.h"
 #include "key_range.h"

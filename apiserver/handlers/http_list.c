@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "cache_list.h"
+#include "cacher.h"
 #include "continue_token.h"
 #include "http_handlers.h"
 #include "http_metrics.h"

@@ -14,6 +14,7 @@
 #include "k8s_time.h"
 #include "object_schema.h"
 #include "omit_empty.h"
+#include "strategic_patch.h"
 #include "tree_patch.h"
 #include "table.h"
 #include "validate.h"

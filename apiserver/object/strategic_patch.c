@@ -7,6 +7,8 @@
  * Elements are looked for one by one, so two long lists could cost the product of their lengths: each comparison is a step of the tree, and they are bounded for the
  * whole patch.
  */
+#include "strategic_patch.h"
+
 #include "tree_patch.h"
 
 struct list_rule {

@@ -42,14 +42,10 @@ struct vd_list {
 VDI_MUST_USE vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix,
 				    vd_rev revision, bool may_be_pending, struct vd_list **ret_list, struct vd_error *reterr);
 /* Whether finding the list's objects takes milliseconds: very many candidates, or a selector with many terms. The thread of an event loop must not walk such a list
- * before vdi_list_gather, and no thread may walk one that vd_cacher_list left pending. */
+ * before vdi_list_gather, and no thread may walk one that vdi_cacher_list_pending left pending. */
 bool vdi_list_is_long(const struct vd_list *list);
 /* Finds all objects of the list, or of its page: walking costs nothing more. Any thread. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_list_gather(struct vd_list *list, struct vd_error *reterr);
-/* vd_cacher_list for a receiver that asks vdi_list_is_long. VD_AGAIN: the list comes from the store, which takes long, and may_read_store is false; nothing was
- * begun. */
-VDI_MUST_USE vd_status vdi_cacher_list_pending(struct vd_cacher *cacher, const struct vd_list_options *options, bool may_read_store, vd_list_fn done, void *arg,
-					       struct vd_error *reterr);
 /* Appends an object, with a reference. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_list_append(struct vd_list *list, struct vd_object *object);
 

@@ -1,4 +1,4 @@
-/* Patches on JSON trees: merge (RFC 7386), JSON Patch (RFC 6902) and Kubernetes' strategic merge (H-341, H-342).
+/* Patches on JSON trees: merge (RFC 7386) and JSON Patch (RFC 6902) (H-341).
  *
  * Target and patch lie in the same tree; the target is changed in place, the patch is used up, and nothing of either is usable after a failure. VD_BAD_REQUEST:
  * the patch itself is malformed. VD_INVALID: it cannot be applied to this target (a test failed, a path is missing). VD_TOO_BIG: more than
@@ -18,9 +18,6 @@
 VDI_MUST_USE vd_status vdi_patch_merge(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch, struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_patch_operations(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch,
 					    struct vd_error *reterr);
-/* Lists that have a merge key in Kubernetes' own kinds are merged by it, others replaced; $patch, $deleteFromPrimitiveList, $setElementOrder and
- * $retainKeys are honoured. */
-VDI_MUST_USE vd_status vdi_patch_strategic(struct vdi_tree *tree, struct vdi_node *target, struct vdi_node *patch, struct vd_error *reterr);
 
 /* Of a merge, whose document never has more than target and patch together: VD_TOO_BIG when it has more than VDI_PATCH_BYTES_MAX at the end. */
 VDI_MUST_USE vd_status vdi_patch_check_size(struct vdi_tree *tree, const struct vdi_node *target, struct vd_error *reterr);

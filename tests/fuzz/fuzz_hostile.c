@@ -4,6 +4,7 @@
 #include "fuzz.h"
 #include "pattern.h"
 #include "selector.h"
+#include "strategic_patch.h"
 #include "tree_patch.h"
 
 #define TEXT_MAX (1 << 17)

@@ -3,6 +3,7 @@
  */
 #include "fuzz.h"
 #include "table.h"
+#include "strategic_patch.h"
 #include "tree_patch.h"
 
 static unsigned depth_of(const struct vdi_node *node)

@@ -1,5 +1,6 @@
 /* Searches through many objects with selectors of many terms: lists whose search is left to their receiver, and the initial state of watches, bit by bit. */
 #include "cache_list.h"
+#include "cacher.h"
 #include "cacher_fixture.h"
 
 #define PODS 600

@@ -1,6 +1,7 @@
 /* The three patches, by example, and with every allocation failing in turn. */
 #include "vdtest.h"
 
+#include "strategic_patch.h"
 #include "tree_patch.h"
 
 enum kind { MERGE, OPERATIONS, STRATEGIC };
