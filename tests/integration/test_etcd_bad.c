@@ -135,23 +135,31 @@ static void e205_a_good_server_beside_a_bad_one_is_found(void **state)
 	}
 }
 
+/* What lives as long as the group. */
+static int begin(void **state)
+{
+	(void) state;
+	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	vd_env_free(env);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e201_e254_bad_servers_do_no_harm),
 		cmocka_unit_test(e205_a_good_server_beside_a_bad_one_is_found),
 	};
-	int failed;
-
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	if (getenv("CONTROL") == NULL) {
 		fprintf(stderr, "skipped: this runs under `peers etcd-fake`\n");
 		return 77;
 	}
-	if (vd_env_new_threads(NULL, &env) != VD_OK)
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_env_free(env);
-	return failed;
+	return cmocka_run_group_tests(tests, begin, end);
 }

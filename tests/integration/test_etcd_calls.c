@@ -759,6 +759,30 @@ static void e201_a_member_freezes(void **state)
 	vd_etcd_close_wait(watchful);
 }
 
+/* What lives as long as the group. */
+static int begin(void **state)
+{
+	struct vd_etcd_options options;
+	struct vd_error	       error;
+
+	(void) state;
+	if (vd_env_new_threads(NULL, &env) != VD_OK)
+		return 1;
+	options = options_of();
+	if (vd_etcd_open(env, &options, &client, &error) == VD_OK)
+		return 0;
+	fprintf(stderr, "%s\n", error.message);
+	return 1;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	vd_etcd_close_wait(client);
+	vd_env_free(env);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -783,12 +807,8 @@ int main(void)
 		cmocka_unit_test(e205_a_member_dies),
 		cmocka_unit_test(e201_a_member_freezes),
 	};
-	char		       list[1024];
-	struct vd_etcd_options options;
-	struct vd_error	       error;
-	char		      *rest = NULL;
-	int64_t		       live;
-	int		       failed;
+	static char list[1024];
+	char	   *rest = NULL;
 
 	if (getenv("ETCD_ENDPOINTS") == NULL) {
 		fprintf(stderr, "no ETCD_ENDPOINTS: run under tests/integration/with-etcd.sh\n");
@@ -799,20 +819,5 @@ int main(void)
 		endpoint_list[endpoint_count++] = word;
 	is_old = strcmp(getenv("ETCD_VERSION") ? getenv("ETCD_VERSION") : "", "3.4") == 0;
 	is_tls = getenv("ETCD_CACERT") != NULL;
-	live = vdi_alloc_live();
-	if (vd_env_new_threads(NULL, &env) != VD_OK)
-		return 1;
-	options = options_of();
-	if (vd_etcd_open(env, &options, &client, &error) != VD_OK) {
-		fprintf(stderr, "%s\n", error.message);
-		return 1;
-	}
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_etcd_close_wait(client);
-	vd_env_free(env);
-	if (failed == 0 && vdi_alloc_live() != live) {
-		fprintf(stderr, "%lld blocks leaked\n", (long long) (vdi_alloc_live() - live));
-		failed = 1;
-	}
-	return failed;
+	return cmocka_run_group_tests(tests, begin, end);
 }

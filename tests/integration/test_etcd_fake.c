@@ -628,6 +628,20 @@ static void e254_an_answer_beyond_the_limit_is_refused(void **state)
 	vd_etcd_close_wait(other);
 }
 
+/* What lives as long as the group. */
+static int begin(void **state)
+{
+	(void) state;
+	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	vd_env_free(env);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -659,15 +673,10 @@ int main(void)
 		CASE(e207_e206_reads_are_repeated_and_writes_are_not),
 		CASE(e254_an_answer_beyond_the_limit_is_refused),
 	};
-	int failed;
 
 	if (getenv("CONTROL") == NULL) {
 		fprintf(stderr, "skipped: this runs under `peers etcd-fake`\n");
 		return 77;
 	}
-	if (vd_env_new_threads(NULL, &env) != VD_OK)
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_env_free(env);
-	return failed;
+	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -65,20 +65,29 @@ static void a_write_that_finds_no_space_may_have_happened(void **state)
 	vd_etcd_close_wait(client);
 }
 
+/* What lives as long as the group. */
+static int begin(void **state)
+{
+	(void) state;
+	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	vd_env_free(env);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_write_that_finds_no_space_may_have_happened),
 	};
-	int failed;
 
 	if (getenv("ETCD_DIR") == NULL) {
 		(void) fprintf(stderr, "run it under tests/integration/with-etcd.sh\n");
 		return 77;
 	}
-	if (vd_env_new_threads(NULL, &env) != VD_OK)
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	vd_env_free(env);
-	return failed;
+	return cmocka_run_group_tests(tests, begin, end);
 }

