@@ -29,12 +29,12 @@ static const struct vdi_command *find(const char *name)
 
 static void print_help(FILE *file)
 {
-	fprintf(file, "vedette: a Kubernetes-style watch cache and the store beneath it\n\n"
+	fprintf(file, "vedette: a Kubernetes-style watch cache and its store\n\n"
 		      "Usage: vedette COMMAND [options]\n\nCommands:\n");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(commands); i++)
 		fprintf(file, "  %-12s%s\n", commands[i]->name, commands[i]->summary);
 	fprintf(file, "  %-12s%s\n", "help", "Show the help of a command.");
-	fprintf(file, "\nvedette COMMAND --help shows its options. vedette --version shows the version. The manual: man vedette\n");
+	fprintf(file, "\nFor the options of a command: vedette COMMAND --help. For the version: vedette --version. Manual: man vedette\n");
 }
 
 static int help(int argc, char **argv)
@@ -43,7 +43,7 @@ static int help(int argc, char **argv)
 	const struct vdi_command *command = argc > 2 ? find(argv[2]) : NULL;
 
 	if (argc > 2 && command == NULL) {
-		fprintf(stderr, "vedette help: there is no command \"%s\"\n", argv[2]);
+		fprintf(stderr, "vedette help: unknown command \"%s\"\n", argv[2]);
 		return VDI_EXIT_USAGE;
 	}
 	if (command) {
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 		return VDI_EXIT_OK;
 	}
 	if (argc > 1)
-		fprintf(stderr, "vedette: there is no command \"%s\"\n\n", argv[1]);
+		fprintf(stderr, "vedette: unknown command \"%s\"\n\n", argv[1]);
 	print_help(stderr);
 	return VDI_EXIT_USAGE;
 }

@@ -140,13 +140,20 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	int			  status;
 	const struct vdi_option	  table[] = {
 		  VDI_OBJECT_OPTION_TABLE(&options),
-		  { 0, "limit", VDI_OPTION_NUMBER, "N", "at most N objects", &limit },
-		  { 0, "resource-version", VDI_OPTION_TEXT, "N", "the list as of this version (see --resource-version-match); 0: whatever is cached", &options.revision },
-		  { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE", "Exact or NotOlderThan (default NotOlderThan)", &match, "Exact|NotOlderThan" },
-		  { 0, "history", VDI_OPTION_FLAG, NULL, "what happened to the object, as far back as the server knows", &history },
-		  { 0, "since", VDI_OPTION_TEXT, "N", "with --history: only after this version", &since },
-		  { 0, "diff", VDI_OPTION_TEXT, "A..B", "what is different between two versions; A alone: between A and now", &diff },
-		  { 0, "raw", VDI_OPTION_TEXT, "PATH", "print what the server answers at this path", &raw },
+		  { 0, "limit", VDI_OPTION_NUMBER, "N", "maximum number of objects", &limit },
+		  { 0, "resource-version", VDI_OPTION_TEXT, "N",
+		    "resourceVersion of the list (see --resource-version-match); 0: the cached state",
+		    &options.revision },
+		  { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE",
+		    "rule for --resource-version: Exact or NotOlderThan (default NotOlderThan)",
+		    &match, "Exact|NotOlderThan" },
+		  { 0, "history", VDI_OPTION_FLAG, NULL,
+		    "changes of the object in the server's history", &history },
+		  { 0, "since", VDI_OPTION_TEXT, "N",
+		    "with --history: only changes after this resourceVersion", &since },
+		  { 0, "diff", VDI_OPTION_TEXT, "A..B",
+		    "differences between two resourceVersions; A alone: between A and now", &diff },
+		  { 0, "raw", VDI_OPTION_TEXT, "PATH", "print the server's response for this path", &raw },
 	};
 
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
@@ -156,7 +163,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (match && options.revision == NULL)
 		return vdi_command_mistake(command, "--resource-version-match needs --resource-version");
 	if (raw == NULL && operand_count == 0)
-		return vdi_command_mistake(command, "which resource? For instance: vedette get pods");
+		return vdi_command_mistake(command, "RESOURCE is missing, for example: vedette get pods");
 	if (history + (diff != NULL) + (raw != NULL) > 1)
 		return vdi_command_mistake(command, "--history, --diff and --raw exclude each other");
 	if (since && !history)
@@ -167,7 +174,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		status = print_raw(command, client, raw);
 	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query, &status)) {
 		if (history && query.name == NULL)
-			status = vdi_command_mistake(command, "--history is of one object: vedette get pods web-1 --history");
+			status = vdi_command_mistake(command, "--history needs a NAME, for example: vedette get pods web-1 --history");
 		else if (history)
 			status = vdi_get_history(command, client, &query, since);
 		else if (diff)
@@ -182,11 +189,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 
 const struct vdi_command vdi_command_get = {
 	.name = "get",
-	.summary = "Print objects of an API server, or of an etcd.",
+	.summary = "Print objects of an API server or an etcd.",
 	.usage = "vedette get [options] RESOURCE [NAME]",
-	.details = "RESOURCE is a name that the server's discovery knows: pods, pod, po, deployments.apps, deployments.v1.apps.\n"
-		   "With --etcd URL there is no server: the objects are read from etcd, through a cache of this command's own.\n"
-		   "Exit status: 0 printed (also when there was nothing to print), 1 failed, 2 misused.\n",
+	.details = "RESOURCE is a name from the server's discovery: pods, pod, po,\n"
+		   "deployments.apps, deployments.v1.apps. With --etcd URL it needs no server: it\n"
+		   "reads the objects from etcd, through its own cache.\n"
+		   "Exit status: 0 success (even if there are no objects), 1 failure, 2 usage error.\n",
 	.examples = "  vedette get pods -n shop\n"
 		    "  vedette get deploy web -n shop -o json\n"
 		    "  vedette get pods -A -l app=web --field-selector spec.nodeName=node-1\n"

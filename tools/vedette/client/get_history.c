@@ -255,7 +255,7 @@ int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *c
 		status = watch_from(client, &history, from, &error);
 	}
 	if (status == VD_OK && history.count == 0 && history.last == NULL && !history.as_json)
-		fprintf(stderr, "Nothing is known of %s.\n", query->name);
+		fprintf(stderr, "The history has no change of %s.\n", query->name);
 	json_decref(history.last);
 	if (status != VD_OK)
 		return vdi_command_failed(command, "%s", *error.message ? error.message : vd_status_sentence(status));

@@ -351,7 +351,7 @@ vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_objec
 		if (status == VD_OK)
 			status = vdi_http_get_ok(client, path.data, vdi_object_accept(query->form), &answer, reterr);
 		if (status == VD_EXPIRED && token.size && fresh_token(reader, &answer, &token)) {
-			fprintf(stderr, "vedette: the list took so long that the server forgot its revision; the rest of it is of a newer one\n");
+			fprintf(stderr, "vedette: the revision of the list expired before its end; the remaining objects are from a newer one\n");
 			status = VD_OK;
 		} else if (status == VD_OK) {
 			token.size = 0;

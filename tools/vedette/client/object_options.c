@@ -16,7 +16,7 @@ static bool take_apart(const struct vdi_command *command, const char **operands,
 	char *slash;
 
 	if (count == 0) {
-		(void) vdi_command_mistake(command, "which resource? For instance: vedette %s pods", command->name);
+		(void) vdi_command_mistake(command, "RESOURCE is missing, for example: vedette %s pods", command->name);
 		return false;
 	}
 	if (strlen(operands[0]) >= sizeof operand_copy) {
@@ -51,11 +51,11 @@ bool vdi_object_options_resolve(const struct vdi_command *command, const struct 
 	if (!take_apart(command, operands, operand_count, &type, &query.name))
 		return false;
 	if (query.name && options->all_namespaces) {
-		(void) vdi_command_mistake(command, "a name belongs to one namespace: -A does not go with it");
+		(void) vdi_command_mistake(command, "NAME and --all-namespaces exclude each other");
 		return false;
 	}
 	if (query.name && (options->label_selector || options->field_selector)) {
-		(void) vdi_command_mistake(command, "a name and a selector do not go together");
+		(void) vdi_command_mistake(command, "NAME and a selector exclude each other");
 		return false;
 	}
 	if (vdi_resource_lookup(client, type, &query.resource, &error) != VD_OK) {
@@ -87,7 +87,7 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 		return false;
 	}
 	if (options->etcd.urls && operand == NULL) {
-		*ret_exit = vdi_command_mistake(command, "--etcd needs to know which resource");
+		*ret_exit = vdi_command_mistake(command, "--etcd needs a RESOURCE");
 		return false;
 	}
 	if (options->etcd.urls) {

@@ -431,18 +431,20 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	int			  status;
 	const struct vdi_option	  table[] = {
 		  VDI_OBJECT_OPTION_TABLE(&options),
-		  { 0, "resource-version", VDI_OPTION_TEXT, "N", "events after this version (default: from now on)", &options.revision },
-		  { 0, "initial", VDI_OPTION_FLAG, NULL, "first print what exists, as ADDED", &watch.initial },
-		  { 0, "bookmarks", VDI_OPTION_FLAG, NULL, "print bookmarks too", &watch.show_bookmarks },
+		  { 0, "resource-version", VDI_OPTION_TEXT, "N",
+		    "events after this resourceVersion (default: from now on)", &options.revision },
+		  { 0, "initial", VDI_OPTION_FLAG, NULL,
+		    "print existing objects first, as ADDED", &watch.initial },
+		  { 0, "bookmarks", VDI_OPTION_FLAG, NULL, "also print bookmarks", &watch.show_bookmarks },
 		  { 0, "count", VDI_OPTION_NUMBER, "N", "end after N events", &watch.count_max },
 	};
 
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
 		return status;
 	if (operand_count == 0)
-		return vdi_command_mistake(command, "which resource? For instance: vedette watch pods");
+		return vdi_command_mistake(command, "RESOURCE is missing, for example: vedette watch pods");
 	if (watch.initial && options.revision)
-		return vdi_command_mistake(command, "--initial and --resource-version do not go together");
+		return vdi_command_mistake(command, "--initial and --resource-version exclude each other");
 	if (options.revision && strlen(options.revision) >= REVISION_SIZE)
 		return vdi_command_mistake(command, "--resource-version is too long");
 	if (!vdi_object_options_client(command, &options, &log, operands[0], &watch.client, &source, &status))
@@ -463,10 +465,11 @@ const struct vdi_command vdi_command_watch = {
 	.name = "watch",
 	.summary = "Print changes of objects as they happen.",
 	.usage = "vedette watch [options] RESOURCE [NAME]",
-	.details = "Goes on until Ctrl-C (or --count). When the connection is lost it resumes after the last revision it saw; when the server has forgotten that\n"
-		   "revision it lists again and prints the difference. Both are said on standard error.\n"
-		   "With --etcd URL there is no server: the changes are read from etcd, through a cache of this command's own.\n"
-		   "Exit status: 0 after --count events, 1 failed, 2 misused.\n",
+	.details = "Runs until Ctrl-C or --count. If the connection is lost, it resumes after the\n"
+		   "last revision that it received. If that revision has expired, it lists again\n"
+		   "and prints the difference. Both are reported on standard error. With --etcd URL\n"
+		   "it needs no server: it reads the changes from etcd, through its own cache.\n"
+		   "Exit status: 0 after --count events, 1 failure, 2 usage error.\n",
 	.examples = "  vedette watch pods -n shop\n"
 		    "  vedette watch pods -A -l app=web -o name\n"
 		    "  vedette watch configmap web-config -n shop --initial -o json\n"

@@ -24,9 +24,9 @@ static void common_init(struct common *common, struct vdi_log_settings *log)
 {
 	memset(common, 0, sizeof *common);
 	common->log = log;
-	common->options[0] = (struct vdi_option) { 0, "log-level", VDI_OPTION_CHOICE, "LEVEL", "error, warning, info or debug (default info)",
+	common->options[0] = (struct vdi_option) { 0, "log-level", VDI_OPTION_CHOICE, "LEVEL", "lowest severity to log: error, warning, info or debug (default info)",
 						   &log->level, "error|warning|info|debug|warn|panic|fatal", NULL };
-	common->options[1] = (struct vdi_option) { 0, "log-format", VDI_OPTION_CHOICE, "FORMAT", "text or json (default text)", &log->format,
+	common->options[1] = (struct vdi_option) { 0, "log-format", VDI_OPTION_CHOICE, "FORMAT", "log format: text or json (default text)", &log->format,
 						   "text|json|console", NULL };
 	common->options[2] = (struct vdi_option) { 'h', "help", VDI_OPTION_FLAG, NULL, "show this help", &common->help, NULL, NULL };
 	common->options[3] = (struct vdi_option) { 0, "version", VDI_OPTION_FLAG, NULL, "show the version", &common->version, NULL, NULL };
@@ -271,7 +271,7 @@ bool vdi_command_parse(const struct vdi_command *command, const struct vdi_optio
 
 		if (only_operands || word[0] != '-' || word[1] == 0) {
 			if (count == operand_max) {
-				(void) vdi_command_mistake(command, "one argument too many: \"%s\"", word);
+				(void) vdi_command_mistake(command, "unexpected argument \"%s\"", word);
 				return false;
 			}
 			operands[count++] = word;

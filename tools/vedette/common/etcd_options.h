@@ -29,15 +29,23 @@ struct vdi_etcd_settings {
 #define VDI_ETCD_SETTINGS_INIT { .timeout = { (int64_t) 20 * 1000000000 } }
 
 #define VDI_ETCD_OPTION_TABLE(settings)                                                                                          \
-	{ 0, "etcd", VDI_OPTION_TEXT, "URL[,URL...]", "use this etcd: http:// or https:// and HOST:PORT of every member", &(settings)->urls }, \
-		{ 0, "etcd-prefix", VDI_OPTION_TEXT, "PATH", "where keys begin in etcd (default " VDI_ETCD_PREFIX ")", &(settings)->prefix }, \
-		{ 0, "etcd-cacert", VDI_OPTION_TEXT, "FILE", "certificates of the authorities to trust for etcd", &(settings)->ca_file },  \
-		{ 0, "etcd-cert", VDI_OPTION_TEXT, "FILE", "client certificate for etcd", &(settings)->cert_file },               \
-		{ 0, "etcd-key", VDI_OPTION_TEXT, "FILE", "key of the client certificate for etcd", &(settings)->key_file },      \
-		{ 0, "etcd-user", VDI_OPTION_TEXT, "NAME[:PASSWORD]", "who we are to etcd; better without the password here: $" VDI_ETCD_PASSWORD_VARIABLE, \
+	{ 0, "etcd", VDI_OPTION_TEXT, "URL[,URL...]", \
+		  "etcd cluster: http:// or https:// and HOST:PORT of each member", &(settings)->urls }, \
+		{ 0, "etcd-prefix", VDI_OPTION_TEXT, "PATH", \
+		  "path prefix of all keys in etcd (default " VDI_ETCD_PREFIX ")", &(settings)->prefix }, \
+		{ 0, "etcd-cacert", VDI_OPTION_TEXT, "FILE", \
+		  "CA bundle for verifying the certificates of etcd", &(settings)->ca_file }, \
+		{ 0, "etcd-cert", VDI_OPTION_TEXT, "FILE", \
+		  "client certificate for etcd", &(settings)->cert_file }, \
+		{ 0, "etcd-key", VDI_OPTION_TEXT, "FILE", \
+		  "private key of the client certificate for etcd", &(settings)->key_file }, \
+		{ 0, "etcd-user", VDI_OPTION_TEXT, "NAME[:PASSWORD]", \
+		  "etcd user; give the password preferably in $" VDI_ETCD_PASSWORD_VARIABLE, \
 		  &(settings)->user },                                                                                            \
-		{ 0, "etcd-password-file", VDI_OPTION_TEXT, "FILE", "the password is the first line of this file", &(settings)->password_file }, \
-		{ 0, "etcd-timeout", VDI_OPTION_DURATION, "DURATION", "how long to wait for etcd's first answer (default 20s)", &(settings)->timeout }, \
+		{ 0, "etcd-password-file", VDI_OPTION_TEXT, "FILE", \
+		  "file whose first line is the password of --etcd-user", &(settings)->password_file }, \
+		{ 0, "etcd-timeout", VDI_OPTION_DURATION, "DURATION", \
+		  "maximum time to wait for the first answer of etcd (default 20s)", &(settings)->timeout }, \
 		VDI_RPC_OPTION(&(settings)->rpc)
 
 /* Whether the options fit together; reads the password, and wipes it from the command line. False: the mistake was said, *ret_exit is the exit status. Once. */

@@ -24,12 +24,15 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	int			status;
 	const struct vdi_option table[] = {
 		{ 's', "server", VDI_OPTION_TEXT, "URL", "address of the API server (default " VDI_DEFAULT_SERVER ")", &server },
-		{ 0, "name", VDI_OPTION_TEXT, "NAME", "what to call cluster, user and context (default vedette)", &name },
-		{ 'n', "namespace", VDI_OPTION_TEXT, "NAME", "the namespace of the context (default \"default\")", &namespace_name },
+		{ 0, "name", VDI_OPTION_TEXT, "NAME",
+		  "name of cluster, user and context (default vedette)", &name },
+		{ 'n', "namespace", VDI_OPTION_TEXT, "NAME",
+		  "namespace of the context (default \"default\")", &namespace_name },
 		{ 0, "token", VDI_OPTION_TEXT, "TOKEN", "bearer token", &token },
-		{ 0, "cacert", VDI_OPTION_TEXT, "FILE", "certificates of the authorities to trust", &ca_file },
+		{ 0, "cacert", VDI_OPTION_TEXT, "FILE",
+		  "CA bundle for verifying the server's certificate", &ca_file },
 		{ 0, "cert", VDI_OPTION_TEXT, "FILE", "client certificate", &cert_file },
-		{ 0, "key", VDI_OPTION_TEXT, "FILE", "key of the client certificate", &key_file },
+		{ 0, "key", VDI_OPTION_TEXT, "FILE", "private key of the client certificate", &key_file },
 		{ 0, "insecure", VDI_OPTION_FLAG, NULL, "do not verify the server's certificate", &insecure },
 	};
 

@@ -181,13 +181,19 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		VDI_ETCD_OPTION_TABLE(&record.etcd),
 		VDI_KUBE_OPTION_TABLE(&record.kube),
 		VDI_IMPORT_OPTION_TABLE(&record.import),
-		{ 'o', "output", VDI_OPTION_TEXT, "FILE", "the log; compressed when the name ends in .zst", &record.output },
-		{ 0, "resume", VDI_OPTION_FLAG, NULL, "go on with a log that is there; an incomplete transaction at its end is cut off, with a warning", &record.resume },
+		{ 'o', "output", VDI_OPTION_TEXT, "FILE",
+		  "event log to write; compressed if the name ends in .zst", &record.output },
+		{ 0, "resume", VDI_OPTION_FLAG, NULL,
+		  "append to an existing log; an incomplete transaction at its end is removed, with a "
+		  "warning", &record.resume },
 		{ 0, "strict", VDI_OPTION_FLAG, NULL, "with --resume: fail if the log ends in an incomplete transaction", &record.strict },
-		{ 0, "relist", VDI_OPTION_FLAG, NULL, "when what comes next is compacted: go on from a new list instead of ending; the log says where", &record.relist },
-		{ 0, "redact", VDI_OPTION_TEXTS, "PATH", "empty what is at this path of every value, such as .data (may be repeated)", &record.redact },
-		{ 0, "until", VDI_OPTION_NUMBER, "REV", "end when this revision is recorded", &record.until },
-		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "say nothing about the progress", &record.quiet },
+		{ 0, "relist", VDI_OPTION_FLAG, NULL,
+		  "if the next revision was compacted: continue with a new list instead of ending; the log "
+		  "marks the place", &record.relist },
+		{ 0, "redact", VDI_OPTION_TEXTS, "PATH",
+		  "clear this path in every value, such as .data (may be repeated)", &record.redact },
+		{ 0, "until", VDI_OPTION_NUMBER, "REV", "end after recording this revision", &record.until },
+		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "do not report progress", &record.quiet },
 	};
 
 	vdi_kube_settings_init(&record.kube);
@@ -197,12 +203,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result;
 	sources = !!record.etcd.urls + vdi_kube_settings_given(&record.kube) + vdi_import_settings_count(&record.import);
 	if (sources != 1)
-		return vdi_command_mistake(command, sources ? "only one of --etcd, --server (or --kubeconfig) and --from-... at a time" :
-							      "what should be recorded? --etcd URL, --server URL, --kubeconfig FILE, or a file: --from-audit, --from-watch, --from-kine, --from-snapshot");
+		return vdi_command_mistake(command, sources ? "--etcd, --server (or --kubeconfig) and --from-... exclude each other" :
+							      "no source: give --etcd URL, --server URL, --kubeconfig FILE, --from-audit, --from-watch, --from-kine or --from-snapshot");
 	if (record.import.resources && record.import.watch == NULL)
 		return vdi_command_mistake(command, "--resources goes with --from-watch");
 	if (record.output == NULL)
-		return vdi_command_mistake(command, "where to? --output FILE");
+		return vdi_command_mistake(command, "--output FILE is required");
 	if (vdi_import_settings_count(&record.import)) {
 		result = check_import(&record);
 		return result == VDI_EXIT_OK ? import(&record) : result;
@@ -225,11 +231,16 @@ const struct vdi_command vdi_command_record = {
 	.name = "record",
 	.summary = "Record an etcd or a Kubernetes endpoint into an event log.",
 	.usage = "vedette record (--etcd URL[,URL...] | --server URL | --kubeconfig FILE | --from-... FILE) --output FILE [options]",
-	.details = "The state first, then every revision once, until Ctrl-C, SIGTERM or --until. A recording that was stopped or killed goes on with --resume. When what comes\n"
-		   "next was compacted away meanwhile it ends with an error rather than with a gap (see --relist). What comes from a Kubernetes endpoint is written when all kinds have passed\n"
-		   "its revision, after some 10 to 15 s.\n"
-		   "With --from-... a file becomes a log: what each says, and what it cannot say, is in docs/EVENT-LOG.md. The log is for `vedette replay` and `vedette serve --load`.\n"
-		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
+	.details = "Records the current state, then every revision once, until Ctrl-C, SIGTERM or\n"
+		   "--until. --resume continues a recording that was stopped or killed. If the next\n"
+		   "revision was compacted, recording ends with an error, because a log must not\n"
+		   "have a gap (see --relist). A change of a Kubernetes endpoint is written when\n"
+		   "all kinds have passed its revision, after 10 to 15 s.\n"
+		   "\n"
+		   "--from-... converts a file into a log; docs/EVENT-LOG.md describes each\n"
+		   "conversion and its limits. Logs are input of `vedette replay` and `vedette\n"
+		   "serve --load`.\n"
+		   "Exit status: 0 complete or ended by a signal, 1 failure, 2 usage error.\n",
 	.examples = "  vedette record --etcd http://127.0.0.1:2379 --output cluster.ndjson.zst\n"
 		    "  vedette record --kubeconfig ~/.kube/config --kind pods --kind deployments.apps --output cluster.ndjson.zst --relist\n"
 		    "  kubectl get pods -A --watch -o json --output-watch-events >watch.json; vedette record --from-watch watch.json --output pods.ndjson\n"

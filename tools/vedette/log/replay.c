@@ -513,24 +513,42 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	int	       result;
 	struct replay  replay = { .command = command, .specs = { specs, 0, WATCHES_MAX }, .log = { "warning", "text" }, .rounds = 1 };
 	const struct vdi_option table[] = {
-		{ 0, "watch", VDI_OPTION_TEXTS, "SPEC", "print what this watch sees: 'pods?namespace=a&labelSelector=x%3Dy&resourceVersion=5'", &replay.specs },
-		{ 0, "strict", VDI_OPTION_FLAG, NULL, "fail if the log is torn at its end or was not closed by its writer (default: a warning)", &replay.strict },
-		{ 0, "resume", VDI_OPTION_FLAG, NULL, "open a watch that has ended again, as clients do", &replay.resume },
-		{ 0, "expect", VDI_OPTION_TEXT, "FILE", "compare with these lines instead of printing; the first difference is shown", &replay.expect_path },
+		{ 0, "watch", VDI_OPTION_TEXTS, "SPEC",
+		  "print the events of this watch: 'pods?namespace=a&labelSelector=x%3Dy&resourceVersion=5'",
+		  &replay.specs },
+		{ 0, "strict", VDI_OPTION_FLAG, NULL,
+		  "fail if the log has a torn end or no closing line (default: warn)", &replay.strict },
+		{ 0, "resume", VDI_OPTION_FLAG, NULL,
+		  "reopen a watch that ended, as clients do", &replay.resume },
+		{ 0, "expect", VDI_OPTION_TEXT, "FILE",
+		  "compare the events with the lines of this file and print the first difference",
+		  &replay.expect_path },
 		{ 0, "quiet", VDI_OPTION_FLAG, NULL, "print nothing", &replay.quiet },
-		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve the recorded cluster to kubectl and the like; port 0 chooses one", &replay.listen },
-		{ 0, "read-only", VDI_OPTION_FLAG, NULL, "refuse the clients' writes", &replay.read_only },
-		{ 0, "paused", VDI_OPTION_FLAG, NULL, "the log stands still until SIGUSR1, which also pauses and resumes later", &replay.paused },
-		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &replay.threads },
-		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "further kinds (JSON)", &replay.resources_path },
-		{ 0, "speed", VDI_OPTION_TEXT, "N|max", "times recorded time, or as fast as watches take it (default max)", &replay.speed_text },
-		{ 0, "start", VDI_OPTION_NUMBER, "REV", "what happened up to this revision is there at the start", &replay.start_revision },
-		{ 0, "until", VDI_OPTION_NUMBER, "REV", "stop when this revision is reached", &replay.until_revision },
-		{ 0, "seed", VDI_OPTION_NUMBER, "N", "of faults and of the order in which things happen (default 0)", &replay.seed },
-		{ 0, "faults", VDI_OPTION_TEXT, "SPEC", "disconnect=P, compact=P, error=P, delay=D, delay-rate=P, stale=D, refuse=P, lose=P, too-large=P, slow=D, "
-						       "cut=P, disconnect@REV, compact@REV, error@REV, with commas between", &replay.faults },
-		{ 0, "loop", VDI_OPTION_NUMBER, "N", "play the log so often, at ever later revisions; 0: for ever, with --listen or --until (default 1)", &replay.rounds },
-		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE", "older revisions that stay readable (default 64MiB)", &replay.history_bytes },
+		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT",
+		  "serve the recorded cluster to Kubernetes clients; port 0: chosen by the system",
+		  &replay.listen },
+		{ 0, "read-only", VDI_OPTION_FLAG, NULL, "reject writes of clients", &replay.read_only },
+		{ 0, "paused", VDI_OPTION_FLAG, NULL,
+		  "start paused; SIGUSR1 resumes and pauses", &replay.paused },
+		{ 0, "threads", VDI_OPTION_COUNT, "N",
+		  "number of event-loop threads (default: number of processors)", &replay.threads },
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE",
+		  "additional kinds (JSON)", &replay.resources_path },
+		{ 0, "speed", VDI_OPTION_TEXT, "N|max",
+		  "multiple of the recorded speed, or max: as fast as watches read (default max)",
+		  &replay.speed_text },
+		{ 0, "start", VDI_OPTION_NUMBER, "REV",
+		  "apply the log up to this revision before starting", &replay.start_revision },
+		{ 0, "until", VDI_OPTION_NUMBER, "REV", "stop at this revision", &replay.until_revision },
+		{ 0, "seed", VDI_OPTION_NUMBER, "N",
+		  "seed of the faults and of the order of concurrent work (default 0)", &replay.seed },
+		{ 0, "faults", VDI_OPTION_TEXT, "SPEC", "faults, separated by commas: disconnect=P, compact=P, error=P, delay=D, delay-rate=P, stale=D, refuse=P, lose=P, too-large=P, slow=D, "
+						       "cut=P, disconnect@REV, compact@REV, error@REV", &replay.faults },
+		{ 0, "loop", VDI_OPTION_NUMBER, "N",
+		  "number of times to play the log, at increasing revisions; 0: for ever, with --listen or "
+		  "--until (default 1)", &replay.rounds },
+		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE",
+		  "maximum size of retained older revisions (default 64MiB)", &replay.history_bytes },
 	};
 
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, 1, &operand_count, &replay.log, &result))
@@ -546,12 +564,14 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 
 const struct vdi_command vdi_command_replay = {
 	.name = "replay",
-	.summary = "Show what watches see of a recorded event log, or serve it.",
+	.summary = "Replay a recorded event log: print watch events, or serve it.",
 	.usage = "vedette replay [options] LOG",
-	.details = "The log goes through the watch cache as it happened. One line of JSON for each thing that a watch sees:\n"
-		   "  {\"watch\":0,\"type\":\"ADDED\",\"rev\":12,\"key\":\"/registry/pods/a/b\",\"object\":{...}}, also BOOKMARK and ERROR, and {\"watch\":0,\"end\":\"reason\"}.\n"
-		   "The same log, seed and options print the same bytes.\n"
-		   "Exit status: 0 done, 1 failed or different from what was expected, 2 misused.\n",
+	.details = "Applies the log to the watch cache as it was recorded. Prints one line of JSON\n"
+		   "for each watch event:\n"
+		   "  {\"watch\":0,\"type\":\"ADDED\",\"rev\":12,\"key\":\"/registry/pods/a/b\",\"object\":{...}},\n"
+		   "also BOOKMARK and ERROR, and {\"watch\":0,\"end\":\"reason\"}. The same log, seed\n"
+		   "and options print the same bytes.\n"
+		   "Exit status: 0 success, 1 failure or a difference to --expect, 2 usage error.\n",
 	.examples = "  vedette replay examples/small-cluster.ndjson --watch 'pods?namespace=web'\n"
 		    "  vedette replay log.ndjson.zst --watch pods --watch deployments.apps --resume --faults disconnect=0.01,delay=50ms --seed 7\n"
 		    "  vedette replay log.ndjson --watch pods --expect pods.expected\n"

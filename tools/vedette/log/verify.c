@@ -213,7 +213,7 @@ static void remove_namespace(struct verify *verify)
 
 	snprintf(path, sizeof path, "/api/v1/namespaces/%s", verify->namespace_name);
 	if (send_namespace(verify, "DELETE", path, NULL, &error) != VD_OK)
-		(void) fprintf(stderr, "vedette verify: the namespace %s is left behind: %s\n", verify->namespace_name, error.message);
+		(void) fprintf(stderr, "vedette verify: cannot remove the namespace %s: %s\n", verify->namespace_name, error.message);
 }
 
 /* ---- Running ---- */
@@ -289,7 +289,8 @@ static int verify_store(struct verify *verify, const sigset_t *signals)
 	if (verify->failure.code != VD_OK)
 		return vdi_command_failed(verify->command, "%s", verify->failure.message);
 	if (!position.is_running)
-		return vdi_command_failed(verify->command, "ended before the first list was there: nothing was checked");
+		return vdi_command_failed(verify->command,
+					  "ended before the first list was complete: nothing was checked");
 	return verify->violations ? VDI_EXIT_FAILED : VDI_EXIT_OK;
 }
 
@@ -337,13 +338,18 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	const struct vdi_option table[] = {
 		VDI_ETCD_OPTION_TABLE(&verify.etcd),
 		VDI_KUBE_OPTION_TABLE(&verify.kube),
-		{ 0, "drive", VDI_OPTION_FLAG, NULL, "also write: keys below PREFIX/vedette-verify-..., or configmaps in a namespace of that name; removed at the end",
-		  &verify.drive },
-		{ 0, "writers", VDI_OPTION_COUNT, "N", "so many at once (default 8)", &verify.writers },
-		{ 0, "duration", VDI_OPTION_DURATION, "DURATION", "end after so long (default: at Ctrl-C)", &verify.duration },
-		{ 0, "keep-going", VDI_OPTION_FLAG, NULL, "go on after the first violation", &verify.keep_going },
-		{ 'o', "output", VDI_OPTION_CHOICE, "FORM", "text or json (default text)", &verify.output, "text|json" },
-		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "say nothing about the progress", &verify.quiet },
+		{ 0, "drive", VDI_OPTION_FLAG, NULL,
+		  "also write keys below PREFIX/vedette-verify-..., or configmaps in a namespace of that "
+		  "name; removed at the end", &verify.drive },
+		{ 0, "writers", VDI_OPTION_COUNT, "N",
+		  "number of concurrent writers (default 8)", &verify.writers },
+		{ 0, "duration", VDI_OPTION_DURATION, "DURATION",
+		  "end after this time (default: at Ctrl-C)", &verify.duration },
+		{ 0, "keep-going", VDI_OPTION_FLAG, NULL,
+		  "continue after the first violation", &verify.keep_going },
+		{ 'o', "output", VDI_OPTION_CHOICE, "FORM",
+		  "output format: text or json (default text)", &verify.output, "text|json" },
+		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "do not report progress", &verify.quiet },
 	};
 
 	vdi_kube_settings_init(&verify.kube);
@@ -353,7 +359,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (!vdi_etcd_settings_check(command, &verify.etcd, &result))
 		return result;
 	if (!verify.etcd.urls == !vdi_kube_settings_given(&verify.kube))
-		return vdi_command_mistake(command, verify.etcd.urls ? "either --etcd or --server, not both" : "what should be verified? --etcd URL, --server URL or --kubeconfig FILE");
+		return vdi_command_mistake(command, verify.etcd.urls ? "either --etcd or --server, not both" : "no endpoint: give --etcd URL, --server URL or --kubeconfig FILE");
 	if (verify.writers == 0 || verify.writers > 256)
 		return vdi_command_mistake(command, "--writers must be 1 to 256");
 	vdi_etcd_settings_key_prefix(&verify.etcd, verify.key_prefix);
@@ -379,12 +385,18 @@ const struct vdi_command vdi_command_verify = {
 	.name = "verify",
 	.summary = "Check the watch guarantees of an etcd or a Kubernetes endpoint.",
 	.usage = "vedette verify (--etcd URL[,URL...] | --server URL | --kubeconfig FILE) [--drive] [options]",
-	.details = "Watches, watches from the past, lists and (with --drive) writers, checked against each other while they run: unique, ordered, atomic, reliable, resumable,\n"
-		   "bookmarkable, right previous values, right lists. Faults of the server that a client would pass over count, too: a response sent twice, a previous value left out,\n"
-		   "progress that goes back. The first violation is printed with its revisions and keys, and ends it.\n"
-		   "A Kubernetes endpoint is driven by configmaps in a namespace of their own, which is made and removed.\n"
-		   "Watches of Kubernetes know neither transactions nor previous values: there atomic and previous are not checked, and every kind is checked by itself.\n"
-		   "Exit status: 0 all guarantees held, 1 one was violated or it could not go on, 2 misused.\n",
+	.details = "Runs watches, watches from past revisions, lists and (with --drive) writers,\n"
+		   "and compares them while they run: unique, ordered, atomic, reliable, resumable,\n"
+		   "bookmarkable, right previous values, right lists. Server faults that clients\n"
+		   "ignore are violations, too: a repeated response, a missing previous value,\n"
+		   "progress that goes back. The first violation is printed with its revisions and\n"
+		   "keys, and ends the run.\n"
+		   "\n"
+		   "With --drive, a Kubernetes endpoint gets configmaps in a namespace that is\n"
+		   "created for them and removed. Kubernetes watches have neither transactions nor\n"
+		   "previous values: there atomic and previous are not checked, and each kind is\n"
+		   "checked separately.\n"
+		   "Exit status: 0 all guarantees held, 1 a violation or a failure, 2 usage error.\n",
 	.examples = "  vedette verify --etcd http://127.0.0.1:2379 --drive --duration 1m\n"
 		    "  vedette verify --server http://127.0.0.1:8080 --drive --duration 1m\n"
 		    "  vedette verify --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry -o json\n",

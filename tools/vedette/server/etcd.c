@@ -159,11 +159,11 @@ static int read_addresses(const struct vdi_command *command, struct etcd *etcd)
 	if (result != VDI_EXIT_OK)
 		return result;
 	if (etcd->calls[0].count + etcd->calls[1].count == 0)
-		return vdi_command_mistake(command, "where to listen is no list of addresses: \"%s\"", urls);
+		return vdi_command_mistake(command, "the listen addresses are not a list of addresses: \"%s\"", urls);
 	if (etcd->advertise_client_urls && !split(etcd->advertise_client_urls, &etcd->texts[0], etcd->client_urls, &etcd->client_url_count))
-		return vdi_command_mistake(command, "--advertise-client-urls is no list of URLs");
+		return vdi_command_mistake(command, "--advertise-client-urls is not a list of URLs");
 	if (!split(peer_urls, &etcd->texts[1], etcd->peer_urls, &etcd->peer_url_count))
-		return vdi_command_mistake(command, "--%s is no list of URLs", etcd->initial_advertise_peer_urls ? "initial-advertise-peer-urls" : "listen-peer-urls");
+		return vdi_command_mistake(command, "--%s is not a list of URLs", etcd->initial_advertise_peer_urls ? "initial-advertise-peer-urls" : "listen-peer-urls");
 	return VDI_EXIT_OK;
 }
 
@@ -493,49 +493,101 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	size_t			operand_count;
 	int			result;
 	const struct vdi_option table[] = {
-		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:2379)", &etcd.listen },
-		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./NAME.etcd)", &etcd.data_dir },
-		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &etcd.memory },
-		{ 0, "restore", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from a snapshot of an etcd or of ours", &etcd.restore },
-		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve /health, /version, /metrics, /livez and /readyz there too", &etcd.http_listen },
-		{ 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URLS", "the same as --http-listen, as etcd writes it: http or https", &etcd.listen_metrics_urls },
-		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URLS", "the same, and no longer where clients are", &etcd.listen_client_http_urls },
-		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve other machines although nothing asks who they are", &etcd.insecure_no_auth },
+		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT",
+		  "listen address; port 0: chosen by the system (default 127.0.0.1:2379)", &etcd.listen },
+		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR",
+		  "directory of the store (default ./NAME.etcd)", &etcd.data_dir },
+		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep the store in memory only", &etcd.memory },
+		{ 0, "restore", VDI_OPTION_TEXT, "FILE",
+		  "restore a snapshot of etcd or vedette etcd into the store, which must be empty",
+		  &etcd.restore },
+		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT",
+		  "additional address for /health, /version, /metrics, /livez and /readyz",
+		  &etcd.http_listen },
+		{ 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URLS",
+		  "--http-listen as a list of URLs, as for etcd: http or https", &etcd.listen_metrics_urls },
+		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URLS",
+		  "URLs for /health and the other HTTP paths, which client addresses then no longer serve",
+		  &etcd.listen_client_http_urls },
+		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL,
+		  "allow addresses that are not loopback without authentication", &etcd.insecure_no_auth },
 		{ 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
-		{ 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS", "the same as --listen, as etcd writes it: http, https, unix or unixs", &etcd.listen_client_urls },
-		{ 0, "advertise-client-urls", VDI_OPTION_TEXT, "URLS", "what clients are told (default: where it listens)", &etcd.advertise_client_urls },
-		{ 0, "watch-progress-notify-interval", VDI_OPTION_DURATION, "DURATION", "of progress for idle watches (default 10m)", &etcd.progress_interval },
-		{ 0, "quota-backend-bytes", VDI_OPTION_TEXT, "SIZE", "writes are refused beyond it (default 2GiB; -1: no quota)", &etcd.quota },
-		{ 0, "max-request-bytes", VDI_OPTION_BYTES, "SIZE", "of one request (default 1.5MiB)", &etcd.request_bytes_max },
-		{ 0, "max-unsent-bytes", VDI_OPTION_BYTES, "SIZE", "of all answers and events that clients have not read (default 1GiB)", &etcd.unsent_bytes_max },
-		{ 0, "max-txn-ops", VDI_OPTION_NUMBER, "N", "of one transaction (default 128, which is the most)", &etcd.txn_ops_max },
+		{ 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS",
+		  "--listen as a list of URLs, as for etcd: http, https, unix or unixs",
+		  &etcd.listen_client_urls },
+		{ 0, "advertise-client-urls", VDI_OPTION_TEXT, "URLS",
+		  "client URLs in the member list (default: the listen addresses)",
+		  &etcd.advertise_client_urls },
+		{ 0, "watch-progress-notify-interval", VDI_OPTION_DURATION, "DURATION",
+		  "interval of progress notifications for idle watches (default 10m)",
+		  &etcd.progress_interval },
+		{ 0, "quota-backend-bytes", VDI_OPTION_TEXT, "SIZE",
+		  "size of the store above which writes are refused (default 2GiB; -1: no quota)",
+		  &etcd.quota },
+		{ 0, "max-request-bytes", VDI_OPTION_BYTES, "SIZE",
+		  "maximum size of one request (default 1.5MiB)", &etcd.request_bytes_max },
+		{ 0, "max-unsent-bytes", VDI_OPTION_BYTES, "SIZE",
+		  "maximum memory of all responses and events that clients have not read (default 1GiB)",
+		  &etcd.unsent_bytes_max },
+		{ 0, "max-txn-ops", VDI_OPTION_NUMBER, "N",
+		  "maximum operations per transaction (default and maximum 128)", &etcd.txn_ops_max },
 		VDI_RPC_OPTION(&etcd.rpc),
-		{ 0, "max-concurrent-streams", VDI_OPTION_COUNT, "N", "of one connection (default: no bound)", &etcd.streams_max },
-		{ 0, "auto-compaction-mode", VDI_OPTION_CHOICE, "MODE", "periodic or revision (default periodic)", &etcd.compaction_mode, "periodic|revision" },
-		{ 0, "auto-compaction-retention", VDI_OPTION_TEXT, "N", "hours, a duration, or revisions to keep (default 0: off)", &etcd.compaction_retention },
-		{ 0, "auto-compaction-interval", VDI_OPTION_DURATION, "DURATION", "between compactions by revisions (default 5m)", &etcd.compaction.interval },
-		{ 0, "cert-file", VDI_OPTION_TEXT, "FILE", "certificate of the server (PEM): serves TLS", &etcd.cert_file },
-		{ 0, "key-file", VDI_OPTION_TEXT, "FILE", "and its key", &etcd.key_file },
-		{ 0, "trusted-ca-file", VDI_OPTION_TEXT, "FILE", "whose client certificates are believed", &etcd.trusted_ca_file },
+		{ 0, "max-concurrent-streams", VDI_OPTION_COUNT, "N",
+		  "maximum concurrent streams per connection (default: no limit)", &etcd.streams_max },
+		{ 0, "auto-compaction-mode", VDI_OPTION_CHOICE, "MODE", "compaction mode: periodic or revision (default periodic)", &etcd.compaction_mode, "periodic|revision" },
+		{ 0, "auto-compaction-retention", VDI_OPTION_TEXT, "N",
+		  "hours, a duration, or number of revisions to retain (default 0: off)",
+		  &etcd.compaction_retention },
+		{ 0, "auto-compaction-interval", VDI_OPTION_DURATION, "DURATION",
+		  "interval of compactions in mode revision (default 5m)", &etcd.compaction.interval },
+		{ 0, "cert-file", VDI_OPTION_TEXT, "FILE",
+		  "serve TLS with this certificate (PEM)", &etcd.cert_file },
+		{ 0, "key-file", VDI_OPTION_TEXT, "FILE",
+		  "private key of the --cert-file certificate (PEM)", &etcd.key_file },
+		{ 0, "trusted-ca-file", VDI_OPTION_TEXT, "FILE",
+		  "CA bundle for verifying client certificates", &etcd.trusted_ca_file },
 		{ 0, "client-crl-file", VDI_OPTION_TEXT, "FILE", "revoked client certificates (PEM or DER); read for each connection", &etcd.client_crl_file },
 		{ 0, "client-cert-allowed-hostname", VDI_OPTION_TEXT, "NAMES", "client certificates must be valid for one of these host names", &etcd.allowed_hostnames },
-		{ 0, "cipher-suites", VDI_OPTION_TEXT, "NAMES", "of TLS 1.2, by IANA's names (default: ECDHE with AES-GCM or ChaCha20)", &etcd.cipher_suites },
-		{ 0, "tls-min-version", VDI_OPTION_CHOICE, "VERSION", "TLS1.2 or TLS1.3 (default TLS1.2)", &etcd.tls_min_version, "TLS1.2|TLS1.3" },
-		{ 0, "tls-max-version", VDI_OPTION_CHOICE, "VERSION", "TLS1.2 or TLS1.3 (default TLS1.3)", &etcd.tls_max_version, "TLS1.2|TLS1.3" },
-		{ 0, "auto-tls", VDI_OPTION_FLAG, NULL, "refused: a certificate must be given", &etcd.auto_tls },
-		{ 0, "client-cert-auth", VDI_OPTION_FLAG, NULL, "clients must show a certificate; its common name is their user", &etcd.client_cert_auth },
-		{ 0, "bcrypt-cost", VDI_OPTION_COUNT, "N", "of password hashes (default 10)", &etcd.bcrypt_cost },
-		{ 0, "auth-token-ttl", VDI_OPTION_COUNT, "SECONDS", "life of an unused token (default 300)", &etcd.token_ttl_s },
-		{ 0, "grpc-keepalive-min-time", VDI_OPTION_DURATION, "DURATION", "between a client's pings (default 5s)", &etcd.ping_interval_min },
-		{ 0, "grpc-keepalive-interval", VDI_OPTION_DURATION, "DURATION", "between the server's pings (default 2h)", &etcd.keepalive_interval },
-		{ 0, "grpc-keepalive-timeout", VDI_OPTION_DURATION, "DURATION", "until a silent connection is closed (default 20s)", &etcd.keepalive_timeout },
-		{ 0, "unsafe-no-fsync", VDI_OPTION_FLAG, NULL, "acknowledged is not durable: for tests and measurements only", &etcd.no_sync },
-		{ 0, "listen-peer-urls", VDI_OPTION_TEXT, "URLS", "shown in the list of members; there are no peers", &etcd.listen_peer_urls },
-		{ 0, "initial-advertise-peer-urls", VDI_OPTION_TEXT, "URLS", "shown in the list of members instead", &etcd.initial_advertise_peer_urls },
-		{ 0, "initial-cluster", VDI_OPTION_TEXT, "NAME=URL", "refused if it names several members", &etcd.initial_cluster },
-		{ 0, "auth-token", VDI_OPTION_CHOICE, "KIND", "kind of tokens (simple)", &etcd.auth_token, "simple" },
-		{ 0, "metrics", VDI_OPTION_CHOICE, "LEVEL", "basic, or extensive: with the time of each call (default basic)", &etcd.metrics, "basic|extensive" },
-		{ 0, "config-file", VDI_OPTION_TEXT, "FILE", "YAML as for etcd; etcd's options beside it and ETCD_... do not count then", &ignored },
+		{ 0, "cipher-suites", VDI_OPTION_TEXT, "NAMES",
+		  "cipher suites of TLS 1.2, by IANA name (default: ECDHE with AES-GCM or ChaCha20)",
+		  &etcd.cipher_suites },
+		{ 0, "tls-min-version", VDI_OPTION_CHOICE, "VERSION",
+		  "minimum TLS version: TLS1.2 or TLS1.3 (default TLS1.2)",
+		  &etcd.tls_min_version, "TLS1.2|TLS1.3" },
+		{ 0, "tls-max-version", VDI_OPTION_CHOICE, "VERSION",
+		  "maximum TLS version: TLS1.2 or TLS1.3 (default TLS1.3)",
+		  &etcd.tls_max_version, "TLS1.2|TLS1.3" },
+		{ 0, "auto-tls", VDI_OPTION_FLAG, NULL,
+		  "not supported: give --cert-file and --key-file", &etcd.auto_tls },
+		{ 0, "client-cert-auth", VDI_OPTION_FLAG, NULL,
+		  "require a client certificate; its common name is the user", &etcd.client_cert_auth },
+		{ 0, "bcrypt-cost", VDI_OPTION_COUNT, "N",
+		  "cost of password hashes (default 10)", &etcd.bcrypt_cost },
+		{ 0, "auth-token-ttl", VDI_OPTION_COUNT, "SECONDS",
+		  "lifetime of an unused token (default 300)", &etcd.token_ttl_s },
+		{ 0, "grpc-keepalive-min-time", VDI_OPTION_DURATION, "DURATION",
+		  "minimum interval between pings of a client (default 5s)", &etcd.ping_interval_min },
+		{ 0, "grpc-keepalive-interval", VDI_OPTION_DURATION, "DURATION",
+		  "interval of the server's pings (default 2h)", &etcd.keepalive_interval },
+		{ 0, "grpc-keepalive-timeout", VDI_OPTION_DURATION, "DURATION",
+		  "time without an answer to a ping until the connection is closed (default 20s)",
+		  &etcd.keepalive_timeout },
+		{ 0, "unsafe-no-fsync", VDI_OPTION_FLAG, NULL,
+		  "answer writes before they are durable; for tests and benchmarks only", &etcd.no_sync },
+		{ 0, "listen-peer-urls", VDI_OPTION_TEXT, "URLS",
+		  "peer URLs in the member list; there are no peers", &etcd.listen_peer_urls },
+		{ 0, "initial-advertise-peer-urls", VDI_OPTION_TEXT, "URLS",
+		  "peer URLs in the member list, instead of --listen-peer-urls",
+		  &etcd.initial_advertise_peer_urls },
+		{ 0, "initial-cluster", VDI_OPTION_TEXT, "NAME=URL", "the only member of the cluster; several are refused", &etcd.initial_cluster },
+		{ 0, "auth-token", VDI_OPTION_CHOICE, "KIND",
+		  "token type (simple)", &etcd.auth_token, "simple" },
+		{ 0, "metrics", VDI_OPTION_CHOICE, "LEVEL",
+		  "metrics: basic, or extensive with call durations (default basic)",
+		  &etcd.metrics, "basic|extensive" },
+		{ 0, "config-file", VDI_OPTION_TEXT, "FILE",
+		  "YAML as for etcd; etcd's options on the command line and ETCD_... variables are then "
+		  "ignored", &ignored },
 	};
 
 	if (!vdi_etcd_arguments_init(command, table, VDI_ARRAY_SIZE(table), argc, argv, environ, &arguments, &result))
@@ -555,7 +607,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		if (etcd.state_path)
 			(void) snprintf(etcd.state_path, size, "%s/etcd", etcd.data_dir);
 		else
-			result = vdi_command_failed(command, "no memory");
+			result = vdi_command_failed(command, "out of memory");
 	}
 	if (result == VDI_EXIT_OK)
 		result = run_with_env(command, &etcd, &log);
@@ -571,10 +623,11 @@ const struct vdi_command vdi_command_etcd = {
 	.name = "etcd",
 	.summary = "Serve the embedded store to etcd clients.",
 	.usage = "vedette etcd [options]",
-	.details = "Speaks etcd's v3 API as one member of version " VDI_ETCD_VERSION
-		   ". Says one line on standard error when it accepts requests:\n\"vedette: ready etcd 127.0.0.1:2379\". SIGTERM or Ctrl-C ends it; what was "
-		   "acknowledged is on disk.\n"
-		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
+	.details = "Serves etcd's v3 API as one member of version " VDI_ETCD_VERSION ". Prints one line on\n"
+		   "standard error when it accepts requests:\n"
+		   "  vedette: ready etcd 127.0.0.1:2379\n"
+		   "SIGTERM or Ctrl-C ends it; acknowledged writes are on disk.\n"
+		   "Exit status: 0 ended by a signal, 1 failure, 2 usage error.\n",
 	.examples = "  vedette etcd --data-dir /var/lib/vedette-etcd\n"
 		    "  vedette etcd --listen 127.0.0.1:0 --memory --http-listen 127.0.0.1:2381\n"
 		    "  vedette etcd --listen 0.0.0.0:2379 --cert-file s.crt --key-file s.key --trusted-ca-file ca.crt --client-cert-auth\n",

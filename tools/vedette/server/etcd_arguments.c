@@ -74,7 +74,7 @@ static bool push(char ***list, size_t *count, size_t *capacity, const char *form
 
 static bool no_memory(struct gathering *gathering)
 {
-	gathering->exit = vdi_command_failed(gathering->command, "no memory");
+	gathering->exit = vdi_command_failed(gathering->command, "out of memory");
 	return false;
 }
 

@@ -86,7 +86,7 @@ static vd_status open_server(const struct vd_env *env, struct vd_store *store, b
 	if (data_dir) {
 		port->state_path = vdi_alloc(size);
 		if (port->state_path == NULL)
-			return vd_error_set(reterr, VD_NOMEM, "no memory");
+			return vd_error_set(reterr, VD_NOMEM, "out of memory");
 		(void) snprintf(port->state_path, size, "%s/etcd", data_dir);
 		options.state_path = port->state_path;
 	}
@@ -119,7 +119,7 @@ vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store, c
 	vd_status		     status;
 
 	if (port == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "no memory");
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	VDI_CHECK(mistake == NULL); /* vdi_etcd_port_options_check */
 	status = open_server(env, store, options->client_cert_auth, data_dir, port, reterr);
 	if (status == VD_OK)

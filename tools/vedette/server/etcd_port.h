@@ -22,11 +22,17 @@ struct vdi_etcd_port_options {
 
 /* The entries of an option table; as `vedette etcd` calls them, behind etcd-listen. */
 #define VDI_ETCD_PORT_OPTION_TABLE(port)                                                                                                              \
-	{ 0, "etcd-listen", VDI_OPTION_TEXT, "ADDR:PORT", "serve the same store to etcd clients there", &(port)->listen },                            \
-		{ 0, "etcd-listen-cert-file", VDI_OPTION_TEXT, "FILE", "certificate of the etcd port (PEM): serves TLS", &(port)->cert_file },        \
-		{ 0, "etcd-listen-key-file", VDI_OPTION_TEXT, "FILE", "and its key", &(port)->key_file },                                             \
-		{ 0, "etcd-listen-trusted-ca-file", VDI_OPTION_TEXT, "FILE", "whose client certificates it believes", &(port)->trusted_ca_file },     \
-		{ 0, "etcd-listen-client-cert-auth", VDI_OPTION_FLAG, NULL, "etcd clients must show a certificate; its common name is their user",    \
+	{ 0, "etcd-listen", VDI_OPTION_TEXT, "ADDR:PORT", \
+		  "serve the store to etcd clients at this address", &(port)->listen }, \
+		{ 0, "etcd-listen-cert-file", VDI_OPTION_TEXT, "FILE", \
+		  "serve TLS on the etcd port with this certificate (PEM)", &(port)->cert_file }, \
+		{ 0, "etcd-listen-key-file", VDI_OPTION_TEXT, "FILE", \
+		  "private key of the --etcd-listen-cert-file certificate (PEM)", &(port)->key_file }, \
+		{ 0, "etcd-listen-trusted-ca-file", VDI_OPTION_TEXT, "FILE", \
+		  "CA bundle for verifying client certificates of the etcd port", \
+		  &(port)->trusted_ca_file }, \
+		{ 0, "etcd-listen-client-cert-auth", VDI_OPTION_FLAG, NULL, \
+		  "require a client certificate on the etcd port; its common name is the user", \
 		  &(port)->client_cert_auth }
 
 /* False: *ret_exit is the exit status (the mistake was said). */

@@ -314,7 +314,7 @@ static void reload(const struct start *start)
 		(void) fprintf(stderr, "vedette serve: certificates, tokens and policy were read again\n");
 		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s", vd_server_address(start->server));
 	} else {
-		(void) fprintf(stderr, "vedette serve: nothing was changed: %s\n", error.message);
+		(void) fprintf(stderr, "vedette serve: reload failed, the previous settings stay in use: %s\n", error.message);
 		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s; the last reload changed nothing: %s", vd_server_address(start->server), error.message);
 	}
 }
@@ -327,7 +327,7 @@ static void say_alive(const struct start *start)
 	if (vd_server_ping(start->server, (vd_dur) { manager->watchdog.ns / 4 }) == VD_OK)
 		vdi_service_manager_say(manager, "WATCHDOG=1");
 	else
-		(void) fprintf(stderr, "vedette serve: some thread does not get round to its work: no sign of life for the watchdog\n");
+		(void) fprintf(stderr, "vedette serve: watchdog: a thread is unresponsive; notification withheld\n");
 }
 
 /* Until a signal that ends, at most until due. */
@@ -429,48 +429,87 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	size_t			operand_count;
 	int			result;
 	const struct vdi_option table[] = {
-		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT", "where to listen; port 0 chooses one (default 127.0.0.1:8080)", &serve.listen, NULL, &is_listen_given },
-		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR", "where the store lives (default ./vedette-data); with --etcd: where its history is kept for the next start", &serve.data_dir },
-		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep everything in memory instead", &serve.memory },
-		{ 0, "encryption-provider-config", VDI_OPTION_TEXT, "FILE", "encrypt the values of some kinds at rest: an EncryptionConfiguration with the providers aesgcm and identity",
+		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT",
+		  "listen address; port 0: chosen by the system (default 127.0.0.1:8080)",
+		  &serve.listen, NULL, &is_listen_given },
+		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR",
+		  "directory of the store (default ./vedette-data); with --etcd: directory of the history, "
+		  "to resume after a restart", &serve.data_dir },
+		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep the store in memory only", &serve.memory },
+		{ 0, "encryption-provider-config", VDI_OPTION_TEXT, "FILE",
+		  "encrypt values at rest: an EncryptionConfiguration with the providers aesgcm and identity",
 		  &serve.encryption },
-		{ 0, "load", VDI_OPTION_TEXT, "FILE", "fill the store, which must be empty, from an event log", &serve.load },
-		{ 0, "strict", VDI_OPTION_FLAG, NULL, "with --load: fail if the log is torn at its end or was not closed by its writer (default: a warning)", &serve.strict },
+		{ 0, "load", VDI_OPTION_TEXT, "FILE",
+		  "load an event log into the store, which must be empty", &serve.load },
+		{ 0, "strict", VDI_OPTION_FLAG, NULL,
+		  "with --load: fail if the log has a torn end or no closing line (default: warn)",
+		  &serve.strict },
 		VDI_ETCD_PORT_OPTION_TABLE(&serve.port),
 		VDI_ETCD_OPTION_TABLE(&serve.etcd),
-		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION", "how often etcd is compacted, by whichever server comes first; 0: never (default 5m)",
+		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION",
+		  "interval of etcd compaction, shared by all servers; 0: never (default 5m)",
 		  &serve.etcd.compaction_interval },
-		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "further kinds to serve (JSON)", &serve.resources },
-		{ 0, "history-window", VDI_OPTION_DURATION, "DURATION", "how long old revisions stay (default 10m)", &serve.history_window },
-		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE", "and how much of them at most (default 256MiB)", &serve.history_bytes },
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE",
+		  "additional kinds to serve (JSON)", &serve.resources },
+		{ 0, "history-window", VDI_OPTION_DURATION, "DURATION",
+		  "minimum time that old revisions are retained (default 10m)", &serve.history_window },
+		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE",
+		  "maximum size of retained history (default 256MiB)", &serve.history_bytes },
 		{ 0, "consistency-interval", VDI_OPTION_DURATION, "DURATION",
-		  "how often each cache is compared with the store; 0: never (default 5m)", &serve.consistency_interval },
-		{ 0, "on-inconsistency", VDI_OPTION_CHOICE, "ACTION", "what to do when they differ: report, relist or panic (default report)",
+		  "interval between comparisons of each cache with the store; 0: never (default 5m)",
+		  &serve.consistency_interval },
+		{ 0, "on-inconsistency", VDI_OPTION_CHOICE, "ACTION",
+		  "reaction if cache and store differ: report, relist or panic (default report)",
 		  &serve.on_inconsistency, "report|relist|panic" },
-		{ 0, "requests-per-client", VDI_OPTION_COUNT, "N", "of one user (or address and User-Agent) under way; more: 429 (default 0: no limit)",
-		  &serve.client_requests },
-		{ 0, "watches-per-client", VDI_OPTION_COUNT, "N", "the same for watches (default 0: no limit)", &serve.client_watches },
-		{ 0, "bytes-per-client", VDI_OPTION_BYTES, "SIZE", "unsent events of a client's watches together; then they wait (default 64MiB; 0: no limit)",
-		  &serve.client_bytes },
-		{ 0, "max-requests-inflight", VDI_OPTION_COUNT, "N", "reads under way, of all clients; more: 429; one client never has all (default 400; 0: no limit)",
-		  &serve.requests },
-		{ 0, "max-mutating-requests-inflight", VDI_OPTION_COUNT, "N", "the same for writes (default 200)", &serve.mutating_requests },
-		{ 0, "no-compression", VDI_OPTION_FLAG, NULL, "answers over 128 KiB and watch lists go out plainly also to clients that take gzip", &serve.no_compression },
-		{ 0, "tls-cert", VDI_OPTION_TEXT, "FILE", "serve https with this certificate, its chain behind it (PEM)", &serve.tls_cert },
-		{ 0, "tls-key", VDI_OPTION_TEXT, "FILE", "key of that certificate (PEM)", &serve.tls_key },
-		{ 0, "client-ca", VDI_OPTION_TEXT, "FILE", "authorities of client certificates; their subject names user (CN) and groups (O)", &serve.client_ca },
-		{ 0, "token-file", VDI_OPTION_TEXT, "FILE", "bearer tokens: lines of token,user,uid,\"group,group\"", &serve.token_file },
-		{ 0, "authorization-policy", VDI_OPTION_TEXT, "FILE", "who may do what (JSON; default: whoever is authenticated, everything)", &serve.policy },
-		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL, "serve everybody, also on an address that is not loopback", &serve.insecure_no_auth },
-		{ 0, "audit-log", VDI_OPTION_TEXT, "FILE", "append an audit event for each request (audit.k8s.io/v1, JSON lines); -: standard output", &serve.audit_log },
-		{ 0, "audit-level", VDI_OPTION_CHOICE, "LEVEL", "how much of a request: None, Metadata, Request (and bodies) or RequestResponse (and answers; default Metadata)",
+		{ 0, "requests-per-client", VDI_OPTION_COUNT, "N",
+		  "maximum concurrent requests per client (user, or address and User-Agent); excess requests "
+		  "get 429 (default 0: no limit)", &serve.client_requests },
+		{ 0, "watches-per-client", VDI_OPTION_COUNT, "N",
+		  "maximum concurrent watches per client; excess watches get 429 (default 0: no limit)",
+		  &serve.client_watches },
+		{ 0, "bytes-per-client", VDI_OPTION_BYTES, "SIZE",
+		  "maximum unsent bytes of one client's watches; beyond it they pause (default 64MiB; 0: no "
+		  "limit)", &serve.client_bytes },
+		{ 0, "max-requests-inflight", VDI_OPTION_COUNT, "N",
+		  "maximum concurrent reads, shared fairly by all clients; excess requests get 429 (default "
+		  "400; 0: no limit)", &serve.requests },
+		{ 0, "max-mutating-requests-inflight", VDI_OPTION_COUNT, "N",
+		  "maximum concurrent writes, shared fairly by all clients; excess requests get 429 (default "
+		  "200; 0: no limit)", &serve.mutating_requests },
+		{ 0, "no-compression", VDI_OPTION_FLAG, NULL,
+		  "do not compress large responses and watch lists for clients that accept gzip",
+		  &serve.no_compression },
+		{ 0, "tls-cert", VDI_OPTION_TEXT, "FILE",
+		  "serve HTTPS with this certificate, followed by its chain (PEM)", &serve.tls_cert },
+		{ 0, "tls-key", VDI_OPTION_TEXT, "FILE",
+		  "private key of the --tls-cert certificate (PEM)", &serve.tls_key },
+		{ 0, "client-ca", VDI_OPTION_TEXT, "FILE",
+		  "CA bundle for verifying client certificates, which name user (CN) and groups (O)",
+		  &serve.client_ca },
+		{ 0, "token-file", VDI_OPTION_TEXT, "FILE", "file of bearer tokens: lines of token,user,uid,\"group,group\"", &serve.token_file },
+		{ 0, "authorization-policy", VDI_OPTION_TEXT, "FILE",
+		  "authorization rules (JSON; default: authenticated users may do everything)",
+		  &serve.policy },
+		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL,
+		  "allow an address that is not loopback without authentication", &serve.insecure_no_auth },
+		{ 0, "audit-log", VDI_OPTION_TEXT, "FILE",
+		  "file for audit events (audit.k8s.io/v1, JSON lines); -: standard output",
+		  &serve.audit_log },
+		{ 0, "audit-level", VDI_OPTION_CHOICE, "LEVEL",
+		  "audit detail: None, Metadata, Request (with request bodies) or RequestResponse (with "
+		  "response bodies, too) (default Metadata)",
 		  &serve.audit_level, "None|Metadata|Request|RequestResponse" },
-		{ 0, "access-log", VDI_OPTION_TEXT, "FILE", "append a line for each answered request (combined log format and seconds); -: standard output", &serve.access_log },
-		{ 0, "shutdown-delay", VDI_OPTION_DURATION, "DURATION", "when told to end, let /readyz fail for so long and serve on before connections are closed (default 0s)",
-		  &serve.shutdown_delay },
+		{ 0, "access-log", VDI_OPTION_TEXT, "FILE",
+		  "file for one line per request (combined log format with duration in seconds); -: standard "
+		  "output", &serve.access_log },
+		{ 0, "shutdown-delay", VDI_OPTION_DURATION, "DURATION",
+		  "time to keep serving after SIGTERM while /readyz fails, before connections are closed "
+		  "(default 0s)", &serve.shutdown_delay },
 		{ 0, "no-garbage-collector", VDI_OPTION_FLAG, NULL,
-		  "delete neither dependents of what has gone nor the content of namespaces: a kube-controller-manager does it", &serve.no_garbage_collector },
-		{ 0, "threads", VDI_OPTION_COUNT, "N", "event loops (default: number of processors)", &serve.threads },
+		  "delete neither dependents of deleted objects nor the content of namespaces; for use with "
+		  "a kube-controller-manager", &serve.no_garbage_collector },
+		{ 0, "threads", VDI_OPTION_COUNT, "N",
+		  "number of event-loop threads (default: number of processors)", &serve.threads },
 	};
 
 	serve.etcd.compaction_interval = VD_SECONDS(300);
@@ -512,15 +551,20 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 
 const struct vdi_command vdi_command_serve = {
 	.name = "serve",
-	.summary = "Serve list and watch to kubectl, client-go and the like.",
+	.summary = "Serve the Kubernetes list and watch API to kubectl, client-go and other clients.",
 	.usage = "vedette serve [options]",
-	.details = "Says one line on standard error when it accepts requests: \"vedette: ready http://127.0.0.1:8080\". SIGTERM or Ctrl-C ends it: watches end\n"
-		   "cleanly, what was acknowledged is on disk. SIGHUP reads certificates, tokens,\n"
-		   "policy and the resources file again, and opens the logs anew.\n"
-		   "With --etcd URL the objects lie in an etcd (3.4 or later), under the keys that Kubernetes uses; several servers may share one.\n"
-		   "With --data-dir DIR beside it, the changes of the last --history-window are kept there too (at most --history-bytes of them), and a restart\n"
-		   "of this server makes nobody list again, whatever etcd has compacted meanwhile. Each server needs a directory of its own.\n"
-		   "Exit status: 0 ended as asked, 1 failed, 2 misused.\n",
+	.details = "Prints one line on standard error when it accepts requests:\n"
+		   "  vedette: ready http://127.0.0.1:8080\n"
+		   "SIGTERM or Ctrl-C ends it: watches end cleanly, and acknowledged writes are on\n"
+		   "disk. SIGHUP reads certificates, tokens, policy and the resources file again,\n"
+		   "and reopens the log files.\n"
+		   "\n"
+		   "With --etcd URL the objects are stored in an etcd (3.4 or later), under the\n"
+		   "keys that Kubernetes uses; several servers can share one. With --data-dir DIR\n"
+		   "in addition, this server keeps the changes of the last --history-window there\n"
+		   "(at most --history-bytes), so that clients can resume after its restart even if\n"
+		   "etcd was compacted. Each server needs a directory of its own.\n"
+		   "Exit status: 0 ended by a signal, 1 failure, 2 usage error.\n",
 	.examples = "  vedette serve\n"
 		    "  vedette serve --listen 127.0.0.1:0 --memory --load examples/small-cluster.ndjson\n"
 		    "  vedette serve --data-dir /var/lib/vedette --history-window 1h --log-format json\n"
