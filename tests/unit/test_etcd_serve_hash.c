@@ -89,6 +89,31 @@ static void e471_old_hashes_are_forgotten(void **state)
 	assert_int_equal(hash_of(fixture, 4, -1), before[4]);
 }
 
+/* The compaction to 3 takes away what the hash at 3 was of. The hash of before is the answer while at most nine others were asked for since; with ten it is made anew. */
+static void e471_ten_hashes_are_remembered(void **state)
+{
+	for (int64_t others = 9; others <= 10; others++) {
+		struct etcd_server_fixture *fixture;
+		uint32_t		    before = 0;
+
+		assert_int_equal(etcd_server_setup(state), 0);
+		fixture = *state;
+		for (int64_t revision = 2; revision <= 3 + others; revision++) {
+			(void) etcd_server_put_leased(fixture, "k", "v", 0);
+			if (revision == 3)
+				before = hash_of(fixture, 3, -1);
+			else if (revision > 3)
+				(void) hash_of(fixture, revision, -1);
+		}
+		etcd_server_compact(fixture, 3);
+		if (others == 9)
+			assert_int_equal(hash_of(fixture, 3, -1), before);
+		else
+			assert_int_not_equal(hash_of(fixture, 3, 3), before);
+		assert_int_equal(etcd_server_teardown(state), 0);
+	}
+}
+
 static struct etcd_server_call *post(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
 {
 	struct etcd_server_call *call = calloc(1, sizeof *call);
@@ -337,6 +362,7 @@ int main(void)
 		CASE(e471_a_hash_is_of_what_there_is),
 		CASE(e471_the_hash_of_before_a_compaction_stays),
 		CASE(e471_old_hashes_are_forgotten),
+		cmocka_unit_test(e471_ten_hashes_are_remembered),
 		CASE(e1022_a_hash_and_its_revision_belong_together),
 		CASE(e402_records_are_hashed_as_etcd_writes_them),
 		CASE(e124_a_hash_says_of_which_revision_and_when),

@@ -127,6 +127,42 @@ static void e257_back_off_for_unavailable_and_internal(void **state)
 	}
 }
 
+static void note_closed(void *arg)
+{
+	*(bool *) arg = true;
+}
+
+/* A stream that backs off waits with a timer: a watch is canceled and the client closed at the same instant. */
+static void e1012_nothing_waits_for_a_stream_that_backs_off(void **state)
+{
+	struct watch_world	world = watch_world_new(4, 0);
+	struct watch_reader	away;
+	struct rpc_script_call *stream;
+	vd_mono			now;
+	bool			is_closed = false;
+
+	watch_reader_open(&world, &away, "k", 0);
+	stream = watch_world_stream(&world);
+	watch_created(stream, 0, 5);
+	for (int i = 0; i < 40; i++) { /* until it waits as long as it ever does */
+		watch_world_run(&world);
+		rpc_script_end(stream, VDI_RPC_UNAVAILABLE, "away");
+		if (i < 39) {
+			stream = watch_world_stream(&world);
+			watch_created(stream, 0, 5);
+		}
+	}
+	now = vd_env_now(world.env);
+	watch_world_run(&world);
+	watch_reader_close(&away);
+	vd_etcd_close(world.client, note_closed, &is_closed);
+	world.client = NULL;
+	watch_world_run(&world);
+	assert_true(is_closed);
+	assert_int_equal(vd_env_now(world.env).ns, now.ns);
+	watch_world_free(&world);
+}
+
 static void e258_a_watch_can_be_closed_while_the_server_is_away(void **state)
 {
 	struct watch_world	world = watch_world_new(2, 0);
@@ -200,7 +236,7 @@ static void close_many(struct watch_reader *readers, size_t count)
 static void e261_creates_go_alone_until_the_server_answered_then_in_a_window(void **state)
 {
 	static struct watch_reader readers[MANY];
-	struct watch_world	   world = watch_world_new(4, 0);
+	struct watch_world	world = watch_world_new(4, 0);
 	struct rpc_script_call	  *stream;
 	size_t			   on_their_way, answered = 0;
 
@@ -620,6 +656,7 @@ int main(void)
 		cmocka_unit_test(e254_e255_e256_which_ends_are_for_good),
 		cmocka_unit_test(a_watch_opened_while_its_stream_halts_lives_on),
 		cmocka_unit_test(e257_back_off_for_unavailable_and_internal),
+		cmocka_unit_test(e1012_nothing_waits_for_a_stream_that_backs_off),
 		cmocka_unit_test(e258_a_watch_can_be_closed_while_the_server_is_away),
 		cmocka_unit_test(a_refused_open_is_tried_again),
 		cmocka_unit_test(e261_creates_go_alone_until_the_server_answered_then_in_a_window),

@@ -1131,6 +1131,56 @@ static void a_recorded_transaction_that_was_passed_gets_the_next_revision(void *
 	vd_env_free(env);
 }
 
+struct compaction {
+	struct vdi_mvcc *mvcc;
+	struct call	 call;
+	bool		 has_rest; /* when it was answered, records were still to be removed */
+};
+
+static void compaction_answered(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	struct compaction *compaction = arg;
+
+	compaction->has_rest = compaction->mvcc->compactor.first != NULL;
+	got_done(&compaction->call, status, revision, error);
+}
+
+/* With physical, the answer comes when the records are gone; without, it does not wait for that. */
+static void e462_a_physical_compaction_waits_for_the_removal(void **state)
+{
+	enum { KEYS = 128, TXNS = 100 };
+
+	(void) state;
+	for (unsigned physical = 0; physical < 2; physical++) {
+		struct vd_env	 *env = new_env();
+		struct vd_store	 *store = new_store(env, NULL);
+		struct compaction compaction = { .mvcc = vdi_mvcc_of(store) };
+		struct call	  call = { 0 };
+		struct vd_op	  ops[KEYS];
+		char		  keys[KEYS][8];
+
+		for (unsigned i = 0; i < KEYS; i++) {
+			(void) snprintf(keys[i], sizeof keys[i], "k%u", i);
+			ops[i] = (struct vd_op) { .kind = VD_OP_PUT, .key = K(keys[i]), .value = K("v") };
+		}
+		for (unsigned i = 0; i < TXNS; i++) {
+			struct vd_txn_request request = { .success = ops, .success_count = KEYS };
+
+			assert_status(vd_store_txn(store, &request, got_txn, &call), VD_OK);
+			(void) vdi_sim_run_until_idle(env);
+			assert_status(call.status, VD_OK);
+		}
+		assert_status(vd_store_compact(store, call.revision, physical, compaction_answered, &compaction), VD_OK);
+		(void) vdi_sim_run_until_idle(env);
+		assert_int_equal(compaction.call.answers, 1);
+		assert_status(compaction.call.status, VD_OK);
+		assert_int_equal(compaction.has_rest, !physical);
+		assert_null(compaction.mvcc->compactor.first);
+		(void) vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1161,6 +1211,7 @@ int main(void)
 		cmocka_unit_test(torture_a_group),
 		cmocka_unit_test(torture_open_read_and_watch),
 		cmocka_unit_test(torture_expiry_is_tried_again),
+		cmocka_unit_test(e462_a_physical_compaction_waits_for_the_removal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

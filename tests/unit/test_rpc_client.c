@@ -215,6 +215,46 @@ static void e205_calls_go_round_and_leave_a_dead_endpoint_out(void **state)
 	rpc_echo_stop(&other, env);
 }
 
+/* A stream stays on its connection; when that is lost, the next stream opens on another one that is ready. */
+static void e205_the_next_stream_opens_on_another_ready_connection(void **state)
+{
+	struct vdi_rpc_client *client;
+	struct rpc_recorder    recorders[2];
+	size_t		       lost;
+
+	(void) state;
+	client = connect_to_both();
+	rpc_wait_until_ready(client, 0, true);
+	rpc_wait_until_ready(client, 1, true);
+	for (size_t i = 0; i < 2; i++) {
+		rpc_recorder_start(&recorders[i], client, true, &chat_request);
+		rpc_recorder_wait_opened(&recorders[i]);
+	}
+	lost = strcmp(recorders[0].endpoint, rpc_echo_address(&other)) == 0 ? 0 : 1;
+	assert_string_equal(recorders[lost].endpoint, rpc_echo_address(&other));
+	assert_string_equal(recorders[!lost].endpoint, rpc_echo_address(&echo));
+	for (unsigned i = 1; i <= 3; i++) {
+		rpc_expect_echo(client); /* calls go round meanwhile */
+		assert_status(client->ops->stream_send(recorders[lost].stream, vd_bytes_of("here")), VD_OK);
+		rpc_recorder_wait_messages(&recorders[lost], i);
+	}
+	rpc_echo_stop(&other, env);
+	rpc_recorder_wait_ended(&recorders[lost]);
+	assert_int_equal(recorders[lost].end.code, VDI_RPC_UNAVAILABLE);
+	rpc_recorder_fini(&recorders[lost]);
+	rpc_wait_until_ready(client, 1, false);
+	for (unsigned i = 0; i < 2; i++) {
+		rpc_recorder_start(&recorders[lost], client, true, &chat_request);
+		rpc_recorder_wait_opened(&recorders[lost]);
+		assert_string_equal(recorders[lost].endpoint, rpc_echo_address(&echo));
+		client->ops->stream_cancel(recorders[lost].stream);
+		rpc_recorder_finish(&recorders[lost], VDI_RPC_CANCELED);
+	}
+	client->ops->stream_cancel(recorders[!lost].stream);
+	rpc_recorder_finish(&recorders[!lost], VDI_RPC_CANCELED);
+	rpc_close(env, client);
+}
+
 static void a_call_may_go_to_one_endpoint_only(void **state)
 {
 	struct vdi_rpc_client *client;
@@ -1037,6 +1077,7 @@ int main(void)
 		RPC_TEST(a_server_that_is_no_http2_server_is_named_so),
 		RPC_TEST(what_waits_is_sent_when_the_server_comes),
 		SERVED_TEST(e205_calls_go_round_and_leave_a_dead_endpoint_out),
+		SERVED_TEST(e205_the_next_stream_opens_on_another_ready_connection),
 		SERVED_TEST(a_call_may_go_to_one_endpoint_only),
 		SERVED_TEST(e205_streams_on_removed_endpoints_end),
 		SERVED_TEST(e205_calls_on_removed_endpoints),

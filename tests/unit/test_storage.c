@@ -450,6 +450,42 @@ static void r136_conflict_is_tried_again(void **state)
 	world_free(&world);
 }
 
+static vd_status add_one(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+{
+	static const char *const values[] = { VALUE("u", 1), VALUE("u", 2), VALUE("u", 3) };
+	struct change		*change = arg;
+	struct vd_bytes		 value = vd_kv_value(vd_object_kv(current));
+	size_t			 next = (size_t) (((const char *) value.data)[value.size - 2] - '0');
+
+	(void) reterr;
+	change->calls++;
+	assert_in_range(next, 1, 2);
+	*ret_value = vd_bytes_of(values[next]);
+	*ret_ttl_s = 0;
+	return VD_OK;
+}
+
+/* Two updates of one object that both began with the same state: one of them is tried again, and both take effect. */
+static void t034_both_of_two_updates_take_effect(void **state)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct world  world = world_new(seed);
+		struct change changes[2] = { 0 };
+
+		(void) state;
+		create(&world, VALUE("u", 1), 0);
+		for (size_t i = 0; i < 2; i++)
+			assert_status(vdi_storage_update(world.storage, key_a, false, NULL, NULL, add_one, on_object, &changes[i]), VD_OK);
+		for (size_t i = 0; i < 2; i++) {
+			settle(&world, &changes[i].answer);
+			assert_status(changes[i].answer.status, VD_OK);
+		}
+		assert_int_equal(changes[0].calls + changes[1].calls, 3);
+		assert_string_equal(get(&world, 0).value, VALUE("u", 3));
+		world_free(&world);
+	}
+}
+
 /* rules: T-035 */
 static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 {
@@ -933,6 +969,7 @@ int main(void)
 		cmocka_unit_test(r135_equal_bytes_write_nothing),
 		cmocka_unit_test(r135_a_stale_value_is_written_again),
 		cmocka_unit_test(r136_conflict_is_tried_again),
+		cmocka_unit_test(t034_both_of_two_updates_take_effect),
 		cmocka_unit_test(r131_verdict_on_a_stale_suggestion_is_not_final),
 		cmocka_unit_test(r126_preconditions),
 		cmocka_unit_test(r133_an_update_without_ttl_removes_the_lease),
