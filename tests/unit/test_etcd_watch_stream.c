@@ -136,12 +136,13 @@ static void note_closed(void *arg)
 static void e1012_nothing_waits_for_a_stream_that_backs_off(void **state)
 {
 	struct watch_world	world = watch_world_new(4, 0);
-	struct watch_reader	away;
+	struct watch_reader	away, kept;
 	struct rpc_script_call *stream;
 	vd_mono			now;
 	bool			is_closed = false;
 
 	watch_reader_open(&world, &away, "k", 0);
+	watch_reader_open(&world, &kept, "l", 0);
 	stream = watch_world_stream(&world);
 	watch_created(stream, 0, 5);
 	for (int i = 0; i < 40; i++) { /* until it waits as long as it ever does */
@@ -160,6 +161,8 @@ static void e1012_nothing_waits_for_a_stream_that_backs_off(void **state)
 	watch_world_run(&world);
 	assert_true(is_closed);
 	assert_int_equal(vd_env_now(world.env).ns, now.ns);
+	assert_status(watch_reader_end(&world, &kept).error.code, VD_CLOSED);
+	watch_reader_close(&kept);
 	watch_world_free(&world);
 }
 
