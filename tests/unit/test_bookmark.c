@@ -8,6 +8,7 @@
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "env.h"
+#include "feed_store.h"
 
 #define WATCHERS 60
 
@@ -23,7 +24,7 @@ static int64_t ms_until(const struct cacher_fixture *f, vd_mono time)
 	return vd_mono_since(time, vd_env_now(f->env)).ns / 1000000;
 }
 
-/* each deadline is met to the millisecond, whichever second and bucket it falls into; bookmarks stop before it. */
+/* each deadline is met to the millisecond, whichever second and bucket it falls into; bookmarks stop before it. rules: H-410 */
 static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **state)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -139,7 +140,7 @@ static void r558_a_watch_of_two_seconds(void **state)
 	free(r);
 }
 
-/* T-124: every 60 s, each tick at most 1.25 s late; none of them early. */
+/* T-124: every 60 s, each tick at most 1.25 s late; none of them early. rules: H-410 */
 static void t124_r558_the_period(void **state)
 {
 	struct cacher_fixture	f;
@@ -244,6 +245,41 @@ static void r545_a_bookmark_that_is_not_taken_is_missed(void **state)
 	cacher_fixture_teardown(&f);
 	free(idle);
 	free(behind);
+}
+
+/* A watcher whose initial events end at a revision that the cache does not have yet gets the bookmark of their end with the next tick after the cache has it, not in a
+ * minute. */
+static void t145_r558_the_end_of_initial_events_waits_for_no_period(void **state)
+{
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct cacher_fixture	f;
+		struct recorder	       *r = calloc(1, sizeof *r);
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct vd_store	       *feed;
+
+		cacher_fixture_init(&f, seed);
+		feed = feed_store_new(f.env);
+		cacher_fixture_open(&f, feed);
+		feed_hold_progress(feed, true);
+		feed_progress(feed);
+		options.send_initial_events = VD_TRUE;
+		options.allow_bookmarks = true;
+		assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
+		vdi_sim_advance(f.env, VD_MS(1000));
+		assert_int_equal(r->count, 0);
+		feed_hold_progress(feed, false);
+		vdi_sim_advance(f.env, VD_MS(1250));
+		assert_int_equal(r->count, 1);
+		assert_true(r->events[0].type == VD_WATCH_BOOKMARK && r->events[0].end);
+		assert_int_equal(r->events[0].revision, vd_cacher_revision(f.cacher));
+		vdi_sim_advance(f.env, VD_SECONDS(50));
+		assert_int_equal(r->count, 1);
+		recorder_close(&f, r);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		feed_store_free(feed);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
 }
 
 /* However long the initial state takes: the first bookmark is the one that ends it, and it comes once. */
@@ -427,6 +463,7 @@ int main(void)
 		cmocka_unit_test(t124_a_descriptor_is_readable_while_there_is_something),
 		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),
 		cmocka_unit_test(r545_a_bookmark_that_is_not_taken_is_missed),
+		cmocka_unit_test(t145_r558_the_end_of_initial_events_waits_for_no_period),
 		cmocka_unit_test(r556_r557_no_bookmark_among_the_initial_events),
 		cmocka_unit_test(t125_closing_at_any_moment_of_a_tick),
 		cmocka_unit_test(r558_who_wants_nothing_is_not_filed),

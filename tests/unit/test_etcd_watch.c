@@ -506,11 +506,19 @@ static void e244_e253_progress_without_watches_opens_a_stream_that_stays(void **
 	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0); /* it is not the last: the stream stays */
 	watch_world_run(&world);
 	assert_false(rpc_script_call_is_over(stream));
-	/* Lost, it comes back; ended for good by the server, it does not. */
+	/* Lost, it comes back, and what was asked meanwhile goes out there. */
 	rpc_script_end(stream, VDI_RPC_UNAVAILABLE, "bye");
+	watch_world_run(&world);
+	assert_status(vd_etcd_request_progress(world.client, NULL, NULL), VD_OK);
 	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_PROGRESS);
+	watch_expect_nothing(&world, stream);
+	/* Ended for good by the server, it does not; the next request opens another one. */
 	rpc_script_end(stream, VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied");
 	watch_world_no_stream(&world);
+	assert_status(vd_etcd_request_progress(world.client, NULL, NULL), VD_OK);
+	stream = watch_world_stream(&world);
+	watch_expect(stream, WATCH_PROGRESS);
 	watch_world_free(&world);
 }
 
