@@ -34,6 +34,7 @@ static void free_cacher(struct vdi_watchers *watchers)
 	vdi_reflector_fini(&cacher->reflector);
 	vdi_dispatch_fini(cacher);
 	vdi_watch_index_fini(&cacher->watcher_index);
+	vdi_watch_scopes_fini(&cacher->watch_scopes);
 	vdi_watch_cache_fini(&cacher->watch_cache);
 	vdi_outlet_unref(cacher->watchers.inline_outlet);
 	vdi_storage_free(cacher->storage);
@@ -352,6 +353,7 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 	vdi_quarantine_init(&cacher->quarantine);
 	vdi_reflector_init(&cacher->reflector);
 	vdi_watch_index_init(&cacher->watcher_index, options->codec, trigger_index);
+	vdi_watch_scopes_init(&cacher->watch_scopes);
 	vdi_bookmark_init(&cacher->bookmarks, env);
 	vdi_object_count_init(&cacher->object_count, env);
 	vdi_consistency_init(&cacher->consistency, env, options->consistency_interval);

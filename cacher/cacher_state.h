@@ -40,6 +40,7 @@
 #include "storage_metrics.h"
 #include "watch_cache.h"
 #include "watch_index.h"
+#include "watch_scopes.h"
 #include "watchers.h"
 
 struct vdi_dump;
@@ -72,6 +73,7 @@ struct vd_cacher {
 	/* The cacher's actor only. */
 	struct vdi_reflector	 reflector;
 	struct vdi_watch_index watcher_index;
+	struct vdi_watch_scopes watch_scopes;
 	struct vdi_bookmark_wheel bookmarks;
 	struct vdi_lane		*batch_lanes; /* marked while matching the present batch */
 	struct vdi_match_buffer {

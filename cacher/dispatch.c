@@ -24,38 +24,62 @@ static bool reserve_matches(struct vd_cacher *cacher, size_t count)
 
 /* ---- Events ---- */
 
-/* once for each watch that another shard's event was kept from. */
-static void count_filtered(struct vd_cacher *cacher, const struct vdi_watch_group *group, const struct vdi_event *event)
+struct match_search {
+	struct vd_cacher	*cacher;
+	struct vdi_event	*event;
+	const struct vd_object	*object; /* the state after the event; of a deletion the state before it */
+	uint64_t		 position;
+	/* Watchers without a name whose selectors keep or kept the object, and those of them whose shard selector rejects it. */
+	size_t			 matched;
+	size_t			 matched_other_shards;
+	/* Watchers of the object's name whose selectors reject it, and those of them whose shard selector rejects it. */
+	size_t			 filtered;
+	size_t			 filtered_other_shards;
+};
+
+/* Adds up the watchers that count_filtered needs beside those in watch_scopes, which have no name. Outside of the scope nothing counts: the key of the index is a
+ * hash, and the state before can be of another namespace. */
+static void count_watchers(struct match_search *search, const struct vdi_watch_group *group, bool matches)
 {
 	const struct vdi_predicate *predicate = vdi_watch_group_predicate(group);
-	const struct vd_object *object = event->object ? event->object : event->old_object;
-	size_t			watches = 0;
+	bool			    has_name = predicate->name_size > 0, is_other_shard;
+	size_t			    watchers = 0;
 
-	if (vdi_shard_selector_matches(vdi_predicate_shards(predicate), object))
+	if (predicate->is_empty || matches == has_name || !vdi_predicate_has_in_scope(predicate, search->object))
 		return;
 	for (const struct vdi_lane *lane = &group->lane; lane; lane = lane->group_next)
-		watches += lane->watcher_count;
-	vdi_metric_add(cacher->metrics.shard_filtered, watches);
+		watchers += lane->watcher_count;
+	is_other_shard = !vdi_shard_selector_matches(vdi_predicate_shards(predicate), search->object);
+	*(has_name ? &search->filtered : &search->matched) += watchers;
+	if (is_other_shard)
+		*(has_name ? &search->filtered_other_shards : &search->matched_other_shards) += watchers;
 }
-
-struct match_search {
-	struct vd_cacher *cacher;
-	struct vdi_event *event;
-	uint64_t	  position;
-};
 
 static void note_candidate(void *arg, struct vdi_watch_group *group)
 {
 	struct match_search	*search = arg;
 	struct vdi_match_buffer *buffer = &search->cacher->matches;
 	enum vd_watch_type	 type;
+	bool matches = vdi_predicate_transition(vdi_watch_group_predicate(group), search->event->old_object, search->event->object, &type);
 
-	if (!vdi_predicate_transition(vdi_watch_group_predicate(group), search->event->old_object, search->event->object, &type)) {
-		if (vdi_watch_group_predicate(group)->has_shards)
-			count_filtered(search->cacher, group, search->event);
-		return;
-	}
-	buffer->matches[buffer->count++] = (struct vdi_group_match) { group, search->position * 4 + type };
+	if (matches)
+		buffer->matches[buffer->count++] = (struct vdi_group_match) { group, search->position * 4 + type };
+	count_watchers(search, group, matches);
+}
+
+/* Counts the event once for each watch that has it in its scope and whose selectors reject it; R-716: the same for shard selectors alone. */
+static void count_filtered(const struct match_search *search)
+{
+	const struct vdi_cacher_metrics *metrics = &search->cacher->metrics;
+	size_t				 watchers, other_shards;
+
+	vdi_watch_scopes_count(&search->cacher->watch_scopes, search->object, &watchers, &other_shards);
+	watchers += search->filtered - search->matched;
+	other_shards += search->filtered_other_shards - search->matched_other_shards;
+	if (watchers)
+		vdi_metric_add(metrics->selector_filtered, watchers);
+	if (other_shards)
+		vdi_metric_add(metrics->shard_filtered, other_shards);
 }
 
 static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, uint64_t position)
@@ -94,10 +118,12 @@ static void dispatch_event(struct vd_cacher *cacher, const struct vdi_applied *a
 {
 	struct vdi_event       *event = applied->made[index];
 	struct vdi_match_buffer *buffer = &cacher->matches;
-	struct match_search	search = { cacher, event, applied->position + index };
+	struct match_search	search = { .cacher = cacher, .event = event, .object = event->object ? event->object : event->old_object,
+					   .position = applied->position + index };
 	bool			is_last = index + 1 == applied->made_count || applied->made[index + 1]->revision != event->revision;
 
 	vdi_watch_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
+	count_filtered(&search);
 	if (is_last || buffer->count > MATCHES_TOGETHER || !reserve_matches(cacher, buffer->count + cacher->watcher_index.group_count + 1))
 		commit_matches(cacher, applied, search.position + 1, is_last ? event->revision : 0);
 }
@@ -348,6 +374,11 @@ static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher, con
 		drop_group_if_unused(cacher, group);
 		return status;
 	}
+	status = vdi_watch_scopes_enter(&cacher->watch_scopes, vdi_watch_group_predicate(group));
+	if (status != VD_OK) {
+		drop_lane_if_unused(cacher, lane);
+		return status;
+	}
 	watcher->lane = vdi_lane_ref(lane);
 	lane->watcher_count++;
 	if (start->predicate->has_shards)
@@ -421,6 +452,7 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 		vdi_bookmark_remove(&cacher->bookmarks, watcher);
 		if (watcher->lane) {
 			watcher->lane->watcher_count--;
+			vdi_watch_scopes_leave(&cacher->watch_scopes, vdi_watch_group_predicate(watcher->lane->group));
 			if (vdi_watch_group_predicate(watcher->lane->group)->has_shards)
 				vdi_metric_subtract(cacher->metrics.sharded_watches, 1);
 			drop_lane_if_unused(cacher, watcher->lane);

@@ -43,6 +43,7 @@ static const struct row rows[] = {
 	ROW(consistency_checks[3], STORAGE_CONSISTENCY_CHECKS_TOTAL, "error"),
 	ROW(sharded_watches, WATCH_SHARDS_TOTAL, NULL),
 	ROW(shard_filtered, WATCH_FILTERED_EVENTS_TOTAL, NULL),
+	ROW(selector_filtered, WATCH_SELECTOR_FILTERED_EVENTS_TOTAL, NULL),
 	ROW(dispatch_total, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "total"),
 	ROW(dispatch_storage_to_cache, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "storage_to_cache"),
 	ROW(dispatch_cache_to_watcher, WATCH_EVENTS_DISPATCH_DURATION_SECONDS, "cache_to_watcher"),

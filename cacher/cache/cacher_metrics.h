@@ -46,6 +46,7 @@ struct vdi_cacher_metrics {
 	struct vdi_metric *consistency_checks[4]; /* by verdict; the first is unused */
 	struct vdi_metric *sharded_watches;
 	struct vdi_metric *shard_filtered;
+	struct vdi_metric *selector_filtered;
 	struct vdi_metric *dispatch_total;
 	struct vdi_metric *dispatch_storage_to_cache;
 	struct vdi_metric *dispatch_cache_to_watcher;

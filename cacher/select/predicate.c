@@ -236,11 +236,16 @@ size_t vdi_predicate_cost(const struct vdi_predicate *predicate)
 	       vdi_field_selector_count(vdi_predicate_fields(predicate)) + 2 * (size_t) predicate->has_shards;
 }
 
-bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object)
+bool vdi_predicate_has_in_scope(const struct vdi_predicate *predicate, const struct vd_object *object)
 {
 	if (predicate->namespace_size && !vd_bytes_equal(vdi_predicate_namespace(predicate), vd_object_namespace(object)))
 		return false;
-	if (predicate->name_size && !vd_bytes_equal(vdi_predicate_name(predicate), vd_object_name(object)))
+	return predicate->name_size == 0 || vd_bytes_equal(vdi_predicate_name(predicate), vd_object_name(object));
+}
+
+bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object)
+{
+	if (!vdi_predicate_has_in_scope(predicate, object))
 		return false;
 	if (predicate->has_shards && !vdi_shard_selector_matches(vdi_predicate_shards(predicate), object))
 		return false;

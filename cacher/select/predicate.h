@@ -60,6 +60,8 @@ struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate);
 
 /* What one match costs at most, in comparisons: for those that bound how many they make in a row. */
 size_t vdi_predicate_cost(const struct vdi_predicate *predicate);
+/* Namespace and name. */
+bool vdi_predicate_has_in_scope(const struct vdi_predicate *predicate, const struct vd_object *object);
 /* Scope, shard and selectors. */
 bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object);
 /* Empty: all. */

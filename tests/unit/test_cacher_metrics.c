@@ -334,6 +334,7 @@ static void r715_r716_r717_each_has_its_line(void **state)
 			{ metrics->consistency_checks[VDI_CONSISTENCY_ERROR], "apiserver_storage_consistency_checks_total", ",status=\"error\"" },
 			{ metrics->sharded_watches, "apiserver_watch_shards_total", "" },
 			{ metrics->shard_filtered, "apiserver_watch_filtered_events_total", "" },
+			{ metrics->selector_filtered, "vedette_watch_selector_filtered_events_total", "" },
 			{ metrics->dispatch_total, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"total\"" },
 			{ metrics->dispatch_storage_to_cache, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"storage_to_cache\"" },
 			{ metrics->dispatch_cache_to_watcher, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"cache_to_watcher\"" },
