@@ -201,8 +201,8 @@ struct vd_etcd_pair {
 /* Options of one call; NULL: the defaults.
  *
  * A call waits for a connection until its timeout. Reads and other repeatable calls (lease grants and
- * revocations, moving the leader, opening a snapshot or keep-alive stream) are repeated if a member was
- * unavailable. A write is repeated only if none of its bytes left this process, so that it is applied at
+ * revocations, alarms, moving the leader, opening a snapshot or keep-alive stream) are repeated if a member
+ * was unavailable. A write is repeated only if none of its bytes left this process, so that it is applied at
  * most once; clientv3 repeats some writes after Canceled or DeadlineExceeded. If a token expired, the
  * client renews it and repeats the call. */
 struct vd_etcd_call {

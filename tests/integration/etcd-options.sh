@@ -56,9 +56,9 @@ refuses "no client certificate" 1 "$url: .*(certificate|closed|handshake)" --etc
 refuses "no such file" 2 '/nowhere' --etcd "$url" --etcd-cacert /nowhere
 refuses "a certificate without its key" 2 'go together' --etcd "$url" --etcd-cert "$ETCD_CERT"
 refuses "options without an etcd" 2 'need --etcd' --etcd-user x
-refuses_one "two stores" 2 'goes with neither' serve --etcd "$url" --memory
+refuses_one "two stores" 2 'excludes --memory' serve --etcd "$url" --memory
 refuses "no path" 2 'no part of a path' --etcd "$url" "${tls[@]}" --etcd-prefix /a/../b
-refuses "a name without a password" 2 'where is the password' --etcd "$url" "${tls[@]}" --etcd-user root
+refuses "a name without a password" 2 'no password: set' --etcd "$url" "${tls[@]}" --etcd-user root
 refuses "an empty password file" 2 '/dev/null: it is empty' --etcd "$url" "${tls[@]}" --etcd-user root --etcd-password-file /dev/null
 
 refuses "no certificate in the file" 2 "CA file \"$ETCD_KEY\" cannot be used: no certificate can be read" --etcd "$url" --etcd-cacert "$ETCD_KEY" \

@@ -280,10 +280,10 @@ if command -v openssl >/dev/null; then
 	serve_refuses "a certificate without its key" "belong together" --etcd-listen 127.0.0.1:0 --etcd-listen-cert-file "$dir/server.crt"
 	serve_refuses "client certificates without an authority" "needs" --etcd-listen 127.0.0.1:0 "${tls[@]}" --etcd-listen-client-cert-auth
 	serve_refuses "http with TLS" "must not have a certificate" --etcd-listen http://127.0.0.1:0 "${tls[@]}"
-	serve_refuses "TLS that asks nobody" "nothing asks who they are" --etcd-listen 0.0.0.0:0 "${tls[@]}"
+	serve_refuses "TLS that asks nobody" "without authentication" --etcd-listen 0.0.0.0:0 "${tls[@]}"
 fi
 serve_refuses "options without a port" "need --etcd-listen" --etcd-listen-client-cert-auth
-serve_refuses "an open port on all addresses" "nothing asks who they are" --etcd-listen 0.0.0.0:0
+serve_refuses "an open port on all addresses" "without authentication" --etcd-listen 0.0.0.0:0
 rm -rf "$dir/serve"
 start_serve 0.0.0.0:0 --insecure-no-auth
 endpoint="127.0.0.1:${endpoint##*:}"

@@ -200,7 +200,7 @@ class Expecting(unittest.TestCase):
 class Mistakes(unittest.TestCase):
     def test_each_is_said_and_ends_with_its_status(self):
         for status, text, *arguments in (
-                (2, "what should be shown"),
+                (2, "no output: give --watch"),
                 (2, "no such kind", "--watch", "flowers"),
                 (2, "field label not supported: spec.color", "--watch", "pods?fieldSelector=spec.color%3Dred"),
                 (2, "resourceVersion", "--watch", "pods?resourceVersion=old"),
@@ -208,8 +208,8 @@ class Mistakes(unittest.TestCase):
                 (2, "%XX", "--watch", "pods?namespace=%4"),
                 (2, "no such fault", "--watch", "pods", "--faults", "meteor=1"),
                 (2, "--speed", "--watch", "pods", "--speed", "-3"),
-                (2, "--listen serves", "--watch", "pods", "--listen", "127.0.0.1:0"),
-                (2, "go with --listen", "--watch", "pods", "--read-only"),
+                (2, "--listen excludes", "--watch", "pods", "--listen", "127.0.0.1:0"),
+                (2, "require --listen", "--watch", "pods", "--read-only"),
                 (1, "No such file", "--watch", "pods", "--expect", "/nowhere/at/all"),
                 (2, "cannot open", "--watch", "pods", "--resources", "/nowhere/at/all")):
             done = replay(*arguments)

@@ -161,13 +161,13 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (raw && operand_count)
 		return vdi_command_mistake(command, "--raw takes no resource");
 	if (match && options.revision == NULL)
-		return vdi_command_mistake(command, "--resource-version-match needs --resource-version");
+		return vdi_command_mistake(command, "--resource-version-match requires --resource-version");
 	if (raw == NULL && operand_count == 0)
 		return vdi_command_mistake(command, "RESOURCE is missing, for example: vedette get pods");
 	if (history + (diff != NULL) + (raw != NULL) > 1)
 		return vdi_command_mistake(command, "--history, --diff and --raw exclude each other");
 	if (since && !history)
-		return vdi_command_mistake(command, "--since goes with --history");
+		return vdi_command_mistake(command, "--since requires --history");
 	if (!vdi_object_options_client(command, &options, &log, operand_count ? operands[0] : NULL, &client, &source, &status))
 		return status;
 	if (raw) {

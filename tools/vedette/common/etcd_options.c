@@ -24,7 +24,7 @@ static bool take_urls(const struct vdi_command *command, struct vdi_etcd_setting
 	char *rest = urls_copy, *url;
 
 	if (strlen(settings->urls) >= sizeof urls_copy)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd: longer than %zu bytes", sizeof urls_copy - 1));
+		return mistake(ret_exit, vdi_command_mistake(command, "--etcd must not exceed %zu bytes", sizeof urls_copy - 1));
 	strcpy(urls_copy, settings->urls);
 	while ((url = strsep(&rest, ","))) {
 		if (*url == 0)
@@ -79,7 +79,7 @@ static bool take_user(const struct vdi_command *command, struct vdi_etcd_setting
 	if (settings->password_file)
 		return read_password_file(command, settings, ret_exit);
 	if (variable == NULL || *variable == 0 || strlen(variable) >= sizeof settings->password)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-user %s: where is the password? $%s, --etcd-password-file FILE or NAME:PASSWORD",
+		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-user %s: no password: set $%s, or give --etcd-password-file FILE or NAME:PASSWORD",
 							     settings->name, VDI_ETCD_PASSWORD_VARIABLE));
 	strcpy(settings->password, variable);
 	return true;

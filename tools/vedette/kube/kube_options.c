@@ -62,12 +62,12 @@ bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_
 
 	*ret_exit = VDI_EXIT_USAGE;
 	if (settings->context && settings->kubeconfig == NULL) {
-		(void) vdi_command_mistake(command, "--context goes with --kubeconfig");
+		(void) vdi_command_mistake(command, "--context requires --kubeconfig");
 		return false;
 	}
 	if (!vdi_kube_settings_given(settings)) {
 		if (http->token || http->ca_file || http->cert_file || http->key_file || http->insecure || settings->kinds.count) {
-			(void) vdi_command_mistake(command, "--token, --cacert, --cert, --key, --insecure and --kind go with --server or --kubeconfig");
+			(void) vdi_command_mistake(command, "--token, --cacert, --cert, --key, --insecure and --kind require --server or --kubeconfig");
 			return false;
 		}
 		return true;
@@ -108,6 +108,6 @@ vd_status vdi_kube_settings_open(const struct vdi_command *command, struct vdi_k
 	if (status != VD_OK)
 		return status;
 	if (*settings->loaded.skipped)
-		(void) fprintf(stderr, "vedette %s: left out, because they do not answer: %s\n", command->name, settings->loaded.skipped);
+		(void) fprintf(stderr, "vedette %s: kinds omitted, because their API does not answer: %s\n", command->name, settings->loaded.skipped);
 	return vdi_kube_store_new(env, &options, ret_store, reterr);
 }

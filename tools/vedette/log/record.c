@@ -61,7 +61,7 @@ static void say(const struct record *record, bool last)
 		return;
 	(void) fprintf(stderr, "%svedette record: %s revision %lld, %llu records%s%s%s", isatty(STDERR_FILENO) ? "\r" : "",
 		       position.is_watching ? "at" : "the state at", (long long) position.revision, (unsigned long long) position.records,
-		       position.reconnects ? ", connection lost and found again" : "",
+		       position.reconnects ? ", reconnected" : "",
 		       position.relists ? ", listed again after a gap" : "", last ? "\n" : " ");
 	(void) fflush(stderr);
 }
@@ -162,9 +162,9 @@ static int import(struct record *record)
 static int check_import(const struct record *record)
 {
 	if (record->resume || record->relist || record->until || record->strict)
-		return vdi_command_mistake(record->command, "--resume, --strict, --relist and --until go with a server, not with a file");
+		return vdi_command_mistake(record->command, "--resume, --strict, --relist and --until exclude --from-...");
 	if (record->import.watch && strcmp(record->import.watch, "-") == 0)
-		return vdi_command_mistake(record->command, "--from-watch reads its file twice: it cannot be standard input");
+		return vdi_command_mistake(record->command, "--from-watch reads its file twice, so it cannot be standard input");
 	return VDI_EXIT_OK;
 }
 
@@ -206,7 +206,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, sources ? "--etcd, --server (or --kubeconfig) and --from-... exclude each other" :
 							      "no source: give --etcd URL, --server URL, --kubeconfig FILE, --from-audit, --from-watch, --from-kine or --from-snapshot");
 	if (record.import.resources && record.import.watch == NULL)
-		return vdi_command_mistake(command, "--resources goes with --from-watch");
+		return vdi_command_mistake(command, "--resources requires --from-watch");
 	if (record.output == NULL)
 		return vdi_command_mistake(command, "--output FILE is required");
 	if (vdi_import_settings_count(&record.import)) {

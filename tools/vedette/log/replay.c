@@ -493,15 +493,15 @@ static int check(struct replay *replay)
 			return vdi_command_mistake(replay->command, "--speed must be \"max\" or a number above 0, not \"%s\"", replay->speed_text);
 	}
 	if (replay->listen && (replay->specs.count || replay->expect_path || replay->resume || replay->quiet || replay->until_revision))
-		return vdi_command_mistake(replay->command, "--listen serves; --watch, --expect, --resume, --quiet and --until print");
+		return vdi_command_mistake(replay->command, "--listen excludes --watch, --expect, --resume, --quiet and --until");
 	if (replay->listen == NULL && (replay->read_only || replay->threads || replay->paused))
-		return vdi_command_mistake(replay->command, "--read-only, --paused and --threads go with --listen");
+		return vdi_command_mistake(replay->command, "--read-only, --paused and --threads require --listen");
 	if (replay->rounds == 0 && replay->listen == NULL && replay->until_revision == 0)
-		return vdi_command_mistake(replay->command, "--loop 0 has no end: it goes with --listen or --until");
+		return vdi_command_mistake(replay->command, "--loop 0 requires --listen or --until");
 	if (replay->rounds != 1 && strcmp(replay->path, "-") == 0)
-		return vdi_command_mistake(replay->command, "--loop needs a file: standard input can be read once");
+		return vdi_command_mistake(replay->command, "--loop requires a file: standard input can be read only once");
 	if (replay->listen == NULL && replay->specs.count == 0)
-		return vdi_command_mistake(replay->command, "what should be shown? --watch KIND, as often as you like, or --listen ADDR:PORT");
+		return vdi_command_mistake(replay->command, "no output: give --watch KIND (may be repeated) or --listen ADDR:PORT");
 	return VDI_EXIT_OK;
 }
 
@@ -554,7 +554,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, 1, &operand_count, &replay.log, &result))
 		return result;
 	if (operand_count != 1)
-		return vdi_command_mistake(command, "one event log is needed");
+		return vdi_command_mistake(command, "LOG is missing");
 	replay.path = operands[0];
 	result = check(&replay);
 	if (result != VDI_EXIT_OK)

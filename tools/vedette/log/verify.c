@@ -364,7 +364,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--writers must be 1 to 256");
 	vdi_etcd_settings_key_prefix(&verify.etcd, verify.key_prefix);
 	if (strlen(verify.key_prefix) > 100)
-		return vdi_command_mistake(command, "--etcd-prefix may have 100 bytes at most here");
+		return vdi_command_mistake(command, "--etcd-prefix must not exceed 100 bytes");
 	if (!vdi_kube_settings_check(command, &verify.kube, &result)) {
 		vdi_kube_settings_fini(&verify.kube);
 		return result;

@@ -175,7 +175,7 @@ static int check_cluster(const struct vdi_command *command, const struct etcd *e
 
 	for (const char *at = first; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
 		if (strncmp(at, first, size + 1) != 0)
-			return vdi_command_mistake(command, "--initial-cluster names several members, and this is always one alone: \"%s\"", first);
+			return vdi_command_mistake(command, "--initial-cluster names several members, but this is always a single one: \"%s\"", first);
 	return VDI_EXIT_OK;
 }
 
@@ -448,8 +448,8 @@ static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_
 		result = fail("", &error);
 	} else if (!etcd->insecure_no_auth && (exposed = find_exposed(etcd, server)) != NULL) {
 		(void) fprintf(stderr,
-			       "vedette etcd: %s can be reached from other machines, and nothing asks who they are: use --client-cert-auth, enable authentication, "
-			       "or say --insecure-no-auth\n",
+			       "vedette etcd: %s can be reached from other machines without authentication: use "
+			       "--client-cert-auth, enable authentication, or give --insecure-no-auth\n",
 			       exposed);
 		result = VDI_EXIT_USAGE;
 	} else {

@@ -99,8 +99,8 @@ static vd_status check_exposure(const struct vdi_etcd_port_options *options, con
 	    vdi_auth_is_enabled(port->server->auth))
 		return VD_OK;
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-			    "--etcd-listen %s can be reached from other machines, and nothing asks who they are: use --etcd-listen-client-cert-auth, enable "
-			    "authentication, or say --insecure-no-auth",
+			    "--etcd-listen %s can be reached from other machines without authentication: use --etcd-listen-client-cert-auth, enable "
+			    "authentication, or give --insecure-no-auth",
 			    listen->address);
 }
 

@@ -518,22 +518,22 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (!vdi_etcd_settings_check(command, &serve.etcd, &result))
 		return result;
 	if (serve.etcd.urls && (serve.memory || serve.load))
-		return vdi_command_mistake(command, "--etcd keeps everything in etcd: it goes with neither --memory nor --load");
+		return vdi_command_mistake(command, "--etcd excludes --memory and --load");
 	if (serve.strict && serve.load == NULL)
-		return vdi_command_mistake(command, "--strict goes with --load");
+		return vdi_command_mistake(command, "--strict requires --load");
 	serve.port.rpc = serve.etcd.rpc;
 	if (serve.port.listen)
 		share_tls(&serve);
 	if (!vdi_etcd_port_options_check(command, &serve.port, &result))
 		return result;
 	if (serve.etcd.urls && serve.port.listen)
-		return vdi_command_mistake(command, "--etcd-listen serves the embedded store: it does not go with --etcd");
+		return vdi_command_mistake(command, "--etcd-listen serves the embedded store: it excludes --etcd");
 	if (serve.memory && serve.data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
 	if (vdi_service_manager_init(&serve.manager, &error) != VD_OK)
 		return vdi_command_mistake(command, "%s", error.message);
 	if (serve.manager.socket && is_listen_given)
-		return vdi_command_mistake(command, "a socket was handed over (LISTEN_FDS): it is served instead of --listen, which must not be given then");
+		return vdi_command_mistake(command, "a socket was handed over (LISTEN_FDS): it excludes --listen");
 	if (serve.data_dir == NULL && !serve.etcd.urls)
 		serve.data_dir = "./vedette-data";
 	vdi_command_raise_file_limit();
