@@ -264,6 +264,7 @@ typedef void (*vd_etcd_txn_fn)(void *arg, const struct vd_etcd_error *error, con
 VD_API VD_MUST_USE vd_status vd_etcd_txn(struct vd_etcd *client, const struct vd_etcd_call *call,
 					 const struct vd_txn_request *request, vd_etcd_txn_fn done, void *arg);
 typedef void (*vd_etcd_done_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header);
+/* Compacts the history up to revision. physical: the answer waits until the records are removed. */
 VD_API VD_MUST_USE vd_status vd_etcd_compact(struct vd_etcd *client, const struct vd_etcd_call *call, vd_rev revision,
 					     bool physical, vd_etcd_done_fn done, void *arg);
 
@@ -277,6 +278,7 @@ VD_API struct vd_bytes vd_etcd_prefix_end(struct vd_bytes prefix, char *buffer);
 
 typedef void (*vd_etcd_lease_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 				 const struct vd_lease_result *result);
+/* Grants a lease. id 0: the server chooses. */
 VD_API VD_MUST_USE vd_status vd_etcd_lease_grant(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
 						 int64_t ttl_s, vd_etcd_lease_fn done, void *arg);
 VD_API VD_MUST_USE vd_status vd_etcd_lease_revoke(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
@@ -284,6 +286,7 @@ VD_API VD_MUST_USE vd_status vd_etcd_lease_revoke(struct vd_etcd *client, const 
 /* Renews a lease once. VD_LEASE_NOT_FOUND: it does not exist or has expired. */
 VD_API VD_MUST_USE vd_status vd_etcd_lease_keep_alive_once(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
 							   vd_etcd_lease_fn done, void *arg);
+/* Reads the remaining time and, if keys, the keys of a lease. An unknown lease is no error: ttl_s is -1. */
 VD_API VD_MUST_USE vd_status vd_etcd_lease_time_to_live(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
 							bool keys, vd_etcd_lease_fn done, void *arg);
 typedef void (*vd_etcd_leases_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
@@ -360,6 +363,7 @@ struct vd_etcd_member {
 };
 typedef void (*vd_etcd_members_fn)(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 				   const struct vd_etcd_member *members, size_t count);
+/* Lists the members. linearizable false: as the answering member knows them. */
 VD_API VD_MUST_USE vd_status vd_etcd_member_list(struct vd_etcd *client, const struct vd_etcd_call *call, bool linearizable,
 						 vd_etcd_members_fn done, void *arg);
 
@@ -369,6 +373,7 @@ typedef void (*vd_etcd_auth_status_fn)(void *arg, const struct vd_etcd_error *er
 				       bool enabled, uint64_t revision);
 VD_API VD_MUST_USE vd_status vd_etcd_auth_status(struct vd_etcd *client, const struct vd_etcd_call *call,
 						 vd_etcd_auth_status_fn done, void *arg);
+/* Enables authentication, or disables it if enable is false. */
 VD_API VD_MUST_USE vd_status vd_etcd_auth_enable(struct vd_etcd *client, const struct vd_etcd_call *call, bool enable,
 						 vd_etcd_done_fn done, void *arg);
 VD_API VD_MUST_USE vd_status vd_etcd_user_add(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name,
@@ -383,6 +388,7 @@ VD_API VD_MUST_USE vd_status vd_etcd_user_grant_role(struct vd_etcd *client, con
 VD_API VD_MUST_USE vd_status vd_etcd_role_add(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name,
 					      vd_etcd_done_fn done, void *arg);
 enum vd_etcd_permission { VD_ETCD_READ, VD_ETCD_WRITE, VD_ETCD_READ_WRITE };
+/* Grants a permission on a key or range to a role; key and range_end as in vd_range_request. */
 VD_API VD_MUST_USE vd_status vd_etcd_role_grant(struct vd_etcd *client, const struct vd_etcd_call *call, const char *role,
 						enum vd_etcd_permission permission, struct vd_bytes key,
 						struct vd_bytes range_end, vd_etcd_done_fn done, void *arg);
@@ -429,6 +435,7 @@ static inline bool vd_etcd_watch_is_progress(const struct vd_etcd_watch_response
 	return response->event_count == 0 && !response->created && response->header.revision != 0;
 }
 
+/* Opens a watch; never blocks. The caller owns *ret_watch and closes it. vd_etcd_watch_next reports failures. */
 VD_API VD_MUST_USE vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_request *request,
 						struct vd_etcd_watch **ret_watch, struct vd_error *reterr);
 /* Takes the next response. VD_AGAIN: nothing now, ready() will be called. Any other status but VD_OK ends
