@@ -435,7 +435,8 @@ static inline bool vd_etcd_watch_is_progress(const struct vd_etcd_watch_response
 	return response->event_count == 0 && !response->created && response->header.revision != 0;
 }
 
-/* Opens a watch; never blocks. The caller owns *ret_watch and closes it. vd_etcd_watch_next reports failures. */
+/* Opens a watch; never blocks. The caller owns *ret_watch and closes it. vd_etcd_watch_next reports
+ * failures. */
 VD_API VD_MUST_USE vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_request *request,
 						struct vd_etcd_watch **ret_watch, struct vd_error *reterr);
 /* Takes the next response. VD_AGAIN: nothing now, ready() will be called. Any other status but VD_OK ends
