@@ -205,7 +205,7 @@ static void renamed(const char *from, const char *to)
 	if (target)
 		*target = trace.names[--trace.name_count];
 	named = find_name(trace.names, trace.name_count, from);
-	assert_non_null(named);
+	VDI_CHECK(named);
 	snprintf(named->name, sizeof named->name, "%s", to);
 	op.file = named->file;
 	note(op);

@@ -1018,7 +1018,7 @@ static void a_file_without_a_header_is_reported(void **state)
 {
 	char	 name[VDI_DISK_NAME_MAX];
 	struct world w;
-	uint64_t first;
+	uint64_t first = 0;
 	unsigned count;
 
 	world_init(&w, 6);

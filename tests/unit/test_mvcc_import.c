@@ -32,7 +32,7 @@ static vd_status commit(struct vdi_mvcc_import *import, struct vdi_import_change
 static vd_status run_plan(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
 {
 	const struct plan	*plan = arg;
-	struct vdi_import_change changes[8];
+	struct vdi_import_change changes[8] = { 0 };
 	size_t			 count = 0;
 	vd_status		 status = VD_OK;
 
