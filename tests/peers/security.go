@@ -517,7 +517,7 @@ func (t *securityTest) reload() {
 	defer watching.Stop()
 	t.report.check(serial() == 2, "reload", "the certificate before is %d", serial())
 	t.write("tokens", "broken\n")
-	hup("nothing was changed")
+	hup("the previous settings stay in use")
 	_, err = t.client("token-bob", "").Discovery().ServerVersion()
 	t.report.check(err == nil, "reload", "after broken files: %v", err)
 	certFile, keyFile, err := t.certificates.issue("next", pkix.Name{CommonName: "next"}, 77)

@@ -394,7 +394,7 @@ class ServiceManager(Operation):
                 socket.create_server(("0.0.0.0", 0)) as open_to_all, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
             for sockets, arguments, words in (((one, two), (), "2 sockets were handed over"), ((datagrams,), (), "no stream socket that listens"),
                                               ((open_to_all,), (), "without authentication only loopback addresses"),
-                                              ((one,), ("--listen", "127.0.0.1:0"), "instead of --listen")):
+                                              ((one,), ("--listen", "127.0.0.1:0"), "it excludes --listen")):
                 code, said = refused(*arguments, **self.handed_over(*sockets))
                 self.assertEqual((code, words in said), (2, True), said)
         code, said = refused(**self.handed_over(count=1))
