@@ -2,6 +2,7 @@
 """Usage: disk_full.py VEDETTE [CASE...]
 Servers and recorders on a small disk that is really full (cases: serve, etcd, leases, history, record; default all): what is killed there starts again, deletes and compaction go on,
 writes come back by themselves, and a recording goes on where it ended. Runs itself in a mount namespace (root) or a user namespace."""
+import atexit
 import http.client
 import json
 import os
@@ -25,6 +26,7 @@ class Program:
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)  # a case that fails leaves nobody behind
         self.address = None
         said = ''
         for line in self.process.stderr:
@@ -206,6 +208,7 @@ def leases(program, directory):
         for lease, ttl_s in ((client.KEPT, client.LONG_S), (client.REVOKED, client.LONG_S), (client.SHORT, client.SHORT_S)):
             expect(f'grant {lease}', client.grant(lease, ttl_s) is not None)
             client.attach(lease)
+        fill_rest(directory, (4 if turn else 12) << 20)  # what writes come back to at the end
         count = 0
         for size in (30000, 3000, 300):
             while client.put(b'fill/%d' % count, size) is not None:
