@@ -394,12 +394,10 @@ static size_t settle_lost(struct vd_cacher *cacher, size_t size)
 
 		if (event.lost && event.object == NULL)
 			event.object = vdi_watch_cache_get(&cacher->watch_cache, vd_kv_key(event.lost), NULL);
-		if (event.object == NULL && (kept || i + 1 < size)) {
-			vdi_watchchan_event_fini(&event);
-			continue;
-		}
 		if (event.object == NULL) {
 			vdi_watchchan_event_fini(&event);
+			if (kept || i + 1 < size)
+				continue;
 			event.type = VD_WATCH_BOOKMARK;
 		}
 		reflector->events[kept++] = event;
