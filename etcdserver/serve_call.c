@@ -153,6 +153,19 @@ void vdi_serve_write_only_header(struct vdi_wire_out *out, const void *arg)
 	vdi_serve_write_header(out, header->server, header->revision);
 }
 
+void vdi_serve_header_done(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+{
+	struct vdi_serve_call  *call = arg;
+	struct vdi_serve_header header = { call->server, revision };
+
+	(void) error;
+	if (status == VD_OK)
+		vdi_serve_reply(call, vdi_serve_write_only_header, &header);
+	else
+		vdi_serve_fail_status(call, status);
+	vdi_serve_call_unref(call);
+}
+
 vd_rev vdi_serve_revision(struct vdi_etcdserver *server)
 {
 	struct vd_store_status status;

@@ -205,6 +205,8 @@ struct vdi_serve_header {
 void vdi_serve_write_header(struct vdi_wire_out *out, const struct vdi_etcdserver *server, vd_rev revision);
 /* An answer of a header alone; arg: struct vdi_serve_header. */
 void vdi_serve_write_only_header(struct vdi_wire_out *out, const void *arg);
+/* The done function of a call of the store that is answered by a header alone; arg: the call, whose reference it drops. */
+void vdi_serve_header_done(void *arg, vd_status status, vd_rev revision, const struct vd_error *error);
 
 vd_rev vdi_serve_revision(struct vdi_etcdserver *server);
 /* E-466, E-467: false, with the alarm raised, when there is no room for cost more bytes; ends the call then. */

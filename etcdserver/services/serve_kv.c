@@ -388,19 +388,6 @@ static void txn_begin(struct vdi_serve_call *call, struct vd_bytes message)
 
 /* ---- Compact ---- */
 
-static void compact_done(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
-{
-	struct vdi_serve_call  *call = arg;
-	struct vdi_serve_header header = { call->server, revision };
-
-	(void) error;
-	if (status == VD_OK)
-		vdi_serve_reply(call, vdi_serve_write_only_header, &header);
-	else
-		vdi_serve_fail_status(call, status);
-	vdi_serve_call_unref(call);
-}
-
 static void start_compact(struct vdi_serve_call *call)
 {
 	vd_rev	  revision;
@@ -408,9 +395,9 @@ static void start_compact(struct vdi_serve_call *call)
 	vd_status status;
 
 	(void) vdi_wire_read_number(call->request.bytes, &revision, &physical);
-	status = vd_store_compact(call->server->store, revision, physical, compact_done, call);
+	status = vd_store_compact(call->server->store, revision, physical, vdi_serve_header_done, call);
 	if (status != VD_OK)
-		compact_done(call, status, 0, NULL);
+		vdi_serve_header_done(call, status, 0, NULL);
 }
 
 /* Upstream has the events of a write in the queues of all watchers before it answers the write (E-328), so a compaction to that revision ends none that keeps

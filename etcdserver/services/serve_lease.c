@@ -73,19 +73,6 @@ static void grant_begin(struct vdi_serve_call *call, struct vd_bytes message)
 
 /* ---- Revoke ---- */
 
-static void revoke_done(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
-{
-	struct vdi_serve_call  *call = arg;
-	struct vdi_serve_header header = { call->server, revision };
-
-	(void) error;
-	if (status == VD_OK)
-		vdi_serve_reply(call, vdi_serve_write_only_header, &header);
-	else
-		vdi_serve_fail_status(call, status);
-	vdi_serve_call_unref(call);
-}
-
 static void do_revoke(struct vdi_serve_call *call)
 {
 	struct vdi_auth_user user;
@@ -105,9 +92,9 @@ static void do_revoke(struct vdi_serve_call *call)
 		return;
 	}
 	vdi_serve_call_ref(call);
-	status = vd_store_lease_revoke(call->server->store, id, revoke_done, call);
+	status = vd_store_lease_revoke(call->server->store, id, vdi_serve_header_done, call);
 	if (status != VD_OK)
-		revoke_done(call, status, 0, NULL);
+		vdi_serve_header_done(call, status, 0, NULL);
 }
 
 static void revoke_begin(struct vdi_serve_call *call, struct vd_bytes message)
