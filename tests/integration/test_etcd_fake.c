@@ -1,7 +1,7 @@
 /* The etcd client over real connections, against a server that this test plays (`peers etcd-fake`, tests/peers/etcd_fake.go): what etcd's own client was
  * seen to do (golden transcripts of clientv3 3.7.3), and orders of messages that no real server produces.
  *
- * The same rules are tested in the simulator (tests/unit/test_etcd_watch*.c); here gRPC lies between, on both sides another implementation.
+ * The same rules are tested in the simulator (tests/unit/storage/etcd/watch); here gRPC lies between, on both sides another implementation.
  * Keys and values travel as base64: YQ== is "a", Yg== "b", Yw== "c".
  */
 #include "etcd_fixture.h"

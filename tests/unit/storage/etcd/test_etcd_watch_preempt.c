@@ -106,7 +106,7 @@ static struct vdi_etcd_known *fake_unref(struct vdi_etcd_known *known)
 #define vdi_etcd_store_describe fake_describe
 #define vdi_etcd_known_fill fake_fill
 #define vdi_etcd_known_unref fake_unref
-#include "../../storage/etcd/etcd_store_watch.c"
+#include "etcd_store_watch.c"
 
 /* ---- Actors ---- */
 
