@@ -265,3 +265,8 @@ bool vdi_alloc_failed(void)
 {
 	return atomic_load(&fail_delivered);
 }
+
+bool vdi_alloc_is_armed(void)
+{
+	return atomic_load_explicit(&fail_from, memory_order_relaxed) != 0;
+}

@@ -37,14 +37,15 @@ void vdi_tree_fini(struct vdi_tree *tree)
 void *vdi_tree_take(struct vdi_tree *tree, size_t size)
 {
 	char *memory;
+	bool  is_armed = __builtin_expect(vdi_alloc_is_armed(), 0);
 
 	size = (size + 7) & ~(size_t) 7;
-	if (size > tree->left) {
+	if (size > tree->left || is_armed) {
 		struct block *newest = tree->blocks;
 		size_t	      block_size = newest ? VDI_MIN(newest->size * 2, (size_t) 1 << 20) : 4096;
 		struct block *block;
 
-		block_size = VDI_MAX(block_size, size + sizeof *block);
+		block_size = is_armed ? size + sizeof *block : VDI_MAX(block_size, size + sizeof *block);
 		block = vdi_alloc(block_size);
 		if (block == NULL)
 			return NULL;

@@ -114,31 +114,32 @@ static void a_delete_adds_the_finalizer_once(void **state)
 	}
 }
 
-/* A tree takes its memory in blocks: the allocations that fail are those that a block begins with, so the tree is filled to each place of a block before. */
-static void without_memory_nothing_passes_for_done(void **state)
-{
-	for (int is_delete = 0; is_delete < 2; is_delete++) {
-		unsigned failures = 0;
+#define ANNOTATED "\"annotations\":{\"api-approved.kubernetes.io\":\"x\"}"
 
-		for (size_t filled = 0; filled < 8192; filled += 16) {
+static void every_failed_allocation_is_reported(void **state)
+{
+	static const char *const roots[] = { "{}", ROOT(ANNOTATED, "{}"), ROOT(ANNOTATED "," DELETED, "{\"conditions\":[" CONFLICT(THEN) "," NOT_ACCEPTED(THEN) "," CLEANING(THEN) "]}") };
+
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(roots); i++) {
+		bool	 failed = true;
+		uint64_t nth;
+
+		for (nth = 1; failed; nth++) {
 			struct vdi_tree	     tree = VDI_TREE_INIT;
-			struct vdi_crd_state served = { .is_served = true };
+			struct vdi_crd_state served = { .is_served = true, .is_cleaned = true };
 			struct vdi_node	    *root;
 			vd_status	     result;
-			bool		     is_changed, failed;
+			bool		     is_changed;
 
-			assert_status(vdi_tree_parse(&tree, vd_bytes_of(ROOT("\"annotations\":{\"api-approved.kubernetes.io\":\"x\"}", "{}")), &root, NULL), VD_OK);
-			for (size_t taken = 0; taken < filled; taken += 16)
-				assert_non_null(vdi_tree_take(&tree, 16));
-			vdi_alloc_fail_nth(1, 1000);
-			result = is_delete ? vdi_crd_set_terminating(&tree, root, NOW) : vdi_crd_set_status(&tree, root, &served, NOW, &is_changed);
+			assert_status(vdi_tree_parse(&tree, vd_bytes_of(roots[i / 2]), &root, NULL), VD_OK);
+			vdi_alloc_fail_nth(nth, 1);
+			result = i % 2 ? vdi_crd_set_terminating(&tree, root, NOW) : vdi_crd_set_status(&tree, root, &served, NOW, &is_changed);
 			failed = vdi_alloc_failed();
 			vdi_alloc_fail_nth(0, 0);
 			assert_status(result, failed ? VD_NOMEM : VD_OK);
-			failures += failed;
 			vdi_tree_fini(&tree);
 		}
-		assert_true(failures > 20);
+		assert_true(nth > 4);
 	}
 }
 
@@ -171,7 +172,7 @@ int main(void)
 		cmocka_unit_test(names_follow_from_the_kind),
 		cmocka_unit_test(each_state_has_its_conditions),
 		cmocka_unit_test(a_delete_adds_the_finalizer_once),
-		cmocka_unit_test(without_memory_nothing_passes_for_done),
+		cmocka_unit_test(every_failed_allocation_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "vdtest.h"
 
 #include "delete_options.h"
+#include "k8s_proto.h"
 
 static vd_status parse(const char *body, struct vdi_delete_options *options, struct vdi_http_status *status)
 {
@@ -202,12 +203,76 @@ static void r614_each_member_of_a_body(void **state)
 	}
 }
 
+/* kubectl and client-go send the options as protobuf, too: both forms mean the same. */
+static vd_status parse_as_protobuf(const char *kind, const char *json, struct vdi_delete_options *options, struct vdi_http_status *status)
+{
+	struct vdi_buffer body;
+	vd_status	  result;
+	size_t		  mark;
+
+	*options = (struct vdi_delete_options) { 0 };
+	*status = (struct vdi_http_status) { 0 };
+	vdi_buffer_init(&body, 4096);
+	mark = vdi_k8s_proto_envelope_begin(&body, vd_bytes_of("v1"), vd_bytes_of(kind));
+	assert_status(vdi_k8s_proto_from_json(vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of(kind)), vd_bytes_of(json), NULL, &body, NULL), VD_OK);
+	vdi_k8s_proto_envelope_end(&body, mark);
+	result = vdi_delete_options_parse(vdi_buffer_bytes(&body), true, options, status);
+	vdi_buffer_fini(&body);
+	return result;
+}
+
+static void r614_protobuf_means_the_same(void **state)
+{
+	static const char *const bodies[] = {
+		"{}",
+		"{\"orphanDependents\":true}",
+		"{\"orphanDependents\":false}",
+		"{\"propagationPolicy\":\"Foreground\"}",
+		"{\"propagationPolicy\":\"Background\",\"gracePeriodSeconds\":0}",
+		"{\"gracePeriodSeconds\":-5}",
+		"{\"dryRun\":[]}",
+		"{\"dryRun\":[\"All\",\"All\"]}",
+		"{\"dryRun\":[\"All\",\"None\"]}",
+		"{\"propagationPolicy\":\"Sideways\"}",
+		"{\"propagationPolicy\":\"Orphan\",\"orphanDependents\":true}",
+		"{\"preconditions\":{\"uid\":\"u\"}}",
+		"{\"preconditions\":{\"resourceVersion\":\"7\"}}",
+		"{\"preconditions\":{\"uid\":\"\",\"resourceVersion\":\"\"}}",
+	};
+	struct vdi_delete_options one, other;
+	struct vdi_http_status	  status, other_status;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bodies); i++) {
+		vd_status result = parse(bodies[i], &one, &status);
+
+		assert_status(parse_as_protobuf("DeleteOptions", bodies[i], &other, &other_status), result);
+		assert_int_equal(one.propagation, other.propagation);
+		assert_int_equal(one.orphan_dependents, other.orphan_dependents);
+		assert_int_equal(one.dry_run, other.dry_run);
+		assert_int_equal(one.has_grace, other.has_grace);
+		assert_int_equal(one.grace_s, other.grace_s);
+		assert_true(vd_bytes_equal(one.uid, other.uid));
+		assert_true(vd_bytes_equal(one.revision, other.revision));
+		assert_int_equal(status.code, other_status.code);
+		assert_string_equal(status.message, other_status.message);
+		vdi_delete_options_fini(&one);
+		vdi_delete_options_fini(&other);
+	}
+	assert_status(parse_as_protobuf("Pod", "{}", &other, &other_status), VD_INVALID);
+	assert_int_equal(other_status.code, 400);
+	assert_non_null(strstr(other_status.message, "the body holds another kind"));
+	assert_status(vdi_delete_options_parse(vd_bytes_of("k8s"), true, &other, &other_status), VD_INVALID);
+	assert_int_equal(other_status.code, 400);
+	assert_status(vdi_delete_options_parse(VD_BYTES_NONE, true, &other, &other_status), VD_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r614_options_are_taken_from_the_query),
 		cmocka_unit_test(r614_each_member_of_a_body),
 		cmocka_unit_test(r614_options_are_taken_from_the_body),
+		cmocka_unit_test(r614_protobuf_means_the_same),
 		cmocka_unit_test(r614_what_is_not_understood_is_refused),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};

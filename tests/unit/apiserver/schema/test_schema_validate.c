@@ -180,6 +180,8 @@ static void lists_hold_nothing_twice(void **state)
 		  "s[2]: Duplicate value: \"a\"" },
 		{ OBJECT("\"s\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"number\"}}"), "{\"s\":[1,2.5,2.50,3]}", NULL, NULL,
 		  "s[2]: Duplicate value: 2.50" },
+		{ OBJECT("\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}}}"),
+		  "{\"m\":{\"k\":[\"a\",\"a\"]}}", NULL, NULL, "m[k][1]: Duplicate value: \"a\"" },
 		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":2}]}", NULL, "{\"l\":[{\"n\":\"a\",\"p\":1},{\"n\":\"a\",\"p\":2}]}", NULL },
 		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":1}]}", NULL, NULL, "l[1]: Duplicate value: {\"n\":\"a\",\"p\":1}" },
 		/* what was double before may stay so */

@@ -433,7 +433,7 @@ static void every_allocation_may_fail(void **state)
 	}
 }
 
-static uint64_t progress_calls, progress_records;
+static uint64_t progress_calls, progress_records, written_calls, written, to_write;
 
 static void on_progress(void *arg, uint64_t done, uint64_t all)
 {
@@ -441,11 +441,15 @@ static void on_progress(void *arg, uint64_t done, uint64_t all)
 	if (all == 0) { /* of the reading */
 		progress_calls++;
 		progress_records = done;
+	} else {
+		written_calls++;
+		written = done;
+		to_write = all;
 	}
 }
 
-/* What is said of the reading: every 100,000 records, and at the end how many there were and where the store stands. */
-static void the_reading_is_reported(void **state)
+/* Progress is reported every 100,000 records, of the reading and of the writing; the report at the end has their number and the revision of the store. */
+static void the_loading_is_reported(void **state)
 {
 	struct world world;
 	FILE	    *file;
@@ -455,25 +459,38 @@ static void the_reading_is_reported(void **state)
 	assert_loads(&world, HEAD "{\"snapshot\":9}\n" PUT(3, "a", "1") PUT(7, "b", "1") PUT(5, "c", "1") "{\"snapshotEnd\":9}\n");
 	assert_int_equal(world.report.records, 3);
 	assert_true(world.report.revision >= 7);
-	world_close(&world);
+	world_fini(&world);
+	world_init(&world, true);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fprintf(file, HEAD);
-	for (int revision = 2; revision < 100002; revision++)
-		fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"commit\":%d}\n", revision, revision);
+	for (int revision = 2; revision < 102; revision++) {
+		for (int key = 0; key < 1000; key++)
+			fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":1}\n", revision, key);
+		fprintf(file, "{\"commit\":%d}\n", revision);
+	}
 	fclose(file);
 	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, on_progress, NULL, &world.store, &world.report, &world.error), VD_OK);
 	assert_int_equal(progress_calls, 1);
 	assert_int_equal(progress_records, 100000);
 	assert_int_equal(world.report.records, 100000);
-	assert_int_equal(world.report.revision, 100001);
-	world_close(&world);
+	assert_int_equal(world.report.revision, 101);
+	assert_int_equal(written_calls, 1);
+	assert_int_equal(written, 100000);
+	assert_int_equal(to_write, 100000);
+	world_fini(&world);
+	world_init(&world, true);
+	/* Progress is optional. */
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, &world.report, &world.error), VD_OK);
+	world_fini(&world);
+	world_init(&world, false);
 	/* Who does not want the report gets none, and it is left alone when nothing was loaded. */
 	write_log(HEAD PUT(3, "a", "1"));
 	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, NULL, &world.error), VD_OK);
 	world_close(&world);
+	world.report.records = 77;
 	assert_int_not_equal(load(&world, HEAD PUT(3, "a", "1") "{\n"), VD_OK);
-	assert_int_equal(world.report.records, 100000);
+	assert_int_equal(world.report.records, 77);
 	world_fini(&world);
 }
 
@@ -491,7 +508,7 @@ int main(void)
 		cmocka_unit_test(many_revisions),
 		cmocka_unit_test(a_crash_at_any_operation_shows_nothing_in_part),
 		cmocka_unit_test(every_allocation_may_fail),
-		cmocka_unit_test(the_reading_is_reported),
+		cmocka_unit_test(the_loading_is_reported),
 	};
 	int file = mkstemp(path), failed;
 
