@@ -73,7 +73,7 @@ static vd_status read_rules(struct vdi_policy *policy, struct vd_error *reterr)
 	const char *key;
 	json_t	   *value;
 
-	if (!json_is_object(policy->document) || !json_is_array(rules))
+	if (!json_is_array(rules)) /* also if the document is no object */
 		return vd_error_set(reterr, VD_INVALID, "must be an object with an array \"rules\"");
 	json_object_foreach(policy->document, key, value)
 		if (strcmp(key, "rules") != 0)

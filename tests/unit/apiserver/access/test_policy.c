@@ -59,6 +59,7 @@ static void rules_mean_what_roles_mean(void **state)
 		{ "ann", "", "watch - pods - - a", false },
 		{ "ann", "", "get - pods status x a", true },
 		{ "ann", "", "get - pods log x a", false },
+		{ "ann", "", "get - nodes status x a", false },
 		{ "ann", "", "get apps pods - x a", false },
 		{ "bob", "", "get - pods - x a", false },
 		{ "eve", "dev", "deletecollection - configmaps - - -", true },

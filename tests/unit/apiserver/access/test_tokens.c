@@ -47,6 +47,27 @@ static void an_empty_file_is_fine(void **state)
 	(void) vdi_tokens_free(tokens);
 }
 
+static void groups_have_a_maximum(void **state)
+{
+	for (int groups = VDI_IDENTITY_GROUPS_MAX - 1; groups <= VDI_IDENTITY_GROUPS_MAX + 1; groups++) {
+		struct vdi_tokens *tokens = NULL;
+		struct vd_error	   error = { 0 };
+		char		   text[32 * (VDI_IDENTITY_GROUPS_MAX + 2)] = "t,ann,1,\"", wanted[64];
+
+		for (int i = 0; i < groups; i++)
+			(void) snprintf(text + strlen(text), sizeof text - strlen(text), "%sg%d", i ? "," : "", i);
+		strcat(text, ", ,\"\n"); /* an empty one is none */
+		assert_status(vdi_tokens_parse(vd_bytes_of(text), &tokens, &error), groups > VDI_IDENTITY_GROUPS_MAX ? VD_INVALID : VD_OK);
+		if (groups > VDI_IDENTITY_GROUPS_MAX) {
+			(void) snprintf(wanted, sizeof wanted, "line 1: more than %d groups", VDI_IDENTITY_GROUPS_MAX);
+			assert_string_equal(error.message, wanted);
+		} else {
+			assert_int_equal(vdi_tokens_find(tokens, vd_bytes_of("t"))->group_count, groups + 1); /* and that of all who are known */
+		}
+		(void) vdi_tokens_free(tokens);
+	}
+}
+
 static void an_identity_outlives_its_file(void **state)
 {
 	struct vdi_tokens   *tokens = parse("a,ann,1\n");
@@ -117,7 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_name_users_and_groups),	 cmocka_unit_test(an_empty_file_is_fine),
-		cmocka_unit_test(an_identity_outlives_its_file), cmocka_unit_test(faults_name_their_line_and_no_token),
+		cmocka_unit_test(an_identity_outlives_its_file), cmocka_unit_test(groups_have_a_maximum), cmocka_unit_test(faults_name_their_line_and_no_token),
 		cmocka_unit_test(a_nul_and_a_long_token_are_refused), cmocka_unit_test(without_memory_nothing_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -622,6 +622,11 @@ static void names_conversion_and_changes_are_checked(void **state)
 		{ PLAIN(""), NULL, NULL },
 		{ PLAIN("\"conversion\":{\"strategy\":\"None\"},"), NULL, NULL },
 		{ PLAIN("\"conversion\":{\"strategy\":\"Webhook\"},"), NULL, "spec.conversion.strategy: Invalid value: \"Webhook\": this server calls no webhooks" },
+		/* Names before conversion, and that before what may not change. */
+		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "W", "W"), "\"conversion\":{\"strategy\":\"Magic\"},"), NULL,
+		  "'[a-z]([-a-z0-9]*[a-z0-9])?'), spec.conversion.strategy: Unsupported value: " },
+		{ PLAIN("\"conversion\":{\"strategy\":\"Magic\"},"), STORED("\"v1\"", "True"),
+		  "supported values: \"None\", spec.scope: Invalid value: \"Namespaced\": field is immutable, spec.names.kind: Invalid value: " },
 		{ PLAIN("\"conversion\":{\"strategy\":\"Magic\"},"), NULL, "spec.conversion.strategy: Unsupported value: \"Magic\": supported values: \"None\"" },
 		{ NAMED_CRD("w-s.example.com", "example.com", NAMES("w-s", "w1", "W-s1"), ""), NULL, NULL },
 		{ NAMED_CRD("-ws.example.com", "example.com", NAMES("-ws", "w", "W"), ""), NULL, "spec.names.plural: Invalid value: \"-ws\"" },

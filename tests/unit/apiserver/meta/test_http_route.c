@@ -41,6 +41,7 @@ static void every_form_of_path_is_understood(void **state)
 		{ "/api/v1/namespaces/a/pods/p/log", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p", "log" },
 		{ "/api/v1/namespaces/a/pods/p/proxy/x", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p", "proxy/x" },
 		{ "/apis/apps/v1/namespaces/a/deployments/d/scale", VDI_ROUTE_RESOURCE, "apps", "v1", "a", "deployments", "d", "scale" },
+		{ "/api/v1/watch", VDI_ROUTE_RESOURCE, "", "v1", "", "watch" },
 		{ "/api/v1/watch/pods", VDI_ROUTE_RESOURCE, "", "v1", "", "pods", NULL, NULL, true },
 		{ "/api/v1/watch/namespaces/a/pods/p", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p", NULL, true },
 		{ "/api/v1/watch/namespaces/a", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a", NULL, true },

@@ -108,6 +108,8 @@ static void every_kind_has_its_rule(void **state)
 	assert_int_equal(found, VDI_ARRAY_SIZE(others));
 }
 
+#define OWNER(more) "{\"apiVersion\":\"v1\",\"kind\":\"K\",\"name\":\"n\",\"uid\":\"u\"" more "}"
+
 static void metadata_is_checked(void **state)
 {
 	static const struct {
@@ -134,6 +136,17 @@ static void metadata_is_checked(void **state)
 		  "metadata.ownerReferences.apiVersion: Invalid value: \"\": version must not be empty" },
 		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"orphan\",\"foregroundDeletion\"]}}",
 		  "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"a/b\",\"-x\"]}}", "metadata.finalizers: Invalid value: \"-x\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"a/b\",5]}}", "metadata.finalizers: Invalid value: \"5\": must be a string" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":\"a/b\"}}", "metadata.finalizers: Invalid value: must be a list of strings" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":null,\"ownerReferences\":null,\"labels\":null}}", "" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":{}}}", "metadata.ownerReferences: Invalid value: must be a list" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"a\":\"b\",\"c\":5}}}", "metadata.labels: Invalid value: must be a map of strings" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"annotations\":[]}}", "metadata.annotations: Invalid value: must be a map of strings" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[" OWNER(",\"controller\":true") "," OWNER(",\"controller\":false") "," OWNER("") "]}}", "" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[" OWNER(",\"controller\":true") "," OWNER(",\"controller\":true") "]}}", "metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"K\",\"name\":\"n\",\"uid\":\"u\",\"controller\":true},{\"apiVersion\":\"v1\",\"kind\":\"K\",\"name\":\"n\",\"uid\":\"u\",\"controller\":true}]: Only one reference can have Controller set to true" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[" OWNER("") ",{}]}}", "[metadata.ownerReferences.apiVersion: Invalid value: \"\": version must not be empty, metadata.ownerReferences.kind: Invalid value: \"\": must not be empty, metadata.ownerReferences.name: Invalid value: \"\": must not be empty, metadata.ownerReferences.uid: Invalid value: \"\": must not be empty]" },
+		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"n\",\"uid\":\"u\"}]}}", "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"n\",\"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {

@@ -1,7 +1,9 @@
 /* Unit tests of apiserver/meta/work_queue.c: all that is posted runs once, on other threads, and the queue has an end. */
 #include <stdatomic.h>
 
+#include "actor_sim.h"
 #include "base.h"
+#include "env.h"
 #include "vdtest.h"
 #include "wait.h"
 #include "work_queue.h"
@@ -65,10 +67,31 @@ static void all_that_is_posted_runs_once(void **state)
 	vd_env_free(env);
 }
 
+/* A thread that has run work may run other actors later. */
+static void a_thread_is_current_only_during_work(void **state)
+{
+	struct vd_env	     *env;
+	struct vdi_work_queue queue = { 0 };
+	struct piece	      piece = { .work = { run } };
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_work_queue_init(&queue, env, "long_work"), VD_OK);
+	vdi_wait_init(&piece.done, env);
+	assert_status(vdi_work_queue_post(&queue, &piece.work), VD_OK);
+	assert_int_equal(piece.runs, 0);
+	vdi_wait_wait(&piece.done);
+	assert_true(piece.was_current);
+	assert_false(vdi_work_is_current());
+	vdi_wait_fini(&piece.done);
+	vdi_work_queue_fini(&queue);
+	vd_env_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_that_is_posted_runs_once),
+		cmocka_unit_test(a_thread_is_current_only_during_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

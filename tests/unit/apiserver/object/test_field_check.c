@@ -7,6 +7,9 @@
 static const struct vdi_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods" };
 static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets" };
 
+static const struct vdi_resource definitions = { .built_in = true, .group = "apiextensions.k8s.io", .version = "v1", .kind = "CustomResourceDefinition",
+						 .plural = "customresourcedefinitions" };
+
 #define GOOD "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"priority\":1}}"
 #define BAD  "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"priority\":\"1\"}}"
 #define ODD  "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"prio\":\"1\"}}"
@@ -68,8 +71,6 @@ static struct vdi_schema *schema_of(const char *text)
 
 static void r612_bodies_are_judged_as_was_asked(void **state)
 {
-	static const struct vdi_resource definitions = { .built_in = true, .group = "apiextensions.k8s.io", .version = "v1", .kind = "CustomResourceDefinition",
-							 .plural = "customresourcedefinitions" };
 	struct vdi_resource		 with_schema = widgets;
 	struct vdi_schema		*schema;
 	const struct {
@@ -95,6 +96,8 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 		{ &pods, "", "Strict", "\"{\"", NULL, "" },
 		{ &pods, "", "Strict", "", NULL, "" },
 		{ &pods, "", "Strict", " \t\r\n" ODD, POD_CANNOT "strict decoding error: unknown field \"spec.prio\"", "" },
+		{ &definitions, "", "Strict", "{\"spec\":{},\"spec\":{}}", NULL, "" },
+		{ &with_schema, "", "Strict", "{\"spec\":{},\"spec\":{}}", NULL, "" },
 		/* Custom kinds are what their schema says, or anything. */
 		{ &widgets, "", "Strict", ODD, NULL, "" },
 		{ &with_schema, "", "Strict", "{\"spec\":{\"a\":1}}", NULL, "" },
@@ -162,12 +165,12 @@ static void metadata_has_the_types_of_every_kind(void **state)
 	}
 }
 
-static void bodies_without_memory_are_500(void **state)
+static void check_without_memory(const struct vdi_resource *resource)
 {
 	int64_t live = vdi_alloc_live();
 
 	for (uint64_t nth = 1;; nth++) {
-		struct vdi_field_check check = { .resource = &pods, .validation = vd_bytes_of("Strict") };
+		struct vdi_field_check check = { .resource = resource, .validation = vd_bytes_of("Strict") };
 		struct vdi_out	       warnings = VDI_OUT_INIT;
 		struct vdi_http_status status = { 0 };
 		vd_status	       result;
@@ -184,6 +187,18 @@ static void bodies_without_memory_are_500(void **state)
 		if (!failed)
 			break;
 	}
+}
+
+static void bodies_without_memory_are_500(void **state)
+{
+	struct vdi_resource with_schema = widgets;
+	struct vdi_schema  *schema = schema_of("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}");
+
+	with_schema.schema = schema;
+	check_without_memory(&pods);
+	check_without_memory(&definitions);
+	check_without_memory(&with_schema);
+	(void) vdi_schema_free(schema);
 }
 
 static void every_failed_allocation_is_reported(void **state)

@@ -113,6 +113,21 @@ static void h340_writes_are_held_to_the_schema(void **state)
 	}
 }
 
+/* A patch is tried again when somebody else has written: what it brings is told once. */
+static void unknown_members_are_told_once(void **state)
+{
+	static const struct row row = { 0, VDI_PATCH_MERGE, VDI_UNKNOWN_WARNED, CURRENT, "{\"spec\":{\"odd\":1}}", NULL, 0 };
+	struct fixture		fixture;
+
+	begin(&fixture);
+	for (int i = 0; i < 2; i++) {
+		assert_status(run(&fixture, &row), VD_OK);
+		assert_int_equal(fixture.edited.unknown.count, 1);
+		assert_true(vd_bytes_equal(vdi_out_slice(&fixture.edited.unknown.refusal), vd_bytes_of("unknown field \"spec.odd\"")));
+	}
+	end(&fixture);
+}
+
 /* Nothing changed, but what is stored has no defaults yet: it is written. */
 static void defaults_alone_are_a_change(void **state)
 {
@@ -259,6 +274,8 @@ static const struct row pod_rows[] = {
 	  422 },
 	{ 0, VDI_PATCH_MERGE, VDI_UNKNOWN_IGNORED, POD, "{\"spec\":{\"priority\":\"1\"}}",
 	  " \"\" is invalid: patch: Invalid value: \"" QUOTED ",\\\"spec\\\":{\\\"nodeName\\\":\\\"a\\\",\\\"priority\\\":\\\"1\\\"}}\": spec.priority: is not a number", 422 },
+	/* Bodies that are no patches were judged as they came (field_check.h), not again. */
+	{ 0, VDI_PATCH_NONE, VDI_UNKNOWN_REFUSED, POD, POD_HEAD ",\"spec\":{\"priority\":\"1\",\"odd\":1}}", "", 0 },
 	{ VDI_EDIT_STATUS, VDI_PATCH_MERGE, VDI_UNKNOWN_REFUSED, POD, "{\"status\":{\"odd\":1}}",
 	  " \"\" is invalid: patch: Invalid value: \"" QUOTED ",\\\"spec\\\":{\\\"nodeName\\\":\\\"a\\\"},\\\"status\\\":{\\\"odd\\\":1}}\": strict decoding error: unknown field \"status.odd\"", 422 },
 };
@@ -318,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(h340_writes_are_held_to_the_schema),
 		cmocka_unit_test(defaults_alone_are_a_change),
+		cmocka_unit_test(unknown_members_are_told_once),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(r612_definitions_are_what_they_can_be),
 		cmocka_unit_test(every_failed_allocation_of_a_definition_is_reported),

@@ -6,6 +6,7 @@
 static const struct vdi_resource deployments = { .group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .built_in = true };
 static const struct vdi_resource scaled = { .group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .built_in = true, .has_status = true };
 static const struct vdi_resource maps = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .built_in = true };
+static const struct vdi_resource slices = { .group = "resource.k8s.io", .version = "v1", .kind = "ResourceSlice", .plural = "resourceslices", .built_in = true };
 static const struct vdi_resource services = { .group = "", .version = "v1", .kind = "Service", .plural = "services", .built_in = true };
 static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets" };
 
@@ -94,6 +95,11 @@ static void what_says_nothing_is_the_same_as_nothing(void **state)
 		{ &deployments, "{\"spec\":{\"paused\":true}}", "{\"x\":1,\"spec\":{\"paused\":true}}", false, false },
 		{ &deployments, "{\"spec\":\"x\"}", "{\"spec\":\"y\"}", false, false },
 		{ &maps, "{\"data\":{\"a\":\"x\"}}", "{\"data\":{\"b\":\"x\"}}", false, false },
+		/* A map of messages. */
+		{ &slices, "{\"spec\":{\"devices\":[{\"name\":\"d\",\"attributes\":{\"a\":{\"int\":1},\"b\":{}}}]}}", "{\"spec\":{\"devices\":[{\"name\":\"d\",\"attributes\":{\"b\":{},\"a\":{\"int\":1}}}]}}", true, true },
+		{ &slices, "{\"spec\":{\"devices\":[{\"attributes\":{\"a\":{\"int\":1}}}]}}", "{\"spec\":{\"devices\":[{\"attributes\":{\"b\":{\"int\":1}}}]}}", false, false },
+		{ &slices, "{\"spec\":{\"devices\":[{\"attributes\":{\"a\":{\"int\":1},\"b\":{}}}]}}", "{\"spec\":{\"devices\":[{\"attributes\":{\"a\":{\"int\":1},\"b\":{\"int\":1}}}]}}", false, false },
+		{ &slices, "{\"spec\":{\"devices\":[{\"attributes\":{\"a\":{\"int\":1},\"b\":{}}}]}}", "{\"spec\":{\"devices\":[{\"attributes\":{\"a\":{\"int\":1}}}]}}", false, false },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {

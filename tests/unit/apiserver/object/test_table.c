@@ -191,6 +191,64 @@ static void h302_cells_of_each_type(void **state)
 	}
 }
 
+static void paths_lead_to_members_and_elements(void **state)
+{
+	static const char text[] = "{\"a\":{\"b\":[{\"n\":\"x\",\"v\":1},{\"v\":7},{\"n\":\"y\",\"v\":2},{\"n\":\"y\",\"v\":3}],\"c.d\":3,\"e\":{\"0\":9,\"n\":\"y\"}},\"l\":[10,[20,21]],\"\":4}";
+	static const char *const rows[][2] = {
+		{ "", text }, { ".a.b[0].v", "1" }, { ".a.b[1].v", "7" }, { ".a.b[3].v", "3" }, { ".a.b[4]", NULL }, { ".a.b[4].v", NULL }, { ".a.b[*].n", "\"x\"" },
+		{ ".a.b[?(@.n==\"y\")].v", "2" }, { ".a.b[?(@.n=='x')].v", "1" }, { ".a.b[?(@.n == \"y\" )].v", "2" }, { ".a.b[?(@.n==\"z\")]", NULL }, { ".a.b[?(@.v==7)].v", "7" },
+		{ ".a.b[?(@.n=\"y\")]", NULL }, { ".a.b[?(@.n==\"y\"", NULL }, { ".a.b[?(@.n)].v==", NULL }, { ".a.e[0]", NULL }, { ".a.e[*]", NULL }, { ".a.e[?(@.n==\"y\")]", NULL },
+		{ ".a.e['0']", "9" }, { ".a['c.d']", "3" }, { ".a[\"c.d\"]", "3" }, { "['a']['b'][2].v", "2" }, { ".a.c\\.d", "3" }, { ".l[1][1]", "21" }, { "l[0]", "10" }, { ".l[0", NULL },
+		{ "['a", NULL }, { "['a'", NULL }, { "['a'x]", NULL }, { ".x", NULL }, { ".x.y", NULL }, { ".l.x", NULL }, { ".l[0].x", NULL }, { ".a.e.0", "9" }, { ".a..e['n']", "\"y\"" },
+	};
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
+	char		 path[302], key[300];
+
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &root, NULL), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const struct vdi_node *found = vdi_tree_path(&tree, root, rows[i][0]);
+		struct vdi_out	       out = VDI_OUT_INIT;
+
+		if (found)
+			vdi_tree_write(&out, found);
+		if ((found != NULL) != (rows[i][1] != NULL) || (found && !vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(rows[i][1]))))
+			fail_msg("%s: %.*s", rows[i][0], (int) out.size, out.size ? out.data : "");
+		vdi_out_fini(&out);
+	}
+	for (size_t size = 255; size <= 257; size++) { /* a key has a bound */
+		memset(key, 'k', size);
+		key[size] = 0;
+		(void) snprintf(path, sizeof path, ".%s", key);
+		assert_true(vdi_tree_set(&tree, root, vd_bytes_of(key), vdi_tree_new(&tree, VDI_NODE_TRUE)));
+		assert_int_equal(vdi_tree_path(&tree, root, path) != NULL, size <= 256);
+	}
+	vdi_tree_fini(&tree);
+}
+
+/* A row is made of a bounded part of an object, but has all of its metadata. */
+static void h302_large_metadata_is_whole(void **state)
+{
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_out	 text = VDI_OUT_INIT, out = VDI_OUT_INIT;
+	struct vdi_node *root;
+	size_t		 begin;
+
+	vdi_out_raw(&text, "{\"spec\":{},\"metadata\":");
+	begin = text.size;
+	vdi_out_raw(&text, "{\"name\":\"n\",\"annotations\":{");
+	for (int i = 0; i < VDI_TREE_SHOWN_MAX + 10; i++)
+		vdi_out_printf(&text, "%s\"k%d\":\"\"", i ? "," : "", i);
+	vdi_out_raw(&text, "}}}");
+	assert_status(vdi_tree_parse_row(&tree, vdi_out_slice(&text), &root, NULL), VD_OK);
+	vdi_table_metadata(&out, &tree, root, false);
+	assert_true(out.size > text.size - begin);
+	assert_non_null(memmem(out.data, out.size, text.data + begin, text.size - begin - 1));
+	vdi_out_fini(&out);
+	vdi_out_fini(&text);
+	vdi_tree_fini(&tree);
+}
+
 #define ENDPOINTS(addresses) "{\"metadata\":{\"name\":\"e\"},\"subsets\":[{\"addresses\":[" addresses "],\"ports\":[{\"port\":80}]}]}"
 #define ADDRESS		     "{\"ip\":\"10.0.0.1\"}"
 #define CELL		     "10.0.0.1:80"
@@ -213,6 +271,8 @@ int main(void)
 		cmocka_unit_test(durations_are_short),
 		cmocka_unit_test(h301_h302_columns_and_what_rows_include),
 		cmocka_unit_test(h302_cells_of_each_type),
+		cmocka_unit_test(paths_lead_to_members_and_elements),
+		cmocka_unit_test(h302_large_metadata_is_whole),
 		cmocka_unit_test(h301_endpoints_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,8 @@ static void a_zero_is_a_character(void **state)
 	static const struct {
 		const char *pattern;
 		bool	    found;
-	} rows[] = { { "^a", false }, { "a$", true }, { "^.a$", true }, { "^a$", false }, { "\\ba", true }, { "(?:x|^)a", false }, { "(?:x|^).a", true } };
+	} rows[] = { { "^a", false }, { "a$", true }, { "^.a$", true }, { "^a$", false }, { "\\ba", true }, { "(?:x|^)a", false }, { "(?:x|^).a", true },
+		     { "(?m)^a", false }, { "(?m)^.a", true }, { "(?m)^\\x00a$", true }, { "[^\\x00-b]", false }, { "^[^b]", true } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -45,6 +46,26 @@ static void a_zero_is_a_character(void **state)
 
 		assert_status(compile_pattern(vd_bytes_of(rows[i].pattern), &pattern, NULL), VD_OK);
 		assert_status(vdi_pattern_match(pattern, (struct vd_bytes) { "\0a", 2 }, &work, &found), VD_OK);
+		if (found != rows[i].found)
+			fail_msg("%s", rows[i].pattern);
+		(void) vdi_pattern_free(pattern);
+	}
+}
+
+static void a_zero_is_no_end(void **state)
+{
+	static const struct {
+		const char *pattern;
+		bool	    found;
+	} rows[] = { { "a$", false }, { "a.$", true }, { "(?m)a$", false }, { "a\\z", false }, { "a\\b", true }, { "(?m)a.$", true } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_pattern *pattern;
+		uint64_t	    work = PLENTY;
+		bool		    found;
+
+		assert_status(compile_pattern(vd_bytes_of(rows[i].pattern), &pattern, NULL), VD_OK);
+		assert_status(vdi_pattern_match(pattern, (struct vd_bytes) { "a", 2 }, &work, &found), VD_OK);
 		if (found != rows[i].found)
 			fail_msg("%s", rows[i].pattern);
 		(void) vdi_pattern_free(pattern);
@@ -288,19 +309,33 @@ static void what_is_no_pattern(void **state)
 	static const char *const good[] = { "(?i-s)a", "(?U)a", "(?-U)a", "(?ims)a", "(?i:a)", "(?-i:a)", "(?<n>a)", "(?P<n_1>a)", "(?:a)", "[a-]", "[-a]", "[]a]", "[^]a]", "\\x41", "\\x{41}", "\\x{10ffff}", "a*?",
 					    "a+?", "a??", "a{1000}", "a{1,1}?", "a{", "a{,1}", "a|", "|", "()", "\\.", "\\-", "\\_", "[\\d\\s\\w-]", "\\Qa*\\E", "\\07", "\\a\\f\\t\\n\\r\\v", "(?s).", "\\bA\\B", "\\Aa\\z" };
 
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad) + VDI_ARRAY_SIZE(good); i++) {
-		const char	   *text = i < VDI_ARRAY_SIZE(bad) ? bad[i] : good[i - VDI_ARRAY_SIZE(bad)];
-		size_t		    size = strlen(text);
-		char		   *exact = memcpy(malloc(size + !size), text, size); /* no byte behind it may be read */
-		struct vdi_pattern *pattern = NULL;
-		struct vd_error	    error = { 0 };
-		vd_status	    status = compile_pattern((struct vd_bytes) { exact, size }, &pattern, &error);
+	/* Bytes behind the pattern, such as the rest of a document, do not change what it means; behind the shortest copy none may be read at all. */
+	static const char tails[] = "])}a0*\\|:>-";
 
-		if ((status == VD_OK) != (i >= VDI_ARRAY_SIZE(bad)))
-			fail_msg("%s: %s", text, error.message);
-		if (status == VD_OK)
-			(void) vdi_pattern_free(pattern);
-		free(exact);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad) + VDI_ARRAY_SIZE(good); i++) {
+		const char     *text = i < VDI_ARRAY_SIZE(bad) ? bad[i] : good[i - VDI_ARRAY_SIZE(bad)];
+		size_t		size = strlen(text);
+		struct vd_error first = { 0 };
+
+		for (size_t tail = 0; tail < sizeof tails; tail++) {
+			char		   *copy = memcpy(malloc(size + 8), text, size);
+			struct vdi_pattern *pattern = NULL;
+			struct vd_error	    error = { 0 };
+			vd_status	    status;
+
+			if (tail)
+				memset(copy + size, tails[tail - 1], 8);
+			else
+				copy = realloc(copy, size + !size);
+			status = compile_pattern((struct vd_bytes) { copy, size }, &pattern, &error);
+			if (tail == 0)
+				first = error;
+			if ((status == VD_OK) != (i >= VDI_ARRAY_SIZE(bad)) || strcmp(error.message, first.message) != 0)
+				fail_msg("%s, then %c: %s", text, tail ? tails[tail - 1] : ' ', error.message);
+			if (status == VD_OK)
+				(void) vdi_pattern_free(pattern);
+			free(copy);
+		}
 	}
 }
 
@@ -326,6 +361,7 @@ int main(void)
 		cmocka_unit_test(groups_nest_up_to_a_depth),
 		cmocka_unit_test(what_matches_and_what_does_not),
 		cmocka_unit_test(a_zero_is_a_character),
+		cmocka_unit_test(a_zero_is_no_end),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(patterns_are_bounded),
 		cmocka_unit_test(repetitions_of_nothing_are_counted),

@@ -182,6 +182,13 @@ static void lists_hold_nothing_twice(void **state)
 		  "s[2]: Duplicate value: 2.50" },
 		{ OBJECT("\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}}}"),
 		  "{\"m\":{\"k\":[\"a\",\"a\"]}}", NULL, NULL, "m[k][1]: Duplicate value: \"a\"" },
+		/* Below items, below more than one list, and beside members that are none. */
+		{ OBJECT("\"l\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}}}}}"), "{\"l\":[{\"s\":[\"a\",\"b\"]},{\"s\":[\"a\",\"b\",\"b\"]},{\"s\":[\"c\",\"c\"]}]}", NULL, NULL, "[l[1].s[2]: Duplicate value: \"b\", l[2].s[1]: Duplicate value: \"c\"]" },
+		{ OBJECT("\"l\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}}}"), "{\"l\":[[\"a\",\"b\"],[\"a\"],[\"c\",\"c\"]]}", NULL, NULL, "l[2][1]: Duplicate value: \"c\"" },
+		{ OBJECT("\"s\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}},\"t\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"x\":{\"type\":\"string\"},\"y\":{\"type\":\"string\"}"),
+		  "{\"s\":[\"a\",\"b\"],\"t\":[\"c\",\"c\"],\"x\":\"d\",\"y\":\"d\"}", NULL, NULL, NULL },
+		{ OBJECT("\"s\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{\"type\":\"string\"}},\"t\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"x\":{\"type\":\"string\"},\"y\":{\"type\":\"string\"}"),
+		  "{\"s\":[\"a\",\"b\"],\"t\":[\"c\",\"c\"],\"x\":\"d\",\"y\":\"d\"}", "{\"s\":[\"a\",\"b\"],\"t\":[\"c\",\"c\"],\"x\":\"d\",\"y\":\"d\"}", NULL, NULL },
 		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":2}]}", NULL, "{\"l\":[{\"n\":\"a\",\"p\":1},{\"n\":\"a\",\"p\":2}]}", NULL },
 		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":1}]}", NULL, NULL, "l[1]: Duplicate value: {\"n\":\"a\",\"p\":1}" },
 		/* what was double before may stay so */
@@ -233,6 +240,16 @@ static void unknown_members_go_and_are_told(void **state)
 		{ { OBJECT("\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"string\"}}}"), "{\"a\":{\"kind\":\"K\",\"metadata\":{\"name\":\"x\"},\"b\":\"y\"}}", NULL,
 		    "{\"a\":{\"b\":\"y\"}}", NULL },
 		  "a.kind a.metadata" },
+		{ { OBJECT("\"a\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"string\"}}}}"), "{\"a\":[{\"kind\":\"K\",\"metadata\":{\"name\":\"x\"},\"b\":\"y\"}]}", NULL,
+		    "{\"a\":[{\"b\":\"y\"}]}", NULL },
+		  "a[0].kind a[0].metadata" },
+		{ { OBJECT("\"a\":{\"type\":\"array\",\"x-kubernetes-preserve-unknown-fields\":true,\"items\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"object\",\"properties\":{\"c\":{\"type\":\"string\"}}}}}}"),
+		    "{\"a\":[{\"kind\":\"K\",\"metadata\":{\"name\":\"x\",\"odd\":1},\"b\":{\"d\":1}}]}", NULL, "{\"a\":[{\"kind\":\"K\",\"metadata\":{\"name\":\"x\",\"odd\":1},\"b\":{}}]}", NULL },
+		  "a[0].b.d" },
+		{ { OBJECT("\"a\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"properties\":{\"b\":{\"type\":\"string\"}}}}"),
+		    "{\"a\":[{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"x\",\"odd\":1},\"b\":\"y\",\"c\":1}]}", NULL,
+		    "{\"a\":[{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"x\"},\"b\":\"y\"}]}", NULL },
+		  "a[0].c a[0].metadata.odd" },
 		/* true keeps the members, and nothing is known of what is in them */
 		{ { OBJECT("\"a\":{\"type\":\"object\",\"additionalProperties\":true}"), "{\"a\":{\"x\":1,\"y\":{\"z\":1}}}", NULL, "{\"a\":{\"x\":1,\"y\":{}}}", NULL }, "a.y.z" },
 		{ { OBJECT("\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"properties\":{\"spec\":{\"type\":\"object\"}}}"),
@@ -269,6 +286,9 @@ static void embedded_resources_are_resources(void **state)
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P-1z\"}}", NULL, NULL, NULL },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"" SIXTY_THREE "\"}}", NULL, NULL, NULL },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"" SIXTY_THREE "z\"}}", NULL, NULL, "e.kind: Invalid value: \"" SIXTY_THREE "z\": " KIND_NAME },
+		{ OBJECT("\"l\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}},"
+			 "\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}}"),
+		  "{\"l\":[{\"apiVersion\":\"v1\",\"kind\":\"A\"},{\"apiVersion\":\"v1\",\"kind\":\"B\",\"metadata\":5},{\"apiVersion\":\"\",\"kind\":5}],\"m\":{\"k\":{\"kind\":\"B\"}}}", NULL, NULL, "[l[1].metadata: Invalid value: 5: must be an object, l[2].apiVersion: Invalid value: \"\": must not be empty, l[2].kind: Invalid value: 5: must be a string, m[k].apiVersion: Required value]" },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-b\"}}}", NULL, NULL, NULL },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a/b\"}}}", NULL, NULL, "e.metadata.name: Invalid value: \"a/b\": may not contain '/'" },
 		{ EMBEDDED, "{\"e\":{\"apiVersion\":\"v1\",\"kind\":\"P_d\"}}", NULL, NULL, "e.kind: Invalid value: \"P_d\": " KIND_NAME },
@@ -425,6 +445,38 @@ static void defaults_cannot_grow_out_of_bounds(void **state)
 	vdi_out_fini(&object);
 }
 
+/* Members that are looked up by an index: none that is gone is found. */
+static void pruned_members_are_not_found(void **state)
+{
+	struct vdi_tree	   tree = VDI_TREE_INIT;
+	struct vdi_faults  faults = { 0 };
+	struct vdi_out	   text = VDI_OUT_INIT;
+	struct vdi_schema *schema;
+	struct vdi_node	  *source, *object;
+
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(OBJECT("\"n1\":{\"type\":\"integer\"},\"n3\":{\"type\":\"integer\"}")), &source, NULL), VD_OK);
+	assert_status(vdi_schema_compile(&tree, source, "", &schema, &faults), VD_OK);
+	for (int i = 0; i < 100; i++)
+		vdi_out_printf(&text, "%s\"n%d\":%s", i ? "," : "{", i, i == 3 ? "null" : "1");
+	vdi_out_raw(&text, "}");
+	assert_status(vdi_tree_parse(&tree, vdi_out_slice(&text), &object, NULL), VD_OK);
+	assert_non_null(vdi_tree_get(&tree, object, vd_bytes_of("n7")));
+	assert_status(vdi_schema_default(schema, &tree, object), VD_OK);
+	assert_null(vdi_tree_get(&tree, object, vd_bytes_of("n3")));
+	assert_non_null(vdi_tree_get(&tree, object, vd_bytes_of("n7")));
+	assert_status(vdi_schema_prune(schema, &tree, object, NULL, NULL), VD_OK);
+	for (int i = 0; i < 100; i++) {
+		char name[8];
+
+		(void) snprintf(name, sizeof name, "n%d", i);
+		assert_int_equal(vdi_tree_get(&tree, object, vd_bytes_of(name)) != NULL, i == 1);
+	}
+	(void) vdi_schema_free(schema);
+	vdi_out_fini(&text);
+	vdi_faults_fini(&faults);
+	vdi_tree_fini(&tree);
+}
+
 static void every_failed_allocation_is_reported(void **state)
 {
 	static const struct row rows[] = {
@@ -432,6 +484,8 @@ static void every_failed_allocation_is_reported(void **state)
 		{ OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"^b\",\"enum\":[\"x\"],\"anyOf\":[{\"maxLength\":1},{\"format\":\"date\"}]}"), "{\"a\":\"abc\"}",
 		  "{\"a\":\"y\"}", NULL, "x" },
 		{ EMBEDDED, "{\"e\":{\"metadata\":{\"labels\":{\"-\":\"b\"}}}}", NULL, NULL, "x" },
+		{ DEFAULTED, "{\"a\":null,\"b\":null,\"c\":5,\"d\":{\"e\":null},\"f\":{},\"g\":1}", NULL, NULL, "x" },
+		{ OBJECT("\"l\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"default\":\"z\"}},\"m\":{\"type\":\"integer\",\"maximum\":1}"), "{\"l\":[null,\"a\"],\"m\":2}", NULL, NULL, "x" },
 	};
 	int64_t live = vdi_alloc_live();
 
@@ -519,6 +573,7 @@ int main(void)
 		cmocka_unit_test(work_has_an_end),
 		cmocka_unit_test(long_paths_cost_little),
 		cmocka_unit_test(defaults_cannot_grow_out_of_bounds),
+		cmocka_unit_test(pruned_members_are_not_found),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};
 
