@@ -20,30 +20,33 @@ struct vdi_kube_settings {
 	struct vdi_exec_credential *exec; /* NULL: nobody is asked who we are */
 };
 
-#define VDI_KUBE_OPTION_TABLE(settings)                                                                                          \
+/* The formatter breaks rows of a table within a macro. */
+/* clang-format off */
+#define VDI_KUBE_OPTION_TABLE(settings) \
 	{ 's', "server", VDI_OPTION_TEXT, "URL", \
-		  "address of the Kubernetes API server: http:// or https://", &(settings)->http.server }, \
-		{ 0, "kubeconfig", VDI_OPTION_TEXT, "FILE", \
-		  "kubeconfig with server and credentials, as for kubectl", &(settings)->kubeconfig }, \
-		{ 0, "context", VDI_OPTION_TEXT, "NAME", \
-		  "with --kubeconfig: context to use (default: the current one)", &(settings)->context }, \
-		{ 0, "token", VDI_OPTION_TEXT, "TOKEN", \
-		  "bearer token for the server", &(settings)->http.token }, \
-		{ 0, "cacert", VDI_OPTION_TEXT, "FILE", \
-		  "CA bundle for verifying the server's certificate", &(settings)->http.ca_file }, \
-		{ 0, "cert", VDI_OPTION_TEXT, "FILE", \
-		  "client certificate for the server", &(settings)->http.cert_file }, \
-		{ 0, "key", VDI_OPTION_TEXT, "FILE", \
-		  "private key of the client certificate", &(settings)->http.key_file }, \
-		{ 0, "insecure", VDI_OPTION_FLAG, NULL, \
-		  "do not verify the server's certificate", &(settings)->http.insecure }, \
-		{ 0, "watch-timeout", VDI_OPTION_DURATION, "DURATION", \
-		  "duration of each watch request before it is reopened (default 10s)", \
-		  &(settings)->watch_timeout }, \
-		{ 0, "kind", VDI_OPTION_TEXTS, "KIND", \
-		  "with --server or --kubeconfig: only this kind, such as pods or deployments.apps " \
-		  "(may be repeated; default: all kinds)", \
-		  &(settings)->kinds }
+	  "address of the Kubernetes API server: http:// or https://", &(settings)->http.server }, \
+	{ 0, "kubeconfig", VDI_OPTION_TEXT, "FILE", \
+	  "kubeconfig with server and credentials, as for kubectl", &(settings)->kubeconfig }, \
+	{ 0, "context", VDI_OPTION_TEXT, "NAME", \
+	  "with --kubeconfig: context to use (default: the current one)", &(settings)->context }, \
+	{ 0, "token", VDI_OPTION_TEXT, "TOKEN", \
+	  "bearer token for the server", &(settings)->http.token }, \
+	{ 0, "cacert", VDI_OPTION_TEXT, "FILE", \
+	  "CA bundle for verifying the server's certificate", &(settings)->http.ca_file }, \
+	{ 0, "cert", VDI_OPTION_TEXT, "FILE", \
+	  "client certificate for the server", &(settings)->http.cert_file }, \
+	{ 0, "key", VDI_OPTION_TEXT, "FILE", \
+	  "private key of the client certificate", &(settings)->http.key_file }, \
+	{ 0, "insecure", VDI_OPTION_FLAG, NULL, \
+	  "do not verify the server's certificate", &(settings)->http.insecure }, \
+	{ 0, "watch-timeout", VDI_OPTION_DURATION, "DURATION", \
+	  "duration of each watch request before it is reopened (default 10s)", \
+	  &(settings)->watch_timeout }, \
+	{ 0, "kind", VDI_OPTION_TEXTS, "KIND", \
+	  "with --server or --kubeconfig: only this kind, such as pods or deployments.apps " \
+	  "(may be repeated; default: all kinds)", \
+	  &(settings)->kinds }
+/* clang-format on */
 
 /* Before the options are parsed. */
 void vdi_kube_settings_init(struct vdi_kube_settings *settings);

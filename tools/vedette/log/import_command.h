@@ -10,19 +10,22 @@ struct vdi_import_settings {
 	const char *resources;
 };
 
-#define VDI_IMPORT_OPTION_TABLE(settings)                                                                                        \
+/* The formatter breaks rows of a table within a macro. */
+/* clang-format off */
+#define VDI_IMPORT_OPTION_TABLE(settings) \
 	{ 0, "from-audit", VDI_OPTION_TEXT, "FILE", \
-		  "a Kubernetes audit log at level RequestResponse; \"-\": standard input", \
-		  &(settings)->audit }, \
-		{ 0, "from-watch", VDI_OPTION_TEXT, "FILE", \
-		  "output of kubectl get --watch -o json, preferably with --output-watch-events", \
-		  &(settings)->watch }, \
-		{ 0, "from-kine", VDI_OPTION_TEXT, "FILE", \
-		  "an SQLite database of kine", &(settings)->kine }, \
-		{ 0, "from-snapshot", VDI_OPTION_TEXT, "FILE", \
-		  "an etcd snapshot, or the db file of a stopped etcd", &(settings)->snapshot }, \
-		{ 0, "resources", VDI_OPTION_TEXT, "FILE", \
-		  "with --from-watch: additional kinds (JSON), as for serve", &(settings)->resources }
+	  "a Kubernetes audit log at level RequestResponse; \"-\": standard input", \
+	  &(settings)->audit }, \
+	{ 0, "from-watch", VDI_OPTION_TEXT, "FILE", \
+	  "output of kubectl get --watch -o json, preferably with --output-watch-events", \
+	  &(settings)->watch }, \
+	{ 0, "from-kine", VDI_OPTION_TEXT, "FILE", \
+	  "an SQLite database of kine", &(settings)->kine }, \
+	{ 0, "from-snapshot", VDI_OPTION_TEXT, "FILE", \
+	  "an etcd snapshot, or the db file of a stopped etcd", &(settings)->snapshot }, \
+	{ 0, "resources", VDI_OPTION_TEXT, "FILE", \
+	  "with --from-watch: additional kinds (JSON), as for serve", &(settings)->resources }
+/* clang-format on */
 
 /* How many of them were given. */
 unsigned    vdi_import_settings_count(const struct vdi_import_settings *settings);
